@@ -1,0 +1,2 @@
+//! `slicewright`: arguments in, one call into the library.
+fn main() {}

@@ -1,0 +1,136 @@
+//! What is asked for and not yet bound. What is bound is in the inventory, as
+//! the use of slices.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use mig::ProfileName;
+use serde::{Deserialize, Serialize};
+
+use crate::inventory::{Room, Taint};
+use crate::names::RequestId;
+
+/// One request: a pod, or a pod to be, that wants slices on one node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// Who asks.
+    pub id: RequestId,
+    /// How many slices of each profile; all on one node.
+    pub slices: BTreeMap<ProfileName, u32>,
+    /// How many whole GPUs (`nvidia.com/gpu`) it asks for: never served from
+    /// MIG nodes, and answered so.
+    #[serde(default)]
+    pub whole_gpus: u32,
+    /// The pod priority; higher is served first.
+    #[serde(default)]
+    pub priority: i32,
+    /// Since when it has been waiting; older is served first among equals.
+    pub since: Timestamp,
+    /// Labels of its namespace, which policies select by.
+    #[serde(default)]
+    pub namespace_labels: BTreeMap<String, String>,
+    /// Which nodes it may use.
+    #[serde(default)]
+    pub constraints: Constraints,
+    /// CPU, memory and pod slots that it takes.
+    pub takes: Room,
+    /// Where we know of it from.
+    pub evidence: Evidence,
+    /// Its slice has been schedulable for two minutes and it still does not
+    /// run: something else is in its way, and its slice may be reused.
+    #[serde(default)]
+    pub blocked_elsewhere: Option<String>,
+}
+
+/// Where a request is known from, strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Evidence {
+    /// A pod that the scheduler calls unschedulable.
+    PendingPod,
+    /// A queued Workload.
+    QueuedWorkload,
+    /// A Notebook that should run and has no pod yet.
+    StartingNotebook,
+}
+
+/// The part of a pod's scheduling constraints that we judge: node selector,
+/// required node affinity, tolerations.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Constraints {
+    /// Labels that the node must have.
+    #[serde(default)]
+    pub node_selector: BTreeMap<String, String>,
+    /// Required node affinity: one term must match; none means no constraint.
+    #[serde(default)]
+    pub affinity: Vec<Term>,
+    /// Taints that it bears.
+    #[serde(default)]
+    pub tolerations: Vec<Toleration>,
+}
+
+/// A node selector term: all expressions must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Term {
+    /// On labels.
+    #[serde(default)]
+    pub labels: Vec<Expression>,
+    /// On the field `metadata.name`.
+    #[serde(default)]
+    pub fields: Vec<Expression>,
+}
+
+/// One expression of a selector, as in `matchExpressions`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Expression {
+    /// The label.
+    pub key: String,
+    /// How it is compared.
+    pub operator: Operator,
+    /// With what.
+    #[serde(default)]
+    pub values: Vec<String>,
+}
+
+/// The operators of node selectors (labels of namespaces know the first four).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Operator {
+    /// One of the values.
+    In,
+    /// None of the values, or no such label.
+    NotIn,
+    /// The label is there.
+    Exists,
+    /// The label is not there.
+    DoesNotExist,
+    /// An integer greater than the value.
+    Gt,
+    /// An integer less than the value.
+    Lt,
+}
+
+/// A toleration, as Kubernetes defines it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Toleration {
+    /// The taint's key; empty with `exists` means every taint.
+    #[serde(default)]
+    pub key: String,
+    /// Whether any value will do.
+    #[serde(default)]
+    pub exists: bool,
+    /// The value, when not.
+    #[serde(default)]
+    pub value: String,
+    /// The effect; empty means every effect.
+    #[serde(default)]
+    pub effect: String,
+}
+
+impl Toleration {
+    /// Whether it tolerates the taint.
+    #[must_use]
+    pub fn tolerates(&self, taint: &Taint) -> bool {
+        (self.effect.is_empty() || self.effect == taint.effect)
+            && (self.key == taint.key || self.key.is_empty() && self.exists)
+            && (self.exists || self.value == taint.value)
+    }
+}

@@ -1,0 +1,203 @@
+//! What the fleet has, and how well that is known.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use mig::{Geometry, ProfileName};
+use serde::{Deserialize, Serialize};
+
+use crate::names::{GpuIndex, NodeName, PodRef};
+
+/// The fleet as it was seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inventory {
+    /// All nodes that have GPUs.
+    pub nodes: BTreeMap<NodeName, Node>,
+}
+
+/// One node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its labels. Those that follow the layout are judged as they will be
+    /// after the change (see `eligible`).
+    pub labels: BTreeMap<String, String>,
+    /// Its taints.
+    pub taints: Vec<Taint>,
+    /// What pods that come may still take.
+    pub room: Room,
+    /// How much of it can change at once: a property of the actuator.
+    pub scope: ChangeScope,
+    /// Why nothing on it may change, if so.
+    pub hold: Option<Hold>,
+    /// Whether pods can bind to it (ready, not cordoned): free slices of a
+    /// node that is not schedulable serve nobody.
+    pub schedulable: bool,
+    /// Its GPUs.
+    pub gpus: BTreeMap<GpuIndex, Gpu>,
+}
+
+/// A taint that keeps pods away.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Taint {
+    /// Its key.
+    pub key: String,
+    /// Its value; empty when it has none.
+    #[serde(default)]
+    pub value: String,
+    /// `NoSchedule` and `NoExecute` keep pods away; `PreferNoSchedule` does not.
+    pub effect: String,
+}
+
+/// Free CPU, memory and pod slots of a node, or what a pod takes of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Room {
+    /// CPU, in thousandths of a core.
+    pub cpu_milli: i64,
+    /// Memory, in bytes.
+    pub memory_bytes: i64,
+    /// Pod slots.
+    pub pods: i64,
+}
+
+impl Room {
+    /// A node without any limit, for problems that do not speak of CPU and memory.
+    pub const UNLIMITED: Self = Self { cpu_milli: i64::MAX, memory_bytes: i64::MAX, pods: i64::MAX };
+    /// A pod that asks for slices only.
+    pub const NOTHING: Self = Self { cpu_milli: 0, memory_bytes: 0, pods: 1 };
+}
+
+/// How much of a node can change without touching the rest of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ChangeScope {
+    /// Single slices, beside others that are in use (the agent).
+    SliceBySlice,
+    /// Whole GPUs, when every slice of theirs is provably idle (the GPU Operator).
+    IdleGpus,
+    /// GPUs of a node on which every slice is provably idle (a change of MIG mode).
+    EmptyNode,
+}
+
+/// Why a node or GPU is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Hold {
+    /// No policy selects it, or the policy does not change anything now.
+    NoPolicy,
+    /// It changed a moment ago.
+    CoolingDown {
+        /// Until when.
+        until: Timestamp,
+    },
+    /// It is on its way to a layout, and takes no new target until it is there.
+    Changing,
+    /// Somebody else cordoned it.
+    Cordoned {
+        /// Who, as far as that is known.
+        by: String,
+    },
+    /// It is not ready.
+    NotReady,
+    /// A GPU is not healthy, or fell off the bus.
+    Unhealthy {
+        /// What is known of it.
+        what: String,
+    },
+    /// Somebody else's layout is on it, and was put there after we took it over.
+    ForeignLayout {
+        /// The value that we did not write.
+        label: String,
+    },
+    /// Somebody else works on the node (Machine Config Operator, driver upgrade).
+    ForeignWork {
+        /// Who.
+        who: String,
+    },
+    /// Another system manages its slices (DRA, DAS).
+    HandsOff {
+        /// Which.
+        who: String,
+    },
+    /// A rollout on it failed and waits for a human.
+    Failed {
+        /// What happened.
+        why: String,
+    },
+    /// What it has cannot be established.
+    NotEstablished {
+        /// What is missing or contradictory.
+        why: String,
+    },
+}
+
+/// One GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gpu {
+    /// The model's name in our catalogue, such as `A100-80GB`.
+    pub model: String,
+    /// The model's profiles and placements; shared by all GPUs of the model.
+    pub geometry: Arc<Geometry>,
+    /// What it is cut into, and how well that is known.
+    pub slices: Slices,
+    /// Why this GPU may not change, beside what holds its node.
+    pub hold: Option<Hold>,
+}
+
+/// What a GPU is cut into.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Slices {
+    /// Exact placements are known (agent, or the simulator in process).
+    Placed(Vec<PlacedSlice>),
+    /// Only how many of each profile (from the applied map entry).
+    Counted(Vec<CountedSlice>),
+    /// MIG is off. `used` says whether anything holds, or may hold, the GPU.
+    MigOff {
+        /// Its use as a whole.
+        used: Use,
+    },
+}
+
+/// A slice whose placement is known.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PlacedSlice {
+    /// Its profile.
+    pub profile: ProfileName,
+    /// Where it starts, in memory units.
+    pub start: u8,
+    /// Who uses it.
+    pub used: Use,
+}
+
+/// A slice of which only the profile is known.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CountedSlice {
+    /// Its profile.
+    pub profile: ProfileName,
+    /// Who uses it.
+    pub used: Use,
+}
+
+/// Whether a slice is allocated to a pod. Allocation counts, not use: an idle
+/// notebook holds its slice.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Use {
+    /// Provably not allocated.
+    Idle,
+    /// Allocated to this pod.
+    InUse {
+        /// The pod that holds it.
+        by: PodRef,
+    },
+    /// It cannot be proved idle; treated as in use.
+    MaybeInUse {
+        /// The pods that may hold it.
+        by: Vec<PodRef>,
+    },
+}
+
+impl Use {
+    /// Whether it is provably idle.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        matches!(self, Self::Idle)
+    }
+}

@@ -1,0 +1,12 @@
+//! Inventory, demand and policies in; a plan, a report and a certificate out.
+//!
+//! Pure and total: the same input gives the same bytes, `now` is an argument,
+//! and "cannot fit" is a result in the report, not an error. `docs/theory.md`
+//! says why planning works as it does.
+
+pub mod demand;
+pub mod inventory;
+pub mod names;
+pub mod plan;
+pub mod policy;
+pub mod report;

@@ -1,0 +1,100 @@
+//! Policies as the planner sees them: parsed, validated, and without what
+//! only the rollout needs (windows, budget, cooldown).
+
+use std::collections::BTreeMap;
+
+use mig::ProfileName;
+use serde::{Deserialize, Serialize};
+
+use crate::demand::Expression;
+use crate::names::{GpuIndex, PolicyName};
+
+/// One policy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// Its name.
+    pub name: PolicyName,
+    /// Which nodes; all must match. Never empty.
+    pub nodes: Vec<Expression>,
+    /// A node has one policy: the highest priority, then the first name.
+    pub priority: i32,
+    /// What it does.
+    pub mode: Mode,
+    /// The layout it wants.
+    pub layout: LayoutPolicy,
+    /// Whether pods in the way of a static layout may be evicted.
+    pub drain: Drain,
+}
+
+/// What a policy does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    /// Plans, reports and changes.
+    Enforce,
+    /// Plans and reports.
+    Preview,
+    /// Starts nothing new.
+    Paused,
+}
+
+/// Whether pods that hold, or may hold, a slice that goes are evicted. Static
+/// layouts and onboarding only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Drain {
+    /// Never: the change waits for them to end.
+    Never,
+    /// By the eviction API, honouring disruption budgets.
+    Evict,
+}
+
+/// The layout that a policy wants.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LayoutPolicy {
+    /// What is asked for, within bounds.
+    DemandDriven {
+        /// Namespaces whose requests count; all expressions must match.
+        namespaces: Vec<Expression>,
+        /// Bounds by profile; totals over the policy's nodes. A profile that
+        /// is not listed has none.
+        slices: BTreeMap<ProfileName, Bounds>,
+        /// What becomes of capacity that nobody asked for.
+        unrequested: Unrequested,
+    },
+    /// Always the same. Of several rules that match a GPU, the first is used.
+    Static {
+        /// The rules.
+        gpus: Vec<StaticRule>,
+    },
+}
+
+/// Bounds of one profile. `min` and `max` count slices that exist, in use or
+/// not; `spare` counts those free once every served request has its slice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// At least so many exist, where that is feasible.
+    pub min: u32,
+    /// So many should be free.
+    pub spare: u32,
+    /// No more than so many exist; slices in use are never destroyed for it.
+    pub max: Option<u32>,
+}
+
+/// Capacity that nobody asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unrequested {
+    /// Stays as it is.
+    Keep,
+    /// One full-size slice on each GPU that is idle.
+    Whole,
+}
+
+/// What some GPUs of a static layout are cut into.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StaticRule {
+    /// GPUs of this model; any when absent.
+    pub model: Option<String>,
+    /// GPUs with these indices on their node; any when absent.
+    pub indices: Option<Vec<GpuIndex>>,
+    /// How many slices of each profile.
+    pub slices: BTreeMap<ProfileName, u8>,
+}

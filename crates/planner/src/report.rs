@@ -1,0 +1,235 @@
+//! The report: what is wanted, what there is, what was decided, and why not
+//! more. Conditions, events, `explain`, the pull-request comment and metrics
+//! are projections of it and use its words.
+
+use std::collections::BTreeMap;
+
+use mig::ProfileName;
+use serde::{Deserialize, Serialize};
+
+use crate::inventory::Hold;
+use crate::names::{GpuId, NodeName, PodRef, PolicyName, RequestId};
+
+/// What the planner thought.
+#[must_use]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Every request, served or not, highest priority first, then oldest.
+    pub requests: Vec<RequestReport>,
+    /// Every policy, by name.
+    pub policies: Vec<PolicyReport>,
+    /// GPUs that cannot change only because idleness is not provable without an agent.
+    pub frozen_for_lack_of_agent: Vec<GpuId>,
+    /// How good the plan is, level by level, in the order of the objective.
+    pub certificate: Vec<LevelCertificate>,
+}
+
+/// One request's answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestReport {
+    /// Who asks.
+    pub id: RequestId,
+    /// The policy that answers it, if one does.
+    pub policy: Option<PolicyName>,
+    /// The answer.
+    pub outcome: Outcome,
+}
+
+/// Whether a request gets its slices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// From slices that are there and free.
+    ServedNow {
+        /// Where.
+        node: NodeName,
+        /// On which GPUs, with the model that serves it.
+        gpus: Vec<(GpuId, String, ProfileName)>,
+    },
+    /// From slices that the plan creates.
+    ServedByPlan {
+        /// Where.
+        node: NodeName,
+        /// On which GPUs, with the model that serves it.
+        gpus: Vec<(GpuId, String, ProfileName)>,
+    },
+    /// Not.
+    Unserved {
+        /// The main reason.
+        why: Why,
+        /// What would help; each was proved by planning with that change.
+        help: Vec<Help>,
+    },
+}
+
+/// Why a request is not served.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Why {
+    /// It asks for whole GPUs, and those are not served from MIG nodes.
+    WholeGpu,
+    /// No policy counts its namespace or selects a node that it may use.
+    NoPolicy,
+    /// No node fits its selector, affinity and tolerations.
+    NoEligibleNode,
+    /// No GPU of the nodes that it may use has this profile.
+    NoSuchProfile {
+        /// The profile.
+        profile: ProfileName,
+    },
+    /// It asks for more slices than any node that it may use could ever have.
+    TooLarge {
+        /// The most that one such node can have.
+        most: u32,
+        /// Of this profile.
+        profile: ProfileName,
+    },
+    /// Nodes that it may use lack CPU, memory or pod slots.
+    NoRoom,
+    /// Every slice that could serve it is used, or goes to requests before it.
+    AllUsed,
+    /// There is enough free memory and compute, but in pieces.
+    Fragmented,
+    /// GPUs that could serve it may not change now.
+    Held {
+        /// The nodes and why.
+        nodes: Vec<(NodeName, Hold)>,
+    },
+    /// GPUs that could serve it may be idle, and nobody can prove it.
+    IdlenessNotProvable {
+        /// Which GPUs.
+        gpus: Vec<GpuId>,
+    },
+    /// The policy's bounds or its static layout do not allow it.
+    PolicyForbids {
+        /// The policy.
+        policy: PolicyName,
+        /// The field, such as `spec.layout.demandDriven.slices[1g.10gb].maxCount`.
+        field: String,
+    },
+    /// Its slice is there, and something else keeps it from running.
+    BlockedElsewhere {
+        /// What the scheduler says.
+        message: String,
+    },
+}
+
+/// The smallest thing that would help.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Help {
+    /// This pod has to end (or move).
+    PodEnds {
+        /// The pod.
+        pod: PodRef,
+        /// The GPU that it is on.
+        gpu: GpuId,
+        /// The slice it holds.
+        profile: ProfileName,
+    },
+    /// The hold of a node has to end.
+    HoldEnds {
+        /// The node.
+        node: NodeName,
+        /// What holds it.
+        hold: Hold,
+    },
+    /// A field of a policy has to change.
+    ChangePolicy {
+        /// The policy.
+        policy: PolicyName,
+        /// The field.
+        field: String,
+        /// To what at least.
+        to: String,
+    },
+    /// More GPUs are needed.
+    MoreGpus {
+        /// How many.
+        count: u32,
+        /// Of which model.
+        model: String,
+    },
+    /// An agent on this node would prove idleness.
+    InstallAgent {
+        /// The node.
+        node: NodeName,
+    },
+    /// The request itself has to ask differently.
+    ChangeRequest {
+        /// What to write instead.
+        advice: String,
+    },
+}
+
+/// What a policy has and wants.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyReport {
+    /// The policy.
+    pub policy: PolicyName,
+    /// Its nodes.
+    pub nodes: Vec<NodeName>,
+    /// Nodes that it selects and another policy has: `(node, winner)`.
+    pub lost: Vec<(NodeName, PolicyName)>,
+    /// Supply and demand by profile.
+    pub supply: BTreeMap<ProfileName, Supply>,
+    /// Bounds that the plan does not meet: field, wanted, reached.
+    pub unmet: Vec<UnmetBound>,
+    /// Profiles that the policy names and that some, or all, of its models lack.
+    pub unknown_profiles: Vec<UnknownProfile>,
+}
+
+/// Supply and demand of one profile under one policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Supply {
+    /// The most that some layout could offer, with what is in use left alone.
+    pub attainable: u32,
+    /// Slices that exist.
+    pub present: u32,
+    /// Slices that exist and are, or may be, allocated.
+    pub allocated: u32,
+    /// Slices that exist once the plan is done.
+    pub planned: u32,
+    /// Slices asked for by requests that are not bound.
+    pub requested: u32,
+    /// Of those, how many the plan does not serve.
+    pub unserved: u32,
+}
+
+/// A bound that the plan does not meet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnmetBound {
+    /// The field, such as `spec.layout.demandDriven.slices[1g.10gb].minCount`.
+    pub field: String,
+    /// What the policy wants.
+    pub wanted: u32,
+    /// What the plan reaches.
+    pub reached: u32,
+}
+
+/// A profile that a policy names and models lack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnknownProfile {
+    /// The profile.
+    pub profile: ProfileName,
+    /// The models without it.
+    pub lacking: Vec<String>,
+    /// Whether every model of the policy lacks it: an error, not a warning.
+    pub everywhere: bool,
+}
+
+/// How good one level of the objective is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LevelCertificate {
+    /// Its name, such as `unserved compute slices at priority 0`.
+    pub level: String,
+    /// What the plan reaches; lower is better.
+    pub value: i64,
+    /// What no plan can go below, given the levels before.
+    pub bound: i64,
+}
+
+impl LevelCertificate {
+    /// Whether it is proved that no plan is better.
+    #[must_use]
+    pub const fn is_proven(&self) -> bool {
+        self.value <= self.bound
+    }
+}

@@ -1,0 +1,1 @@
+//! The state machine that takes one node safely from one layout to another. Pure.

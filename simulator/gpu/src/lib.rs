@@ -1,0 +1,1 @@
+//! Simulated GPUs with the MIG semantics of NVML and its driver. Pure.

@@ -1,0 +1,2 @@
+//! `cargo xtask`: what is done to the repository itself.
+fn main() {}
