@@ -1,0 +1,5 @@
+//! One module a command.
+
+pub mod fit;
+pub mod layouts;
+pub mod solve;

@@ -1,0 +1,15 @@
+//! `slicewright solve`.
+
+use std::io::Write;
+
+use crate::Outcome;
+use crate::exit::Failure;
+
+/// Solves a planning problem from a file
+#[derive(Debug, clap::Args)]
+pub struct Args {}
+
+/// Runs it.
+pub fn run(_args: &Args, _out: &mut dyn Write) -> Outcome {
+    Err(Failure::Usage("this command is being written".to_owned()))
+}

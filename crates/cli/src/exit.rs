@@ -1,0 +1,108 @@
+//! Exit statuses and how failures are told.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// What the process exits with. The numbers 64 and 65 are those of `sysexits.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// 0: done; it fits; nothing would change.
+    Success,
+    /// 1: it does not fit; something failed that is nobody's input.
+    Negative,
+    /// 2: `plan`: something would change.
+    Changes,
+    /// 3: `plan`: something would change, and something is blocked or violated.
+    Blocked,
+    /// 64: a wrong command line, or a question that makes no sense.
+    Usage,
+    /// 65: input that cannot be read or is not valid.
+    Data,
+}
+
+impl Status {
+    /// The number.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Negative => 1,
+            Self::Changes => 2,
+            Self::Blocked => 3,
+            Self::Usage => 64,
+            Self::Data => 65,
+        }
+    }
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> Self {
+        Self::from(status.code())
+    }
+}
+
+/// Why a command stops.
+#[derive(Debug)]
+pub enum Failure {
+    /// The question makes no sense.
+    Usage(String),
+    /// The input cannot be read or is not valid.
+    Data(String),
+    /// Writing the result failed.
+    Output(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl Failure {
+    /// The failure of an error and its causes, as one line each.
+    #[must_use]
+    pub fn data(error: &dyn std::error::Error) -> Self {
+        Self::Data(chain(error))
+    }
+
+    /// Writes the message for people and gives the status.
+    pub fn report(&self, err: &mut dyn Write) -> Status {
+        let (message, status) = match self {
+            Self::Usage(message) => (message.as_str(), Status::Usage),
+            Self::Data(message) => (message.as_str(), Status::Data),
+            // The reader went away: it has what it wanted.
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return Status::Success,
+            Self::Output(error) => {
+                let _ = writeln!(err, "error: cannot write the result: {error}");
+                return Status::Negative;
+            }
+        };
+        let _ = writeln!(err, "error: {message}");
+        status
+    }
+}
+
+/// An error and what caused it, in one line.
+#[must_use]
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+/// What clap says, with our statuses: help and version are results.
+pub(crate) fn clap_error(error: &clap::Error, out: &mut dyn Write, err: &mut dyn Write) -> Status {
+    let text = error.render();
+    if error.use_stderr() {
+        let _ = write!(err, "{text}");
+        Status::Usage
+    } else {
+        let _ = write!(out, "{text}");
+        Status::Success
+    }
+}
