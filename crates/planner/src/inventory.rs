@@ -33,6 +33,10 @@ pub struct Node {
     /// Whether pods can bind to it (ready, not cordoned): free slices of a
     /// node that is not schedulable serve nobody.
     pub schedulable: bool,
+    /// How many slices of each profile its bound pods hold (terminating and
+    /// not yet started ones included). Of slices that are `MaybeInUse`, this
+    /// tells how many are free, though not which.
+    pub allocated: BTreeMap<ProfileName, u32>,
     /// Its GPUs.
     pub gpus: BTreeMap<GpuIndex, Gpu>,
 }
