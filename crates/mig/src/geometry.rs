@@ -137,7 +137,7 @@ impl Geometry {
                 let index =
                     u8::try_from(index).map_err(|_| GeometryError::TooMany { count: profiles.len() })?;
                 placements.push((ProfileIndex(index), *start));
-                units.push(((1u32 << size) - 1 << start) as u16);
+                units.push((((1u32 << size) - 1) << start) as u16);
             }
         }
         if placements.len() > 64 {
@@ -154,6 +154,21 @@ impl Geometry {
             conflicts.push(Layout::from_bits(bits));
         }
         Ok(Self { memory, compute, profiles, placements, units, conflicts })
+    }
+
+    /// The same GPU with some of its profiles only, in the same order. Indices
+    /// of profiles and placements are new; names stay.
+    #[must_use]
+    pub fn subset(&self, keep: impl Fn(&ProfileSpec) -> bool) -> Self {
+        let profiles = self.profiles.iter().filter(|profile| keep(profile)).cloned().collect();
+        Self::new(self.memory, self.compute, profiles).expect("each profile was checked before")
+    }
+
+    /// The same GPU with the profiles that have no suffix: those that differ
+    /// in more than media engines or graphics.
+    #[must_use]
+    pub fn plain(&self) -> Self {
+        self.subset(|profile| profile.name.attribute == Attribute::Plain)
     }
 
     /// Memory units of the placement grid.

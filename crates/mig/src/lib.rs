@@ -9,9 +9,11 @@
 //! profile at a start, a *layout* is a set of placements on one GPU.
 
 pub mod geometry;
+pub mod lattice;
 pub mod layout;
 pub mod name;
 
 pub use geometry::{Geometry, GeometryError, PlacementIndex, ProfileIndex, ProfileSpec};
+pub use lattice::{Lattice, MultisetIndex, StateIndex, TooManyStates};
 pub use layout::{Counts, Layout, LayoutError};
 pub use name::{Attribute, NameError, ProfileName};
