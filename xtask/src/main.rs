@@ -1,2 +1,52 @@
-//! `cargo xtask`: what is done to the repository itself.
-fn main() {}
+//! `cargo xtask`: what is done to the repository itself. Arguments in, one
+//! module a task, an exit status out.
+//!
+//! It needs nothing but Rust; a task that wants another tool names it and
+//! counts what it had to leave out.
+
+mod gate;
+mod steps;
+mod tasks;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Runs, checks and generates what belongs to this repository.
+///
+/// The two that a newcomer needs: `cargo xtask demo` shows the product on a
+/// simulated fleet, `cargo xtask test` runs every check that a change must pass.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    Test(gate::Args),
+    Demo(tasks::DemoArgs),
+    Codegen(tasks::CodegenArgs),
+    Bench(tasks::BenchArgs),
+}
+
+/// The root of the checkout that this program was built from.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ is a folder of the repository")
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let cli = Cli::parse();
+    let mut out = std::io::stdout();
+    let code = match cli.task {
+        Task::Test(args) => gate::run(&args, &mut out)?,
+        Task::Demo(args) => tasks::demo(&args)?,
+        Task::Codegen(args) => tasks::codegen(&args)?,
+        Task::Bench(args) => tasks::bench(&args)?,
+    };
+    out.flush()?;
+    Ok(code)
+}

@@ -1,0 +1,240 @@
+//! `cargo xtask test`: every check that a change must pass, in the order in
+//! which a mistake is found soonest. CI runs exactly this.
+
+use std::io::Write;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, bail};
+
+use crate::steps::{self, Action, Step, Tool};
+use crate::tasks;
+
+/// Runs every check, as CI does
+///
+/// Each step is named with its progress and its time. All steps run, whatever
+/// comes of each; the summary is at the end, and its last line counts them:
+/// `N passed, N failed, N skipped`.
+///
+/// What a missing tool leaves out is named and counted as skipped. In CI
+/// (`CI=true`) a missing tool is a failure.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only these steps (`--list` names them); all when none is named
+    #[arg(value_name = "STEP")]
+    steps: Vec<String>,
+    /// List the steps and stop
+    #[arg(long)]
+    list: bool,
+    /// Also look the dependencies up in the database of security advisories
+    ///
+    /// That database is a git repository of its own, fetched from the
+    /// network, and not every place where this gate runs can reach it.
+    #[arg(long)]
+    advisories: bool,
+    /// Treat a missing tool as a failure
+    #[arg(long, env = "CI", value_parser = clap::builder::FalseyValueParser::new())]
+    ci: bool,
+}
+
+const RUSTFMT: Tool =
+    Tool { name: "rustfmt", probe: &["cargo", "fmt", "--version"], install: "rustup component add rustfmt" };
+const CLIPPY: Tool =
+    Tool { name: "clippy", probe: &["cargo", "clippy", "--version"], install: "rustup component add clippy" };
+const DENY: Tool = Tool {
+    name: "cargo-deny",
+    probe: &["cargo", "deny", "--version"],
+    install: "cargo install cargo-deny --locked --version 0.20.2",
+};
+const GIT: Tool = Tool {
+    name: "git (and a checkout made with it)",
+    probe: &["git", "rev-parse", "--is-inside-work-tree"],
+    install: "clone the repository with git",
+};
+
+/// `cargo` with these arguments, and without what would let a test rewrite
+/// its own expectation.
+fn cargo(args: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(args).env("INSTA_UPDATE", "no");
+    for variable in [tasks::UPDATE, "INSTA_FORCE_PASS", "TRYCMD", "SNAPSHOTS"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+fn step(name: &'static str, what: &'static str, command: Command) -> Step {
+    Step { name, what, tool: None, after: None, action: Action::Run(command) }
+}
+
+fn all(args: &Args) -> Vec<Step> {
+    let mut docs = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
+    docs.env("RUSTDOCFLAGS", "-D warnings");
+    let before = git_status();
+    let mut steps = vec![
+        Step {
+            tool: Some(RUSTFMT),
+            ..step("format", "the code is formatted", cargo(&["fmt", "--all", "--check"]))
+        },
+        Step {
+            tool: Some(CLIPPY),
+            ..step(
+                "lint",
+                "clippy and rustc have no warning, tests and benches included",
+                cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
+            )
+        },
+        step(
+            "build",
+            "the command and every test build",
+            cargo(&[
+                "test",
+                "--workspace",
+                "--locked",
+                "--no-run",
+                "--lib",
+                "--bins",
+                "--tests",
+                "--examples",
+            ]),
+        ),
+        Step {
+            after: Some("build"),
+            ..step(
+                "test",
+                "units, properties, stories, and the rules of the repository",
+                cargo(&[
+                    "test",
+                    "--workspace",
+                    "--locked",
+                    "--no-fail-fast",
+                    "--lib",
+                    "--bins",
+                    "--tests",
+                    "--examples",
+                ]),
+            )
+        },
+        Step {
+            after: Some("build"),
+            ..step(
+                "doctest",
+                "the examples in the documentation of the code run",
+                cargo(&["test", "--workspace", "--locked", "--no-fail-fast", "--doc"]),
+            )
+        },
+        step("docs", "the documentation of the code builds without a warning", docs),
+        Step {
+            after: Some("build"),
+            ..step(
+                "generated",
+                "what is generated is up to date (else: cargo xtask codegen)",
+                tasks::codegen_command(true),
+            )
+        },
+        Step {
+            tool: Some(DENY),
+            ..step(
+                "deny",
+                "licences, duplicates and sources of the dependencies",
+                cargo(&[
+                    "deny",
+                    "--all-features",
+                    "--locked",
+                    "check",
+                    "-D",
+                    "warnings",
+                    "bans",
+                    "licenses",
+                    "sources",
+                ]),
+            )
+        },
+    ];
+    if args.advisories {
+        steps.push(Step {
+            tool: Some(DENY),
+            ..step(
+                "advisories",
+                "no dependency has a known hole",
+                cargo(&["deny", "--all-features", "--locked", "check", "advisories"]),
+            )
+        });
+    }
+    steps.push(Step {
+        tool: Some(GIT),
+        action: Action::Check(Box::new(move || unchanged(before, git_status()))),
+        ..step("tree", "the checks above changed no file of the checkout", Command::new("git"))
+    });
+    steps
+}
+
+fn git_status() -> Option<String> {
+    let output =
+        Command::new("git").args(["status", "--porcelain"]).current_dir(crate::root()).output().ok()?;
+    String::from_utf8(output.stdout).ok()
+}
+
+fn unchanged(before: Option<String>, after: Option<String>) -> Result<(), String> {
+    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+    let new: Vec<_> = after.lines().filter(|line| !before.lines().any(|b| b == *line)).collect();
+    if new.is_empty() { Ok(()) } else { Err(format!("git status now says: {}", new.join("; "))) }
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let mut steps = all(args);
+    if args.list {
+        for Step { name, what, .. } in &steps {
+            writeln!(out, "{name:<11} {what}")?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(unknown) = args.steps.iter().find(|wanted| !steps.iter().any(|s| s.name == wanted.as_str())) {
+        let names: Vec<_> = steps.iter().map(|s| s.name).collect();
+        bail!("there is no step {unknown:?}; there are {}", names.join(", "));
+    }
+    if !args.steps.is_empty() {
+        steps.retain(|s| args.steps.iter().any(|wanted| wanted == s.name));
+    }
+    let good = steps::run(steps, args.ci, out).context("cannot write the progress")?;
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(steps: &[&str], list: bool) -> Args {
+        let steps = steps.iter().map(|s| (*s).to_owned()).collect();
+        Args { steps, list, advisories: false, ci: false }
+    }
+
+    #[test]
+    fn the_list_names_every_step_once() {
+        let mut out = Vec::new();
+        run(&args(&[], true), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let names: Vec<_> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(
+            names,
+            ["format", "lint", "build", "test", "doctest", "docs", "generated", "deny", "tree"]
+        );
+    }
+
+    #[test]
+    fn an_unknown_step_is_refused_with_the_known_ones() {
+        let error = run(&args(&["tests"], false), &mut Vec::new()).unwrap_err();
+        assert!(
+            error.to_string().starts_with("there is no step \"tests\"; there are format, lint,"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn only_new_changes_of_the_tree_count() {
+        let status = |text: &str| Some(text.to_owned());
+        assert_eq!(unchanged(status(" M a.rs\n"), status(" M a.rs\n")), Ok(()));
+        let error = unchanged(status(" M a.rs\n"), status(" M a.rs\n?? b.snap.new\n")).unwrap_err();
+        assert_eq!(error, "git status now says: ?? b.snap.new");
+    }
+}

@@ -1,0 +1,226 @@
+//! Steps: named commands that run one after another, the tools that they
+//! need, what came of each, and the summary at the end.
+//!
+//! A step never hides its command's output. A missing tool leaves its steps
+//! out by name; with `CI` set that is a failure.
+
+use std::io::{self, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A program that a step needs and a machine may lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tool {
+    /// What it is called.
+    pub(crate) name: &'static str,
+    /// A command that succeeds where it is installed.
+    pub(crate) probe: &'static [&'static str],
+    /// How to get it.
+    pub(crate) install: &'static str,
+}
+
+impl Tool {
+    fn is_present(&self) -> bool {
+        let (program, args) = self.probe.split_first().expect("a probe names a program");
+        Command::new(program)
+            .args(args)
+            .current_dir(crate::root())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    }
+}
+
+/// What a step does.
+pub(crate) enum Action {
+    /// One command; success is exit status 0.
+    Run(Command),
+    /// A check in this program; the text says what is wrong.
+    Check(Box<dyn FnOnce() -> Result<(), String>>),
+}
+
+/// One named step.
+pub(crate) struct Step {
+    /// The name by which it is asked for and reported.
+    pub(crate) name: &'static str,
+    /// What it checks, for people.
+    pub(crate) what: &'static str,
+    /// What it needs beside cargo.
+    pub(crate) tool: Option<Tool>,
+    /// A step without whose success this one makes no sense.
+    pub(crate) after: Option<&'static str>,
+    /// What it does.
+    pub(crate) action: Action,
+}
+
+/// What came of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It holds.
+    Passed,
+    /// It does not; the text says why.
+    Failed(String),
+    /// It was left out; the text says why.
+    Skipped(String),
+}
+
+/// A step that is over.
+struct Done {
+    name: &'static str,
+    outcome: Outcome,
+    took: Duration,
+}
+
+/// Runs the steps in order, all of them whatever comes of each, and writes a
+/// summary whose last line is `N passed, N failed, N skipped`.
+///
+/// With `strict`, a missing tool is a failure. Returns whether nothing failed.
+///
+/// # Errors
+/// When `out` cannot be written to.
+pub(crate) fn run(steps: Vec<Step>, strict: bool, out: &mut dyn Write) -> io::Result<bool> {
+    let total = steps.len();
+    let mut done: Vec<Done> = Vec::new();
+    for (index, step) in steps.into_iter().enumerate() {
+        writeln!(out, "\n=== {}/{total} {}: {}", index + 1, step.name, step.what)?;
+        out.flush()?;
+        let start = now();
+        let name = step.name;
+        let blocked = step
+            .after
+            .filter(|after| done.iter().any(|d| d.name == *after && matches!(d.outcome, Outcome::Failed(_))));
+        let outcome = match (blocked, step.tool) {
+            (Some(after), _) => Outcome::Skipped(format!("{after} failed")),
+            (None, Some(tool)) if !tool.is_present() => {
+                let why = format!("{} is missing: {}", tool.name, tool.install);
+                if strict { Outcome::Failed(why) } else { Outcome::Skipped(why) }
+            }
+            (None, _) => perform(step.action),
+        };
+        let took = start.elapsed();
+        writeln!(out, "--- {name}: {} in {}", describe(&outcome), seconds(took))?;
+        done.push(Done { name, outcome, took });
+    }
+    summary(&done, out)
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long a step took is told to people and decides nothing")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn perform(action: Action) -> Outcome {
+    match action {
+        Action::Run(mut command) => match command.current_dir(crate::root()).stdin(Stdio::null()).status() {
+            Ok(status) if status.success() => Outcome::Passed,
+            Ok(status) => Outcome::Failed(status.to_string()),
+            Err(error) => Outcome::Failed(format!("cannot run {}: {error}", command.get_program().display())),
+        },
+        Action::Check(check) => match check() {
+            Ok(()) => Outcome::Passed,
+            Err(why) => Outcome::Failed(why),
+        },
+    }
+}
+
+fn describe(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Passed => "passed".to_owned(),
+        Outcome::Failed(why) => format!("FAILED ({why})"),
+        Outcome::Skipped(why) => format!("skipped ({why})"),
+    }
+}
+
+fn seconds(took: Duration) -> String {
+    format!("{:.1} s", took.as_secs_f64())
+}
+
+fn summary(done: &[Done], out: &mut dyn Write) -> io::Result<bool> {
+    let count = |of: fn(&Outcome) -> bool| done.iter().filter(|d| of(&d.outcome)).count();
+    let passed = count(|o| *o == Outcome::Passed);
+    let failed = count(|o| matches!(o, Outcome::Failed(_)));
+    let skipped = count(|o| matches!(o, Outcome::Skipped(_)));
+    let total: Duration = done.iter().map(|d| d.took).sum();
+    writeln!(out, "\n=== summary")?;
+    for Done { name, outcome, took } in done {
+        writeln!(out, "{:>9}  {name}: {}", seconds(*took), describe(outcome))?;
+    }
+    writeln!(out, "{:>9}  in all", seconds(total))?;
+    writeln!(out, "{passed} passed, {failed} failed, {skipped} skipped")?;
+    Ok(failed == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ABSENT: Tool =
+        Tool { name: "moonbeam", probe: &["no-such-program-as-moonbeam"], install: "look up at night" };
+
+    fn step(name: &'static str, result: Result<(), &'static str>) -> Step {
+        Step {
+            name,
+            what: "a check",
+            tool: None,
+            after: None,
+            action: Action::Check(Box::new(move || result.map_err(str::to_owned))),
+        }
+    }
+
+    fn transcript(steps: Vec<Step>, strict: bool) -> (bool, String) {
+        let mut out = Vec::new();
+        let good = run(steps, strict, &mut out).unwrap();
+        (good, String::from_utf8(out).unwrap())
+    }
+
+    #[track_caller]
+    fn ends_with(text: &str, last: &str) {
+        assert_eq!(text.lines().last(), Some(last), "in:\n{text}");
+    }
+
+    #[test]
+    fn all_steps_run_and_the_last_line_counts_them() {
+        let (good, text) =
+            transcript(vec![step("a", Ok(())), step("b", Err("7 is odd")), step("c", Ok(()))], false);
+        assert!(!good);
+        assert!(text.contains("--- b: FAILED (7 is odd) in"), "{text}");
+        ends_with(&text, "2 passed, 1 failed, 0 skipped");
+    }
+
+    #[test]
+    fn a_missing_tool_is_named_and_counted_on_a_laptop_and_fails_in_ci() {
+        let wants = || vec![Step { tool: Some(ABSENT), ..step("moon", Ok(())) }];
+        let (good, text) = transcript(wants(), false);
+        assert!(good);
+        assert!(text.contains("skipped (moonbeam is missing: look up at night)"), "{text}");
+        ends_with(&text, "0 passed, 0 failed, 1 skipped");
+
+        let (good, text) = transcript(wants(), true);
+        assert!(!good);
+        ends_with(&text, "0 passed, 1 failed, 0 skipped");
+    }
+
+    #[test]
+    fn what_needs_a_failed_step_is_left_out() {
+        let needs = Step { after: Some("build"), ..step("test", Ok(())) };
+        let (good, text) = transcript(vec![step("build", Err("no")), needs], true);
+        assert!(!good);
+        assert!(text.contains("--- test: skipped (build failed)"), "{text}");
+        ends_with(&text, "0 passed, 1 failed, 1 skipped");
+    }
+
+    #[test]
+    fn a_command_fails_by_its_status_or_by_not_existing() {
+        let mut false_command = Command::new("cargo");
+        false_command.arg("--no-such-option").stderr(Stdio::null());
+        let commands = [false_command, Command::new("no-such-program-as-moonbeam")];
+        for command in commands {
+            let (good, text) =
+                transcript(vec![Step { action: Action::Run(command), ..step("run", Ok(())) }], false);
+            assert!(!good, "{text}");
+            ends_with(&text, "0 passed, 1 failed, 0 skipped");
+        }
+    }
+}
