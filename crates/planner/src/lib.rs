@@ -7,6 +7,8 @@
 pub mod demand;
 pub mod inventory;
 pub mod names;
+pub mod options;
 pub mod plan;
 pub mod policy;
 pub mod report;
+pub mod solver;

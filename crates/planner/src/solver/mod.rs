@@ -1,0 +1,50 @@
+//! The exact optimisation engine: integer programs over classes of
+//! interchangeable GPUs, several objectives in lexicographic order.
+//!
+//! It knows nothing of GPUs. Whoever plans puts GPUs that have the same
+//! choices into one [`Class`], gives every choice as a [`Column`] (what it
+//! supplies to which row, what it costs at which level), everything else that
+//! can be chosen as an [`Extra`], and reads the counts from [`Solved`].
+//!
+//! Level `k` is minimised among the solutions whose earlier levels have their
+//! best *integer* values. Every level comes with a bound that no solution can
+//! go below; where it equals the value, the level is proved optimal.
+//!
+//! ```
+//! use slicewright_planner::solver::{Class, Column, Effort, Extra, Instance, Row, Sense, solve};
+//!
+//! // Three GPUs can each give two slices (cost 1 at level 1) or none; five slices
+//! // are wanted, and each one missing costs 1 at level 0.
+//! let idle = Column::default();
+//! let cut = Column { coefficients: vec![(0, 2)], costs: vec![0, 1] };
+//! let instance = Instance {
+//!     rows: vec![Row { sense: Sense::AtLeast, rhs: 5 }],
+//!     classes: vec![Class { count: 3, columns: vec![idle, cut] }],
+//!     extras: vec![Extra { upper: 5, coefficients: vec![(0, 1)], costs: vec![1] }],
+//!     levels: 2,
+//! };
+//! let solved = solve(&instance, Effort::default())?;
+//! assert_eq!(solved.classes, [[(1, 3)]]);
+//! assert_eq!(solved.extras, [0]);
+//! assert_eq!(solved.levels.iter().map(|l| l.value).collect::<Vec<_>>(), [0, 3]);
+//! # Ok::<(), slicewright_planner::solver::SolveError>(())
+//! ```
+
+mod instance;
+mod library;
+
+pub use instance::{
+    Class, Column, Effort, Extra, Instance, Level, MAGNITUDE, Row, RowIndex, Sense, SolveError, Solved,
+};
+
+/// Finds the best choice, level by level.
+///
+/// Deterministic: the result depends on nothing but the arguments.
+///
+/// # Errors
+/// If the instance is malformed, cannot be met, or no solution was found
+/// within the effort.
+pub fn solve(instance: &Instance, effort: Effort) -> Result<Solved, SolveError> {
+    instance.validate()?;
+    library::solve(instance, effort)
+}
