@@ -4,11 +4,16 @@
 //! and "cannot fit" is a result in the report, not an error. `docs/theory.md`
 //! says why planning works as it does.
 
+pub mod assign;
+#[doc(hidden)]
+pub mod build;
 pub mod demand;
+pub mod eligible;
 pub mod inventory;
 pub mod names;
 pub mod options;
 pub mod plan;
 pub mod policy;
 pub mod report;
+pub mod selector;
 pub mod solver;

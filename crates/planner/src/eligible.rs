@@ -1,0 +1,431 @@
+//! Which nodes a request may use: node selector, required node affinity,
+//! taints, and free CPU, memory and pod slots.
+//!
+//! Labels that follow the layout are judged as they will be once the request
+//! has its slices there, under strategy `mixed`: what a node can become
+//! counts, not what it happens to be cut into. Where a value is open (how many
+//! slices of a profile there will be, how many MiB the driver will report), an
+//! expression holds when it can hold.
+//!
+//! Whether a node has a free slice, may change, or is cordoned is not asked
+//! here; nor are volumes, topology spread, and affinity between pods.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use mig::{Attribute, Geometry, ProfileName};
+
+use crate::demand::{Constraints, Expression, Operator, Request};
+use crate::inventory::{Inventory, Node, Room, Slices, Taint};
+use crate::names::NodeName;
+use crate::selector::{Label, matches_label};
+
+/// Taints that say what `Node::schedulable` and `Node::hold` say already, and
+/// that go away by themselves.
+const OWN_WORDS: [&str; 3] =
+    ["node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+
+const STRATEGY: &str = "nvidia.com/mig.strategy";
+const PRODUCT: &str = "nvidia.com/gpu.product";
+
+/// Whether a request may use a node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Eligibility {
+    /// It may.
+    Yes,
+    /// It may not.
+    No {
+        /// The first reason.
+        reason: Ineligible,
+    },
+}
+
+impl Eligibility {
+    /// Whether it may.
+    #[must_use]
+    pub const fn is_yes(&self) -> bool {
+        matches!(self, Self::Yes)
+    }
+}
+
+/// Why a request may not use a node. Prints as a clause: "the node …".
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ineligible {
+    /// The node runs MIG strategy `single`, where slices are `nvidia.com/gpu`
+    /// and a profile's own resource does not exist.
+    SingleStrategy,
+    /// The selector names a label as it is written under strategy `single`
+    /// (`nvidia.com/gpu.product: …-MIG-1g.5gb`); under `mixed` no node has it.
+    SingleForm {
+        /// The label's key.
+        key: String,
+        /// The value that is wanted.
+        wanted: String,
+        /// What to select by instead.
+        instead: (String, String),
+    },
+    /// A label of `nodeSelector` is not there, or has another value.
+    NodeSelector {
+        /// Its key.
+        key: String,
+        /// What is wanted.
+        wanted: String,
+        /// What the node has, or will have; `None` when there is no such label.
+        found: Option<String>,
+    },
+    /// No term of the required node affinity matches.
+    Affinity {
+        /// The first expression that fails, term by term; a term without any
+        /// expression fails by itself and adds none.
+        unmet: Vec<Expression>,
+    },
+    /// A taint that it does not tolerate.
+    Taint {
+        /// The taint.
+        taint: Taint,
+    },
+    /// The node lacks room for it.
+    NoRoom {
+        /// Of what.
+        what: Resource,
+        /// What it takes.
+        wanted: i64,
+        /// What is free.
+        free: i64,
+    },
+}
+
+/// What a node can run out of beside slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resource {
+    /// CPU, in thousandths of a core.
+    Cpu,
+    /// Memory, in bytes.
+    Memory,
+    /// Pod slots.
+    Pods,
+}
+
+impl Ineligible {
+    /// What the request could ask for instead, where that is clear.
+    #[must_use]
+    pub fn advice(&self) -> Option<String> {
+        match self {
+            Self::SingleForm { instead: (key, value), .. } => Some(format!("select by `{key}: {value}`")),
+            Self::SingleStrategy
+            | Self::NodeSelector { .. }
+            | Self::Affinity { .. }
+            | Self::Taint { .. }
+            | Self::NoRoom { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for Ineligible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SingleStrategy => {
+                write!(f, "has MIG strategy single, where slices are nvidia.com/gpu and have no own resource")
+            }
+            Self::SingleForm { key, wanted, .. } => {
+                write!(f, "never has label {key}={wanted} under MIG strategy mixed")
+            }
+            Self::NodeSelector { key, wanted, found: None } => {
+                write!(f, "has no label {key} (wanted: {wanted})")
+            }
+            Self::NodeSelector { key, wanted, found: Some(found) } => {
+                write!(f, "has label {key}={found} (wanted: {wanted})")
+            }
+            Self::Affinity { unmet } if unmet.is_empty() => {
+                write!(f, "cannot match a node affinity without any expression")
+            }
+            Self::Affinity { unmet } => {
+                write!(f, "does not match the node affinity: ")?;
+                for (i, expression) in unmet.iter().enumerate() {
+                    let Expression { key, operator, values } = expression;
+                    let or = if i > 0 { "; nor " } else { "" };
+                    write!(f, "{or}{key} {operator:?}")?;
+                    if !values.is_empty() {
+                        write!(f, " ({})", values.join(", "))?;
+                    }
+                }
+                Ok(())
+            }
+            Self::Taint { taint: Taint { key, value, effect } } => {
+                let equals = if value.is_empty() { "" } else { "=" };
+                write!(f, "has taint {key}{equals}{value}:{effect}, which is not tolerated")
+            }
+            Self::NoRoom { what: Resource::Cpu, wanted, free } => {
+                write!(f, "has {free}m CPU free (wanted: {wanted}m)")
+            }
+            Self::NoRoom { what: Resource::Memory, wanted, free } => {
+                write!(
+                    f,
+                    "has {} MiB memory free (wanted: {} MiB)",
+                    free >> 20,
+                    wanted.saturating_add((1 << 20) - 1) >> 20
+                )
+            }
+            Self::NoRoom { what: Resource::Pods, free, .. } => write!(f, "has {free} pod slots free"),
+        }
+    }
+}
+
+/// What the labels of a node that follow the layout will be after a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelsAfter {
+    /// The product's name without any `-MIG-…`, as far as it is known.
+    product: Option<String>,
+    /// For each profile that the node can have: how many are in use, and the
+    /// most that it can have.
+    counts: BTreeMap<ProfileName, (u32, u32)>,
+    mig_off: bool,
+    single: bool,
+}
+
+impl LabelsAfter {
+    /// Reads it off a node: what its GPUs can be cut into, and the product
+    /// that its labels name (they may name it in the form of strategy `single`).
+    #[must_use]
+    pub fn of(node: &Node) -> Self {
+        let mut counts: BTreeMap<ProfileName, (u32, u32)> = BTreeMap::new();
+        let mut most: HashMap<*const Geometry, Vec<(ProfileName, u32)>> = HashMap::new();
+        for gpu in node.gpus.values() {
+            let of_geometry =
+                most.entry(Arc::as_ptr(&gpu.geometry)).or_insert_with(|| most_of(&gpu.geometry));
+            for (profile, most) in of_geometry {
+                counts.entry(*profile).or_default().1 += *most;
+            }
+        }
+        for (profile, held) in &node.allocated {
+            counts.entry(*profile).or_default().0 = *held;
+        }
+        let product = node.labels.get(PRODUCT).map(|p| p.split("-MIG-").next().unwrap_or(p).to_owned());
+        Self {
+            product,
+            counts,
+            mig_off: node.gpus.values().any(|gpu| matches!(gpu.slices, Slices::MigOff { .. })),
+            single: node.labels.get(STRATEGY).is_some_and(|s| s == "single"),
+        }
+    }
+
+    /// A label of the node, as it will be once slices for `request` are there.
+    fn label(&self, request: &Request, node: &Node, key: &str) -> Label {
+        let now = || Label::from(node.labels.get(key));
+        let Some(key) = key.strip_prefix("nvidia.com/") else { return now() };
+        if let Some(field) = key.strip_prefix("gpu.") {
+            let single_only = ["slices.", "engines.", "multiprocessors"];
+            return match field {
+                "product" => Label::from(self.product.as_ref()),
+                "replicas" if self.mig_off => Label::Is("0".to_owned()),
+                _ if single_only.iter().any(|s| field.starts_with(s)) => Label::Absent,
+                _ => now(),
+            };
+        }
+        if key == "mig.config.state" {
+            return Label::Is("success".to_owned());
+        }
+        let Some((profile, field)) = key.strip_prefix("mig-").and_then(split_field) else { return now() };
+        // Whether slices that it does not ask for stay or come is open; what
+        // is there now is the best guess.
+        let Some(asked) = request.slices.get(&profile) else { return now() };
+        let Some((in_use, most)) = self.counts.get(&profile).filter(|(_, most)| *most > 0) else {
+            return Label::Absent;
+        };
+        match (field, now()) {
+            ("count", _) => Label::Between(i64::from((in_use + asked).min(*most)), i64::from(*most)),
+            // What the driver reports of a profile does not depend on the rest.
+            (_, label @ Label::Is(_)) => label,
+            ("product", _) => match &self.product {
+                Some(product) => Label::Is(format!("{product}-MIG-{}", in_key(profile))),
+                None => Label::Any,
+            },
+            ("memory", _) => {
+                // The name rounds to eighths of the GPU's memory, and the
+                // driver keeps some: 11008 MiB are a 12gb slice.
+                let named = i64::from(profile.memory_gb) * 1024;
+                Label::Between(named * 85 / 100, named * 103 / 100)
+            }
+            ("slices.gi" | "slices.ci", _) => Label::Is(profile.compute.to_string()),
+            ("replicas", _) => Label::Is("1".to_owned()),
+            ("sharing-strategy", _) => Label::Is("none".to_owned()),
+            _ => Label::Any,
+        }
+    }
+}
+
+/// The most slices of each profile that one GPU can have, whatever is on it.
+/// Of slices of equal size, taking the first start that is free is best.
+fn most_of(geometry: &Geometry) -> Vec<(ProfileName, u32)> {
+    let most = |spec: &mig::ProfileSpec| {
+        if matches!(spec.name.attribute, Attribute::Media | Attribute::AllMedia) {
+            return 1;
+        }
+        let mut end = 0;
+        let fitting = spec.starts.iter().filter(|start| {
+            let fits = **start >= end;
+            if fits {
+                end = **start + spec.size;
+            }
+            fits
+        });
+        let by_memory = u32::try_from(fitting.count()).unwrap_or(u32::MAX);
+        by_memory.min(u32::from(geometry.compute() / spec.compute))
+    };
+    geometry.profiles().iter().map(|spec| (spec.name, most(spec))).collect()
+}
+
+/// `1g.10gb.me.count` into the profile and the field.
+fn split_field(key: &str) -> Option<(ProfileName, &str)> {
+    const FIELDS: [&str; 7] =
+        ["product", "count", "replicas", "sharing-strategy", "memory", "multiprocessors", "slices.gi"];
+    let known = FIELDS.iter().chain(&["slices.ci"]).find_map(|field| {
+        let profile = key.strip_suffix(field)?.strip_suffix('.')?;
+        Some((profile, *field))
+    });
+    let (profile, field) = match known {
+        Some(split) => split,
+        None => key.split_once(".engines.")?,
+    };
+    Some((profile.parse().ok()?, field))
+}
+
+fn in_key(profile: ProfileName) -> String {
+    profile.to_string().replace('+', ".")
+}
+
+/// Whether a request may use a node. `after` is [`LabelsAfter::of`] the node.
+#[must_use]
+pub fn judge(request: &Request, name: &NodeName, node: &Node, after: &LabelsAfter) -> Eligibility {
+    match first_obstacle(request, name, node, after) {
+        None => Eligibility::Yes,
+        Some(reason) => Eligibility::No { reason },
+    }
+}
+
+fn first_obstacle(
+    request: &Request,
+    name: &NodeName,
+    node: &Node,
+    after: &LabelsAfter,
+) -> Option<Ineligible> {
+    let Constraints { node_selector, affinity, tolerations } = &request.constraints;
+    if after.single && !request.slices.is_empty() {
+        return Some(Ineligible::SingleStrategy);
+    }
+    for (key, wanted) in node_selector {
+        let expression =
+            Expression { key: key.clone(), operator: Operator::In, values: vec![wanted.clone()] };
+        let label = after.label(request, node, key);
+        if !matches_label(&expression, &label) {
+            return Some(single_form(key, wanted).unwrap_or_else(|| Ineligible::NodeSelector {
+                key: key.clone(),
+                wanted: wanted.clone(),
+                found: in_words(&label),
+            }));
+        }
+    }
+    if !affinity.is_empty() {
+        let name = Label::Is(name.0.clone());
+        let mut unmet = Vec::new();
+        let mut matched = false;
+        for term in affinity {
+            let labels = term.labels.iter().find(|e| !matches_label(e, &after.label(request, node, &e.key)));
+            let fields = term.fields.iter().find(|e| e.key != "metadata.name" || !matches_label(e, &name));
+            matched |= labels.or(fields).is_none() && !(term.labels.is_empty() && term.fields.is_empty());
+            unmet.extend(labels.or(fields).cloned());
+        }
+        if !matched {
+            let only_form = match unmet.as_slice() {
+                [Expression { key, operator: Operator::In, values }] => {
+                    values.first().and_then(|value| single_form(key, value))
+                }
+                _ => None,
+            };
+            return Some(only_form.unwrap_or(Ineligible::Affinity { unmet }));
+        }
+    }
+    let intolerable = node.taints.iter().find(|taint| {
+        matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
+            && !OWN_WORDS.contains(&taint.key.as_str())
+            && !tolerations.iter().any(|t| t.tolerates(taint))
+    });
+    if let Some(taint) = intolerable {
+        return Some(Ineligible::Taint { taint: taint.clone() });
+    }
+    let Room { cpu_milli, memory_bytes, pods } = request.takes;
+    [
+        (Resource::Cpu, cpu_milli, node.room.cpu_milli),
+        (Resource::Memory, memory_bytes, node.room.memory_bytes),
+        (Resource::Pods, pods, node.room.pods),
+    ]
+    .into_iter()
+    .find(|(_, wanted, free)| *wanted > 0 && wanted > free)
+    .map(|(what, wanted, free)| Ineligible::NoRoom { what, wanted, free })
+}
+
+/// `gpu.product: X-MIG-1g.5gb` exists under strategy `single` only.
+fn single_form(key: &str, wanted: &str) -> Option<Ineligible> {
+    let (product, profile) = wanted.rsplit_once("-MIG-").filter(|_| key == PRODUCT)?;
+    let instead = match profile.parse::<ProfileName>() {
+        Ok(profile) => (format!("{}.product", profile.resource_name()), wanted.to_owned()),
+        Err(_) => (PRODUCT.to_owned(), product.to_owned()),
+    };
+    Some(Ineligible::SingleForm { key: key.to_owned(), wanted: wanted.to_owned(), instead })
+}
+
+fn in_words(label: &Label) -> Option<String> {
+    match label {
+        Label::Absent => None,
+        Label::Is(value) => Some(value.clone()),
+        Label::Between(low, high) => Some(format!("{low} to {high}")),
+        Label::Any => Some("any value".to_owned()),
+    }
+}
+
+/// Judges many requests over one inventory: requests that ask alike are
+/// judged once.
+#[derive(Debug)]
+pub struct Judge<'a> {
+    nodes: Vec<(&'a NodeName, &'a Node, LabelsAfter)>,
+    known: HashMap<Alike, Arc<[Eligibility]>>,
+}
+
+/// All of a request that [`judge`] looks at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Alike {
+    slices: BTreeMap<ProfileName, u32>,
+    constraints: Constraints,
+    takes: Room,
+}
+
+impl<'a> Judge<'a> {
+    /// Prepares the nodes.
+    #[must_use]
+    pub fn new(inventory: &'a Inventory) -> Self {
+        let nodes = inventory.nodes.iter().map(|(name, node)| (name, node, LabelsAfter::of(node)));
+        Self { nodes: nodes.collect(), known: HashMap::new() }
+    }
+
+    /// The eligibility of every node, in the order of `Inventory::nodes`.
+    /// Requests that are alike get the same `Arc`, so that callers can group
+    /// them by pointer.
+    pub fn nodes_for(&mut self, request: &Request) -> Arc<[Eligibility]> {
+        // Which other profiles it asks for matters only to selectors on them.
+        let selects_slices = |key: &str| key.starts_with("nvidia.com/mig-");
+        let Constraints { node_selector, affinity, .. } = &request.constraints;
+        let mut keys: BTreeSet<&str> = node_selector.keys().map(String::as_str).collect();
+        keys.extend(affinity.iter().flat_map(|term| &term.labels).map(|e| e.key.as_str()));
+        let slices = match keys.into_iter().any(selects_slices) {
+            true => request.slices.clone(),
+            false => request.slices.keys().take(1).map(|profile| (*profile, 1)).collect(),
+        };
+        let alike = Alike { slices, constraints: request.constraints.clone(), takes: request.takes };
+        let nodes = &self.nodes;
+        let known = self.known.entry(alike);
+        Arc::clone(known.or_insert_with(|| {
+            nodes.iter().map(|(name, node, after)| judge(request, name, node, after)).collect()
+        }))
+    }
+}
