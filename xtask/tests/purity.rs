@@ -1,0 +1,273 @@
+//! The pure crates stay pure: what they may be built from, and what their
+//! sources may not name. The rule is in `docs/architecture.md`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// A crate of ours: its package, its folder, and the crates of ours that it
+/// may depend on (tests apart).
+struct Ours {
+    package: &'static str,
+    folder: &'static str,
+    may_use: &'static [&'static str],
+    /// Neither I/O nor a clock nor an environment: the core and the engine.
+    pure: bool,
+}
+
+/// Shell -> pure core -> mig, and nothing the other way.
+const OURS: &[Ours] = &[
+    Ours { package: "slicewright-mig", folder: "crates/mig", may_use: &[], pure: true },
+    Ours {
+        package: "slicewright-planner",
+        folder: "crates/planner",
+        may_use: &["slicewright-mig"],
+        pure: true,
+    },
+    Ours {
+        package: "slicewright-rollout",
+        folder: "crates/rollout",
+        may_use: &["slicewright-mig"],
+        pure: true,
+    },
+    Ours {
+        package: "slicewright-sim-gpu",
+        folder: "simulator/gpu",
+        may_use: &["slicewright-mig"],
+        pure: true,
+    },
+    Ours {
+        package: "slicewright-sim-operands",
+        folder: "simulator/operands",
+        may_use: &["slicewright-mig", "slicewright-sim-gpu"],
+        pure: true,
+    },
+    Ours { package: "slicewright-api", folder: "crates/api", may_use: &[], pure: true },
+    Ours {
+        package: "slicewright-observe",
+        folder: "crates/observe",
+        may_use: &["slicewright-api", "slicewright-mig", "slicewright-planner"],
+        pure: true,
+    },
+    Ours {
+        package: "slicewright-cli",
+        folder: "crates/cli",
+        may_use: &[
+            "slicewright-api",
+            "slicewright-mig",
+            "slicewright-observe",
+            "slicewright-planner",
+            "slicewright-rollout",
+            "slicewright-sim-gpu",
+            "slicewright-sim-operands",
+        ],
+        pure: false,
+    },
+    Ours { package: "xtask", folder: "xtask", may_use: &[], pure: false },
+];
+
+/// Crates that bring what the core must not have, whoever asks for them.
+const FORBIDDEN: &[(&str, &[&str])] = &[
+    ("an async runtime", &["tokio", "async-std", "smol", "async-executor", "async-io", "mio"]),
+    ("the network", &["hyper", "reqwest", "tower", "tonic", "socket2", "rustls", "openssl", "h2"]),
+    ("a Kubernetes client", &["kube-client", "kube-runtime"]),
+    ("NVML", &["nvml-wrapper", "nvml-wrapper-sys", "libloading"]),
+    ("a clock", &["time", "chrono", "quanta", "coarsetime", "iana-time-zone"]),
+    ("randomness", &["rand", "rand_core", "getrandom", "fastrand", "uuid", "ahash"]),
+    (
+        "the file system or the environment",
+        &["tempfile", "notify", "walkdir", "dirs", "dotenvy", "clap", "home"],
+    ),
+    ("logging that is not a returned report", &["tracing-subscriber", "env_logger"]),
+];
+
+/// Words that a pure crate's sources must not contain, with the reason.
+const UNSPOKEN: &[(&str, &str)] = &[
+    ("std::fs", "input is handed in; a table is embedded with include_str!"),
+    ("std::net", "the core talks to nobody"),
+    ("std::env", "configuration is an argument"),
+    ("std::process", "the core starts nothing"),
+    ("std::thread", "the core is one pure function after another"),
+    ("std::io", "the core reads and writes nothing"),
+    ("Instant::now", "time is an argument"),
+    ("SystemTime", "time is an argument"),
+    ("Timestamp::now", "time is an argument"),
+    ("Zoned::now", "time is an argument"),
+    ("thread_rng", "randomness is an argument"),
+    ("async fn", "the core does not wait"),
+    ("println!", "what is found is returned"),
+    ("option_env!", "a build says the same everywhere"),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--all-features", "--locked"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The dependency tree of every package as cargo resolved it, tests apart.
+struct Tree {
+    names: BTreeMap<String, String>,
+    edges: BTreeMap<String, Vec<String>>,
+}
+
+impl Tree {
+    fn read() -> Self {
+        let metadata = metadata();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let names = metadata["packages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|p| (text(&p["id"]), text(&p["name"])))
+            .collect();
+        let edges = metadata["resolve"]["nodes"].as_array().unwrap().iter().map(|node| {
+            let deps = node["deps"].as_array().unwrap().iter().filter(|dep| {
+                dep["dep_kinds"].as_array().unwrap().iter().any(|kind| kind["kind"].as_str() != Some("dev"))
+            });
+            (text(&node["id"]), deps.map(|dep| text(&dep["pkg"])).collect())
+        });
+        Self { names, edges: edges.collect() }
+    }
+
+    fn id(&self, name: &str) -> &str {
+        let found = self.names.iter().find(|(_, n)| *n == name);
+        found.unwrap_or_else(|| panic!("no package {name}; is the table of this test up to date?")).0
+    }
+
+    fn direct(&self, name: &str) -> BTreeSet<&str> {
+        self.edges[self.id(name)].iter().map(|id| self.names[id].as_str()).collect()
+    }
+
+    /// Everything below a package, each with the chain that leads to it.
+    fn below<'a>(&'a self, name: &'a str) -> BTreeMap<&'a str, Vec<&'a str>> {
+        let mut found: BTreeMap<&'a str, Vec<&'a str>> = BTreeMap::new();
+        let mut open = vec![(self.id(name), vec![name])];
+        let mut seen = BTreeSet::new();
+        while let Some((id, chain)) = open.pop() {
+            for next in &self.edges[id] {
+                if seen.insert(next.as_str()) {
+                    let name = self.names[next].as_str();
+                    let chain: Vec<_> = chain.iter().copied().chain([name]).collect();
+                    found.insert(name, chain.clone());
+                    open.push((next, chain));
+                }
+            }
+        }
+        found
+    }
+}
+
+#[test]
+fn every_crate_is_in_the_table_of_dependency_directions() {
+    let metadata = metadata();
+    let members: BTreeSet<_> = metadata["workspace_members"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|id| {
+            let package = metadata["packages"].as_array().unwrap().iter().find(|p| p["id"] == *id).unwrap();
+            package["name"].as_str().unwrap()
+        })
+        .collect();
+    assert_eq!(members, OURS.iter().map(|ours| ours.package).collect());
+}
+
+#[test]
+fn dependencies_point_from_the_shell_to_the_core() {
+    let tree = Tree::read();
+    for ours in OURS {
+        let allowed: BTreeSet<_> = ours.may_use.iter().copied().collect();
+        let direct = tree.direct(ours.package);
+        let used: BTreeSet<_> = OURS.iter().map(|o| o.package).filter(|p| direct.contains(p)).collect();
+        let extra: Vec<_> = used.difference(&allowed).collect();
+        assert!(extra.is_empty(), "{} must not depend on {extra:?}; it may on {allowed:?}", ours.package);
+    }
+}
+
+#[test]
+fn pure_crates_bring_no_runtime_client_clock_or_randomness() {
+    let tree = Tree::read();
+    let mut wrong = Vec::new();
+    for ours in OURS.iter().filter(|ours| ours.pure) {
+        let below = tree.below(ours.package);
+        for (what, crates) in FORBIDDEN {
+            for name in *crates {
+                if let Some(chain) = below.get(name) {
+                    wrong.push(format!("{} gains {what}: {}", ours.package, chain.join(" -> ")));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_kubernetes_types_come_without_a_client() {
+    let tree = Tree::read();
+    let below = tree.below("slicewright-api");
+    assert!(below.contains_key("kube-derive"), "api derives its CRDs with kube");
+    assert!(!below.contains_key("kube-client"), "{:?}", below.get("kube-client"));
+}
+
+/// The sources of a folder, test modules' files apart.
+fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|e| e == "rs") && path.file_name().unwrap() != "tests.rs" {
+            into.push(path);
+        }
+    }
+}
+
+/// What of a source is code that ships: not comments, and nothing from the
+/// test module on, which stands last.
+fn shipped(source: &str) -> impl Iterator<Item = (usize, &str)> {
+    source
+        .lines()
+        .enumerate()
+        .take_while(|(_, line)| line.trim() != "#[cfg(test)]")
+        .map(|(i, line)| (i + 1, line.split("//").next().unwrap_or("")))
+}
+
+#[test]
+fn pure_sources_name_no_clock_file_environment_or_thread() {
+    let root = root();
+    let mut wrong = Vec::new();
+    for ours in OURS.iter().filter(|ours| ours.pure) {
+        let mut files = Vec::new();
+        sources(&root.join(ours.folder).join("src"), &mut files);
+        assert!(!files.is_empty(), "no sources in {}", ours.folder);
+        for file in files {
+            let source = std::fs::read_to_string(&file).unwrap();
+            for (line, code) in shipped(&source) {
+                for (word, why) in UNSPOKEN {
+                    if code.contains(word) {
+                        let file = file.strip_prefix(&root).unwrap().display();
+                        wrong.push(format!("{file}:{line}: {word}: {why}"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_scan_sees_code_and_neither_comments_nor_tests() {
+    let source = "use std::fs; // reads\n/// std::env is not used\nlet x = 1;\n#[cfg(test)]\nmod tests { use std::env; }\n";
+    let code: Vec<_> = shipped(source).map(|(_, code)| code.trim()).collect();
+    assert_eq!(code, ["use std::fs;", "", "let x = 1;"]);
+}
