@@ -8,12 +8,19 @@
 //! The words: a *profile* is a kind of slice (`1g.10gb`), a *placement* is a
 //! profile at a start, a *layout* is a set of placements on one GPU.
 
+pub mod catalog;
+pub mod driver;
 pub mod geometry;
 pub mod lattice;
 pub mod layout;
+pub mod model;
 pub mod name;
+pub mod nearest;
 
+pub use catalog::{Catalog, CatalogError, Product, UnknownModel};
+pub use driver::{creation_order, default_order, default_placement, remaining};
 pub use geometry::{Geometry, GeometryError, PlacementIndex, ProfileIndex, ProfileSpec};
 pub use lattice::{Lattice, MultisetIndex, StateIndex, TooManyStates};
 pub use layout::{Counts, Layout, LayoutError};
+pub use model::{Architecture, Engines, Field, Model, NotSimulatable, Profile, Provenance, UnknownProfile};
 pub use name::{Attribute, NameError, ProfileName};
