@@ -14,6 +14,7 @@ pub mod names;
 pub mod options;
 pub mod plan;
 pub mod policy;
+pub mod problem;
 pub mod report;
 pub mod selector;
 pub mod solver;

@@ -5,7 +5,7 @@
 //! that counts what each supplies, whether the GPU changes, and how many
 //! slices are created and destroyed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use mig::{Geometry, Layout, ProfileIndex};
 
@@ -193,7 +193,9 @@ pub struct OptionClasses {
     by_state: HashMap<GpuState, usize>,
     entries: Vec<StateOptions>,
     /// What is counted of each option, to the class's number.
-    classes: BTreeMap<Vec<(Supply, u8)>, usize>,
+    classes: HashMap<Vec<(Supply, u8)>, usize>,
+    /// The same by number.
+    counted: Vec<Vec<(Supply, u8)>>,
 }
 
 /// The options of one state, and the class that the state is in.
@@ -216,8 +218,19 @@ impl OptionClasses {
             keep,
             by_state: HashMap::new(),
             entries: Vec::new(),
-            classes: BTreeMap::new(),
+            classes: HashMap::new(),
+            counted: Vec::new(),
         }
+    }
+
+    /// What is counted of the options of a class: supply and operations. The
+    /// numbers of classes depend on the order of the questions; this does not.
+    ///
+    /// # Panics
+    /// If no state has that class.
+    #[must_use]
+    pub fn counted(&self, class: usize) -> &[(Supply, u8)] {
+        &self.counted[class]
     }
 
     /// The options of a state; computed once for each state.
@@ -226,9 +239,15 @@ impl OptionClasses {
             Some(index) => *index,
             None => {
                 let options = self.table.options(state, &self.watched, self.keep);
-                let counted = options.iter().map(|o| (o.supply, o.operations)).collect();
-                let next = self.classes.len();
-                let class = *self.classes.entry(counted).or_insert(next);
+                let counted: Vec<_> = options.iter().map(|o| (o.supply, o.operations)).collect();
+                let class = match self.classes.get(&counted) {
+                    Some(class) => *class,
+                    None => {
+                        self.classes.insert(counted.clone(), self.counted.len());
+                        self.counted.push(counted);
+                        self.counted.len() - 1
+                    }
+                };
                 self.entries.push(StateOptions { class, options });
                 self.by_state.insert(state, self.entries.len() - 1);
                 self.entries.len() - 1

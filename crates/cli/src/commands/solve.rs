@@ -1,15 +1,118 @@
 //! `slicewright solve`.
 
 use std::io::Write;
+use std::path::PathBuf;
+
+use planner::problem::{Actuation, Plan, Problem};
+use planner::solver::{Effort, Level};
+use serde_json::json;
 
 use crate::Outcome;
-use crate::exit::Failure;
+use crate::exit::{Failure, Status};
 
-/// Solves a planning problem from a file
+/// Solves a planning problem from a file, and proves how good the plan is
+///
+/// The best plan leaves the least weight of demand unserved; among those it
+/// changes the fewest GPUs, and among those it creates and destroys the
+/// fewest slices. The file's format is in docs/reference/solve.md.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// The problem (JSON); `-` reads standard input
+    file: PathBuf,
+    /// Change only GPUs without any slice in use
+    #[arg(long)]
+    whole_gpu: bool,
+    /// How the plan is printed
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Output,
+    /// Search nodes that each of the three objectives may take; when they are used up,
+    /// the best plan found is printed with the bounds that are proved
+    #[arg(long, value_name = "NODES", default_value_t = Effort::default().nodes)]
+    effort: u64,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Output {
+    /// A summary for people
+    Text,
+    /// The whole plan
+    Json,
+}
 
 /// Runs it.
-pub fn run(_args: &Args, _out: &mut dyn Write) -> Outcome {
-    Err(Failure::Usage("this command is being written".to_owned()))
+pub fn run(args: &Args, out: &mut dyn Write) -> Outcome {
+    let name = args.file.display();
+    let text = if args.file.as_os_str() == "-" {
+        std::io::read_to_string(std::io::stdin().lock())
+    } else {
+        std::fs::read_to_string(&args.file)
+    };
+    let text = text.map_err(|e| Failure::Data(format!("{name}: {e}")))?;
+    let problem = Problem::from_json(&text)
+        .map_err(|e| Failure::Data(format!("{name}: {}", crate::exit::chain(&e))))?;
+    let actuation = if args.whole_gpu { Actuation::WholeGpu } else { Actuation::SliceBySlice };
+    let plan = problem
+        .solve(actuation, Effort { nodes: args.effort })
+        .map_err(|e| Failure::Data(format!("{name}: {e}")))?;
+    match args.output {
+        Output::Json => print_json(&plan, out)?,
+        Output::Text => print_text(&problem, &plan, out)?,
+    }
+    Ok(Status::Success)
+}
+
+fn levels(plan: &Plan) -> [(&'static str, &'static str, Level); 3] {
+    [
+        ("unserved_weight", "weight of unserved demand", plan.unserved_weight),
+        ("gpus_changed", "GPUs changed", plan.gpus_changed),
+        ("operations", "slices created and destroyed", plan.operations),
+    ]
+}
+
+fn print_json(plan: &Plan, out: &mut dyn Write) -> std::io::Result<()> {
+    let mut objectives = serde_json::Map::new();
+    let mut certificate = serde_json::Map::new();
+    for (key, _, level) in levels(plan) {
+        objectives.insert(key.to_owned(), level.value.into());
+        certificate.insert(key.to_owned(), json!({"bound": level.bound, "proven": level.is_proven()}));
+    }
+    let result = json!({
+        "changes": plan.changes,
+        "objectives": objectives,
+        "certificate": certificate,
+        "unmet": plan.unmet,
+    });
+    serde_json::to_writer(&mut *out, &result)?;
+    writeln!(out)
+}
+
+fn print_text(problem: &Problem, plan: &Plan, out: &mut dyn Write) -> std::io::Result<()> {
+    if let Some(name) = &problem.name {
+        writeln!(out, "{name}")?;
+    }
+    writeln!(out, "{} of {} GPUs change", plan.changes.len(), problem.gpus.len())?;
+    writeln!(out)?;
+    writeln!(out, "{:<30} {:>9} {:>9}", "objective", "value", "bound")?;
+    for (_, words, Level { value, bound }) in levels(plan) {
+        let proof = if value <= bound { "proved optimal" } else { "not proved optimal" };
+        writeln!(out, "{words:<30} {value:>9} {bound:>9}  {proof}")?;
+    }
+    if !plan.unmet.is_empty() {
+        writeln!(out)?;
+        writeln!(out, "{:<14} {:>7} {:>7} {:>9} {:>7}", "profile", "wanted", "served", "unserved", "weight")?;
+        for u in &plan.unmet {
+            let served = u.wanted - u.unserved;
+            writeln!(out, "{:<14} {:>7} {served:>7} {:>9} {:>7}", u.profile, u.wanted, u.unserved, u.weight)?;
+        }
+    }
+    if !plan.changes.is_empty() {
+        writeln!(out)?;
+        writeln!(out, "final layout of every GPU that changes:")?;
+        for change in &plan.changes {
+            let slices: Vec<String> = change.layout.iter().map(|(p, start)| format!("{p}@{start}")).collect();
+            let slices = if slices.is_empty() { "nothing".to_owned() } else { slices.join(" ") };
+            writeln!(out, "  {}: {slices}", change.gpu)?;
+        }
+    }
+    Ok(())
 }

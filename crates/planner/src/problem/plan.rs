@@ -1,0 +1,70 @@
+//! What a solved problem is.
+
+use mig::ProfileName;
+use serde::{Deserialize, Serialize};
+
+use super::{Problem, Session};
+use crate::solver::{Effort, Level, SolveError};
+
+/// How much of a GPU can change while a slice of it is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Actuation {
+    /// Every slice that is idle, and every free place.
+    SliceBySlice,
+    /// Nothing: only GPUs without any slice in use change.
+    WholeGpu,
+}
+
+/// A solved problem.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// The GPUs that change, by id.
+    pub changes: Vec<Change>,
+    /// Weight of the demand that stays unserved.
+    pub unserved_weight: Level,
+    /// GPUs that change, given the unserved weight.
+    pub gpus_changed: Level,
+    /// Slices created and destroyed, given both.
+    pub operations: Level,
+    /// Demand by profile, and what of it stays unserved.
+    pub unmet: Vec<Unmet>,
+}
+
+/// The final layout of a GPU that changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// The GPU.
+    pub gpu: String,
+    /// All slices that it has in the end: profile and start.
+    #[serde(rename = "final")]
+    pub layout: Vec<(ProfileName, u8)>,
+}
+
+/// Demand of a profile, and what of it stays unserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Unmet {
+    /// The profile.
+    pub profile: ProfileName,
+    /// What is wanted.
+    pub wanted: i64,
+    /// What is not served.
+    pub unserved: i64,
+    /// The weight of each.
+    pub weight: i64,
+}
+
+impl Problem {
+    /// Finds the best plan: least unserved weight, then fewest GPUs changed,
+    /// then fewest slices created and destroyed.
+    ///
+    /// The result does not depend on the order of the GPUs. Among GPUs that
+    /// are interchangeable those with the lowest ids change. Whoever plans the
+    /// same fleet again and again keeps a [`Session`](super::Session).
+    ///
+    /// # Errors
+    /// Only if no plan was found within the effort: leaving everything as it
+    /// is always is one.
+    pub fn solve(&self, actuation: Actuation, effort: Effort) -> Result<Plan, SolveError> {
+        Session::new(actuation, effort).plan(self)
+    }
+}
