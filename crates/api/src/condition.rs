@@ -1,0 +1,164 @@
+//! The closed list of conditions, their reasons, and how they are set.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+/// The types of conditions; there are no others.
+pub mod kind {
+    /// The spec makes sense.
+    pub const ACCEPTED: &str = "Accepted";
+    /// The plan serves what it can, and says what it cannot.
+    pub const PLANNED: &str = "Planned";
+    /// Every node has its layout.
+    pub const READY: &str = "Ready";
+    /// On the way. Present only while true.
+    pub const RECONCILING: &str = "Reconciling";
+    /// A human has to act. Present only while true.
+    pub const STALLED: &str = "Stalled";
+    /// Works, but not as it should. Present only while true.
+    pub const DEGRADED: &str = "Degraded";
+}
+
+/// Reasons, one word each.
+pub mod reason {
+    /// Nobody has looked at the object yet.
+    pub const PENDING: &str = "Pending";
+    /// The spec makes sense.
+    pub const VALID: &str = "Valid";
+    /// The spec does not make sense; the message says which field.
+    pub const INVALID: &str = "Invalid";
+    /// A profile of the spec is unknown to every model of the nodes.
+    pub const UNKNOWN_PROFILE: &str = "UnknownProfile";
+    /// Every node that it selects belongs to another policy.
+    pub const OVERRULED: &str = "Overruled";
+    /// It selects no node that has GPUs.
+    pub const NO_NODES: &str = "NoNodes";
+    /// A demand-driven layout needs MIG strategy `mixed`.
+    pub const STRATEGY_SINGLE: &str = "StrategySingle";
+    /// Everything that is asked for is served.
+    pub const DEMAND_SERVED: &str = "DemandServed";
+    /// Something that is asked for is not served.
+    pub const DEMAND_UNSERVED: &str = "DemandUnserved";
+    /// A floor or a spare is not met.
+    pub const BOUND_UNMET: &str = "BoundUnmet";
+    /// Every node has its layout.
+    pub const CONVERGED: &str = "Converged";
+    /// Nodes are on their way.
+    pub const CHANGING: &str = "Changing";
+    /// Nodes wait for budget, window, cooldown or pods.
+    pub const WAITING: &str = "Waiting";
+    /// The policy only shows what it would do.
+    pub const PREVIEW: &str = "Preview";
+    /// The policy starts nothing new.
+    pub const PAUSED: &str = "Paused";
+    /// A change failed, and a human has to act.
+    pub const ROLLOUT_FAILED: &str = "RolloutFailed";
+    /// Somebody else's layout is on a node.
+    pub const FOREIGN_LAYOUT: &str = "ForeignLayout";
+    /// What a node has cannot be established.
+    pub const NOT_ESTABLISHED: &str = "NotEstablished";
+}
+
+/// Whether a type of condition is present only while it is true.
+#[must_use]
+pub fn is_abnormal(kind: &str) -> bool {
+    matches!(kind, kind::RECONCILING | kind::STALLED | kind::DEGRADED)
+}
+
+/// A condition as it should be from now on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its type, of [`kind`].
+    pub kind: &'static str,
+    /// Whether it holds.
+    pub status: Tri,
+    /// Why, of [`reason`].
+    pub reason: &'static str,
+    /// A sentence that ends in what to do.
+    pub message: String,
+}
+
+/// The status of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tri {
+    /// It holds.
+    True,
+    /// It does not.
+    False,
+    /// Not known yet.
+    Unknown,
+}
+
+impl Tri {
+    /// As the API writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+/// Makes `conditions` say what is wanted. The transition time moves only when
+/// the status does; an abnormal condition that does not hold is removed.
+pub fn set(conditions: &mut Vec<Condition>, wanted: Wanted, generation: i64, now: Timestamp) {
+    let Wanted { kind, status, reason, message } = wanted;
+    if is_abnormal(kind) && status != Tri::True {
+        conditions.retain(|c| c.type_ != kind);
+        return;
+    }
+    let before = conditions.iter().position(|c| c.type_ == kind);
+    let since = match before.map(|at| &conditions[at]) {
+        Some(old) if old.status == status.as_str() => old.last_transition_time.clone(),
+        _ => Time(now),
+    };
+    let condition = Condition {
+        type_: kind.to_owned(),
+        status: status.as_str().to_owned(),
+        reason: reason.to_owned(),
+        message,
+        observed_generation: Some(generation),
+        last_transition_time: since,
+    };
+    match before {
+        Some(at) => conditions[at] = condition,
+        None => conditions.push(condition),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(kind: &'static str, status: Tri) -> Wanted {
+        Wanted { kind, status, reason: reason::CHANGING, message: "2 nodes are on their way".to_owned() }
+    }
+
+    #[test]
+    fn the_transition_time_moves_only_with_the_status() {
+        let (t1, t2, t3) = (at(1), at(2), at(3));
+        let mut conditions = Vec::new();
+        set(&mut conditions, wanted(kind::READY, Tri::False), 1, t1);
+        set(&mut conditions, wanted(kind::READY, Tri::False), 2, t2);
+        assert_eq!(conditions[0].last_transition_time.0, t1);
+        assert_eq!(conditions[0].observed_generation, Some(2));
+        set(&mut conditions, wanted(kind::READY, Tri::True), 2, t3);
+        assert_eq!(conditions[0].last_transition_time.0, t3);
+        assert_eq!(conditions.len(), 1);
+    }
+
+    #[test]
+    fn an_abnormal_condition_is_there_only_while_it_holds() {
+        let mut conditions = Vec::new();
+        set(&mut conditions, wanted(kind::STALLED, Tri::True), 1, at(1));
+        assert_eq!(conditions.len(), 1);
+        set(&mut conditions, wanted(kind::STALLED, Tri::False), 1, at(2));
+        assert!(conditions.is_empty());
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("in range")
+    }
+}

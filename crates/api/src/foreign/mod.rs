@@ -1,0 +1,12 @@
+//! Foreign kinds that we read, leniently: what we do not know is ignored.
+
+pub mod cluster_policy;
+pub mod hardware_profile;
+pub mod legacy;
+pub mod notebook;
+pub mod workload;
+
+pub use cluster_policy::ClusterPolicy;
+pub use hardware_profile::HardwareProfile;
+pub use notebook::Notebook;
+pub use workload::Workload;

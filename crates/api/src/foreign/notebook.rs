@@ -1,0 +1,126 @@
+//! A workbench: `kubeflow.org` `Notebook` (v1, v1beta1 and v1alpha1 have one
+//! schema).
+
+use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::{Deserialize, Serialize};
+
+/// The annotation that stops a workbench. Its value is the time of the stop,
+/// or [`LOCK`].
+pub const STOPPED: &str = "kubeflow-resource-stopped";
+/// The value of [`STOPPED`] while the workbench is being created: nobody
+/// stopped it.
+pub const LOCK: &str = "odh-notebook-controller-lock";
+/// The annotation that names the hardware profile.
+pub const PROFILE_NAME: &str = "opendatahub.io/hardware-profile-name";
+/// The annotation that names the hardware profile's namespace; without it, the
+/// workbench's own.
+pub const PROFILE_NAMESPACE: &str = "opendatahub.io/hardware-profile-namespace";
+/// The annotation with the time of the last activity, where culling is on.
+pub const LAST_ACTIVITY: &str = "notebooks.kubeflow.org/last-activity";
+
+/// A workbench.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Notebook {
+    /// Name, namespace, annotations.
+    #[serde(default)]
+    pub metadata: ObjectMeta,
+    /// The pod that it wants.
+    #[serde(default)]
+    pub spec: NotebookSpec,
+    /// What its controller says.
+    #[serde(default)]
+    pub status: NotebookStatus,
+}
+
+/// The pod that a workbench wants.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NotebookSpec {
+    /// The pod template.
+    #[serde(default)]
+    pub template: NotebookTemplate,
+}
+
+/// The pod template of a workbench.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NotebookTemplate {
+    /// The pod's spec.
+    #[serde(default)]
+    pub spec: PodSpec,
+}
+
+/// What the notebook controller says.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotebookStatus {
+    /// 1 when the pod is ready.
+    #[serde(default)]
+    pub ready_replicas: i32,
+}
+
+/// Whether a workbench should run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Intent {
+    /// It should.
+    Run,
+    /// It is stopped, by its user or by the culler; since when, as written.
+    Stopped {
+        /// The annotation's value.
+        since: String,
+    },
+}
+
+impl Notebook {
+    /// Whether it should run. The lock of its controller is not a stop.
+    #[must_use]
+    pub fn intent(&self) -> Intent {
+        match self.annotation(STOPPED) {
+            None | Some(LOCK) => Intent::Run,
+            Some(since) => Intent::Stopped { since: since.to_owned() },
+        }
+    }
+
+    /// Namespace and name of its hardware profile, if it names one.
+    #[must_use]
+    pub fn hardware_profile(&self) -> Option<(String, String)> {
+        let name = self.annotation(PROFILE_NAME).filter(|name| !name.is_empty())?;
+        let own = self.metadata.namespace.as_deref().unwrap_or_default();
+        let namespace = self.annotation(PROFILE_NAMESPACE).filter(|ns| !ns.is_empty()).unwrap_or(own);
+        Some((namespace.to_owned(), name.to_owned()))
+    }
+
+    fn annotation(&self, key: &str) -> Option<&str> {
+        self.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notebook(annotations: serde_json::Value) -> Notebook {
+        serde_json::from_value(serde_json::json!({
+            "apiVersion": "kubeflow.org/v1", "kind": "Notebook",
+            "metadata": {"name": "mnist", "namespace": "vision", "annotations": annotations},
+            "spec": {"template": {"spec": {"containers": [{"name": "mnist", "a-field-of-tomorrow": 1}]}}},
+        }))
+        .expect("unknown fields are ignored")
+    }
+
+    #[test]
+    fn a_stop_is_a_stop_and_the_lock_is_not() {
+        assert_eq!(notebook(serde_json::json!({})).intent(), Intent::Run);
+        assert_eq!(notebook(serde_json::json!({STOPPED: LOCK})).intent(), Intent::Run);
+        let stopped = notebook(serde_json::json!({STOPPED: "2026-11-20T18:00:00Z"}));
+        assert_eq!(stopped.intent(), Intent::Stopped { since: "2026-11-20T18:00:00Z".into() });
+    }
+
+    #[test]
+    fn a_profile_is_in_the_own_namespace_unless_said_otherwise() {
+        let own = notebook(serde_json::json!({PROFILE_NAME: "small"}));
+        assert_eq!(own.hardware_profile(), Some(("vision".into(), "small".into())));
+        let other = notebook(serde_json::json!({PROFILE_NAME: "small", PROFILE_NAMESPACE: "apps"}));
+        assert_eq!(other.hardware_profile(), Some(("apps".into(), "small".into())));
+        assert_eq!(notebook(serde_json::json!({PROFILE_NAME: ""})).hardware_profile(), None);
+    }
+}

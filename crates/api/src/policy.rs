@@ -1,0 +1,356 @@
+//! `GpuPartitionPolicy`: the only object that people write. Field docs are
+//! user documentation: they become `kubectl explain`.
+#![expect(clippy::duplicated_attributes, reason = "each printcolumn has its own type_")]
+#![expect(unreachable_pub, reason = "KubeSchema repeats each struct inside a function, `pub` included")]
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::policy_status::GpuPartitionPolicyStatus;
+use crate::selector::Selector;
+
+/// What the GPUs of some nodes are cut into, and how the change is rolled out.
+#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "slicewright.io",
+    version = "v1alpha1",
+    kind = "GpuPartitionPolicy",
+    plural = "gpupartitionpolicies",
+    singular = "gpupartitionpolicy",
+    shortname = "gpp",
+    category = "slicewright",
+    doc = "GpuPartitionPolicy says what the GPUs of the nodes that it selects are cut into (MIG), and how a change is rolled out. It is the only object of Slicewright that people write.",
+    status = "GpuPartitionPolicyStatus",
+    derive = "PartialEq",
+    printcolumn(
+        name = "Mode",
+        type_ = "string",
+        json_path = ".spec.mode",
+        description = "Enforce, Preview or Paused"
+    ),
+    printcolumn(
+        name = "Layout",
+        type_ = "string",
+        json_path = ".spec.layout.type",
+        description = "DemandDriven or Static"
+    ),
+    printcolumn(
+        name = "Nodes",
+        type_ = "integer",
+        json_path = ".status.nodes.total",
+        description = "Nodes that the policy has"
+    ),
+    printcolumn(
+        name = "Changing",
+        type_ = "integer",
+        json_path = ".status.nodes.changing",
+        description = "Nodes on their way to a new layout"
+    ),
+    printcolumn(
+        name = "Unserved",
+        type_ = "integer",
+        json_path = ".status.unserved.total",
+        description = "Requests that are not served"
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].status",
+        description = "Whether every node has its layout"
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].reason",
+        description = "Why it is, or is not, ready",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp",
+        description = "When the policy was created"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct GpuPartitionPolicySpec {
+    /// Which nodes the policy is for. Required, and never empty: use labels
+    /// that administrators own, such as `slicewright.io/pool: research`, not
+    /// labels that change with the layout (`nvidia.com/gpu.product`,
+    /// `nvidia.com/gpu.count`).
+    #[x_kube(
+        validation = Rule::new("(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)")
+            .message("an empty nodeSelector would take every node: name at least one label, such as `matchLabels: {slicewright.io/pool: research}`")
+    )]
+    pub node_selector: Selector,
+
+    /// Which policy a node has when several select it: the one with the
+    /// highest priority; among equals the first by name.
+    #[serde(default)]
+    #[schemars(range(min = -1_000_000, max = 1_000_000))]
+    pub priority: i32,
+
+    /// Whether the policy changes nodes, only shows what it would do, or
+    /// starts nothing new.
+    #[serde(default)]
+    pub mode: Mode,
+
+    /// What the GPUs are cut into.
+    pub layout: Layout,
+
+    /// How changes are brought to the nodes.
+    #[serde(default)]
+    pub rollout: Rollout,
+}
+
+/// What a policy does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Mode {
+    /// Plans, reports and changes nodes.
+    #[default]
+    Enforce,
+    /// Plans and reports; writes nothing but status and events.
+    Preview,
+    /// Starts nothing new. A node that is cordoned already is finished or
+    /// uncordoned.
+    Paused,
+}
+
+/// What the GPUs are cut into. `type` says which of the other fields is used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("self.type != 'DemandDriven' || !has(self.static)")
+        .message("type is DemandDriven, so `static` is not used: remove it, or write `type: Static`"),
+    validation = Rule::new("self.type != 'Static' || !has(self.demandDriven)")
+        .message("type is Static, so `demandDriven` is not used: remove it, or write `type: DemandDriven`"),
+    validation = Rule::new("self.type != 'Static' || has(self.static)")
+        .message("type is Static: say what the GPUs are cut into, such as `static: {gpus: [{slices: [{profile: 1g.10gb, count: 7}]}]}`")
+)]
+pub struct Layout {
+    /// How the layout is found: from what people ask for, or always the same.
+    #[serde(rename = "type")]
+    pub type_: LayoutType,
+
+    /// Used with `type: DemandDriven`. Left out, every namespace counts and
+    /// no profile has bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub demand_driven: Option<DemandDriven>,
+
+    /// Used with `type: Static`.
+    #[serde(default, rename = "static", skip_serializing_if = "Option::is_none")]
+    pub static_: Option<StaticLayout>,
+}
+
+/// How the layout is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum LayoutType {
+    /// From what people ask for, within bounds.
+    DemandDriven,
+    /// Always the same.
+    Static,
+}
+
+/// A layout that follows what people ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DemandDriven {
+    /// Requests of which namespaces count. Empty: all.
+    #[serde(default)]
+    pub namespace_selector: Selector,
+
+    /// Bounds by profile, as totals over the nodes of this policy. A profile
+    /// that is not listed is allowed and has no bounds. At most 64.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["profile".into()]))]
+    pub slices: Vec<SliceBounds>,
+
+    /// What becomes of GPUs that nobody asks for.
+    #[serde(default)]
+    pub unrequested: Unrequested,
+}
+
+/// Bounds of one profile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.maxCount) || self.minCount <= self.maxCount")
+        .message("minCount is more than maxCount: lower minCount, raise maxCount, or remove maxCount"),
+    validation = Rule::new("!has(self.maxCount) || self.spareCount <= self.maxCount")
+        .message("spareCount is more than maxCount: so many can never be free; lower spareCount, raise maxCount, or remove maxCount")
+)]
+pub struct SliceBounds {
+    /// The profile, as NVIDIA names it: `1g.10gb`, `1g.10gb+me`, `3g.40gb`.
+    #[schemars(length(max = 32), regex(pattern = r"^[1-9][0-9]*g\.[0-9]+gb(\+me|\+me\.all|\+gfx|-me)?$"))]
+    pub profile: String,
+
+    /// At least so many slices exist, in use or not, where that is possible.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub min_count: i32,
+
+    /// So many slices are free once every request that can be served has its
+    /// slice.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub spare_count: i32,
+
+    /// Not more slices than this exist, in use or not. Left out: no limit. A
+    /// slice in use is never taken away for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub max_count: Option<i32>,
+}
+
+/// What becomes of GPUs that nobody asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Unrequested {
+    /// They stay as they are.
+    #[default]
+    Keep,
+    /// One full-size slice on each GPU that is idle.
+    Whole,
+}
+
+/// A layout that stays the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StaticLayout {
+    /// Rules, from the first to the last; a GPU gets the first that matches
+    /// it. A GPU that no rule matches stays as it is. 1 to 64.
+    #[schemars(length(min = 1, max = 64))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub gpus: Vec<StaticGpus>,
+}
+
+/// What some GPUs are cut into.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StaticGpus {
+    /// GPUs of this model only, such as `A100-80GB`. Left out: any model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub model: Option<String>,
+
+    /// GPUs with these indices on their node only, counted from 0. Left out:
+    /// any index. At most 64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64), inner(range(min = 0, max = 255)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub indices: Option<Vec<i32>>,
+
+    /// What each of these GPUs is cut into. 1 to 16 profiles.
+    #[schemars(length(min = 1, max = 16))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["profile".into()]))]
+    pub slices: Vec<StaticSlices>,
+}
+
+/// How many slices of one profile each GPU gets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StaticSlices {
+    /// The profile, as NVIDIA names it: `1g.10gb`, `1g.10gb+me`, `3g.40gb`.
+    #[schemars(length(max = 32), regex(pattern = r"^[1-9][0-9]*g\.[0-9]+gb(\+me|\+me\.all|\+gfx|-me)?$"))]
+    pub profile: String,
+
+    /// How many of them on each GPU, 1 to 16.
+    #[schemars(range(min = 1, max = 16))]
+    pub count: i32,
+}
+
+/// How changes are brought to the nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Rollout {
+    /// How many nodes of this policy may be unavailable at once: a number, or
+    /// a percentage such as `10%` (rounded down, at least 1). Nodes that are
+    /// down for other reasons count.
+    #[serde(default = "default_max_unavailable")]
+    #[x_kube(
+        validation = Rule::new("type(self) == int ? self >= 1 && self <= 10000 : self.matches('^([1-9][0-9]?|100)%$')")
+            .message("maxUnavailable is a number of nodes from 1, or a percentage from \"1%\" to \"100%\"")
+    )]
+    pub max_unavailable: IntOrString,
+
+    /// What happens to pods that hold, or may hold, a slice that has to go.
+    /// Only static layouts and nodes on which MIG is still off ask for this: a
+    /// demand-driven policy never takes a slice that is in use.
+    #[serde(default)]
+    pub drain: Drain,
+
+    /// How long a node is left alone after a change, such as `10m` or
+    /// `1h30m`. At most 168h.
+    #[serde(default = "default_cooldown")]
+    #[schemars(length(max = 16), regex(pattern = r"^([0-9]+h)?([0-9]+m)?([0-9]+s)?$"))]
+    #[x_kube(
+        validation = Rule::new("self != '' && duration(self) <= duration('168h')")
+            .message("cooldown is a duration of hours, minutes and seconds up to 168h, such as 10m or 1h30m")
+    )]
+    pub cooldown: String,
+
+    /// When a node may start to change. None: always. A node that has started
+    /// is finished even when the window closes. At most 16.
+    #[serde(default)]
+    #[schemars(length(max = 16))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub windows: Vec<Window>,
+}
+
+fn default_max_unavailable() -> IntOrString {
+    IntOrString::Int(1)
+}
+
+fn default_cooldown() -> String {
+    "10m".to_owned()
+}
+
+fn default_time_zone() -> String {
+    "UTC".to_owned()
+}
+
+impl Default for Rollout {
+    fn default() -> Self {
+        Self {
+            max_unavailable: default_max_unavailable(),
+            drain: Drain::default(),
+            cooldown: default_cooldown(),
+            windows: Vec::new(),
+        }
+    }
+}
+
+/// What happens to pods in the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Drain {
+    /// Nothing: the change waits for them to end.
+    #[default]
+    Never,
+    /// They are evicted; disruption budgets are honoured.
+    Evict,
+}
+
+/// A time during which a node may start to change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Window {
+    /// When it opens, as five cron fields: minute, hour, day of month, month,
+    /// day of week. Example: `0 22 * * 1-5`, at 22:00 from Monday to Friday.
+    #[schemars(length(min = 9, max = 128))]
+    pub schedule: String,
+
+    /// How long it stays open, such as `6h` or `1h30m`. At most 168h.
+    #[schemars(length(max = 16), regex(pattern = r"^([0-9]+h)?([0-9]+m)?([0-9]+s)?$"))]
+    #[x_kube(
+        validation = Rule::new("self != '' && duration(self) > duration('0s') && duration(self) <= duration('168h')")
+            .message("duration is a duration of hours, minutes and seconds up to 168h, such as 6h or 1h30m")
+    )]
+    pub duration: String,
+
+    /// The IANA time zone of `schedule`, such as `Asia/Seoul`.
+    #[serde(default = "default_time_zone")]
+    #[schemars(length(min = 1, max = 64))]
+    pub time_zone: String,
+}

@@ -1,0 +1,149 @@
+//! Our own kinds, read strictly.
+
+use std::sync::LazyLock;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::located::Located;
+use crate::schema::{Finding, check};
+use crate::{API_VERSION, GROUP, GpuNode, GpuPartitionPolicy, crd};
+
+static POLICY: LazyLock<Value> = LazyLock::new(|| crd::schema(&crd::gpu_partition_policies()).clone());
+static GPU_NODE: LazyLock<Value> = LazyLock::new(|| crd::schema(&crd::gpu_nodes()).clone());
+
+/// Reads a policy.
+///
+/// # Errors
+/// Every field that is unknown, missing, or of a wrong type or size. Whether
+/// the values make sense together is judged later.
+pub fn policy(document: &Located) -> Result<GpuPartitionPolicy, Vec<Finding>> {
+    read(document, &POLICY)
+}
+
+/// Reads a `GpuNode`.
+///
+/// # Errors
+/// As for [`policy`].
+pub fn gpu_node(document: &Located) -> Result<GpuNode, Vec<Finding>> {
+    read(document, &GPU_NODE)
+}
+
+fn read<T: DeserializeOwned>(document: &Located, schema: &Value) -> Result<T, Vec<Finding>> {
+    let mut findings = Vec::new();
+    let version = document.get("apiVersion").and_then(Located::as_str).unwrap_or_default();
+    if version != API_VERSION && version.split('/').next() == Some(GROUP) {
+        findings.push(Finding {
+            path: "apiVersion".to_owned(),
+            place: Some(document.place_of("apiVersion")),
+            message: format!("is `{version}`; this version of slicewright knows `{API_VERSION}`"),
+        });
+    }
+    let name = document.get("metadata").and_then(|metadata| metadata.get("name"));
+    if name.and_then(Located::as_str).is_none_or(str::is_empty) {
+        findings.push(Finding {
+            path: "metadata.name".to_owned(),
+            place: Some(document.place_of("metadata.name")),
+            message: "is missing; a name is needed".to_owned(),
+        });
+    }
+    findings.extend(check(document, schema));
+    if !findings.is_empty() {
+        return Err(findings);
+    }
+    serde_json::from_value(document.to_value()).map_err(|error| {
+        // The schema admits what serde does not only in fields that are not
+        // of the schema, such as `metadata`.
+        vec![Finding { path: String::new(), place: Some(document.place), message: error.to_string() }]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::located::documents;
+
+    const HEAD: &str =
+        "apiVersion: slicewright.io/v1alpha1\nkind: GpuPartitionPolicy\nmetadata: {name: research}\n";
+
+    /// Reads `HEAD` and `spec`, and compares what is found, line by line.
+    #[track_caller]
+    fn check(spec: &str, expect: &[&str]) {
+        let text = format!("{HEAD}{spec}");
+        let document = documents(&text).remove(0).expect("well formed");
+        let found = match policy(&document) {
+            Ok(_) => Vec::new(),
+            Err(findings) => findings.iter().map(ToString::to_string).collect(),
+        };
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn the_smallest_policy_has_all_defaults() {
+        let text = format!(
+            "{HEAD}spec:\n  nodeSelector: {{matchLabels: {{pool: research}}}}\n  layout: {{type: DemandDriven}}\n"
+        );
+        let policy = policy(&documents(&text).remove(0).expect("well formed")).expect("right");
+        assert_eq!(policy.spec.mode, crate::policy::Mode::Enforce);
+        assert_eq!(policy.spec.rollout, crate::policy::Rollout::default());
+    }
+
+    #[test]
+    fn a_misspelt_field_gets_its_place_and_the_right_name() {
+        check(
+            "spec:\n  nodeSelector: {matchLabels: {a: b}}\n  layout:\n    type: DemandDriven\n    demandDriven:\n      slices:\n        - profile: 1g.10gb\n          minCuont: 4\n",
+            &[
+                "11:11: spec.layout.demandDriven.slices[0].minCuont: unknown field; did you mean `minCount`? Allowed here: maxCount, minCount, profile, spareCount",
+            ],
+        );
+    }
+
+    #[test]
+    fn an_unknown_field_lists_what_is_allowed() {
+        check(
+            "spec:\n  nodeSelector: {matchLabels: {a: b}}\n  layout: {type: DemandDriven}\n  replicas: 3\n",
+            &[
+                "7:3: spec.replicas: unknown field. Allowed here: layout, mode, nodeSelector, priority, rollout",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        check(
+            "spec:\n  mode: Preview\n",
+            &[
+                "5:3: spec.layout: is missing; a map is needed",
+                "5:3: spec.nodeSelector: is missing; a map is needed",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_wrong_type_a_wrong_word_and_a_wrong_number_say_what_is_needed() {
+        check(
+            "spec:\n  nodeSelector: {matchLabels: {a: 1}}\n  mode: enforce\n  layout:\n    type: Static\n    static:\n      gpus:\n        - slices:\n            - {profile: 1g.10gb, count: 17}\n            - {profile: 1g.10gb, count: seven}\n",
+            &[
+                "5:35: spec.nodeSelector.matchLabels.a: is the number 1; a text is needed: write \"1\", with quotes",
+                "6:9: spec.mode: is `enforce`; did you mean `Enforce`? Allowed: Enforce, Preview, Paused",
+                "12:41: spec.layout.static.gpus[0].slices[0].count: is 17; 1 to 16 are allowed",
+                "13:15: spec.layout.static.gpus[0].slices[1]: profile `1g.10gb` is there already, as spec.layout.static.gpus[0].slices[0]; each may be there once: make one entry of the two",
+                "13:41: spec.layout.static.gpus[0].slices[1].count: is the text `seven`; a whole number is needed",
+            ],
+        );
+    }
+
+    #[test]
+    fn another_version_of_our_group_is_refused() {
+        let text = "apiVersion: slicewright.io/v1\nkind: GpuPartitionPolicy\nmetadata: {}\nspec: {nodeSelector: {}, layout: {type: Static}}\n";
+        let document = documents(text).remove(0).expect("well formed");
+        let found: Vec<_> = policy(&document).expect_err("wrong").iter().map(ToString::to_string).collect();
+        assert_eq!(
+            found,
+            [
+                "1:13: apiVersion: is `slicewright.io/v1`; this version of slicewright knows `slicewright.io/v1alpha1`",
+                "3:11: metadata.name: is missing; a name is needed",
+            ]
+        );
+    }
+}
