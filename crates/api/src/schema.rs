@@ -42,7 +42,7 @@ pub fn check(document: &Located, schema: &Value) -> Vec<Finding> {
     let mut findings = Vec::new();
     Check { findings: &mut findings }.object("", document, schema, &["apiVersion", "kind", "metadata"]);
     // In the order of the text.
-    findings.sort_by(|a, b| a.place.cmp(&b.place));
+    findings.sort_by_key(|finding| finding.place);
     findings
 }
 
