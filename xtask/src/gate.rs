@@ -51,6 +51,9 @@ const GIT: Tool = Tool {
     install: "clone the repository with git",
 };
 
+/// The step that is left out unless it is asked for.
+const ADVISORIES: &str = "advisories";
+
 /// `cargo` with these arguments, and without what would let a test rewrite
 /// its own expectation.
 fn cargo(args: &[&str]) -> Command {
@@ -150,11 +153,11 @@ fn all(args: &Args) -> Vec<Step> {
             )
         },
     ];
-    if args.advisories {
+    if args.advisories || args.steps.iter().any(|wanted| wanted == ADVISORIES) {
         steps.push(Step {
             tool: Some(DENY),
             ..step(
-                "advisories",
+                ADVISORIES,
                 "no dependency has a known hole",
                 cargo(&["deny", "--all-features", "--locked", "check", "advisories"]),
             )
