@@ -1,1 +1,38 @@
-//! Simulated GPUs with the MIG semantics of NVML and its driver. Pure.
+//! Simulated GPUs with the MIG semantics of NVML and its driver. Pure: no
+//! I/O, no clock; time is told to the machine, and faults are data.
+//!
+//! [`Machine`] is a host with GPUs. [`Machine::nvml`] is the library as a
+//! process sees it: verbs named after NVML's, typed, failing with NVML's codes.
+//! [`Machine::open`] and [`Machine::allocate`] are the two ways to have a
+//! slice: a process has it open, and the driver protects it; or the kubelet
+//! gave it to a pod, and nothing does. Destroying the latter succeeds and is
+//! counted in [`Machine::breaches`].
+//!
+//! What is modelled from which source, and what is inferred: `docs/simulator.md`.
+
+mod compute;
+mod device;
+mod driver;
+mod error;
+mod event;
+mod fault;
+mod machine;
+mod mode;
+mod model;
+mod session;
+mod uuid;
+mod verbs;
+
+pub use compute::ComputeProfile;
+pub use device::{Allocation, ComputeInstance, Gpu, GpuInstance, Labelling, gpu_instance_id};
+pub use driver::DriverBranch;
+pub use error::{NvmlError, Reply};
+pub use event::{Breach, Event, Happened};
+pub use fault::{Behaviour, Fault, Scheduled, Stall, Times, Verb};
+pub use machine::{Activity, Client, ClientId, Machine, Share, Target};
+pub use mode::{Activation, MigMode, Mode};
+pub use model::{Engines, MigFacts, Model, ModelError, PciClass, ProfileFacts};
+pub use session::{
+    Attributes, Caller, ComputeHandle, ComputeInstanceInfo, Device, GPU_INSTANCE_PROFILE_COUNT,
+    GpuInstanceInfo, InstanceHandle, Memory, Nvml, Placement,
+};

@@ -1,0 +1,41 @@
+//! What differs between generations of the driver.
+
+use mig::{Attribute, ProfileSpec};
+
+/// A driver branch by its major number, such as 535.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DriverBranch(pub u16);
+
+impl Default for DriverBranch {
+    fn default() -> Self {
+        Self(580)
+    }
+}
+
+impl DriverBranch {
+    /// `MIG-<uuid>` since 470; before, `MIG-<GPU UUID>/<GI>/<CI>`.
+    pub(crate) const fn short_mig_uuids(self) -> bool {
+        self.0 >= 470
+    }
+
+    /// A 4g beside a 3g is possible since 510.
+    pub(crate) const fn allows_4g_beside_3g(self) -> bool {
+        self.0 >= 510
+    }
+
+    /// Profiles are answered for with MIG off by drivers after 535.
+    pub(crate) const fn lists_profiles_with_mig_off(self) -> bool {
+        self.0 > 535
+    }
+
+    /// `+me` came with 470 (A30's `2g+me` with 525), the double-memory `1g`
+    /// with 525.
+    pub(crate) fn has(self, profile: &ProfileSpec, memory_units: u8, compute: u8) -> bool {
+        let ProfileSpec { name, compute: slices, size, starts: _ } = profile;
+        let double = compute == 7 && *slices == 1 && *size * 8 == memory_units * 2;
+        match name.attribute {
+            Attribute::Media => self.0 >= if *slices > 1 { 525 } else { 470 },
+            _ => !double || self.0 >= 525,
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What a GPU of a model is: the facts that the engine needs of it. They come
+//! from the catalogue; a model of which some are not known is refused here,
+//! with that reason, and nothing is invented.
+
+use std::sync::Arc;
+
+use mig::{Architecture, Catalog, Geometry, NotSimulatable, ProfileIndex, ProfileName};
+
+/// The PCI class of a card, which NFD's labels carry and by which
+/// MIG manager chooses what it resets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PciClass {
+    /// `0302`, a 3D controller: the cards of servers.
+    ThreeD,
+    /// `0300`, a VGA controller: cards with a display.
+    Vga,
+}
+
+/// One profile's facts, as `nvidia-smi mig -lgip` prints them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileFacts {
+    /// Its place in the geometry.
+    pub index: ProfileIndex,
+    /// Its name.
+    pub name: ProfileName,
+    /// The id that nvidia-smi and `nvmlGpuInstanceProfileInfo_t.id` show.
+    pub id: u32,
+    /// The argument of `nvmlDeviceGetGpuInstanceProfileInfo`.
+    pub nvml_enum: u32,
+    /// Compute slices.
+    pub slices: u8,
+    /// How many at most on one GPU.
+    pub max_instances: u8,
+    /// Streaming multiprocessors; uneven on Hopper.
+    pub sm: u32,
+    /// Memory of an instance, in MiB.
+    pub memory_mib: u32,
+    /// Its engines.
+    pub engines: Engines,
+}
+
+/// The engines of an instance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Engines {
+    /// Copy engines.
+    pub copy: u32,
+    /// Decoders.
+    pub decoder: u32,
+    /// Encoders.
+    pub encoder: u32,
+    /// JPEG engines.
+    pub jpeg: u32,
+    /// Optical flow.
+    pub ofa: u32,
+}
+
+/// A model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// Its name in the catalogue, such as `A100-80GB`; the product's name for
+    /// a card that is not in it.
+    pub name: String,
+    /// What `nvmlDeviceGetName` says.
+    pub product: String,
+    /// Its PCI class.
+    pub pci_class: PciClass,
+    /// The PCI device id, where it is known.
+    pub pci_device: Option<u16>,
+    /// CUDA compute capability, where it is known.
+    pub compute_capability: Option<(u8, u8)>,
+    /// Total memory, in MiB.
+    pub memory_mib: u32,
+    /// What MIG can do on it; `None` for a card without.
+    pub mig: Option<MigFacts>,
+}
+
+/// The MIG part of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MigFacts {
+    /// How its MIG mode behaves.
+    pub architecture: Architecture,
+    /// Profiles, placements, conflicts.
+    pub geometry: Arc<Geometry>,
+    /// All profiles, in the geometry's order.
+    pub profiles: Vec<ProfileFacts>,
+}
+
+/// Why a GPU cannot be simulated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// No such model.
+    #[error(transparent)]
+    Unknown(#[from] mig::UnknownModel),
+    /// Some figures of the model are not known.
+    #[error(transparent)]
+    NotSimulatable(#[from] NotSimulatable),
+}
+
+impl Model {
+    /// The model that a text means: an id of the catalogue (`A100-80GB`), an
+    /// alias, a product's name or a product label. A product's name chooses
+    /// among the products of a model.
+    ///
+    /// # Errors
+    /// No such model; or the figures that are missing to simulate it.
+    pub fn find(text: &str) -> Result<Arc<Self>, ModelError> {
+        Ok(Arc::new(Self::of(Catalog::builtin().find(text)?, text)?))
+    }
+
+    /// A model of the catalogue, as the product that is named; its most usual
+    /// product, if it has none of that name.
+    ///
+    /// # Errors
+    /// The figures that are missing to simulate it.
+    pub fn of(model: &mig::Model, product: &str) -> Result<Self, NotSimulatable> {
+        model.simulatable()?;
+        // Everything is known, or `simulatable` is wrong: the defaults are never taken.
+        let known = |n: Option<u8>| u32::from(n.unwrap_or_default());
+        let profiles = (0u8..).zip(&model.profiles).map(|(index, profile)| ProfileFacts {
+            index: ProfileIndex(index),
+            name: profile.name,
+            id: u32::from(profile.profile_id.unwrap_or_default()),
+            nvml_enum: u32::from(profile.nvml_enum),
+            slices: profile.slice_count,
+            max_instances: profile.max_instances,
+            sm: u32::from(profile.sm.unwrap_or_default()),
+            memory_mib: profile.memory_mib.unwrap_or_default(),
+            engines: Engines {
+                copy: known(profile.engines.copy),
+                decoder: known(profile.engines.decoder),
+                encoder: known(profile.engines.encoder),
+                jpeg: known(profile.engines.jpeg),
+                ofa: known(profile.engines.ofa),
+            },
+        });
+        let named = model.names.iter().find(|name| name.eq_ignore_ascii_case(product.trim()));
+        Ok(Self {
+            name: model.id.clone(),
+            product: named.or(model.names.first()).cloned().unwrap_or_default(),
+            pci_class: PciClass::ThreeD,
+            pci_device: model.pci_device_ids.first().copied(),
+            compute_capability: Some(model.compute_capability),
+            memory_mib: model.total_memory_mib.unwrap_or_default(),
+            mig: Some(MigFacts {
+                architecture: model.architecture,
+                geometry: Arc::clone(&model.geometry),
+                profiles: profiles.collect(),
+            }),
+        })
+    }
+
+    /// A card without MIG, such as a T4 or the display card of a workstation.
+    #[must_use]
+    pub fn without_mig(product: &str, memory_mib: u32, pci_class: PciClass) -> Self {
+        Self {
+            name: product.to_owned(),
+            product: product.to_owned(),
+            pci_class,
+            pci_device: None,
+            compute_capability: None,
+            memory_mib,
+            mig: None,
+        }
+    }
+}
+
+impl MigFacts {
+    /// Whether a change of MIG mode resets the GPU.
+    #[must_use]
+    pub const fn mode_needs_reset(&self) -> bool {
+        matches!(self.architecture, Architecture::Ampere)
+    }
+
+    /// Whether the MIG mode is in the InfoROM and survives a reboot and a
+    /// reload of the driver.
+    #[must_use]
+    pub const fn mode_is_persistent(&self) -> bool {
+        matches!(self.architecture, Architecture::Ampere)
+    }
+
+    /// The facts of a profile.
+    ///
+    /// # Panics
+    /// If the index is of another geometry.
+    #[must_use]
+    pub fn profile(&self, index: ProfileIndex) -> &ProfileFacts {
+        &self.profiles[usize::from(index.0)]
+    }
+
+    /// The profile with this id (that of nvidia-smi).
+    #[must_use]
+    pub fn by_id(&self, id: u32) -> Option<&ProfileFacts> {
+        self.profiles.iter().find(|p| p.id == id)
+    }
+
+    /// The profile of this name.
+    #[must_use]
+    pub fn named(&self, name: ProfileName) -> Option<&ProfileFacts> {
+        self.profiles.iter().find(|p| p.name == name)
+    }
+}
