@@ -7,6 +7,7 @@
 pub mod assign;
 #[doc(hidden)]
 pub mod build;
+pub mod check;
 pub mod demand;
 pub mod eligible;
 pub mod inventory;

@@ -1,0 +1,67 @@
+//! The bounds of demand-driven policies, over all of their nodes.
+
+use std::collections::BTreeMap;
+
+use mig::ProfileName;
+
+use super::note::{Note, Problem};
+use super::serves::slices_of;
+use super::winner;
+use crate::inventory::Inventory;
+use crate::names::{GpuIndex, NodeName};
+use crate::plan::{GpuChange, Plan};
+use crate::policy::{LayoutPolicy, Policy};
+
+pub(super) fn check(plan: &Plan, inventory: &Inventory, policies: &[Policy], notes: &mut Vec<Note>) {
+    let changes: BTreeMap<(&NodeName, GpuIndex), &GpuChange> = plan
+        .steps
+        .iter()
+        .flat_map(|step| step.gpus.iter().map(move |change| ((&step.node, change.gpu), change)))
+        .collect();
+    let (mut missing_before, mut missing_after) = (0, 0);
+    let mut broken = Vec::new();
+    for policy in policies {
+        let LayoutPolicy::DemandDriven { slices, .. } = &policy.layout else { continue };
+        let nodes: Vec<_> = inventory
+            .nodes
+            .iter()
+            .filter(|(_, node)| winner(node, policies).is_some_and(|w| w.name == policy.name))
+            .collect();
+        for (profile, bounds) in slices {
+            let (mut before, mut after) = (0_u32, 0_u32);
+            for (name, node) in &nodes {
+                for (index, gpu) in &node.gpus {
+                    let now = u32::try_from(slices_of(gpu, *profile).len()).unwrap_or(u32::MAX);
+                    before += now;
+                    after += changes.get(&(*name, *index)).map_or(now, |change| count(change, *profile));
+                }
+            }
+            let (policy, profile) = (policy.name.clone(), *profile);
+            if let Some(max) = bounds.max
+                && after > max
+                && after > before
+            {
+                let (policy, profile) = (policy.clone(), profile);
+                notes.push(Problem::AboveMax { policy, profile, max, after }.everywhere());
+            }
+            missing_before += bounds.min.saturating_sub(before);
+            missing_after += bounds.min.saturating_sub(after);
+            if before >= bounds.min && after < bounds.min {
+                broken.push(Problem::BreaksMin { policy, profile, min: bounds.min, after });
+            }
+        }
+    }
+    // One floor may be broken to mend another; all together may not get worse.
+    if missing_after > missing_before {
+        notes.extend(broken.into_iter().map(Problem::everywhere));
+        let (before, after) = (missing_before, missing_after);
+        notes.push(Problem::FloorsWorse { before, after }.everywhere());
+    } else {
+        notes.extend(broken.into_iter().map(Problem::warn_everywhere));
+    }
+}
+
+fn count(change: &GpuChange, profile: ProfileName) -> u32 {
+    let count = change.after.iter().filter(|(name, _)| *name == profile).count();
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,140 @@
+//! Whether a step really serves whom it says: each request once, on a node
+//! that it may use, from slices that will be there and free, each handed out
+//! once.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use mig::ProfileName;
+
+use super::note::{Note, Problem};
+use crate::demand::Request;
+use crate::eligible::{Eligibility, LabelsAfter, judge};
+use crate::inventory::{Gpu, Node, Slices, Use};
+use crate::names::{PodRef, RequestId};
+use crate::plan::{GpuChange, NodeStep};
+use crate::policy::{LayoutPolicy, Policy};
+use crate::selector;
+
+pub(super) struct Served<'a> {
+    requests: HashMap<&'a RequestId, &'a Request>,
+    done: BTreeSet<&'a RequestId>,
+}
+
+impl<'a> Served<'a> {
+    pub(super) fn new(requests: &'a [Request]) -> Self {
+        Self { requests: requests.iter().map(|r| (&r.id, r)).collect(), done: BTreeSet::new() }
+    }
+
+    pub(super) fn check(&mut self, step: &NodeStep, node: &Node, policy: &Policy, notes: &mut Vec<Note>) {
+        if step.serves.is_empty() {
+            return;
+        }
+        let labels = LabelsAfter::of(node);
+        let created = created(step, node);
+        let mut needed: BTreeMap<ProfileName, u32> = BTreeMap::new();
+        let (mut cpu, mut memory, mut pods) = (0_i64, 0_i64, 0_i64);
+        for id in &step.serves {
+            let Some(request) = self.requests.get(id).copied() else {
+                notes.push(Problem::UnknownRequest { request: id.clone() }.on(&step.node));
+                continue;
+            };
+            let say = |problem: fn(RequestId) -> Problem| problem(id.clone()).on(&step.node);
+            if !self.done.insert(&request.id) {
+                notes.push(say(|request| Problem::ServedTwice { request }));
+            }
+            if request.whole_gpus > 0 {
+                notes.push(say(|request| Problem::WholeGpu { request }));
+            }
+            if request.blocked_elsewhere.is_some() {
+                notes.push(Problem::BlockedElsewhere { request: id.clone() }.warn_on(&step.node));
+            }
+            if let LayoutPolicy::DemandDriven { namespaces, .. } = &policy.layout
+                && !selector::matches(namespaces, &request.namespace_labels)
+            {
+                notes.push(say(|request| Problem::NotCounted { request }));
+            }
+            if !node.schedulable {
+                notes.push(say(|request| Problem::Unschedulable { request }));
+            }
+            if let Eligibility::No { reason } = judge(request, &step.node, node, &labels) {
+                notes.push(Problem::NotEligible { request: id.clone(), reason }.on(&step.node));
+            }
+            if !request.slices.iter().any(|(profile, count)| *count > 0 && created.contains(profile)) {
+                notes.push(say(|request| Problem::NotByNewSlices { request }));
+            }
+            for (profile, count) in &request.slices {
+                *needed.entry(*profile).or_default() += count;
+            }
+            cpu = cpu.saturating_add(request.takes.cpu_milli);
+            memory = memory.saturating_add(request.takes.memory_bytes);
+            pods = pods.saturating_add(request.takes.pods);
+        }
+        for (profile, needed) in needed {
+            let free = free_after(step, node, profile);
+            if needed > free {
+                notes.push(Problem::SupplyExceeded { profile, needed, free }.on(&step.node));
+            }
+        }
+        let over = |takes: i64, free: i64| takes > 0 && takes > free;
+        if over(cpu, node.room.cpu_milli)
+            || over(memory, node.room.memory_bytes)
+            || over(pods, node.room.pods)
+        {
+            notes.push(Problem::RoomExceeded.warn_on(&step.node));
+        }
+    }
+}
+
+/// The profiles of which the step adds slices to a GPU, or puts them elsewhere.
+fn created(step: &NodeStep, node: &Node) -> BTreeSet<ProfileName> {
+    let mut created = BTreeSet::new();
+    for GpuChange { gpu, after, .. } in &step.gpus {
+        let kept: BTreeSet<(ProfileName, u8)> = match node.gpus.get(gpu).map(|gpu| &gpu.slices) {
+            Some(Slices::Placed(slices)) => slices.iter().map(|s| (s.profile, s.start)).collect(),
+            _ => BTreeSet::new(),
+        };
+        created.extend(after.iter().filter(|s| !kept.contains(s)).map(|(profile, _)| *profile));
+    }
+    created
+}
+
+/// Slices of a profile on a GPU as it is, with their use.
+pub(super) fn slices_of(gpu: &Gpu, profile: ProfileName) -> Vec<&Use> {
+    match &gpu.slices {
+        Slices::Placed(slices) => slices.iter().filter(|s| s.profile == profile).map(|s| &s.used).collect(),
+        Slices::Counted(slices) => slices.iter().filter(|s| s.profile == profile).map(|s| &s.used).collect(),
+        Slices::MigOff { .. } => vec![],
+    }
+}
+
+/// How many slices of a profile the node will have free after the step: all
+/// that it will have, less those that its pods hold and keep.
+fn free_after(step: &NodeStep, node: &Node, profile: ProfileName) -> u32 {
+    let evicted: BTreeSet<&PodRef> = step.evicts.iter().collect();
+    let (mut total, mut in_use, mut given_back) = (0_u32, 0_u32, 0_u32);
+    let (mut sure, mut maybe) = (BTreeSet::new(), BTreeSet::new());
+    for (index, gpu) in &node.gpus {
+        let now = slices_of(gpu, profile);
+        for used in &now {
+            match used {
+                Use::Idle => {}
+                Use::InUse { by } => {
+                    in_use += 1;
+                    if evicted.contains(by) {
+                        given_back += 1;
+                        sure.insert(by);
+                    }
+                }
+                Use::MaybeInUse { by } => maybe.extend(by.iter().filter(|pod| evicted.contains(pod))),
+            }
+        }
+        let change = step.gpus.iter().find(|change| change.gpu == *index);
+        let after = change
+            .map_or(now.len(), |change| change.after.iter().filter(|(name, _)| *name == profile).count());
+        total += u32::try_from(after).unwrap_or(u32::MAX);
+    }
+    let held = node.allocated.get(&profile).copied().unwrap_or(0).max(in_use);
+    // Whoever may hold one gives one back, unless it is counted already.
+    let given_back = given_back + u32::try_from(maybe.difference(&sure).count()).unwrap_or(u32::MAX);
+    total.saturating_sub(held.saturating_sub(given_back))
+}

@@ -1,0 +1,96 @@
+//! What a step touches: nothing in use goes, unless the pod that holds it is
+//! evicted and the policy allows that; and the actuator's reach is respected.
+
+use std::collections::BTreeSet;
+
+use mig::ProfileName;
+
+use super::note::{Note, Problem};
+use crate::inventory::{ChangeScope, Gpu, Node, Slices, Use};
+use crate::names::{GpuIndex, PodRef};
+use crate::plan::NodeStep;
+use crate::policy::{Drain, LayoutPolicy, Mode, Policy};
+
+pub(super) fn is_mig_off(gpu: &Gpu) -> bool {
+    matches!(gpu.slices, Slices::MigOff { .. })
+}
+
+/// Something on a GPU that a pod may hold.
+struct Held<'a> {
+    gpu: GpuIndex,
+    profile: Option<ProfileName>,
+    start: Option<u8>,
+    by: Vec<&'a PodRef>,
+}
+
+/// Everything on a GPU that is not provably idle.
+fn held(index: GpuIndex, gpu: &Gpu) -> Vec<Held<'_>> {
+    let everything: Vec<(Option<ProfileName>, Option<u8>, &Use)> = match &gpu.slices {
+        Slices::Placed(slices) => slices.iter().map(|s| (Some(s.profile), Some(s.start), &s.used)).collect(),
+        Slices::Counted(slices) => slices.iter().map(|s| (Some(s.profile), None, &s.used)).collect(),
+        Slices::MigOff { used } => vec![(None, None, used)],
+    };
+    everything
+        .into_iter()
+        .filter_map(|(profile, start, used)| {
+            let by = match used {
+                Use::Idle => return None,
+                Use::InUse { by } => vec![by],
+                Use::MaybeInUse { by } => by.iter().collect(),
+            };
+            Some(Held { gpu: index, profile, start, by })
+        })
+        .collect()
+}
+
+pub(super) fn check(step: &NodeStep, node: &Node, policy: &Policy, notes: &mut Vec<Note>) {
+    let evicted: BTreeSet<&PodRef> = step.evicts.iter().collect();
+    let mut in_the_way: BTreeSet<&PodRef> = BTreeSet::new();
+    // Switching MIG on resets all GPUs of the node.
+    let whole_node = step.enable_mig || node.scope == ChangeScope::EmptyNode;
+    for (index, gpu) in &node.gpus {
+        let change = step.gpus.iter().find(|change| change.gpu == *index);
+        if change.is_none() && !whole_node {
+            continue;
+        }
+        for held in held(*index, gpu) {
+            let stays = change.is_some_and(|change| match (held.profile, held.start) {
+                (Some(profile), Some(start)) => change.after.contains(&(profile, start)),
+                // Of counted slices nobody knows where they are; none can be kept.
+                _ => false,
+            });
+            if stays && node.scope == ChangeScope::SliceBySlice && !whole_node {
+                continue;
+            }
+            in_the_way.extend(&held.by);
+            // Whoever may hold it has to go; a holder whom nobody knows cannot.
+            if !held.by.is_empty() && held.by.iter().all(|pod| evicted.contains(pod)) {
+                continue;
+            }
+            let by: Vec<PodRef> = held.by.into_iter().cloned().collect();
+            notes.push(match change {
+                Some(change) if !stays => {
+                    let Held { profile, start, .. } = held;
+                    Problem::InUseDestroyed { profile, start, by }.at(&step.node, change.gpu)
+                }
+                _ => Problem::ScopeExceeded { busy: held.gpu, by }.on(&step.node),
+            });
+        }
+    }
+    let may_evict = policy.drain == Drain::Evict
+        && policy.mode != Mode::Paused
+        && (step.enable_mig || matches!(policy.layout, LayoutPolicy::Static { .. }));
+    let mut seen = BTreeSet::new();
+    for pod in &step.evicts {
+        let problem = if !seen.insert(pod) {
+            Problem::EvictedTwice { pod: pod.clone() }
+        } else if !may_evict {
+            Problem::MayNotEvict { pod: pod.clone() }
+        } else if !in_the_way.contains(pod) {
+            Problem::NotInTheWay { pod: pod.clone() }
+        } else {
+            continue;
+        };
+        notes.push(problem.on(&step.node));
+    }
+}
