@@ -4,7 +4,7 @@
 //!
 //! NVIDIA publishes no rule for GPU instances. The one here is that of the
 //! open code for compute instances (take what leaves the most placements
-//! usable; of equals the lowest), counted over the profiles without suffix. It
+//! usable; of equals the lowest), counted over all profiles of the GPU. It
 //! reproduces every public transcript that we found; the tests list them.
 
 use std::collections::BTreeSet;

@@ -282,7 +282,7 @@ impl Geometry {
 /// Whether two profiles want the same media engines: at most one slice has
 /// `+me` or `+me.all`, and beside `+me.all` only slices without any media
 /// engine are possible (`nvml.h`, on the `ALL_ME` profiles).
-fn media_excludes(a: Attribute, b: Attribute) -> bool {
+pub(crate) fn media_excludes(a: Attribute, b: Attribute) -> bool {
     use Attribute::{AllMedia, Media, NoMedia};
     match (a, b) {
         (AllMedia, other) | (other, AllMedia) => other != NoMedia,

@@ -10,7 +10,9 @@
 
 pub mod catalog;
 pub mod driver;
+pub mod fit;
 pub mod geometry;
+pub mod instance_id;
 pub mod lattice;
 pub mod layout;
 pub mod model;
@@ -19,7 +21,9 @@ pub mod nearest;
 
 pub use catalog::{Catalog, CatalogError, Product, UnknownModel};
 pub use driver::{creation_order, default_order, default_placement, remaining};
+pub use fit::{Fit, NoFit, fit, fit_beside};
 pub use geometry::{Geometry, GeometryError, PlacementIndex, ProfileIndex, ProfileSpec};
+pub use instance_id::{Labelling, instance_id, instance_span};
 pub use lattice::{Lattice, MultisetIndex, StateIndex, TooManyStates};
 pub use layout::{Counts, Layout, LayoutError};
 pub use model::{Architecture, Engines, Field, Model, NotSimulatable, Profile, Provenance, UnknownProfile};
