@@ -19,3 +19,4 @@ pub mod problem;
 pub mod report;
 pub mod selector;
 pub mod solver;
+pub mod words;

@@ -1,0 +1,193 @@
+//! The sentences of the report: why a request waits, what would help, what
+//! holds a node. Conditions, events, `explain` and the pull-request comment
+//! print these, so that one thing is always said in the same words.
+
+use std::fmt;
+
+use crate::inventory::{Hold, Slices, Use};
+use crate::plan::GpuChange;
+use crate::report::{Help, Outcome, Why};
+
+/// `a, b and 3 more`: at most five names.
+fn some<T: fmt::Display>(items: &[T]) -> String {
+    let shown: Vec<_> = items.iter().take(5).map(ToString::to_string).collect();
+    match items.len().saturating_sub(5) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPolicy => f.write_str("no policy changes it now"),
+            Self::CoolingDown { until } => write!(f, "it changed a moment ago and rests until {until}"),
+            Self::Changing => f.write_str("it is on its way to a layout"),
+            Self::Cordoned { by } => write!(f, "it was cordoned by {by}"),
+            Self::NotReady => f.write_str("it is not ready"),
+            Self::Unhealthy { what } => write!(f, "a GPU is not healthy: {what}"),
+            Self::ForeignLayout { label } => write!(f, "somebody else chose its layout ({label})"),
+            Self::ForeignWork { who } => write!(f, "{who} works on it"),
+            Self::HandsOff { who } => write!(f, "{who} manages its slices"),
+            Self::Failed { why } => write!(f, "a change failed and waits for a human: {why}"),
+            Self::NotEstablished { why } => write!(f, "what it has is not established: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WholeGpu => {
+                f.write_str("it asks for whole GPUs (nvidia.com/gpu), which are not served from MIG nodes")
+            }
+            Self::NoPolicy => f.write_str("no policy counts its namespace and has a node that it may use"),
+            Self::NoEligibleNode => f.write_str("no node fits its selector, affinity and tolerations"),
+            Self::NoSuchProfile { profile } => write!(f, "no GPU of the nodes that it may use has {profile}"),
+            Self::TooLarge { most, profile } => {
+                write!(f, "it asks for more {profile} than one node can have, which is {most}")
+            }
+            Self::NoRoom => f.write_str("the nodes that it may use lack CPU, memory or pod slots"),
+            Self::AllUsed => {
+                f.write_str("every slice that could serve it is in use, or goes to requests before it")
+            }
+            Self::Fragmented => f.write_str("enough is free for it, but in pieces that do not join"),
+            Self::Held { nodes } => {
+                let nodes: Vec<_> =
+                    nodes.iter().map(|(node, hold)| format!("{node} may not change now: {hold}")).collect();
+                f.write_str(&some(&nodes))
+            }
+            Self::IdlenessNotProvable { gpus } => {
+                write!(
+                    f,
+                    "GPUs that could serve it may be idle, and without an agent nobody can prove it: {}",
+                    some(gpus)
+                )
+            }
+            Self::PolicyForbids { policy, field } => write!(f, "policy {policy} does not allow it ({field})"),
+            Self::BlockedElsewhere { message } => {
+                write!(
+                    f,
+                    "its slice is there, and something else keeps it from running; the scheduler says: {message}"
+                )
+            }
+        }
+    }
+}
+
+impl fmt::Display for Help {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PodEnds { pod, gpu, profile } => {
+                write!(f, "pod {pod} ends (or moves): it holds {profile} on {gpu}")
+            }
+            Self::HoldEnds { node, hold } => write!(f, "{node} may change again: now {hold}"),
+            Self::ChangePolicy { policy, field, to } => write!(f, "policy {policy}: set {field} to {to}"),
+            Self::MoreGpus { count: 1, model } => write!(f, "one more {model}"),
+            Self::MoreGpus { count, model } => write!(f, "{count} more {model}"),
+            Self::InstallAgent { node } => write!(f, "the agent on {node}, which proves what is idle"),
+            Self::ChangeRequest { advice } => f.write_str(advice),
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ServedNow { node, gpus } => {
+                let on: Vec<_> = gpus
+                    .iter()
+                    .map(|(gpu, model, profile)| format!("{profile} on {gpu} ({model})"))
+                    .collect();
+                write!(f, "served now by {node}: {}", some(&on))
+            }
+            Self::ServedByPlan { node, gpus } => {
+                let on: Vec<_> = gpus
+                    .iter()
+                    .map(|(gpu, model, profile)| format!("{profile} on {gpu} ({model})"))
+                    .collect();
+                write!(f, "served once {node} has changed: {}", some(&on))
+            }
+            Self::Unserved { why, help } => {
+                write!(f, "not served: {why}")?;
+                if !help.is_empty() {
+                    let help: Vec<_> = help.iter().map(ToString::to_string).collect();
+                    write!(f, ". What would help: {}", help.join("; or "))?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// `2 x 1g.10gb, 3g.40gb`: how many of each, in the order of the profiles.
+pub fn counted<K: Ord + fmt::Display>(items: impl IntoIterator<Item = K>) -> String {
+    let mut counts = std::collections::BTreeMap::new();
+    for item in items {
+        *counts.entry(item).or_insert(0) += 1;
+    }
+    if counts.is_empty() {
+        return "nothing".to_owned();
+    }
+    let part = |(item, n): (K, u32)| if n == 1 { item.to_string() } else { format!("{n} x {item}") };
+    counts.into_iter().map(part).collect::<Vec<_>>().join(", ")
+}
+
+impl fmt::Display for Slices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Placed(slices) => f.pad(&counted(slices.iter().map(|s| s.profile))),
+            Self::Counted(slices) => f.pad(&counted(slices.iter().map(|s| s.profile))),
+            Self::MigOff { .. } => f.pad("MIG off"),
+        }
+    }
+}
+
+impl fmt::Display for GpuChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { gpu, model, before, after, creation_order: _ } = self;
+        write!(f, "gpu{gpu} ({model}): {before} -> {}", counted(after.iter().map(|(profile, _)| *profile)))
+    }
+}
+
+impl fmt::Display for Use {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Idle => f.pad("idle"),
+            Self::InUse { by } => write!(f, "held by {by}"),
+            Self::MaybeInUse { by } => write!(f, "maybe held by {}", some(by)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::names::{GpuId, GpuIndex, PodRef};
+
+    use super::*;
+
+    #[test]
+    fn an_answer_says_why_and_what_would_help() {
+        let pod = PodRef { namespace: "team-a".to_owned(), name: "lab-0".to_owned() };
+        let gpu = GpuId { node: "n1".into(), gpu: GpuIndex(3) };
+        let profile = "3g.40gb".parse().expect("a profile");
+        let outcome = Outcome::Unserved {
+            why: Why::AllUsed,
+            help: vec![
+                Help::PodEnds { pod, gpu, profile },
+                Help::MoreGpus { count: 1, model: "A30".to_owned() },
+            ],
+        };
+        assert_eq!(
+            outcome.to_string(),
+            "not served: every slice that could serve it is in use, or goes to requests before it. \
+             What would help: pod team-a/lab-0 ends (or moves): it holds 3g.40gb on n1/gpu3; or one more A30"
+        );
+    }
+
+    #[test]
+    fn counts_are_short() {
+        assert_eq!(counted(["b", "a", "b"]), "a, 2 x b");
+        assert_eq!(counted(Vec::<String>::new()), "nothing");
+    }
+}
