@@ -112,6 +112,7 @@ const UNSPOKEN: &[(&str, &str)] = &[
     ("SystemTime", "time is an argument"),
     ("Timestamp::now", "time is an argument"),
     ("Zoned::now", "time is an argument"),
+    ("TimeZone::system", "the machine's zone decides nothing"),
     ("thread_rng", "randomness is an argument"),
     ("async fn", "the core does not wait"),
     ("println!", "what is found is returned"),
