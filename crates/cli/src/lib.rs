@@ -3,6 +3,7 @@
 //! process.
 
 pub mod commands;
+pub mod draw;
 pub mod exit;
 
 use std::ffi::OsString;

@@ -1,5 +1,6 @@
 //! The driver's default placement against every public transcript that was
 //! found, and what follows from it for the order of creation.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeSet;
 

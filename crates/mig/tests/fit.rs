@@ -1,4 +1,5 @@
 //! Fitting slices on one GPU, against plain enumeration.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use mig::{
     Catalog, Counts, Geometry, Layout, Model, NoFit, ProfileIndex, ProfileName, ProfileSpec, fit, fit_beside,
@@ -140,12 +141,7 @@ fn geometries() -> impl Strategy<Value = Geometry> {
 }
 
 /// Whether slices can be laid out, by trying all starts on an array of units.
-fn can_be_laid_out(
-    geometry: &Geometry,
-    left: &mut Vec<&ProfileSpec>,
-    units: &mut [bool],
-    compute: u32,
-) -> bool {
+fn can_be_laid_out(left: &mut Vec<&ProfileSpec>, units: &mut [bool], compute: u32) -> bool {
     let Some(spec) = left.pop() else { return true };
     let takes = u32::from(spec.compute);
     let fits = takes <= compute
@@ -155,7 +151,7 @@ fn can_be_laid_out(
                 return false;
             }
             units[span.clone()].fill(true);
-            let done = can_be_laid_out(geometry, left, units, compute - takes);
+            let done = can_be_laid_out(left, units, compute - takes);
             units[span].fill(false);
             done
         });
@@ -175,7 +171,7 @@ proptest! {
             .flat_map(|(profile, n)| std::iter::repeat_n(geometry.profile(profile), n.into()))
             .collect();
         let mut units = vec![false; geometry.memory().into()];
-        let expect = can_be_laid_out(&geometry, &mut wanted, &mut units, geometry.compute().into());
+        let expect = can_be_laid_out(&mut wanted, &mut units, geometry.compute().into());
         match fit(&geometry, &counts) {
             Ok(fit) => {
                 prop_assert!(expect);
