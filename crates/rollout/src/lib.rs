@@ -1,1 +1,31 @@
-//! The state machine that takes one node safely from one layout to another. Pure.
+//! The state machine that takes one node safely from one layout to another.
+//! Pure: what was observed, what is wanted, the rules, the recorded progress
+//! and the time go in; the next progress, the writes that are due now, an
+//! outlook for people and the moment to be called again come out.
+//!
+//! Who calls it does, in this order: observe, [`advance`], store the progress
+//! if it changed, do the actions in order and stop at the first that fails.
+//! Nothing else has to be remembered: after a crash between any two of these
+//! the next call converges to the same end (`docs/adr/0002-rollout.md`).
+//!
+//! What may start at all is decided over all nodes together: [`fleet::admit`].
+//! What the label names is in [`map`].
+
+pub mod action;
+pub mod advance;
+pub mod layout;
+pub mod names;
+pub mod observed;
+pub mod outlook;
+pub mod progress;
+pub mod rules;
+pub mod schedule;
+pub mod window;
+
+pub use action::Action;
+pub use advance::{Advance, advance};
+pub use layout::{GpuLayout, LayoutRefused, NodeLayout, Strategy};
+pub use observed::{Listing, MapSeen, Observed, Operator, Pod, PodPhase, Refusal};
+pub use outlook::{Failure, FailureReason, Hold, Outlook, Trouble, Unproven, WaitsFor};
+pub use progress::{Phase, Progress, Rung};
+pub use rules::{Admission, MaxUnavailable, NodeRules, RolloutRules, Settings};

@@ -1,0 +1,90 @@
+//! A write (or a consistent read) that is due now, with what it was decided
+//! on. A write whose precondition no longer holds must fail; the next call
+//! then decides anew.
+
+use planner::names::PodRef;
+
+use crate::layout::NodeLayout;
+
+/// One step. The caller does them in order and stops at the first that fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Put a layout's entry and its two aliases into our map (see [`crate::map`]).
+    EnsureMapEntry {
+        /// The layout.
+        layout: NodeLayout,
+        /// The entry's name.
+        entry: String,
+        /// The map's resource version; `None` when there is no map yet.
+        if_map_version: Option<String>,
+    },
+    /// Cordon the node and set `slicewright.io/cordoned-by` in the same merge patch.
+    Cordon {
+        /// The node's resource version.
+        if_version: String,
+    },
+    /// Uncordon and remove `slicewright.io/cordoned-by` in the same merge patch.
+    Uncordon {
+        /// The node's resource version.
+        if_version: String,
+    },
+    /// Remove `slicewright.io/cordoned-by` only: somebody else uncordoned.
+    RemoveCordonedBy {
+        /// The node's resource version.
+        if_version: String,
+    },
+    /// List the node's pods with a consistent read, not from the cache.
+    ListPods,
+    /// Evict a pod by the eviction API; what it refuses comes back as a
+    /// [`crate::observed::Refusal`].
+    Evict {
+        /// The pod.
+        pod: PodRef,
+        /// Its uid.
+        if_uid: String,
+    },
+    /// Set `nvidia.com/mig.config`, and clear `nvidia.com/mig.config.state`,
+    /// in one merge patch.
+    SetConfigLabel {
+        /// The value.
+        value: String,
+        /// Whether the stale state goes with it (not while MIG manager reads
+        /// it for `rebooting`).
+        clear_state: bool,
+        /// The node's resource version.
+        if_version: String,
+    },
+    /// Delete MIG manager's pod, so that its DaemonSet brings a new one.
+    DeletePod {
+        /// The pod.
+        pod: PodRef,
+        /// Its uid.
+        if_uid: String,
+    },
+    /// Set operand labels that MIG manager left parked back to `true`: the
+    /// last resort, when it will not do so itself.
+    UnpauseOperands {
+        /// The labels.
+        labels: Vec<String>,
+        /// The node's resource version.
+        if_version: String,
+    },
+}
+
+impl Action {
+    /// Its name, for logs and metrics.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::EnsureMapEntry { .. } => "EnsureMapEntry",
+            Self::Cordon { .. } => "Cordon",
+            Self::Uncordon { .. } => "Uncordon",
+            Self::RemoveCordonedBy { .. } => "RemoveCordonedBy",
+            Self::ListPods => "ListPods",
+            Self::Evict { .. } => "Evict",
+            Self::SetConfigLabel { .. } => "SetConfigLabel",
+            Self::DeletePod { .. } => "DeletePod",
+            Self::UnpauseOperands { .. } => "UnpauseOperands",
+        }
+    }
+}

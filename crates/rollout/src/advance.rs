@@ -1,0 +1,212 @@
+//! One node, one step: [`advance`]. It is pure and total, and is called as
+//! often as one likes: with an unchanged observation it answers the same.
+//!
+//! The order of a rollout: [`start`](self) (is a change wanted, and may one
+//! start), `quiesce` (map, cordon, pods), `change` (the label, MIG manager,
+//! the proof), and `ladder` (what to try when something goes wrong).
+
+mod change;
+mod ladder;
+mod proof;
+mod quiesce;
+mod start;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::action::Action;
+use crate::layout::NodeLayout;
+use crate::observed::Observed;
+use crate::outlook::{Failure, FailureReason, Hold, Outlook, Trouble, WaitsFor};
+use crate::progress::{Phase, Progress, Target};
+use crate::rules::NodeRules;
+
+/// What is due for a node.
+#[must_use]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advance {
+    /// To be stored before any action is done.
+    pub progress: Progress,
+    /// To be done in this order, until one fails.
+    pub actions: Vec<Action>,
+    /// How things stand.
+    pub outlook: Outlook,
+    /// When to call again at the latest, even if nothing is seen to change.
+    /// `None` only when the node rests.
+    pub wake_at: Option<Timestamp>,
+}
+
+/// The next step of one node. `wanted` is the layout that it should have;
+/// `None` when nobody wants one (no policy selects it).
+pub fn advance(
+    seen: &Observed,
+    wanted: Option<&NodeLayout>,
+    rules: &NodeRules,
+    progress: &Progress,
+    now: Timestamp,
+) -> Advance {
+    let mut run = Run { seen, wanted, rules, now, next: progress.clone(), actions: Vec::new() };
+    // Steps that need no write lead on to the next at once. A rollout has 12
+    // steps and never goes round in one observation; the bound is for the
+    // mistake that nobody has found yet, and costs one poll.
+    for _ in 0..24 {
+        if let Flow::Rest(outlook, wake_at) = run.step() {
+            return run.done(outlook, wake_at);
+        }
+    }
+    let until = now + rules.settings.poll;
+    run.done(Outlook::Working { waits_for: WaitsFor::Pickup, until }, Some(until))
+}
+
+/// Whether a step leads on or waits.
+enum Flow {
+    Again,
+    Rest(Outlook, Option<Timestamp>),
+}
+
+struct Run<'a> {
+    seen: &'a Observed,
+    wanted: Option<&'a NodeLayout>,
+    rules: &'a NodeRules,
+    now: Timestamp,
+    next: Progress,
+    actions: Vec<Action>,
+}
+
+impl Run<'_> {
+    fn step(&mut self) -> Flow {
+        if let Some(flow) = self.interruption() {
+            return flow;
+        }
+        match self.next.phase {
+            Phase::Idle => self.idle(),
+            Phase::Mapping => self.mapping(),
+            Phase::Cordoning => self.cordoning(),
+            Phase::Quiescing => self.quiescing(),
+            Phase::Changing => self.changing(),
+            Phase::Verifying => self.verifying(),
+            Phase::Healing => self.healing(),
+            Phase::Relabelling => self.relabelling(),
+            Phase::Releasing => self.releasing(),
+            Phase::Retreating => self.retreating(),
+            Phase::Failed => self.failed(),
+            Phase::Released => self.hold(Hold::Released),
+        }
+    }
+
+    fn done(self, outlook: Outlook, wake_at: Option<Timestamp>) -> Advance {
+        Advance { progress: self.next, actions: self.actions, outlook, wake_at }
+    }
+
+    fn enter(&mut self, phase: Phase) -> Flow {
+        self.next.phase = phase;
+        self.next.since = Some(self.now);
+        self.next.matched_since = None;
+        Flow::Again
+    }
+
+    /// The rollout's target. Every phase between Idle and Idle has one; a
+    /// stored progress that lost it is answered by starting over.
+    fn target(&mut self) -> Option<&mut Target> {
+        self.next.target.as_mut()
+    }
+
+    fn since(&self) -> Timestamp {
+        self.next.since.unwrap_or(self.now)
+    }
+
+    fn late(&self, limit: SignedDuration) -> bool {
+        self.now >= self.since() + limit
+    }
+
+    /// Waits for something that comes with an observation, up to a limit from
+    /// the beginning of the step.
+    fn wait(&self, waits_for: WaitsFor, limit: SignedDuration) -> Flow {
+        self.wait_until(waits_for, self.since() + limit)
+    }
+
+    fn wait_until(&self, waits_for: WaitsFor, until: Timestamp) -> Flow {
+        let poll = self.now + self.rules.settings.poll;
+        let until = if until <= self.now { poll } else { until };
+        Flow::Rest(Outlook::Working { waits_for, until }, Some(until.min(poll)))
+    }
+
+    /// Holds; what ends the hold is mostly seen, and looked for every minute
+    /// in case it is not.
+    fn hold(&self, hold: Hold) -> Flow {
+        let minute = self.now + SignedDuration::from_mins(1);
+        let known = match &hold {
+            Hold::Window { opens: Some(at) } => *at,
+            Hold::Cooldown { until } | Hold::BackedOff { until, .. } => *until,
+            _ => minute,
+        };
+        let wake = known.clamp(self.now + SignedDuration::from_secs(1), minute.max(known));
+        Flow::Rest(Outlook::Holding(hold), Some(wake))
+    }
+
+    fn fail(&mut self, why: FailureReason) -> Flow {
+        if let FailureReason::ChangeFailed(trouble)
+        | FailureReason::RollBackFailed(trouble)
+        | FailureReason::RestoreFailed(trouble) = &why
+        {
+            self.next.last_error = Some(trouble.clone());
+        }
+        self.next.failed = Some(why);
+        self.next.interrupted_since = None;
+        self.enter(Phase::Failed)
+    }
+
+    fn failure(&self) -> Failure {
+        let why = self.next.failed.clone().unwrap_or(FailureReason::ChangeFailed(
+            self.next.last_error.clone().unwrap_or(Trouble::WriteNotSeen),
+        ));
+        Failure { why, wanted: self.next.target.as_ref().map(|target| target.layout.clone()) }
+    }
+
+    /// While somebody else works on a node that we have not finished, we do
+    /// nothing, and our clocks stand still.
+    fn interruption(&mut self) -> Option<Flow> {
+        let ours = self.next.phase.past_return() && self.next.phase != Phase::Failed;
+        let who = self.seen.foreign_work().filter(|_| ours);
+        match (who, self.next.interrupted_since) {
+            (Some(who), since) => {
+                let since = *self.next.interrupted_since.insert(since.unwrap_or(self.now));
+                let until = since + self.rules.settings.interruption_limit;
+                if self.now >= until {
+                    return Some(self.fail(FailureReason::ChangeFailed(Trouble::Interrupted { who })));
+                }
+                Some(self.wait_until(WaitsFor::ForeignWork { who }, until))
+            }
+            (None, Some(_)) => {
+                self.next.interrupted_since = None;
+                self.restart_clock();
+                None
+            }
+            (None, None) => None,
+        }
+    }
+
+    /// Gives the step its full time again, after something that was not its fault.
+    fn restart_clock(&mut self) {
+        self.next.since = Some(self.now);
+        self.next.matched_since = None;
+        let now = self.now;
+        if let Some(target) = self.target() {
+            target.written_at = target.written_at.map(|_| now);
+        }
+    }
+
+    fn version(&self) -> String {
+        self.seen.resource_version.clone()
+    }
+
+    fn cordon(&mut self) {
+        let if_version = self.version();
+        self.actions.push(Action::Cordon { if_version });
+    }
+
+    fn list_pods(&mut self) {
+        if !self.actions.contains(&Action::ListPods) {
+            self.actions.push(Action::ListPods);
+        }
+    }
+}

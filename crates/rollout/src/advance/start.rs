@@ -1,0 +1,281 @@
+//! Whether a change is wanted, and whether one may start: the ladder of
+//! reasons against it, and the map's entry.
+
+use crate::action::Action;
+use crate::layout::NodeLayout;
+use crate::names;
+use crate::observed::State;
+use crate::outlook::{Hold, Outlook, Trouble, WaitsFor};
+use crate::progress::{Phase, Target, Verified};
+use crate::rules::Admission;
+
+use super::{Flow, Run};
+
+/// The label's values that stand for one entry; a retry takes the next, since
+/// only a changed value makes MIG manager run.
+pub(super) fn next_label(entry: &str, current: Option<&str>) -> String {
+    let values = [entry.to_owned(), format!("{entry}-a"), format!("{entry}-b")];
+    let at = values.iter().position(|value| Some(value.as_str()) == current);
+    values[at.map_or(0, |at| (at + 1) % values.len())].clone()
+}
+
+impl Run<'_> {
+    pub(super) fn idle(&mut self) -> Flow {
+        self.next.target = None;
+        self.next.failed = None;
+        if self.next.cooldown_until.is_some_and(|until| self.now >= until) {
+            self.next.cooldown_until = None;
+        }
+        if self.seen.marked() {
+            return self.recover();
+        }
+        if let Some(hold) = self.foreign_layout() {
+            return self.hold(hold);
+        }
+        if let Some(flow) = self.disturbed() {
+            return flow;
+        }
+        let Some(wanted) = self.wanted.cloned() else { return Flow::Rest(Outlook::Idle, None) };
+        let has = self.has();
+        if has.as_ref() == Some(&wanted) {
+            self.adopt(wanted);
+            return Flow::Rest(Outlook::Idle, None);
+        }
+        if let Some(hold) = self.not_as_verified() {
+            return self.hold(hold);
+        }
+        if let Some(back) = self.next.set_back.clone()
+            && back.layout == wanted
+            && self.now < back.until
+        {
+            return self.hold(Hold::BackedOff { until: back.until, why: back.why });
+        }
+        if let Some(until) = self.next.cooldown_until {
+            return self.hold(Hold::Cooldown { until });
+        }
+        if let Some(hold) = self.preflight(&wanted) {
+            return self.hold(hold);
+        }
+        if self.rules.admission == Admission::Held(Hold::NotEnforced) {
+            return self.hold(Hold::NotEnforced);
+        }
+        let label_before = self.seen.label().map(str::to_owned);
+        self.next.target = Some(Target {
+            label: next_label(&wanted.entry_name(), label_before.as_deref()),
+            layout: wanted,
+            from: has,
+            label_before,
+            rung: crate::progress::Rung::First,
+            restore: false,
+            attempt: 0,
+            healed: false,
+            mapped_at: None,
+            cordoned_at: None,
+            written_at: None,
+            boot_id: self.seen.boot_id.clone(),
+            plugin_before: None,
+            manager_before: None,
+            cleared: false,
+            bystanders: Vec::new(),
+        });
+        self.enter(Phase::Mapping)
+    }
+
+    /// What the node has, when that can be established: the layout that the
+    /// label names, if the node offers exactly that.
+    fn has(&self) -> Option<NodeLayout> {
+        let layout = self.seen.label_layout.as_ref()?;
+        let settled = matches!(self.seen.state(), State::Success | State::Absent);
+        let expected = layout.allocatable(self.seen.operator.strategy).ok()?;
+        (settled && expected == self.seen.nvidia()).then(|| layout.clone())
+    }
+
+    /// The node has what is wanted, under a label of ours, and we do not know
+    /// of it: our memory was lost.
+    fn adopt(&mut self, layout: NodeLayout) {
+        if let Some(label) = self.seen.label().filter(|label| label.starts_with(names::ENTRY_PREFIX))
+            && self.next.applied.is_none()
+        {
+            let (at, boot_id) = (self.now, self.seen.boot_id.clone());
+            self.next.verified = Some(Verified { layout, label: label.to_owned(), at, boot_id });
+            self.next.applied = Some(label.to_owned());
+        }
+    }
+
+    /// Our cordon is on a node of which we remember nothing: the memory was
+    /// lost, or the write came late. Prove and uncordon, or just uncordon.
+    fn recover(&mut self) -> Flow {
+        let ours = self.seen.label().filter(|label| label.starts_with(names::ENTRY_PREFIX));
+        match (ours.map(str::to_owned), self.seen.label_layout.clone()) {
+            (Some(label), Some(layout)) if self.seen.unschedulable => {
+                self.next.applied = Some(label.clone());
+                self.restore(layout, label)
+            }
+            _ => self.enter(Phase::Retreating),
+        }
+    }
+
+    /// Brings back what a layout should offer, without changing it.
+    pub(super) fn restore(&mut self, layout: NodeLayout, label: String) -> Flow {
+        self.next.target = Some(Target {
+            from: Some(layout.clone()),
+            layout,
+            label_before: Some(label.clone()),
+            label,
+            rung: crate::progress::Rung::First,
+            restore: true,
+            attempt: 0,
+            healed: false,
+            mapped_at: None,
+            cordoned_at: None,
+            written_at: Some(self.now),
+            boot_id: self.seen.boot_id.clone(),
+            plugin_before: None,
+            manager_before: None,
+            cleared: false,
+            bystanders: Vec::new(),
+        });
+        self.enter(Phase::Changing)
+    }
+
+    pub(super) fn foreign_layout(&self) -> Option<Hold> {
+        let ours = self.next.applied.clone()?;
+        let found = self.seen.label().map(str::to_owned);
+        (found.as_deref() != Some(ours.as_str())).then_some(Hold::ForeignLayout { found, ours })
+    }
+
+    /// A node that we finished was rebooted, or MIG manager ran without us.
+    fn disturbed(&mut self) -> Option<Flow> {
+        let verified = self.next.verified.clone()?;
+        let ran = matches!(self.seen.state(), State::Failed | State::Pending | State::Rebooting);
+        let booted = verified.boot_id != self.seen.boot_id;
+        if !(booted || ran || !self.seen.paused().is_empty()) {
+            return None;
+        }
+        if let Some(who) = self.seen.hands_off() {
+            return Some(self.hold(Hold::HandsOff { who: who.to_owned() }));
+        }
+        if let Some(who) = self.seen.foreign_work() {
+            return Some(self.hold(Hold::ForeignWork { who }));
+        }
+        if !self.seen.ready {
+            return Some(self.hold(Hold::NotReady));
+        }
+        Some(self.restore(verified.layout, verified.label))
+    }
+
+    /// The node offers something else than was proved, in the same boot: a
+    /// device that became unhealthy, or a plugin that restarts. Pods run
+    /// there; a change would not be based on anything known.
+    fn not_as_verified(&self) -> Option<Hold> {
+        let verified = self.next.verified.as_ref()?;
+        let expected = verified.layout.allocatable(self.seen.operator.strategy).ok()?;
+        let found = self.seen.nvidia();
+        (expected != found).then_some(Hold::NotAsVerified { expected, found })
+    }
+
+    /// Everything that must be right before a change, the heaviest first.
+    pub(super) fn preflight(&self, wanted: &NodeLayout) -> Option<Hold> {
+        let seen = self.seen;
+        if let Some(who) = seen.hands_off() {
+            return Some(Hold::HandsOff { who: who.to_owned() });
+        }
+        if !seen.operator.cluster_policy {
+            return Some(Hold::NoClusterPolicy);
+        }
+        let deployed = seen.labels.get(names::DEPLOY_MIG_MANAGER).is_some_and(|v| v == "true");
+        if !seen.operator.mig_manager || !deployed {
+            return Some(Hold::ManagerDisabled);
+        }
+        if !seen.operator.uses_our_map {
+            return Some(Hold::MapNotOurs);
+        }
+        if let Err(why) = wanted.check(seen.operator.strategy) {
+            return Some(Hold::LayoutRefused(why));
+        }
+        if !seen.ready {
+            return Some(Hold::NotReady);
+        }
+        if let Some(who) = seen.foreign_work() {
+            return Some(Hold::ForeignWork { who });
+        }
+        if seen.labels.get(names::DRIVER_UPGRADE_STATE).is_some_and(|v| v == "upgrade-required") {
+            return Some(Hold::ForeignWork { who: "driver upgrade (upgrade-required)".to_owned() });
+        }
+        if seen.cordoned_by_others() {
+            return Some(Hold::CordonedByOthers);
+        }
+        let state = match seen.state() {
+            State::Pending => Some("pending".to_owned()),
+            State::Rebooting => Some("rebooting".to_owned()),
+            State::Other(other) => Some(other),
+            State::Absent | State::Success | State::Failed => None,
+        };
+        if let Some(state) = state {
+            return Some(Hold::RunInProgress { state });
+        }
+        if !seen.paused().is_empty() {
+            return Some(Hold::RunInProgress { state: names::PAUSED_FOR_MIG.to_owned() });
+        }
+        if !seen.operand(names::APP_MANAGER).is_some_and(|pod| pod.ready) {
+            return Some(Hold::ManagerNotReady);
+        }
+        None
+    }
+
+    /// The entry goes into the map before anything disruptive, and does not
+    /// wait for budget or windows: when those allow it, the node can start.
+    pub(super) fn mapping(&mut self) -> Flow {
+        let Some(target) = self.next.target.clone() else { return self.enter(Phase::Idle) };
+        let unchanged = self.wanted == Some(&target.layout)
+            && self.seen.label().map(str::to_owned) == target.label_before
+            && !self.seen.marked()
+            && self.preflight(&target.layout).is_none()
+            && self.rules.admission != Admission::Held(Hold::NotEnforced);
+        if !unchanged {
+            return self.enter(Phase::Idle);
+        }
+        if let Some(flow) = self.map_settled(&target) {
+            return flow;
+        }
+        if let Admission::Held(hold) = self.rules.admission.clone() {
+            return self.hold(hold);
+        }
+        let pods = self.not_evictable(&target);
+        if !pods.is_empty() {
+            return self.hold(Hold::PodsInTheWay { pods });
+        }
+        self.enter(Phase::Cordoning)
+    }
+
+    /// Waits until MIG manager can know the target's entry; `None` when it can.
+    pub(super) fn map_settled(&mut self, target: &Target) -> Option<Flow> {
+        let settings = &self.rules.settings;
+        let entry = target.layout.entry_name();
+        let there =
+            ["", "-a", "-b"].iter().all(|suffix| self.seen.map.entries.contains(&format!("{entry}{suffix}")));
+        if !there {
+            if self.late(settings.write_limit) {
+                return Some(self.back_off(Trouble::WriteNotSeen));
+            }
+            self.actions.push(Action::EnsureMapEntry {
+                layout: target.layout.clone(),
+                entry,
+                if_map_version: self.seen.map.resource_version.clone(),
+            });
+            if let Some(target) = self.target() {
+                target.mapped_at = None;
+            }
+            return Some(self.wait(WaitsFor::MapWrite, self.rules.settings.write_limit));
+        }
+        let now = self.now;
+        let mapped_at = self.target().map_or(now, |target| *target.mapped_at.get_or_insert(now));
+        // Whichever is earlier: both are at or after the moment the entry came.
+        let known_since = self.seen.map.changed_at.map_or(mapped_at, |changed| changed.min(mapped_at));
+        let settled = known_since + self.rules.settings.map_settle;
+        (now < settled).then_some(Flow::Rest(
+            Outlook::Working { waits_for: WaitsFor::MapMount, until: settled },
+            Some(settled),
+        ))
+    }
+}

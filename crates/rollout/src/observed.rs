@@ -1,0 +1,274 @@
+//! One node as the API server shows it: plain data that the caller fills in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use planner::names::{GpuIndex, PodRef};
+
+use crate::layout::{NodeLayout, Strategy};
+use crate::names;
+
+/// One node, its pods, our map, and the GPU Operator's settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// Of the Node; each write to the node carries it, so that a write that
+    /// was decided on something older fails.
+    pub resource_version: String,
+    /// The node's labels.
+    pub labels: BTreeMap<String, String>,
+    /// The node's annotations (those of the Machine Config Operator are read).
+    pub annotations: BTreeMap<String, String>,
+    /// `spec.unschedulable`.
+    pub unschedulable: bool,
+    /// The condition `Ready`.
+    pub ready: bool,
+    /// `status.nodeInfo.bootID`.
+    pub boot_id: String,
+    /// The extended resources in `status.allocatable`. Kubelet keeps keys with zero.
+    pub allocatable: BTreeMap<String, u64>,
+    /// All pods bound to the node, those of the Operator included.
+    pub pods: Vec<Pod>,
+    /// How the pods were read.
+    pub listing: Listing,
+    /// Evictions that the API server refused since the last call.
+    pub refusals: Vec<Refusal>,
+    /// Our `ConfigMap`.
+    pub map: MapSeen,
+    /// What the entry that the node's label names means for this node's GPUs
+    /// (see [`crate::map`]); `None` when there is no label, or no such entry.
+    pub label_layout: Option<NodeLayout>,
+    /// The GPU Operator's settings.
+    pub operator: Operator,
+}
+
+/// A pod bound to the node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pod {
+    /// Its name.
+    pub pod: PodRef,
+    /// Its uid: the precondition of its eviction or deletion.
+    pub uid: String,
+    /// Its label `app`, by which the Operator's pods are known.
+    pub app: Option<String>,
+    /// How far it is.
+    pub phase: PodPhase,
+    /// It has a deletion timestamp. It holds its slices until it is gone.
+    pub terminating: bool,
+    /// Its condition `Ready`.
+    pub ready: bool,
+    /// Whether a DaemonSet owns it: eviction only makes it come again.
+    pub daemon_set: bool,
+    /// What it asks of `nvidia.com/*`, all containers summed up.
+    pub requests: BTreeMap<String, u64>,
+    /// The GPUs that its slices are on, when an agent says so.
+    pub gpus: Option<BTreeSet<GpuIndex>>,
+}
+
+/// How far a pod is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PodPhase {
+    /// Bound, and not started: kubelet may still give it any free slice.
+    Pending,
+    /// Its slices are allocated.
+    Started,
+    /// Succeeded or failed: its slices are free again.
+    Ended,
+}
+
+impl Pod {
+    /// Whether it holds, or may come to hold, anything of `nvidia.com/*`. The
+    /// Operator's own checks do not count: MIG manager removes them itself.
+    #[must_use]
+    pub fn holds_gpu(&self) -> bool {
+        self.phase != PodPhase::Ended
+            && !self.app.as_deref().is_some_and(|app| names::APP_VALIDATORS.contains(&app))
+            && self.resources().next().is_some()
+    }
+
+    pub(crate) fn resources(&self) -> impl Iterator<Item = &String> {
+        self.requests
+            .iter()
+            .filter(|(name, n)| **n > 0 && name.starts_with(names::RESOURCE_PREFIX))
+            .map(|(name, _)| name)
+    }
+
+    /// Whether a slice that goes when the node changes is, or may be, this
+    /// pod's. When it is not known what the node has, it may be any.
+    #[must_use]
+    pub fn may_lose(&self, from: Option<&NodeLayout>, to: &NodeLayout, strategy: Strategy) -> bool {
+        if !self.holds_gpu() {
+            return false;
+        }
+        let Some(from) = from else { return true };
+        if to.changes_mode_of(from) {
+            return true;
+        }
+        let changed = to.changed_from(from);
+        if let Some(gpus) = &self.gpus {
+            return !gpus.is_disjoint(&changed);
+        }
+        let all = from.0.keys().copied().collect();
+        let (goes, has) = (from.resources_of(&changed, strategy), from.resources_of(&all, strategy));
+        !changed.is_empty() && self.resources().any(|name| goes.contains(name) || !has.contains(name))
+    }
+}
+
+/// How the pods were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing {
+    /// From a watch: may lag behind.
+    Cached,
+    /// A consistent read that began then (the caller's clock, the same as `now`).
+    Consistent {
+        /// When the read began.
+        at: Timestamp,
+    },
+}
+
+/// An eviction that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The pod.
+    pub pod: PodRef,
+    /// What the API server said, such as which disruption budget.
+    pub message: String,
+}
+
+/// Our `ConfigMap`, as the API server has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MapSeen {
+    /// Its resource version; `None` when it is not there.
+    pub resource_version: Option<String>,
+    /// The names of its entries.
+    pub entries: BTreeSet<String>,
+    /// When we last changed it, if known.
+    pub changed_at: Option<Timestamp>,
+}
+
+/// What the GPU Operator is told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operator {
+    /// There is a `ClusterPolicy`.
+    pub cluster_policy: bool,
+    /// There is a `GPUCluster`: devices are allocated by DRA.
+    pub gpu_cluster: bool,
+    /// `spec.migManager.enabled`.
+    pub mig_manager: bool,
+    /// `spec.migManager.config.name` is our map.
+    pub uses_our_map: bool,
+    /// `spec.mig.strategy`.
+    pub strategy: Strategy,
+}
+
+impl Default for Operator {
+    fn default() -> Self {
+        Self {
+            cluster_policy: true,
+            gpu_cluster: false,
+            mig_manager: true,
+            uses_our_map: true,
+            strategy: Strategy::Mixed,
+        }
+    }
+}
+
+/// What MIG manager says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Absent,
+    Pending,
+    Rebooting,
+    Success,
+    Failed,
+    Other(String),
+}
+
+impl Observed {
+    pub(crate) fn label(&self) -> Option<&str> {
+        self.labels.get(names::MIG_CONFIG).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    pub(crate) fn state(&self) -> State {
+        match self.labels.get(names::MIG_CONFIG_STATE).map_or("", String::as_str) {
+            "" => State::Absent,
+            "pending" => State::Pending,
+            "rebooting" => State::Rebooting,
+            "success" => State::Success,
+            "failed" => State::Failed,
+            other => State::Other(other.to_owned()),
+        }
+    }
+
+    /// Operand labels that MIG manager parked.
+    pub(crate) fn paused(&self) -> Vec<String> {
+        self.deploy_labels(names::PAUSED_FOR_MIG)
+    }
+
+    fn deploy_labels(&self, value: &str) -> Vec<String> {
+        self.labels
+            .iter()
+            .filter(|(key, v)| key.starts_with(names::DEPLOY_PREFIX) && *v == value)
+            .map(|(key, _)| key.clone())
+            .collect()
+    }
+
+    /// The cordon carries our mark.
+    pub(crate) fn marked(&self) -> bool {
+        self.labels.get(names::CORDONED_BY).is_some_and(|v| v == names::CORDONED_BY_US)
+    }
+
+    pub(crate) fn cordoned_by_us(&self) -> bool {
+        self.unschedulable && self.marked()
+    }
+
+    pub(crate) fn cordoned_by_others(&self) -> bool {
+        self.unschedulable && !self.marked()
+    }
+
+    /// The newest pod of an operand that is not on its way out.
+    pub(crate) fn operand(&self, app: &str) -> Option<&Pod> {
+        self.pods
+            .iter()
+            .find(|pod| pod.app.as_deref() == Some(app) && !pod.terminating && pod.phase != PodPhase::Ended)
+    }
+
+    /// Who else works on the node now.
+    pub(crate) fn foreign_work(&self) -> Option<String> {
+        match self.labels.get(names::DRIVER_UPGRADE_STATE).map_or("", String::as_str) {
+            "" | "upgrade-done" | "upgrade-required" => {}
+            state => return Some(format!("driver upgrade ({state})")),
+        }
+        if !self.deploy_labels(names::PAUSED_FOR_DRIVER).is_empty() {
+            return Some("driver upgrade (operands are paused)".to_owned());
+        }
+        match self.annotations.get(names::MCO_STATE).map(String::as_str) {
+            None | Some("" | "Done") => {}
+            Some(state) => return Some(format!("Machine Config Operator ({state})")),
+        }
+        let drain = |key: &str| self.annotations.get(key).map_or("", String::as_str);
+        let (desired, last) = (drain(names::MCO_DESIRED_DRAIN), drain(names::MCO_LAST_DRAIN));
+        (desired != last).then(|| format!("Machine Config Operator ({desired})"))
+    }
+
+    /// Another system that manages the node's devices.
+    pub(crate) fn hands_off(&self) -> Option<&'static str> {
+        if self.operator.gpu_cluster || self.labels.get(names::DEPLOY_DRA).is_some_and(|v| v == "true") {
+            Some("DRA (GPUCluster)")
+        } else if self.label() == Some(names::DAS_CONFIG)
+            && self.allocatable.keys().any(|name| name.starts_with("mig.das.com/"))
+        {
+            Some("DAS (Dynamic Accelerator Slicer)")
+        } else {
+            None
+        }
+    }
+
+    /// `nvidia.com/*` without zeros: kubelet keeps keys of resources that went.
+    pub(crate) fn nvidia(&self) -> BTreeMap<String, u64> {
+        self.allocatable
+            .iter()
+            .filter(|(name, n)| **n > 0 && name.starts_with(names::RESOURCE_PREFIX))
+            .map(|(name, n)| (name.clone(), *n))
+            .collect()
+    }
+}

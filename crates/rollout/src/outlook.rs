@@ -1,0 +1,387 @@
+//! What people are told of a node: what holds it, what it waits for and until
+//! when, or why it failed and what a human should do.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::Timestamp;
+use planner::names::{NodeName, PodRef};
+use serde::{Deserialize, Serialize};
+
+use crate::layout::{LayoutRefused, NodeLayout};
+
+/// How things stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outlook {
+    /// It has what it should have.
+    Idle,
+    /// It should change, and does not start.
+    Holding(Hold),
+    /// It is on its way.
+    Working {
+        /// What it waits for.
+        waits_for: WaitsFor,
+        /// When the wait is called trouble.
+        until: Timestamp,
+    },
+    /// A human has to look.
+    Failed(Failure),
+}
+
+/// Why a node does not start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// The policy is `Paused` or only previews.
+    NotEnforced,
+    /// As many nodes as the policy allows are unavailable.
+    Budget {
+        /// So many are.
+        unavailable: usize,
+        /// So many may be.
+        allowed: usize,
+        /// Which ones are.
+        nodes: Vec<NodeName>,
+    },
+    /// No window is open.
+    Window {
+        /// When the next opens; `None` when none does.
+        opens: Option<Timestamp>,
+    },
+    /// It changed a moment ago.
+    Cooldown {
+        /// Until when.
+        until: Timestamp,
+    },
+    /// An earlier attempt was taken back or rolled back.
+    BackedOff {
+        /// When it is tried again.
+        until: Timestamp,
+        /// Why.
+        why: Trouble,
+    },
+    /// Pods hold, or may hold, a slice that would go, and may not be evicted.
+    PodsInTheWay {
+        /// Which ones.
+        pods: Vec<PodRef>,
+    },
+    /// Somebody else cordoned the node.
+    CordonedByOthers,
+    /// The node is not ready.
+    NotReady,
+    /// The label has a value that we did not write.
+    ForeignLayout {
+        /// The value; `None` when the label was removed.
+        found: Option<String>,
+        /// What we wrote.
+        ours: String,
+    },
+    /// Somebody else works on the node.
+    ForeignWork {
+        /// Who.
+        who: String,
+    },
+    /// Another system manages the node's devices.
+    HandsOff {
+        /// Which.
+        who: String,
+    },
+    /// There is no `ClusterPolicy`.
+    NoClusterPolicy,
+    /// MIG manager is switched off, for the cluster or for the node.
+    ManagerDisabled,
+    /// MIG manager's pod is not there, or not ready.
+    ManagerNotReady,
+    /// `ClusterPolicy` does not use our map.
+    MapNotOurs,
+    /// MIG manager is at work, and not for us.
+    RunInProgress {
+        /// The state that it shows.
+        state: String,
+    },
+    /// The layout cannot be applied.
+    LayoutRefused(LayoutRefused),
+    /// The node offers something else than was verified, without a reboot.
+    NotAsVerified {
+        /// What should be offered.
+        expected: BTreeMap<String, u64>,
+        /// What is.
+        found: BTreeMap<String, u64>,
+    },
+    /// A human ended the rollout with `slicewright release`.
+    Released,
+}
+
+/// What a node on its way waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// The map's entry to be written.
+    MapWrite,
+    /// Kubelet to bring the entry to MIG manager.
+    MapMount,
+    /// The cordon to be written, and noticed by the scheduler.
+    Cordon,
+    /// A consistent list of the node's pods.
+    PodList,
+    /// Bound pods to start, fail or go.
+    PodsStarting {
+        /// Which ones.
+        pods: Vec<PodRef>,
+    },
+    /// Pods in the way to be gone.
+    PodsGoing {
+        /// Which ones.
+        pods: Vec<PodRef>,
+        /// Evictions that were refused, with what the API server said.
+        refused: Vec<(PodRef, String)>,
+    },
+    /// The label to be written.
+    Label,
+    /// MIG manager to take up the change.
+    Pickup,
+    /// MIG manager to finish.
+    Change,
+    /// The node to come back from a reboot.
+    Reboot,
+    /// What makes the slices schedulable.
+    Proof(Unproven),
+    /// MIG manager's new pod.
+    ManagerPod,
+    /// Somebody else's work on the node.
+    ForeignWork {
+        /// Who.
+        who: String,
+    },
+    /// The cordon to be lifted.
+    Uncordon,
+}
+
+/// What is still missing before slices are proved schedulable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unproven {
+    /// The node is not ready.
+    NotReady,
+    /// MIG manager does not say success.
+    State,
+    /// Operands are parked.
+    OperandsPaused,
+    /// There is no device plugin of after the change that is ready.
+    PluginPod,
+    /// The node offers something else.
+    Allocatable {
+        /// What should be offered.
+        expected: BTreeMap<String, u64>,
+        /// What is.
+        found: BTreeMap<String, u64>,
+    },
+    /// GPU feature discovery's labels still count something else.
+    CountLabels,
+    /// Everything is there, and has to stay so for a moment.
+    Stability,
+}
+
+/// What went wrong on the way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Trouble {
+    /// A write of ours was never seen.
+    WriteNotSeen,
+    /// Bound pods did not start in time.
+    PodsNotStarting {
+        /// Which ones.
+        pods: Vec<PodRef>,
+    },
+    /// Pods in the way did not go, or may not be evicted.
+    PodsInTheWay {
+        /// Which ones.
+        pods: Vec<PodRef>,
+        /// What the API server said to their eviction.
+        refused: Vec<String>,
+    },
+    /// Somebody lifted our cordon.
+    Uncordoned,
+    /// MIG manager said nothing.
+    NotPickedUp,
+    /// MIG manager said `failed`.
+    ManagerFailed,
+    /// MIG manager stopped and left operands parked: its known wedge.
+    ManagerWedged,
+    /// The change took too long.
+    TooSlow,
+    /// The node did not come back from a reboot.
+    NotBack,
+    /// MIG manager said `success`, and the slices did not become schedulable.
+    NotSchedulable {
+        /// What was missing.
+        missing: Unproven,
+    },
+    /// MIG manager's pod did not come back.
+    ManagerGone,
+    /// Somebody else's work on the node did not end.
+    Interrupted {
+        /// Who.
+        who: String,
+    },
+}
+
+/// Why a node waits for a human.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FailureReason {
+    /// The layout could not be reached, and nothing that we know helped.
+    ChangeFailed(Trouble),
+    /// Neither the layout nor the one before could be reached.
+    RollBackFailed(Trouble),
+    /// What was there before a reboot could not be brought back.
+    RestoreFailed(Trouble),
+    /// Somebody else wrote the label while the node was changing.
+    ForeignLayout {
+        /// The value; `None` when the label was removed.
+        found: Option<String>,
+        /// What we wrote.
+        ours: String,
+    },
+}
+
+/// A failed node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Why.
+    pub why: FailureReason,
+    /// The layout that was to be reached.
+    pub wanted: Option<NodeLayout>,
+}
+
+fn list(pods: &[PodRef]) -> String {
+    let names: Vec<_> = pods.iter().take(5).map(ToString::to_string).collect();
+    let more = pods.len().saturating_sub(5);
+    let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{tail}", names.join(", "))
+}
+
+fn vector(resources: &BTreeMap<String, u64>) -> String {
+    let parts: Vec<_> = resources.iter().map(|(name, n)| format!("{name}: {n}")).collect();
+    if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
+}
+
+fn label_value(found: Option<&String>) -> String {
+    found.map_or_else(|| "no value".to_owned(), |value| format!("`{value}`"))
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotEnforced => f.write_str("the policy is paused or only previews"),
+            Self::Budget { unavailable, allowed, nodes } => {
+                let nodes: Vec<_> = nodes.iter().map(ToString::to_string).collect();
+                write!(f, "{unavailable} nodes are unavailable and {allowed} may be: {}", nodes.join(", "))
+            }
+            Self::Window { opens: Some(at) } => write!(f, "no window is open; the next opens at {at}"),
+            Self::Window { opens: None } => f.write_str("no window is open, and none will open"),
+            Self::Cooldown { until } => write!(f, "the node changed a moment ago and rests until {until}"),
+            Self::BackedOff { until, why } => write!(f, "tried again at {until}: {why}"),
+            Self::PodsInTheWay { pods } => {
+                write!(f, "a slice that would go is, or may be, held by {}", list(pods))
+            }
+            Self::CordonedByOthers => f.write_str("somebody else cordoned the node"),
+            Self::NotReady => f.write_str("the node is not ready"),
+            Self::ForeignLayout { found, ours } => write!(
+                f,
+                "nvidia.com/mig.config has {}, which we did not write; ours was `{ours}`",
+                label_value(found.as_ref())
+            ),
+            Self::ForeignWork { who } => write!(f, "{who} works on the node"),
+            Self::HandsOff { who } => write!(f, "{who} manages the node's devices"),
+            Self::NoClusterPolicy => f.write_str("there is no ClusterPolicy"),
+            Self::ManagerDisabled => f.write_str("MIG manager is switched off"),
+            Self::ManagerNotReady => f.write_str("MIG manager's pod is not ready"),
+            Self::MapNotOurs => f.write_str("ClusterPolicy does not use the map slicewright-mig-config"),
+            Self::RunInProgress { state } => write!(f, "MIG manager is at work (state `{state}`)"),
+            Self::LayoutRefused(why) => write!(f, "{why}"),
+            Self::NotAsVerified { expected, found } => {
+                write!(f, "the node offers {}; verified was {}", vector(found), vector(expected))
+            }
+            Self::Released => f.write_str("a human released the node"),
+        }
+    }
+}
+
+impl fmt::Display for WaitsFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MapWrite => f.write_str("the map's entry to be written"),
+            Self::MapMount => f.write_str("kubelet to bring the map's entry to MIG manager"),
+            Self::Cordon => f.write_str("the cordon to be noticed"),
+            Self::PodList => f.write_str("a consistent list of the node's pods"),
+            Self::PodsStarting { pods } => write!(f, "pods to start or fail: {}", list(pods)),
+            Self::PodsGoing { pods, refused } => {
+                write!(f, "pods to go: {}", list(pods))?;
+                refused.iter().try_for_each(|(pod, said)| write!(f, "; eviction of {pod} refused: {said}"))
+            }
+            Self::Label => f.write_str("the label to be written"),
+            Self::Pickup => f.write_str("MIG manager to take up the change"),
+            Self::Change => f.write_str("MIG manager to finish"),
+            Self::Reboot => f.write_str("the node to come back from its reboot"),
+            Self::Proof(missing) => write!(f, "the slices to be schedulable ({missing})"),
+            Self::ManagerPod => f.write_str("MIG manager's new pod"),
+            Self::ForeignWork { who } => write!(f, "{who} to finish"),
+            Self::Uncordon => f.write_str("the cordon to be lifted"),
+        }
+    }
+}
+
+impl fmt::Display for Unproven {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotReady => f.write_str("the node is not ready"),
+            Self::State => f.write_str("MIG manager has not said success"),
+            Self::OperandsPaused => f.write_str("operands are parked"),
+            Self::PluginPod => f.write_str("the device plugin's new pod is not ready"),
+            Self::Allocatable { expected, found } => {
+                write!(f, "the node offers {}; expected is {}", vector(found), vector(expected))
+            }
+            Self::CountLabels => f.write_str("the labels of GPU feature discovery are not up to date"),
+            Self::Stability => f.write_str("everything is there, and is watched for a moment"),
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WriteNotSeen => f.write_str("a write was never seen"),
+            Self::PodsNotStarting { pods } => write!(f, "pods neither started nor failed: {}", list(pods)),
+            Self::PodsInTheWay { pods, refused } => {
+                write!(f, "a slice that would go is, or may be, held by {}", list(pods))?;
+                refused.iter().try_for_each(|said| write!(f, "; eviction refused: {said}"))
+            }
+            Self::Uncordoned => f.write_str("somebody lifted our cordon"),
+            Self::NotPickedUp => f.write_str("MIG manager did not take up the change"),
+            Self::ManagerFailed => f.write_str("MIG manager said `failed`"),
+            Self::ManagerWedged => f.write_str("MIG manager stopped and left operands parked"),
+            Self::TooSlow => f.write_str("MIG manager did not finish in time"),
+            Self::NotBack => f.write_str("the node did not come back from its reboot"),
+            Self::NotSchedulable { missing } => {
+                write!(f, "MIG manager said `success`, and the slices were not schedulable: {missing}")
+            }
+            Self::ManagerGone => f.write_str("MIG manager's pod did not come back"),
+            Self::Interrupted { who } => write!(f, "{who} did not finish"),
+        }
+    }
+}
+
+impl fmt::Display for FailureReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ChangeFailed(trouble) => write!(f, "the layout could not be reached: {trouble}"),
+            Self::RollBackFailed(trouble) => {
+                write!(f, "neither the layout nor the one before could be reached: {trouble}")
+            }
+            Self::RestoreFailed(trouble) => {
+                write!(f, "what was there before could not be brought back: {trouble}")
+            }
+            Self::ForeignLayout { found, ours } => write!(
+                f,
+                "nvidia.com/mig.config became {} while the node was changing to `{ours}`",
+                label_value(found.as_ref())
+            ),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What is remembered of a node's rollout, in `GpuNode.status.rollout`. It is
+//! stored before the writes that it announces are done.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::layout::NodeLayout;
+use crate::outlook::{FailureReason, Trouble};
+
+/// Where a node is on its way. The default is a node that we never touched.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Progress {
+    /// The step.
+    pub phase: Phase,
+    /// When the step began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// Where it goes; `None` when it rests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
+    /// The last value of the label that we wrote and saw there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub applied: Option<String>,
+    /// The layout that was last proved schedulable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Verified>,
+    /// No new change before this moment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cooldown_until: Option<Timestamp>,
+    /// A layout that could not be reached, and when it is tried again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set_back: Option<SetBack>,
+    /// Why the last attempt went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<Trouble>,
+    /// Why the node waits for a human.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<FailureReason>,
+    /// Since when everything that verification asks for is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matched_since: Option<Timestamp>,
+    /// Since when somebody else works on a node that we have not finished.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interrupted_since: Option<Timestamp>,
+}
+
+/// The steps, in their order. `docs/reference/rollout.md` explains each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Phase {
+    /// Nothing is under way.
+    #[default]
+    Idle,
+    /// The map has, or gets, the entry, and MIG manager's mount has to follow.
+    Mapping,
+    /// The node is being cordoned.
+    Cordoning,
+    /// Pods start or go, until nobody can lose a slice; then the label is written.
+    Quiescing,
+    /// The label is ours; MIG manager works.
+    Changing,
+    /// MIG manager says success; whether pods can use it is being proved.
+    Verifying,
+    /// MIG manager's pod is being replaced.
+    Healing,
+    /// Another label is being written: an alias, or the last verified layout.
+    Relabelling,
+    /// Proved; our cordon is being lifted.
+    Releasing,
+    /// Taken back before anything changed; our cordon is being lifted.
+    Retreating,
+    /// A human has to look.
+    Failed,
+    /// A human ended the rollout; we do nothing until told.
+    Released,
+}
+
+impl Phase {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::Idle,
+        Self::Mapping,
+        Self::Cordoning,
+        Self::Quiescing,
+        Self::Changing,
+        Self::Verifying,
+        Self::Healing,
+        Self::Relabelling,
+        Self::Releasing,
+        Self::Retreating,
+        Self::Failed,
+        Self::Released,
+    ];
+
+    /// The label may have been written: the node is finished, whatever else happens.
+    #[must_use]
+    pub const fn past_return(self) -> bool {
+        matches!(self, Self::Changing | Self::Verifying | Self::Healing | Self::Relabelling | Self::Failed)
+    }
+
+    /// The node is cordoned, or about to be, or about to be uncordoned, by us.
+    #[must_use]
+    pub const fn disrupts(self) -> bool {
+        match self {
+            Self::Idle | Self::Mapping | Self::Released => false,
+            Self::Cordoning
+            | Self::Quiescing
+            | Self::Changing
+            | Self::Verifying
+            | Self::Healing
+            | Self::Relabelling
+            | Self::Releasing
+            | Self::Retreating
+            | Self::Failed => true,
+        }
+    }
+}
+
+/// Where a node goes, and how far it was tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Target {
+    /// The layout.
+    pub layout: NodeLayout,
+    /// The label's value that stands for it: an entry's name or an alias.
+    pub label: String,
+    /// What was there before, as far as it is known: slices of it are lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<NodeLayout>,
+    /// The label's value before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_before: Option<String>,
+    /// How desperate we are.
+    #[serde(default)]
+    pub rung: Rung,
+    /// Nothing is changed here: what a reboot or a wedge took is brought back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restore: bool,
+    /// How often the label was written or MIG manager restarted.
+    #[serde(default)]
+    pub attempt: u32,
+    /// Whether MIG manager was already restarted for this label.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub healed: bool,
+    /// Since when the entry is known to be in the map.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapped_at: Option<Timestamp>,
+    /// Since when the node is known to be cordoned by us.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cordoned_at: Option<Timestamp>,
+    /// When the label was (about to be) written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_at: Option<Timestamp>,
+    /// The boot before.
+    #[serde(default)]
+    pub boot_id: String,
+    /// The device plugin's pod before the label was written (uid).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin_before: Option<String>,
+    /// MIG manager's pod before it was told to go (uid).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manager_before: Option<String>,
+    /// The stale state was cleared before MIG manager's pod was told to go.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cleared: bool,
+    /// Pods that were proved not to lose anything when the label was written (uids).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bystanders: Vec<String>,
+}
+
+/// How desperate we are; each rung is tried once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Rung {
+    /// The first attempt.
+    #[default]
+    First,
+    /// The same content under another name, so that the value changes.
+    Alias,
+    /// MIG manager's pod replaced.
+    Restart,
+    /// Back to the last verified layout.
+    RollBack,
+}
+
+/// A layout that was proved schedulable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Verified {
+    /// The layout.
+    pub layout: NodeLayout,
+    /// The label's value.
+    pub label: String,
+    /// When.
+    pub at: Timestamp,
+    /// In which boot.
+    pub boot_id: String,
+}
+
+/// A layout that could not be reached, or could not be started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SetBack {
+    /// The layout.
+    pub layout: NodeLayout,
+    /// Why.
+    pub why: Trouble,
+    /// How often in a row.
+    pub times: u32,
+    /// When it may be tried again.
+    pub until: Timestamp,
+    /// Whether the label had been written and was rolled back.
+    #[serde(default)]
+    pub rolled_back: bool,
+}

@@ -1,0 +1,179 @@
+//! What a policy allows, and the operator's own settings.
+
+use jiff::SignedDuration;
+use planner::policy::Drain;
+
+use crate::outlook::Hold;
+
+/// `spec.rollout` of a policy, parsed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutRules {
+    /// How many of the policy's nodes may be unavailable, whatever the reason.
+    pub max_unavailable: MaxUnavailable,
+    /// Whether pods in the way may be evicted (static layouts and onboarding only).
+    pub drain: Drain,
+    /// How long a node rests after a change.
+    pub cooldown: SignedDuration,
+    /// When nodes may start; empty means always.
+    pub windows: Vec<crate::window::Window>,
+}
+
+impl Default for RolloutRules {
+    fn default() -> Self {
+        Self {
+            max_unavailable: MaxUnavailable::Nodes(1),
+            drain: Drain::Never,
+            cooldown: SignedDuration::from_mins(10),
+            windows: Vec::new(),
+        }
+    }
+}
+
+/// `spec.rollout.maxUnavailable`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaxUnavailable {
+    /// So many nodes.
+    Nodes(u32),
+    /// So many per cent of the policy's nodes.
+    Percent(u8),
+}
+
+/// Why a text is not a `maxUnavailable`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "maxUnavailable: `{text}` is neither a number of nodes nor a percentage from 0% to 100%, such as 1 or 10%"
+)]
+pub struct MaxUnavailableError {
+    /// What was given.
+    pub text: String,
+}
+
+impl MaxUnavailable {
+    /// How many of `nodes` nodes may be unavailable. A percentage is rounded
+    /// down, as a Deployment does it, but to at least one, as the Machine
+    /// Config Operator does it: a small pool would otherwise never change,
+    /// and say nothing. `0` and `0%` mean that nothing starts.
+    #[must_use]
+    pub fn of(self, nodes: usize) -> usize {
+        match self {
+            Self::Nodes(n) => n as usize,
+            Self::Percent(0) => 0,
+            Self::Percent(percent) => (nodes * usize::from(percent) / 100).max(1),
+        }
+    }
+}
+
+impl std::str::FromStr for MaxUnavailable {
+    type Err = MaxUnavailableError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || MaxUnavailableError { text: text.to_owned() };
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        match text.strip_suffix('%') {
+            Some(number) if digits(number) => {
+                let percent = number.parse().ok().filter(|n: &u8| *n <= 100).ok_or_else(error)?;
+                Ok(Self::Percent(percent))
+            }
+            None if digits(text) => text.parse().map(Self::Nodes).map_err(|_| error()),
+            _ => Err(error()),
+        }
+    }
+}
+
+impl std::fmt::Display for MaxUnavailable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Nodes(n) => write!(f, "{n}"),
+            Self::Percent(n) => write!(f, "{n}%"),
+        }
+    }
+}
+
+/// Whether a node may start now; decided over all nodes by [`crate::fleet::admit`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It may.
+    Admitted,
+    /// Not now.
+    Held(Hold),
+}
+
+/// What holds for one node now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRules {
+    /// Whether it may start.
+    pub admission: Admission,
+    /// Whether pods in the way may be evicted. The caller passes `Evict` for
+    /// static layouts and onboarding only.
+    pub drain: Drain,
+    /// How long the node rests after a change.
+    pub cooldown: SignedDuration,
+    /// The operator's settings.
+    pub settings: Settings,
+}
+
+/// Times of the protocol. Each limit ends in something that is said, never in
+/// a longer silence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How long kubelet may take to bring a map entry into MIG manager's pod
+    /// (a flag). Cannot be observed; kubelet syncs every 60 to 90 s.
+    pub map_settle: SignedDuration,
+    /// How long the scheduler may take to notice a cordon (a flag).
+    pub cordon_settle: SignedDuration,
+    /// A consistent list older than this is read again before a label is written.
+    pub list_fresh: SignedDuration,
+    /// How long a write or a read may take to be seen before it is called trouble.
+    pub write_limit: SignedDuration,
+    /// How long bound pods may take to start, or to end when they are ending.
+    pub quiesce_limit: SignedDuration,
+    /// How long evicted pods may take to go.
+    pub drain_limit: SignedDuration,
+    /// How long MIG manager may take to say anything after the label changed.
+    pub pickup_limit: SignedDuration,
+    /// Pending and paused for longer is taken as its known wedge: one of its
+    /// own waits ends after 5 minutes, and the change itself takes a minute.
+    pub wedged_after: SignedDuration,
+    /// How long a change or a reboot may take as a whole (five waits of five
+    /// minutes, the change, a boot).
+    pub change_limit: SignedDuration,
+    /// How long after success the slices may take to be schedulable.
+    pub verify_limit: SignedDuration,
+    /// How long the expected picture must hold: two status updates of kubelet.
+    pub stable_for: SignedDuration,
+    /// How long somebody else's work on an unfinished node may take.
+    pub interruption_limit: SignedDuration,
+    /// How long to wait before an attempt that was taken back is repeated; it
+    /// doubles each time.
+    pub retreat_backoff: SignedDuration,
+    /// How long to wait before a layout that was rolled back is tried again;
+    /// it doubles each time.
+    pub roll_back_backoff: SignedDuration,
+    /// The longest of these.
+    pub longest_backoff: SignedDuration,
+    /// How often something that is waited for is looked at.
+    pub poll: SignedDuration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            map_settle: SignedDuration::from_secs(120),
+            cordon_settle: SignedDuration::from_secs(5),
+            list_fresh: SignedDuration::from_secs(10),
+            write_limit: SignedDuration::from_mins(5),
+            quiesce_limit: SignedDuration::from_mins(10),
+            drain_limit: SignedDuration::from_hours(1),
+            pickup_limit: SignedDuration::from_mins(3),
+            wedged_after: SignedDuration::from_mins(10),
+            change_limit: SignedDuration::from_mins(30),
+            verify_limit: SignedDuration::from_mins(10),
+            stable_for: SignedDuration::from_secs(20),
+            interruption_limit: SignedDuration::from_hours(4),
+            retreat_backoff: SignedDuration::from_mins(5),
+            roll_back_backoff: SignedDuration::from_hours(1),
+            longest_backoff: SignedDuration::from_hours(24),
+            poll: SignedDuration::from_secs(10),
+        }
+    }
+}
