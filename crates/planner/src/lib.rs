@@ -8,6 +8,7 @@ pub mod assign;
 #[doc(hidden)]
 pub mod build;
 pub mod check;
+pub mod decide;
 pub mod demand;
 pub mod eligible;
 pub mod inventory;

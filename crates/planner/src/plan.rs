@@ -45,7 +45,9 @@ pub struct GpuChange {
     /// What it should have, with the placements, by start and profile. An
     /// actuator that cannot place gets the same multiset in its own placement.
     pub after: Vec<(ProfileName, u8)>,
-    /// An order in which the driver's own choice of placement leads to
-    /// `after`; `None` when there is none and placements must be given.
+    /// What is created, in an order in which the driver's own choice of
+    /// placement leads to `after` (from what stays of `before` when slices
+    /// change one by one, else from nothing); `None` when there is no such
+    /// order and placements must be given.
     pub creation_order: Option<Vec<ProfileName>>,
 }

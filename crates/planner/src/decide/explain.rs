@@ -1,0 +1,224 @@
+//! The answer to every request: where it is served, or why not and what is
+//! the smallest thing that would help. Requests of one group have one answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use mig::ProfileName;
+
+use super::Decision;
+use super::hand_out::Handed;
+use super::supply::{hold, is_frozen};
+use super::trial::Trials;
+use super::world::{Group, World, counts, is_planned};
+use crate::demand::Request;
+use crate::eligible::{Eligibility, Ineligible, Judge};
+use crate::inventory::Node;
+use crate::names::{GpuId, NodeName, PolicyName, RequestId};
+use crate::report::{Help, Outcome, Report, RequestReport, Why};
+
+/// The answers, highest priority first, then oldest.
+pub(super) fn requests(world: &World<'_>, handed: &Handed<'_>, requests: &[Request]) -> Vec<RequestReport> {
+    let mut judge = Judge::new(world.inventory);
+    let mut trials = Trials::new(world, handed);
+    let group_of: BTreeMap<&RequestId, usize> = world
+        .groups
+        .iter()
+        .enumerate()
+        .flat_map(|(g, group)| group.requests.iter().map(move |request| (&request.id, g)))
+        .collect();
+    let mut answers: BTreeMap<usize, (Why, Vec<Help>)> = BTreeMap::new();
+    let mut sorted: Vec<&Request> = requests.iter().collect();
+    sorted.sort_by(|a, b| {
+        (-i64::from(a.priority), a.since, &a.id).cmp(&(-i64::from(b.priority), b.since, &b.id))
+    });
+    sorted
+        .into_iter()
+        .map(|request| {
+            let outcome = match (handed.served.get(&request.id), group_of.get(&request.id)) {
+                (Some(served), _) => {
+                    let (node, gpus) = (served.node.clone(), served.slices.clone());
+                    if served.by_plan {
+                        Outcome::ServedByPlan { node, gpus }
+                    } else {
+                        Outcome::ServedNow { node, gpus }
+                    }
+                }
+                (None, Some(g)) => {
+                    let homeless = handed.homeless.contains(&request.id);
+                    let (why, help) = answers
+                        .entry(*g)
+                        .or_insert_with(|| {
+                            let nodes = judge.nodes_for(request);
+                            answer(world, &mut trials, &world.groups[*g], &nodes)
+                        })
+                        .clone();
+                    // The numbers had a slice for it: what no node has is room.
+                    let alone = request.slices.values().sum::<u32>() == 1;
+                    let why = if homeless && alone { Why::NoRoom } else { why };
+                    Outcome::Unserved { why, help }
+                }
+                (None, None) => not_planned(request),
+            };
+            let policy = policy_for(world, request, &outcome);
+            RequestReport { id: request.id.clone(), policy, outcome }
+        })
+        .collect()
+}
+
+/// The policy that answers a request: that of the node that serves it, else
+/// the first that counts it.
+fn policy_for(world: &World<'_>, request: &Request, outcome: &Outcome) -> Option<PolicyName> {
+    match outcome {
+        Outcome::ServedNow { node, .. } | Outcome::ServedByPlan { node, .. } => {
+            world.assignment.policy_of.get(node).cloned()
+        }
+        Outcome::Unserved { .. } => world
+            .policies
+            .iter()
+            .find(|policy| {
+                counts(policy, request) && world.assignment.nodes_of(&policy.name).next().is_some()
+            })
+            .map(|policy| policy.name.clone()),
+    }
+}
+
+/// The answer to a request that takes no part in planning.
+fn not_planned(request: &Request) -> Outcome {
+    debug_assert!(!is_planned(request), "every other request is in a group");
+    if let Some(message) = &request.blocked_elsewhere {
+        let why = Why::BlockedElsewhere { message: message.clone() };
+        return Outcome::Unserved { why, help: vec![] };
+    }
+    let advice =
+        "ask for slices, such as nvidia.com/mig-1g.10gb: 1, or use nodes outside of every policy".to_owned();
+    Outcome::Unserved { why: Why::WholeGpu, help: vec![Help::ChangeRequest { advice }] }
+}
+
+/// Why a group's unserved requests are not served, and what would help.
+fn answer(
+    world: &World<'_>,
+    trials: &mut Trials<'_>,
+    group: &Group<'_>,
+    eligible: &Arc<[Eligibility]>,
+) -> (Why, Vec<Help>) {
+    let nodes: Vec<(&NodeName, &Node)> = world.inventory.nodes.iter().collect();
+    let may: Vec<(&NodeName, &Node)> =
+        nodes.iter().zip(eligible.iter()).filter(|(_, e)| e.is_yes()).map(|(node, _)| *node).collect();
+    if may.is_empty() {
+        return no_node(eligible);
+    }
+    let counted: Vec<(&NodeName, &Node)> = may
+        .iter()
+        .copied()
+        .filter(|(name, _)| {
+            let policy = world.assignment.policy_of.get(name);
+            let policy = policy.and_then(|name| world.policies.iter().find(|p| p.name == *name));
+            policy.is_some_and(|policy| counts(policy, group.requests[0]))
+        })
+        .collect();
+    if counted.is_empty() {
+        return (Why::NoPolicy, vec![]);
+    }
+    if let Some(answer) = no_profile(group, &counted) {
+        return answer;
+    }
+    let help = trials.help(group, &counted);
+    let why = if let Some((policy, field)) = trials.forbidden_by(group) {
+        Why::PolicyForbids { policy, field }
+    } else if trials.is_held(group) {
+        let held = counted.iter().filter_map(|(name, node)| Some(((*name).clone(), hold(node)?.clone())));
+        Why::Held { nodes: held.collect() }
+    } else if trials.is_unprovable(group) {
+        let frozen = counted.iter().flat_map(|(name, node)| {
+            let gpus = node.gpus.iter().filter(|(_, gpu)| is_frozen(node, gpu));
+            gpus.map(|(index, _)| GpuId { node: (*name).clone(), gpu: *index })
+        });
+        Why::IdlenessNotProvable { gpus: frozen.collect() }
+    } else if super::trial::is_fragmented(group, &counted) {
+        Why::Fragmented
+    } else {
+        Why::AllUsed
+    };
+    (why, help)
+}
+
+/// No node fits: for lack of room only, or because the request asks for what no node is.
+fn no_node(eligible: &Arc<[Eligibility]>) -> (Why, Vec<Help>) {
+    let reasons = eligible.iter().filter_map(|e| match e {
+        Eligibility::Yes => None,
+        Eligibility::No { reason } => Some(reason),
+    });
+    let advice: BTreeSet<String> = reasons.clone().filter_map(Ineligible::advice).collect();
+    let mut help: Vec<Help> = advice.into_iter().map(|advice| Help::ChangeRequest { advice }).collect();
+    let room = reasons.clone().any(|reason| matches!(reason, Ineligible::NoRoom { .. }));
+    if room {
+        return (Why::NoRoom, help);
+    }
+    if help.is_empty()
+        && let Some(reason) = reasons.min()
+    {
+        help.push(Help::ChangeRequest { advice: format!("each node is ruled out; the first one {reason}") });
+    }
+    (Why::NoEligibleNode, help)
+}
+
+/// A profile that no GPU has, or more slices than any node can have.
+fn no_profile(group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<(Why, Vec<Help>)> {
+    for (profile, n) in group.slices {
+        let most = nodes.iter().map(|(_, node)| most_of(node, *profile)).max().unwrap_or(0);
+        if most == 0 {
+            let there: BTreeSet<ProfileName> = nodes
+                .iter()
+                .flat_map(|(_, node)| node.gpus.values())
+                .flat_map(|gpu| gpu.geometry.profiles().iter().map(|p| p.name))
+                .collect();
+            let nearest = there.into_iter().min_by_key(|other| {
+                let memory = i32::from(other.memory_gb) - i32::from(profile.memory_gb);
+                let compute = i32::from(other.compute) - i32::from(profile.compute);
+                (other.attribute != profile.attribute, compute.abs(), memory.abs(), *other)
+            });
+            let help = nearest.map(|nearest| Help::ChangeRequest {
+                advice: format!("ask for {} instead of {}", nearest.resource_name(), profile.resource_name()),
+            });
+            return Some((Why::NoSuchProfile { profile: *profile }, help.into_iter().collect()));
+        }
+        if most < *n {
+            let advice = format!("ask for at most {most} of {}", profile.resource_name());
+            let why = Why::TooLarge { most, profile: *profile };
+            return Some((why, vec![Help::ChangeRequest { advice }]));
+        }
+    }
+    None
+}
+
+/// The most slices of a profile that an empty node could have.
+fn most_of(node: &Node, profile: ProfileName) -> u32 {
+    node.gpus
+        .values()
+        .filter_map(|gpu| {
+            let index = gpu.geometry.profile_named(profile)?;
+            let mut layout = mig::Layout::EMPTY;
+            for placement in gpu.geometry.placements().filter(|p| gpu.geometry.profile_of(*p) == index) {
+                if gpu.geometry.free(layout).contains(placement) {
+                    layout = layout.with(placement);
+                }
+            }
+            Some(layout.len())
+        })
+        .sum()
+}
+
+/// The decision when the program has no solution, which is a bug of ours:
+/// nothing changes, and every request is told.
+pub(super) fn broken(world: &World<'_>, requests: &[Request], error: &str) -> Decision {
+    let message = format!("the planner failed and changes nothing: {error}; please report this");
+    let reports = requests.iter().map(|request| RequestReport {
+        id: request.id.clone(),
+        policy: None,
+        outcome: Outcome::Unserved { why: Why::BlockedElsewhere { message: message.clone() }, help: vec![] },
+    });
+    let report = Report { requests: reports.collect(), ..Report::default() };
+    debug_assert!(false, "{message}, {} classes", world.classes.len());
+    Decision { report, ..Decision::default() }
+}

@@ -1,0 +1,410 @@
+//! The world as an integer program: which rows couple the choices, and what
+//! each choice costs at which level of the objective.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mig::{Layout, ProfileName};
+
+use super::targets::{Current, Target};
+use super::world::{Class, World};
+use crate::policy::{Bounds, LayoutPolicy};
+use crate::solver::{self, Column, Extra, Instance, Row, RowIndex, Sense};
+
+/// Up to so many waiting requests, age breaks ties between requests that ask
+/// for different things; beyond it only between those that ask for the same.
+/// (Each request is a variable of its own then.)
+pub(super) const AGES: usize = 512;
+
+/// A level of the objective, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    /// GPUs that do not have their static layout.
+    Static,
+    /// Slices missing to `minCount`.
+    Minimum,
+    /// Unserved compute slices at a priority (highest first).
+    Unserved(std::cmp::Reverse<i32>),
+    /// How long the unserved have been waiting, in ranks.
+    Age,
+    /// Slices missing to `spareCount`.
+    Spare,
+    /// Idle GPUs that are not one full-size slice, under `unrequested: Whole`.
+    Whole,
+    /// GPUs changed.
+    Changed,
+    /// Compute slices left without a slice on GPUs that change as a whole.
+    Stranded,
+    /// Slices created and destroyed.
+    Operations,
+    /// Placements of large profiles that are no longer possible.
+    Broken,
+    /// A fixed preference among what is equal in everything else.
+    TieBreak,
+}
+
+impl Level {
+    /// Whether it is part of the certificate: a preference among equals is
+    /// nobody's business.
+    pub(super) fn is_reported(self) -> bool {
+        !matches!(self, Self::Broken | Self::TieBreak)
+    }
+
+    /// What it is called in the certificate.
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::Static => "GPUs not at their static layout".to_owned(),
+            Self::Minimum => "slices missing to minCount".to_owned(),
+            Self::Unserved(priority) => format!("unserved compute slices at priority {}", priority.0),
+            Self::Age => "age of the unserved, in ranks".to_owned(),
+            Self::Spare => "slices missing to spareCount".to_owned(),
+            Self::Whole => "idle GPUs that are not one full-size slice".to_owned(),
+            Self::Changed => "GPUs changed".to_owned(),
+            Self::Stranded => "compute slices stranded on GPUs that change as a whole".to_owned(),
+            Self::Operations => "slices created and destroyed".to_owned(),
+            Self::Broken => "large placements no longer possible".to_owned(),
+            Self::TieBreak => "fixed preference".to_owned(),
+        }
+    }
+}
+
+/// What the question is: the whole objective, or whether one group can be
+/// served better without anybody of the same or a higher priority losing.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Question<'q> {
+    /// Everything.
+    Plan,
+    /// Minimise the unserved of `group`; no other group may have more
+    /// unserved than `unserved` says.
+    Serve {
+        /// The group, by position.
+        group: usize,
+        /// The unserved of every group, by position.
+        unserved: &'q [i64],
+    },
+}
+
+/// The program, and how to read its solution.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) instance: Instance,
+    pub(super) levels: Vec<Level>,
+    /// The world's classes that are the program's, in its order; the others
+    /// can only stay as they are.
+    pub(super) classes: Vec<usize>,
+    /// What those others cost, by level.
+    pub(super) constants: Vec<i64>,
+    /// Served pods of a group in a cell: `(group, cell, extra)`.
+    pub(super) served: Vec<(usize, usize, usize)>,
+    /// Unserved pods of a group: its extras add up to them.
+    pub(super) unserved: Vec<Vec<usize>>,
+}
+
+/// A row under construction: what is constant in it moves to the right.
+#[derive(Debug)]
+struct Building<'w, 'a> {
+    world: &'w World<'a>,
+    instance: Instance,
+    costs: Vec<Level>,
+    /// Rows that count free slices: by `(cell, profile)`.
+    supply: BTreeMap<(usize, ProfileName), RowIndex>,
+    /// Rows that count existing slices: by `(policy, profile)`; one for each sense.
+    existing: BTreeMap<(usize, ProfileName), Vec<RowIndex>>,
+}
+
+/// Builds the program.
+pub(super) fn formulate(world: &World<'_>, question: Question<'_>) -> Program {
+    let costs = levels(world, question);
+    let mut building = Building {
+        world,
+        instance: Instance { levels: costs.len(), ..Instance::default() },
+        costs,
+        supply: BTreeMap::new(),
+        existing: BTreeMap::new(),
+    };
+    building.rows();
+    let unserved = building.demand(question);
+    let served = building.serving(&unserved);
+    building.bounds();
+    let (classes, constants) = building.classes();
+    let Building { instance, costs, .. } = building;
+    let unserved = unserved.into_iter().map(|(_, extras)| extras).collect();
+    Program { instance, levels: costs, classes, constants, served, unserved }
+}
+
+fn levels(world: &World<'_>, question: Question<'_>) -> Vec<Level> {
+    if let Question::Serve { group, .. } = question {
+        return vec![Level::Unserved(std::cmp::Reverse(world.groups[group].priority))];
+    }
+    let mut levels = BTreeSet::from([Level::Changed, Level::Operations, Level::Broken, Level::TieBreak]);
+    levels.extend(world.groups.iter().map(|g| Level::Unserved(std::cmp::Reverse(g.priority))));
+    let waiting = world.groups.iter().map(|g| g.requests.len()).sum::<usize>();
+    if world.groups.len() > 1 && waiting <= AGES {
+        levels.insert(Level::Age);
+    }
+    let mut any = |wanted: fn(&Bounds) -> bool, level| {
+        if bounds(world).any(|(_, _, bounds)| wanted(bounds)) {
+            levels.insert(level);
+        }
+    };
+    any(|bounds| bounds.min > 0, Level::Minimum);
+    any(|bounds| bounds.spare > 0, Level::Spare);
+    for target in world.classes.iter().flat_map(|class| &class.targets) {
+        let found = [
+            (target.misses_static, Level::Static),
+            (target.misses_whole, Level::Whole),
+            (target.stranded > 0, Level::Stranded),
+        ];
+        levels.extend(found.into_iter().filter(|(found, _)| *found).map(|(_, level)| level));
+    }
+    levels.into_iter().collect()
+}
+
+/// All bounds of demand-driven policies: `(policy, profile, bounds)`.
+pub(super) fn bounds<'w>(world: &'w World<'_>) -> impl Iterator<Item = (usize, ProfileName, &'w Bounds)> {
+    world.policies.iter().enumerate().flat_map(|(p, policy)| {
+        let slices = match &policy.layout {
+            LayoutPolicy::DemandDriven { slices, .. } => Some(slices),
+            LayoutPolicy::Static { .. } => None,
+        };
+        slices.into_iter().flatten().map(move |(profile, bounds)| (p, *profile, bounds))
+    })
+}
+
+impl Building<'_, '_> {
+    fn row(&mut self, sense: Sense, rhs: i64) -> RowIndex {
+        self.instance.rows.push(Row { sense, rhs });
+        self.instance.rows.len() - 1
+    }
+
+    fn extra(&mut self, upper: i64, coefficients: Vec<(RowIndex, i32)>, costs: Vec<i64>) -> usize {
+        self.instance.extras.push(Extra { upper, coefficients, costs });
+        self.instance.extras.len() - 1
+    }
+
+    /// A cost vector with the given costs; levels that are not asked about are dropped.
+    fn costs(&self, costs: &[(Level, i64)]) -> Vec<i64> {
+        let cost = |level: &Level| costs.iter().find(|(l, _)| l == level).map_or(0, |(_, cost)| *cost);
+        self.costs.iter().map(cost).collect()
+    }
+
+    /// One row of supply for each cell and profile that somebody may want there.
+    fn rows(&mut self) {
+        for (c, cell) in self.world.cells.iter().enumerate() {
+            let mut wanted: BTreeSet<ProfileName> =
+                cell.groups.iter().flat_map(|g| self.world.groups[*g].slices.keys().copied()).collect();
+            if let Some(policy) = cell.policy {
+                let spare = bounds(self.world).filter(|(p, _, bounds)| *p == policy && bounds.spare > 0);
+                wanted.extend(spare.map(|(_, profile, _)| profile));
+            }
+            for profile in wanted {
+                // Supply - served - left over = - what is free anyway.
+                let free = cell.free.get(&profile).copied().unwrap_or(0);
+                let row = self.row(Sense::AtLeast, -free);
+                self.supply.insert((c, profile), row);
+            }
+        }
+    }
+
+    /// For each group: served + unserved = asked. Returns the row and the
+    /// extras that count the unserved.
+    fn demand(&mut self, question: Question<'_>) -> Vec<(RowIndex, Vec<usize>)> {
+        let world = self.world;
+        let ages = self.costs.contains(&Level::Age).then(|| ranks(world));
+        let mut rows = Vec::with_capacity(world.groups.len());
+        for (g, group) in world.groups.iter().enumerate() {
+            let asked = i64::try_from(group.requests.len()).unwrap_or(i64::MAX);
+            let row = self.row(Sense::Equal, asked);
+            let level = Level::Unserved(std::cmp::Reverse(group.priority));
+            let extras = match (question, &ages) {
+                (Question::Serve { group: asked_for, unserved }, _) => {
+                    let cost = i64::from(g == asked_for);
+                    let costs = self.costs(&[(level, cost)]);
+                    vec![self.extra(unserved[g], vec![(row, 1)], costs)]
+                }
+                (Question::Plan, Some(ages)) => ages[g]
+                    .iter()
+                    .map(|age| {
+                        let costs = self.costs(&[(level, group.weight()), (Level::Age, *age)]);
+                        self.extra(1, vec![(row, 1)], costs)
+                    })
+                    .collect(),
+                (Question::Plan, None) => {
+                    let costs = self.costs(&[(level, group.weight())]);
+                    vec![self.extra(asked, vec![(row, 1)], costs)]
+                }
+            };
+            rows.push((row, extras));
+        }
+        rows
+    }
+
+    /// Served pods of each group in each cell that it may use.
+    fn serving(&mut self, groups: &[(RowIndex, Vec<usize>)]) -> Vec<(usize, usize, usize)> {
+        let world = self.world;
+        let mut served = Vec::new();
+        for (c, cell) in world.cells.iter().enumerate() {
+            for g in &cell.groups {
+                let group = &world.groups[*g];
+                let mut coefficients = vec![(groups[*g].0, 1)];
+                for (profile, n) in group.slices {
+                    coefficients.push((self.supply[&(c, *profile)], -i32::try_from(*n).unwrap_or(i32::MAX)));
+                }
+                let upper = i64::try_from(group.requests.len()).unwrap_or(i64::MAX);
+                let extra = self.extra(upper, coefficients, vec![]);
+                served.push((*g, c, extra));
+            }
+        }
+        served
+    }
+
+    /// Rows for `minCount`, `maxCount` and `spareCount`.
+    fn bounds(&mut self) {
+        let world = self.world;
+        let present = present(world);
+        let all: Vec<(usize, ProfileName, Bounds)> = bounds(world).map(|(p, n, b)| (p, n, *b)).collect();
+        for (policy, profile, Bounds { min, spare, max }) in all {
+            let now = present.get(&(policy, profile)).copied().unwrap_or(0);
+            if min > 0 && self.costs.contains(&Level::Minimum) {
+                let row = self.row(Sense::AtLeast, i64::from(min));
+                let costs = self.costs(&[(Level::Minimum, 1)]);
+                self.extra(i64::from(min), vec![(row, 1)], costs);
+                self.existing.entry((policy, profile)).or_default().push(row);
+            }
+            if let Some(max) = max {
+                // What exists beyond the maximum is not destroyed for it.
+                let row = self.row(Sense::AtMost, i64::from(max).max(now));
+                self.existing.entry((policy, profile)).or_default().push(row);
+            }
+            if spare > 0 && self.costs.contains(&Level::Spare) {
+                let row = self.row(Sense::AtLeast, i64::from(spare));
+                let costs = self.costs(&[(Level::Spare, 1)]);
+                self.extra(i64::from(spare), vec![(row, 1)], costs);
+                for (c, cell) in
+                    world.cells.iter().enumerate().filter(|(_, cell)| cell.policy == Some(policy))
+                {
+                    // A node on which nothing can be scheduled offers no spare.
+                    if cell.nodes.iter().any(|name| world.node(name).schedulable)
+                        && let Some(supply) = self.supply.get(&(c, profile)).copied()
+                    {
+                        self.extra(i64::from(spare), vec![(supply, -1), (row, 1)], vec![]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The classes that have a choice become classes of the program; what the
+    /// others supply is constant and moves to the right-hand sides.
+    fn classes(&mut self) -> (Vec<usize>, Vec<i64>) {
+        let world = self.world;
+        let mut chosen = Vec::new();
+        let mut constants = vec![0; self.costs.len()];
+        for (i, class) in world.classes.iter().enumerate() {
+            let columns: Vec<Column> =
+                class.targets.iter().map(|target| self.column(class, target)).collect();
+            if class.targets.len() == 1 && class.targets[0].layout.is_none() {
+                let only = &columns[0];
+                let count = i64::try_from(class.gpus.len()).unwrap_or(i64::MAX);
+                for (constant, cost) in constants.iter_mut().zip(&only.costs) {
+                    *constant += cost * count;
+                }
+                for (row, coefficient) in &only.coefficients {
+                    self.instance.rows[*row].rhs -= i64::from(*coefficient) * count;
+                }
+            } else {
+                let count = u32::try_from(class.gpus.len()).unwrap_or(u32::MAX);
+                self.instance.classes.push(solver::Class { count, columns });
+                chosen.push(i);
+            }
+        }
+        (chosen, constants)
+    }
+
+    fn column(&self, class: &Class<'_>, target: &Target) -> Column {
+        let Target { layout, exists, free, operations, stranded, misses_static, misses_whole, broken } =
+            target;
+        let geometry = self.world.geometries.get(class.situation.geometry);
+        let mut coefficients = Vec::new();
+        for (profile, n) in free.iter() {
+            let name = geometry.profile(profile).name;
+            if let Some(row) = self.supply.get(&(class.cell, name)) {
+                coefficients.push((*row, i32::from(n)));
+            }
+        }
+        if let Some(policy) = self.world.cells[class.cell].policy {
+            for (profile, n) in exists.iter() {
+                let name = geometry.profile(profile).name;
+                for row in self.existing.get(&(policy, name)).into_iter().flatten() {
+                    coefficients.push((*row, i32::from(n)));
+                }
+            }
+        }
+        coefficients.sort_unstable();
+        let changed = i64::from(layout.is_some());
+        let costs = self.costs(&[
+            (Level::Static, i64::from(*misses_static)),
+            (Level::Whole, i64::from(*misses_whole)),
+            (Level::Changed, changed),
+            (Level::Stranded, *stranded),
+            (Level::Operations, *operations),
+            (Level::Broken, if changed > 0 { *broken } else { 0 }),
+            (Level::TieBreak, if changed > 0 { preference(class, target) } else { 0 }),
+        ]);
+        Column { coefficients, costs }
+    }
+}
+
+/// A small number that depends on nothing but the situation and the layout,
+/// and that spreads: adding it up, one of many equal plans is preferred, and
+/// what remains of that plan is preferred after any part of it is done.
+fn preference(class: &Class<'_>, target: &Target) -> i64 {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut mix = |value: u64| {
+        hash ^= value;
+        hash = hash.wrapping_mul(0x0100_0000_01b3);
+        hash ^= hash >> 29;
+    };
+    match &class.situation.current {
+        Current::Placed { used, idle } => [used, idle].into_iter().for_each(|layout| mix(layout.bits())),
+        Current::Counted { all, idle } => {
+            for (profile, n) in all.iter().chain(idle.iter()) {
+                mix(u64::from(profile.0) << 8 | u64::from(n));
+            }
+        }
+    }
+    mix(target.layout.map_or(u64::MAX, Layout::bits));
+    mix(class.cell as u64);
+    i64::try_from(1 + hash % 997).unwrap_or(1)
+}
+
+/// The slices that exist now, by policy and profile.
+pub(super) fn present(world: &World<'_>) -> BTreeMap<(usize, ProfileName), i64> {
+    let mut present = BTreeMap::new();
+    for class in &world.classes {
+        let Some(policy) = world.cells[class.cell].policy else { continue };
+        let geometry = world.geometries.get(class.situation.geometry);
+        let count = i64::try_from(class.gpus.len()).unwrap_or(i64::MAX);
+        for (profile, n) in class.situation.now(geometry).iter() {
+            *present.entry((policy, geometry.profile(profile).name)).or_insert(0) += i64::from(n) * count;
+        }
+    }
+    present
+}
+
+/// For each group, what it costs in age to leave its youngest request
+/// unserved, then its second youngest, and so on: the rank of the request
+/// among all that wait, the youngest being 1.
+fn ranks(world: &World<'_>) -> Vec<Vec<i64>> {
+    let mut waiting: Vec<_> = world
+        .groups
+        .iter()
+        .enumerate()
+        .flat_map(|(g, group)| group.requests.iter().map(move |request| (request.since, &request.id, g)))
+        .collect();
+    waiting.sort_by(|a, b| b.cmp(a));
+    let mut ranks = vec![Vec::new(); world.groups.len()];
+    for (rank, (_, _, g)) in (1..).zip(waiting) {
+        ranks[g].push(rank);
+    }
+    ranks
+}

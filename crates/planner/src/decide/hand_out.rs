@@ -1,0 +1,327 @@
+//! From numbers to names: which GPU of a class takes which layout, and which
+//! request gets which slice. Within a class all GPUs are equal, so nothing is
+//! lost by choosing them in a fixed order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mig::{Layout, ProfileName};
+
+use super::formulate::Program;
+use super::world::{Class, World, free_somewhere};
+use crate::demand::Request;
+use crate::inventory::{ChangeScope, Gpu, Room, Slices, Use};
+use crate::names::{GpuId, GpuIndex, NodeName, PodRef, RequestId};
+use crate::solver::Solved;
+
+/// Everything decided, by name.
+#[derive(Debug, Default)]
+pub(super) struct Handed<'a> {
+    /// The GPUs that change, and to what.
+    pub(super) changes: BTreeMap<(&'a NodeName, GpuIndex), Layout>,
+    /// What each served request gets.
+    pub(super) served: BTreeMap<&'a RequestId, Served<'a>>,
+    /// Requests that the numbers serve and no single node can: of several
+    /// slices, or for lack of CPU, memory or pod slots.
+    pub(super) homeless: BTreeSet<&'a RequestId>,
+}
+
+/// What a request gets.
+#[derive(Clone, Debug)]
+pub(super) struct Served<'a> {
+    pub(super) node: &'a NodeName,
+    /// Which slices, with the model that serves them.
+    pub(super) slices: Vec<(GpuId, String, ProfileName)>,
+    /// Whether one of them has to be created first.
+    pub(super) by_plan: bool,
+}
+
+/// Hands out a solution.
+pub(super) fn hand_out<'a>(world: &World<'a>, program: &Program, solved: &Solved) -> Handed<'a> {
+    let changes = changes(world, program, solved);
+    let mut pools = pools(world, &changes);
+    let mut served_in: BTreeMap<(usize, usize), i64> = BTreeMap::new();
+    for (group, cell, extra) in &program.served {
+        served_in.insert((*group, *cell), solved.extras[*extra]);
+    }
+    let mut handed = Handed { changes, ..Handed::default() };
+    // Groups are in order of priority; several slices first, since they are
+    // harder to place, then the oldest.
+    let mut order: Vec<usize> = (0..world.groups.len()).collect();
+    order.sort_by_key(|g| {
+        let group = &world.groups[*g];
+        let slices = group.slices.values().sum::<u32>();
+        (std::cmp::Reverse((group.priority, slices)), *g)
+    });
+    let mut left: Vec<(usize, &'a Request)> = Vec::new();
+    for g in order {
+        let group = &world.groups[g];
+        let mut waiting = group.requests.iter().copied();
+        let mut quota: Vec<(usize, i64)> =
+            (0..world.cells.len()).map(|c| (c, served_in.get(&(g, c)).copied().unwrap_or(0))).collect();
+        let total: i64 = quota.iter().map(|(_, n)| n).sum();
+        for request in waiting.by_ref().take(usize::try_from(total).unwrap_or(0)) {
+            let place = quota.iter_mut().filter(|(_, n)| *n > 0).find_map(|(c, n)| {
+                let served = pools.take(&world.cells[*c].nodes, request)?;
+                *n -= 1;
+                Some(served)
+            });
+            match place {
+                Some(served) => {
+                    handed.served.insert(&request.id, served);
+                }
+                None => left.push((g, request)),
+            }
+        }
+    }
+    // What did not fit where the numbers put it may fit elsewhere.
+    for (g, request) in left {
+        let nodes: Vec<&'a NodeName> = world
+            .cells
+            .iter()
+            .filter(|cell| cell.groups.contains(&g))
+            .flat_map(|cell| cell.nodes.iter().copied())
+            .collect();
+        match pools.take(&nodes, request) {
+            Some(served) => {
+                handed.served.insert(&request.id, served);
+            }
+            None => {
+                handed.homeless.insert(&request.id);
+            }
+        }
+    }
+    handed
+}
+
+/// Which GPUs change. Within a class the first GPUs change, by node name and
+/// index: classes then share nodes, and whatever part of a plan is done, the
+/// GPUs that remain to be changed are the same.
+fn changes<'a>(
+    world: &World<'a>,
+    program: &Program,
+    solved: &Solved,
+) -> BTreeMap<(&'a NodeName, GpuIndex), Layout> {
+    let mut changes = BTreeMap::new();
+    for (position, columns) in solved.classes.iter().enumerate() {
+        let class = &world.classes[program.classes[position]];
+        change(class, columns.iter().map(|(j, n)| (*j, *n)), &mut changes);
+    }
+    changes
+}
+
+fn change<'a>(
+    class: &Class<'a>,
+    columns: impl Iterator<Item = (usize, u32)>,
+    changes: &mut BTreeMap<(&'a NodeName, GpuIndex), Layout>,
+) {
+    let mut gpus = class.gpus.iter();
+    for (column, count) in columns {
+        if let Some(layout) = class.targets[column].layout {
+            for gpu in gpus.by_ref().take(count as usize) {
+                changes.insert(*gpu, layout);
+            }
+        }
+    }
+}
+
+/// Free slices, node by node.
+#[derive(Debug, Default)]
+struct Pools<'a> {
+    nodes: BTreeMap<&'a NodeName, Pool>,
+}
+
+/// What a node has to give.
+#[derive(Clone, Debug)]
+struct Pool {
+    /// Free slices: those that are there first, then those to be created.
+    free: BTreeMap<ProfileName, Vec<Free>>,
+    room: Room,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Free {
+    created: bool,
+    gpu: GpuId,
+    model: String,
+}
+
+fn pools<'a>(world: &World<'a>, changes: &BTreeMap<(&'a NodeName, GpuIndex), Layout>) -> Pools<'a> {
+    let mut pools = Pools::default();
+    for (name, node) in world.inventory.nodes.iter().filter(|(_, node)| node.schedulable) {
+        let mut free: BTreeMap<ProfileName, Vec<Free>> = BTreeMap::new();
+        for (index, gpu) in &node.gpus {
+            let id = GpuId { node: name.clone(), gpu: *index };
+            let mut offer = |profile: ProfileName, created: bool| {
+                free.entry(profile).or_default().push(Free {
+                    created,
+                    gpu: id.clone(),
+                    model: gpu.model.clone(),
+                });
+            };
+            match changes.get(&(name, *index)) {
+                None => idle(gpu).into_iter().for_each(|profile| offer(profile, false)),
+                Some(layout) => {
+                    for (profile, created) in after(gpu, *layout, node.scope) {
+                        offer(profile, created);
+                    }
+                }
+            }
+        }
+        for (profile, n) in free_somewhere(node) {
+            // Some slices of these GPUs are free, it is not known which: the
+            // first that may be is named.
+            let somewhere =
+                node.gpus.iter().filter(|(_, gpu)| may_be_used(gpu, profile)).flat_map(|(i, gpu)| {
+                    let free = Free {
+                        created: false,
+                        gpu: GpuId { node: name.clone(), gpu: *i },
+                        model: gpu.model.clone(),
+                    };
+                    let slices = count_of(gpu, profile);
+                    std::iter::repeat_n(free, slices)
+                });
+            let found: Vec<Free> = somewhere.take(usize::try_from(n).unwrap_or(0)).collect();
+            free.entry(profile).or_default().extend(found);
+        }
+        for slices in free.values_mut() {
+            slices.sort();
+            slices.reverse();
+        }
+        pools.nodes.insert(name, Pool { free, room: node.room });
+    }
+    pools
+}
+
+impl Pool {
+    fn has(&self, request: &Request) -> bool {
+        let Room { cpu_milli, memory_bytes, pods } = request.takes;
+        let fits = cpu_milli <= self.room.cpu_milli
+            && memory_bytes <= self.room.memory_bytes
+            && pods <= self.room.pods;
+        fits && request
+            .slices
+            .iter()
+            .all(|(profile, n)| self.free.get(profile).map_or(0, Vec::len) >= *n as usize)
+    }
+
+    /// How many of the wanted slices would have to be created, and what is
+    /// left of the wanted profiles: the tighter fit is the better one.
+    fn fit(&self, request: &Request) -> (bool, usize) {
+        let mut created = false;
+        let mut left = 0;
+        for (profile, n) in &request.slices {
+            let Some(free) = self.free.get(profile) else { continue };
+            created |= free.iter().rev().take(*n as usize).any(|slice| slice.created);
+            left += free.len() - *n as usize;
+        }
+        (created, left)
+    }
+}
+
+impl<'a> Pools<'a> {
+    /// Takes what a request wants from the best of some nodes.
+    fn take(&mut self, nodes: &[&'a NodeName], request: &Request) -> Option<Served<'a>> {
+        let several = request.slices.values().sum::<u32>() > 1;
+        let mut usable =
+            nodes.iter().copied().filter(|name| self.nodes.get(name).is_some_and(|p| p.has(request)));
+        let node = if several {
+            usable.min_by_key(|name| (self.nodes[name].fit(request), *name))?
+        } else {
+            // One slice: what is there before what is to be created.
+            let first = usable.next()?;
+            if self.nodes[first].fit(request).0 {
+                usable.find(|name| !self.nodes[name].fit(request).0).unwrap_or(first)
+            } else {
+                first
+            }
+        };
+        let pool = self.nodes.get_mut(node)?;
+        pool.room.cpu_milli -= request.takes.cpu_milli;
+        pool.room.memory_bytes -= request.takes.memory_bytes;
+        pool.room.pods -= request.takes.pods;
+        let mut served = Served { node, slices: vec![], by_plan: false };
+        for (profile, n) in &request.slices {
+            for _ in 0..*n {
+                let slice = pool.free.get_mut(profile)?.pop()?;
+                served.by_plan |= slice.created;
+                served.slices.push((slice.gpu, slice.model, *profile));
+            }
+        }
+        Some(served)
+    }
+}
+
+/// The slices of a GPU that requests can have, given what it changes to.
+pub(super) fn idle_slices(gpu: &Gpu, change: Option<Layout>, scope: ChangeScope) -> Vec<ProfileName> {
+    match change {
+        None => idle(gpu),
+        Some(layout) => after(gpu, layout, scope).into_iter().map(|(profile, _)| profile).collect(),
+    }
+}
+
+/// The provably idle slices of a GPU.
+fn idle(gpu: &Gpu) -> Vec<ProfileName> {
+    match &gpu.slices {
+        Slices::Placed(slices) => slices.iter().filter(|s| s.used.is_idle()).map(|s| s.profile).collect(),
+        Slices::Counted(slices) => slices.iter().filter(|s| s.used.is_idle()).map(|s| s.profile).collect(),
+        Slices::MigOff { .. } => vec![],
+    }
+}
+
+/// The free slices of a GPU after a change, and whether each is created by it.
+fn after(gpu: &Gpu, layout: Layout, scope: ChangeScope) -> Vec<(ProfileName, bool)> {
+    let keeps = matches!(scope, ChangeScope::SliceBySlice);
+    layout
+        .iter()
+        .filter_map(|placement| {
+            let (profile, start) = gpu.geometry.describe(placement);
+            let existing = match &gpu.slices {
+                Slices::Placed(slices) => slices.iter().find(|s| s.profile == profile && s.start == start),
+                Slices::Counted(_) | Slices::MigOff { .. } => None,
+            };
+            match existing {
+                Some(slice) if keeps && !slice.used.is_idle() => None,
+                Some(_) if keeps => Some((profile, false)),
+                _ => Some((profile, true)),
+            }
+        })
+        .collect()
+}
+
+fn may_be_used(gpu: &Gpu, wanted: ProfileName) -> bool {
+    count_of(gpu, wanted) > 0
+}
+
+/// The slices of a profile that may be in use, though it cannot be said which.
+fn count_of(gpu: &Gpu, wanted: ProfileName) -> usize {
+    let perhaps =
+        |profile: ProfileName, used: &Use| profile == wanted && matches!(used, Use::MaybeInUse { .. });
+    match &gpu.slices {
+        Slices::Placed(slices) => slices.iter().filter(|s| perhaps(s.profile, &s.used)).count(),
+        Slices::Counted(slices) => slices.iter().filter(|s| perhaps(s.profile, &s.used)).count(),
+        Slices::MigOff { .. } => 0,
+    }
+}
+
+/// The pods in the way of a change: those that hold, or may hold, a slice
+/// that goes. `keeps` are placements that stay as they are.
+pub(super) fn in_the_way(gpu: &Gpu, keeps: Layout) -> BTreeSet<PodRef> {
+    let holders = |used: &Use| match used {
+        Use::Idle => vec![],
+        Use::InUse { by } => vec![by.clone()],
+        Use::MaybeInUse { by } => by.clone(),
+    };
+    match &gpu.slices {
+        Slices::Placed(slices) => slices
+            .iter()
+            .filter(|slice| {
+                let profile = gpu.geometry.profile_named(slice.profile);
+                let placement = profile.and_then(|p| gpu.geometry.placement(p, slice.start));
+                placement.is_none_or(|placement| !keeps.contains(placement))
+            })
+            .flat_map(|slice| holders(&slice.used))
+            .collect(),
+        Slices::Counted(slices) => slices.iter().flat_map(|slice| holders(&slice.used)).collect(),
+        Slices::MigOff { used } => holders(used).into_iter().collect(),
+    }
+}

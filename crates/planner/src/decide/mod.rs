@@ -1,0 +1,103 @@
+//! Decides which layout every GPU should have, and says why not more.
+//!
+//! The ladder, one step a function: who has which node, who may use which
+//! node, what each GPU may become ([`world`]), the integer program
+//! ([`formulate`]), its exact solution ([`crate::solver`]), names instead of
+//! numbers ([`hand_out`]), the plan's steps, and the report ([`explain`],
+//! [`supply`]).
+//!
+//! # The objective
+//! Hard: legality, what is in use, what is held, how much of a GPU can change,
+//! `maxCount`. Then, level by level, each exact given the ones before:
+//!
+//! 1. GPUs that do not have their static layout;
+//! 2. slices missing to `minCount`;
+//! 3. unserved compute slices, one level for each pod priority, highest first;
+//! 4. age: the sum of the ranks of the unserved, the youngest of all that
+//!    wait having rank 1 (up to 512 waiting requests; beyond that age decides
+//!    among requests that ask for the same);
+//! 5. slices missing to `spareCount`;
+//! 6. under `unrequested: Whole`, idle GPUs that are not one full-size slice;
+//! 7. GPUs changed;
+//! 8. on GPUs that change as a whole: compute slices that no slice covers.
+//!    Without an agent nothing can be added to such a GPU once one of its
+//!    slices is in use, so what stays uncut is lost until all of it is idle;
+//! 9. slices created and destroyed;
+//! 10. placements of large profiles that are no longer possible;
+//! 11. a fixed preference among equals.
+//!
+//! Nodes are shared by choosing GPUs in the order of their nodes' names
+//! within each class; this is a heuristic.
+
+mod explain;
+mod formulate;
+mod hand_out;
+mod steps;
+mod supply;
+mod targets;
+mod trial;
+mod world;
+
+use jiff::Timestamp;
+
+use self::formulate::{Question, formulate};
+use self::world::World;
+use crate::demand::Request;
+use crate::inventory::Inventory;
+use crate::plan::Plan;
+use crate::policy::Policy;
+use crate::report::{LevelCertificate, Report};
+use crate::solver::{Effort, solve};
+
+/// What was decided.
+#[must_use]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decision {
+    /// What is to be done.
+    pub plan: Plan,
+    /// Why, and why not more.
+    pub report: Report,
+}
+
+/// Decides. Total and deterministic: the result depends on the content of the
+/// arguments, not on their order.
+///
+/// A node that is on its way to a layout and past the point of return has to
+/// be handed in with the slices of that layout (idle, schedulable) and
+/// [`Hold::Changing`](crate::inventory::Hold::Changing); otherwise what it is
+/// about to offer would be planned a second time elsewhere.
+///
+/// `now` dates nothing yet: what is timed (cooldown, windows) arrives as holds.
+pub fn decide(inventory: &Inventory, requests: &[Request], policies: &[Policy], now: Timestamp) -> Decision {
+    let _ = now;
+    let world = World::of(inventory, requests, policies);
+    let program = formulate(&world, Question::Plan);
+    let solved = match solve(&program.instance, Effort::default()) {
+        Ok(solved) => solved,
+        // Leaving everything as it is meets every row (see `Building::bounds`),
+        // so this is a bug of ours; nothing is changed, and the report says so.
+        Err(error) => return explain::broken(&world, requests, &error.to_string()),
+    };
+    let handed = hand_out::hand_out(&world, &program, &solved);
+    let plan = Plan { steps: steps::steps(&world, &handed) };
+    let mut certificate: Vec<LevelCertificate> = program
+        .levels
+        .iter()
+        .zip(&solved.levels)
+        .zip(&program.constants)
+        .filter(|((level, _), _)| level.is_reported())
+        .map(|((level, solved), constant)| LevelCertificate {
+            level: level.name(),
+            value: solved.value + constant,
+            bound: solved.bound + constant,
+        })
+        .collect();
+    supply::add_homeless(&world, &handed, &mut certificate);
+    let report = Report {
+        requests: explain::requests(&world, &handed, requests),
+        policies: supply::policies(&world, &handed),
+        frozen_for_lack_of_agent: supply::frozen(&world),
+        certificate,
+    };
+    Decision { plan, report }
+}

@@ -1,0 +1,269 @@
+//! Supply against demand, policy by policy; bounds that are not met; and GPUs
+//! that are frozen only because nobody can prove them idle.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mig::{Counts, Geometry, Layout, ProfileIndex, ProfileName};
+
+use super::formulate::{Level, bounds};
+use super::hand_out::{Handed, idle_slices};
+use super::targets::{Current, Freedom};
+use super::world::{Cell, World, free_somewhere, is_idle, rule_for};
+use crate::inventory::{ChangeScope, Gpu, Hold, Node, Slices, Use};
+use crate::names::{GpuId, GpuIndex, NodeName};
+use crate::policy::{LayoutPolicy, Mode, Policy};
+use crate::report::{LevelCertificate, PolicyReport, Supply, UnknownProfile, UnmetBound};
+
+/// The reports of all policies, by name.
+pub(super) fn policies(world: &World<'_>, handed: &Handed<'_>) -> Vec<PolicyReport> {
+    world.policies.iter().enumerate().map(|(p, policy)| report(world, handed, p, policy)).collect()
+}
+
+fn report(world: &World<'_>, handed: &Handed<'_>, position: usize, policy: &Policy) -> PolicyReport {
+    let nodes: Vec<NodeName> = world.assignment.nodes_of(&policy.name).cloned().collect();
+    let mut supply: BTreeMap<ProfileName, Supply> = BTreeMap::new();
+    let mut free_after: BTreeMap<ProfileName, u32> = BTreeMap::new();
+    let mut static_missed: Vec<(NodeName, GpuIndex)> = Vec::new();
+    for name in &nodes {
+        let node = world.node(name);
+        for (index, gpu) in &node.gpus {
+            for (profile, used) in slices(gpu) {
+                let entry = supply.entry(profile).or_default();
+                entry.present += 1;
+                entry.allocated += u32::from(!used.is_idle());
+            }
+            let change = handed.changes.get(&(name, *index)).copied();
+            let after = change.map_or_else(
+                || slices(gpu).into_iter().map(|(profile, _)| profile).collect::<Vec<_>>(),
+                |layout| layout.iter().map(|p| gpu.geometry.describe(p).0).collect(),
+            );
+            for profile in &after {
+                supply.entry(*profile).or_default().planned += 1;
+            }
+            if node.schedulable {
+                for profile in idle_slices(gpu, change, node.scope) {
+                    *free_after.entry(profile).or_insert(0) += 1;
+                }
+            }
+            if misses_static(policy, gpu, *index, &after) {
+                static_missed.push((name.clone(), *index));
+            }
+        }
+        // Slices that only may be in use are free as far as fewer are held.
+        for (profile, free) in free_somewhere(node) {
+            let free = u32::try_from(free).unwrap_or(u32::MAX);
+            let entry = supply.entry(profile).or_default();
+            entry.allocated = entry.allocated.saturating_sub(free);
+            if node.schedulable {
+                *free_after.entry(profile).or_insert(0) += free;
+            }
+        }
+    }
+    attainable(world, position, &mut supply);
+    for (g, group) in world.groups.iter().enumerate() {
+        // A request counts for the policies of the nodes that it may use.
+        let here = |cell: &Cell<'_>| cell.policy == Some(position) && cell.groups.contains(&g);
+        if !world.cells.iter().any(here) {
+            continue;
+        }
+        for request in &group.requests {
+            let served = handed.served.get(&request.id);
+            for (profile, n) in group.slices {
+                let entry = supply.entry(*profile).or_default();
+                entry.requested += n;
+                if served.is_none() {
+                    entry.unserved += n;
+                }
+                if let Some(served) =
+                    served.filter(|served| world.assignment.policy_of.get(served.node) == Some(&policy.name))
+                {
+                    let taken = served.slices.iter().filter(|(_, _, p)| p == profile).count();
+                    let free = free_after.entry(*profile).or_insert(0);
+                    *free = free.saturating_sub(u32::try_from(taken).unwrap_or(u32::MAX));
+                }
+            }
+        }
+    }
+    let mut unmet = unmet_bounds(world, position, &supply, &free_after);
+    if !static_missed.is_empty() {
+        let total = nodes.iter().map(|name| world.node(name).gpus.len()).sum::<usize>();
+        let missed = static_missed.len();
+        unmet.push(UnmetBound {
+            field: "spec.layout.static.gpus".to_owned(),
+            wanted: u32::try_from(total).unwrap_or(u32::MAX),
+            reached: u32::try_from(total - missed).unwrap_or(u32::MAX),
+        });
+    }
+    PolicyReport {
+        policy: policy.name.clone(),
+        lost: world.assignment.lost.get(&policy.name).cloned().unwrap_or_default(),
+        unknown_profiles: unknown_profiles(world, policy, &nodes),
+        nodes,
+        supply,
+        unmet,
+    }
+}
+
+/// All slices of a GPU and their use.
+fn slices(gpu: &Gpu) -> Vec<(ProfileName, &Use)> {
+    match &gpu.slices {
+        Slices::Placed(slices) => slices.iter().map(|s| (s.profile, &s.used)).collect(),
+        Slices::Counted(slices) => slices.iter().map(|s| (s.profile, &s.used)).collect(),
+        Slices::MigOff { .. } => vec![],
+    }
+}
+
+fn misses_static(policy: &Policy, gpu: &Gpu, index: GpuIndex, after: &[ProfileName]) -> bool {
+    let LayoutPolicy::Static { gpus } = &policy.layout else { return false };
+    let Some(rule) = rule_for(gpus, &gpu.model, index) else { return false };
+    let mut has: BTreeMap<ProfileName, u8> = BTreeMap::new();
+    for profile in after {
+        *has.entry(*profile).or_insert(0) += 1;
+    }
+    has != rule.slices.iter().filter(|(_, n)| **n > 0).map(|(profile, n)| (*profile, *n)).collect()
+}
+
+/// The most of each profile that some layout could offer, with what is in use
+/// left alone: GPU by GPU, since a profile asks for nothing of the others.
+fn attainable(world: &World<'_>, policy: usize, supply: &mut BTreeMap<ProfileName, Supply>) {
+    for class in world.classes.iter().filter(|class| world.cells[class.cell].policy == Some(policy)) {
+        let geometry = world.geometries.get(class.situation.geometry);
+        let count = u32::try_from(class.gpus.len()).unwrap_or(u32::MAX);
+        let now = class.situation.now(geometry);
+        let stays = match (&class.situation.current, class.situation.freedom) {
+            (_, Freedom::Fixed) => None,
+            (Current::Placed { used, .. }, Freedom::Idle) => Some(*used),
+            (_, Freedom::Idle | Freedom::Whole) => Some(Layout::EMPTY),
+        };
+        for (profile, most) in most(geometry, &now, stays) {
+            supply.entry(geometry.profile(profile).name).or_default().attainable += u32::from(most) * count;
+        }
+    }
+}
+
+/// The most slices of each profile on a GPU of which `stays` has to stay;
+/// `None`: nothing may change.
+fn most(geometry: &Geometry, now: &Counts, stays: Option<Layout>) -> Vec<(ProfileIndex, u8)> {
+    let Some(stays) = stays else { return now.iter().collect() };
+    let kept = geometry.counts(stays);
+    let free = geometry.free(stays);
+    (0..geometry.profiles().len())
+        .filter_map(|i| u8::try_from(i).ok().map(ProfileIndex))
+        .map(|profile| {
+            // Placements of one profile overlap only with themselves or their
+            // neighbours: taking them from the lowest start is the most.
+            let mut layout = stays;
+            for placement in free.iter().filter(|p| geometry.profile_of(*p) == profile) {
+                if geometry.free(layout).contains(placement) {
+                    layout = layout.with(placement);
+                }
+            }
+            (profile, geometry.counts(layout).get(profile).max(kept.get(profile)))
+        })
+        .filter(|(_, most)| *most > 0)
+        .collect()
+}
+
+fn unmet_bounds(
+    world: &World<'_>,
+    position: usize,
+    supply: &BTreeMap<ProfileName, Supply>,
+    free: &BTreeMap<ProfileName, u32>,
+) -> Vec<UnmetBound> {
+    let mut unmet = Vec::new();
+    for (_, profile, bounds) in bounds(world).filter(|(p, _, _)| *p == position) {
+        let planned = supply.get(&profile).map_or(0, |s| s.planned);
+        let free = free.get(&profile).copied().unwrap_or(0);
+        let mut miss = |name: &str, wanted: u32, reached: u32| {
+            let field = format!("spec.layout.demandDriven.slices[{profile}].{name}");
+            unmet.push(UnmetBound { field, wanted, reached });
+        };
+        if planned < bounds.min {
+            miss("minCount", bounds.min, planned);
+        }
+        if free < bounds.spare {
+            miss("spareCount", bounds.spare, free);
+        }
+        if let Some(max) = bounds.max.filter(|max| planned > *max) {
+            miss("maxCount", max, planned);
+        }
+    }
+    unmet
+}
+
+/// Profiles that a policy names and some, or all, of its models lack.
+fn unknown_profiles(world: &World<'_>, policy: &Policy, nodes: &[NodeName]) -> Vec<UnknownProfile> {
+    let models: BTreeMap<&str, &Geometry> = nodes
+        .iter()
+        .flat_map(|name| world.node(name).gpus.values())
+        .map(|gpu| (gpu.model.as_str(), gpu.geometry.as_ref()))
+        .collect();
+    let named: BTreeSet<(ProfileName, Option<&str>)> = match &policy.layout {
+        LayoutPolicy::DemandDriven { slices, .. } => slices.keys().map(|profile| (*profile, None)).collect(),
+        LayoutPolicy::Static { gpus } => gpus
+            .iter()
+            .flat_map(|rule| rule.slices.keys().map(|profile| (*profile, rule.model.as_deref())))
+            .collect(),
+    };
+    named
+        .into_iter()
+        .filter_map(|(profile, model)| {
+            let asked: Vec<_> =
+                models.iter().filter(|(name, _)| model.is_none_or(|model| model == **name)).collect();
+            let lacking: Vec<String> = asked
+                .iter()
+                .filter(|(_, geometry)| geometry.profile_named(profile).is_none())
+                .map(|(name, _)| (**name).to_owned())
+                .collect();
+            let everywhere = lacking.len() == asked.len();
+            (!lacking.is_empty()).then_some(UnknownProfile { profile, lacking, everywhere })
+        })
+        .collect()
+}
+
+/// GPUs that a policy would be free to change if it were known which of their
+/// slices are in use.
+pub(super) fn frozen(world: &World<'_>) -> Vec<GpuId> {
+    let mut frozen = Vec::new();
+    for (name, node) in &world.inventory.nodes {
+        let Some(policy) = world.assignment.policy_of.get(name) else { continue };
+        let enforced = world.policies.iter().any(|p| p.name == *policy && p.mode != Mode::Paused);
+        if enforced && node.hold.is_none() {
+            let ids = node.gpus.iter().filter(|(_, gpu)| is_frozen(node, gpu));
+            frozen.extend(ids.map(|(index, _)| GpuId { node: name.clone(), gpu: *index }));
+        }
+    }
+    frozen
+}
+
+/// Whether a GPU cannot change only because nobody can prove it idle: no
+/// slice is known to be in use, and some may be.
+pub(super) fn is_frozen(node: &Node, gpu: &Gpu) -> bool {
+    let uncertain = slices(gpu).iter().any(|(_, used)| matches!(used, Use::MaybeInUse { .. }));
+    let certain = slices(gpu).iter().any(|(_, used)| matches!(used, Use::InUse { .. }));
+    let blocked_by_node = node.scope == ChangeScope::EmptyNode && !node.gpus.values().all(is_idle);
+    gpu.hold.is_none()
+        && uncertain
+        && (!certain || node.scope == ChangeScope::SliceBySlice)
+        && !blocked_by_node
+}
+
+/// What holds a node or one of its GPUs, if anything does.
+pub(super) fn hold(node: &Node) -> Option<&Hold> {
+    node.hold.as_ref().or_else(|| node.gpus.values().find_map(|gpu| gpu.hold.as_ref()))
+}
+
+/// Requests that the numbers serve and no single node can are unserved: the
+/// certificate's value says so, and its bound shows the gap.
+pub(super) fn add_homeless(world: &World<'_>, handed: &Handed<'_>, certificate: &mut [LevelCertificate]) {
+    for group in &world.groups {
+        let homeless = group.requests.iter().filter(|r| handed.homeless.contains(&r.id)).count();
+        if homeless == 0 {
+            continue;
+        }
+        let name = Level::Unserved(std::cmp::Reverse(group.priority)).name();
+        if let Some(level) = certificate.iter_mut().find(|level| level.level == name) {
+            level.value += group.weight() * i64::try_from(homeless).unwrap_or(i64::MAX);
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! What one GPU may become: the final layouts worth considering, with what
+//! each is worth and what it costs. GPUs with the same situation have the same
+//! targets, so the fleet is planned by situations, not by GPUs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use mig::{Attribute, Counts, Geometry, Layout, ProfileIndex, ProfileName};
+
+/// Everything about a GPU that decides what it may become. GPUs for which it
+/// is equal are interchangeable.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Situation {
+    /// Which geometry (its position in the planner's table of geometries).
+    pub(super) geometry: usize,
+    /// What the GPU has.
+    pub(super) current: Current,
+    /// What may be done to it.
+    pub(super) freedom: Freedom,
+    /// What it is wanted to become.
+    pub(super) goal: Goal,
+}
+
+/// What a GPU has, as far as planning is concerned.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Current {
+    /// Exact placements: those that are, or may be, in use, and the idle ones.
+    Placed {
+        /// In use, or not provably idle.
+        used: Layout,
+        /// Provably idle.
+        idle: Layout,
+    },
+    /// Numbers only: all slices, and those of them that are provably idle.
+    Counted {
+        /// All slices.
+        all: Counts,
+        /// The idle ones.
+        idle: Counts,
+    },
+}
+
+/// How much of a GPU may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Freedom {
+    /// Nothing.
+    Fixed,
+    /// What is idle, slice by slice.
+    Idle,
+    /// All of it at once.
+    Whole,
+}
+
+/// What a GPU is wanted to become.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Goal {
+    /// Whatever serves demand; `menu` are the profiles that are worth creating.
+    Demand {
+        /// Profiles worth creating.
+        menu: BTreeSet<ProfileIndex>,
+        /// Whether capacity that nobody asked for becomes one full-size slice.
+        whole: bool,
+    },
+    /// Exactly these slices.
+    Static(Counts),
+}
+
+/// One final layout of a GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    /// The layout; `None` keeps what is there.
+    pub(super) layout: Option<Layout>,
+    /// Slices that exist then, by profile.
+    pub(super) exists: Counts,
+    /// Of those, the ones that are free for requests.
+    pub(super) free: Counts,
+    /// Slices created and destroyed.
+    pub(super) operations: i64,
+    /// Compute slices that no slice covers on a GPU that changes as a whole:
+    /// they are lost until it is idle again.
+    pub(super) stranded: i64,
+    /// Not the static layout that is wanted.
+    pub(super) misses_static: bool,
+    /// Idle, nobody asked for it, and not one full-size slice.
+    pub(super) misses_whole: bool,
+    /// How much of the largest possible holes it takes; lower leaves more.
+    pub(super) broken: i64,
+}
+
+impl Situation {
+    /// The targets, without those that another one equals in everything that
+    /// counts. The first is what comes of leaving the GPU alone, if it may be
+    /// left alone.
+    pub(super) fn targets(&self, geometry: &Geometry) -> Vec<Target> {
+        let keep = self.keep(geometry);
+        let empty = keep.exists.is_empty();
+        if self.freedom == Freedom::Fixed {
+            return vec![keep];
+        }
+        let mut found: BTreeMap<Worth, Target> = BTreeMap::new();
+        self.for_each_layout(geometry, &mut |layout| {
+            let target = self.target(geometry, layout);
+            let worth = Worth::of(&target);
+            match found.get(&worth) {
+                Some(other) if (other.broken, other.layout) <= (target.broken, target.layout) => {}
+                _ => {
+                    found.insert(worth, target);
+                }
+            }
+        });
+        let mut targets = Vec::with_capacity(found.len() + 1);
+        // A GPU without any slice is not left so when something can be put on
+        // it: the device plugin and the validator do not bear it.
+        if !empty || found.is_empty() {
+            targets.push(keep);
+        }
+        targets.extend(found.into_values());
+        targets
+    }
+
+    /// The slices that the GPU has.
+    pub(super) fn now(&self, geometry: &Geometry) -> Counts {
+        match &self.current {
+            Current::Placed { used, idle } => geometry.counts(used.union(*idle)),
+            Current::Counted { all, .. } => all.clone(),
+        }
+    }
+
+    /// What comes of leaving it alone.
+    fn keep(&self, geometry: &Geometry) -> Target {
+        let exists = self.now(geometry);
+        let free = match &self.current {
+            Current::Placed { idle, .. } => geometry.counts(*idle),
+            Current::Counted { idle, .. } => idle.clone(),
+        };
+        Target {
+            layout: None,
+            operations: 0,
+            stranded: 0,
+            misses_static: matches!(&self.goal, Goal::Static(wanted) if *wanted != exists),
+            misses_whole: self.misses_whole(geometry, &exists),
+            broken: match &self.current {
+                Current::Placed { used, idle } => broken(geometry, used.union(*idle)),
+                Current::Counted { .. } => 0,
+            },
+            exists,
+            free,
+        }
+    }
+
+    fn target(&self, geometry: &Geometry, layout: Layout) -> Target {
+        let exists = geometry.counts(layout);
+        let (free, operations) = match &self.current {
+            Current::Placed { used, idle } => {
+                let stays = if self.freedom == Freedom::Whole { Layout::EMPTY } else { *used };
+                (
+                    geometry.counts(layout.difference(stays)),
+                    i64::from(used.union(*idle).operations_to(layout)),
+                )
+            }
+            Current::Counted { all, .. } => (exists.clone(), difference(all, &exists)),
+        };
+        let stranded = if self.freedom == Freedom::Whole {
+            i64::from(geometry.compute()) - i64::from(geometry.compute_of(layout))
+        } else {
+            0
+        };
+        Target {
+            layout: Some(layout),
+            free,
+            operations,
+            stranded,
+            misses_static: matches!(&self.goal, Goal::Static(wanted) if *wanted != exists),
+            misses_whole: self.misses_whole(geometry, &exists),
+            broken: broken(geometry, layout),
+            exists,
+        }
+    }
+
+    /// Whether `unrequested: Whole` is not met: only GPUs that are idle as a
+    /// whole are meant.
+    fn misses_whole(&self, geometry: &Geometry, exists: &Counts) -> bool {
+        let Goal::Demand { whole: true, .. } = self.goal else { return false };
+        let idle = match &self.current {
+            Current::Placed { used, .. } => used.is_empty(),
+            Current::Counted { all, idle } => all == idle,
+        };
+        let Some(full) = full_size(geometry) else { return false };
+        idle && self.freedom != Freedom::Fixed && *exists != Counts::from_iter([(full, 1)])
+    }
+
+    /// Calls back with every legal layout that the GPU may change to, except
+    /// the one that it has, and except none at all.
+    fn for_each_layout(&self, geometry: &Geometry, visit: &mut dyn FnMut(Layout)) {
+        let (stays, has) = match &self.current {
+            Current::Placed { used, idle } => {
+                let stays = if self.freedom == Freedom::Whole { Layout::EMPTY } else { *used };
+                (stays, Some(used.union(*idle)))
+            }
+            Current::Counted { .. } => (Layout::EMPTY, None),
+        };
+        let existing = has.unwrap_or_default();
+        let candidates: Layout = match &self.goal {
+            Goal::Static(wanted) => {
+                geometry.placements().filter(|p| wanted.get(geometry.profile_of(*p)) > 0).collect()
+            }
+            Goal::Demand { menu, .. } => geometry
+                .placements()
+                .filter(|p| {
+                    let profile = geometry.profile_of(*p);
+                    menu.contains(&profile) || Some(profile) == full_size(geometry) || existing.contains(*p)
+                })
+                .collect(),
+        };
+        let now = (self.freedom == Freedom::Whole).then(|| self.now(geometry));
+        let allowed = Layout::from_bits(candidates.bits() & geometry.free(stays).bits());
+        extend(geometry, stays, allowed, &mut |layout| {
+            // Who changes a GPU as a whole compares counts, not placements.
+            let unchanged =
+                has == Some(layout) || now.as_ref().is_some_and(|now| *now == geometry.counts(layout));
+            let wanted = match &self.goal {
+                Goal::Static(wanted) => geometry.counts(layout) == *wanted,
+                Goal::Demand { .. } => true,
+            };
+            if !layout.is_empty() && !unchanged && wanted {
+                visit(layout);
+            }
+        });
+    }
+}
+
+/// All layouts that add placements of `allowed` to `base`, `base` included.
+fn extend(geometry: &Geometry, base: Layout, allowed: Layout, visit: &mut dyn FnMut(Layout)) {
+    visit(base);
+    let mut rest = allowed;
+    for placement in allowed.iter() {
+        rest = rest.without(placement);
+        let layout = base.with(placement);
+        if geometry.compute_of(layout) > u32::from(geometry.compute()) {
+            continue;
+        }
+        extend(geometry, layout, rest.difference(geometry.conflicts(placement)), visit);
+    }
+}
+
+/// What two targets must share so that one of them is enough.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Worth {
+    exists: Counts,
+    free: Counts,
+    operations: i64,
+}
+
+impl Worth {
+    fn of(target: &Target) -> Self {
+        Self { exists: target.exists.clone(), free: target.free.clone(), operations: target.operations }
+    }
+}
+
+/// The profile that is the whole GPU, without extras.
+pub(super) fn full_size(geometry: &Geometry) -> Option<ProfileIndex> {
+    let profiles = geometry.profiles();
+    let position = profiles.iter().position(|p| {
+        p.size == geometry.memory() && p.compute == geometry.compute() && p.name.attribute == Attribute::Plain
+    })?;
+    u8::try_from(position).ok().map(ProfileIndex)
+}
+
+/// Slices created and destroyed between two counts.
+fn difference(a: &Counts, b: &Counts) -> i64 {
+    let profiles: BTreeSet<ProfileIndex> = a.iter().chain(b.iter()).map(|(profile, _)| profile).collect();
+    profiles.into_iter().map(|p| (i64::from(a.get(p)) - i64::from(b.get(p))).abs()).sum()
+}
+
+/// What a layout takes from what could be had later. Placements of large
+/// profiles that it leaves possible count most: a whole GPU before a half,
+/// a half before a quarter. Lower leaves more.
+fn broken(geometry: &Geometry, layout: Layout) -> i64 {
+    let free = geometry.free(layout);
+    geometry
+        .placements()
+        .filter(|p| !free.contains(*p))
+        .map(|p| i64::from(geometry.profile(geometry.profile_of(p)).size).pow(2))
+        .sum()
+}
+
+/// The geometries of a fleet, each once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Geometries(Vec<Arc<Geometry>>);
+
+impl Geometries {
+    /// The number of a geometry; equal ones have one number.
+    pub(super) fn number(&mut self, geometry: &Arc<Geometry>) -> usize {
+        let known = self.0.iter().position(|g| Arc::ptr_eq(g, geometry) || g == geometry);
+        known.unwrap_or_else(|| {
+            self.0.push(Arc::clone(geometry));
+            self.0.len() - 1
+        })
+    }
+
+    /// The geometry of a number.
+    pub(super) fn get(&self, number: usize) -> &Geometry {
+        &self.0[number]
+    }
+}
+
+/// Counts by name as counts of a geometry; `None` names a profile that it lacks.
+pub(super) fn counts_of<'a>(
+    geometry: &Geometry,
+    names: impl IntoIterator<Item = (&'a ProfileName, u8)>,
+) -> Result<Counts, ProfileName> {
+    names
+        .into_iter()
+        .map(|(name, n)| geometry.profile_named(*name).map(|profile| (profile, n)).ok_or(*name))
+        .collect()
+}
