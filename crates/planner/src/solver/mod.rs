@@ -11,7 +11,7 @@
 //! go below; where it equals the value, the level is proved optimal.
 //!
 //! ```
-//! use slicewright_planner::solver::{Class, Column, Effort, Extra, Instance, Row, Sense, solve};
+//! use planner::solver::{Class, Column, Effort, Extra, Instance, Row, Sense, solve};
 //!
 //! // Three GPUs can each give two slices (cost 1 at level 1) or none; five slices
 //! // are wanted, and each one missing costs 1 at level 0.
@@ -27,11 +27,16 @@
 //! assert_eq!(solved.classes, [[(1, 3)]]);
 //! assert_eq!(solved.extras, [0]);
 //! assert_eq!(solved.levels.iter().map(|l| l.value).collect::<Vec<_>>(), [0, 3]);
-//! # Ok::<(), slicewright_planner::solver::SolveError>(())
+//! # Ok::<(), planner::solver::SolveError>(())
 //! ```
 
+mod bound;
 mod instance;
-mod library;
+mod lexicographic;
+mod program;
+mod project;
+mod search;
+mod simplex;
 
 pub use instance::{
     Class, Column, Effort, Extra, Instance, Level, MAGNITUDE, Row, RowIndex, Sense, SolveError, Solved,
@@ -46,5 +51,5 @@ pub use instance::{
 /// within the effort.
 pub fn solve(instance: &Instance, effort: Effort) -> Result<Solved, SolveError> {
     instance.validate()?;
-    library::solve(instance, effort)
+    lexicographic::solve(instance, effort)
 }

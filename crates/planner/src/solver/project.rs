@@ -1,0 +1,182 @@
+//! An instance at one level: what matters to it, and nothing else.
+//!
+//! Later levels' costs are forgotten, columns that another one makes
+//! needless are dropped, and classes that have become equal are merged: at
+//! the first levels a few dozen blocks remain of a thousand classes.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::instance::{Instance, RowIndex, Sense};
+use super::program::{Draft, Program};
+
+/// A level's program, and how its columns come back to the instance.
+pub(super) struct Projection {
+    pub(super) program: Program,
+    /// For each class, its block and the column of the instance that each
+    /// column of the block stands for.
+    classes: Vec<(usize, Vec<usize>)>,
+    /// The first block of an extra; they follow in order.
+    first_extra: usize,
+}
+
+/// A solution in terms of the instance.
+pub(super) type Choice = (Vec<Vec<(usize, u32)>>, Vec<i64>);
+
+impl Projection {
+    /// The program of level `fixed.len()`, with the earlier levels held at
+    /// the values `fixed`.
+    pub(super) fn new(instance: &Instance, fixed: &[i64]) -> Self {
+        let level = fixed.len();
+        let first_level_row = instance.rows.len();
+        let mut rows: Vec<(Sense, i64)> = instance.rows.iter().map(|r| (r.sense, r.rhs)).collect();
+        rows.extend(fixed.iter().map(|value| (Sense::AtMost, *value)));
+        let (mut program, row_map) = Program::new(&rows);
+        let draft = |coefficients: &[(RowIndex, i32)], costs: &[i64]| {
+            let mut terms: Vec<(RowIndex, i64)> =
+                coefficients.iter().filter(|(_, a)| *a != 0).map(|(r, a)| (*r, i64::from(*a))).collect();
+            terms.sort_unstable();
+            for k in 0..level {
+                let cost = Instance::cost(costs, k);
+                if cost != 0 {
+                    terms.push((first_level_row + k, cost));
+                }
+            }
+            // What costs nothing at any level is preferred among equals.
+            let tag = u64::from(costs.iter().any(|c| *c != 0));
+            Draft { cost: Instance::cost(costs, level), terms, tag }
+        };
+        let mut blocks: Vec<(Vec<Draft>, i64)> = Vec::new();
+        let mut known: HashMap<Vec<Draft>, usize> = HashMap::new();
+        let mut classes = Vec::new();
+        for class in &instance.classes {
+            let mut drafts: Vec<(Draft, usize)> = (class.columns.iter().enumerate())
+                .map(|(j, c)| (draft(&c.coefficients, &c.costs), j))
+                .collect();
+            drafts.sort_unstable();
+            drafts.dedup_by(|a, b| a.0.cost == b.0.cost && a.0.terms == b.0.terms);
+            drop_dominated(&mut drafts, &rows);
+            let (drafts, original): (Vec<_>, Vec<_>) = drafts.into_iter().unzip();
+            let block = match known.get(&drafts) {
+                Some(block) => *block,
+                None => {
+                    known.insert(drafts.clone(), blocks.len());
+                    blocks.push((drafts, 0));
+                    blocks.len() - 1
+                }
+            };
+            blocks[block].1 += i64::from(class.count);
+            classes.push((block, original));
+        }
+        for (drafts, count) in &blocks {
+            let name = content(drafts);
+            for draft in drafts {
+                let mut draft = draft.clone();
+                if draft.tag != 0 || level == 0 && !draft.terms.is_empty() {
+                    draft.tag = content(&(name, &draft.terms, draft.cost)) | 1;
+                }
+                program.push_column(&draft, &row_map);
+            }
+            program.end_block(*count);
+        }
+        let first_extra = blocks.len();
+        for extra in &instance.extras {
+            let mut used = draft(&extra.coefficients, &extra.costs);
+            used.tag = content(&(&used.terms, used.cost)) | 1;
+            program.push_column(&Draft { cost: 0, terms: Vec::new(), tag: 0 }, &row_map);
+            program.push_column(&used, &row_map);
+            program.end_block(extra.upper);
+        }
+        program.finish();
+        Self { program, classes, first_extra }
+    }
+
+    /// Spreads the units of each block over the classes that it stands for,
+    /// first come first served in the order of classes and columns.
+    pub(super) fn expand(&self, instance: &Instance, solution: &[(u32, i64)]) -> Choice {
+        let mut left: Vec<Vec<(usize, i64)>> = vec![Vec::new(); self.program.blocks()];
+        for (j, n) in solution.iter().rev() {
+            let block = self.program.block_of[*j as usize] as usize;
+            left[block].push((*j as usize - self.program.block(block).start, *n));
+        }
+        let classes = (instance.classes.iter().zip(&self.classes))
+            .map(|(class, (block, original))| {
+                let mut open = i64::from(class.count);
+                let mut chosen: Vec<(usize, u32)> = Vec::new();
+                while open > 0 {
+                    let Some((column, n)) = left[*block].last_mut() else { break };
+                    let taken = open.min(*n);
+                    chosen
+                        .push((original[*column], u32::try_from(taken).expect("at most the class's count")));
+                    open -= taken;
+                    *n -= taken;
+                    if *n == 0 {
+                        left[*block].pop();
+                    }
+                }
+                chosen.sort_unstable();
+                chosen
+            })
+            .collect();
+        let extras = (0..instance.extras.len())
+            .map(|e| {
+                let used = self.program.block(self.first_extra + e).start + 1;
+                solution.iter().find(|(j, _)| *j as usize == used).map_or(0, |(_, n)| *n)
+            })
+            .collect();
+        (classes, extras)
+    }
+}
+
+fn content(value: &impl Hash) -> u64 {
+    // `DefaultHasher::new` has fixed keys: the same bytes give the same hash.
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Drops every column that another one replaces in any solution: at least as
+/// good for each row, and no dearer.
+fn drop_dominated(drafts: &mut Vec<(Draft, usize)>, rows: &[(Sense, i64)]) {
+    let mut dropped = vec![false; drafts.len()];
+    for a in 0..drafts.len() {
+        dropped[a] =
+            (0..drafts.len()).any(|b| a != b && !dropped[b] && dominates(&drafts[b].0, &drafts[a].0, rows));
+    }
+    let mut position = 0;
+    drafts.retain(|_| {
+        position += 1;
+        !dropped[position - 1]
+    });
+}
+
+fn dominates(b: &Draft, a: &Draft, rows: &[(Sense, i64)]) -> bool {
+    if b.cost > a.cost {
+        return false;
+    }
+    // Both lists ascend by row: walk them together.
+    let (mut i, mut k) = (0, 0);
+    while i < a.terms.len() || k < b.terms.len() {
+        let (ra, rb) =
+            (a.terms.get(i).map_or(usize::MAX, |t| t.0), b.terms.get(k).map_or(usize::MAX, |t| t.0));
+        let row = ra.min(rb);
+        let (mut in_a, mut in_b) = (0, 0);
+        if ra == row {
+            in_a = a.terms[i].1;
+            i += 1;
+        }
+        if rb == row {
+            in_b = b.terms[k].1;
+            k += 1;
+        }
+        let as_good = match rows[row].0 {
+            Sense::AtLeast => in_b >= in_a,
+            Sense::AtMost => in_b <= in_a,
+            Sense::Equal => in_b == in_a,
+        };
+        if !as_good {
+            return false;
+        }
+    }
+    true
+}

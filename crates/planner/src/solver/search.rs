@@ -1,0 +1,238 @@
+//! The integer optimum of one program: the linear relaxation, its exact
+//! bound, and a branch and bound over the few columns that a solution at the
+//! bound can use.
+//!
+//! The relaxation is tight: its bound, rounded up, nearly always is the
+//! optimum. So the search asks for a solution at the bound first, with every
+//! column dropped that exact reduced costs rule out, and raises the target
+//! only when it is proved that there is none.
+
+use super::bound::Bound;
+use super::program::Program;
+use super::simplex::{Basis, Cut, End, Simplex};
+
+/// Integer values of the columns that are not zero, ascending by column.
+pub(super) type Solution = Vec<(u32, i64)>;
+
+/// What is known of a program's optimum.
+pub(super) struct Optimum {
+    /// The best solution found, and its value.
+    pub(super) best: Option<(Solution, i64)>,
+    /// No solution costs less.
+    pub(super) bound: i64,
+    /// It is proved that there is no solution.
+    pub(super) infeasible: bool,
+}
+
+/// Whether an integer solution meets all rows and counts, exactly; its cost.
+pub(super) fn evaluate(program: &Program, solution: &Solution) -> Option<i64> {
+    let mut sums = vec![0i64; program.rows.len()];
+    let mut counts = vec![0i64; program.blocks()];
+    let mut cost = 0i64;
+    for (j, n) in solution {
+        let j = *j as usize;
+        if *n < 0 {
+            return None;
+        }
+        counts[program.block_of[j] as usize] += n;
+        cost += program.cost[j] * n;
+        for t in program.terms(j) {
+            sums[program.term_row[t] as usize] += program.term[t] * n;
+        }
+    }
+    let met = (program.rows.iter().zip(&sums))
+        .all(|(row, sum)| if row.at_least { *sum >= row.rhs } else { *sum <= row.rhs });
+    (met && counts == program.count).then_some(cost)
+}
+
+/// Minimises. `incumbent` is a solution known before; `start` a basis that is
+/// dual feasible, and receives the optimal one of the relaxation.
+pub(super) fn minimise(
+    program: &Program,
+    incumbent: Option<(Solution, i64)>,
+    nodes: u64,
+    start: &mut Option<Basis>,
+) -> Optimum {
+    let mut simplex = match start.take() {
+        Some(basis) => Simplex::with_basis(program, basis),
+        None => Simplex::new(program),
+    };
+    let end = simplex.optimise();
+    let prices = match &end {
+        End::Infeasible(ray) if Bound::refutes(program, &[], ray) => {
+            return Optimum { best: None, bound: i64::MAX, infeasible: true };
+        }
+        End::Optimal => simplex.true_prices(),
+        End::Infeasible(_) | End::Lost => vec![0.0; program.rows.len()],
+    };
+    if end == End::Optimal {
+        *start = Some(simplex.basis());
+    }
+    let bound = Bound::at(program, &[], &prices);
+    let mut best = incumbent;
+    let improve = |best: &mut Option<(Solution, i64)>, solution: Solution| {
+        if let Some(value) = evaluate(program, &solution)
+            && best.as_ref().is_none_or(|(_, v)| value < *v)
+        {
+            *best = Some((solution, value));
+        }
+    };
+    if end == End::Optimal
+        && let Some(solution) = integral(&simplex.solution())
+    {
+        improve(&mut best, solution);
+    }
+    let mut proved = bound.value(program);
+    let mut left = nodes;
+    while best.as_ref().is_none_or(|(_, value)| *value > proved) {
+        // The columns that a solution of this value can use.
+        let target = proved;
+        let (restricted, original) = restrict(program, |j| bound.admits(j, target));
+        let mut tree = Tree { program: &restricted, target: Some(target), left, proof: true, found: None };
+        tree.run();
+        left = tree.left;
+        let Tree { proof, found, .. } = tree;
+        if let Some(solution) = found {
+            improve(&mut best, solution.iter().map(|(j, n)| (original[*j as usize], *n)).collect());
+        } else if proof {
+            proved += program.step;
+        } else {
+            break;
+        }
+    }
+    if best.is_none() {
+        // Out of effort without any solution: take the first that a dive finds.
+        let mut tree = Tree { program, target: None, left: nodes, proof: true, found: None };
+        tree.run();
+        if let Some(solution) = tree.found {
+            improve(&mut best, solution);
+        }
+    }
+    let bound = best.as_ref().map_or(proved, |(_, value)| proved.min(*value));
+    Optimum { best, bound, infeasible: false }
+}
+
+/// The values as integers, if they are.
+fn integral(values: &[(u32, f64)]) -> Option<Solution> {
+    values
+        .iter()
+        .map(|(j, x)| ((x - x.round()).abs() < 1e-5).then(|| (*j, x.round() as i64)))
+        .filter(|entry| !matches!(entry, Some((_, 0))))
+        .collect()
+}
+
+/// The program with only some of its columns, and where they were.
+fn restrict(program: &Program, keep: impl Fn(usize) -> bool) -> (Program, Vec<u32>) {
+    let mut restricted = Program {
+        rows: program.rows.clone(),
+        block_start: vec![0],
+        term_start: vec![0],
+        cost_scale: program.cost_scale,
+        step: program.step,
+        ..Program::default()
+    };
+    let mut original = Vec::new();
+    for b in 0..program.blocks() {
+        for j in program.block(b).filter(|j| keep(*j)) {
+            let terms = program.terms(j);
+            restricted.term_row.extend_from_slice(&program.term_row[terms.clone()]);
+            restricted.term.extend_from_slice(&program.term[terms.clone()]);
+            restricted.term_scaled.extend_from_slice(&program.term_scaled[terms]);
+            restricted.term_start.push(restricted.term_row.len() as u32);
+            restricted.cost.push(program.cost[j]);
+            restricted.cost_perturbed.push(program.cost_perturbed[j]);
+            restricted.block_of.push(b as u32);
+            original.push(j as u32);
+        }
+        restricted.end_block(program.count[b]);
+    }
+    (restricted, original)
+}
+
+/// A depth-first branch and bound for a solution that costs no more than the
+/// target.
+struct Tree<'a> {
+    program: &'a Program,
+    target: Option<i64>,
+    /// Nodes that may still be looked at.
+    left: u64,
+    /// Whether every leaf so far is proved to hold no such solution.
+    proof: bool,
+    found: Option<Solution>,
+}
+
+/// A node that waits: the basis of its parent, and the cut that makes it.
+struct Open {
+    basis: Basis,
+    depth: usize,
+    cut: Cut,
+}
+
+impl Tree<'_> {
+    fn run(&mut self) {
+        let mut simplex = Simplex::new(self.program);
+        let mut open: Vec<Open> = Vec::new();
+        loop {
+            if self.left == 0 {
+                self.proof = false;
+                return;
+            }
+            self.left -= 1;
+            if let Some(values) = self.look(&mut simplex) {
+                if let Some(solution) = integral(&values) {
+                    let value = evaluate(self.program, &solution);
+                    if value.is_some_and(|v| self.target.is_none_or(|target| v <= target)) {
+                        self.found = Some(solution);
+                        return;
+                    }
+                    // Rounding went wrong: this leaf proves nothing.
+                    self.proof = false;
+                } else {
+                    let (first, second) = branch(&values);
+                    let (basis, depth) = (simplex.basis(), simplex.cuts.len());
+                    open.push(Open { basis: basis.clone(), depth, cut: second });
+                    open.push(Open { basis, depth, cut: first });
+                }
+            }
+            let Some(Open { basis, depth, cut }) = open.pop() else { return };
+            simplex.restore(&basis, depth);
+            simplex.push_cut(cut);
+        }
+    }
+
+    /// Solves a node's relaxation; nothing, if the node is closed.
+    fn look(&mut self, simplex: &mut Simplex<'_>) -> Option<Vec<(u32, f64)>> {
+        match simplex.optimise() {
+            End::Optimal => {
+                let bound = Bound::at(self.program, &simplex.cuts, &simplex.true_prices());
+                if self.target.is_some_and(|target| bound.value(self.program) > target) {
+                    return None;
+                }
+                Some(simplex.solution())
+            }
+            End::Infeasible(ray) => {
+                self.proof &= Bound::refutes(self.program, &simplex.cuts, &ray);
+                None
+            }
+            End::Lost => {
+                self.proof = false;
+                None
+            }
+        }
+    }
+}
+
+/// Splits at the column whose value is farthest from an integer: the nearer
+/// side first.
+fn branch(values: &[(u32, f64)]) -> (Cut, Cut) {
+    let distance = |x: f64| (x - x.round()).abs();
+    let (column, value) = values
+        .iter()
+        .copied()
+        .max_by(|(i, x), (j, y)| distance(*x).total_cmp(&distance(*y)).then(j.cmp(i)))
+        .expect("a solution that is not integral has values");
+    let floor = value.floor() as i64;
+    let down = Cut { columns: vec![column], at_least: false, rhs: floor };
+    let up = Cut { columns: vec![column], at_least: true, rhs: floor + 1 };
+    if value - value.floor() >= 0.5 { (up, down) } else { (down, up) }
+}

@@ -1,0 +1,613 @@
+//! The linear relaxation: a dual simplex with generalised upper bounds.
+//!
+//! In every block one basic column is its *key* and takes what the block's
+//! other basic columns leave; the basis that has to be inverted is then only
+//! as large as the number of rows, whatever the number of blocks. Prices that
+//! are zero make the cheapest column of every block its key and every slack
+//! basic, which is a dual feasible start: there is no first phase.
+//!
+//! The step length passes over blocks that merely change their key (a long
+//! step), so that the number of pivots depends on the rows and hardly on the
+//! blocks.
+//!
+//! Costs and right-hand sides are perturbed (see [`Program`]): the optimal
+//! basis is unique, hence the same from whatever basis the search started.
+//! Floating point guides the search; nothing is proved here.
+
+use super::program::{Program, relaxation};
+
+/// Something that can be basic: a column, or the slack of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Var {
+    Column(u32),
+    Slack(u32),
+}
+
+/// A row that the search adds: the columns together take at least, or at
+/// most, so many units.
+#[derive(Clone, Debug)]
+pub(super) struct Cut {
+    pub(super) columns: Vec<u32>,
+    pub(super) at_least: bool,
+    pub(super) rhs: i64,
+}
+
+/// A basis: it can be kept, and optimisation can go on from it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Basis {
+    pub(super) key: Vec<u32>,
+    pub(super) working: Vec<Var>,
+}
+
+/// How an optimisation ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum End {
+    Optimal,
+    /// No solution meets the rows; these prices (unscaled) show it.
+    Infeasible(Vec<f64>),
+    /// More pivots than any instance should need: numerical trouble.
+    Lost,
+}
+
+const PIVOT: f64 = 1e-7;
+const FEASIBLE: f64 = 1e-9;
+const REFACTOR_EVERY: usize = 40;
+
+/// The simplex over one program and the cuts added to it.
+pub(super) struct Simplex<'a> {
+    program: &'a Program,
+    pub(super) cuts: Vec<Cut>,
+    key: Vec<u32>,
+    working: Vec<Var>,
+    /// How many working columns each block has.
+    working_in: Vec<u16>,
+    /// The inverse of the working basis, row by row.
+    inverse: Vec<f64>,
+    /// What the keys leave of the right-hand sides, perturbed.
+    residual: Vec<f64>,
+    values: Vec<f64>,
+    prices: Vec<f64>,
+    pub(super) pivots: u64,
+    /// Whether the basis is in its one form; see `canonicalise`.
+    canonical: bool,
+    // Kept between pivots to save allocations.
+    alpha: Vec<f64>,
+    reduced: Vec<f64>,
+    events: Vec<Event>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Event {
+    at: f64,
+    alpha: f64,
+    var: Var,
+}
+
+impl<'a> Simplex<'a> {
+    /// Starts where all slacks are basic and every block's key is its
+    /// cheapest column.
+    pub(super) fn new(program: &'a Program) -> Self {
+        let key = (0..program.blocks())
+            .map(|b| {
+                let cheapest = program
+                    .block(b)
+                    .min_by(|i, j| program.cost_perturbed[*i].total_cmp(&program.cost_perturbed[*j]));
+                cheapest.expect("a block has columns") as u32
+            })
+            .collect();
+        let working = (0..program.rows.len()).map(|r| Var::Slack(r as u32)).collect();
+        Self::with_basis(program, Basis { key, working })
+    }
+
+    pub(super) fn with_basis(program: &'a Program, basis: Basis) -> Self {
+        let Basis { key, working } = basis;
+        let mut simplex = Self {
+            program,
+            cuts: Vec::new(),
+            key,
+            working,
+            working_in: Vec::new(),
+            inverse: Vec::new(),
+            residual: Vec::new(),
+            values: Vec::new(),
+            prices: Vec::new(),
+            pivots: 0,
+            canonical: false,
+            alpha: Vec::new(),
+            reduced: Vec::new(),
+            events: Vec::new(),
+        };
+        simplex.refactor();
+        simplex
+    }
+
+    pub(super) fn basis(&self) -> Basis {
+        Basis { key: self.key.clone(), working: self.working.clone() }
+    }
+
+    /// Goes back to a basis and a number of cuts; the basis is of that many.
+    pub(super) fn restore(&mut self, basis: &Basis, cuts: usize) {
+        self.cuts.truncate(cuts);
+        self.key.clone_from(&basis.key);
+        self.working.clone_from(&basis.working);
+        self.refactor();
+    }
+
+    /// Adds a cut; its slack becomes basic, so that the basis stays dual feasible.
+    pub(super) fn push_cut(&mut self, cut: Cut) {
+        self.cuts.push(cut);
+        self.working.push(Var::Slack((self.rows() - 1) as u32));
+        self.refactor();
+    }
+
+    fn rows(&self) -> usize {
+        self.program.rows.len() + self.cuts.len()
+    }
+
+    fn at_least(&self, row: usize) -> bool {
+        match row.checked_sub(self.program.rows.len()) {
+            None => self.program.rows[row].at_least,
+            Some(cut) => self.cuts[cut].at_least,
+        }
+    }
+
+    fn slack(&self, row: usize) -> f64 {
+        if self.at_least(row) { -1.0 } else { 1.0 }
+    }
+
+    /// The right-hand side of a row, scaled, not perturbed.
+    fn rhs(&self, row: usize) -> f64 {
+        match row.checked_sub(self.program.rows.len()) {
+            None => self.program.rows[row].rhs as f64 * self.program.rows[row].scale,
+            Some(cut) => self.cuts[cut].rhs as f64,
+        }
+    }
+
+    /// Adds `factor` times a column to a vector over the rows.
+    fn add_column(&self, column: u32, factor: f64, to: &mut [f64]) {
+        for t in self.program.terms(column as usize) {
+            to[self.program.term_row[t] as usize] += factor * self.program.term_scaled[t];
+        }
+        for (c, cut) in self.cuts.iter().enumerate() {
+            if cut.columns.binary_search(&column).is_ok() {
+                to[self.program.rows.len() + c] += factor;
+            }
+        }
+    }
+
+    /// The column of the working basis that stands for a variable.
+    fn basis_column(&self, var: Var) -> Vec<f64> {
+        let mut column = vec![0.0; self.rows()];
+        match var {
+            Var::Slack(row) => column[row as usize] = self.slack(row as usize),
+            Var::Column(j) => {
+                self.add_column(j, 1.0, &mut column);
+                let key = self.key[self.program.block_of[j as usize] as usize];
+                self.add_column(key, -1.0, &mut column);
+            }
+        }
+        column
+    }
+
+    fn perturbed_cost(&self, var: Var) -> f64 {
+        match var {
+            Var::Slack(_) => 0.0,
+            Var::Column(j) => {
+                let key = self.key[self.program.block_of[j as usize] as usize];
+                self.program.cost_perturbed[j as usize] - self.program.cost_perturbed[key as usize]
+            }
+        }
+    }
+
+    /// Computes everything that depends on the basis anew. Deterministic in
+    /// the order of keys and working variables.
+    fn refactor(&mut self) {
+        let m = self.rows();
+        self.working_in.clear();
+        self.working_in.resize(self.program.blocks(), 0);
+        for var in &self.working {
+            if let Var::Column(j) = var {
+                self.working_in[self.program.block_of[*j as usize] as usize] += 1;
+            }
+        }
+        // Gauss-Jordan on [B | 1], with the largest pivot of each column.
+        let mut matrix = vec![0.0; m * m];
+        for (i, var) in self.working.iter().enumerate() {
+            for (r, a) in self.basis_column(*var).into_iter().enumerate() {
+                matrix[r * m + i] = a;
+            }
+        }
+        let mut inverse = vec![0.0; m * m];
+        for i in 0..m {
+            inverse[i * m + i] = 1.0;
+        }
+        for i in 0..m {
+            let best = (i..m)
+                .max_by(|a, b| matrix[a * m + i].abs().total_cmp(&matrix[b * m + i].abs()))
+                .expect("not empty");
+            if best != i {
+                for k in 0..m {
+                    matrix.swap(i * m + k, best * m + k);
+                    inverse.swap(i * m + k, best * m + k);
+                }
+            }
+            let pivot = matrix[i * m + i];
+            if pivot.abs() < 1e-11 {
+                // A singular basis: fall back to the start, which is not.
+                self.reset();
+                return;
+            }
+            for k in 0..m {
+                matrix[i * m + k] /= pivot;
+                inverse[i * m + k] /= pivot;
+            }
+            for r in 0..m {
+                let factor = matrix[r * m + i];
+                if r != i && factor != 0.0 {
+                    for k in 0..m {
+                        matrix[r * m + k] -= factor * matrix[i * m + k];
+                        inverse[r * m + k] -= factor * inverse[i * m + k];
+                    }
+                }
+            }
+        }
+        self.inverse = inverse;
+        let mut residual: Vec<f64> = (0..m).map(|r| self.rhs(r) + relaxation(r, self.at_least(r))).collect();
+        for (b, key) in self.key.iter().enumerate() {
+            self.add_column(*key, -(self.program.count[b] as f64), &mut residual);
+        }
+        self.residual = residual;
+        self.reprice();
+    }
+
+    fn reset(&mut self) {
+        let fresh = Self::new(self.program);
+        self.key = fresh.key;
+        self.working = (0..self.rows()).map(|r| Var::Slack(r as u32)).collect();
+        self.refactor();
+    }
+
+    fn reprice(&mut self) {
+        let m = self.rows();
+        self.prices.clear();
+        self.prices.resize(m, 0.0);
+        for i in 0..m {
+            let cost = self.perturbed_cost(self.working[i]);
+            if cost != 0.0 {
+                for r in 0..m {
+                    self.prices[r] += cost * self.inverse[i * m + r];
+                }
+            }
+        }
+    }
+
+    /// Optimises. The basis has to be dual feasible, as every one is that
+    /// this simplex, or a change of right-hand sides and counts, leaves.
+    pub(super) fn optimise(&mut self) -> End {
+        let limit = self.pivots + 2_000 + 50 * self.rows() as u64;
+        let mut since_refactor = 0;
+        loop {
+            let m = self.rows();
+            self.values =
+                (0..m).map(|i| (0..m).map(|r| self.inverse[i * m + r] * self.residual[r]).sum()).collect();
+            let Some(leaving) = self.leaving() else {
+                if self.canonical {
+                    return End::Optimal;
+                }
+                self.canonicalise();
+                since_refactor = 0;
+                continue;
+            };
+            self.canonical = false;
+            self.pivots += 1;
+            if self.pivots > limit {
+                return End::Lost;
+            }
+            let i = match leaving {
+                Leaving::Working(i) => i,
+                Leaving::Key(block) => self.swap_key(block),
+            };
+            if let Some(end) = self.pivot(i) {
+                if since_refactor == 0 {
+                    return end;
+                }
+                // Ask again with fresh numbers before a claim.
+                self.refactor();
+                since_refactor = 0;
+                continue;
+            }
+            since_refactor += 1;
+            if since_refactor == REFACTOR_EVERY {
+                self.refactor();
+                since_refactor = 1;
+            }
+        }
+    }
+
+    /// Chooses the infeasible basic variable that is farthest from the
+    /// feasible side, measured in the space of prices.
+    fn leaving(&self) -> Option<Leaving> {
+        let m = self.rows();
+        let mut best: Option<(f64, Leaving)> = None;
+        let mut consider = |value: f64, norm: f64, leaving: Leaving| {
+            if value < -FEASIBLE {
+                let score = value * value / norm.max(1e-12);
+                if best.as_ref().is_none_or(|(s, _)| score > *s) {
+                    best = Some((score, leaving));
+                }
+            }
+        };
+        let mut seen: Vec<u32> = Vec::new();
+        for i in 0..m {
+            let row = &self.inverse[i * m..(i + 1) * m];
+            consider(self.values[i], row.iter().map(|a| a * a).sum(), Leaving::Working(i));
+            if let Var::Column(j) = self.working[i] {
+                let block = self.program.block_of[j as usize];
+                if !seen.contains(&block) {
+                    seen.push(block);
+                    let mut value = self.program.count[block as usize] as f64;
+                    let mut sum = vec![0.0; m];
+                    for k in i..m {
+                        if self.is_in(self.working[k], block) {
+                            value -= self.values[k];
+                            for (s, a) in sum.iter_mut().zip(&self.inverse[k * m..(k + 1) * m]) {
+                                *s += a;
+                            }
+                        }
+                    }
+                    consider(value, sum.iter().map(|a| a * a).sum(), Leaving::Key(block));
+                }
+            }
+        }
+        best.map(|(_, leaving)| leaving)
+    }
+
+    fn is_in(&self, var: Var, block: u32) -> bool {
+        matches!(var, Var::Column(j) if self.program.block_of[j as usize] == block)
+    }
+
+    /// Makes a working column of the block its key, and the key a working
+    /// column. Returns the position of the latter.
+    fn swap_key(&mut self, block: u32) -> usize {
+        let m = self.rows();
+        let members: Vec<usize> = (0..m).filter(|i| self.is_in(self.working[*i], block)).collect();
+        // The largest takes over: it is far from leaving in turn.
+        let i = *members
+            .iter()
+            .max_by(|a, b| self.values[**a].total_cmp(&self.values[**b]))
+            .expect("a key without working columns has the block's count, which is not negative");
+        let Var::Column(new) = self.working[i] else { unreachable!("members are columns") };
+        let old = std::mem::replace(&mut self.key[block as usize], new);
+        self.working[i] = Var::Column(old);
+        for r in 0..m {
+            let sum: f64 = members.iter().map(|k| self.inverse[k * m + r]).sum();
+            self.inverse[i * m + r] = -sum;
+        }
+        let count = self.program.count[block as usize] as f64;
+        let mut residual = std::mem::take(&mut self.residual);
+        self.add_column(old, count, &mut residual);
+        self.add_column(new, -count, &mut residual);
+        self.residual = residual;
+        self.values[i] = (0..m).map(|r| self.inverse[i * m + r] * self.residual[r]).sum();
+        i
+    }
+
+    /// Lets the working variable `i` go, and the variable enter at which the
+    /// dual objective stops growing.
+    fn pivot(&mut self, i: usize) -> Option<End> {
+        let m = self.rows();
+        let row: Vec<f64> = self.inverse[i * m..(i + 1) * m].to_vec();
+        self.price_columns(&row);
+        let leaving_block = match self.working[i] {
+            Var::Column(j) => Some(self.program.block_of[j as usize]),
+            Var::Slack(_) => None,
+        };
+        let mut slope = -self.values[i];
+        // (block, its new key) for the blocks that were passed.
+        let mut flips: Vec<(u32, u32)> = Vec::new();
+        self.events.clear();
+        for b in 0..self.program.blocks() {
+            let event = self.next_event(b, self.key[b]);
+            self.events.extend(event);
+        }
+        let mut basic = vec![false; m];
+        for var in &self.working {
+            if let Var::Slack(r) = var {
+                basic[*r as usize] = true;
+            }
+        }
+        for r in 0..m {
+            let alpha = row[r] * self.slack(r);
+            if !basic[r] && alpha < -PIVOT {
+                let reduced = (-self.prices[r] * self.slack(r)).max(0.0);
+                self.events.push(Event { at: reduced / -alpha, alpha, var: Var::Slack(r as u32) });
+            }
+        }
+        let entering = loop {
+            let first = self.events.iter().enumerate().min_by(|(_, a), (_, b)| {
+                a.at.total_cmp(&b.at).then(a.alpha.total_cmp(&b.alpha)).then(a.var.cmp(&b.var))
+            });
+            let Some((position, event)) = first.map(|(p, e)| (p, *e)) else {
+                // The prices can grow for ever: the rows contradict one another.
+                let ray = (0..m).map(|r| -row[r] * self.row_scale(r)).collect();
+                return Some(End::Infeasible(ray));
+            };
+            let Var::Column(j) = event.var else { break event };
+            let block = self.program.block_of[j as usize];
+            let others = self.working_in[block as usize] - u16::from(leaving_block == Some(block));
+            if others > 0 {
+                break event;
+            }
+            let key = flips.iter().rev().find(|(b, _)| *b == block).map_or(self.key[block as usize], |f| f.1);
+            let after =
+                slope + self.program.count[block as usize] as f64 * (event.alpha - self.alpha[key as usize]);
+            if after <= 0.0 {
+                break event;
+            }
+            slope = after;
+            flips.push((block, j));
+            match self.next_event(block as usize, j) {
+                Some(next) => self.events[position] = next,
+                None => {
+                    self.events.swap_remove(position);
+                }
+            }
+        };
+        let mut residual = std::mem::take(&mut self.residual);
+        for (block, new) in flips {
+            let count = self.program.count[block as usize] as f64;
+            let old = std::mem::replace(&mut self.key[block as usize], new);
+            self.add_column(old, count, &mut residual);
+            self.add_column(new, -count, &mut residual);
+        }
+        self.residual = residual;
+        self.replace(i, entering.var);
+        None
+    }
+
+    fn row_scale(&self, row: usize) -> f64 {
+        self.program.rows.get(row).map_or(1.0, |r| r.scale)
+    }
+
+    /// The reduced costs of all columns, and how they change along a row of
+    /// the inverse.
+    fn price_columns(&mut self, row: &[f64]) {
+        let program = self.program;
+        let n = program.columns();
+        let mut alpha = std::mem::take(&mut self.alpha);
+        let mut reduced = std::mem::take(&mut self.reduced);
+        alpha.clear();
+        reduced.clear();
+        alpha.reserve(n);
+        reduced.reserve(n);
+        let mut t = 0;
+        for j in 0..n {
+            let end = program.term_start[j + 1] as usize;
+            let (mut a, mut c) = (0.0, program.cost_perturbed[j]);
+            for k in t..end {
+                let r = program.term_row[k] as usize;
+                a += row[r] * program.term_scaled[k];
+                c -= self.prices[r] * program.term_scaled[k];
+            }
+            t = end;
+            alpha.push(a);
+            reduced.push(c);
+        }
+        for (c, cut) in self.cuts.iter().enumerate() {
+            let r = program.rows.len() + c;
+            for j in &cut.columns {
+                alpha[*j as usize] += row[r];
+                reduced[*j as usize] -= self.prices[r];
+            }
+        }
+        self.alpha = alpha;
+        self.reduced = reduced;
+    }
+
+    /// Where along the step a column of the block becomes cheaper than the key.
+    fn next_event(&self, block: usize, key: u32) -> Option<Event> {
+        let (base_alpha, base) = (self.alpha[key as usize], self.reduced[key as usize]);
+        let mut best: Option<Event> = None;
+        for j in self.program.block(block) {
+            let alpha = self.alpha[j] - base_alpha;
+            if alpha < -PIVOT {
+                let at = (self.reduced[j] - base) / -alpha;
+                if best.is_none_or(|b| at < b.at || at == b.at && alpha < b.alpha - base_alpha) {
+                    best = Some(Event { at: at.max(0.0), alpha: self.alpha[j], var: Var::Column(j as u32) });
+                }
+            }
+        }
+        best
+    }
+
+    /// Replaces a working variable and updates the inverse.
+    fn replace(&mut self, i: usize, entering: Var) {
+        let m = self.rows();
+        if let Var::Column(j) = self.working[i] {
+            self.working_in[self.program.block_of[j as usize] as usize] -= 1;
+        }
+        self.working[i] = entering;
+        if let Var::Column(j) = entering {
+            self.working_in[self.program.block_of[j as usize] as usize] += 1;
+        }
+        let column = self.basis_column(entering);
+        let weights: Vec<f64> =
+            (0..m).map(|k| (0..m).map(|r| self.inverse[k * m + r] * column[r]).sum()).collect();
+        let pivot = weights[i];
+        for r in 0..m {
+            self.inverse[i * m + r] /= pivot;
+        }
+        for (k, weight) in weights.into_iter().enumerate() {
+            if k != i && weight != 0.0 {
+                for r in 0..m {
+                    self.inverse[k * m + r] -= weight * self.inverse[i * m + r];
+                }
+            }
+        }
+        self.reprice();
+    }
+
+    /// Brings the basis into the one form that depends on nothing but the set
+    /// of basic variables: the first basic column of a block is its key.
+    fn canonicalise(&mut self) {
+        for var in &mut self.working {
+            if let Var::Column(j) = var {
+                let key = &mut self.key[self.program.block_of[*j as usize] as usize];
+                if *j < *key {
+                    std::mem::swap(j, key);
+                }
+            }
+        }
+        self.working.sort_unstable();
+        self.refactor();
+        self.canonical = true;
+    }
+
+    /// The value of every basic column that is not zero, by column; not
+    /// perturbed. To be called at an optimum.
+    pub(super) fn solution(&self) -> Vec<(u32, f64)> {
+        let m = self.rows();
+        let mut residual: Vec<f64> = (0..m).map(|r| self.rhs(r)).collect();
+        for (b, key) in self.key.iter().enumerate() {
+            self.add_column(*key, -(self.program.count[b] as f64), &mut residual);
+        }
+        let mut key_value: Vec<f64> = self.program.count.iter().map(|n| *n as f64).collect();
+        let mut found = Vec::new();
+        for i in 0..m {
+            if let Var::Column(j) = self.working[i] {
+                let value: f64 = (0..m).map(|r| self.inverse[i * m + r] * residual[r]).sum();
+                key_value[self.program.block_of[j as usize] as usize] -= value;
+                found.push((j, value));
+            }
+        }
+        found.extend(self.key.iter().zip(key_value).map(|(key, value)| (*key, value)));
+        found.retain(|(_, value)| value.abs() > 1e-7);
+        found.sort_unstable_by_key(|(j, _)| *j);
+        found
+    }
+
+    /// What a unit of each row is worth at this basis, by the costs that are
+    /// not perturbed; unscaled: costs per unit of the row.
+    pub(super) fn true_prices(&self) -> Vec<f64> {
+        let m = self.rows();
+        let cost = |j: u32| self.program.cost[j as usize] as f64;
+        let mut prices = vec![0.0; m];
+        for i in 0..m {
+            if let Var::Column(j) = self.working[i] {
+                let c = cost(j) - cost(self.key[self.program.block_of[j as usize] as usize]);
+                for (p, a) in prices.iter_mut().zip(&self.inverse[i * m..(i + 1) * m]) {
+                    *p += c * a;
+                }
+            }
+        }
+        for (r, p) in prices.iter_mut().enumerate() {
+            *p *= self.row_scale(r);
+        }
+        prices
+    }
+}
+
+enum Leaving {
+    Working(usize),
+    Key(u32),
+}
