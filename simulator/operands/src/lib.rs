@@ -1,1 +1,35 @@
-//! What the operands of the GPU Operator and the kubelet do to one node, over simulated GPUs. Pure.
+//! What the operands of the GPU Operator and the kubelet do to one Kubernetes
+//! node, over simulated GPUs, in virtual time. Pure: no I/O, no clock.
+//!
+//! [`Node`] is a discrete-event simulation. Inputs are what others do to a
+//! node (patch its labels, cordon it, change the map, bind and end pods,
+//! delete operands' pods, reboot it) and what goes wrong ([`Knob`]).
+//! [`Node::tick`] lets time pass and says what changed; [`Node::next_event`]
+//! says when something happens next. What an API server would show is in the
+//! views; [`Node::truth`] is what it would not.
+//!
+//! What is modelled from which source, and what is inferred: `docs/simulator.md`.
+
+pub mod apply;
+mod change;
+pub mod config;
+mod daemon_sets;
+mod discovery;
+mod knob;
+mod kubelet;
+mod manager;
+mod node;
+mod operand;
+mod plugin;
+mod pod;
+mod setup;
+mod view;
+
+pub use change::{Change, What};
+pub use config::{ConfigError, MigConfigs};
+pub use knob::{Knob, ScheduledKnob};
+pub use node::{MIG_CONFIG, MIG_CONFIG_STATE, Node, PAUSED, SetupError};
+pub use operand::{Operand, OperandPhase, OperandPod};
+pub use pod::{Opens, Pod, PodName, PodPhase, PodSpec};
+pub use setup::{Flavour, ManagerVersion, Setup, Strategy, Timings};
+pub use view::{GpuTruth, SliceTruth};

@@ -1,5 +1,5 @@
 //! Machines and commands that read as an administrator would type them.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test file uses its part")]
 
 use std::sync::Arc;
 

@@ -1,0 +1,163 @@
+//! The DaemonSet controller and the life of operand pods: they exist where
+//! their deploy label says `true`, stop when it does not, and start once the
+//! toolkit is ready.
+
+use crate::change::What;
+use crate::knob::Knob;
+use crate::node::{Node, Task};
+use crate::operand::{Operand, OperandPhase, OperandPod, pod_name};
+use crate::setup::Flavour;
+
+impl Node {
+    pub(crate) fn is_wanted(&self, operand: Operand) -> bool {
+        self.labels.get(operand.deploy_label()).is_some_and(|value| value == "true")
+    }
+
+    pub(crate) fn is_current(&self, operand: Operand, serial: u64) -> bool {
+        self.operands.get(&operand).is_some_and(|pod| pod.serial == serial)
+    }
+
+    pub(crate) fn terminating(&self) -> Vec<(Operand, u64)> {
+        let stops = self.operands.values().filter(|pod| pod.phase == OperandPhase::Terminating);
+        stops.map(|pod| (pod.operand, pod.serial)).collect()
+    }
+
+    pub(crate) fn set_operand_phase(&mut self, operand: Operand, phase: OperandPhase) {
+        if let Some(pod) = self.operands.get_mut(&operand)
+            && pod.phase != phase
+        {
+            pod.phase = phase;
+            let name = pod.name.clone();
+            self.changed(What::Operand { operand, name, phase: Some(phase) });
+        }
+    }
+
+    /// Creates what is missing and deletes what is not wanted.
+    pub(crate) fn reconcile_operands(&mut self) {
+        if !self.ready {
+            return;
+        }
+        for operand in Operand::ALL {
+            let wanted = self.is_wanted(operand);
+            match self.operands.get(&operand) {
+                None if wanted => {
+                    let kept_away = self.foreign_taint || self.has_knob(&Knob::DoesNotStart(operand));
+                    if !kept_away && self.creating.insert(operand) {
+                        let at = self.now + self.setup.timings.daemon_set;
+                        self.queue.push((at, Task::CreateOperand(operand)));
+                    }
+                }
+                Some(pod) if !wanted && pod.phase != OperandPhase::Terminating => self.stop(operand),
+                _ => {}
+            }
+        }
+    }
+
+    /// Deletes the pod of an operand; its DaemonSet makes another.
+    pub fn delete_operand(&mut self, operand: Operand) {
+        if self.operands.get(&operand).is_some_and(|pod| pod.phase != OperandPhase::Terminating) {
+            self.stop(operand);
+        }
+    }
+
+    pub(crate) fn stop(&mut self, operand: Operand) {
+        self.set_operand_phase(operand, OperandPhase::Terminating);
+        if operand == Operand::OperatorValidator {
+            // Its last act is to remove the files for which the others wait.
+            self.toolkit_ready = false;
+        }
+        if self.has_knob(&Knob::DoesNotStop(operand)) {
+            return;
+        }
+        if let Some(serial) = self.operands.get(&operand).map(|pod| pod.serial) {
+            let at = self.now + self.setup.timings.operand_stops;
+            self.queue.push((at, Task::OperandGone(operand, serial)));
+        }
+    }
+
+    pub(crate) fn operand_gone(&mut self, operand: Operand, serial: u64) {
+        if !self.is_current(operand, serial) || self.has_knob(&Knob::DoesNotStop(operand)) {
+            return;
+        }
+        let Some(pod) = self.operands.remove(&operand) else { return };
+        self.changed(What::Operand { operand, name: pod.name, phase: None });
+        match operand {
+            Operand::DevicePlugin => self.plugin_stopped(serial),
+            Operand::GpuFeatureDiscovery if self.setup.flavour == Flavour::OpenShift => {
+                self.queue.push((self.now + self.setup.timings.gfd_loss, Task::LoseGfd(serial)));
+            }
+            Operand::MigManager => self.manager_stopped(),
+            Operand::GpuFeatureDiscovery
+            | Operand::DcgmExporter
+            | Operand::Dcgm
+            | Operand::OperatorValidator => {}
+        }
+        self.reconcile_operands();
+    }
+
+    pub(crate) fn create_operand(&mut self, operand: Operand) {
+        self.creating.remove(&operand);
+        let kept_away = self.foreign_taint || self.has_knob(&Knob::DoesNotStart(operand));
+        if !self.ready || !self.is_wanted(operand) || kept_away || self.operands.contains_key(&operand) {
+            return;
+        }
+        self.serial += 1;
+        let (serial, created, name) = (self.serial, self.now, pod_name(operand, self.serial));
+        self.changed(What::Operand { operand, name: name.clone(), phase: Some(OperandPhase::Starting) });
+        let phase = OperandPhase::Starting;
+        self.operands.insert(operand, OperandPod { operand, name, created, phase, problem: None, serial });
+        let wait = match operand {
+            Operand::OperatorValidator => self.setup.timings.validator_ready,
+            Operand::MigManager => self.setup.timings.operand_starts,
+            // The others wait for the validator, and it may be there already.
+            _ if self.toolkit_ready => self.setup.timings.operand_starts,
+            _ => return,
+        };
+        self.queue.push((self.now + wait, Task::OperandReady(operand, serial)));
+    }
+
+    pub(crate) fn operand_ready(&mut self, operand: Operand, serial: u64) {
+        let starting = |pod: &OperandPod| pod.serial == serial && pod.phase == OperandPhase::Starting;
+        if !self.ready || !self.operands.get(&operand).is_some_and(starting) {
+            return;
+        }
+        match operand {
+            Operand::OperatorValidator => self.validator_told(),
+            Operand::DevicePlugin => self.plugin_starts(serial),
+            Operand::GpuFeatureDiscovery => {
+                self.set_operand_phase(operand, OperandPhase::Ready);
+                let lag = self.knobs.iter().find_map(|knob| match knob {
+                    Knob::GfdLags(lag) => Some(*lag),
+                    _ => None,
+                });
+                let wait = self.setup.timings.gfd_labels + lag.unwrap_or_default();
+                self.queue.push((self.now + wait, Task::WriteGfd(serial)));
+            }
+            Operand::MigManager => {
+                self.set_operand_phase(operand, OperandPhase::Ready);
+                self.manager_started(serial);
+            }
+            Operand::DcgmExporter | Operand::Dcgm => self.set_operand_phase(operand, OperandPhase::Ready),
+        }
+    }
+
+    /// The validator says that the toolkit is ready, if nothing keeps it from
+    /// saying so; whoever waited for that starts.
+    pub(crate) fn validator_told(&mut self) {
+        let there = self.operands.get(&Operand::OperatorValidator);
+        if there.is_none_or(|pod| pod.phase == OperandPhase::Terminating)
+            || self.has_knob(&Knob::ValidatorNeverReady)
+            || self.toolkit_ready
+        {
+            return;
+        }
+        self.set_operand_phase(Operand::OperatorValidator, OperandPhase::Ready);
+        self.toolkit_ready = true;
+        let at = self.now + self.setup.timings.operand_starts;
+        for pod in self.operands.values() {
+            if pod.operand.waits_for_validator() && pod.phase == OperandPhase::Starting {
+                self.queue.push((at, Task::OperandReady(pod.operand, pod.serial)));
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What NFD, the Operator and GPU feature discovery (GFD) write onto the node.
+//! Pure functions of the hardware and the setup.
+
+use std::collections::BTreeMap;
+
+use gpu::{Engines, Gpu, Machine, PciClass};
+use mig::model::product_label;
+
+use crate::operand::Operand;
+use crate::plugin::{Devices, devices};
+use crate::setup::{Flavour, Setup, Strategy};
+
+type Labels = BTreeMap<String, String>;
+
+/// The labels that are there before any GPU software runs, and those that the
+/// Operator adds because of them.
+pub(crate) fn identity(host: &str, machine: &Machine, setup: &Setup) -> Labels {
+    let mut labels = Labels::new();
+    let mut put = |key: &str, value: &str| labels.insert(key.to_owned(), value.to_owned());
+    put("kubernetes.io/hostname", host);
+    put("kubernetes.io/os", "linux");
+    put("kubernetes.io/arch", "amd64");
+    put("feature.node.kubernetes.io/kernel-version.full", "5.14.0-570.el9.x86_64");
+    match setup.flavour {
+        Flavour::OpenShift => {
+            put("feature.node.kubernetes.io/system-os_release.ID", "rhcos");
+            put("feature.node.kubernetes.io/system-os_release.VERSION_ID", "4.20");
+            put("feature.node.kubernetes.io/system-os_release.OSTREE_VERSION", "9.6.20260901-0");
+        }
+        Flavour::Helm => {
+            put("feature.node.kubernetes.io/system-os_release.ID", "ubuntu");
+            put("feature.node.kubernetes.io/system-os_release.VERSION_ID", "24.04");
+        }
+    }
+    if machine.gpus().is_empty() {
+        return labels;
+    }
+    let mut put = |key: &str, value: &str| labels.insert(key.to_owned(), value.to_owned());
+    put("feature.node.kubernetes.io/pci-10de.present", "true");
+    for gpu in machine.gpus() {
+        match gpu.model.pci_class {
+            PciClass::ThreeD => put("feature.node.kubernetes.io/pci-0302_10de.present", "true"),
+            PciClass::Vga => put("feature.node.kubernetes.io/pci-0300_10de.present", "true"),
+        };
+    }
+    put("nvidia.com/gpu.present", "true");
+    for key in deploy_labels(machine) {
+        put(key, "true");
+    }
+    labels
+}
+
+/// The deploy labels that the Operator keeps on a node with these GPUs.
+pub(crate) fn deploy_labels(machine: &Machine) -> Vec<&'static str> {
+    if machine.gpus().is_empty() {
+        return Vec::new();
+    }
+    let mut keys = vec![
+        "nvidia.com/gpu.deploy.driver",
+        "nvidia.com/gpu.deploy.container-toolkit",
+        "nvidia.com/gpu.deploy.node-status-exporter",
+    ];
+    let capable = machine.gpus().iter().any(|gpu| gpu.mode.is_some());
+    let operands = Operand::ALL.iter().filter(|o| **o != Operand::MigManager || capable);
+    keys.extend(operands.map(|o| o.deploy_label()));
+    keys
+}
+
+/// The labels that GFD writes for the hardware as it is now.
+pub(crate) fn gfd(machine: &Machine, setup: &Setup) -> Labels {
+    let mut labels = Labels::new();
+    let mut put = |key: String, value: String| {
+        labels.insert(format!("nvidia.com/{key}"), value);
+    };
+    put("gfd.timestamp".into(), machine.now().as_second().to_string());
+    put("cuda.driver-version.major".into(), machine.driver().0.to_string());
+    put("gpu.mode".into(), "compute".into());
+    let gpus = machine.gpus();
+    put("mig.capable".into(), gpus.iter().any(|gpu| gpu.mode.is_some()).to_string());
+    put("mps.capable".into(), "false".into());
+    put(
+        "mig.strategy".into(),
+        match setup.strategy {
+            Strategy::Single => "single",
+            Strategy::Mixed => "mixed",
+        }
+        .into(),
+    );
+    // Several models on a node overwrite one another; which one stays is the
+    // order of a hash map there, and the order of names here.
+    let mut products: BTreeMap<String, Vec<&Gpu>> = BTreeMap::new();
+    for gpu in gpus.iter().filter(|gpu| !gpu.lost) {
+        products.entry(product_label(&gpu.model.product)).or_default().push(gpu);
+    }
+    for (product, gpus) in &products {
+        full(&mut put, product, gpus);
+    }
+    match (setup.strategy, devices(machine, setup.strategy)) {
+        (Strategy::Mixed, _) => mixed(&mut put, gpus),
+        (Strategy::Single, Devices::Of(_)) => single(&mut put, gpus),
+        (Strategy::Single, Devices::CrashLoop(_)) => {
+            for product in products.keys() {
+                put("gpu.product".into(), format!("{product}-MIG-INVALID"));
+            }
+            for key in ["gpu.count", "gpu.replicas", "gpu.memory"] {
+                put(key.into(), "0".into());
+            }
+            put("gpu.sharing-strategy".into(), String::new());
+        }
+    }
+    labels
+}
+
+fn full(put: &mut impl FnMut(String, String), product: &str, gpus: &[&Gpu]) {
+    let Some(first) = gpus.first() else { return };
+    put("gpu.product".into(), product.to_owned());
+    put("gpu.count".into(), gpus.len().to_string());
+    let all_cut = gpus.iter().all(|gpu| gpu.mig_is_on());
+    put("gpu.replicas".into(), if all_cut { "0" } else { "1" }.into());
+    put("gpu.sharing-strategy".into(), "none".into());
+    put("gpu.memory".into(), first.model.memory_mib.to_string());
+    if let Some(mig) = first.mig() {
+        put("gpu.family".into(), mig.architecture.to_string().to_lowercase());
+    }
+    if let Some((major, minor)) = first.model.compute_capability {
+        put("gpu.compute.major".into(), major.to_string());
+        put("gpu.compute.minor".into(), minor.to_string());
+    }
+}
+
+/// A family of labels for each profile that is there.
+fn mixed(put: &mut impl FnMut(String, String), gpus: &[Gpu]) {
+    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+    for gpu in gpus.iter().filter(|gpu| !gpu.lost) {
+        for (gi, ci) in gpu.mig_devices() {
+            let facts = gpu.profile_of(gi);
+            let resource = format!("mig-{}", gpu.mig_profile_name(gi, ci).replace('+', "."));
+            let count = counts.entry(resource.clone()).or_insert(0);
+            *count += 1;
+            put(format!("{resource}.count"), count.to_string());
+            put(
+                format!("{resource}.product"),
+                format!("{}-MIG-{}", product_label(&gpu.model.product), facts.name),
+            );
+            put(format!("{resource}.replicas"), "1".into());
+            put(format!("{resource}.sharing-strategy"), "none".into());
+            slice(put, &resource, facts, ci.slices);
+        }
+    }
+}
+
+/// The labels of the GPU, turned into those of its slices.
+fn single(put: &mut impl FnMut(String, String), gpus: &[Gpu]) {
+    let count: usize = gpus.iter().map(|gpu| gpu.mig_devices().count()).sum();
+    for gpu in gpus {
+        let Some((gi, ci)) = gpu.mig_devices().next() else { continue };
+        let facts = gpu.profile_of(gi);
+        put("gpu.product".into(), format!("{}-MIG-{}", product_label(&gpu.model.product), facts.name));
+        put("gpu.count".into(), count.to_string());
+        put("gpu.replicas".into(), "1".into());
+        slice(put, "gpu", facts, ci.slices);
+    }
+}
+
+fn slice(put: &mut impl FnMut(String, String), resource: &str, facts: &gpu::ProfileFacts, ci_slices: u8) {
+    put(format!("{resource}.memory"), facts.memory_mib.to_string());
+    put(format!("{resource}.multiprocessors"), facts.sm.to_string());
+    put(format!("{resource}.slices.gi"), facts.slices.to_string());
+    put(format!("{resource}.slices.ci"), ci_slices.to_string());
+    let Engines { copy, decoder, encoder, jpeg, ofa } = facts.engines;
+    for (engine, n) in
+        [("copy", copy), ("decoder", decoder), ("encoder", encoder), ("jpeg", jpeg), ("ofa", ofa)]
+    {
+        put(format!("{resource}.engines.{engine}"), n.to_string());
+    }
+}

@@ -1,0 +1,48 @@
+//! What can be made to go wrong on a node, as data.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::operand::Operand;
+
+/// Something that goes wrong, from its moment until it is cleared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Knob {
+    /// Pods of this operand do not stop when they are deleted.
+    DoesNotStop(Operand),
+    /// This operand's pods are not created: no image, no quota.
+    DoesNotStart(Operand),
+    /// MIG manager cannot delete the validator's pod.
+    ValidatorDeleteFails,
+    /// The validator never says that the toolkit is ready.
+    ValidatorNeverReady,
+    /// Writing the CDI specification fails.
+    CdiFails,
+    /// The device plugin runs and does not register.
+    PluginNeverRegisters,
+    /// The device plugin counts so many more (or less) of a resource.
+    PluginCounts {
+        /// The resource.
+        resource: String,
+        /// How many more; negative for less.
+        by: i64,
+    },
+    /// GFD's labels take so much longer.
+    GfdLags(SignedDuration),
+    /// A fault of the hardware or the driver. Begins; [`gpu::Fault::Clear`] ends it.
+    Hardware(gpu::Fault),
+    /// Somebody (the Operator after a driver upgrade) uncordons the node. Once.
+    Uncordon,
+    /// Everything above stops going wrong, from now on.
+    Clear,
+}
+
+/// A knob and the moment at which it is turned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduledKnob {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub knob: Knob,
+}

@@ -1,0 +1,166 @@
+//! The kubelet: admits pods, gives them devices, starts them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpu::{Activity, Client, Share, Target};
+use jiff::Timestamp;
+
+use crate::change::What;
+use crate::node::{Node, Task};
+use crate::plugin;
+use crate::pod::{Opens, Pod, PodName, PodPhase, PodSpec};
+
+impl Node {
+    /// The scheduler binds a pod to the node. The kubelet admits it and gives
+    /// it devices, or refuses it. A pod of the same name replaces one that
+    /// failed.
+    pub fn bind(&mut self, spec: PodSpec) -> &PodPhase {
+        let name = spec.name.clone();
+        self.end(&name);
+        let (phase, devices) = match self.admit(&spec) {
+            Ok(devices) => (PodPhase::Starting, devices),
+            Err((reason, message)) => (PodPhase::Failed { reason, message }, BTreeMap::new()),
+        };
+        if phase == PodPhase::Starting {
+            let at = self.now + self.setup.timings.pod_starts;
+            self.queue.push((at, Task::PodRuns(name.clone(), self.now)));
+        }
+        self.changed(What::Pod { name: name.clone(), phase: phase.clone() });
+        let pod = Pod { spec, bound: self.now, phase, devices, clients: Vec::new() };
+        self.pods.insert(name.clone(), pod);
+        self.refresh_allocations();
+        &self.pods[&name].phase
+    }
+
+    /// Which devices the pod gets: of those that nobody has, the first by
+    /// UUID. The real kubelet's choice is as blind to placement as this.
+    fn admit(&self, spec: &PodSpec) -> Result<BTreeMap<String, Vec<String>>, (String, String)> {
+        let mut given = BTreeMap::new();
+        for (resource, wanted) in spec.requests.iter().filter(|(_, n)| **n > 0) {
+            if !resource.starts_with("nvidia.com/") {
+                continue;
+            }
+            let has: BTreeSet<&String> = self
+                .pods
+                .values()
+                .filter(|pod| pod.holds())
+                .flat_map(|pod| pod.devices.values().flatten())
+                .collect();
+            let holders = self.pods.values().filter(|pod| pod.holds());
+            let used: usize = holders.filter_map(|pod| pod.devices.get(resource)).map(Vec::len).sum();
+            let mut free: Vec<&String> = self.registered.get(resource).into_iter().flatten().collect();
+            free.retain(|uuid| !has.contains(uuid) && !self.unhealthy.contains(*uuid));
+            free.sort();
+            let published = self.allocatable.get(resource).copied().unwrap_or(0);
+            let wanted_here = usize::try_from(*wanted).unwrap_or(usize::MAX);
+            if published == 0 || free.len() < wanted_here {
+                let message = format!(
+                    "Node didn't have enough resource: {resource}, requested: {wanted}, used: {used}, capacity: {published}"
+                );
+                return Err((format!("OutOf{resource}"), message));
+            }
+            given.insert(resource.clone(), free.into_iter().take(wanted_here).cloned().collect());
+        }
+        Ok(given)
+    }
+
+    /// A pod is gone: it ended, or was deleted or evicted and has stopped.
+    /// Its devices are free. One that is not there stays so.
+    pub fn end(&mut self, name: &PodName) -> Option<Pod> {
+        let pod = self.pods.remove(name)?;
+        for client in &pod.clients {
+            self.machine.close(*client);
+        }
+        self.release(&pod);
+        Some(pod)
+    }
+
+    fn release(&mut self, pod: &Pod) {
+        for uuid in pod.devices.values().flatten() {
+            if let Some(share) = plugin::share(&self.machine, uuid) {
+                self.machine.release(share);
+            }
+        }
+    }
+
+    /// Writes the kubelet's book into the hardware's: a slice that was cut
+    /// anew at the same place has the same UUID, and is the pod's again.
+    pub(crate) fn refresh_allocations(&mut self) {
+        for pod in self.pods.values().filter(|pod| pod.holds()) {
+            for uuid in pod.devices.values().flatten() {
+                if let Some(share) = plugin::share(&self.machine, uuid) {
+                    // Somebody else has it only if two pods were given one device.
+                    let _ = self.machine.allocate(share, &pod.spec.name.to_string());
+                }
+            }
+        }
+    }
+
+    pub(crate) fn pod_runs(&mut self, name: &PodName, bound: Timestamp) {
+        let Some(pod) = self.pods.get_mut(name).filter(|pod| pod.bound == bound) else { return };
+        if pod.phase != PodPhase::Starting || !self.ready {
+            return;
+        }
+        pod.phase = PodPhase::Running;
+        let opens = pod.spec.opens;
+        self.changed(What::Pod { name: name.clone(), phase: PodPhase::Running });
+        match opens {
+            Opens::Never => {}
+            Opens::AtOnce => self.pod_opens(name, bound),
+            Opens::After(wait) => self.queue.push((self.now + wait, Task::PodOpens(name.clone(), bound))),
+        }
+    }
+
+    /// The pod's process opens its devices; one that is no longer there, or
+    /// does not answer, it cannot.
+    pub(crate) fn pod_opens(&mut self, name: &PodName, bound: Timestamp) {
+        let Some(pod) = self.pods.get(name).filter(|pod| pod.bound == bound) else { return };
+        if pod.phase != PodPhase::Running || pod.has_open() {
+            return;
+        }
+        let mut clients = Vec::new();
+        for uuid in pod.devices.values().flatten() {
+            let target = match plugin::share(&self.machine, uuid) {
+                Some(Share::Gpu(gpu)) => Target::Gpu(gpu),
+                Some(Share::Slice(gpu, gi)) => Target::ComputeInstance(gpu, gi, 0),
+                None => continue,
+            };
+            let (pid, process) = (1, name.to_string());
+            let client = Client { pid, name: process, target, activity: Activity::Computes, memory_mib: 0 };
+            clients.extend(self.machine.open(client));
+        }
+        if let Some(pod) = self.pods.get_mut(name) {
+            pod.clients = clients;
+        }
+    }
+
+    /// A pod's process opens its devices now, whatever was said before.
+    pub fn open(&mut self, name: &PodName) {
+        if let Some(bound) = self.pods.get(name).map(|pod| pod.bound) {
+            self.pod_opens(name, bound);
+        }
+    }
+
+    /// After a boot no plugin has registered yet: the kubelet cannot admit
+    /// again what has devices. Other pods start anew.
+    pub(crate) fn pods_after_boot(&mut self) {
+        for name in self.pods.keys().cloned().collect::<Vec<_>>() {
+            let now = self.now;
+            let Some(pod) = self.pods.get_mut(&name).filter(|pod| pod.holds()) else { continue };
+            if pod.devices.is_empty() {
+                pod.phase = PodPhase::Starting;
+                pod.bound = now;
+                self.queue.push((now + self.setup.timings.pod_starts, Task::PodRuns(name.clone(), now)));
+            } else {
+                pod.devices.clear();
+                pod.phase = PodPhase::Failed {
+                    reason: "UnexpectedAdmissionError".to_owned(),
+                    message: "the node rebooted, and no device plugin serves the pod's devices yet"
+                        .to_owned(),
+                };
+            }
+            let phase = pod.phase.clone();
+            self.changed(What::Pod { name, phase });
+        }
+    }
+}

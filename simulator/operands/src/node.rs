@@ -1,0 +1,455 @@
+//! The node: its objects as the API shows them, the queue of what happens
+//! next, and the inputs from outside. What each component does is in a module
+//! of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpu::Machine;
+use jiff::Timestamp;
+
+use crate::apply::{apply_geometry, apply_modes};
+use crate::change::{Change, What};
+use crate::config::{ConfigError, MigConfigs};
+use crate::discovery;
+use crate::knob::{Knob, ScheduledKnob};
+use crate::manager::{Manager, Step};
+use crate::operand::{Operand, OperandPhase, OperandPod, pod_name};
+use crate::plugin::{self, Devices};
+use crate::pod::{Pod, PodName};
+use crate::setup::{Flavour, Setup};
+
+/// The label that names the configuration.
+pub const MIG_CONFIG: &str = "nvidia.com/mig.config";
+/// The label that says how far MIG manager is with it.
+pub const MIG_CONFIG_STATE: &str = "nvidia.com/mig.config.state";
+/// The value of deploy labels while MIG manager has parked the operands.
+pub const PAUSED: &str = "paused-for-mig-change";
+
+/// Something that happens at a later moment. A serial number, a run's number
+/// or the time of binding says of whom it is; of one that is gone it is void.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    StartRun(u64),
+    Step(u64, Step),
+    CreateOperand(Operand),
+    OperandReady(Operand, u64),
+    OperandGone(Operand, u64),
+    Publish(u64, String),
+    ZeroAllocatable(u64),
+    DropCapacity(u64, String),
+    WriteGfd(u64),
+    LoseGfd(u64),
+    Mount(String),
+    PodRuns(PodName, Timestamp),
+    PodOpens(PodName, Timestamp),
+    Boot,
+    Operator,
+    Turn(Knob),
+}
+
+/// What happens next, by time; of one moment, first come first served.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Queue {
+    next: u64,
+    tasks: BTreeMap<(Timestamp, u64), Task>,
+}
+
+impl Queue {
+    pub(crate) fn push(&mut self, (at, task): (Timestamp, Task)) {
+        self.tasks.insert((at, self.next), task);
+        self.next += 1;
+    }
+
+    fn first(&self) -> Option<Timestamp> {
+        self.tasks.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    fn pop(&mut self, until: Timestamp) -> Option<(Timestamp, Task)> {
+        let entry = self.tasks.first_entry().filter(|entry| entry.key().0 <= until)?;
+        let ((at, _), task) = entry.remove_entry();
+        Some((at, task))
+    }
+}
+
+/// Why a node cannot be set up as wanted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// The map is not valid, or has no such configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The configuration cannot be applied to these GPUs.
+    #[error(transparent)]
+    Apply(#[from] crate::apply::ApplyError),
+}
+
+/// A simulated Kubernetes node with GPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    pub(crate) name: String,
+    pub(crate) setup: Setup,
+    pub(crate) machine: Machine,
+    pub(crate) now: Timestamp,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) gfd_keys: BTreeSet<String>,
+    pub(crate) unschedulable: bool,
+    pub(crate) foreign_taint: bool,
+    pub(crate) ready: bool,
+    pub(crate) capacity: BTreeMap<String, u64>,
+    pub(crate) allocatable: BTreeMap<String, u64>,
+    pub(crate) operands: BTreeMap<Operand, OperandPod>,
+    pub(crate) creating: BTreeSet<Operand>,
+    pub(crate) serial: u64,
+    pub(crate) toolkit_ready: bool,
+    pub(crate) registered: BTreeMap<String, Vec<String>>,
+    pub(crate) unhealthy: BTreeSet<String>,
+    pub(crate) pods: BTreeMap<PodName, Pod>,
+    pub(crate) manager: Manager,
+    pub(crate) mounted: String,
+    pub(crate) knobs: Vec<Knob>,
+    pub(crate) queue: Queue,
+    pub(crate) changes: Vec<Change>,
+}
+
+impl Node {
+    /// A node on which everything has settled. `labels` are the
+    /// administrators' own. `map` is the content of the ConfigMap that MIG
+    /// manager reads; without one it generates its own from the hardware.
+    /// `config` is the configuration that was applied long ago; without one
+    /// the GPUs stay as they are.
+    ///
+    /// # Errors
+    /// The map or the configuration is not valid for these GPUs.
+    pub fn new(
+        setup: Setup,
+        machine: Machine,
+        labels: BTreeMap<String, String>,
+        map: Option<&str>,
+        config: Option<&str>,
+    ) -> Result<Self, SetupError> {
+        let generated = || MigConfigs::generated(machine.gpus().iter().map(|gpu| &*gpu.model)).to_yaml();
+        let mounted = map.map_or_else(generated, str::to_owned);
+        let now = machine.now();
+        let name = machine.host().to_owned();
+        let mut node = Self {
+            labels: discovery::identity(&name, &machine, &setup),
+            name,
+            setup,
+            machine,
+            now,
+            gfd_keys: BTreeSet::new(),
+            unschedulable: false,
+            foreign_taint: false,
+            ready: true,
+            capacity: BTreeMap::new(),
+            allocatable: BTreeMap::new(),
+            operands: BTreeMap::new(),
+            creating: BTreeSet::new(),
+            serial: 0,
+            toolkit_ready: true,
+            registered: BTreeMap::new(),
+            unhealthy: BTreeSet::new(),
+            pods: BTreeMap::new(),
+            manager: Manager::default(),
+            mounted,
+            knobs: Vec::new(),
+            queue: Queue::default(),
+            changes: Vec::new(),
+        };
+        node.labels.extend(labels);
+        node.settle(config)?;
+        Ok(node)
+    }
+
+    fn settle(&mut self, config: Option<&str>) -> Result<(), SetupError> {
+        if let Some(name) = config {
+            let configs = MigConfigs::parse(&self.mounted)?;
+            let entries = configs.get(name)?;
+            apply_modes(&mut self.machine, entries)?;
+            apply_geometry(&mut self.machine, entries)?;
+        }
+        let capable = self.machine.gpus().iter().any(|gpu| gpu.mode.is_some());
+        let stamped = (self.setup.flavour == Flavour::Helm && capable).then_some("all-disabled");
+        let label = self.labels.get(MIG_CONFIG).cloned();
+        if let Some(value) = config.map(str::to_owned).or(label).or(stamped.map(str::to_owned)) {
+            self.labels.insert(MIG_CONFIG.to_owned(), value.clone());
+            self.labels.insert(MIG_CONFIG_STATE.to_owned(), "success".to_owned());
+            self.manager.last = Some(value);
+        }
+        for operand in Operand::ALL {
+            if self.is_wanted(operand) {
+                self.serial += 1;
+                let (serial, created) = (self.serial, self.now);
+                let name = pod_name(operand, serial);
+                let phase = OperandPhase::Ready;
+                let pod = OperandPod { operand, name, created, phase, problem: None, serial };
+                self.operands.insert(operand, pod);
+            }
+        }
+        match plugin::devices(&self.machine, self.setup.strategy) {
+            Devices::Of(found) if self.operands.contains_key(&Operand::DevicePlugin) => {
+                for (resource, uuids) in &found {
+                    let count = u64::try_from(uuids.len()).unwrap_or(u64::MAX);
+                    self.capacity.insert(resource.clone(), count);
+                    self.allocatable.insert(resource.clone(), count);
+                }
+                self.registered = found;
+            }
+            Devices::Of(_) => {}
+            Devices::CrashLoop(why) => self.plugin_crashes(why),
+        }
+        if self.operands.contains_key(&Operand::GpuFeatureDiscovery) {
+            self.write_gfd();
+        }
+        self.changes.clear();
+        Ok(())
+    }
+
+    /// Lets time pass, and says what changed since the last call, in order.
+    /// Inputs take effect at the moment of the last tick.
+    pub fn tick(&mut self, now: Timestamp) -> Vec<Change> {
+        while let Some(at) = self.next_event().filter(|at| *at <= now) {
+            self.now = self.now.max(at);
+            if self.machine.next_event().is_some_and(|m| m <= at) {
+                self.machine.advance(self.now);
+                self.hardware_changed();
+                continue;
+            }
+            self.machine.advance(self.now);
+            if let Some((_, task)) = self.queue.pop(at) {
+                self.perform(task);
+            }
+        }
+        self.now = self.now.max(now);
+        self.machine.advance(self.now);
+        std::mem::take(&mut self.changes)
+    }
+
+    /// When something happens by itself next; nothing does while it is `None`.
+    #[must_use]
+    pub fn next_event(&self) -> Option<Timestamp> {
+        self.queue.first().into_iter().chain(self.machine.next_event()).min()
+    }
+
+    fn perform(&mut self, task: Task) {
+        match task {
+            Task::StartRun(serial) => self.start_run(serial),
+            Task::Step(run, step) => self.step(run, step),
+            Task::CreateOperand(operand) => self.create_operand(operand),
+            Task::OperandReady(operand, serial) => self.operand_ready(operand, serial),
+            Task::OperandGone(operand, serial) => self.operand_gone(operand, serial),
+            Task::Publish(serial, resource) => self.publish(serial, &resource),
+            Task::ZeroAllocatable(serial) => self.zero_allocatable(serial),
+            Task::DropCapacity(_, resource) => self.drop_capacity(&resource),
+            Task::WriteGfd(serial) => {
+                if self.is_current(Operand::GpuFeatureDiscovery, serial) {
+                    self.write_gfd();
+                }
+            }
+            Task::LoseGfd(serial) => {
+                let other = self.operands.get(&Operand::GpuFeatureDiscovery);
+                if other.is_none_or(|pod| pod.serial == serial || !pod.is_ready()) {
+                    self.lose_gfd();
+                }
+            }
+            Task::Mount(content) => self.mounted = content,
+            Task::PodRuns(name, bound) => self.pod_runs(&name, bound),
+            Task::PodOpens(name, bound) => self.pod_opens(&name, bound),
+            Task::Boot => self.boot(),
+            Task::Operator => self.operator_reconciles(),
+            Task::Turn(knob) => self.turn(knob),
+        }
+    }
+
+    /// Merges a patch into the labels: `None` removes one.
+    pub fn patch_labels<I, K, V>(&mut self, patch: I)
+    where
+        I: IntoIterator<Item = (K, Option<V>)>,
+        K: Into<String>,
+        V: Into<String>,
+    {
+        for (key, value) in patch {
+            self.set_label(&key.into(), value.map(Into::into));
+        }
+        self.labels_changed();
+    }
+
+    /// Cordons the node, or uncordons it.
+    pub fn set_unschedulable(&mut self, unschedulable: bool) {
+        if self.unschedulable != unschedulable {
+            self.unschedulable = unschedulable;
+            self.changed(What::Unschedulable(unschedulable));
+        }
+    }
+
+    /// Somebody puts a `NoSchedule` taint on the node that the Operator's
+    /// pods do not tolerate, or takes it away. Unlike a cordon, it keeps them
+    /// from coming back.
+    pub fn set_foreign_taint(&mut self, tainted: bool) {
+        self.foreign_taint = tainted;
+        self.reconcile_operands();
+    }
+
+    /// The ConfigMap that MIG manager reads has new content. It arrives in the
+    /// pod after the mount's delay; by itself it starts nothing.
+    pub fn update_map(&mut self, content: &str) {
+        let at = self.now + self.setup.timings.map_mount;
+        self.queue.push((at, Task::Mount(content.to_owned())));
+    }
+
+    /// Something goes wrong from now on.
+    pub fn turn(&mut self, knob: Knob) {
+        match knob {
+            Knob::Hardware(fault) => {
+                self.machine.begin(fault);
+                self.hardware_changed();
+            }
+            Knob::Uncordon => self.set_unschedulable(false),
+            Knob::Clear => {
+                self.knobs.clear();
+                for (operand, serial) in self.terminating() {
+                    let at = self.now + self.setup.timings.operand_stops;
+                    self.queue.push((at, Task::OperandGone(operand, serial)));
+                }
+                self.reconcile_operands();
+                self.validator_told();
+            }
+            knob => self.knobs.push(knob),
+        }
+    }
+
+    /// Something goes wrong at a moment.
+    pub fn schedule(&mut self, ScheduledKnob { at, knob }: ScheduledKnob) {
+        self.queue.push((at.max(self.now), Task::Turn(knob)));
+    }
+
+    pub(crate) fn has_knob(&self, knob: &Knob) -> bool {
+        self.knobs.contains(knob)
+    }
+
+    /// The host goes down and comes back. Labels stay, stale as they are.
+    pub fn reboot(&mut self) {
+        if !self.ready {
+            return;
+        }
+        self.ready = false;
+        self.changed(What::Ready(false));
+        self.manager.run = None;
+        self.toolkit_ready = false;
+        self.registered.clear();
+        for pod in self.pods.values_mut() {
+            for client in std::mem::take(&mut pod.clients) {
+                self.machine.close(client);
+            }
+        }
+        for (operand, _) in self.terminating() {
+            if let Some(OperandPod { name, .. }) = self.operands.remove(&operand) {
+                self.changed(What::Operand { operand, name, phase: None });
+            }
+        }
+        // The other pods' objects stay; their containers are gone.
+        for operand in self.operands.keys().copied().collect::<Vec<_>>() {
+            self.serial += 1;
+            let serial = self.serial;
+            if let Some(pod) = self.operands.get_mut(&operand) {
+                pod.serial = serial;
+            }
+            self.set_operand_phase(operand, OperandPhase::Starting);
+        }
+        self.queue.push((self.now + self.setup.timings.reboot, Task::Boot));
+    }
+
+    fn boot(&mut self) {
+        self.machine.reboot();
+        self.changed(What::Booted { boot_id: self.machine.boot_id() });
+        self.ready = true;
+        self.changed(What::Ready(true));
+        self.zero_allocatable(0);
+        for resource in self.capacity.keys().cloned().collect::<Vec<_>>() {
+            let at = self.now + self.setup.timings.capacity_grace;
+            self.queue.push((at, Task::DropCapacity(0, resource)));
+        }
+        self.pods_after_boot();
+        for pod in self.operands.values() {
+            let wait = match pod.operand {
+                Operand::OperatorValidator => self.setup.timings.validator_ready,
+                Operand::MigManager => self.setup.timings.manager_after_boot,
+                Operand::DevicePlugin
+                | Operand::GpuFeatureDiscovery
+                | Operand::DcgmExporter
+                | Operand::Dcgm => {
+                    continue;
+                }
+            };
+            self.queue.push((self.now + wait, Task::OperandReady(pod.operand, pod.serial)));
+        }
+        self.reconcile_operands();
+    }
+
+    /// The GPUs, to be changed by hand, as somebody on the host would. The
+    /// device plugin does not notice; GFD does within a minute.
+    pub fn machine_mut(&mut self) -> &mut Machine {
+        if let Some(gfd) = self.operands.get(&Operand::GpuFeatureDiscovery).filter(|p| p.is_ready()) {
+            let at = self.now + jiff::SignedDuration::from_mins(1);
+            self.queue.push((at, Task::WriteGfd(gfd.serial)));
+        }
+        &mut self.machine
+    }
+
+    pub(crate) fn changed(&mut self, what: What) {
+        self.changes.push(Change { at: self.now, what });
+    }
+
+    pub(crate) fn set_label(&mut self, key: &str, value: Option<String>) {
+        let before = match &value {
+            Some(value) => self.labels.insert(key.to_owned(), value.clone()),
+            None => self.labels.remove(key),
+        };
+        if before != value {
+            self.changed(What::Label { key: key.to_owned(), value });
+        }
+    }
+
+    /// Everybody who watches the labels looks at them.
+    pub(crate) fn labels_changed(&mut self) {
+        self.wake_manager();
+        let keys = discovery::deploy_labels(&self.machine);
+        if keys.iter().any(|key| self.labels.get(*key).is_none_or(String::is_empty)) {
+            self.queue.push((self.now + self.setup.timings.operator, Task::Operator));
+        }
+        self.reconcile_operands();
+    }
+
+    /// The Operator puts back the deploy labels that are absent, and stamps
+    /// the default configuration where it does so at all.
+    fn operator_reconciles(&mut self) {
+        for key in discovery::deploy_labels(&self.machine) {
+            if self.labels.get(key).is_none_or(String::is_empty) {
+                self.set_label(key, Some("true".to_owned()));
+            }
+        }
+        let capable = self.machine.gpus().iter().any(|gpu| gpu.mode.is_some());
+        if self.setup.flavour == Flavour::Helm && capable && !self.labels.contains_key(MIG_CONFIG) {
+            self.set_label(MIG_CONFIG, Some("all-disabled".to_owned()));
+        }
+        self.wake_manager();
+        self.reconcile_operands();
+    }
+
+    pub(crate) fn write_gfd(&mut self) {
+        let labels = discovery::gfd(&self.machine, &self.setup);
+        let old = std::mem::take(&mut self.gfd_keys);
+        for key in old.iter().filter(|key| !labels.contains_key(*key)) {
+            self.set_label(key, None);
+        }
+        self.gfd_keys = labels.keys().cloned().collect();
+        for (key, value) in labels {
+            self.set_label(&key, Some(value));
+        }
+    }
+
+    fn lose_gfd(&mut self) {
+        for key in std::mem::take(&mut self.gfd_keys) {
+            self.set_label(&key, None);
+        }
+    }
+}

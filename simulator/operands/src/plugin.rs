@@ -1,0 +1,213 @@
+//! The device plugin: which devices it finds, and what it and the kubelet make
+//! of them in the node's status.
+
+use std::collections::BTreeMap;
+
+use gpu::{Machine, Share};
+
+use crate::change::What;
+use crate::knob::Knob;
+use crate::node::{Node, Task};
+use crate::operand::{Operand, OperandPhase};
+use crate::setup::Strategy;
+
+/// The resource of whole GPUs.
+pub(crate) const GPU: &str = "nvidia.com/gpu";
+
+/// What the plugin finds when it starts.
+pub(crate) enum Devices {
+    /// UUIDs by resource.
+    Of(BTreeMap<String, Vec<String>>),
+    /// Nothing that it can serve under this strategy: it exits, with this.
+    CrashLoop(&'static str),
+}
+
+/// The devices under a strategy.
+pub(crate) fn devices(machine: &Machine, strategy: Strategy) -> Devices {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let present = || machine.gpus().iter().filter(|gpu| !gpu.lost);
+    match strategy {
+        Strategy::Mixed => {
+            for gpu in present() {
+                if gpu.mig_is_on() {
+                    for (gi, ci) in gpu.mig_devices() {
+                        let name = gpu.mig_profile_name(gi, ci).replace('+', ".");
+                        found.entry(format!("nvidia.com/mig-{name}")).or_default().push(gpu.mig_uuid(gi, ci));
+                    }
+                } else {
+                    found.entry(GPU.to_owned()).or_default().push(gpu.uuid.clone());
+                }
+            }
+        }
+        Strategy::Single => {
+            let on = present().filter(|gpu| gpu.mig_is_on()).count();
+            if on == 0 {
+                let all = present().map(|gpu| gpu.uuid.clone()).collect();
+                return Devices::Of(BTreeMap::from([(GPU.to_owned(), all)]));
+            }
+            if on < present().count() {
+                return Devices::CrashLoop(
+                    "all devices on the node must be configured with the same migEnabled value",
+                );
+            }
+            let mut profiles = std::collections::BTreeSet::new();
+            for gpu in present() {
+                if gpu.mig_devices().next().is_none() {
+                    return Devices::CrashLoop("a device on the node has no MIG devices configured");
+                }
+                for (gi, ci) in gpu.mig_devices() {
+                    profiles.insert(gpu.mig_profile_name(gi, ci));
+                    found.entry(GPU.to_owned()).or_default().push(gpu.mig_uuid(gi, ci));
+                }
+            }
+            if profiles.len() > 1 {
+                return Devices::CrashLoop("more than one MIG device type present on node");
+            }
+        }
+    }
+    Devices::Of(found)
+}
+
+/// The slice or GPU with a UUID, if it is there.
+pub(crate) fn share(machine: &Machine, uuid: &str) -> Option<Share> {
+    machine.gpus().iter().zip(0u16..).find_map(|(gpu, index)| {
+        if gpu.uuid == uuid {
+            return Some(Share::Gpu(index));
+        }
+        let found = gpu.mig_devices().find(|(gi, ci)| gpu.mig_uuid(gi, ci) == uuid)?;
+        Some(Share::Slice(index, found.0.id))
+    })
+}
+
+/// The Xid errors after which the plugin still takes a GPU for healthy:
+/// they are the application's.
+const HARMLESS_XIDS: [u32; 6] = [13, 31, 43, 45, 68, 109];
+
+impl Node {
+    /// The plugin's pod is up: it looks for devices and registers them.
+    pub(crate) fn plugin_starts(&mut self, serial: u64) {
+        let found = match devices(&self.machine, self.setup.strategy) {
+            Devices::CrashLoop(why) => return self.plugin_crashes(why),
+            Devices::Of(found) => found,
+        };
+        self.set_operand_phase(Operand::DevicePlugin, OperandPhase::Ready);
+        self.unhealthy.clear();
+        if self.has_knob(&Knob::PluginNeverRegisters) {
+            return;
+        }
+        self.registered = found;
+        let mut resources: Vec<_> = self.registered.keys().cloned().collect();
+        // What the status still shows and the plugin no longer has keeps its
+        // key, and its capacity until the grace is over.
+        for resource in self.capacity.keys() {
+            if !self.registered.contains_key(resource) {
+                let wait = self.setup.timings.capacity_grace;
+                self.queue.push((self.now + wait, Task::DropCapacity(serial, resource.clone())));
+            }
+        }
+        resources.sort();
+        let mut at = self.now + self.setup.timings.status_sync;
+        for resource in resources {
+            self.queue.push((at, Task::Publish(serial, resource)));
+            at += self.setup.timings.register_step;
+        }
+        self.refresh_allocations();
+        self.hardware_changed();
+    }
+
+    pub(crate) fn plugin_crashes(&mut self, why: &str) {
+        if let Some(pod) = self.operands.get_mut(&Operand::DevicePlugin) {
+            pod.problem = Some(why.to_owned());
+        }
+        self.set_operand_phase(Operand::DevicePlugin, OperandPhase::CrashLooping);
+    }
+
+    /// The plugin's pod is gone: its devices are unhealthy at once, and their
+    /// capacity goes after a grace.
+    pub(crate) fn plugin_stopped(&mut self, serial: u64) {
+        self.registered.clear();
+        let at = self.now + self.setup.timings.status_sync;
+        self.queue.push((at, Task::ZeroAllocatable(serial)));
+        let at = self.now + self.setup.timings.capacity_grace;
+        for resource in self.capacity.keys() {
+            self.queue.push((at, Task::DropCapacity(serial, resource.clone())));
+        }
+    }
+
+    pub(crate) fn publish(&mut self, serial: u64, resource: &str) {
+        if !self.is_current(Operand::DevicePlugin, serial) {
+            return;
+        }
+        let Some(uuids) = self.registered.get(resource) else { return };
+        let wrong = self.knobs.iter().find_map(|knob| match knob {
+            Knob::PluginCounts { resource: r, by } if r == resource => Some(*by),
+            _ => None,
+        });
+        let healthy = uuids.iter().filter(|uuid| !self.unhealthy.contains(*uuid)).count();
+        let counted = |n: usize| {
+            let n = i64::try_from(n).unwrap_or(i64::MAX);
+            u64::try_from(n.saturating_add(wrong.unwrap_or(0))).unwrap_or(0)
+        };
+        let (all, healthy) = (counted(uuids.len()), counted(healthy));
+        self.set_capacity(resource, all);
+        self.set_allocatable(resource, healthy);
+    }
+
+    pub(crate) fn zero_allocatable(&mut self, serial: u64) {
+        // A pod that started meanwhile publishes its own.
+        if self.operands.get(&Operand::DevicePlugin).is_some_and(|p| p.serial != serial && p.is_ready()) {
+            return;
+        }
+        for resource in self.allocatable.keys().cloned().collect::<Vec<_>>() {
+            self.set_allocatable(&resource, 0);
+        }
+    }
+
+    /// The grace is over: a resource that nobody registers now is of capacity 0.
+    pub(crate) fn drop_capacity(&mut self, resource: &str) {
+        if !self.registered.contains_key(resource) {
+            self.set_allocatable(resource, 0);
+            self.set_capacity(resource, 0);
+        }
+    }
+
+    fn set_capacity(&mut self, resource: &str, count: u64) {
+        if self.capacity.insert(resource.to_owned(), count) != Some(count) {
+            self.changed(What::Capacity { resource: resource.to_owned(), count });
+        }
+    }
+
+    fn set_allocatable(&mut self, resource: &str, count: u64) {
+        if self.allocatable.insert(resource.to_owned(), count) != Some(count) {
+            self.changed(What::Allocatable { resource: resource.to_owned(), count });
+        }
+    }
+
+    /// Something happened to the hardware: devices of a GPU that is lost, or
+    /// had a grave Xid error, are unhealthy until the plugin starts anew.
+    pub(crate) fn hardware_changed(&mut self) {
+        let Some(plugin) = self.operands.get(&Operand::DevicePlugin).filter(|p| p.is_ready()) else { return };
+        let serial = plugin.serial;
+        let sick = |gpu: &gpu::Gpu| gpu.lost || gpu.last_xid.is_some_and(|xid| !HARMLESS_XIDS.contains(&xid));
+        let mut lost: Vec<String> = Vec::new();
+        for gpu in self.machine.gpus().iter().filter(|gpu| sick(gpu)) {
+            lost.push(gpu.uuid.clone());
+            lost.extend(gpu.mig_devices().map(|(gi, ci)| gpu.mig_uuid(gi, ci)));
+        }
+        let known = |uuid: &String| self.registered.values().any(|uuids| uuids.contains(uuid));
+        lost.retain(|uuid| known(uuid) && !self.unhealthy.contains(uuid));
+        if lost.is_empty() {
+            return;
+        }
+        let touched: Vec<String> = self
+            .registered
+            .iter()
+            .filter(|(_, uuids)| uuids.iter().any(|uuid| lost.contains(uuid)))
+            .map(|(resource, _)| resource.clone())
+            .collect();
+        self.unhealthy.extend(lost);
+        for resource in touched {
+            self.queue.push((self.now + self.setup.timings.status_sync, Task::Publish(serial, resource)));
+        }
+    }
+}

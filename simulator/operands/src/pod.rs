@@ -1,0 +1,99 @@
+//! Users' pods on the node, and the kubelet's book of what they have.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use gpu::ClientId;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// A pod's namespace and name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PodName {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl PodName {
+    /// A pod.
+    #[must_use]
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+}
+
+impl fmt::Display for PodName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// When a pod's process opens its device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Opens {
+    /// Never: an idle notebook.
+    #[default]
+    Never,
+    /// As soon as it runs.
+    AtOnce,
+    /// So long after it runs.
+    After(SignedDuration),
+}
+
+/// A pod that the scheduler binds to the node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodSpec {
+    /// Its name.
+    pub name: PodName,
+    /// What it asks of extended resources.
+    pub requests: BTreeMap<String, u64>,
+    /// When it opens its devices.
+    pub opens: Opens,
+}
+
+/// Where a pod is in its life. One that ended is forgotten.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum PodPhase {
+    /// Bound and admitted; its container is not running yet.
+    Starting,
+    /// It runs.
+    Running,
+    /// The kubelet refused it, or it lost its node.
+    Failed {
+        /// The reason in its status, such as `OutOfnvidia.com/mig-1g.10gb`.
+        reason: String,
+        /// The sentence beside it.
+        message: String,
+    },
+}
+
+/// A pod on the node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pod {
+    /// What was bound.
+    pub spec: PodSpec,
+    /// When.
+    pub bound: Timestamp,
+    /// Where it is in its life.
+    pub phase: PodPhase,
+    /// The devices that the kubelet gave it: UUIDs by resource.
+    pub devices: BTreeMap<String, Vec<String>>,
+    pub(crate) clients: Vec<ClientId>,
+}
+
+impl Pod {
+    /// Whether it holds its devices: it is neither refused nor lost.
+    #[must_use]
+    pub const fn holds(&self) -> bool {
+        matches!(self.phase, PodPhase::Starting | PodPhase::Running)
+    }
+
+    /// Whether its processes have a device open.
+    #[must_use]
+    pub fn has_open(&self) -> bool {
+        !self.clients.is_empty()
+    }
+}
