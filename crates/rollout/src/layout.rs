@@ -53,7 +53,7 @@ impl fmt::Display for GpuLayout {
         let parts: Vec<_> =
             slices.iter().filter(|(_, n)| **n > 0).map(|(profile, n)| format!("{profile}*{n}")).collect();
         f.write_str(if parts.is_empty() { "empty" } else { "" })?;
-        f.write_str(&parts.join("+"))
+        f.write_str(&parts.join(","))
     }
 }
 

@@ -13,11 +13,14 @@
 
 pub mod action;
 pub mod advance;
+pub mod fleet;
 pub mod layout;
+pub mod map;
 pub mod names;
 pub mod observed;
 pub mod outlook;
 pub mod progress;
+pub mod release;
 pub mod rules;
 pub mod schedule;
 pub mod window;

@@ -271,7 +271,11 @@ impl fmt::Display for Hold {
             Self::NotEnforced => f.write_str("the policy is paused or only previews"),
             Self::Budget { unavailable, allowed, nodes } => {
                 let nodes: Vec<_> = nodes.iter().map(ToString::to_string).collect();
-                write!(f, "{unavailable} nodes are unavailable and {allowed} may be: {}", nodes.join(", "))
+                write!(
+                    f,
+                    "at most {allowed} of the policy's nodes may be unavailable, and {unavailable} are"
+                )?;
+                if nodes.is_empty() { Ok(()) } else { write!(f, ": {}", nodes.join(", ")) }
             }
             Self::Window { opens: Some(at) } => write!(f, "no window is open; the next opens at {at}"),
             Self::Window { opens: None } => f.write_str("no window is open, and none will open"),

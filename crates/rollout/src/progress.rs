@@ -45,6 +45,17 @@ pub struct Progress {
     pub interrupted_since: Option<Timestamp>,
 }
 
+impl Progress {
+    /// The layouts whose entries must stay in the map: what the label names,
+    /// what it may name next, and what it may go back to.
+    #[must_use]
+    pub fn layouts_in_use(&self) -> Vec<&NodeLayout> {
+        let target = self.target.iter().flat_map(|target| target.from.iter().chain([&target.layout]));
+        let back = self.set_back.iter().map(|back| &back.layout);
+        target.chain(back).chain(self.verified.iter().map(|verified| &verified.layout)).collect()
+    }
+}
+
 /// The steps, in their order. `docs/reference/rollout.md` explains each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Phase {

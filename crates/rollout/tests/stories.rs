@@ -1,5 +1,7 @@
 //! Rollouts of one node, told as stories.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod fake;
 
 use fake::{Caller, World, layout};

@@ -1,5 +1,7 @@
 //! Windows, on the calendar and around changes of summer time.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use jiff::Timestamp;
 use slicewright_rollout::window::{Window, is_open, next_open};
 

@@ -238,12 +238,13 @@ impl Run<'_> {
         if let Some(flow) = self.map_settled(&target) {
             return flow;
         }
-        if let Admission::Held(hold) = self.rules.admission.clone() {
-            return self.hold(hold);
-        }
         let pods = self.not_evictable(&target);
         if !pods.is_empty() {
             return self.hold(Hold::PodsInTheWay { pods });
+        }
+        // Last: a node that asks for its turn is held back by nothing else.
+        if let Admission::Held(hold) = self.rules.admission.clone() {
+            return self.hold(hold);
         }
         self.enter(Phase::Cordoning)
     }

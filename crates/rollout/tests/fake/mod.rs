@@ -27,7 +27,7 @@ pub fn layout(text: &str) -> NodeLayout {
             "off" => GpuLayout::Off,
             slices => GpuLayout::Mig(
                 slices
-                    .split('+')
+                    .split(',')
                     .map(|part| {
                         let (profile, n) = part.split_once('*').unwrap();
                         (profile.parse().unwrap(), n.parse().unwrap())
@@ -619,7 +619,7 @@ pub fn judge(seen: &Observed, rules: &NodeRules, result: &Advance, now: Timestam
     if let Outlook::Working { until, .. } = outlook {
         assert!(*until > now, "a limit that is over: {outlook:?}");
     }
-    let marked = seen.labels.get(names::CORDONED_BY).is_some();
+    let marked = seen.labels.contains_key(names::CORDONED_BY);
     for action in actions {
         match action {
             Action::Evict { pod, .. } => {

@@ -1,0 +1,70 @@
+//! A human ends a rollout: `slicewright release`. What we did to the node is
+//! undone as far as that is possible without touching a GPU, and what is left
+//! is said.
+
+use crate::action::Action;
+use crate::names;
+use crate::observed::{Observed, State};
+use crate::progress::{Phase, Progress};
+
+/// What a release does and leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// To be stored first: from then on we do nothing to the node.
+    pub progress: Progress,
+    /// To be done, in this order.
+    pub actions: Vec<Action>,
+    /// What a human should know, one sentence each.
+    pub left: Vec<String>,
+}
+
+/// Gives a node up. The label keeps its value: removing it would make the
+/// Operator choose one, and another would change the GPUs.
+#[must_use]
+pub fn release(seen: &Observed, progress: &Progress) -> Release {
+    let if_version = seen.resource_version.clone();
+    let mut actions = Vec::new();
+    let mut left = Vec::new();
+    if seen.cordoned_by_us() {
+        actions.push(Action::Uncordon { if_version });
+    } else if seen.marked() {
+        actions.push(Action::RemoveCordonedBy { if_version });
+    }
+    if seen.cordoned_by_others() {
+        left.push("the node is cordoned, and not by us: `kubectl uncordon` is yours".to_owned());
+    }
+    if let Some(label) = seen.label() {
+        left.push(format!("{} stays `{label}`", names::MIG_CONFIG));
+    }
+    match seen.state() {
+        State::Success => {}
+        State::Absent => left.push("MIG manager has said nothing about this label yet".to_owned()),
+        State::Pending | State::Rebooting => left.push("MIG manager is still at work".to_owned()),
+        State::Failed => left.push("MIG manager's last run failed: some GPUs may have no slices".to_owned()),
+        State::Other(other) => left.push(format!("MIG manager's state is `{other}`")),
+    }
+    let paused = seen.paused();
+    if !paused.is_empty() {
+        left.push(format!(
+            "operands are parked, and the node offers nothing until MIG manager's pod is deleted: {}",
+            paused.join(", ")
+        ));
+    }
+    let progress = Progress {
+        phase: Phase::Released,
+        since: progress.since,
+        target: None,
+        failed: None,
+        matched_since: None,
+        interrupted_since: None,
+        ..progress.clone()
+    };
+    Release { progress, actions, left }
+}
+
+/// Takes a released node back: it starts as one that we never touched, so any
+/// label that it has now may be replaced under the ordinary rules.
+#[must_use]
+pub fn resume() -> Progress {
+    Progress::default()
+}
