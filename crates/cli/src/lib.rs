@@ -11,6 +11,7 @@ use std::io::Write;
 
 use clap::{Parser, Subcommand};
 
+use crate::draw::Colour;
 use crate::exit::{Failure, Status};
 
 /// Plans how a fleet of GPUs is cut into MIG slices, explains why, and shows
@@ -18,8 +19,18 @@ use crate::exit::{Failure, Status};
 #[derive(Debug, Parser)]
 #[command(name = "slicewright", version, max_term_width = 100)]
 struct Cli {
+    /// Colour in pictures: if the output is a terminal and NO_COLOR is not set, or always, or never
+    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
+    color: Color,
     #[command(subcommand)]
     command: Command,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Debug, Subcommand)]
@@ -30,7 +41,16 @@ enum Command {
 }
 
 /// Runs one command line. Results go to `out`, messages for people to `err`.
+/// There is no colour unless the command line asks for it.
 pub fn run<I>(args: I, out: &mut dyn Write, err: &mut dyn Write) -> Status
+where
+    I: IntoIterator<Item = OsString>,
+{
+    run_on(Colour::Never, args, out, err)
+}
+
+/// Runs one command line with results on a screen that has these colours.
+pub fn run_on<I>(screen: Colour, args: I, out: &mut dyn Write, err: &mut dyn Write) -> Status
 where
     I: IntoIterator<Item = OsString>,
 {
@@ -38,9 +58,14 @@ where
         Ok(cli) => cli,
         Err(error) => return exit::clap_error(&error, out, err),
     };
+    let colour = match cli.color {
+        Color::Auto => screen,
+        Color::Always => Colour::Always,
+        Color::Never => Colour::Never,
+    };
     let result = match cli.command {
-        Command::Layouts(args) => commands::layouts::run(&args, out),
-        Command::Fit(args) => commands::fit::run(&args, out),
+        Command::Layouts(args) => commands::layouts::run(&args, colour, out),
+        Command::Fit(args) => commands::fit::run(&args, colour, out),
         Command::Solve(args) => commands::solve::run(&args, out),
     };
     result.unwrap_or_else(|failure| failure.report(err))

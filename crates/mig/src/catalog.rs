@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 pub use check::{CatalogError, Problem};
 
+use crate::layout::or;
 use crate::model::{Model, product_label};
 use crate::name::ProfileName;
 use crate::nearest::nearest;
@@ -52,16 +53,21 @@ pub struct Product<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no GPU model is called `{text}`{}; known are {}",
-    nearest.as_ref().map(|id| format!(": did you mean {id}?")).unwrap_or_default(),
+    did_you_mean(nearest),
     known.join(", ")
 )]
 pub struct UnknownModel {
     /// What was given.
     pub text: String,
-    /// The model that was probably meant.
-    pub nearest: Option<String>,
+    /// The models that were probably meant: those of which the text is the
+    /// beginning, else the one that is nearest.
+    pub nearest: Vec<String>,
     /// The ids of all models.
     pub known: Vec<String>,
+}
+
+fn did_you_mean(nearest: &[String]) -> String {
+    if nearest.is_empty() { String::new() } else { format!(": did you mean {}?", or(nearest)) }
 }
 
 impl Catalog {
@@ -114,16 +120,23 @@ impl Catalog {
     /// # Errors
     /// Says which models there are and which is nearest.
     pub fn find(&self, text: &str) -> Result<&Model, UnknownModel> {
-        self.get(text).or_else(|| self.by_product_label(text).map(|product| product.model)).ok_or_else(|| {
-            let names = self.models.iter().flat_map(|model| {
-                std::iter::once(model.id.as_str()).chain(model.aliases.iter().map(String::as_str))
-            });
-            UnknownModel {
-                text: text.to_owned(),
-                nearest: nearest(text, names).map(str::to_owned),
-                known: self.models.iter().map(|model| model.id.clone()).collect(),
-            }
-        })
+        let by_label = || self.by_product_label(text).map(|product| product.model);
+        self.get(text).or_else(by_label).ok_or_else(|| self.unknown(text))
+    }
+
+    fn unknown(&self, text: &str) -> UnknownModel {
+        let known: Vec<String> = self.models.iter().map(|model| model.id.clone()).collect();
+        let begun = key(text);
+        let mut meant: Vec<String> = known.clone();
+        meant.retain(|id| !begun.is_empty() && key(id).starts_with(&begun));
+        if meant.is_empty() {
+            let names = self
+                .models
+                .iter()
+                .flat_map(|model| std::iter::once(&model.id).chain(&model.aliases).map(String::as_str));
+            meant.extend(nearest(text, names).map(str::to_owned));
+        }
+        UnknownModel { text: text.to_owned(), nearest: meant, known }
     }
 
     /// The model that NVML reports under this name.

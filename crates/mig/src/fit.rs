@@ -2,7 +2,7 @@
 
 use crate::driver::{default_order, remaining};
 use crate::geometry::{Geometry, PlacementIndex, ProfileIndex, media_excludes};
-use crate::layout::{Counts, Layout, join};
+use crate::layout::{Counts, Layout, join, or};
 use crate::name::ProfileName;
 
 /// Where slices go.
@@ -48,14 +48,14 @@ pub enum NoFit {
     },
     /// More of one profile than it has places for.
     #[error(
-        "{asked} {profile} are asked for, and {possible} have room: {profile} starts at {} only",
+        "{asked} {profile} are asked for, and there is room for {possible}: {profile} starts at {} only",
         or(starts)
     )]
     TooManyOfOne {
         /// The profile.
         profile: ProfileName,
         /// How many were asked for.
-        asked: u8,
+        asked: u32,
         /// How many have room if nothing else is added.
         possible: u8,
         /// Where the profile may start.
@@ -87,15 +87,6 @@ fn starts_of(starts: &[(ProfileName, Vec<u8>)]) -> String {
 
 fn instead(without: &[ProfileName]) -> String {
     if without.is_empty() { String::new() } else { format!("; the rest fits without one {}", or(without)) }
-}
-
-/// `0, 2 or 4`.
-fn or<T: ToString>(items: &[T]) -> String {
-    match items {
-        [] => "nowhere".to_owned(),
-        [one] => one.to_string(),
-        [some @ .., last] => format!("{} or {}", join(some), last.to_string()),
-    }
 }
 
 /// Whether these slices fit one empty GPU together.
@@ -175,7 +166,8 @@ fn why_not(geometry: &Geometry, there: Layout, counts: &Counts) -> NoFit {
         let possible = remaining(geometry, there, profile);
         if asked > possible {
             let spec = geometry.profile(profile);
-            return NoFit::TooManyOfOne { profile: spec.name, asked, possible, starts: spec.starts.clone() };
+            let (asked, starts) = (u32::from(asked), spec.starts.clone());
+            return NoFit::TooManyOfOne { profile: spec.name, asked, possible, starts };
         }
     }
     let profiles = || counts.iter().map(|(profile, _)| profile);

@@ -112,10 +112,12 @@ impl Counts {
         self.0.get(&profile).copied().unwrap_or(0)
     }
 
-    /// Adds `n` of a profile.
+    /// Adds `n` of a profile. More than 255 stay 255: no GPU has room for a
+    /// quarter of that.
     pub fn add(&mut self, profile: ProfileIndex, n: u8) {
         if n > 0 {
-            *self.0.entry(profile).or_insert(0) += n;
+            let count = self.0.entry(profile).or_insert(0);
+            *count = count.saturating_add(n);
         }
     }
 
@@ -190,6 +192,15 @@ pub enum LayoutError {
 
 pub(crate) fn join<T: ToString>(items: &[T]) -> String {
     items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// `0, 2 or 4`.
+pub(crate) fn or<T: ToString>(items: &[T]) -> String {
+    match items {
+        [] => "nowhere".to_owned(),
+        [one] => one.to_string(),
+        [some @ .., last] => format!("{} or {}", join(some), last.to_string()),
+    }
 }
 
 impl Geometry {

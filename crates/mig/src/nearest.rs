@@ -1,13 +1,12 @@
 //! "Did you mean": the candidate that a misspelt word is nearest to.
 
 /// The candidate that takes the fewest edits (insert, delete, replace, swap of
-/// neighbours; letter case is free), if they are few enough to be a slip: at
-/// most a third of the word, and at least two for words of four or more. Of
-/// equals, the first.
+/// neighbours; letter case is free), if they are few enough to be a slip: a
+/// third of the word, or one. Of equals, the first.
 #[must_use]
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = fold(word);
-    let allowed = if word.len() < 4 { 1 } else { (word.len() / 3).max(2) };
+    let allowed = (word.len() / 3).max(1);
     candidates
         .into_iter()
         .map(|candidate| (distance(&word, &fold(candidate)), candidate))

@@ -42,7 +42,7 @@ fn media_engines_twice() {
 
 #[test]
 fn no_place_for_so_many_of_one() {
-    let expect = "2 4g.40gb are asked for, and 1 have room: 4g.40gb starts at 0 only";
+    let expect = "2 4g.40gb are asked for, and there is room for 1: 4g.40gb starts at 0 only";
     let geometry = Geometry::new(8, 8, model("A100-80GB").geometry.profiles().to_vec()).unwrap();
     let error = fit(&geometry, &counts(&geometry, &[("4g.40gb", 2)])).unwrap_err();
     assert_eq!(error.to_string(), expect);
