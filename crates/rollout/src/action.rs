@@ -6,7 +6,8 @@ use planner::names::PodRef;
 
 use crate::layout::NodeLayout;
 
-/// One step. The caller does them in order and stops at the first that fails.
+/// One step. The caller does them in order and stops at the first that fails;
+/// an eviction that is refused is an answer, not a failure, and the next is tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Put a layout's entry and its two aliases into our map (see [`crate::map`]).

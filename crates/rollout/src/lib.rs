@@ -20,6 +20,7 @@ pub mod names;
 pub mod observed;
 pub mod outlook;
 pub mod progress;
+pub mod reasons;
 pub mod release;
 pub mod rules;
 pub mod schedule;

@@ -116,11 +116,12 @@ impl Run<'_> {
         let fresh = self.list_is_fresh(target.cordoned_at.unwrap_or(self.now));
         if !fresh && (clear || !evict) {
             self.list_pods();
-            if self.late(if evict { settings.drain_limit } else { settings.quiesce_limit }) {
-                return self.retreat(Trouble::WriteNotSeen);
-            }
             if clear {
-                return self.wait(WaitsFor::PodList, settings.quiesce_limit);
+                let limit = if evict { settings.drain_limit } else { settings.quiesce_limit };
+                if self.late(limit) {
+                    return self.retreat(Trouble::WriteNotSeen);
+                }
+                return self.wait(WaitsFor::PodList, limit);
             }
         }
         if !starting.is_empty() {

@@ -192,6 +192,13 @@ impl World {
         self.users.retain(|user| user.pod.pod.name != name);
     }
 
+    /// Somebody deletes MIG manager's pod.
+    pub fn restart_manager(&mut self) {
+        self.version += 1;
+        self.manager = None;
+        self.after(8, Event::ManagerPod);
+    }
+
     pub fn reboot(&mut self) {
         self.ready = false;
         self.version += 1;
@@ -526,14 +533,21 @@ impl Caller {
         }
     }
 
+    /// What repeats itself is told once.
     fn note(&mut self, line: String) {
-        if self.transcript.last() != Some(&line) {
+        if !self.transcript.iter().rev().take(2).any(|told| *told == line) {
             self.transcript.push(line);
         }
     }
 
     /// One round; time passes to the next moment at which something is due.
     pub fn round(&mut self) {
+        let until = self.turn();
+        self.world.pass(until);
+    }
+
+    /// One call and what it asks for; answers when the next is due.
+    pub fn turn(&mut self) -> Timestamp {
         let now = self.world.now;
         let listing = self.listed.take().map_or(Listing::Cached, |at| Listing::Consistent { at });
         let seen = self.world.observe(listing);
@@ -553,7 +567,7 @@ impl Caller {
             Outlook::Working { waits_for, .. } => format!("{:?}: waits for {waits_for}", progress.phase),
             Outlook::Failed(failure) => format!("failed: {}", failure.why),
         });
-        let mut listed = false;
+        let mut written = false;
         for action in &actions {
             if matches!(crash, Some(Crash::BeforeStore | Crash::BeforeWrite)) {
                 break;
@@ -562,9 +576,10 @@ impl Caller {
             self.note(format!("  {}{}", action.name(), if done { "" } else { " (refused)" }));
             if *action == Action::ListPods {
                 self.listed = Some(now);
-                listed = true;
             }
-            if !done || crash == Some(Crash::DuringWrite) {
+            written |= done;
+            let refused = matches!(action, Action::Evict { .. });
+            if !(done || refused) || crash == Some(Crash::DuringWrite) {
                 break;
             }
         }
@@ -572,20 +587,21 @@ impl Caller {
         let wake = wake_at.unwrap_or(now + SignedDuration::from_hours(1));
         let next = self.world.next_event().map_or(wake, |event| event.min(wake));
         let soon = now + SignedDuration::from_millis(200);
-        let until = if listed || !actions.is_empty() { soon } else { next.max(soon) };
-        self.world.pass(until);
+        // A caller that died starts again, and looks at once.
+        if written || crash.is_some() { soon } else { next.max(soon) }
     }
 
     /// Rounds until the node rests, holds or failed.
     #[track_caller]
     pub fn settle(&mut self) -> &Outlook {
         for _ in 0..3000 {
-            self.round();
+            let until = self.turn();
             let result = self.last.as_ref().unwrap();
             let working = matches!(result.outlook, Outlook::Working { .. });
             if !working && result.actions.is_empty() && self.world.next_event().is_none() {
                 return &self.last.as_ref().unwrap().outlook;
             }
+            self.world.pass(until);
         }
         panic!("did not settle:\n{}", self.transcript.join("\n"));
     }
@@ -656,5 +672,65 @@ pub fn judge(seen: &Observed, rules: &NodeRules, result: &Advance, now: Timestam
             | Action::DeletePod { .. }
             | Action::UnpauseOperands { .. } => {}
         }
+    }
+}
+
+/// A node that we changed before: verified, open, and out of its cooldown.
+#[track_caller]
+pub fn settled(hardware: &str, has: &str) -> Caller {
+    let mut caller = Caller::new(World::new(hardware), has);
+    let outlook = caller.settle().clone();
+    assert_eq!(outlook, Outlook::Idle, "{}", caller.transcript.join("\n"));
+    let later = caller.world.now + SignedDuration::from_mins(11);
+    caller.world.pass(later);
+    caller.round();
+    caller.transcript.clear();
+    caller.world.runs = 0;
+    caller
+}
+
+impl Caller {
+    /// Wants another layout from now on.
+    pub fn want(&mut self, text: &str) -> &mut Self {
+        self.wanted = Some(layout(text));
+        self
+    }
+
+    /// Lets minutes pass, round by round.
+    pub fn run(&mut self, minutes: i64) -> &mut Self {
+        let end = self.world.now + SignedDuration::from_mins(minutes);
+        while self.world.now < end {
+            let until = self.turn();
+            self.world.pass(until.min(end));
+        }
+        self
+    }
+
+    /// The node has this layout, nobody lost a slice, it is open, and planning
+    /// again changes nothing.
+    #[track_caller]
+    pub fn check_open_with(&mut self, text: &str) {
+        let story = self.transcript.join("\n");
+        assert_eq!(self.world.hardware, layout(text), "{story}");
+        assert!(!self.world.unschedulable, "still cordoned:\n{story}");
+        assert!(!self.world.labels.contains_key(names::CORDONED_BY), "{story}");
+        assert_eq!(self.world.breaches, 0, "{story}");
+        let (version, progress) = (self.world.version, self.progress.clone());
+        self.turn();
+        let again = self.last.as_ref().unwrap();
+        assert!(again.actions.is_empty(), "acts again: {:?}\n{story}", again.actions);
+        assert_eq!(version, self.world.version);
+        assert_eq!(progress.phase, again.progress.phase);
+    }
+
+    #[track_caller]
+    pub fn check_said(&self, part: &str) {
+        let story = self.transcript.join("\n");
+        assert!(story.contains(part), "`{part}` was not said:\n{story}");
+    }
+
+    #[track_caller]
+    pub fn check_never(&self, action: &str) {
+        assert_eq!(self.did(action), 0, "{}", self.transcript.join("\n"));
     }
 }

@@ -1,0 +1,285 @@
+//! What goes wrong, what is tried, and how it ends.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod fake;
+
+use fake::{Caller, Crash, Fault, World, layout, settled};
+use jiff::SignedDuration;
+use planner::policy::Drain;
+use slicewright_rollout::release::{release, resume};
+use slicewright_rollout::{FailureReason, Hold, Listing, Outlook, Phase, names};
+
+/// A node that should go from seven small slices to two large ones, with
+/// these faults in MIG manager's runs, one a run.
+fn troubled(faults: &[Fault]) -> Caller {
+    let mut caller = settled("0:off", "0:1g.10gb*7");
+    caller.world.faults = faults.to_vec();
+    caller.want("0:3g.40gb*2").run(120);
+    caller
+}
+
+#[track_caller]
+fn check_cured(faults: &[Fault], restarts: usize) {
+    let mut caller = troubled(faults);
+    caller.check_open_with("0:3g.40gb*2");
+    assert_eq!(caller.did("DeletePod"), restarts, "{}", caller.transcript.join("\n"));
+}
+
+#[test]
+fn each_known_wedge_is_healed_by_replacing_mig_managers_pod() {
+    check_cured(&[Fault::WedgePending], 1);
+    check_cured(&[Fault::FailParked], 1);
+    check_cured(&[Fault::SuccessParked], 1);
+}
+
+#[test]
+fn a_failed_run_is_repeated_under_an_alias_and_then_with_a_new_pod() {
+    check_cured(&[Fault::Fail], 0);
+    check_cured(&[Fault::Fail, Fault::Fail], 1);
+    check_cured(&[Fault::FailParked, Fault::FailParked], 1);
+}
+
+#[test]
+fn a_layout_that_cannot_be_reached_is_rolled_back_and_not_tried_at_once() {
+    let mut caller = settled("0:off", "0:1g.10gb*7");
+    caller.world.faults = vec![Fault::Fail; 3];
+    caller.want("0:3g.40gb*2").run(20);
+    caller.check_open_with("0:1g.10gb*7");
+    let Outlook::Holding(Hold::BackedOff { until, why }) = caller.last.as_ref().unwrap().outlook.clone()
+    else {
+        panic!("{}", caller.transcript.join("\n"))
+    };
+    assert_eq!(why.to_string(), "MIG manager said `failed`");
+    assert!(until > caller.world.now + SignedDuration::from_mins(30));
+    // Another layout may be tried before that.
+    let before = caller.world.runs;
+    caller.want("0:7g.80gb*1").run(20);
+    caller.check_open_with("0:7g.80gb*1");
+    assert_eq!(caller.world.runs, before + 1);
+}
+
+#[test]
+fn a_node_that_had_nothing_before_stays_cordoned_and_says_what_to_do() {
+    let mut caller = Caller::new(World::new("0:off"), "0:1g.10gb*7");
+    caller.world.faults = vec![Fault::Fail; 20];
+    caller.run(60);
+    let Outlook::Failed(failure) = caller.last.as_ref().unwrap().outlook.clone() else {
+        panic!("{}", caller.transcript.join("\n"))
+    };
+    assert!(matches!(failure.why, FailureReason::ChangeFailed(_)));
+    assert!(failure.help("n1").contains("slicewright release n1"), "{}", failure.help("n1"));
+    assert!(caller.world.unschedulable);
+    // `release` uncordons, says what is left, and we keep away.
+    let seen = caller.world.observe(Listing::Cached);
+    let released = release(&seen, &caller.progress);
+    caller.progress = released.progress;
+    for action in &released.actions {
+        assert!(caller.world.apply(action));
+    }
+    assert!(released.left.iter().any(|left| left.contains("MIG manager's last run failed")));
+    assert!(!caller.world.unschedulable);
+    let version = caller.world.version;
+    caller.run(60);
+    assert_eq!(version, caller.world.version);
+    caller.check_said("holding: a human released the node");
+    // Taken back, the node starts over.
+    caller.progress = resume();
+    caller.world.faults.clear();
+    caller.run(30);
+    caller.check_open_with("0:1g.10gb*7");
+}
+
+#[test]
+fn a_failed_node_that_a_human_repairs_is_proved_and_opened() {
+    let mut caller = Caller::new(World::new("0:off"), "0:1g.10gb*7");
+    caller.world.faults = vec![Fault::Fail; 20];
+    caller.until(Phase::Failed);
+    caller.world.faults.clear();
+    caller.world.restart_manager();
+    caller.run(20);
+    caller.check_open_with("0:1g.10gb*7");
+}
+
+#[test]
+fn a_plugin_that_never_comes_up_is_not_success() {
+    let mut caller = troubled(&[Fault::PluginBroken]);
+    caller.check_said("the device plugin's new pod is not ready");
+    caller.check_said("Relabelling");
+    // The layout is in place, so no retry restarts the plugin; going back does.
+    caller.run(1);
+    assert_eq!(caller.world.breaches, 0);
+    assert!(!caller.world.unschedulable, "{}", caller.transcript.join("\n"));
+}
+
+#[test]
+fn a_reboot_that_the_change_needs_is_waited_for() {
+    let mut caller = troubled(&[Fault::Reboot]);
+    caller.check_said("waits for the node to come back from its reboot");
+    caller.check_open_with("0:3g.40gb*2");
+}
+
+#[test]
+fn a_reboot_at_any_moment_is_survived() {
+    for phase in [
+        Phase::Mapping,
+        Phase::Cordoning,
+        Phase::Quiescing,
+        Phase::Changing,
+        Phase::Verifying,
+        Phase::Releasing,
+    ] {
+        let mut caller = settled("0:off", "0:1g.10gb*7");
+        caller.want("0:3g.40gb*2").until(phase);
+        caller.world.reboot();
+        caller.run(60);
+        caller.check_open_with("0:3g.40gb*2");
+    }
+}
+
+#[test]
+fn after_a_reboot_a_node_is_closed_until_its_slices_are_back() {
+    let mut caller = settled("0:off", "0:1g.10gb*7");
+    caller.world.reboot();
+    caller.run(4);
+    assert!(caller.world.unschedulable, "{}", caller.transcript.join("\n"));
+    caller.run(10);
+    caller.check_open_with("0:1g.10gb*7");
+    caller.check_said("Cordon");
+    // Nothing was written to its label, and no cooldown began.
+    caller.check_never("SetConfigLabel");
+    assert_eq!(caller.progress.verified.as_ref().unwrap().boot_id, "boot-2");
+}
+
+#[test]
+fn mig_manager_that_runs_by_itself_at_night_and_wedges_is_healed() {
+    let mut caller = settled("0:off", "0:1g.10gb*7");
+    caller.world.faults = vec![Fault::WedgePending];
+    caller.world.restart_manager();
+    caller.run(30);
+    caller.check_said("DeletePod");
+    caller.check_open_with("0:1g.10gb*7");
+}
+
+#[test]
+fn a_device_that_breaks_is_reported_and_nothing_is_changed_over_it() {
+    let mut caller = settled("0:off", "0:1g.10gb*7");
+    caller.world.allocatable.insert("nvidia.com/mig-1g.10gb".to_owned(), 6);
+    caller.want("0:3g.40gb*2").run(10);
+    caller.check_said("the node offers nvidia.com/mig-1g.10gb: 6; verified was nvidia.com/mig-1g.10gb: 7");
+    caller.check_never("Cordon");
+}
+
+#[test]
+fn a_driver_upgrade_in_the_middle_is_waited_out() {
+    for phase in [Phase::Changing, Phase::Verifying] {
+        let mut caller = settled("0:off", "0:1g.10gb*7");
+        caller.want("0:3g.40gb*2").until(phase);
+        caller.world.set(names::DRIVER_UPGRADE_STATE, "pod-restart-required");
+        caller.run(90);
+        caller.check_said("waits for driver upgrade (pod-restart-required) to finish");
+        assert_eq!(caller.world.runs, 1);
+        caller.world.set(names::DRIVER_UPGRADE_STATE, "upgrade-done");
+        caller.run(10);
+        caller.check_open_with("0:3g.40gb*2");
+    }
+}
+
+#[test]
+fn a_foreign_label_in_the_middle_is_never_reverted() {
+    let mut caller = settled("0:off", "0:1g.10gb*7");
+    let hour = SignedDuration::from_hours(1);
+    caller.world.map.insert("theirs".to_owned(), (layout("0:7g.80gb*1"), caller.world.now - hour));
+    caller.want("0:3g.40gb*2").until(Phase::Changing);
+    caller.world.set(names::MIG_CONFIG, "theirs");
+    caller.until(Phase::Failed);
+    caller.check_said("failed: nvidia.com/mig.config became `theirs` while the node was changing");
+    // Theirs is proved, and the node is opened with it and frozen.
+    caller.run(20);
+    caller.check_open_with("0:7g.80gb*1");
+    assert_eq!(caller.world.labels[names::MIG_CONFIG], "theirs");
+    caller.check_said("holding: nvidia.com/mig.config has `theirs`, which we did not write");
+}
+
+#[test]
+fn a_label_written_before_the_entry_reached_mig_manager_is_repeated() {
+    let mut caller = settled("0:off", "0:1g.10gb*7");
+    // A kubelet slower than mapSettle: the first run does not find the entry.
+    caller.world.mount_delay = SignedDuration::from_secs(130);
+    caller.want("0:3g.40gb*2").run(30);
+    caller.check_open_with("0:3g.40gb*2");
+    assert!(caller.world.runs > 1);
+}
+
+#[test]
+fn a_pod_that_gets_past_the_cordon_is_not_hurt_by_a_retry() {
+    let mut caller = settled("0:off", "0:1g.10gb*7");
+    caller.world.faults = vec![Fault::Fail];
+    caller.want("0:3g.40gb*2").until(Phase::Relabelling);
+    caller.world.pod("pinned", "mig-1g.10gb", 0);
+    caller.run(60);
+    caller.check_said("waits for pods to go: team/pinned");
+    assert!(matches!(caller.last.as_ref().unwrap().outlook, Outlook::Failed(_)));
+    assert_eq!(caller.world.breaches, 0);
+}
+
+/// Every story ends the same, wherever the caller dies or an answer is lost.
+#[test]
+fn after_a_crash_at_any_point_the_end_is_the_same() {
+    type Story = fn() -> Caller;
+    let stories: [(Story, &str); 5] = [
+        (|| Caller::new(World::new("0:off 1:off"), "0:1g.10gb*7 1:3g.40gb*2"), "0:1g.10gb*7 1:3g.40gb*2"),
+        (
+            || {
+                let mut caller = settled("0:off", "0:1g.10gb*7");
+                caller.world.pod("a", "mig-1g.10gb", 0);
+                caller.rules.drain = Drain::Evict;
+                caller.want("0:7g.80gb*1");
+                caller
+            },
+            "0:7g.80gb*1",
+        ),
+        (
+            || {
+                let mut caller = settled("0:off", "0:1g.10gb*7");
+                caller.world.faults = vec![Fault::FailParked, Fault::Fail];
+                caller.want("0:7g.80gb*1");
+                caller
+            },
+            "0:7g.80gb*1",
+        ),
+        (
+            || {
+                let mut caller = settled("0:off", "0:1g.10gb*7");
+                caller.world.faults = vec![Fault::Fail; 3];
+                caller.rules.settings.roll_back_backoff = SignedDuration::from_hours(24);
+                caller.want("0:7g.80gb*1");
+                caller
+            },
+            "0:1g.10gb*7",
+        ),
+        (
+            || {
+                let mut caller = settled("0:off", "0:1g.10gb*7");
+                caller.world.reboot();
+                caller
+            },
+            "0:1g.10gb*7",
+        ),
+    ];
+    for (story, end) in stories {
+        let mut whole = story();
+        let calls = whole.calls;
+        whole.run(60);
+        whole.check_open_with(end);
+        let calls = (calls + 1)..=whole.calls.min(calls + 120);
+        for call in calls {
+            for crash in [Crash::BeforeStore, Crash::BeforeWrite, Crash::DuringWrite] {
+                let mut caller = story();
+                caller.crash = Some((call, crash));
+                caller.run(90);
+                caller.check_open_with(end);
+                assert_eq!(caller.progress.phase, whole.progress.phase, "{crash:?} at {call}");
+            }
+        }
+    }
+}
