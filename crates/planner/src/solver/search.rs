@@ -11,6 +11,9 @@ use super::bound::Bound;
 use super::program::Program;
 use super::simplex::{Basis, Cut, End, Simplex};
 
+/// How near to an integer counts as one; solutions are checked in integers.
+const INTEGRAL: f64 = 1e-5;
+
 /// Integer values of the columns that are not zero, ascending by column.
 pub(super) type Solution = Vec<(u32, i64)>;
 
@@ -88,10 +91,33 @@ pub(super) fn minimise(
         // The columns that a solution of this value can use.
         let target = proved;
         let (restricted, original) = restrict(program, |j| bound.admits(j, target));
-        let mut tree = Tree { program: &restricted, target: Some(target), left, proof: true, found: None };
-        tree.run();
-        left = tree.left;
-        let Tree { proof, found, .. } = tree;
+        // One way of branching gets lost where another one finds at once: each
+        // gets a share of the effort before the last one gets the rest.
+        let mut proof = false;
+        let mut found = None;
+        for (way, share) in [
+            (Branching::Farthest, 16),
+            (Branching::Up, 8),
+            (Branching::Nearest, 8),
+            (Branching::Largest, 4),
+            (Branching::Farthest, 1),
+        ] {
+            let granted = left.div_ceil(share);
+            let mut tree = Tree {
+                program: &restricted,
+                target: Some(target),
+                left: granted,
+                proof: true,
+                found: None,
+                way,
+            };
+            tree.run();
+            left -= granted - tree.left;
+            (proof, found) = (tree.proof, tree.found);
+            if proof || found.is_some() {
+                break;
+            }
+        }
         if let Some(solution) = found {
             improve(&mut best, solution.iter().map(|(j, n)| (original[*j as usize], *n)).collect());
         } else if proof {
@@ -102,7 +128,8 @@ pub(super) fn minimise(
     }
     if best.is_none() {
         // Out of effort without any solution: take the first that a dive finds.
-        let mut tree = Tree { program, target: None, left: nodes, proof: true, found: None };
+        let mut tree =
+            Tree { program, target: None, left: nodes, proof: true, found: None, way: Branching::Nearest };
         tree.run();
         if let Some(solution) = tree.found {
             improve(&mut best, solution);
@@ -116,7 +143,7 @@ pub(super) fn minimise(
 fn integral(values: &[(u32, f64)]) -> Option<Solution> {
     values
         .iter()
-        .map(|(j, x)| ((x - x.round()).abs() < 1e-5).then(|| (*j, x.round() as i64)))
+        .map(|(j, x)| ((x - x.round()).abs() < INTEGRAL).then(|| (*j, x.round() as i64)))
         .filter(|entry| !matches!(entry, Some((_, 0))))
         .collect()
 }
@@ -159,6 +186,20 @@ struct Tree<'a> {
     /// Whether every leaf so far is proved to hold no such solution.
     proof: bool,
     found: Option<Solution>,
+    way: Branching,
+}
+
+/// Which fractional column is branched on, and which side is looked at first.
+#[derive(Clone, Copy, Debug)]
+enum Branching {
+    /// The farthest from an integer; the nearer side first.
+    Farthest,
+    /// The nearest to the next integer above; upwards first.
+    Up,
+    /// The nearest to an integer; towards it first.
+    Nearest,
+    /// The largest value; upwards first.
+    Largest,
 }
 
 /// A node that waits: the basis of its parent, and the cut that makes it.
@@ -188,7 +229,7 @@ impl Tree<'_> {
                     // Rounding went wrong: this leaf proves nothing.
                     self.proof = false;
                 } else {
-                    let (first, second) = branch(&values);
+                    let (first, second) = branch(&values, self.way);
                     let (basis, depth) = (simplex.basis(), simplex.cuts.len());
                     open.push(Open { basis: basis.clone(), depth, cut: second });
                     open.push(Open { basis, depth, cut: first });
@@ -222,17 +263,28 @@ impl Tree<'_> {
     }
 }
 
-/// Splits at the column whose value is farthest from an integer: the nearer
-/// side first.
-fn branch(values: &[(u32, f64)]) -> (Cut, Cut) {
+/// Splits at a fractional column; the side to look at first comes first.
+fn branch(values: &[(u32, f64)], way: Branching) -> (Cut, Cut) {
     let distance = |x: f64| (x - x.round()).abs();
+    // The larger, the sooner.
+    let rank = |x: f64| match way {
+        Branching::Farthest => distance(x),
+        Branching::Up => x - x.floor(),
+        Branching::Nearest => -distance(x),
+        Branching::Largest => x,
+    };
     let (column, value) = values
         .iter()
         .copied()
-        .max_by(|(i, x), (j, y)| distance(*x).total_cmp(&distance(*y)).then(j.cmp(i)))
-        .expect("a solution that is not integral has values");
+        .filter(|(_, x)| distance(*x) >= INTEGRAL)
+        .max_by(|(i, x), (j, y)| rank(*x).total_cmp(&rank(*y)).then(j.cmp(i)))
+        .expect("a solution that is not integral has a fractional value");
     let floor = value.floor() as i64;
     let down = Cut { columns: vec![column], at_least: false, rhs: floor };
     let up = Cut { columns: vec![column], at_least: true, rhs: floor + 1 };
-    if value - value.floor() >= 0.5 { (up, down) } else { (down, up) }
+    let upwards = match way {
+        Branching::Farthest | Branching::Nearest => value - value.floor() >= 0.5,
+        Branching::Up | Branching::Largest => true,
+    };
+    if upwards { (up, down) } else { (down, up) }
 }
