@@ -31,7 +31,8 @@ const OURS: &[Ours] = &[
     Ours {
         package: "slicewright-rollout",
         folder: "crates/rollout",
-        may_use: &["slicewright-mig"],
+        // The planner's names and words (NodeName, Drain, Hold): one type for one thing.
+        may_use: &["slicewright-mig", "slicewright-planner"],
         pure: true,
     },
     Ours {

@@ -3,7 +3,7 @@
 //! and the time go in; the next progress, the writes that are due now, an
 //! outlook for people and the moment to be called again come out.
 //!
-//! Who calls it does, in this order: observe, [`advance`], store the progress
+//! Who calls it does, in this order: observe, [`advance()`], store the progress
 //! if it changed, do the actions in order and stop at the first that fails.
 //! Nothing else has to be remembered: after a crash between any two of these
 //! the next call converges to the same end (`docs/adr/0002-rollout.md`).
