@@ -1,10 +1,10 @@
 //! Decides which layout every GPU should have, and says why not more.
 //!
 //! The ladder, one step a function: who has which node, who may use which
-//! node, what each GPU may become ([`world`]), the integer program
-//! ([`formulate`]), its exact solution ([`crate::solver`]), names instead of
-//! numbers ([`hand_out`]), the plan's steps, and the report ([`explain`],
-//! [`supply`]).
+//! node, what each GPU may become (`world`), the integer program
+//! (`formulate`), its exact solution ([`crate::solver`]), names instead of
+//! numbers (`hand_out`), the plan's steps, and the report (`explain`,
+//! `supply`).
 //!
 //! # The objective
 //! Hard: legality, what is in use, what is held, how much of a GPU can change,

@@ -59,7 +59,7 @@ impl Problem {
     ///
     /// The result does not depend on the order of the GPUs. Among GPUs that
     /// are interchangeable those with the lowest ids change. Whoever plans the
-    /// same fleet again and again keeps a [`Session`](super::Session).
+    /// same fleet again and again keeps a [`Session`].
     ///
     /// # Errors
     /// Only if no plan was found within the effort: leaving everything as it
