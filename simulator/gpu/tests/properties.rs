@@ -50,7 +50,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 fn profile_ids(machine: &Machine) -> Vec<(u32, u8)> {
-    let mig = machine.gpus()[0].mig().unwrap();
+    let mig = machine.gpus()[0].mig().expect("an A100 has MIG");
     mig.profiles.iter().map(|p| (p.id, mig.geometry.profile(p.index).size)).collect()
 }
 
@@ -79,7 +79,7 @@ fn act(machine: &mut Machine, op: &Op) -> bool {
         Op::DestroyCompute(i) => match pick(i) {
             Some(gi) => {
                 let mut nvml = machine.nvml(Caller::Root);
-                let first = nvml.compute_instances(gi).unwrap().first().copied();
+                let first = nvml.compute_instances(gi).expect("the instance exists").first().copied();
                 first.is_some_and(|ci| nvml.destroy_compute_instance(ci).is_ok())
             }
             None => false,
@@ -126,7 +126,7 @@ fn act(machine: &mut Machine, op: &Op) -> bool {
 /// The rules, stated anew over memory units and compute slices.
 fn check_legal(machine: &Machine) {
     let gpu = &machine.gpus()[0];
-    let mig = gpu.mig().unwrap();
+    let mig = gpu.mig().expect("an A100 has MIG");
     assert!(gpu.mig_is_on() || gpu.instances.is_empty(), "instances without MIG");
     let mut units = BTreeSet::new();
     let mut compute = 0;
