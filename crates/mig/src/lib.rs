@@ -18,6 +18,7 @@ pub mod layout;
 pub mod model;
 pub mod name;
 pub mod nearest;
+pub mod reference;
 
 pub use catalog::{Catalog, CatalogError, Product, UnknownModel};
 pub use driver::{creation_order, default_order, default_placement, remaining};

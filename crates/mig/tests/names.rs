@@ -1,0 +1,49 @@
+//! Profile names in every form that users and programs write.
+
+use mig::{Attribute, ProfileName};
+use proptest::prelude::*;
+
+fn names() -> impl Strategy<Value = ProfileName> {
+    use Attribute::{AllMedia, Graphics, Media, NoMedia, Plain};
+    let attribute = prop::sample::select(vec![Plain, Media, AllMedia, Graphics, NoMedia]);
+    (1..=u8::MAX, any::<u16>(), attribute).prop_map(|(compute, memory_gb, attribute)| ProfileName {
+        compute,
+        memory_gb,
+        attribute,
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_name_survives_every_form(name in names()) {
+        let plain = name.to_string();
+        let forms = [
+            plain.clone(),
+            plain.to_uppercase(),
+            format!(" MIG {plain} "),
+            format!("mig-{}", plain.replace('+', ".")),
+            name.resource_name(),
+        ];
+        for form in forms {
+            prop_assert_eq!(form.parse::<ProfileName>().ok(), Some(name), "{}", form);
+        }
+        prop_assert_eq!(ProfileName::from_resource_name(&name.resource_name()), Some(name));
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text: String) {
+        if let Err(error) = text.parse::<ProfileName>() {
+            prop_assert_eq!(error.text, text);
+        }
+    }
+}
+
+#[test]
+fn texts_that_are_no_names_are_refused() {
+    for text in ["", "1g", "1g.gb", "0g.5gb", "+1g.5gb", "1g.+5gb", "1g.10gb+mem", "1c.3g.40gb", "300g.5gb"] {
+        assert!(text.parse::<ProfileName>().is_err(), "{text}");
+    }
+    assert_eq!(ProfileName::from_resource_name("nvidia.com/gpu"), None);
+    let error = "1g10gb".parse::<ProfileName>().unwrap_err();
+    assert!(error.to_string().contains("`1g10gb` is not a profile name"), "{error}");
+}
