@@ -250,7 +250,7 @@ pub struct NodeRollout {
     /// The value of `nvidia.com/mig.config` that we wrote last; another value
     /// is somebody else's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub written_label: Option<String>,
+    pub applied: Option<String>,
     /// The value of `nvidia.com/mig.config` that was verified last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified_label: Option<String>,
@@ -259,7 +259,7 @@ pub struct NodeRollout {
     pub verified_at: Option<Timestamp>,
     /// Until when the node is left alone after its last change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cooling_until: Option<Timestamp>,
+    pub cooldown_until: Option<Timestamp>,
     /// Since when a slice of each profile has been free and schedulable on
     /// the node: a request that still waits two minutes later is blocked by
     /// something else.

@@ -1,1 +1,83 @@
-//! Kubernetes objects to inventory, demand and policies. Pure: the objects are handed in.
+//! Kubernetes objects in; the planner's inventory, requests and policies out.
+//!
+//! Pure and total: objects are handed in, `now` is an argument, and an object
+//! that makes no sense becomes a [`problem::Problem`], never a panic and never
+//! a guess. What cannot be established is left alone, and says so.
+//!
+//! - [`objects`] holds what was handed in, [`manifest`] and [`snapshot`] read
+//!   it from texts;
+//! - [`fleet`] makes the inventory of it, [`requests`] the demand, [`policy`]
+//!   the policies, [`menu`] what hardware profiles offer.
+
+pub mod fleet;
+pub mod holds;
+pub mod layouts;
+pub mod manifest;
+pub mod map;
+pub mod menu;
+pub mod names;
+pub mod objects;
+pub mod owners;
+pub mod pods;
+pub mod policy;
+pub mod problem;
+pub mod requests;
+pub mod usage;
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use mig::Catalog;
+use planner::demand::Request;
+use planner::inventory::Inventory;
+use planner::names::PolicyName;
+use planner::policy::Policy;
+
+pub use objects::Objects;
+pub use policy::RolloutSpec;
+pub use problem::{Problem, Severity};
+
+/// What the operator's own flags say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// A request that still waits this long after its slice became
+    /// schedulable is blocked by something else.
+    pub blocked_after: SignedDuration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { blocked_after: SignedDuration::from_mins(2) }
+    }
+}
+
+/// Everything that the planner and the rollout need to know, and what could
+/// not be made sense of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observed {
+    /// What the fleet has.
+    pub inventory: Inventory,
+    /// What is asked for and not bound, by id.
+    pub requests: Vec<Request>,
+    /// The policies, by name. One that makes no sense is there as `Paused`,
+    /// so that its nodes do not fall to another policy by a typing error.
+    pub policies: Vec<Policy>,
+    /// How each policy rolls out.
+    pub rollouts: BTreeMap<PolicyName, RolloutSpec>,
+    /// What is wrong or worth knowing, errors first.
+    pub problems: Vec<Problem>,
+}
+
+/// Looks at all objects at one moment.
+#[must_use]
+pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: Timestamp) -> Observed {
+    let mut problems = Vec::new();
+    let (policies, rollouts) = policy::all(objects, catalog, &mut problems);
+    let inventory = fleet::inventory(objects, catalog, &policies, &rollouts, now, &mut problems);
+    let requests = requests::all(objects, &inventory, settings, now, &mut problems);
+    menu::check(objects, &inventory, &policies, &mut problems);
+    policy::contradictions(&inventory, &policies, &mut problems);
+    problems.sort();
+    problems.dedup();
+    Observed { inventory, requests, policies, rollouts, problems }
+}

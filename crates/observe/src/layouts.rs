@@ -1,0 +1,392 @@
+//! What the GPUs of a node are cut into, and how well that is known: exactly
+//! where an agent (or the simulator) says so, else as counts from the map's
+//! entry, when allocatable agrees with it.
+
+use std::collections::BTreeMap;
+
+use api::GpuNode;
+use api::gpu_node::{ObservedBy, ObservedGpu};
+use k8s_openapi::api::core::v1::Node;
+use mig::{Catalog, Model, ProfileName};
+
+use crate::map::{self, Cut, Map};
+use crate::names;
+use crate::objects::Objects;
+use crate::problem::{Problem, Severity};
+
+/// How slices are offered as resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// Not at all.
+    None,
+    /// As `nvidia.com/gpu`.
+    Single,
+    /// As one resource for each profile.
+    Mixed,
+}
+
+/// The GPUs of a node.
+#[derive(Clone, Debug)]
+pub struct Established<'a> {
+    /// By index.
+    pub gpus: BTreeMap<u16, GpuFound<'a>>,
+    /// How slices are offered.
+    pub strategy: Strategy,
+    /// Whether placements and users are exact.
+    pub exact: bool,
+    /// What is missing or contradictory, if what the GPUs have cannot be
+    /// established.
+    pub doubt: Option<String>,
+}
+
+/// One GPU.
+#[derive(Clone, Debug)]
+pub struct GpuFound<'a> {
+    /// Its model.
+    pub model: &'a Model,
+    /// What it is cut into.
+    pub cut: Cut,
+    /// What the agent saw, where one did.
+    pub seen: Option<ObservedGpu>,
+}
+
+/// All maps of layouts that are there, read once.
+#[derive(Debug, Default)]
+pub struct Maps {
+    by_name: BTreeMap<String, Map>,
+    custom: Option<String>,
+}
+
+impl Maps {
+    /// Reads every config map that may be one.
+    pub fn of(objects: &Objects, problems: &mut Vec<Problem>) -> Self {
+        let custom = objects.cluster_policies.values().find_map(|policy| {
+            let config = policy.spec.mig_manager.config.as_ref()?;
+            (!config.name.is_empty()).then(|| config.name.clone())
+        });
+        let mut by_name = BTreeMap::new();
+        for ((_, name), config_map) in &objects.config_maps {
+            let ours = name == names::OUR_MAP || name == names::DEFAULT_MAP || name.ends_with("-mig-config");
+            if !ours && custom.as_ref() != Some(name) {
+                continue;
+            }
+            let Some(text) = config_map.data.as_ref().and_then(|data| data.get(names::MAP_KEY)) else {
+                continue;
+            };
+            match Map::parse(text) {
+                Ok(map) => {
+                    by_name.insert(name.clone(), map);
+                }
+                Err(error) => problems.push(
+                    Problem::new(
+                        Severity::Warning,
+                        crate::objects::title("ConfigMap", &config_map.metadata),
+                        error.to_string(),
+                    )
+                    .field(format!("data[{}]", names::MAP_KEY)),
+                ),
+            }
+        }
+        Self { by_name, custom }
+    }
+
+    /// What an entry makes of a GPU of a node: from the map that ClusterPolicy
+    /// names, ours, the node's own, the shipped one, or the shipped names.
+    fn cut(&self, node: &str, entry: &str, gpu: u16, model: &Model) -> Result<Cut, String> {
+        let own = format!("{node}-mig-config");
+        let order = [self.custom.as_deref(), Some(names::OUR_MAP), Some(&own), Some(names::DEFAULT_MAP)];
+        order
+            .into_iter()
+            .flatten()
+            .find_map(|name| self.by_name.get(name)?.cut(entry, gpu, model))
+            .map(|cut| cut.map_err(|error| error.to_string()))
+            .or_else(|| map::default_name(entry, model).map(Ok))
+            .unwrap_or_else(|| {
+                Err(format!(
+                    "label {}={entry} names no entry of any map of layouts, and no default name of {}",
+                    names::MIG_CONFIG,
+                    model.id
+                ))
+            })
+    }
+}
+
+fn label<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
+    node.metadata.labels.as_ref()?.get(key).map(String::as_str).filter(|value| !value.is_empty())
+}
+
+/// How the node's slices are offered.
+#[must_use]
+pub fn strategy(node: &Node, objects: &Objects) -> Strategy {
+    let of_cluster = || objects.cluster_policies.values().map(|p| p.spec.mig.strategy.as_str()).next();
+    match label(node, names::MIG_STRATEGY).or_else(of_cluster) {
+        Some("single") => Strategy::Single,
+        Some("none") => Strategy::None,
+        // Where nobody says anything, a node that offers profiles is mixed.
+        Some(_) | None => Strategy::Mixed,
+    }
+}
+
+/// What a node advertises of `nvidia.com`, without zeros.
+#[must_use]
+pub fn advertised(node: &Node) -> BTreeMap<String, u64> {
+    let allocatable = node.status.as_ref().and_then(|s| s.allocatable.as_ref());
+    allocatable
+        .into_iter()
+        .flatten()
+        .filter(|(resource, _)| {
+            *resource == names::WHOLE_GPU || resource.starts_with(ProfileName::RESOURCE_PREFIX)
+        })
+        .filter_map(|(resource, quantity)| {
+            let amount = u64::try_from(crate::pods::amount(resource, quantity)?).ok()?;
+            (amount > 0).then(|| (resource.clone(), amount))
+        })
+        .collect()
+}
+
+/// The GPUs of a node; `None` when it has none that can be cut.
+#[must_use]
+pub fn establish<'a>(
+    name: &str,
+    node: &Node,
+    gpu_node: Option<&GpuNode>,
+    objects: &Objects,
+    maps: &Maps,
+    catalog: &'a Catalog,
+    problems: &mut Vec<Problem>,
+) -> Option<Established<'a>> {
+    let strategy = strategy(node, objects);
+    let nothing =
+        |doubt: String| Established { gpus: BTreeMap::new(), strategy, exact: false, doubt: Some(doubt) };
+    let remembered = gpu_node.and_then(|n| n.status.as_ref()?.observed.as_ref());
+    if let Some(observed) = remembered {
+        let boot = node.status.as_ref().and_then(|s| s.node_info.as_ref()).map(|info| info.boot_id.as_str());
+        let rebooted = observed.boot_id.as_deref().is_some_and(|seen| boot.is_some_and(|boot| boot != seen));
+        if observed.by == ObservedBy::Agent && !rebooted {
+            return exact(name, observed, strategy, catalog, problems);
+        }
+    }
+    let mut models: BTreeMap<u16, &Model> = BTreeMap::new();
+    if let Some(observed) = remembered {
+        for gpu in &observed.gpus {
+            if let (Ok(index), Some(model)) = (u16::try_from(gpu.index), catalog.get(&gpu.model)) {
+                models.insert(index, model);
+            }
+        }
+    }
+    let entry = label(node, names::MIG_CONFIG);
+    if models.is_empty() {
+        match from_labels(name, node, strategy, entry, maps, catalog) {
+            Ok(found) => models = found?,
+            Err(doubt) => return Some(nothing(doubt)),
+        }
+    }
+    if label(node, names::PRODUCT).is_some_and(|product| product.ends_with("-SHARED")) {
+        return Some(nothing(
+            "its GPUs are shared by time-slicing or MPS, so counts say nothing about layouts".to_owned(),
+        ));
+    }
+    let advertised = advertised(node);
+    let off: BTreeMap<u16, Cut> = models.keys().map(|index| (*index, Cut::Off)).collect();
+    let by_entry: Result<BTreeMap<u16, Cut>, String> = match entry {
+        None => Ok(off.clone()),
+        Some(entry) => {
+            models.iter().map(|(index, model)| Ok((*index, maps.cut(name, entry, *index, model)?))).collect()
+        }
+    };
+    let found = |cuts: BTreeMap<u16, Cut>, doubt| {
+        let gpus = cuts
+            .into_iter()
+            .map(|(index, cut)| (index, GpuFound { model: models[&index], cut, seen: None }))
+            .collect();
+        Some(Established { gpus, strategy, exact: false, doubt })
+    };
+    match by_entry {
+        Ok(cuts) => {
+            let expected = expected(&cuts, strategy);
+            if expected == advertised {
+                return found(cuts, None);
+            }
+            if advertised == self::expected(&off, strategy) && !advertised.is_empty() {
+                return found(off, None);
+            }
+            let why = format!(
+                "label {} says {}, and the node advertises {}",
+                names::MIG_CONFIG,
+                entry.map_or_else(
+                    || format!("nothing, so {} is expected", in_words(&expected)),
+                    |entry| format!("`{entry}`, so {} is expected", in_words(&expected))
+                ),
+                in_words(&advertised)
+            );
+            found(cuts, Some(why))
+        }
+        Err(_) if advertised == self::expected(&off, strategy) && !advertised.is_empty() => found(off, None),
+        Err(why) => found(models.keys().map(|i| (*i, Cut::Slices(BTreeMap::new()))).collect(), Some(why)),
+    }
+}
+
+/// Models and indices from the labels of GPU feature discovery.
+/// `Ok(None)`: no GPU that can be cut.
+fn from_labels<'a>(
+    name: &str,
+    node: &Node,
+    strategy: Strategy,
+    entry: Option<&str>,
+    maps: &Maps,
+    catalog: &'a Catalog,
+) -> Result<Option<BTreeMap<u16, &'a Model>>, String> {
+    let capable = label(node, names::MIG_CAPABLE);
+    let Some(product) = label(node, names::PRODUCT) else {
+        // During a change the labels vanish; a node that was never seen before
+        // cannot be known then.
+        return match label(node, names::MIG_CONFIG).or_else(|| capable.filter(|c| *c == "true")) {
+            Some(_) => {
+                Err(format!("label {} is not there (yet), and the node was not seen before", names::PRODUCT))
+            }
+            None => Ok(None),
+        };
+    };
+    let Some(found) = catalog.by_product_label(product) else {
+        if capable == Some("true") {
+            let known: Vec<_> = catalog.models().iter().map(|model| model.id.as_str()).collect();
+            return Err(format!(
+                "label {}={product} is of no model that is known here; known are {}",
+                names::PRODUCT,
+                known.join(", ")
+            ));
+        }
+        return Ok(None);
+    };
+    let count = label(node, names::COUNT).unwrap_or_default();
+    let Some(count) = count.parse::<u16>().ok().filter(|n| *n <= 256) else {
+        return Err(format!("label {}=`{count}` is not a number of GPUs from 0 to 256", names::COUNT));
+    };
+    let count = match (strategy, found.profile) {
+        // Under `single`, the label counts slices once MIG is on.
+        (Strategy::Single, Some(_)) => {
+            let entry = entry.ok_or_else(|| {
+                format!("label {} counts slices under strategy single, and label {} does not say how many each GPU has", names::COUNT, names::MIG_CONFIG)
+            })?;
+            match maps.cut(name, entry, 0, found.model)? {
+                Cut::Slices(slices) => {
+                    let each: u32 = slices.values().sum();
+                    let each = u16::try_from(each).ok().filter(|n| *n > 0 && count % n == 0);
+                    let each = each.ok_or_else(|| {
+                        format!(
+                            "label {}={count} is not a multiple of the slices that `{entry}` gives each GPU",
+                            names::COUNT
+                        )
+                    })?;
+                    count / each
+                }
+                Cut::Off => {
+                    return Err(format!(
+                        "label {}={product} says that MIG is on, and `{entry}` that it is off",
+                        names::PRODUCT
+                    ));
+                }
+            }
+        }
+        _ if found.invalid => {
+            return Err(format!(
+                "label {}={product}: strategy single needs one profile on all GPUs",
+                names::PRODUCT
+            ));
+        }
+        _ => count,
+    };
+    Ok(Some((0..count).map(|index| (index, found.model)).collect()))
+}
+
+fn exact<'a>(
+    name: &str,
+    observed: &api::gpu_node::Observed,
+    strategy: Strategy,
+    catalog: &'a Catalog,
+    problems: &mut Vec<Problem>,
+) -> Option<Established<'a>> {
+    let mut gpus = BTreeMap::new();
+    let mut doubt = None;
+    for gpu in &observed.gpus {
+        let field = format!("status.observed.gpus[{}]", gpu.index);
+        let mut wrong = |message: String| {
+            problems.push(
+                Problem::new(Severity::Error, format!("GpuNode {name}"), message.clone())
+                    .field(field.clone()),
+            );
+            doubt = Some(format!("{field}: {message}"));
+        };
+        // A GPU that cannot be cut (a display card) stands beside the others.
+        let model = match catalog.find(&gpu.model) {
+            Ok(model) => model,
+            Err(_) if !gpu.mig_enabled && gpu.slices.is_empty() => continue,
+            Err(error) => {
+                wrong(error.to_string());
+                continue;
+            }
+        };
+        let Ok(index) = u16::try_from(gpu.index) else { continue };
+        let cut = if gpu.mig_enabled {
+            match read_slices(gpu, model) {
+                Ok(slices) => Cut::Slices(slices),
+                Err(message) => {
+                    wrong(message);
+                    Cut::Slices(BTreeMap::new())
+                }
+            }
+        } else {
+            Cut::Off
+        };
+        gpus.insert(index, GpuFound { model, cut, seen: Some(gpu.clone()) });
+    }
+    (!gpus.is_empty()).then_some(Established { gpus, strategy, exact: true, doubt })
+}
+
+/// The slices that an agent saw, by profile, if they can be on one GPU.
+fn read_slices(gpu: &ObservedGpu, model: &Model) -> Result<BTreeMap<ProfileName, u32>, String> {
+    let mut counts = BTreeMap::new();
+    let mut placed = Vec::new();
+    for slice in &gpu.slices {
+        let profile: ProfileName = slice.profile.parse().map_err(|e: mig::NameError| e.to_string())?;
+        let start = slice.start.and_then(|start| u8::try_from(start).ok());
+        let start = start.ok_or_else(|| format!("slice {profile} has no start; an agent gives one"))?;
+        *counts.entry(profile).or_insert(0) += 1;
+        placed.push((profile, start));
+    }
+    model.geometry.layout(placed).map_err(|error| format!("{}: {error}", model.id))?;
+    Ok(counts)
+}
+
+/// What a node advertises when its GPUs are cut so.
+#[must_use]
+pub fn expected(cuts: &BTreeMap<u16, Cut>, strategy: Strategy) -> BTreeMap<String, u64> {
+    let mut vector = BTreeMap::new();
+    let mut add = |resource: String, n: u64| {
+        if n > 0 {
+            *vector.entry(resource).or_insert(0) += n;
+        }
+    };
+    for cut in cuts.values() {
+        match (cut, strategy) {
+            (Cut::Off, _) | (Cut::Slices(_), Strategy::None) => add(names::WHOLE_GPU.to_owned(), 1),
+            (Cut::Slices(slices), Strategy::Single) => {
+                add(names::WHOLE_GPU.to_owned(), slices.values().map(|n| u64::from(*n)).sum());
+            }
+            (Cut::Slices(slices), Strategy::Mixed) => {
+                for (profile, n) in slices {
+                    add(profile.resource_name(), u64::from(*n));
+                }
+            }
+        }
+    }
+    vector
+}
+
+fn in_words(vector: &BTreeMap<String, u64>) -> String {
+    if vector.is_empty() {
+        return "nothing".to_owned();
+    }
+    let parts: Vec<_> = vector.iter().map(|(resource, n)| format!("{n} {resource}")).collect();
+    parts.join(", ")
+}

@@ -1,0 +1,144 @@
+//! Hardware profiles are the menu that OpenShift AI shows: what is on it must
+//! be attainable, or the report says that it is not.
+
+use std::collections::BTreeMap;
+
+use api::foreign::HardwareProfile;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use mig::ProfileName;
+use planner::assign;
+use planner::inventory::Inventory;
+use planner::names::NodeName;
+use planner::policy::{LayoutPolicy, Policy};
+
+use crate::objects::{Objects, title};
+use crate::problem::{Problem, Severity};
+
+/// Judges every hardware profile that offers slices.
+pub fn check(objects: &Objects, inventory: &Inventory, policies: &[Policy], problems: &mut Vec<Problem>) {
+    let assignment = assign::policy_of(inventory, policies);
+    for profile in objects.hardware_profiles.values().filter(|profile| !profile.is_disabled()) {
+        let object = title("HardwareProfile", &profile.metadata);
+        if profile.spec.dra.is_some() {
+            problems.push(Problem::new(
+                Severity::Note,
+                object,
+                "uses dynamic resource allocation; it belongs to the DRA driver and is left alone",
+            ));
+            continue;
+        }
+        let mut offers_slices = false;
+        for (index, identifier) in profile.spec.identifiers.iter().enumerate() {
+            let resource = &identifier.identifier;
+            if !resource.starts_with(ProfileName::RESOURCE_PREFIX) {
+                continue;
+            }
+            offers_slices = true;
+            let field = format!("spec.identifiers[{index}]");
+            let Some(name) = ProfileName::from_resource_name(resource) else {
+                problems.push(
+                    Problem::new(
+                        Severity::Warning,
+                        object.clone(),
+                        format!("`{resource}` is no profile's resource; those are written like nvidia.com/mig-1g.10gb"),
+                    )
+                    .field(format!("{field}.identifier")),
+                );
+                continue;
+            };
+            if let Some(why) = unattainable(name, profile, inventory, policies, &assignment.policy_of) {
+                problems.push(
+                    Problem::new(Severity::Warning, object.clone(), format!("offers {name}, which {why}"))
+                        .field(format!("{field}.identifier")),
+                );
+            }
+            let several = |count: &Option<IntOrString>| match count {
+                Some(IntOrString::Int(n)) => *n > 1,
+                Some(IntOrString::String(text)) => text.parse::<i64>().is_ok_and(|n| n > 1),
+                None => false,
+            };
+            if several(&identifier.max_count) || several(&identifier.default_count) {
+                problems.push(
+                    Problem::new(
+                        Severity::Note,
+                        object.clone(),
+                        "lets people ask for more than one slice; a CUDA process sees one only, and some releases of OpenShift AI make invalid pods of it: write 1 for minCount, defaultCount and maxCount",
+                    )
+                    .field(format!("{field}.maxCount")),
+                );
+            }
+        }
+        if offers_slices {
+            incomplete(profile, &object, problems);
+        }
+    }
+}
+
+/// The dashboard hides a profile that lacks CPU or memory.
+fn incomplete(profile: &HardwareProfile, object: &str, problems: &mut Vec<Problem>) {
+    let has = |resource: &str, kind: &str| {
+        let mut all = profile.spec.identifiers.iter();
+        all.any(|i| i.identifier == resource || i.resource_type.as_deref() == Some(kind))
+    };
+    let missing: Vec<&str> = [("cpu", "CPU"), ("memory", "Memory")]
+        .into_iter()
+        .filter(|(resource, kind)| !has(resource, kind))
+        .map(|(resource, _)| resource)
+        .collect();
+    if !missing.is_empty() {
+        problems.push(
+            Problem::new(
+                Severity::Warning,
+                object,
+                format!(
+                    "has no identifier for {}, so the dashboard hides it: add one",
+                    missing.join(" and ")
+                ),
+            )
+            .field("spec.identifiers"),
+        );
+    }
+}
+
+/// Why no policy can ever give a slice of this profile; `None` if one can.
+fn unattainable(
+    name: ProfileName,
+    profile: &HardwareProfile,
+    inventory: &Inventory,
+    policies: &[Policy],
+    policy_of: &BTreeMap<NodeName, planner::names::PolicyName>,
+) -> Option<String> {
+    let having: Vec<_> = inventory
+        .nodes
+        .iter()
+        .filter(|(_, node)| node.gpus.values().any(|gpu| gpu.geometry.profile_named(name).is_some()))
+        .collect();
+    if having.is_empty() {
+        return Some("no GPU of the fleet can have".to_owned());
+    }
+    let selector = profile.spec.scheduling.as_ref().and_then(|s| s.node.as_ref()).map(|n| &n.node_selector);
+    let selected: Vec<_> = having
+        .into_iter()
+        .filter(|(_, node)| {
+            // A product label under strategy `mixed` does not follow the layout.
+            selector.is_none_or(|s| s.iter().all(|(key, value)| node.labels.get(key) == Some(value)))
+        })
+        .collect();
+    if selected.is_empty() {
+        return Some("no node that its node selector allows can have".to_owned());
+    }
+    let allowed = selected.iter().any(|(node, _)| {
+        let policy = policy_of.get(*node).and_then(|name| policies.iter().find(|p| p.name == *name));
+        policy.is_some_and(|policy| allows(policy, name))
+    });
+    (!allowed).then(|| "no policy of its nodes allows".to_owned())
+}
+
+fn allows(policy: &Policy, name: ProfileName) -> bool {
+    match &policy.layout {
+        LayoutPolicy::DemandDriven { slices, .. } => {
+            slices.get(&name).is_none_or(|bounds| bounds.max != Some(0))
+        }
+        LayoutPolicy::Static { gpus } => gpus.iter().any(|rule| rule.slices.contains_key(&name)),
+    }
+}

@@ -1,0 +1,252 @@
+//! The objects that were handed in, by kind and name.
+
+use std::collections::BTreeMap;
+
+use api::foreign::{ClusterPolicy, HardwareProfile, Notebook, Workload, legacy};
+use api::located::{Located, Node as Tree};
+use api::{GpuNode, GpuPartitionPolicy, strict};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::problem::{Location, Problem, Severity};
+
+/// Namespace (empty for cluster-scoped kinds) and name.
+pub type Key = (String, String);
+
+/// Everything that was handed in. Later objects of the same kind and name
+/// replace earlier ones.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Objects {
+    /// Nodes, by name.
+    pub nodes: BTreeMap<String, Node>,
+    /// Pods.
+    pub pods: BTreeMap<Key, Pod>,
+    /// Namespaces, by name.
+    pub namespaces: BTreeMap<String, Namespace>,
+    /// Config maps.
+    pub config_maps: BTreeMap<Key, ConfigMap>,
+    /// Priority classes, by name.
+    pub priority_classes: BTreeMap<String, PriorityClass>,
+    /// Workbenches.
+    pub notebooks: BTreeMap<Key, Notebook>,
+    /// Hardware profiles.
+    pub hardware_profiles: BTreeMap<Key, HardwareProfile>,
+    /// Kueue's workloads.
+    pub workloads: BTreeMap<Key, Workload>,
+    /// The GPU Operator's settings, by name.
+    pub cluster_policies: BTreeMap<String, ClusterPolicy>,
+    /// Whether a `GPUCluster` exists: DRA manages the GPUs then.
+    pub gpu_cluster: bool,
+    /// Our policies, by name.
+    pub policies: BTreeMap<String, GpuPartitionPolicy>,
+    /// What we know of nodes, by name.
+    pub gpu_nodes: BTreeMap<String, GpuNode>,
+    /// The controlling owner of every other object: kind and key to owner.
+    pub owners: BTreeMap<(String, Key), OwnerReference>,
+    /// Kinds that OpenShift AI has removed, with what replaces them.
+    pub legacy: BTreeMap<String, &'static str>,
+    /// Where each policy stands, for messages.
+    pub sources: BTreeMap<String, Source>,
+}
+
+/// Where an object came from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The file.
+    pub file: String,
+    /// The document, with the place of every value.
+    pub document: Located,
+}
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Self) -> bool {
+        self.file == other.file && self.document.place == other.document.place
+    }
+}
+
+impl Source {
+    /// Where a field stands.
+    #[must_use]
+    pub fn place(&self, path: &str) -> Location {
+        Location::new(&self.file, self.document.place_of(path))
+    }
+}
+
+/// The kind and name of an object, for messages: `Pod vision/mnist-0`.
+#[must_use]
+pub fn title(kind: &str, metadata: &ObjectMeta) -> String {
+    let name = metadata.name.as_deref().unwrap_or("(without a name)");
+    match metadata.namespace.as_deref().filter(|ns| !ns.is_empty()) {
+        Some(namespace) => format!("{kind} {namespace}/{name}"),
+        None => format!("{kind} {name}"),
+    }
+}
+
+impl Objects {
+    /// Takes one object in. A list (`kind: List` or `…List`) is taken apart.
+    /// Kinds that say nothing about GPUs are kept only as owners.
+    pub fn add(&mut self, document: Located, file: &str, problems: &mut Vec<Problem>) {
+        let kind = document.get("kind").and_then(Located::as_str).unwrap_or_default().to_owned();
+        if kind.ends_with("List")
+            && let Tree::Map(entries) = document.node
+        {
+            let items = entries.into_iter().find(|(key, ..)| key == "items");
+            if let Some((_, _, Located { node: Tree::List(items), .. })) = items {
+                for item in items {
+                    self.add(item, file, problems);
+                }
+            }
+            return;
+        }
+        let api_version = document.get("apiVersion").and_then(Located::as_str).unwrap_or_default().to_owned();
+        if kind.is_empty() || api_version.is_empty() {
+            let what = if kind.is_empty() { "kind" } else { "apiVersion" };
+            problems.push(Problem {
+                place: Some(Location::new(file, document.place)),
+                ..Problem::new(
+                    Severity::Error,
+                    "",
+                    format!("this is no Kubernetes object: `{what}` is missing"),
+                )
+            });
+            return;
+        }
+        if api_version.split('/').next() == Some(api::GROUP) {
+            self.add_ours(&kind, document, file, problems);
+        } else {
+            self.add_value(&api_version, &kind, document.to_value(), &mut |problem| {
+                problems.push(Problem { place: Some(Location::new(file, document.place)), ..problem });
+            });
+        }
+    }
+
+    fn add_ours(&mut self, kind: &str, document: Located, file: &str, problems: &mut Vec<Problem>) {
+        let name = document.get("metadata").and_then(|m| m.get("name")).and_then(Located::as_str);
+        let name = name.unwrap_or("(without a name)").to_owned();
+        let object = format!("{kind} {name}");
+        let findings = match kind {
+            "GpuPartitionPolicy" => match strict::policy(&document) {
+                Ok(policy) => {
+                    self.sources.insert(name.clone(), Source { file: file.to_owned(), document });
+                    self.policies.insert(name, policy);
+                    return;
+                }
+                Err(findings) => findings,
+            },
+            "GpuNode" => match strict::gpu_node(&document) {
+                Ok(node) => {
+                    self.gpu_nodes.insert(name, node);
+                    return;
+                }
+                Err(findings) => findings,
+            },
+            other => {
+                let known = ["GpuPartitionPolicy", "GpuNode"];
+                let meant = api::spelling::nearest(other, known)
+                    .map(|right| format!("; did you mean `{right}`?"))
+                    .unwrap_or_default();
+                vec![api::schema::Finding {
+                    path: "kind".to_owned(),
+                    place: Some(document.place_of("kind")),
+                    message: format!(
+                        "{} has no kind `{other}`{meant} Kinds: {}",
+                        api::GROUP,
+                        known.join(", ")
+                    ),
+                }]
+            }
+        };
+        problems.extend(findings.into_iter().map(|finding| Problem::of_finding(finding, &object, file)));
+    }
+
+    /// Takes one foreign object in, as the API server returns it. What cannot
+    /// be read goes to `complain`.
+    pub fn add_value(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+        value: Value,
+        complain: &mut dyn FnMut(Problem),
+    ) {
+        let metadata = value.get("metadata").cloned().unwrap_or_default();
+        let metadata: ObjectMeta = match serde_json::from_value(metadata) {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                complain(
+                    Problem::new(Severity::Warning, kind, format!("cannot be read, and is ignored: {error}"))
+                        .field("metadata"),
+                );
+                return;
+            }
+        };
+        let object = title(kind, &metadata);
+        let Some(name) = metadata.name.clone().filter(|name| !name.is_empty()) else {
+            complain(
+                Problem::new(Severity::Warning, object, "has no name, and is ignored").field("metadata.name"),
+            );
+            return;
+        };
+        if let Some(replacement) = legacy::replacement(api_version, kind) {
+            let message = format!(
+                "is of a kind that OpenShift AI has removed ({api_version}): unmanaged legacy, neither read nor written; use {replacement}"
+            );
+            complain(Problem::new(Severity::Note, object.clone(), message));
+            self.legacy.insert(object, replacement);
+            return;
+        }
+        let namespace = metadata.namespace.clone().unwrap_or_default();
+        let key = (namespace, name.clone());
+        let owner = metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true));
+        if let Some(owner) = owner {
+            self.owners.insert((kind.to_owned(), key.clone()), owner.clone());
+        }
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let mut reader = Reader { object: &object, complain };
+        match (group, kind) {
+            ("", "Node") => reader.read(value, |node| self.nodes.insert(name, node)),
+            ("", "Pod") => reader.read(value, |pod| self.pods.insert(key, pod)),
+            ("", "Namespace") => reader.read(value, |namespace| self.namespaces.insert(name, namespace)),
+            ("", "ConfigMap") => reader.read(value, |map| self.config_maps.insert(key, map)),
+            ("scheduling.k8s.io", "PriorityClass") => {
+                reader.read(value, |class| self.priority_classes.insert(name, class));
+            }
+            ("kubeflow.org", "Notebook") => {
+                reader.read(value, |notebook| self.notebooks.insert(key, notebook));
+            }
+            ("infrastructure.opendatahub.io", "HardwareProfile") => {
+                reader.read(value, |profile| self.hardware_profiles.insert(key, profile));
+            }
+            ("kueue.x-k8s.io", "Workload") => {
+                reader.read(value, |workload| self.workloads.insert(key, workload));
+            }
+            ("nvidia.com", "ClusterPolicy") => {
+                reader.read(value, |policy| self.cluster_policies.insert(name, policy));
+            }
+            ("nvidia.com", "GPUCluster") => self.gpu_cluster = true,
+            _ => {}
+        }
+    }
+}
+
+struct Reader<'a> {
+    object: &'a str,
+    complain: &'a mut dyn FnMut(Problem),
+}
+
+impl Reader<'_> {
+    fn read<T: DeserializeOwned, R>(&mut self, value: Value, keep: impl FnOnce(T) -> R) {
+        match serde_json::from_value(value) {
+            Ok(object) => {
+                keep(object);
+            }
+            Err(error) => (self.complain)(Problem::new(
+                Severity::Warning,
+                self.object,
+                format!("cannot be read, and is ignored: {error}"),
+            )),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Who stands behind a pod: the root owner, and which of its pods it is.
+
+use k8s_openapi::api::core::v1::Pod;
+use planner::names::RequestId;
+
+use crate::objects::{Key, Objects};
+
+/// Labels that name the root owner outright, with its kind.
+const BY_LABEL: [(&str, &str); 2] =
+    [("notebook-name", "Notebook"), ("serving.kserve.io/inferenceservice", "InferenceService")];
+
+/// The root owner of a pod. The ordinal is 0; [`ordinal`] finds it.
+#[must_use]
+pub fn root(objects: &Objects, pod: &Pod) -> RequestId {
+    let namespace = pod.metadata.namespace.clone().unwrap_or_default();
+    let id = |kind: &str, name: &str| RequestId {
+        kind: kind.to_owned(),
+        namespace: namespace.clone(),
+        name: name.to_owned(),
+        ordinal: 0,
+    };
+    for (label, kind) in BY_LABEL {
+        if let Some(name) = pod.metadata.labels.as_ref().and_then(|labels| labels.get(label)) {
+            return id(kind, name);
+        }
+    }
+    let own_name = pod.metadata.name.clone().unwrap_or_default();
+    let controller = pod.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true));
+    let Some(controller) = controller else { return id("Pod", &own_name) };
+    let (mut kind, mut name) = (controller.kind.clone(), controller.name.clone());
+    // Owners form no rings in a sane cluster; eight steps are more than any has.
+    for _ in 0..8 {
+        // A workbench's StatefulSet has the workbench's name.
+        let key: Key = (namespace.clone(), name.clone());
+        if kind == "StatefulSet" && objects.notebooks.contains_key(&key) {
+            return id("Notebook", &name);
+        }
+        match objects.owners.get(&(kind.clone(), key)) {
+            Some(owner) => (kind, name) = (owner.kind.clone(), owner.name.clone()),
+            None => break,
+        }
+    }
+    id(&kind, &name)
+}
+
+/// The number in the name or label of a pod of a set; `None` for pods whose
+/// names are random.
+#[must_use]
+pub fn ordinal(pod: &Pod) -> Option<u32> {
+    let labels = pod.metadata.labels.as_ref();
+    let by_label = ["apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index"]
+        .iter()
+        .find_map(|label| labels?.get(*label)?.parse().ok());
+    let of_set = || {
+        let controller = pod.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true));
+        let stateful = controller.is_some_and(|o| o.kind == "StatefulSet")
+            || labels.is_some_and(|labels| labels.contains_key("statefulset"));
+        let (_, number) = pod.metadata.name.as_deref()?.rsplit_once('-')?;
+        stateful.then(|| number.parse().ok())?
+    };
+    by_label.or_else(of_set)
+}

@@ -1,0 +1,288 @@
+//! What pods take, and whether they are bound, pending or gone.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use mig::ProfileName;
+use planner::inventory::Room;
+
+use crate::names;
+
+/// What a pod takes of its node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Takes {
+    /// Slices by profile.
+    pub slices: BTreeMap<ProfileName, u32>,
+    /// `nvidia.com/gpu`.
+    pub whole_gpus: u32,
+    /// CPU, memory, and one pod slot.
+    pub room: Room,
+    /// `nvidia.com/mig-…` resources whose names no profile has.
+    pub unreadable: Vec<String>,
+}
+
+/// Where a pod is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It has a node, and holds what it asked for; terminating and not yet
+    /// started pods included.
+    Bound,
+    /// It waits, and the scheduler has said that it cannot be placed.
+    Unschedulable,
+    /// It waits for something else: the scheduler's first look, a gate, or a
+    /// node that is being freed for it.
+    Waiting,
+    /// It has ended.
+    Ended,
+}
+
+/// Where a pod is in its life.
+#[must_use]
+pub fn life(pod: &Pod) -> Life {
+    let status = pod.status.as_ref();
+    let phase = status.and_then(|s| s.phase.as_deref()).unwrap_or_default();
+    if matches!(phase, "Succeeded" | "Failed") {
+        return Life::Ended;
+    }
+    let spec = pod.spec.as_ref();
+    if spec.and_then(|s| s.node_name.as_deref()).is_some_and(|node| !node.is_empty()) {
+        return Life::Bound;
+    }
+    let gated = spec.and_then(|s| s.scheduling_gates.as_ref()).is_some_and(|gates| !gates.is_empty());
+    let nominated = status.and_then(|s| s.nominated_node_name.as_deref()).is_some_and(|n| !n.is_empty());
+    let going = pod.metadata.deletion_timestamp.is_some();
+    if gated || nominated || going || scheduler_says(pod).is_none() {
+        Life::Waiting
+    } else {
+        Life::Unschedulable
+    }
+}
+
+/// What the scheduler says of a pod that it cannot place.
+#[must_use]
+pub fn scheduler_says(pod: &Pod) -> Option<&str> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    conditions
+        .iter()
+        .find(|c| {
+            c.type_ == "PodScheduled" && c.status == "False" && c.reason.as_deref() == Some("Unschedulable")
+        })
+        .map(|c| c.message.as_deref().unwrap_or_default())
+}
+
+/// What a pod takes: the sum over its containers, or what its largest init
+/// container takes if that is more; init containers that keep running count
+/// as containers (and beside the init containers after them).
+#[must_use]
+pub fn takes(spec: &PodSpec) -> Takes {
+    let mut total: BTreeMap<String, i128> = BTreeMap::new();
+    let add = |into: &mut BTreeMap<String, i128>, from: &BTreeMap<String, i128>| {
+        for (resource, amount) in from {
+            let sum = into.entry(resource.clone()).or_default();
+            *sum = sum.saturating_add(*amount);
+        }
+    };
+    for container in &spec.containers {
+        add(&mut total, &requests(container));
+    }
+    let mut sidecars = BTreeMap::new();
+    let mut peak: BTreeMap<String, i128> = BTreeMap::new();
+    for container in spec.init_containers.iter().flatten() {
+        let mut at_once = requests(container);
+        if container.restart_policy.as_deref() == Some("Always") {
+            add(&mut sidecars, &at_once);
+            at_once = sidecars.clone();
+        } else {
+            add(&mut at_once, &sidecars);
+        }
+        for (resource, amount) in at_once {
+            let most = peak.entry(resource).or_default();
+            *most = (*most).max(amount);
+        }
+    }
+    add(&mut total, &sidecars);
+    for (resource, amount) in peak {
+        let most = total.entry(resource).or_default();
+        *most = (*most).max(amount);
+    }
+    for (resource, quantity) in spec.overhead.iter().flatten() {
+        *total.entry(resource.clone()).or_default() += amount(resource, quantity).unwrap_or_default();
+    }
+    sort_out(&total)
+}
+
+fn sort_out(total: &BTreeMap<String, i128>) -> Takes {
+    let number = |resource: &str| total.get(resource).copied().unwrap_or_default();
+    let clamp = |n: i128| i64::try_from(n).unwrap_or(i64::MAX);
+    let whole = |n: i128| u32::try_from(n.max(0)).unwrap_or(u32::MAX);
+    let mut slices = BTreeMap::new();
+    let mut unreadable = Vec::new();
+    for (resource, amount) in total.iter().filter(|(_, amount)| **amount > 0) {
+        if !resource.starts_with(ProfileName::RESOURCE_PREFIX) {
+            continue;
+        }
+        match ProfileName::from_resource_name(resource) {
+            Some(profile) => {
+                slices.insert(profile, whole(*amount));
+            }
+            None => unreadable.push(resource.clone()),
+        }
+    }
+    Takes {
+        slices,
+        whole_gpus: whole(number(names::WHOLE_GPU)),
+        room: Room { cpu_milli: clamp(number("cpu")), memory_bytes: clamp(number("memory")), pods: 1 },
+        unreadable,
+    }
+}
+
+/// What a container asks for, in thousandths for CPU and units for all else.
+/// A limit without a request is a request.
+fn requests(container: &Container) -> BTreeMap<String, i128> {
+    let Some(resources) = &container.resources else { return BTreeMap::new() };
+    let mut merged: BTreeMap<&String, &Quantity> = resources.limits.iter().flatten().collect();
+    merged.extend(resources.requests.iter().flatten());
+    merged
+        .into_iter()
+        .filter_map(|(resource, quantity)| Some((resource.clone(), amount(resource, quantity)?)))
+        .collect()
+}
+
+/// An amount of a resource: CPU in thousandths, all else in units, rounded up.
+#[must_use]
+pub fn amount(resource: &str, quantity: &Quantity) -> Option<i128> {
+    let milli = milli(&quantity.0)?;
+    Some(if resource == "cpu" {
+        milli
+    } else {
+        milli.div_euclid(1000) + i128::from(milli.rem_euclid(1000) > 0)
+    })
+}
+
+/// A Kubernetes quantity in thousandths, rounded up; `None` if it is none.
+fn milli(text: &str) -> Option<i128> {
+    let text = text.trim();
+    let (negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && fraction.is_empty() || fraction.contains('.') || fraction.len() > 18 {
+        return None;
+    }
+    // The value times 10^fraction digits.
+    let mut scaled: i128 = format!("0{whole}{fraction}").parse().ok()?;
+    let mut divisor = 10i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let factor: i128 = match unit {
+        "" => 1000,
+        "m" => 1,
+        "u" => {
+            divisor = divisor.checked_mul(1000)?;
+            1
+        }
+        "n" => {
+            divisor = divisor.checked_mul(1_000_000)?;
+            1
+        }
+        "k" => 1_000_000,
+        "M" => 1_000_000_000,
+        "G" => 1_000_000_000_000,
+        "T" => 1_000_000_000_000_000,
+        "P" => 1_000_000_000_000_000_000,
+        "E" => 1_000_000_000_000_000_000_000,
+        "Ki" => 1000 << 10,
+        "Mi" => 1000 << 20,
+        "Gi" => 1000 << 30,
+        "Ti" => 1000 << 40,
+        "Pi" => 1000 << 50,
+        "Ei" => 1000 << 60,
+        _ => {
+            let exponent: u32 = unit.strip_prefix(['e', 'E'])?.parse().ok()?;
+            10i128.checked_pow(exponent)?.checked_mul(1000)?
+        }
+    };
+    scaled = scaled.checked_mul(factor)?;
+    let rounded = scaled / divisor + i128::from(scaled % divisor != 0);
+    Some(if negative { -rounded } else { rounded })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expect: Option<i128>) {
+        assert_eq!(milli(text), expect, "{text}");
+    }
+
+    #[test]
+    fn quantities_are_read_as_kubernetes_reads_them() {
+        check("1", Some(1000));
+        check("100m", Some(100));
+        check("1.5", Some(1500));
+        check(".5", Some(500));
+        check("2Gi", Some(2 * 1024 * 1024 * 1024 * 1000));
+        check("1k", Some(1_000_000));
+        check("1e3", Some(1_000_000));
+        check("250u", Some(1));
+        check("-1", Some(-1000));
+        check("", None);
+        check("one", None);
+        check("1.2.3", None);
+        check("8GB", None);
+    }
+
+    fn spec(value: serde_json::Value) -> PodSpec {
+        serde_json::from_value(value).expect("a pod spec")
+    }
+
+    #[test]
+    fn a_pod_takes_the_sum_of_its_containers_or_its_largest_init_container() {
+        let takes = takes(&spec(serde_json::json!({
+            "initContainers": [
+                {"name": "large", "resources": {"requests": {"cpu": "4"}}},
+                {"name": "sidecar", "restartPolicy": "Always", "resources": {"requests": {"cpu": "100m"}}},
+            ],
+            "containers": [
+                {"name": "a", "resources": {"requests": {"cpu": "1", "memory": "1Gi", "nvidia.com/mig-1g.10gb": "1"}}},
+                {"name": "b", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "2", "nvidia.com/mig-oops": "1"}}},
+            ],
+        })));
+        let profile: ProfileName = "1g.10gb".parse().expect("a name");
+        assert_eq!(takes.slices, BTreeMap::from([(profile, 3)]));
+        assert_eq!(takes.room, Room { cpu_milli: 4000, memory_bytes: 1 << 30, pods: 1 });
+        assert_eq!(takes.unreadable, ["nvidia.com/mig-oops"]);
+    }
+
+    fn pod(value: serde_json::Value) -> Pod {
+        serde_json::from_value(value).expect("a pod")
+    }
+
+    #[test]
+    fn a_pod_counts_as_pending_only_when_the_scheduler_has_said_so() {
+        let says = serde_json::json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}]);
+        let unschedulable = serde_json::json!({"phase": "Pending", "conditions": says});
+        let of = |spec: serde_json::Value, status: &serde_json::Value| {
+            let mut spec = spec;
+            spec["containers"] = serde_json::json!([]);
+            life(&pod(serde_json::json!({"spec": spec, "status": status})))
+        };
+        assert_eq!(of(serde_json::json!({}), &unschedulable), Life::Unschedulable);
+        assert_eq!(of(serde_json::json!({}), &serde_json::json!({"phase": "Pending"})), Life::Waiting);
+        assert_eq!(
+            of(serde_json::json!({"schedulingGates": [{"name": "queue"}]}), &unschedulable),
+            Life::Waiting
+        );
+        let mut nominated = unschedulable.clone();
+        nominated["nominatedNodeName"] = "n1".into();
+        assert_eq!(of(serde_json::json!({}), &nominated), Life::Waiting);
+        assert_eq!(of(serde_json::json!({"nodeName": "n1"}), &serde_json::json!({})), Life::Bound);
+        assert_eq!(
+            of(serde_json::json!({"nodeName": "n1"}), &serde_json::json!({"phase": "Failed"})),
+            Life::Ended
+        );
+    }
+}

@@ -1,0 +1,236 @@
+//! Our policies: what the CRD's schema cannot judge is judged here, and what
+//! makes sense becomes the planner's and the rollout's.
+
+mod validate;
+
+use std::collections::BTreeMap;
+
+use api::GpuPartitionPolicy;
+use api::policy::{self as spec, LayoutType};
+use api::selector::{RequirementOperator, Selector};
+use api::units::{self, NodeCount};
+use jiff::SignedDuration;
+use mig::{Catalog, ProfileName};
+use planner::demand::{Expression, Operator};
+use planner::inventory::Inventory;
+use planner::names::{GpuIndex, PolicyName};
+use planner::policy::{Bounds, Drain, LayoutPolicy, Mode, Policy, StaticRule, Unrequested};
+
+use crate::objects::{Objects, Source};
+use crate::problem::{Problem, Severity};
+
+pub use validate::validate;
+
+/// How a policy rolls out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RolloutSpec {
+    /// How many of its nodes may be unavailable at once.
+    pub max_unavailable: NodeCount,
+    /// What happens to pods in the way.
+    pub drain: Drain,
+    /// How long a node is left alone after a change.
+    pub cooldown: SignedDuration,
+    /// When nodes may start; none: always.
+    pub windows: Vec<WindowSpec>,
+}
+
+/// A time during which nodes may start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowSpec {
+    /// Five cron fields.
+    pub schedule: String,
+    /// How long it stays open.
+    pub duration: SignedDuration,
+    /// The IANA time zone of the schedule.
+    pub time_zone: String,
+}
+
+/// All policies, by name; what is wrong with them goes to `problems`. One that
+/// makes no sense comes out as `Paused` and without bounds, so that its nodes
+/// stay as they are instead of falling to another policy; one whose selector
+/// makes no sense is left out.
+pub fn all(
+    objects: &Objects,
+    catalog: &Catalog,
+    problems: &mut Vec<Problem>,
+) -> (Vec<Policy>, BTreeMap<PolicyName, RolloutSpec>) {
+    let mut policies = Vec::new();
+    let mut rollouts = BTreeMap::new();
+    for (name, policy) in &objects.policies {
+        let findings = validate(policy, catalog);
+        let mut wrong = false;
+        for finding in findings {
+            wrong |= finding.severity == Severity::Error;
+            problems.push(located(finding, name, objects.sources.get(name)));
+        }
+        if policy.spec.node_selector.is_empty() {
+            continue;
+        }
+        let name = PolicyName(name.clone());
+        policies.push(convert(&name, policy, wrong));
+        rollouts.insert(name, rollout(&policy.spec.rollout));
+    }
+    (policies, rollouts)
+}
+
+fn located(problem: Problem, name: &str, source: Option<&Source>) -> Problem {
+    Problem {
+        object: format!("GpuPartitionPolicy {name}"),
+        place: source.map(|source| source.place(&problem.field)),
+        ..problem
+    }
+}
+
+/// Nodes that several policies of one priority select: which has them is
+/// decided by name, which is hardly what anybody meant.
+pub fn contradictions(inventory: &Inventory, policies: &[Policy], problems: &mut Vec<Problem>) {
+    for (index, first) in policies.iter().enumerate() {
+        for second in &policies[index + 1..] {
+            if first.priority != second.priority {
+                continue;
+            }
+            let both: Vec<&str> = inventory
+                .nodes
+                .iter()
+                .filter(|(_, node)| {
+                    [first, second].iter().all(|p| planner::selector::matches(&p.nodes, &node.labels))
+                })
+                .map(|(name, _)| name.0.as_str())
+                .collect();
+            let Some(node) = both.first() else { continue };
+            let (winner, loser) = if first.name < second.name { (first, second) } else { (second, first) };
+            problems.push(
+                Problem::new(
+                    Severity::Warning,
+                    format!("GpuPartitionPolicy {}", loser.name),
+                    format!(
+                        "selects {} node(s) that `{}` selects with the same priority {}, such as {node}; `{}` has them, because its name sorts first: give one of the two a higher priority, or select other nodes",
+                        both.len(),
+                        winner.name,
+                        winner.priority,
+                        winner.name
+                    ),
+                )
+                .field("spec.priority"),
+            );
+        }
+    }
+}
+
+fn convert(name: &PolicyName, policy: &GpuPartitionPolicy, wrong: bool) -> Policy {
+    let mode = match policy.spec.mode {
+        _ if wrong => Mode::Paused,
+        spec::Mode::Enforce => Mode::Enforce,
+        spec::Mode::Preview => Mode::Preview,
+        spec::Mode::Paused => Mode::Paused,
+    };
+    let nothing = spec::DemandDriven::default();
+    let layout = match (&policy.spec.layout.type_, wrong) {
+        (_, true) => demand_driven(&nothing),
+        (LayoutType::DemandDriven, false) => {
+            demand_driven(policy.spec.layout.demand_driven.as_ref().unwrap_or(&nothing))
+        }
+        (LayoutType::Static, false) => {
+            let gpus = policy.spec.layout.static_.iter().flat_map(|layout| &layout.gpus);
+            LayoutPolicy::Static { gpus: gpus.map(static_rule).collect() }
+        }
+    };
+    Policy {
+        name: name.clone(),
+        nodes: expressions(&policy.spec.node_selector),
+        priority: policy.spec.priority,
+        mode,
+        layout,
+        drain: drain(policy.spec.rollout.drain),
+    }
+}
+
+const fn drain(drain: spec::Drain) -> Drain {
+    match drain {
+        spec::Drain::Never => Drain::Never,
+        spec::Drain::Evict => Drain::Evict,
+    }
+}
+
+fn demand_driven(layout: &spec::DemandDriven) -> LayoutPolicy {
+    let count = |n: i32| u32::try_from(n).unwrap_or(0);
+    let slices = layout
+        .slices
+        .iter()
+        .filter_map(|slice| {
+            let profile: ProfileName = slice.profile.parse().ok()?;
+            let bounds = Bounds {
+                min: count(slice.min_count),
+                spare: count(slice.spare_count),
+                max: slice.max_count.map(count),
+            };
+            Some((profile, bounds))
+        })
+        .collect();
+    LayoutPolicy::DemandDriven {
+        namespaces: expressions(&layout.namespace_selector),
+        slices,
+        unrequested: match layout.unrequested {
+            spec::Unrequested::Keep => Unrequested::Keep,
+            spec::Unrequested::Whole => Unrequested::Whole,
+        },
+    }
+}
+
+fn static_rule(rule: &spec::StaticGpus) -> StaticRule {
+    let slices = rule.slices.iter().filter_map(|slice| {
+        let profile: ProfileName = slice.profile.parse().ok()?;
+        Some((profile, u8::try_from(slice.count).ok()?))
+    });
+    let catalog = Catalog::builtin();
+    StaticRule {
+        // One name for a model, however it was written.
+        model: rule
+            .model
+            .as_ref()
+            .map(|model| catalog.find(model).map_or_else(|_| model.clone(), |m| m.id.clone())),
+        indices: rule
+            .indices
+            .as_ref()
+            .map(|all| all.iter().filter_map(|i| u16::try_from(*i).ok()).map(GpuIndex).collect()),
+        slices: slices.collect(),
+    }
+}
+
+fn expressions(selector: &Selector) -> Vec<Expression> {
+    let labels = selector.match_labels.iter().map(|(key, value)| Expression {
+        key: key.clone(),
+        operator: Operator::In,
+        values: vec![value.clone()],
+    });
+    let others = selector.match_expressions.iter().map(|requirement| Expression {
+        key: requirement.key.clone(),
+        operator: match requirement.operator {
+            RequirementOperator::In => Operator::In,
+            RequirementOperator::NotIn => Operator::NotIn,
+            RequirementOperator::Exists => Operator::Exists,
+            RequirementOperator::DoesNotExist => Operator::DoesNotExist,
+        },
+        values: requirement.values.clone(),
+    });
+    labels.chain(others).collect()
+}
+
+fn rollout(rollout: &spec::Rollout) -> RolloutSpec {
+    RolloutSpec {
+        max_unavailable: units::node_count(&rollout.max_unavailable).unwrap_or(NodeCount::Number(1)),
+        drain: drain(rollout.drain),
+        cooldown: units::duration(&rollout.cooldown).unwrap_or(SignedDuration::from_mins(10)),
+        windows: rollout
+            .windows
+            .iter()
+            .filter_map(|window| {
+                Some(WindowSpec {
+                    schedule: window.schedule.clone(),
+                    duration: units::duration(&window.duration).ok()?,
+                    time_zone: window.time_zone.clone(),
+                })
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,291 @@
+//! What the schema of a policy cannot say: fields that contradict one another,
+//! profiles that no model has, layouts that no GPU can have.
+
+use std::collections::BTreeMap;
+
+use api::GpuPartitionPolicy;
+use api::policy::{DemandDriven, Layout, LayoutType, Rollout, StaticGpus, StaticSlices};
+use api::selector::{RequirementOperator, Selector};
+use api::spelling::nearest;
+use api::units;
+use mig::{Catalog, Counts, Model, ProfileName};
+
+use crate::problem::{Problem, Severity};
+
+/// Everything that makes no sense in a policy, with the field, the value, and
+/// what is allowed. An `Error` keeps it from being used.
+#[must_use]
+pub fn validate(policy: &GpuPartitionPolicy, catalog: &Catalog) -> Vec<Problem> {
+    let mut check = Check { catalog, problems: Vec::new() };
+    let spec = &policy.spec;
+    if spec.node_selector.is_empty() {
+        check.error(
+            "spec.nodeSelector",
+            "is empty, which would take every node: name at least one label, such as `matchLabels: {slicewright.io/pool: research}`",
+        );
+    }
+    check.selector("spec.nodeSelector", &spec.node_selector);
+    check.layout(&spec.layout);
+    check.rollout(&spec.rollout);
+    check.problems
+}
+
+struct Check<'a> {
+    catalog: &'a Catalog,
+    problems: Vec<Problem>,
+}
+
+impl Check<'_> {
+    fn error(&mut self, field: impl Into<String>, message: impl Into<String>) {
+        self.problems.push(Problem::new(Severity::Error, "", message).field(field));
+    }
+
+    fn selector(&mut self, field: &str, selector: &Selector) {
+        for (index, requirement) in selector.match_expressions.iter().enumerate() {
+            let field = format!("{field}.matchExpressions[{index}]");
+            let needs = matches!(requirement.operator, RequirementOperator::In | RequirementOperator::NotIn);
+            if needs && requirement.values.is_empty() {
+                self.error(
+                    format!("{field}.values"),
+                    format!("is empty, and {:?} needs at least one value; to ask whether the label is there, write `operator: Exists`", requirement.operator),
+                );
+            }
+            if !needs && !requirement.values.is_empty() {
+                self.error(
+                    format!("{field}.values"),
+                    format!(
+                        "has values, and {:?} takes none: remove them, or write `operator: In`",
+                        requirement.operator
+                    ),
+                );
+            }
+            // The same label must have two values at once.
+            if requirement.operator == RequirementOperator::In
+                && let Some(value) = selector.match_labels.get(&requirement.key)
+                && !requirement.values.contains(value)
+            {
+                self.error(
+                    field,
+                    format!(
+                        "`{}` must be one of {}, and matchLabels wants `{value}`: no object can match both",
+                        requirement.key,
+                        requirement.values.join(", ")
+                    ),
+                );
+            }
+        }
+    }
+
+    fn layout(&mut self, layout: &Layout) {
+        let Layout { type_, demand_driven, static_ } = layout;
+        match type_ {
+            LayoutType::DemandDriven => {
+                if static_.is_some() {
+                    self.error(
+                        "spec.layout.static",
+                        "is not used with type DemandDriven: remove it, or write `type: Static`",
+                    );
+                }
+                if let Some(demand_driven) = demand_driven {
+                    self.demand_driven(demand_driven);
+                }
+            }
+            LayoutType::Static => {
+                if demand_driven.is_some() {
+                    self.error(
+                        "spec.layout.demandDriven",
+                        "is not used with type Static: remove it, or write `type: DemandDriven`",
+                    );
+                }
+                match static_ {
+                    Some(layout) if !layout.gpus.is_empty() => self.static_rules(&layout.gpus),
+                    _ => self.error(
+                        "spec.layout.static.gpus",
+                        "is missing: say what the GPUs are cut into, such as `static: {gpus: [{slices: [{profile: 1g.10gb, count: 7}]}]}`",
+                    ),
+                }
+            }
+        }
+    }
+
+    fn demand_driven(&mut self, layout: &DemandDriven) {
+        self.selector("spec.layout.demandDriven.namespaceSelector", &layout.namespace_selector);
+        let mut seen: BTreeMap<ProfileName, usize> = BTreeMap::new();
+        for (index, slice) in layout.slices.iter().enumerate() {
+            let field = format!("spec.layout.demandDriven.slices[{index}]");
+            if let Some(profile) = self.profile(&format!("{field}.profile"), &slice.profile, None)
+                && let Some(first) = seen.insert(profile, index)
+            {
+                self.error(
+                    format!("{field}.profile"),
+                    format!("`{}` is there already, as slices[{first}]; each profile may be there once: make one entry of the two", slice.profile),
+                );
+            }
+            let Some(max) = slice.max_count else { continue };
+            for (name, value) in [("minCount", slice.min_count), ("spareCount", slice.spare_count)] {
+                if value > max {
+                    self.error(
+                        format!("{field}.{name}"),
+                        format!("is {value}, and maxCount is {max}: not more than {max} can be there; lower {name}, raise maxCount, or remove maxCount"),
+                    );
+                }
+            }
+        }
+    }
+
+    fn static_rules(&mut self, rules: &[StaticGpus]) {
+        for (index, rule) in rules.iter().enumerate() {
+            let field = format!("spec.layout.static.gpus[{index}]");
+            let model = match &rule.model {
+                None => None,
+                Some(text) => match self.catalog.find(text) {
+                    Ok(model) => Some(model),
+                    Err(error) => {
+                        self.error(format!("{field}.model"), error.to_string());
+                        continue;
+                    }
+                },
+            };
+            if rule.slices.is_empty() {
+                self.error(
+                    format!("{field}.slices"),
+                    "is empty: a GPU needs at least one slice, such as `[{profile: 7g.80gb, count: 1}]`",
+                );
+                continue;
+            }
+            let mut names = Vec::new();
+            for (at, slice) in rule.slices.iter().enumerate() {
+                let field = format!("{field}.slices[{at}].profile");
+                if let Some(name) = self.profile(&field, &slice.profile, model) {
+                    names.push((name, slice));
+                }
+            }
+            if names.len() == rule.slices.len() {
+                self.fits(&format!("{field}.slices"), &names, model);
+            }
+            if rules[..index].iter().any(|earlier| covers(earlier, rule)) {
+                self.problems.push(
+                    Problem::new(Severity::Warning, "", "is never used: an earlier rule matches every GPU that it matches; put it first, or remove it")
+                        .field(field),
+                );
+            }
+        }
+    }
+
+    /// A profile's name; of this model, or of any.
+    fn profile(&mut self, field: &str, text: &str, model: Option<&Model>) -> Option<ProfileName> {
+        let models = self.catalog.models();
+        let name: Result<ProfileName, _> = text.parse();
+        let known = |name: ProfileName| match model {
+            Some(model) => model.geometry.profile_named(name).is_some(),
+            None => models.iter().any(|model| model.geometry.profile_named(name).is_some()),
+        };
+        if let Ok(name) = name
+            && known(name)
+        {
+            return Some(name);
+        }
+        let mut all: Vec<ProfileName> = match model {
+            Some(model) => model.profiles.iter().map(|p| p.name).collect(),
+            None => models.iter().flat_map(|m| m.profiles.iter().map(|p| p.name)).collect(),
+        };
+        all.sort();
+        all.dedup();
+        let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+        let meant = match nearest(text, all.iter().map(String::as_str)) {
+            Some(right) => format!("; did you mean `{right}`?"),
+            None => ".".to_owned(),
+        };
+        let message = match (&name, model) {
+            (Err(error), _) => format!("{error}{}", meant.trim_end_matches('.')),
+            (Ok(_), Some(model)) => {
+                format!("`{text}` is no profile of {}{meant} It has: {}", model.id, all.join(", "))
+            }
+            (Ok(_), None) => format!("`{text}` is no profile of any model that is known here{meant}"),
+        };
+        self.error(field, message);
+        None
+    }
+
+    /// Whether the slices fit one GPU of the model, or of any model that has
+    /// all the profiles.
+    fn fits(&mut self, field: &str, slices: &[(ProfileName, &StaticSlices)], model: Option<&Model>) {
+        let candidates: Vec<&Model> = match model {
+            Some(model) => vec![model],
+            None => self
+                .catalog
+                .models()
+                .iter()
+                .filter(|model| slices.iter().all(|(name, _)| model.geometry.profile_named(*name).is_some()))
+                .collect(),
+        };
+        let written: Vec<String> = slices.iter().map(|(name, s)| format!("{} x {name}", s.count)).collect();
+        let written = written.join(" + ");
+        if candidates.is_empty() {
+            self.error(field, format!("no model has all of these profiles, so no GPU can have {written}: write one rule for each model"));
+            return;
+        }
+        let fits = |model: &&Model| {
+            let counts: Counts = slices
+                .iter()
+                .filter_map(|(name, s)| {
+                    Some((model.geometry.profile_named(*name)?, u8::try_from(s.count).ok()?))
+                })
+                .collect();
+            model.lattice().find_multiset(&counts).is_some()
+        };
+        if !candidates.iter().any(fits) {
+            let names: Vec<&str> = candidates.iter().map(|model| model.id.as_str()).collect();
+            self.error(
+                field,
+                format!(
+                    "{written} do not fit one GPU ({}); `slicewright fit {} {}` says why",
+                    names.join(", "),
+                    names[0],
+                    slices
+                        .iter()
+                        .map(|(name, s)| format!("{name}:{}", s.count))
+                        .collect::<Vec<_>>()
+                        .join(" ")
+                ),
+            );
+        }
+    }
+
+    fn rollout(&mut self, rollout: &Rollout) {
+        let Rollout { max_unavailable, drain: _, cooldown, windows } = rollout;
+        if let Err(error) = units::node_count(max_unavailable) {
+            self.error("spec.rollout.maxUnavailable", error.to_string());
+        }
+        if let Err(error) = units::duration(cooldown) {
+            self.error("spec.rollout.cooldown", error.to_string());
+        }
+        for (index, window) in windows.iter().enumerate() {
+            let field = format!("spec.rollout.windows[{index}]");
+            match units::duration(&window.duration) {
+                Ok(duration) if duration.is_zero() => {
+                    self.error(
+                        format!("{field}.duration"),
+                        format!(
+                            "is {}, so the window never opens: write how long it stays open, such as 6h",
+                            window.duration
+                        ),
+                    );
+                }
+                Ok(_) => {}
+                Err(error) => self.error(format!("{field}.duration"), error.to_string()),
+            }
+        }
+    }
+}
+
+/// Whether every GPU that `later` matches is matched by `earlier`.
+fn covers(earlier: &StaticGpus, later: &StaticGpus) -> bool {
+    let model = earlier.model.is_none() || earlier.model == later.model;
+    let indices = match (&earlier.indices, &later.indices) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(earlier), Some(later)) => later.iter().all(|index| earlier.contains(index)),
+    };
+    model && indices
+}

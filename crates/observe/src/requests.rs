@@ -1,0 +1,351 @@
+//! What is asked for and not bound: one request per root owner and ordinal,
+//! whatever the number of objects that speak of it. Evidence, strongest first:
+//! a bound pod (no request: it has its slice), a pending pod, a queued
+//! Workload, a Notebook that should run and has no pod yet.
+
+mod constraints;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::foreign::HardwareProfile;
+use api::foreign::notebook::{Intent, Notebook};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use mig::ProfileName;
+use planner::demand::{Evidence, Request};
+use planner::eligible::{Eligibility, Judge};
+use planner::inventory::Inventory;
+use planner::names::RequestId;
+
+use crate::objects::{Key, Objects, title};
+use crate::problem::{Problem, Severity};
+use crate::{Settings, names, owners, pods};
+
+/// Every request, by id.
+pub fn all(
+    objects: &Objects,
+    inventory: &Inventory,
+    settings: &Settings,
+    now: Timestamp,
+    problems: &mut Vec<Problem>,
+) -> Vec<Request> {
+    let mut requests: BTreeMap<RequestId, Request> = BTreeMap::new();
+    let siblings = siblings(objects);
+    // Owners that have a pod that speaks for them, whatever its state.
+    let mut spoken_for: BTreeSet<RequestId> = BTreeSet::new();
+    let mut says: BTreeMap<RequestId, String> = BTreeMap::new();
+    for (id, pod) in &siblings {
+        let life = pods::life(pod);
+        if life == pods::Life::Ended {
+            continue;
+        }
+        spoken_for.insert(id.clone());
+        let Some(spec) = pod.spec.as_ref().filter(|_| life == pods::Life::Unschedulable) else { continue };
+        let asked = Asked::of(spec, &pod.metadata, title("Pod", &pod.metadata));
+        if let Some(request) = asked.request(id.clone(), Evidence::PendingPod, objects, now, problems) {
+            says.insert(id.clone(), pods::scheduler_says(pod).unwrap_or_default().to_owned());
+            requests.insert(id.clone(), request);
+        }
+    }
+    for workload in objects.workloads.values().filter(|workload| workload.waits_for_a_check()) {
+        let root = workload_owner(workload, objects);
+        let mut ordinal = 0;
+        for set in &workload.spec.pod_sets {
+            for _ in 0..set.count.clamp(0, 10_000) {
+                let id = RequestId { ordinal, ..root.clone() };
+                ordinal += 1;
+                if requests.contains_key(&id) {
+                    continue;
+                }
+                let mut asked =
+                    Asked::of(&set.template.spec, &workload.metadata, title("Workload", &workload.metadata));
+                asked.priority = workload.spec.priority.or(asked.priority);
+                if let Some(request) =
+                    asked.request(id.clone(), Evidence::QueuedWorkload, objects, now, problems)
+                {
+                    spoken_for.insert(id.clone());
+                    requests.insert(id, request);
+                }
+            }
+        }
+    }
+    for (key, notebook) in &objects.notebooks {
+        let id = notebook_id(key);
+        if spoken_for.contains(&id) || notebook.intent() != Intent::Run {
+            continue;
+        }
+        if let Some(asked) = of_notebook(notebook, objects, problems)
+            && let Some(request) =
+                asked.request(id.clone(), Evidence::StartingNotebook, objects, now, problems)
+        {
+            requests.insert(id, request);
+        }
+    }
+    let mut requests: Vec<Request> = requests.into_values().collect();
+    blocked(&mut requests, &says, objects, inventory, settings, now);
+    requests
+}
+
+fn notebook_id((namespace, name): &Key) -> RequestId {
+    RequestId { kind: "Notebook".to_owned(), namespace: namespace.clone(), name: name.clone(), ordinal: 0 }
+}
+
+/// Every pod with its owner and ordinal. Pods of one owner whose names are
+/// random are numbered by age, then name.
+fn siblings(objects: &Objects) -> BTreeMap<RequestId, &Pod> {
+    let mut by_owner: BTreeMap<RequestId, Vec<&Pod>> = BTreeMap::new();
+    for pod in objects.pods.values() {
+        by_owner.entry(owners::root(objects, pod)).or_default().push(pod);
+    }
+    let mut numbered: BTreeMap<RequestId, &Pod> = BTreeMap::new();
+    for (owner, mut pods) in by_owner {
+        // Ended pods (a rejected one beside its successor) speak for nobody
+        // when another pod of the same ordinal is there.
+        pods.sort_by_key(|pod| {
+            let age = pod.metadata.creation_timestamp.as_ref().map(|t| t.0);
+            (pods::life(pod) == pods::Life::Ended, age, pod.metadata.name.clone())
+        });
+        let mut rest = Vec::new();
+        for pod in pods {
+            match owners::ordinal(pod) {
+                Some(ordinal) => {
+                    numbered.entry(RequestId { ordinal, ..owner.clone() }).or_insert(pod);
+                }
+                None => rest.push(pod),
+            }
+        }
+        let mut ordinal = 0;
+        for pod in rest {
+            while numbered.contains_key(&RequestId { ordinal, ..owner.clone() }) {
+                ordinal += 1;
+            }
+            numbered.insert(RequestId { ordinal, ..owner.clone() }, pod);
+        }
+    }
+    numbered
+}
+
+fn workload_owner(workload: &api::foreign::Workload, objects: &Objects) -> RequestId {
+    let namespace = workload.metadata.namespace.clone().unwrap_or_default();
+    let owner = workload.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true));
+    let (mut kind, mut name) = match owner {
+        Some(owner) => (owner.kind.clone(), owner.name.clone()),
+        None => ("Workload".to_owned(), workload.metadata.name.clone().unwrap_or_default()),
+    };
+    if kind == "StatefulSet" && objects.notebooks.contains_key(&(namespace.clone(), name.clone())) {
+        kind = "Notebook".to_owned();
+    } else if let Some(owner) = objects.owners.get(&(kind.clone(), (namespace.clone(), name.clone()))) {
+        (kind, name) = (owner.kind.clone(), owner.name.clone());
+    }
+    RequestId { kind, namespace, name, ordinal: 0 }
+}
+
+/// What an object asks for.
+struct Asked<'a> {
+    object: String,
+    metadata: &'a ObjectMeta,
+    spec: std::borrow::Cow<'a, PodSpec>,
+    priority: Option<i32>,
+}
+
+impl<'a> Asked<'a> {
+    fn of(spec: &'a PodSpec, metadata: &'a ObjectMeta, object: String) -> Self {
+        Self { object, metadata, spec: std::borrow::Cow::Borrowed(spec), priority: None }
+    }
+
+    /// The request; `None` when it asks for no GPU.
+    fn request(
+        &self,
+        id: RequestId,
+        evidence: Evidence,
+        objects: &Objects,
+        now: Timestamp,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Request> {
+        let takes = pods::takes(&self.spec);
+        for resource in &takes.unreadable {
+            problems.push(Problem::new(
+                Severity::Warning,
+                self.object.clone(),
+                format!("asks for {resource}, which is no profile's resource (those are written like nvidia.com/mig-1g.10gb); nothing is planned for it"),
+            ));
+        }
+        if takes.slices.is_empty() && takes.whole_gpus == 0 {
+            return None;
+        }
+        let class = || {
+            let class = objects.priority_classes.get(self.spec.priority_class_name.as_deref()?)?;
+            Some(class.value)
+        };
+        let default_class =
+            || objects.priority_classes.values().find(|c| c.global_default == Some(true)).map(|c| c.value);
+        let priority = self.priority.or(self.spec.priority).or_else(class).or_else(default_class);
+        Some(Request {
+            slices: takes.slices,
+            whole_gpus: takes.whole_gpus,
+            priority: priority.unwrap_or(0),
+            since: self.metadata.creation_timestamp.as_ref().map_or(now, |t| t.0),
+            namespace_labels: namespace_labels(objects, &id.namespace),
+            constraints: constraints::of(&self.spec),
+            takes: takes.room,
+            evidence,
+            blocked_elsewhere: None,
+            id,
+        })
+    }
+}
+
+/// The labels of a namespace; its name is always one of them, as the API
+/// server makes sure.
+#[must_use]
+pub fn namespace_labels(objects: &Objects, namespace: &str) -> BTreeMap<String, String> {
+    let found = objects.namespaces.get(namespace).and_then(|ns| ns.metadata.labels.clone());
+    let mut labels = found.unwrap_or_default();
+    labels.entry(names::NAMESPACE_NAME.to_owned()).or_insert_with(|| namespace.to_owned());
+    labels
+}
+
+/// What a workbench asks for: its pod template, with what its hardware profile
+/// adds where the template is silent (as the profile's webhook does it).
+fn of_notebook<'a>(
+    notebook: &'a Notebook,
+    objects: &Objects,
+    problems: &mut Vec<Problem>,
+) -> Option<Asked<'a>> {
+    let object = title("Notebook", &notebook.metadata);
+    let mut asked = Asked::of(&notebook.spec.template.spec, &notebook.metadata, object.clone());
+    let Some((namespace, name)) = notebook.hardware_profile() else { return Some(asked) };
+    let Some(profile) = objects.hardware_profiles.get(&(namespace.clone(), name.clone())) else {
+        problems.push(
+            Problem::new(
+                Severity::Warning,
+                object,
+                format!("names the hardware profile {namespace}/{name}, which is not there; only what its own container asks for counts"),
+            )
+            .field(format!("metadata.annotations[{}]", api::foreign::notebook::PROFILE_NAME)),
+        );
+        return Some(asked);
+    };
+    apply_profile(asked.spec.to_mut(), profile, notebook.metadata.name.as_deref().unwrap_or_default());
+    Some(asked)
+}
+
+/// What the profile's webhook injects: identifiers whose keys the target
+/// container lacks, node selector and tolerations.
+fn apply_profile(spec: &mut PodSpec, profile: &HardwareProfile, name: &str) {
+    let only = spec.containers.len() == 1;
+    if let Some(container) = spec.containers.iter_mut().find(|c| only || c.name == name) {
+        let resources = container.resources.get_or_insert_default();
+        for identifier in &profile.spec.identifiers {
+            let key = &identifier.identifier;
+            let has = |list: &Option<BTreeMap<String, _>>| list.as_ref().is_some_and(|l| l.contains_key(key));
+            if has(&resources.requests) || has(&resources.limits) {
+                continue;
+            }
+            let count = match &identifier.default_count {
+                Some(k8s_openapi::apimachinery::pkg::util::intstr::IntOrString::Int(n)) => n.to_string(),
+                Some(k8s_openapi::apimachinery::pkg::util::intstr::IntOrString::String(text)) => text.clone(),
+                None => continue,
+            };
+            let quantity = k8s_openapi::apimachinery::pkg::api::resource::Quantity(count);
+            resources.requests.get_or_insert_default().insert(key.clone(), quantity);
+        }
+    }
+    let Some(scheduling) = &profile.spec.scheduling else { return };
+    // With a queue, the webhook writes neither selector nor tolerations.
+    if let Some(node) = scheduling.node.as_ref().filter(|_| scheduling.type_ != "Queue") {
+        spec.node_selector.get_or_insert_default().extend(node.node_selector.clone());
+        spec.tolerations.get_or_insert_default().extend(node.tolerations.iter().cloned());
+    }
+}
+
+/// Marks requests whose slices have been free and schedulable on a node that
+/// they may use for so long that something else must be in their way.
+fn blocked(
+    requests: &mut [Request],
+    says: &BTreeMap<RequestId, String>,
+    objects: &Objects,
+    inventory: &Inventory,
+    settings: &Settings,
+    now: Timestamp,
+) {
+    let since: Vec<BTreeMap<ProfileName, Timestamp>> = inventory
+        .nodes
+        .keys()
+        .map(|name| {
+            let status = objects.gpu_nodes.get(&name.0).and_then(|node| node.status.as_ref());
+            let since = status.and_then(|status| status.rollout.as_ref()).map(|r| &r.schedulable_since);
+            since.into_iter().flatten().filter_map(|(p, at)| Some((p.parse().ok()?, *at))).collect()
+        })
+        .collect();
+    if since.iter().all(BTreeMap::is_empty) {
+        return;
+    }
+    let mut judge = Judge::new(inventory);
+    for request in requests.iter_mut().filter(|r| r.evidence == Evidence::PendingPod && !r.slices.is_empty())
+    {
+        let eligible = judge.nodes_for(request);
+        let long_enough = |free: &BTreeMap<ProfileName, Timestamp>| {
+            request.slices.keys().all(|profile| {
+                free.get(profile)
+                    .is_some_and(|at| now.duration_since((*at).max(request.since)) >= settings.blocked_after)
+            })
+        };
+        let there = inventory.nodes.values().zip(&since).zip(eligible.iter());
+        let blocked = there.into_iter().any(|((node, free), eligibility)| {
+            *eligibility == Eligibility::Yes
+                && node.schedulable
+                && long_enough(free)
+                && request.slices.iter().all(|(profile, n)| free_slices(node, *profile) >= *n)
+        });
+        if blocked {
+            request.blocked_elsewhere = says.get(&request.id).cloned();
+        }
+    }
+}
+
+/// How many slices of a profile are there and not held.
+#[must_use]
+pub fn free_slices(node: &planner::inventory::Node, profile: ProfileName) -> u32 {
+    use planner::inventory::Slices;
+    let exist: usize = node
+        .gpus
+        .values()
+        .map(|gpu| match &gpu.slices {
+            Slices::Placed(slices) => slices.iter().filter(|s| s.profile == profile).count(),
+            Slices::Counted(slices) => slices.iter().filter(|s| s.profile == profile).count(),
+            Slices::MigOff { .. } => 0,
+        })
+        .sum();
+    let held = node.allocated.get(&profile).copied().unwrap_or(0);
+    u32::try_from(exist).unwrap_or(u32::MAX).saturating_sub(held)
+}
+
+/// Since when each profile has had a free, schedulable slice on a node: kept
+/// while that lasts. What `GpuNode.status.rollout.schedulableSince` should say
+/// from now on.
+#[must_use]
+pub fn schedulable_since(
+    before: &BTreeMap<String, Timestamp>,
+    node: &planner::inventory::Node,
+    now: Timestamp,
+) -> BTreeMap<String, Timestamp> {
+    if !node.schedulable {
+        return BTreeMap::new();
+    }
+    let profiles: BTreeSet<ProfileName> = node
+        .gpus
+        .values()
+        .flat_map(|gpu| gpu.geometry.profiles().iter().map(|spec| spec.name).collect::<Vec<_>>())
+        .collect();
+    profiles
+        .into_iter()
+        .filter(|profile| free_slices(node, *profile) > 0)
+        .map(|profile| {
+            let name = profile.to_string();
+            let since = before.get(&name).copied().unwrap_or(now);
+            (name, since)
+        })
+        .collect()
+}

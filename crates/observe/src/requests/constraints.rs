@@ -1,0 +1,55 @@
+//! The part of a pod's scheduling constraints that we judge.
+
+use k8s_openapi::api::core::v1::{NodeSelectorRequirement, PodSpec};
+use planner::demand::{Constraints, Expression, Operator, Term, Toleration};
+
+/// Node selector, required node affinity, and tolerations.
+pub(super) fn of(spec: &PodSpec) -> Constraints {
+    let required = spec
+        .affinity
+        .as_ref()
+        .and_then(|affinity| affinity.node_affinity.as_ref())
+        .and_then(|node| node.required_during_scheduling_ignored_during_execution.as_ref());
+    let affinity = required
+        .map(|selector| {
+            selector
+                .node_selector_terms
+                .iter()
+                .map(|term| Term {
+                    labels: term.match_expressions.iter().flatten().map(expression).collect(),
+                    fields: term.match_fields.iter().flatten().map(expression).collect(),
+                })
+                .collect()
+        })
+        .unwrap_or_default();
+    let tolerations = spec
+        .tolerations
+        .iter()
+        .flatten()
+        .map(|toleration| Toleration {
+            key: toleration.key.clone().unwrap_or_default(),
+            exists: toleration.operator.as_deref() == Some("Exists"),
+            value: toleration.value.clone().unwrap_or_default(),
+            effect: toleration.effect.clone().unwrap_or_default(),
+        })
+        .collect();
+    Constraints { node_selector: spec.node_selector.clone().unwrap_or_default(), affinity, tolerations }
+}
+
+fn expression(requirement: &NodeSelectorRequirement) -> Expression {
+    let mut values = requirement.values.clone().unwrap_or_default();
+    let operator = match requirement.operator.as_str() {
+        "In" => Operator::In,
+        "NotIn" => Operator::NotIn,
+        "Exists" => Operator::Exists,
+        "DoesNotExist" => Operator::DoesNotExist,
+        "Gt" => Operator::Gt,
+        "Lt" => Operator::Lt,
+        // An operator of tomorrow: nothing is known to match it.
+        _ => {
+            values.clear();
+            Operator::In
+        }
+    };
+    Expression { key: requirement.key.clone(), operator, values }
+}

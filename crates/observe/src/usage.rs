@@ -1,0 +1,206 @@
+//! Which slices are held: exactly where an agent says so, else as far as the
+//! pods on the node prove it. Allocation counts, not use: an idle notebook
+//! holds its slice.
+
+use std::collections::BTreeMap;
+
+use api::gpu_node::{PodName, SliceUse};
+use mig::ProfileName;
+use planner::inventory::{CountedSlice, PlacedSlice, Slices, Use};
+use planner::names::{GpuIndex, PodRef};
+
+use crate::layouts::{Established, GpuFound, Strategy};
+use crate::map::Cut;
+
+/// What the pods of a node hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Slices, by profile and pod.
+    pub slices: BTreeMap<ProfileName, BTreeMap<PodRef, u32>>,
+    /// `nvidia.com/gpu`, by pod.
+    pub whole: BTreeMap<PodRef, u32>,
+}
+
+impl Held {
+    /// How many slices of each profile are held.
+    #[must_use]
+    pub fn counts(&self) -> BTreeMap<ProfileName, u32> {
+        self.slices.iter().map(|(profile, pods)| (*profile, pods.values().sum())).collect()
+    }
+}
+
+/// More is held than there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excess {
+    /// The profile; `None` for whole GPUs.
+    pub profile: Option<ProfileName>,
+    /// How many are held.
+    pub held: u32,
+    /// How many there are.
+    pub exist: u32,
+}
+
+/// The slices of every GPU with their use, what of each profile is held, and
+/// where more is held than exists.
+#[must_use]
+pub fn of(
+    found: &Established<'_>,
+    held: &Held,
+) -> (BTreeMap<GpuIndex, Slices>, BTreeMap<ProfileName, u32>, Vec<Excess>) {
+    let mut held = held.clone();
+    if found.strategy == Strategy::Single {
+        // Under `single` the one profile of the node is `nvidia.com/gpu`.
+        let profile = found.gpus.values().find_map(|gpu| match &gpu.cut {
+            Cut::Slices(slices) => slices.keys().next().copied(),
+            Cut::Off => None,
+        });
+        if let Some(profile) = profile {
+            let whole = std::mem::take(&mut held.whole);
+            held.slices.entry(profile).or_default().extend(whole);
+        }
+    }
+    let mut exist: BTreeMap<ProfileName, u32> = BTreeMap::new();
+    let mut whole = 0;
+    for gpu in found.gpus.values() {
+        match &gpu.cut {
+            Cut::Off => whole += 1,
+            Cut::Slices(slices) => {
+                for (profile, n) in slices {
+                    *exist.entry(*profile).or_default() += n;
+                }
+            }
+        }
+    }
+    let counts = held.counts();
+    let mut excess: Vec<Excess> = counts
+        .iter()
+        .map(|(profile, n)| Excess {
+            profile: Some(*profile),
+            held: *n,
+            exist: exist.get(profile).copied().unwrap_or(0),
+        })
+        .collect();
+    excess.push(Excess { profile: None, held: held.whole.values().sum(), exist: whole });
+    excess.retain(|e| e.held > e.exist);
+
+    let mut users: BTreeMap<ProfileName, Users> =
+        exist.iter().map(|(profile, n)| (*profile, Users::new(held.slices.get(profile), *n))).collect();
+    let mut whole_users = Users::new(Some(&held.whole), whole);
+    if found.exact {
+        // A pod that was bound after the agent looked may hold any idle slice.
+        for gpu in found.gpus.values() {
+            for slice in gpu.seen.iter().flat_map(|seen| &seen.slices) {
+                if let Ok(profile) = slice.profile.parse::<ProfileName>()
+                    && let Some(users) = users.get_mut(&profile)
+                {
+                    for pod in &slice.by {
+                        users.seen(&pod_ref(pod));
+                    }
+                }
+            }
+            for pod in gpu.seen.iter().flat_map(|seen| &seen.held_by) {
+                whole_users.seen(&pod_ref(pod));
+            }
+        }
+    }
+    let slices = found
+        .gpus
+        .iter()
+        .map(|(index, gpu)| {
+            let slices = match (&gpu.cut, found.exact) {
+                (Cut::Off, exact) => Slices::MigOff { used: off(gpu, exact, &mut whole_users) },
+                (Cut::Slices(_), true) => placed(gpu, &users),
+                (Cut::Slices(counts), false) => {
+                    let mut slices = Vec::new();
+                    for (profile, n) in counts {
+                        let users = users.get_mut(profile).expect("counted above");
+                        slices
+                            .extend((0..*n).map(|_| CountedSlice { profile: *profile, used: users.next() }));
+                    }
+                    Slices::Counted(slices)
+                }
+            };
+            (GpuIndex(*index), slices)
+        })
+        .collect();
+    (slices, counts, excess)
+}
+
+fn pod_ref(pod: &PodName) -> PodRef {
+    PodRef { namespace: pod.namespace.clone(), name: pod.name.clone() }
+}
+
+fn off(gpu: &GpuFound<'_>, exact: bool, users: &mut Users) -> Use {
+    if !exact {
+        return users.next();
+    }
+    match gpu.seen.as_ref().and_then(|seen| seen.held_by.first()) {
+        Some(pod) => Use::InUse { by: pod_ref(pod) },
+        None => users.unseen(),
+    }
+}
+
+/// The slices that an agent saw.
+fn placed(gpu: &GpuFound<'_>, users: &BTreeMap<ProfileName, Users>) -> Slices {
+    let mut slices: Vec<PlacedSlice> = gpu
+        .seen
+        .iter()
+        .flat_map(|seen| &seen.slices)
+        .filter_map(|slice| {
+            let profile: ProfileName = slice.profile.parse().ok()?;
+            let by: Vec<PodRef> = slice.by.iter().map(pod_ref).collect();
+            let used = match (slice.used, by.as_slice()) {
+                (SliceUse::Idle, _) => users.get(&profile).map_or(Use::Idle, Users::unseen),
+                (SliceUse::InUse, [pod]) => Use::InUse { by: pod.clone() },
+                (SliceUse::InUse | SliceUse::MaybeInUse, _) => Use::MaybeInUse { by },
+            };
+            Some(PlacedSlice { profile, start: u8::try_from(slice.start?).ok()?, used })
+        })
+        .collect();
+    slices.sort_by_key(|slice| (slice.start, slice.profile));
+    Slices::Placed(slices)
+}
+
+/// The users of equal slices on one node, handed out one by one.
+struct Users {
+    /// One entry for each slice that is held; what an agent saw is taken out.
+    pods: Vec<PodRef>,
+    exist: u32,
+    handed: usize,
+}
+
+impl Users {
+    fn new(held: Option<&BTreeMap<PodRef, u32>>, exist: u32) -> Self {
+        let pods = held.into_iter().flatten();
+        let pods = pods.flat_map(|(pod, n)| std::iter::repeat_n(pod.clone(), *n as usize)).collect();
+        Self { pods, exist, handed: 0 }
+    }
+
+    fn seen(&mut self, pod: &PodRef) {
+        if let Some(at) = self.pods.iter().position(|p| p == pod) {
+            self.pods.remove(at);
+        }
+    }
+
+    /// The use of a slice of which no agent saw a user.
+    fn unseen(&self) -> Use {
+        if self.pods.is_empty() { Use::Idle } else { Use::MaybeInUse { by: self.names() } }
+    }
+
+    /// The use of the next slice. Where every slice is held, each is in use,
+    /// though which pod has which is not known: they are named in order.
+    fn next(&mut self) -> Use {
+        let next = self.pods.get(self.handed).cloned();
+        self.handed += 1;
+        match next {
+            Some(by) if self.pods.len() >= self.exist as usize => Use::InUse { by },
+            _ => self.unseen(),
+        }
+    }
+
+    fn names(&self) -> Vec<PodRef> {
+        let mut names = self.pods.clone();
+        names.dedup();
+        names
+    }
+}

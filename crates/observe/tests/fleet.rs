@@ -1,0 +1,344 @@
+//! Nodes and pods become the inventory: what is known, what is not, and what
+//! is left alone.
+
+mod words;
+
+use planner::inventory::{ChangeScope, Hold, Room};
+use serde_json::{Value, json};
+use words::*;
+
+#[test]
+fn a_fresh_node_has_its_gpus_with_mig_off_and_idle() {
+    let seen = see(&[node("n1")]);
+    let n1 = node_of(&seen, "n1");
+    assert_eq!(slices(n1, 0), ["off, idle"]);
+    assert_eq!(slices(n1, 1), ["off, idle"]);
+    assert_eq!(n1.gpus.len(), 2);
+    assert_eq!(n1.scope, ChangeScope::EmptyNode);
+    assert_eq!(n1.hold, None);
+    assert!(n1.schedulable);
+    assert_eq!(texts(&seen.problems), [""; 0]);
+}
+
+#[test]
+fn a_node_without_gpus_is_not_in_the_inventory() {
+    let plain = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker"}});
+    let mut t4 = node("t4");
+    t4["metadata"]["labels"]["nvidia.com/gpu.product"] = "Tesla-T4".into();
+    t4["metadata"]["labels"]["nvidia.com/mig.capable"] = "false".into();
+    let seen = see(&[plain, t4]);
+    assert!(seen.inventory.nodes.is_empty());
+    assert!(seen.problems.is_empty());
+}
+
+#[test]
+fn a_shipped_name_that_allocatable_confirms_is_the_layout() {
+    let seen = see(&[cut(
+        node("n1"),
+        "all-balanced",
+        &[("mig-1g.10gb", 4), ("mig-2g.20gb", 2), ("mig-3g.40gb", 2)],
+    )]);
+    let n1 = node_of(&seen, "n1");
+    assert_eq!(slices(n1, 1), ["1g.10gb idle", "1g.10gb idle", "2g.20gb idle", "3g.40gb idle"]);
+    assert_eq!(n1.scope, ChangeScope::IdleGpus);
+    assert_eq!(n1.hold, None);
+}
+
+#[test]
+fn an_entry_of_our_map_may_cut_each_gpu_differently() {
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "slicewright-mig-config", "namespace": "nvidia-gpu-operator"},
+        "data": {"config.yaml": "version: v1\nmig-configs:\n  slicewright-7f3a:\n    - {devices: [0], mig-enabled: true, mig-devices: {1g.10gb: 7}}\n    - {devices: [1], mig-enabled: true, mig-devices: {3g.40gb: 2}}\n"},
+    });
+    let seen = see(&[map, cut(node("n1"), "slicewright-7f3a", &[("mig-1g.10gb", 7), ("mig-3g.40gb", 2)])]);
+    let n1 = node_of(&seen, "n1");
+    assert_eq!(slices(n1, 0).len(), 7);
+    assert_eq!(slices(n1, 1), ["3g.40gb idle", "3g.40gb idle"]);
+}
+
+#[test]
+fn a_layout_that_allocatable_denies_is_not_believed() {
+    let seen = see(&[cut(node("n1"), "all-1g.10gb", &[("mig-1g.10gb", 13)])]);
+    let why = "label nvidia.com/mig.config says `all-1g.10gb`, so 14 nvidia.com/mig-1g.10gb is expected, and the node advertises 13 nvidia.com/mig-1g.10gb";
+    assert_eq!(node_of(&seen, "n1").hold, Some(Hold::NotEstablished { why: why.into() }));
+    assert_eq!(
+        texts(&seen.problems),
+        [format!("Node n1: what its GPUs have cannot be established, so it is left alone: {why}")]
+    );
+}
+
+#[test]
+fn zeros_that_stay_in_allocatable_mean_nothing() {
+    let mut n1 = cut(node("n1"), "all-3g.40gb", &[("mig-3g.40gb", 4)]);
+    n1["status"]["allocatable"]["nvidia.com/mig-1g.10gb"] = "0".into();
+    assert_eq!(node_of(&see(&[n1]), "n1").hold, None);
+}
+
+#[test]
+fn an_unknown_model_is_said_and_left_alone() {
+    let mut n1 = node("n1");
+    n1["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-Z900-1TB".into();
+    let seen = see(&[n1]);
+    let Some(Hold::NotEstablished { why }) = &node_of(&seen, "n1").hold else { panic!("it is held") };
+    assert!(why.starts_with("label nvidia.com/gpu.product=NVIDIA-Z900-1TB is of no model that is known here; known are A100-40GB, "), "{why}");
+}
+
+#[test]
+fn absurd_counts_are_said_and_left_alone() {
+    for count in ["-2", "many", "70000", "999"] {
+        let mut n1 = node("n1");
+        n1["metadata"]["labels"]["nvidia.com/gpu.count"] = count.into();
+        let seen = see(&[n1]);
+        let Some(Hold::NotEstablished { why }) = &node_of(&seen, "n1").hold else { panic!("it is held") };
+        assert_eq!(
+            why,
+            &format!("label nvidia.com/gpu.count=`{count}` is not a number of GPUs from 0 to 256")
+        );
+    }
+}
+
+#[test]
+fn models_are_remembered_while_labels_are_away() {
+    let mut n1 = cut(node("n1"), "all-1g.10gb", &[("mig-1g.10gb", 7)]);
+    for label in ["gpu.product", "gpu.count", "mig.capable", "mig.strategy"] {
+        n1["metadata"]["labels"].as_object_mut().expect("labels").remove(&format!("nvidia.com/{label}"));
+    }
+    let remembered = json!({
+        "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": "n1"}, "spec": {},
+        "status": {"observed": {"by": "Controller", "at": "2026-11-21T08:00:00Z", "gpus": [
+            {"index": 0, "model": "A100-80GB", "migEnabled": true, "slices": []},
+        ]}},
+    });
+    let seen = see(&[n1.clone(), remembered]);
+    assert_eq!(slices(node_of(&seen, "n1"), 0).len(), 7);
+    let forgotten = see(&[n1]);
+    let Some(Hold::NotEstablished { why }) = &node_of(&forgotten, "n1").hold else { panic!("it is held") };
+    assert_eq!(why, "label nvidia.com/gpu.product is not there (yet), and the node was not seen before");
+}
+
+// Who holds what.
+
+fn two_kinds() -> Value {
+    let map_like = [("mig-1g.10gb", 4), ("mig-2g.20gb", 2), ("mig-3g.40gb", 2)];
+    cut(node("n1"), "all-balanced", &map_like)
+}
+
+#[test]
+fn without_an_agent_a_profile_is_idle_only_if_nobody_on_the_node_holds_it() {
+    let seen = see(&[two_kinds(), pod("a", "p", &[("mig-3g.40gb", 1)], Some("n1"))]);
+    let n1 = node_of(&seen, "n1");
+    for gpu in [0, 1] {
+        assert_eq!(
+            slices(n1, gpu),
+            ["1g.10gb idle", "1g.10gb idle", "2g.20gb idle", "3g.40gb maybe in use by a/p"]
+        );
+    }
+    assert_eq!(n1.allocated.iter().map(|(p, n)| format!("{n} {p}")).collect::<Vec<_>>(), ["1 3g.40gb"]);
+}
+
+#[test]
+fn when_every_slice_is_held_each_is_in_use() {
+    let seen = see(&[
+        two_kinds(),
+        pod("a", "p", &[("mig-3g.40gb", 1)], Some("n1")),
+        pod("b", "q", &[("mig-3g.40gb", 1)], Some("n1")),
+    ]);
+    let n1 = node_of(&seen, "n1");
+    assert_eq!(slices(n1, 0)[3], "3g.40gb in use by a/p");
+    assert_eq!(slices(n1, 1)[3], "3g.40gb in use by b/q");
+}
+
+#[test]
+fn pods_that_have_not_started_or_are_ending_hold_their_slices_and_ended_ones_do_not() {
+    let mut starting = pod("a", "starting", &[("mig-1g.10gb", 1)], Some("n1"));
+    starting["status"]["phase"] = "Pending".into();
+    let mut ending = pod("a", "ending", &[("mig-2g.20gb", 1)], Some("n1"));
+    ending["metadata"]["deletionTimestamp"] = NOW.into();
+    let mut ended = pod("a", "ended", &[("mig-3g.40gb", 1)], Some("n1"));
+    ended["status"]["phase"] = "Succeeded".into();
+    let seen = see(&[two_kinds(), starting, ending, ended]);
+    assert_eq!(
+        slices(node_of(&seen, "n1"), 0),
+        [
+            "1g.10gb maybe in use by a/starting",
+            "1g.10gb maybe in use by a/starting",
+            "2g.20gb maybe in use by a/ending",
+            "3g.40gb idle",
+        ]
+    );
+}
+
+#[test]
+fn more_slices_in_use_than_there_are_is_an_error() {
+    let pods = ["p", "q", "r"].map(|name| pod("a", name, &[("mig-3g.40gb", 1)], Some("n1")));
+    let seen = see(&[&[two_kinds()][..], &pods[..]].concat());
+    assert_eq!(texts(&seen.problems)[0], "Node n1: its pods hold 3 3g.40gb slice(s), and it has 2");
+    assert!(matches!(node_of(&seen, "n1").hold, Some(Hold::NotEstablished { .. })));
+}
+
+#[test]
+fn a_pod_that_holds_a_whole_gpu_is_seen() {
+    let seen = see(&[node("n1"), pod("a", "train", &[("gpu", 1)], Some("n1"))]);
+    assert_eq!(slices(node_of(&seen, "n1"), 0), ["off, maybe in use by a/train"]);
+    let seen = see(&[node("n1"), pod("a", "train", &[("gpu", 2)], Some("n1"))]);
+    assert_eq!(slices(node_of(&seen, "n1"), 1), ["off, in use by a/train"]);
+}
+
+#[test]
+fn what_is_free_is_allocatable_less_what_bound_pods_ask_for() {
+    let seen = see(&[node("n1"), pod("a", "p", &[], Some("n1")), pod("a", "elsewhere", &[], Some("n2"))]);
+    assert_eq!(node_of(&seen, "n1").room, Room { cpu_milli: 31_000, memory_bytes: 255 << 30, pods: 109 });
+}
+
+// What the agent says.
+
+fn agent(slices: Value) -> Value {
+    json!({
+        "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": "n1"}, "spec": {},
+        "status": {"observed": {"by": "Agent", "at": "2026-11-21T08:59:00Z", "bootId": "b-1", "gpus": [
+            {"index": 0, "model": "A100-80GB", "migEnabled": true, "slices": slices},
+        ]}},
+    })
+}
+
+#[test]
+fn an_agent_knows_places_and_users() {
+    let seen = see(&[
+        cut(node("n1"), "whatever", &[]),
+        agent(json!([
+            {"profile": "3g.40gb", "start": 4, "used": "InUse", "by": [{"namespace": "a", "name": "p"}]},
+            {"profile": "1g.10gb", "start": 0, "used": "Idle"},
+        ])),
+        pod("a", "p", &[("mig-3g.40gb", 1)], Some("n1")),
+    ]);
+    let n1 = node_of(&seen, "n1");
+    assert_eq!(slices(n1, 0), ["1g.10gb@0 idle", "3g.40gb@4 in use by a/p"]);
+    assert_eq!(n1.scope, ChangeScope::SliceBySlice);
+    assert_eq!(n1.hold, None);
+}
+
+#[test]
+fn a_pod_that_came_after_the_agent_looked_may_hold_any_idle_slice_of_its_profile() {
+    let idle = |start| json!({"profile": "1g.10gb", "start": start, "used": "Idle"});
+    let seen = see(&[
+        node("n1"),
+        agent(json!([idle(0), idle(1), {"profile": "3g.40gb", "start": 4, "used": "Idle"}])),
+        pod("a", "late", &[("mig-1g.10gb", 1)], Some("n1")),
+    ]);
+    assert_eq!(
+        slices(node_of(&seen, "n1"), 0),
+        ["1g.10gb@0 maybe in use by a/late", "1g.10gb@1 maybe in use by a/late", "3g.40gb@4 idle"]
+    );
+}
+
+#[test]
+fn after_a_reboot_what_the_agent_saw_says_nothing() {
+    let mut n1 = node("n1");
+    n1["status"]["nodeInfo"]["bootID"] = "b-2".into();
+    let seen = see(&[n1, agent(json!([{"profile": "1g.10gb", "start": 0, "used": "Idle"}]))]);
+    let n1 = node_of(&seen, "n1");
+    assert!(n1.scope != ChangeScope::SliceBySlice);
+}
+
+#[test]
+fn overlapping_instances_are_an_error() {
+    let seen = see(&[
+        node("n1"),
+        agent(json!([
+            {"profile": "3g.40gb", "start": 0, "used": "Idle"},
+            {"profile": "1g.10gb", "start": 1, "used": "Idle"},
+        ])),
+    ]);
+    let first = texts(&seen.problems).remove(0);
+    assert!(first.starts_with("GpuNode n1: status.observed.gpus[0]: A100-80GB: "), "{first}");
+    assert!(first.contains("overlap"), "{first}");
+}
+
+// Who else has a say.
+
+#[track_caller]
+fn held(change: impl FnOnce(&mut Value), expect: Hold) {
+    let mut n1 = node("n1");
+    change(&mut n1);
+    assert_eq!(node_of(&see(&[n1]), "n1").hold, Some(expect));
+}
+
+#[test]
+fn foreign_hands_are_respected() {
+    held(|n| n["spec"]["unschedulable"] = true.into(), Hold::Cordoned { by: "somebody else".into() });
+    held(
+        |n| n["metadata"]["labels"]["nvidia.com/gpu-driver-upgrade-state"] = "drain-required".into(),
+        Hold::ForeignWork { who: "a driver upgrade (drain-required)".into() },
+    );
+    held(
+        |n| n["metadata"]["annotations"]["machineconfiguration.openshift.io/state"] = "Working".into(),
+        Hold::ForeignWork { who: "the Machine Config Operator (Working)".into() },
+    );
+    held(
+        |n| n["metadata"]["labels"]["nvidia.com/gpu.deploy.dra-driver"] = "true".into(),
+        Hold::HandsOff { who: "DRA (GPUCluster)".into() },
+    );
+    held(
+        |n| n["status"]["capacity"]["mig.das.com/1g.10gb"] = "7".into(),
+        Hold::HandsOff { who: "the Dynamic Accelerator Slicer (DAS)".into() },
+    );
+    held(|n| n["status"]["conditions"][0]["status"] = "Unknown".into(), Hold::NotReady);
+    held(|n| n["metadata"]["labels"]["nvidia.com/mig.config.state"] = "pending".into(), Hold::Changing);
+    held(
+        |n| n["metadata"]["labels"]["nvidia.com/gpu.deploy.device-plugin"] = "paused-for-mig-change".into(),
+        Hold::Changing,
+    );
+    held(
+        |n| {
+            n["spec"]["unschedulable"] = true.into();
+            n["metadata"]["labels"]["slicewright.io/cordoned-by"] = "slicewright".into();
+        },
+        Hold::Changing,
+    );
+}
+
+#[test]
+fn a_rollout_holds_its_node() {
+    let rollout = |rollout: Value| {
+        json!({
+            "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": "n1"}, "spec": {},
+            "status": {"rollout": rollout},
+        })
+    };
+    let hold = |gpu_node: Value| node_of(&see(&[node("n1"), gpu_node]), "n1").hold.clone();
+    assert_eq!(hold(rollout(json!({"phase": "Quiescing"}))), Some(Hold::Changing));
+    assert_eq!(
+        hold(rollout(json!({"phase": "Failed", "lastError": "MIG manager said failed"}))),
+        Some(Hold::Failed { why: "MIG manager said failed".into() })
+    );
+    assert_eq!(
+        hold(rollout(json!({"phase": "Idle", "applied": "slicewright-1234"}))),
+        Some(Hold::ForeignLayout { label: String::new() })
+    );
+    let until = "2026-11-21T09:05:00Z";
+    assert_eq!(
+        hold(rollout(json!({"phase": "Idle", "cooldownUntil": until}))),
+        Some(Hold::CoolingDown { until: until.parse().expect("a time") })
+    );
+    assert_eq!(hold(rollout(json!({"phase": "Idle", "cooldownUntil": "2026-11-21T08:59:59Z"}))), None);
+}
+
+#[test]
+fn under_strategy_single_a_demand_driven_policy_is_told_how_to_go_on() {
+    let mut n1 = cut(node("n1"), "all-1g.10gb", &[("gpu", 7)]);
+    n1["metadata"]["labels"]["nvidia.com/mig.strategy"] = "single".into();
+    n1["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb".into();
+    n1["metadata"]["labels"]["nvidia.com/gpu.count"] = "7".into();
+    let workbench = pod("a", "jupyter", &[("gpu", 7)], Some("n1"));
+    // Nobody's: known, and left as it is.
+    let seen = see(&[n1.clone(), workbench]);
+    let found = node_of(&seen, "n1");
+    assert_eq!(found.gpus.len(), 1);
+    assert_eq!(slices(found, 0), ["1g.10gb in use by a/jupyter"; 7]);
+    assert_eq!(found.hold, None);
+    // A demand-driven policy's: refused, with the command.
+    let seen = see(&[n1, policy("research")]);
+    let Some(Hold::NotEstablished { why }) = &node_of(&seen, "n1").hold else { panic!("it is held") };
+    assert!(why.contains("oc patch clusterpolicy gpu-cluster-policy --type merge"), "{why}");
+}
