@@ -16,6 +16,7 @@ mod driver;
 mod error;
 mod event;
 mod fault;
+mod handle;
 mod machine;
 mod mode;
 mod model;
@@ -29,10 +30,11 @@ pub use driver::DriverBranch;
 pub use error::{NvmlError, Reply};
 pub use event::{Breach, Event, Happened};
 pub use fault::{Behaviour, Fault, Scheduled, Stall, Times, Verb};
+pub use handle::{
+    Attributes, Caller, ComputeHandle, ComputeInstanceInfo, Device, GpuInstanceInfo, InstanceHandle, Memory,
+    Placement,
+};
 pub use machine::{Activity, Client, ClientId, Machine, Share, Target};
 pub use mode::{Activation, MigMode, Mode};
 pub use model::{Engines, MigFacts, Model, ModelError, PciClass, ProfileFacts};
-pub use session::{
-    Attributes, Caller, ComputeHandle, ComputeInstanceInfo, Device, GPU_INSTANCE_PROFILE_COUNT,
-    GpuInstanceInfo, InstanceHandle, Memory, Nvml, Placement,
-};
+pub use session::{GPU_INSTANCE_PROFILE_COUNT, Nvml};

@@ -11,9 +11,10 @@ use crate::driver::DriverBranch;
 use crate::error::{NvmlError, Reply};
 use crate::event::{Breach, Event, Happened};
 use crate::fault::{Armed, Fault, Scheduled, Stall, Verb};
+use crate::handle::Caller;
 use crate::mode::{MigMode, Mode};
 use crate::model::{MigFacts, Model, ProfileFacts};
-use crate::session::{Caller, Nvml};
+use crate::session::Nvml;
 use crate::uuid;
 
 /// What a client has open.

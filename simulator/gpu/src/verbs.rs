@@ -9,12 +9,11 @@ use crate::device::{ComputeInstance, GpuInstance};
 use crate::error::{NvmlError, Reply};
 use crate::event::Happened;
 use crate::fault::{Behaviour, Verb};
+use crate::handle::{ComputeHandle, Device, InstanceHandle, Placement, compute_handle, instance_handle};
 use crate::machine::{Activity, Machine, Share, Target};
 use crate::mode::{Activation, MigMode, Mode};
 use crate::model::MigFacts;
-use crate::session::{
-    ComputeHandle, Device, InstanceHandle, Nvml, Placement, compute_handle, instance_handle,
-};
+use crate::session::Nvml;
 
 impl Nvml<'_> {
     /// Switches MIG on or off. A successful call may leave the mode pending:

@@ -2,6 +2,8 @@
 //! that change nothing, the same again for the same input, and numbers of
 //! what still fits that a blind search agrees with.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod support;
 
 use std::collections::BTreeSet;
