@@ -205,6 +205,17 @@ impl Run<'_> {
             return flow;
         }
         let Some(target) = self.next.target.clone() else { return self.enter(Phase::Idle) };
+        // A new pod cuts the GPUs anew: whoever got a slice past the cordon goes first.
+        // (What is only brought back, MIG manager would bring back by itself.)
+        let newcomers = if target.restore { Vec::new() } else { self.newcomers(&target) };
+        if !newcomers.is_empty() {
+            let limit = self.rules.settings.quiesce_limit;
+            if self.late(limit) {
+                return self.give_up(Trouble::PodsInTheWay { pods: newcomers, refused: Vec::new() });
+            }
+            self.list_pods();
+            return self.wait(WaitsFor::PodsGoing { pods: newcomers, refused: Vec::new() }, limit);
+        }
         let manager = self.seen.operand(names::APP_MANAGER).cloned();
         let fresh = manager.as_ref().filter(|pod| Some(&pod.uid) != target.manager_before.as_ref());
         if fresh.is_some_and(|pod| pod.ready) {

@@ -4,9 +4,10 @@
 //! human.
 
 use crate::names;
-use crate::observed::{Listing, State};
+use crate::observed::{Listing, Pod, State};
 use crate::outlook::{FailureReason, Trouble, WaitsFor};
-use crate::progress::{Phase, Rung};
+use crate::progress::{Phase, Rung, Target};
+use planner::names::PodRef;
 
 use super::start::next_label;
 use super::{Flow, Run};
@@ -85,6 +86,12 @@ impl Run<'_> {
         self.enter(Phase::Relabelling)
     }
 
+    /// Pods that hold a slice and were not there when the label was written.
+    pub(super) fn newcomers(&self, target: &Target) -> Vec<PodRef> {
+        let new = |pod: &&Pod| pod.holds_gpu() && !target.bystanders.contains(&pod.uid);
+        self.seen.pods.iter().filter(new).map(|pod| pod.pod.clone()).collect()
+    }
+
     /// Writes another label on a node that is cordoned and unfinished. Pods
     /// that were there before were proved to lose nothing; any other that
     /// holds a slice got there past the cordon, and must go first.
@@ -111,13 +118,7 @@ impl Run<'_> {
         if let Some(flow) = self.map_settled(&target) {
             return flow;
         }
-        let newcomers: Vec<_> = self
-            .seen
-            .pods
-            .iter()
-            .filter(|pod| pod.holds_gpu() && !target.bystanders.contains(&pod.uid))
-            .map(|pod| pod.pod.clone())
-            .collect();
+        let newcomers = self.newcomers(&target);
         if !newcomers.is_empty() {
             if self.late(settings.quiesce_limit) {
                 return self.give_up(Trouble::PodsInTheWay { pods: newcomers, refused: Vec::new() });

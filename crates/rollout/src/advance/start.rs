@@ -146,7 +146,7 @@ impl Run<'_> {
 
     /// A node that we finished was rebooted, or MIG manager ran without us.
     fn disturbed(&mut self) -> Option<Flow> {
-        let verified = self.next.verified.clone()?;
+        let verified = self.next.verified.clone().or_else(|| self.remembered_by_the_node())?;
         let ran = matches!(self.seen.state(), State::Failed | State::Pending | State::Rebooting);
         let booted = verified.boot_id != self.seen.boot_id;
         if !(booted || ran || !self.seen.paused().is_empty()) {
@@ -161,7 +161,15 @@ impl Run<'_> {
         if !self.seen.ready {
             return Some(self.hold(Hold::NotReady));
         }
+        self.next.applied = Some(verified.label.clone());
         Some(self.restore(verified.layout, verified.label))
+    }
+
+    /// A node with a label of ours, of which we remember nothing.
+    fn remembered_by_the_node(&self) -> Option<Verified> {
+        let label = self.seen.label().filter(|label| label.starts_with(names::ENTRY_PREFIX))?.to_owned();
+        let layout = self.seen.label_layout.clone().filter(|_| self.next.applied.is_none())?;
+        Some(Verified { layout, label, at: self.now, boot_id: self.seen.boot_id.clone() })
     }
 
     /// The node offers something else than was proved, in the same boot: a

@@ -196,12 +196,17 @@ impl World {
     pub fn restart_manager(&mut self) {
         self.version += 1;
         self.manager = None;
+        self.events.clear();
         self.after(8, Event::ManagerPod);
     }
 
     pub fn reboot(&mut self) {
         self.ready = false;
         self.version += 1;
+        // What a reboot takes, nobody of us took.
+        for user in &mut self.users {
+            user.on.clear();
+        }
         self.plugin = None;
         self.allocatable.clear();
         self.hardware = NodeLayout(
@@ -506,6 +511,8 @@ pub struct Caller {
     pub calls: u32,
     /// At which call the caller dies, and how.
     pub crash: Option<(u32, Crash)>,
+    /// What is shown at the next call instead of what is.
+    pub stale: Option<Observed>,
     listed: Option<Timestamp>,
 }
 
@@ -529,6 +536,7 @@ impl Caller {
             last: None,
             calls: 0,
             crash: None,
+            stale: None,
             listed: None,
         }
     }
@@ -550,7 +558,7 @@ impl Caller {
     pub fn turn(&mut self) -> Timestamp {
         let now = self.world.now;
         let listing = self.listed.take().map_or(Listing::Cached, |at| Listing::Consistent { at });
-        let seen = self.world.observe(listing);
+        let seen = self.stale.take().unwrap_or_else(|| self.world.observe(listing));
         let result = advance(&seen, self.wanted.as_ref(), &self.rules, &self.progress, now);
         judge(&seen, &self.rules, &result, now);
         self.calls += 1;

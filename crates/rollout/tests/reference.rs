@@ -1,0 +1,125 @@
+//! `docs/reference/rollout.md` says what the code says.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use slicewright_rollout::{Phase, Settings, reasons};
+
+fn phase(phase: Phase) -> (&'static str, &'static str) {
+    match phase {
+        Phase::Idle => (
+            "Nothing is under way.",
+            "`Mapping` when a change is wanted and nothing is against it; `Changing` after a reboot or a foreign run.",
+        ),
+        Phase::Mapping => (
+            "The map gets the entry; MIG manager's mount follows.",
+            "`Cordoning` when admitted; `Idle` when the change is not wanted any more.",
+        ),
+        Phase::Cordoning => {
+            ("The node is cordoned, with our mark.", "`Quiescing` after the settle time; `Retreating`.")
+        }
+        Phase::Quiescing => (
+            "Pods are listed; they start, end or are evicted; then the label is written.",
+            "`Changing` when the label is seen; `Retreating`.",
+        ),
+        Phase::Changing => (
+            "The label is ours and MIG manager works. No way back from here.",
+            "`Verifying` at success; `Healing`, `Relabelling` or `Failed` in trouble.",
+        ),
+        Phase::Verifying => (
+            "The slices are being proved schedulable.",
+            "`Releasing` when proved; `Healing`, `Relabelling` or `Failed` in trouble.",
+        ),
+        Phase::Healing => {
+            ("MIG manager's pod is replaced.", "`Changing` when the new pod is ready; `Failed`.")
+        }
+        Phase::Relabelling => (
+            "An alias, or the last verified layout, is written.",
+            "`Changing` when the label is seen; `Failed`.",
+        ),
+        Phase::Releasing => ("Proved; our cordon is lifted.", "`Idle`."),
+        Phase::Retreating => {
+            ("Taken back; our cordon is lifted.", "`Idle`; `Changing` when the label came through after all.")
+        }
+        Phase::Failed => {
+            ("A human has to look; the node stays cordoned.", "`Releasing` when the node is right again.")
+        }
+        Phase::Released => ("A human ended the rollout.", "`Idle` when resumed."),
+    }
+}
+
+fn page() -> String {
+    let mut page = String::from(
+        "# Rollout: states, times, reasons\n\nGenerated from `crates/rollout` and compared with it by its test `reference`. \
+         Why it works so: [ADR 2](../adr/0002-rollout.md).\n\n## States\n\n| state | what happens | leads to |\n|---|---|---|\n",
+    );
+    for each in Phase::ALL {
+        let (what, next) = phase(each);
+        let _ = writeln!(page, "| `{each:?}` | {what} | {next} |");
+    }
+    let Settings {
+        map_settle,
+        cordon_settle,
+        list_fresh,
+        write_limit,
+        quiesce_limit,
+        drain_limit,
+        pickup_limit,
+        wedged_after,
+        change_limit,
+        verify_limit,
+        stable_for,
+        interruption_limit,
+        retreat_backoff,
+        roll_back_backoff,
+        longest_backoff,
+        poll,
+    } = Settings::default();
+    page.push_str("\n## Times\n\n| setting | default | what it limits |\n|---|---|---|\n");
+    for (name, value, what) in [
+        ("mapSettle", map_settle, "wait after the map has the entry; kubelet's mount cannot be observed"),
+        ("cordonSettle", cordon_settle, "wait after the cordon, for the scheduler"),
+        ("listFresh", list_fresh, "the oldest consistent list on which a label is written"),
+        ("writeLimit", write_limit, "until a write that is not seen is trouble"),
+        ("quiesceLimit", quiesce_limit, "until pods that do not start, or do not end, make us retreat"),
+        ("drainLimit", drain_limit, "until evictions that do not succeed make us retreat"),
+        ("pickupLimit", pickup_limit, "until a MIG manager that says nothing is trouble"),
+        ("wedgedAfter", wedged_after, "until pending with parked operands is taken as the known wedge"),
+        ("changeLimit", change_limit, "until a change or a reboot is trouble"),
+        ("verifyLimit", verify_limit, "from success until slices that are not schedulable are trouble"),
+        ("stableFor", stable_for, "how long the expected picture must hold"),
+        ("interruptionLimit", interruption_limit, "how long others may work on an unfinished node"),
+        ("retreatBackoff", retreat_backoff, "pause after a retreat; doubles"),
+        ("rollBackBackoff", roll_back_backoff, "pause after a rollback, for the same layout; doubles"),
+        ("longestBackoff", longest_backoff, "the longest such pause"),
+        ("poll", poll, "how often what is waited for is looked at"),
+    ] {
+        let _ = writeln!(page, "| `{name}` | {value:#} | {what} |");
+    }
+    page.push_str("\n## Reasons\n\n| reason | what it means | what a human should do |\n|---|---|---|\n");
+    for reason in reasons::ALL {
+        let _ = writeln!(page, "| `{}` | {} | {} |", reason.name, reason.means, reason.help);
+    }
+    page
+}
+
+#[test]
+fn the_reference_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/rollout.md");
+    let page = page();
+    #[expect(clippy::disallowed_methods, reason = "how golden files are overwritten on purpose")]
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let there = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(there, page, "run this test with UPDATE_GOLDEN=1 and look at the diff");
+}
+
+#[test]
+fn reasons_are_distinct_and_say_what_to_do() {
+    let mut names: Vec<_> = reasons::ALL.iter().map(|reason| reason.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), reasons::ALL.len());
+    assert!(reasons::ALL.iter().all(|reason| reason.help.len() > 10 && reason.means.ends_with('.')));
+}
