@@ -1,0 +1,113 @@
+//! The fleet after some steps of a plan.
+
+use std::collections::BTreeSet;
+
+use mig::ProfileName;
+use planner::inventory::{ChangeScope, CountedSlice, Gpu, Inventory, Node, PlacedSlice, Slices, Use};
+use planner::names::PodRef;
+use planner::plan::{GpuChange, NodeStep};
+
+/// Who uses the slices of a GPU, or the GPU as a whole.
+pub(crate) fn uses(gpu: &Gpu) -> Vec<&Use> {
+    match &gpu.slices {
+        Slices::Placed(slices) => slices.iter().map(|s| &s.used).collect(),
+        Slices::Counted(slices) => slices.iter().map(|s| &s.used).collect(),
+        Slices::MigOff { used } => vec![used],
+    }
+}
+
+/// The profiles of its slices.
+pub(crate) fn profiles(gpu: &Gpu) -> Vec<ProfileName> {
+    match &gpu.slices {
+        Slices::Placed(slices) => slices.iter().map(|s| s.profile).collect(),
+        Slices::Counted(slices) => slices.iter().map(|s| s.profile).collect(),
+        Slices::MigOff { .. } => vec![],
+    }
+}
+
+/// Slices that a change creates and destroys; of counted slices as few as possible.
+pub(crate) fn operations(node: &Node, change: &GpuChange) -> u32 {
+    let gpu = &node.gpus[&change.gpu];
+    let common = match &gpu.slices {
+        Slices::Placed(slices) => {
+            slices.iter().filter(|s| change.after.contains(&(s.profile, s.start))).count()
+        }
+        Slices::Counted(_) => {
+            let mut left = profiles(gpu);
+            let mut took = |(profile, _): &&(ProfileName, u8)| {
+                left.iter().position(|p| p == profile).map(|i| left.swap_remove(i)).is_some()
+            };
+            change.after.iter().filter(|slice| took(slice)).count()
+        }
+        Slices::MigOff { .. } => 0,
+    };
+    u32::try_from(profiles(gpu).len() + change.after.len() - 2 * common).expect("few")
+}
+
+/// The fleet once these steps are done: what stays keeps its user, what is
+/// new is idle, and pods that were evicted hold nothing.
+pub(crate) fn apply<'a>(inventory: &Inventory, steps: impl IntoIterator<Item = &'a NodeStep>) -> Inventory {
+    let mut after = inventory.clone();
+    for step in steps {
+        let node = after.nodes.get_mut(&step.node).expect("a node of the fleet");
+        let evicted: BTreeSet<&PodRef> = step.evicts.iter().collect();
+        if !evicted.is_empty() {
+            for gpu in node.gpus.values_mut() {
+                release(gpu, &evicted, &mut node.allocated);
+            }
+        }
+        for change in &step.gpus {
+            let gpu = node.gpus.get_mut(&change.gpu).expect("a GPU of the node");
+            let placed = matches!(gpu.slices, Slices::Placed(_)) || node.scope == ChangeScope::SliceBySlice;
+            let used = |profile: ProfileName, start: u8| match &gpu.slices {
+                Slices::Placed(slices) => slices
+                    .iter()
+                    .find(|s| s.profile == profile && s.start == start)
+                    .map_or(Use::Idle, |s| s.used.clone()),
+                Slices::Counted(_) | Slices::MigOff { .. } => Use::Idle,
+            };
+            let mut new: Vec<PlacedSlice> = change
+                .after
+                .iter()
+                .map(|(profile, start)| PlacedSlice {
+                    profile: *profile,
+                    start: *start,
+                    used: used(*profile, *start),
+                })
+                .collect();
+            new.sort();
+            gpu.slices = if placed {
+                Slices::Placed(new)
+            } else {
+                let counted = |s: PlacedSlice| CountedSlice { profile: s.profile, used: s.used };
+                Slices::Counted(new.into_iter().map(counted).collect())
+            };
+        }
+    }
+    after
+}
+
+fn release(
+    gpu: &mut Gpu,
+    evicted: &BTreeSet<&PodRef>,
+    allocated: &mut std::collections::BTreeMap<ProfileName, u32>,
+) {
+    let mut free = |profile: ProfileName, used: &mut Use| {
+        let gone = match used {
+            Use::Idle => false,
+            Use::InUse { by } => evicted.contains(by),
+            Use::MaybeInUse { by } => by.iter().all(|pod| evicted.contains(pod)),
+        };
+        if gone {
+            *used = Use::Idle;
+            if let Some(held) = allocated.get_mut(&profile) {
+                *held = held.saturating_sub(1);
+            }
+        }
+    };
+    match &mut gpu.slices {
+        Slices::Placed(slices) => slices.iter_mut().for_each(|s| free(s.profile, &mut s.used)),
+        Slices::Counted(slices) => slices.iter_mut().for_each(|s| free(s.profile, &mut s.used)),
+        Slices::MigOff { .. } => {}
+    }
+}

@@ -1,0 +1,198 @@
+//! Small worlds: fleets, requests and policies, drawn at random.
+
+use std::collections::BTreeSet;
+
+use planner::build::{self, GpuBuilder, RequestBuilder, a30, a100};
+use planner::demand::{Operator, Request};
+use planner::inventory::{ChangeScope, Hold, Inventory};
+use planner::policy::{Mode, Policy};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+/// All that is planned with.
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    pub(crate) inventory: Inventory,
+    pub(crate) requests: Vec<Request>,
+    pub(crate) policies: Vec<Policy>,
+}
+
+/// A slice to be put where it fits first, and what of it: idle, in use, maybe.
+#[derive(Clone, Debug)]
+struct Cut {
+    profile: Index,
+    start: Index,
+    used: u8,
+}
+
+#[derive(Clone, Debug)]
+struct GpuSpec {
+    small: bool,
+    cuts: Vec<Cut>,
+    held: bool,
+}
+
+#[derive(Clone, Debug)]
+struct NodeSpec {
+    gpus: Vec<GpuSpec>,
+    scope: ChangeScope,
+    second_pool: bool,
+    far: bool,
+    state: u8,
+}
+
+fn cut() -> impl Strategy<Value = Cut> {
+    let used = prop_oneof![8 => Just(0_u8), 2 => Just(1), 1 => Just(2)];
+    (any::<Index>(), any::<Index>(), used).prop_map(|(profile, start, used)| Cut { profile, start, used })
+}
+
+fn gpu() -> impl Strategy<Value = GpuSpec> {
+    (any::<bool>(), vec(cut(), 0..5), prop::bool::weighted(0.05)).prop_map(|(small, cuts, held)| GpuSpec {
+        small,
+        cuts,
+        held,
+    })
+}
+
+fn node() -> impl Strategy<Value = NodeSpec> {
+    let scope = prop_oneof![
+        3 => Just(ChangeScope::SliceBySlice),
+        2 => Just(ChangeScope::IdleGpus),
+        1 => Just(ChangeScope::EmptyNode),
+    ];
+    (vec(gpu(), 1..=2), scope, prop::bool::weighted(0.25), any::<bool>(), 0_u8..20)
+        .prop_map(|(gpus, scope, second_pool, far, state)| NodeSpec { gpus, scope, second_pool, far, state })
+}
+
+/// The slices of a GPU: `(profile, start, use)`.
+fn layout(spec: &GpuSpec, gpu: &planner::inventory::Gpu) -> Vec<(String, u8, u8)> {
+    let mut taken = BTreeSet::new();
+    let mut slices = Vec::new();
+    let profiles = gpu.geometry.profiles();
+    for Cut { profile, start, used } in &spec.cuts {
+        let profile = &profiles[profile.index(profiles.len())];
+        let start = profile.starts[start.index(profile.starts.len())];
+        let units: Vec<u8> = (start..start + profile.size).collect();
+        if units.iter().all(|unit| !taken.contains(unit)) {
+            taken.extend(units);
+            slices.push((profile.name.to_string(), start, *used));
+        }
+    }
+    if slices.is_empty() {
+        let whole = profiles.last().expect("some");
+        slices.push((whole.name.to_string(), 0, 0));
+    }
+    slices
+}
+
+fn build_node(name: &str, spec: &NodeSpec) -> build::NodeBuilder {
+    let NodeSpec { gpus, scope, second_pool, far, state } = spec;
+    let mut node = build::node().scope(*scope);
+    if *second_pool {
+        node = node.label("pool", "annex");
+    }
+    node = node.label("zone", if *far { "far" } else { "near" });
+    node = match state {
+        0 => node.held(Hold::Changing),
+        1 => node.unschedulable(),
+        2 => node.held(Hold::Cordoned { by: "an admin".to_owned() }).unschedulable(),
+        _ => node,
+    };
+    let base = |spec: &GpuSpec| if spec.small { a30() } else { a100() };
+    let layouts: Vec<_> = gpus.iter().map(|spec| layout(spec, &base(spec).build())).collect();
+    // Without an agent only counts are known, and use only by profile and node.
+    let counted = *scope != ChangeScope::SliceBySlice;
+    let in_use: BTreeSet<&String> =
+        layouts.iter().flatten().filter(|(_, _, used)| *used > 0).map(|(p, _, _)| p).collect();
+    for (g, (spec, slices)) in gpus.iter().zip(&layouts).enumerate() {
+        let mut gpu: GpuBuilder = base(spec);
+        for (s, (profile, start, used)) in slices.iter().enumerate() {
+            let holder = format!("{name}-{g}-{s}");
+            let any_holder = format!("{name}-{profile}");
+            gpu = match (counted, used) {
+                (true, _) if in_use.contains(profile) => gpu.counted_maybe(profile, 1, &[&any_holder]),
+                (true, _) => gpu.counted(profile, 1),
+                (false, 0) => gpu.idle(profile, *start),
+                (false, 1) => gpu.used(profile, *start, &holder),
+                (false, _) => gpu.maybe(profile, *start, &[&holder]),
+            };
+        }
+        if spec.held {
+            gpu = gpu.held(Hold::Unhealthy { what: "Xid 79".to_owned() });
+        }
+        node = node.gpu(gpu);
+    }
+    node
+}
+
+const ASKED: [&str; 7] = ["1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb", "1g.20gb", "1g.6gb", "2g.12gb"];
+
+fn request(number: usize) -> impl Strategy<Value = RequestBuilder> {
+    let slices = vec((select(&ASKED[..]), 1_u32..=2), 1..=2);
+    let zone = prop_oneof![4 => Just(None), 1 => Just(Some("near")), 1 => Just(Some("far"))];
+    (slices, select(&[0, 0, 100][..]), zone, 0_i64..4).prop_map(move |(slices, priority, zone, since)| {
+        // Two thirds ask for one slice, as people do.
+        let alone = since > 0;
+        let mut request = build::request(&format!("ask-{number}")).priority(priority).since(since);
+        for (profile, count) in slices.into_iter().take(if alone { 1 } else { 2 }) {
+            request = request.asks(profile, if alone { 1 } else { count });
+        }
+        if let Some(zone) = zone {
+            request = request.or_affinity("zone", Operator::In, &[zone]);
+        }
+        request
+    })
+}
+
+fn requests() -> impl Strategy<Value = Vec<Request>> {
+    (request(0), request(1), request(2), request(3), request(4), 0_usize..=5).prop_map(
+        |(a, b, c, d, e, count)| [a, b, c, d, e].into_iter().take(count).map(RequestBuilder::build).collect(),
+    )
+}
+
+fn policies() -> impl Strategy<Value = Vec<Policy>> {
+    let bound = (select(&ASKED[..]), 0_u32..4, 0_u32..3, prop::option::of(0_u32..5));
+    let main = (vec(bound, 0..=2), prop::bool::weighted(0.3), 0_u8..16).prop_map(|(bounds, whole, mode)| {
+        let mut policy = build::policy("research");
+        for (profile, min, spare, max) in bounds {
+            // A floor above the ceiling is refused before anybody plans.
+            let max = max.map(|max| max.max(min));
+            policy = policy.bounds(profile, min, spare, max);
+        }
+        if whole {
+            policy = policy.whole();
+        }
+        match mode {
+            0 => policy.mode(Mode::Paused),
+            1 => policy.mode(Mode::Preview),
+            _ => policy,
+        }
+    });
+    (main, 0_u8..5, any::<bool>()).prop_map(|(main, annex, evict)| {
+        let second = build::policy("zebra").pool("annex");
+        let second = match annex {
+            0 => return vec![main.build()],
+            1 => second.fixed(&[], &[("1g.10gb", 3)]),
+            2 => second.fixed(&[0], &[("3g.40gb", 2)]).fixed(&[1], &[("1g.6gb", 4)]),
+            _ => second,
+        };
+        vec![main.build(), if evict && annex < 3 { second.evicts() } else { second }.build()]
+    })
+}
+
+/// Any small world.
+pub(crate) fn worlds() -> impl Strategy<Value = World> {
+    (vec(node(), 1..=3), requests(), policies()).prop_map(|(nodes, requests, policies)| {
+        let mut fleet = build::fleet();
+        let mut gpus = 0;
+        for (i, spec) in nodes.iter().enumerate() {
+            gpus += spec.gpus.len();
+            if gpus <= 5 {
+                let name = ["alder", "birch", "cedar"][i];
+                fleet = fleet.node(name, build_node(name, spec));
+            }
+        }
+        World { inventory: fleet.build(), requests, policies }
+    })
+}

@@ -1,0 +1,117 @@
+//! What holds of every plan, whatever the world: legal, as good as brute
+//! force, independent of the order of input, stable.
+
+mod oracle;
+
+use std::collections::BTreeSet;
+
+use oracle::apply::apply;
+use oracle::values::{Demand, Values};
+use oracle::world::{World, worlds};
+use planner::check::{Severity, check};
+use planner::names::{GpuIndex, NodeName};
+use planner::plan::{NodeStep, Plan};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+fn plan(world: &World) -> Plan {
+    let World { inventory, requests, policies } = world;
+    oracle::best(inventory, requests, policies).0
+}
+
+/// The GPUs that a plan changes.
+fn changed(plan: &Plan) -> BTreeSet<(NodeName, GpuIndex)> {
+    plan.steps
+        .iter()
+        .flat_map(|step| step.gpus.iter().map(|change| (step.node.clone(), change.gpu)))
+        .collect()
+}
+
+/// What a plan is worth.
+fn values(world: &World, plan: &Plan) -> Option<Values> {
+    let World { inventory, requests, policies } = world;
+    let demand = Demand::new(inventory, requests, policies);
+    let operations = plan
+        .steps
+        .iter()
+        .flat_map(|step| {
+            step.gpus
+                .iter()
+                .map(move |change| oracle::apply::operations(&inventory.nodes[&step.node], change))
+        })
+        .sum();
+    let changed = u32::try_from(changed(plan).len()).expect("few");
+    demand.values_after(&apply(inventory, &plan.steps), changed, operations)
+}
+
+fn fatal(world: &World, plan: &Plan) -> Vec<String> {
+    let World { inventory, requests, policies } = world;
+    let notes = check(plan, inventory, requests, policies);
+    notes.iter().filter(|n| n.severity == Severity::Fatal).map(ToString::to_string).collect()
+}
+
+fn after(world: &World, steps: &[&NodeStep]) -> World {
+    World { inventory: apply(&world.inventory, steps.iter().copied()), ..world.clone() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_plan_breaks_no_rule(world in worlds()) {
+        prop_assert_eq!(fatal(&world, &plan(&world)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn no_plan_is_better(world in worlds()) {
+        let World { inventory, requests, policies } = &world;
+        let (best_plan, best) = oracle::best(inventory, requests, policies);
+        let plan = plan(&world);
+        prop_assert_eq!(values(&world, &plan), Some(best), "better: {:?}\nthan: {:?}", best_plan, plan);
+    }
+
+    #[test]
+    fn planning_again_after_the_plan_changes_nothing(world in worlds()) {
+        let first = plan(&world);
+        let steps: Vec<_> = first.steps.iter().collect();
+        prop_assert_eq!(plan(&after(&world, &steps)), Plan::default(), "after {:?}", first);
+    }
+
+    #[test]
+    fn after_part_of_a_plan_no_further_gpu_changes(world in worlds(), mask in any::<u8>()) {
+        let first = plan(&world);
+        let done: Vec<_> = first.steps.iter().enumerate().filter(|(i, _)| mask >> i & 1 == 1).map(|(_, s)| s).collect();
+        let mut left = changed(&first);
+        for step in &done {
+            for change in &step.gpus {
+                left.remove(&(step.node.clone(), change.gpu));
+            }
+        }
+        let again = plan(&after(&world, &done));
+        prop_assert!(changed(&again).is_subset(&left), "first {:?}\nthen {:?}", first, again);
+    }
+}
+
+/// Worlds in which nothing happens would prove nothing.
+#[test]
+fn the_worlds_are_worth_planning_and_every_step_counts() {
+    let mut runner = TestRunner::deterministic();
+    let (mut changing, mut steps, mut scarce) = (0, 0, 0);
+    for _ in 0..200 {
+        let world = worlds().new_tree(&mut runner).expect("a world").current();
+        let World { inventory, requests, policies } = &world;
+        let (plan, best) = oracle::best(inventory, requests, policies);
+        changing += usize::from(!plan.steps.is_empty());
+        steps += plan.steps.len();
+        scarce += usize::from(best.unserved.iter().any(|missing| *missing > 0));
+        let is_static = |step: &NodeStep| step.policy == "zebra".into();
+        for left_out in (0..plan.steps.len()).filter(|i| !is_static(&plan.steps[*i])) {
+            let mut less = plan.clone();
+            less.steps.remove(left_out);
+            assert!(values(&world, &less).is_some_and(|less| less > best), "without {left_out}: {plan:?}");
+        }
+    }
+    assert!(changing >= 80 && steps >= 100, "{changing} worlds change, in {steps} steps");
+    assert!((50..=150).contains(&scarce), "{scarce} worlds leave somebody unserved");
+}
