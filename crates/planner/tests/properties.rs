@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 use oracle::apply::apply;
 use oracle::values::{Demand, Values};
 use oracle::world::{World, worlds};
+use planner::build::at;
 use planner::check::{Severity, check};
+use planner::decide::decide;
 use planner::names::{GpuIndex, NodeName};
 use planner::plan::{NodeStep, Plan};
 use proptest::prelude::*;
@@ -17,7 +19,7 @@ use proptest::test_runner::TestRunner;
 
 fn plan(world: &World) -> Plan {
     let World { inventory, requests, policies } = world;
-    oracle::best(inventory, requests, policies).0
+    decide(inventory, requests, policies, at(0)).plan
 }
 
 /// The GPUs that a plan changes.
@@ -32,17 +34,17 @@ fn changed(plan: &Plan) -> BTreeSet<(NodeName, GpuIndex)> {
 fn values(world: &World, plan: &Plan) -> Option<Values> {
     let World { inventory, requests, policies } = world;
     let demand = Demand::new(inventory, requests, policies);
-    let operations = plan
-        .steps
-        .iter()
-        .flat_map(|step| {
-            step.gpus
-                .iter()
-                .map(move |change| oracle::apply::operations(&inventory.nodes[&step.node], change))
-        })
-        .sum();
-    let changed = u32::try_from(changed(plan).len()).expect("few");
-    demand.values_after(&apply(inventory, &plan.steps), changed, operations)
+    let mut costs = [0; 3];
+    for (step, change) in plan.steps.iter().flat_map(|step| step.gpus.iter().map(move |c| (step, c))) {
+        let node = &inventory.nodes[&step.node];
+        let cost = [
+            1,
+            oracle::apply::stranded(node, &node.gpus[&change.gpu], &change.after),
+            oracle::apply::operations(node, change),
+        ];
+        costs.iter_mut().zip(cost).for_each(|(sum, cost)| *sum += cost);
+    }
+    demand.values_after(&apply(inventory, &plan.steps), costs)
 }
 
 fn fatal(world: &World, plan: &Plan) -> Vec<String> {

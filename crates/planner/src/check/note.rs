@@ -313,7 +313,7 @@ impl fmt::Display for Problem {
             }
             Self::EmptyStep => write!(f, "the step changes no GPU"),
             Self::PolicyPaused => write!(f, "the policy is paused and starts nothing"),
-            Self::Held { hold } => write!(f, "it is held: {hold:?}"),
+            Self::Held { hold } => write!(f, "it is held: {hold}"),
             Self::GpusOutOfOrder => write!(f, "its GPUs are not in ascending order, each once"),
             Self::MigMode { enable_mig: true } => {
                 write!(f, "enable_mig is set, and no changed GPU has MIG off")

@@ -153,13 +153,16 @@ fn the_actuators_reach_is_respected() {
 
 #[test]
 fn what_is_held_stays() {
-    recut().broken(|w| w.node("ridge").hold = Some(Hold::Changing), &["fatal: ridge: it is held: Changing"]);
+    recut().broken(
+        |w| w.node("ridge").hold = Some(Hold::Changing),
+        &["fatal: ridge: it is held: it is on its way to a layout"],
+    );
     recut().broken(
         |w| {
             let gpu = w.node("ridge").gpus.get_mut(&GpuIndex(0)).expect("there");
             gpu.hold = Some(Hold::Unhealthy { what: "Xid 79".to_owned() });
         },
-        &["fatal: ridge/gpu0: it is held: Unhealthy { what: \"Xid 79\" }"],
+        &["fatal: ridge/gpu0: it is held: a GPU is not healthy: Xid 79"],
     );
     recut().broken(
         |w| w.policies[0].mode = Mode::Paused,

@@ -44,6 +44,15 @@ pub(crate) fn operations(node: &Node, change: &GpuChange) -> u32 {
     u32::try_from(profiles(gpu).len() + change.after.len() - 2 * common).expect("few")
 }
 
+/// Compute slices that no slice covers, on a GPU that changes as a whole.
+pub(crate) fn stranded(node: &Node, gpu: &Gpu, after: &[(ProfileName, u8)]) -> u32 {
+    if node.scope == ChangeScope::SliceBySlice && matches!(gpu.slices, Slices::Placed(_)) {
+        return 0;
+    }
+    let covered: u32 = after.iter().map(|(profile, _)| u32::from(profile.compute)).sum();
+    u32::from(gpu.geometry.compute()) - covered
+}
+
 /// The fleet once these steps are done: what stays keeps its user, what is
 /// new is idle, and pods that were evicted hold nothing.
 pub(crate) fn apply<'a>(inventory: &Inventory, steps: impl IntoIterator<Item = &'a NodeStep>) -> Inventory {

@@ -2,7 +2,7 @@
 //! and sharing no code with the planner beyond the vocabulary.
 //!
 //! What a GPU contributes is how many slices of each relevant profile it has,
-//! and three costs (not whole, changed, operations). So of all layouts of a
+//! and four costs (not whole, changed, stranded, operations). So of all layouts of a
 //! GPU with equal counts only the cheapest matters; the same holds for nodes.
 
 pub(crate) mod apply;
@@ -27,8 +27,9 @@ use values::{Demand, Values};
 pub(crate) struct Choice {
     /// Slices of each relevant profile.
     counts: Vec<u32>,
-    /// GPUs not whole, GPUs changed, slices created and destroyed.
-    cost: [u32; 3],
+    /// GPUs not whole, GPUs changed, compute slices stranded, slices created
+    /// and destroyed.
+    cost: [u32; 4],
     /// The GPUs that change, and to what.
     targets: Vec<(GpuIndex, Vec<Slice>)>,
 }
@@ -41,9 +42,9 @@ pub(crate) fn best(inventory: &Inventory, requests: &[Request], policies: &[Poli
     for (name, node) in &nodes {
         let policy = demand.policy_of(name);
         let mut of_node =
-            vec![Choice { counts: vec![0; demand.profiles.len()], cost: [0; 3], targets: vec![] }];
+            vec![Choice { counts: vec![0; demand.profiles.len()], cost: [0; 4], targets: vec![] }];
         for (index, gpu) in &node.gpus {
-            let of_gpu = gpu_choices(node, *index, gpu, policy, &demand.profiles);
+            let of_gpu = gpu_choices(&demand, node, *index, gpu, policy);
             let mut merged: BTreeMap<Vec<u32>, Choice> = BTreeMap::new();
             for a in &of_node {
                 for b in &of_gpu {
@@ -85,7 +86,7 @@ fn change(node: &Node, index: GpuIndex, after: &[Slice]) -> GpuChange {
 
 fn join(a: &Choice, b: &Choice) -> Choice {
     let add = |a: &[u32], b: &[u32]| a.iter().zip(b).map(|(a, b)| a + b).collect::<Vec<_>>();
-    let cost = add(&a.cost, &b.cost).try_into().expect("three costs");
+    let cost = add(&a.cost, &b.cost).try_into().expect("four costs");
     let targets = a.targets.iter().chain(&b.targets).cloned().collect();
     Choice { counts: add(&a.counts, &b.counts), cost, targets }
 }
@@ -120,7 +121,7 @@ impl<'a> Search<'a> {
         self.cap += 1;
         assert!(self.cap < 5_000_000, "the fleet is too large for brute force");
         let counts: Vec<&[u32]> = chosen.iter().map(|choice| choice.counts.as_slice()).collect();
-        let cost = chosen.iter().fold([0; 3], |mut sum, choice| {
+        let cost = chosen.iter().fold([0; 4], |mut sum, choice| {
             sum.iter_mut().zip(choice.cost).for_each(|(sum, cost)| *sum += cost);
             sum
         });
@@ -138,23 +139,24 @@ fn is_idle(gpu: &Gpu) -> bool {
 
 /// Everything that a GPU can become, unchanged included.
 fn gpu_choices(
+    demand: &Demand<'_>,
     node: &Node,
     index: GpuIndex,
     gpu: &Gpu,
     policy: Option<&Policy>,
-    profiles: &[ProfileName],
 ) -> Vec<Choice> {
+    let profiles = &demand.profiles;
     let whole_wanted = policy.is_some_and(|policy| {
         matches!(policy.layout, LayoutPolicy::DemandDriven { unrequested: Unrequested::Whole, .. })
     });
     let full = |slices: &[ProfileName]| slices.len() == 1 && slices[0].compute == gpu.geometry.compute();
-    let choice = |slices: Vec<ProfileName>, changed: u32, operations: u32| Choice {
+    let choice = |slices: Vec<ProfileName>, changed: u32, stranded: u32, operations: u32| Choice {
         counts: profiles.iter().map(|p| count(&slices, *p)).collect(),
-        cost: [u32::from(whole_wanted && !full(&slices)), changed, operations],
+        cost: [u32::from(whole_wanted && !full(&slices)), changed, stranded, operations],
         targets: vec![],
     };
     let now = apply::profiles(gpu);
-    let stay = choice(now.clone(), 0, 0);
+    let stay = choice(now.clone(), 0, 0, 0);
     let Some(policy) = policy.filter(|p| p.mode != Mode::Paused) else { return vec![stay] };
     if node.hold.is_some() || gpu.hold.is_some() {
         return vec![stay];
@@ -168,6 +170,7 @@ fn gpu_choices(
     if !reach && !may_evict {
         return vec![stay];
     }
+    let menu = demand.menu(policy);
     let by_slice = node.scope == ChangeScope::SliceBySlice;
     let fixed = match &policy.layout {
         LayoutPolicy::DemandDriven { .. } => None,
@@ -198,10 +201,22 @@ fn gpu_choices(
             Slices::Placed(_) if by_slice => operations == 0,
             _ => same(&slices, &now),
         };
+        let worth_creating = |(profile, start): &Slice| {
+            let there = match &gpu.slices {
+                Slices::Placed(slices) => slices.iter().any(|s| (s.profile, s.start) == (*profile, *start)),
+                Slices::Counted(slices) => slices.iter().any(|s| s.profile == *profile),
+                Slices::MigOff { .. } => false,
+            };
+            there || fixed.is_some() || menu.contains(profile) || full(&[*profile])
+        };
+        if !state.iter().all(worth_creating) {
+            continue;
+        }
         if state.is_empty() || is_same || fixed.as_ref().is_some_and(|wanted| !same(wanted, &slices)) {
             continue;
         }
-        let mut choice = choice(slices, 1, u32::try_from(operations).expect("few"));
+        let stranded = apply::stranded(node, gpu, state);
+        let mut choice = choice(slices, 1, stranded, u32::try_from(operations).expect("few"));
         choice.targets = vec![(index, state.clone())];
         if reach && kept {
             keep_cheapest(&mut cheapest, choice);
@@ -214,7 +229,10 @@ fn gpu_choices(
         let forced = if cheapest.is_empty() { with_eviction } else { cheapest };
         return if forced.is_empty() { vec![stay] } else { forced.into_values().collect() };
     }
-    keep_cheapest(&mut cheapest, stay);
+    // A GPU that has no slice gets one when it can.
+    if cheapest.is_empty() || !now.is_empty() {
+        keep_cheapest(&mut cheapest, stay);
+    }
     cheapest.into_values().collect()
 }
 

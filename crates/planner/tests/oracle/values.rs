@@ -19,14 +19,30 @@ pub(crate) struct Values {
     pub(crate) floors: u32,
     /// Compute slices unserved, by priority, highest first.
     pub(crate) unserved: Vec<u32>,
+    /// Ranks of the unserved; the youngest of all that wait has rank 1.
+    pub(crate) age: u32,
     /// Slices missing to `spareCount`.
     pub(crate) spare: u32,
     /// GPUs that are not one full-size slice where the policy wants that.
     pub(crate) not_whole: u32,
     /// GPUs changed.
     pub(crate) changed: u32,
+    /// Compute slices without a slice on GPUs that change as a whole.
+    pub(crate) stranded: u32,
     /// Slices created and destroyed.
     pub(crate) operations: u32,
+}
+
+/// A request, as far as it matters.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Wish {
+    /// The position of its priority, highest first.
+    level: usize,
+    compute: u32,
+    rank: u32,
+    slices: Vec<u32>,
+    /// Which nodes it may use.
+    may: Vec<bool>,
 }
 
 /// Who wants what where.
@@ -35,8 +51,8 @@ pub(crate) struct Demand<'a> {
     pub(crate) profiles: Vec<ProfileName>,
     nodes: Vec<(&'a NodeName, &'a Node)>,
     owner: BTreeMap<&'a NodeName, &'a Policy>,
-    /// Highest priority first: `(level, compute slices, slices, nodes)`.
-    wishes: Vec<(usize, u32, Vec<u32>, Vec<bool>)>,
+    /// Highest priority first.
+    wishes: Vec<Wish>,
     levels: usize,
     /// `(nodes, profile, bounds, how many there are now)`.
     bounds: Vec<(Vec<bool>, usize, Bounds, u32)>,
@@ -69,7 +85,9 @@ impl<'a> Demand<'a> {
         }
         let profiles: Vec<ProfileName> = profiles.into_iter().collect();
         let priorities: BTreeSet<_> = counted.iter().map(|r| std::cmp::Reverse(r.priority)).collect();
-        let mut wishes: Vec<_> = counted
+        let mut by_age = counted.clone();
+        by_age.sort_by_key(|r| std::cmp::Reverse((r.since, r.id.clone())));
+        let mut wishes: Vec<Wish> = counted
             .iter()
             .map(|request| {
                 let level = priorities.iter().position(|p| p.0 == request.priority).expect("collected");
@@ -85,7 +103,9 @@ impl<'a> Demand<'a> {
                     });
                     counts && node.schedulable && judge(request, name, node, &LabelsAfter::of(node)).is_yes()
                 };
-                (level, compute, slices, nodes.iter().map(may).collect::<Vec<bool>>())
+                let rank = 1 + by_age.iter().position(|r| r.id == request.id).expect("sorted");
+                let rank = u32::try_from(rank).expect("few");
+                Wish { level, compute, rank, slices, may: nodes.iter().map(may).collect() }
             })
             .collect();
         wishes.sort();
@@ -110,6 +130,24 @@ impl<'a> Demand<'a> {
         Self { profiles, nodes, owner, wishes, levels, bounds }
     }
 
+    /// What is worth creating under a policy: what it lists, what is asked for
+    /// on its nodes, and what is in use there; never what it caps at nothing.
+    pub(crate) fn menu(&self, policy: &Policy) -> BTreeSet<ProfileName> {
+        let mine = |name: &NodeName| self.policy_of(name).is_some_and(|p| p.name == policy.name);
+        let mut menu = BTreeSet::new();
+        for (i, (_, node)) in self.nodes.iter().enumerate().filter(|(_, (name, _))| mine(name)) {
+            for wish in self.wishes.iter().filter(|wish| wish.may[i]) {
+                menu.extend(self.profiles.iter().zip(&wish.slices).filter(|(_, n)| **n > 0).map(|(p, _)| *p));
+            }
+            menu.extend(node.allocated.iter().filter(|(_, n)| **n > 0).map(|(p, _)| *p));
+        }
+        if let LayoutPolicy::DemandDriven { slices, .. } = &policy.layout {
+            menu.extend(slices.keys());
+            menu.retain(|profile| slices.get(profile).is_none_or(|bounds| bounds.max != Some(0)));
+        }
+        menu
+    }
+
     pub(crate) fn policy_of(&self, node: &NodeName) -> Option<&'a Policy> {
         self.owner.get(node).copied()
     }
@@ -132,7 +170,7 @@ impl<'a> Demand<'a> {
 
     /// The values of a fleet with so many slices of each profile on each node,
     /// if it is allowed and better than `limit`.
-    pub(crate) fn values(&self, counts: &[&[u32]], cost: [u32; 3], limit: Option<&Values>) -> Option<Values> {
+    pub(crate) fn values(&self, counts: &[&[u32]], cost: [u32; 4], limit: Option<&Values>) -> Option<Values> {
         let mut floors = 0;
         let mut spare_missing = Vec::new();
         for (mine, profile, bound, now) in &self.bounds {
@@ -156,11 +194,11 @@ impl<'a> Demand<'a> {
                 counts.iter().zip(&self.profiles).map(|(n, p)| n.saturating_sub(held(p))).collect()
             })
             .collect();
-        let mut best: Option<(Vec<u32>, u32)> = None;
-        self.hand_out(0, &mut free, &mut vec![0; self.levels], &spare_missing, &mut best);
-        let (unserved, spare) = best.expect("serving nobody is possible");
-        let [not_whole, changed, operations] = cost;
-        let values = Values { floors, unserved, spare, not_whole, changed, operations };
+        let mut best = None;
+        self.hand_out(0, &mut free, &mut vec![0; self.levels], 0, &spare_missing, &mut best);
+        let (unserved, age, spare) = best.expect("serving nobody is possible");
+        let [not_whole, changed, stranded, operations] = cost;
+        let values = Values { floors, unserved, age, spare, not_whole, changed, stranded, operations };
         limit.is_none_or(|limit| values < *limit).then_some(values)
     }
 
@@ -170,10 +208,11 @@ impl<'a> Demand<'a> {
         next: usize,
         free: &mut [Vec<u32>],
         unserved: &mut Vec<u32>,
+        age: u32,
         spares: &[(&Vec<bool>, usize, u32)],
-        best: &mut Option<(Vec<u32>, u32)>,
+        best: &mut Option<(Vec<u32>, u32, u32)>,
     ) {
-        let Some((level, compute, slices, may)) = self.wishes.get(next) else {
+        let Some(Wish { level, compute, rank, slices, may }) = self.wishes.get(next) else {
             let missing = spares
                 .iter()
                 .map(|(mine, profile, spare)| {
@@ -181,30 +220,34 @@ impl<'a> Demand<'a> {
                     spare.saturating_sub(left)
                 })
                 .sum();
-            let found = (unserved.clone(), missing);
+            let found = (unserved.clone(), age, missing);
             if best.as_ref().is_none_or(|best| found < *best) {
                 *best = Some(found);
             }
             return;
         };
-        if best.as_ref().is_some_and(|(best, _)| *unserved > *best) {
+        if best.as_ref().is_some_and(|(best, _, _)| *unserved > *best) {
             return;
         }
         for node in 0..free.len() {
             if may[node] && slices.iter().zip(&free[node]).all(|(wanted, free)| wanted <= free) {
                 free[node].iter_mut().zip(slices).for_each(|(free, n)| *free -= n);
-                self.hand_out(next + 1, free, unserved, spares, best);
+                self.hand_out(next + 1, free, unserved, age, spares, best);
                 free[node].iter_mut().zip(slices).for_each(|(free, n)| *free += n);
             }
         }
         unserved[*level] += compute;
-        self.hand_out(next + 1, free, unserved, spares, best);
+        self.hand_out(next + 1, free, unserved, age + rank, spares, best);
         unserved[*level] -= compute;
     }
 
     /// What a plan is worth, whoever made it: its fleet afterwards, with slices
     /// handed out as well as possible.
-    pub(crate) fn values_after(&self, after: &Inventory, changed: u32, operations: u32) -> Option<Values> {
+    pub(crate) fn values_after(
+        &self,
+        after: &Inventory,
+        [changed, stranded, operations]: [u32; 3],
+    ) -> Option<Values> {
         let (mut counts, mut not_whole) = (Vec::new(), 0);
         for (name, node) in &after.nodes {
             let all: Vec<ProfileName> = node.gpus.values().flat_map(apply::profiles).collect();
@@ -221,6 +264,6 @@ impl<'a> Demand<'a> {
             }
         }
         let counts: Vec<&[u32]> = counts.iter().map(Vec::as_slice).collect();
-        self.values(&counts, [not_whole, changed, operations], None)
+        self.values(&counts, [not_whole, changed, stranded, operations], None)
     }
 }
