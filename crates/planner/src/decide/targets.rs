@@ -200,6 +200,13 @@ impl Situation {
             Current::Counted { .. } => (Layout::EMPTY, None),
         };
         let existing = has.unwrap_or_default();
+        // Of counted slices nobody knows where they are; what nobody asks for
+        // may stay in its number, as placed slices may in their place.
+        let none = Counts::default();
+        let counted = match &self.current {
+            Current::Counted { all, .. } => all,
+            Current::Placed { .. } => &none,
+        };
         let candidates: Layout = match &self.goal {
             Goal::Static(wanted) => {
                 geometry.placements().filter(|p| wanted.get(geometry.profile_of(*p)) > 0).collect()
@@ -208,7 +215,10 @@ impl Situation {
                 .placements()
                 .filter(|p| {
                     let profile = geometry.profile_of(*p);
-                    menu.contains(&profile) || Some(profile) == full_size(geometry) || existing.contains(*p)
+                    menu.contains(&profile)
+                        || Some(profile) == full_size(geometry)
+                        || existing.contains(*p)
+                        || counted.get(profile) > 0
                 })
                 .collect(),
         };
@@ -220,7 +230,12 @@ impl Situation {
                 has == Some(layout) || now.as_ref().is_some_and(|now| *now == geometry.counts(layout));
             let wanted = match &self.goal {
                 Goal::Static(wanted) => geometry.counts(layout) == *wanted,
-                Goal::Demand { .. } => true,
+                Goal::Demand { menu, .. } => geometry.counts(layout).iter().all(|(profile, n)| {
+                    menu.contains(&profile)
+                        || Some(profile) == full_size(geometry)
+                        || counted.is_empty()
+                        || n <= counted.get(profile)
+                }),
             };
             if !layout.is_empty() && !unchanged && wanted {
                 visit(layout);

@@ -204,7 +204,7 @@ fn gpu_choices(
         let worth_creating = |(profile, start): &Slice| {
             let there = match &gpu.slices {
                 Slices::Placed(slices) => slices.iter().any(|s| (s.profile, s.start) == (*profile, *start)),
-                Slices::Counted(slices) => slices.iter().any(|s| s.profile == *profile),
+                Slices::Counted(_) => count(&slices, *profile) <= count(&now, *profile),
                 Slices::MigOff { .. } => false,
             };
             there || fixed.is_some() || menu.contains(profile) || full(&[*profile])

@@ -95,7 +95,7 @@ impl<'a> Demand<'a> {
                     profiles.iter().map(|p| request.slices.get(p).copied().unwrap_or(0)).collect();
                 let compute = request.slices.iter().map(|(p, n)| u32::from(p.compute) * n).sum();
                 let may = |(name, node): &(&NodeName, &Node)| {
-                    let counts = owner.get(name).is_some_and(|policy| match &policy.layout {
+                    let counts = owner.get(name).is_none_or(|policy| match &policy.layout {
                         LayoutPolicy::DemandDriven { namespaces, .. } => {
                             selector::matches(namespaces, &request.namespace_labels)
                         }
@@ -216,7 +216,10 @@ impl<'a> Demand<'a> {
             let missing = spares
                 .iter()
                 .map(|(mine, profile, spare)| {
-                    let left: u32 = (0..free.len()).filter(|n| mine[*n]).map(|n| free[n][*profile]).sum();
+                    let left: u32 = (0..free.len())
+                        .filter(|n| mine[*n] && self.nodes[*n].1.schedulable)
+                        .map(|n| free[n][*profile])
+                        .sum();
                     spare.saturating_sub(left)
                 })
                 .sum();

@@ -1,21 +1,54 @@
 //! Small worlds: fleets, requests and policies, drawn at random.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use planner::build::{self, GpuBuilder, RequestBuilder, a30, a100};
 use planner::demand::{Operator, Request};
-use planner::inventory::{ChangeScope, Hold, Inventory};
+use planner::inventory::{ChangeScope, Hold, Inventory, Node, Slices};
 use planner::policy::{Mode, Policy};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 /// All that is planned with.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct World {
     pub(crate) inventory: Inventory,
     pub(crate) requests: Vec<Request>,
     pub(crate) policies: Vec<Policy>,
+}
+
+/// Without the tables of the models, which would bury everything else.
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, node) in &self.inventory.nodes {
+            let Node { labels, scope, hold, schedulable, allocated, gpus, .. } = node;
+            let held: Vec<_> = allocated.iter().map(|(profile, n)| format!("{profile}x{n}")).collect();
+            writeln!(f, "{name}: {labels:?} {scope:?} {hold:?} schedulable {schedulable} held {held:?}")?;
+            for (index, gpu) in gpus {
+                write!(f, "  gpu{index} {}{}:", gpu.model, if gpu.hold.is_some() { " (held)" } else { "" })?;
+                match &gpu.slices {
+                    Slices::Placed(slices) => {
+                        slices
+                            .iter()
+                            .try_for_each(|s| write!(f, " {}@{} {:?};", s.profile, s.start, s.used))?;
+                    }
+                    Slices::Counted(slices) => {
+                        slices.iter().try_for_each(|s| write!(f, " {} {:?};", s.profile, s.used))?;
+                    }
+                    Slices::MigOff { used } => write!(f, " MIG off {used:?}")?,
+                }
+                writeln!(f)?;
+            }
+        }
+        for request in &self.requests {
+            let asks: Vec<_> = request.slices.iter().map(|(profile, n)| format!("{profile}x{n}")).collect();
+            let affinity = &request.constraints.affinity;
+            writeln!(f, "{} asks {asks:?} priority {} {affinity:?}", request.id, request.priority)?;
+        }
+        self.policies.iter().try_for_each(|policy| writeln!(f, "{policy:?}"))
+    }
 }
 
 /// A slice to be put where it fits first, and what of it: idle, in use, maybe.
