@@ -196,8 +196,15 @@ impl World {
     pub fn restart_manager(&mut self) {
         self.version += 1;
         self.manager = None;
-        self.events.clear();
+        self.forget_run();
         self.after(8, Event::ManagerPod);
+    }
+
+    /// What MIG manager was doing ends with its pod; all else goes on.
+    fn forget_run(&mut self) {
+        self.events.retain(|(_, _, event)| {
+            !matches!(event, Event::Pickup | Event::Parked(_) | Event::Applied(_) | Event::ManagerPod)
+        });
     }
 
     pub fn reboot(&mut self) {
@@ -475,7 +482,7 @@ impl World {
                     return false;
                 }
                 self.manager = None;
-                self.events.clear();
+                self.forget_run();
                 self.after(8, Event::ManagerPod);
             }
             Action::UnpauseOperands { if_version, .. } if fits(if_version, self.version) => {
@@ -646,10 +653,11 @@ pub fn judge(seen: &Observed, rules: &NodeRules, result: &Advance, now: Timestam
     let marked = seen.labels.contains_key(names::CORDONED_BY);
     for action in actions {
         match action {
-            Action::Evict { pod, .. } => {
+            Action::Evict { if_uid, .. } => {
                 assert_eq!(rules.drain, Drain::Evict, "evicts where it may not");
                 let target = progress.target.as_ref().expect("evicts for a target");
-                let victim = seen.pods.iter().find(|other| other.pod == *pod).expect("a pod that was seen");
+                let victim =
+                    seen.pods.iter().find(|other| other.uid == *if_uid).expect("a pod that was seen");
                 assert!(
                     victim.may_lose(target.from.as_ref(), &target.layout, seen.operator.strategy),
                     "evicts a pod that loses nothing"
