@@ -58,7 +58,7 @@ fn after(world: &World, steps: &[&NodeStep]) -> World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_plan_breaks_no_rule(world in worlds()) {
@@ -71,6 +71,44 @@ proptest! {
         let (best_plan, best) = oracle::best(inventory, requests, policies);
         let plan = plan(&world);
         prop_assert_eq!(values(&world, &plan), Some(best), "better: {:?}\nthan: {:?}", best_plan, plan);
+    }
+
+    /// The certificate says what the plan is worth, and proves it.
+    #[test]
+    fn the_certificate_is_what_brute_force_finds(world in worlds()) {
+        let World { inventory, requests, policies } = &world;
+        let (_, best) = oracle::best(inventory, requests, policies);
+        let report = decide(inventory, requests, policies, at(0)).report;
+        for level in &report.certificate {
+            prop_assert!(level.is_proven(), "{:?}", level);
+            let expect = match level.level.as_str() {
+                "slices missing to minCount" => best.floors,
+                "slices missing to spareCount" => best.spare,
+                "GPUs changed" => best.changed,
+                "slices created and destroyed" => best.operations,
+                _ => continue,
+            };
+            prop_assert_eq!(level.value, i64::from(expect), "{}", level.level);
+        }
+        let unserved: i64 = report.certificate.iter()
+            .filter(|level| level.level.starts_with("unserved compute slices"))
+            .map(|level| level.value)
+            .sum();
+        prop_assert_eq!(unserved, best.unserved.iter().map(|n| i64::from(*n)).sum::<i64>());
+    }
+
+    #[test]
+    fn the_order_of_input_is_of_no_account_and_every_request_has_an_answer(world in worlds()) {
+        let World { inventory, requests, policies } = &world;
+        let first = decide(inventory, requests, policies, at(0));
+        prop_assert_eq!(&decide(inventory, requests, policies, at(0)), &first);
+        let (mut requests, mut policies) = (requests.clone(), policies.clone());
+        requests.reverse();
+        policies.reverse();
+        prop_assert_eq!(&decide(inventory, &requests, &policies, at(0)), &first);
+        let answered: BTreeSet<_> = first.report.requests.iter().map(|r| &r.id).collect();
+        prop_assert_eq!(answered, requests.iter().map(|r| &r.id).collect::<BTreeSet<_>>());
+        prop_assert_eq!(first.report.requests.len(), requests.len());
     }
 
     #[test]
