@@ -51,7 +51,7 @@ const OURS: &[Ours] = &[
     Ours {
         package: "slicewright-observe",
         folder: "crates/observe",
-        may_use: &["slicewright-api", "slicewright-mig", "slicewright-planner"],
+        may_use: &["slicewright-api", "slicewright-mig", "slicewright-planner", "slicewright-rollout"],
         pure: true,
     },
     Ours {

@@ -22,6 +22,8 @@ pub mod pods;
 pub mod policy;
 pub mod problem;
 pub mod requests;
+pub mod rules;
+pub mod snapshot;
 pub mod usage;
 
 use std::collections::BTreeMap;

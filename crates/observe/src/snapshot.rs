@@ -1,0 +1,163 @@
+//! A recorded fleet: a file of our own that carries the objects as the API
+//! server returns them, trimmed of what nobody here reads.
+//!
+//! ```yaml
+//! apiVersion: snapshot.slicewright.io/v1
+//! kind: Snapshot
+//! takenAt: 2026-11-20T08:00:00Z     # the moment that "now" is for everything read from it
+//! cluster: lab                      # a name for people; may be left out
+//! objects: []                       # nodes, pods, notebooks, policies, ... in any order
+//! ```
+
+use api::located::{Located, Node as Tree, documents};
+use api::spelling;
+use jiff::Timestamp;
+
+use crate::objects::Objects;
+use crate::pods::amount;
+use crate::problem::{Location, Problem, Severity};
+
+/// The version that this release reads and writes.
+pub const API_VERSION: &str = "snapshot.slicewright.io/v1";
+/// The kind.
+pub const KIND: &str = "Snapshot";
+const FIELDS: [&str; 5] = ["apiVersion", "kind", "takenAt", "cluster", "objects"];
+
+/// A recorded fleet.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// When it was recorded.
+    pub taken_at: Timestamp,
+    /// Which cluster it is of, for people.
+    pub cluster: Option<String>,
+    /// What was there.
+    pub objects: Objects,
+}
+
+/// Reads a snapshot. What is wrong goes to `problems`; with an error among
+/// them, nothing should be planned on it.
+#[must_use]
+pub fn read(file: &str, text: &str, problems: &mut Vec<Problem>) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    let mut found = documents(text);
+    if found.len() != 1 {
+        let what = if found.is_empty() { "is empty" } else { "has more than one document" };
+        let message = format!("the file {what}; a snapshot is one document of kind {KIND} ({API_VERSION})");
+        problems.push(Problem::new(Severity::Error, file, message));
+        return snapshot;
+    }
+    let document = match found.remove(0) {
+        Ok(document) => document,
+        Err(error) => {
+            problems.push(Problem {
+                place: Some(Location::new(file, error.place)),
+                ..Problem::new(Severity::Error, "", error.message)
+            });
+            return snapshot;
+        }
+    };
+    let reader = Reader { file, document: &document };
+    if !reader.is_snapshot(problems) {
+        return snapshot;
+    }
+    reader.refuse_unknown_fields(problems);
+    snapshot.taken_at = reader.taken_at(problems);
+    snapshot.cluster = document.get("cluster").and_then(Located::as_str).map(str::to_owned);
+    match document.get("objects").map(|objects| &objects.node) {
+        Some(Tree::List(items)) => {
+            for item in items {
+                snapshot.objects.add(item.clone(), file, problems);
+            }
+        }
+        Some(_) => {
+            problems.push(reader.wrong("objects", "is not a list; write a list of Kubernetes objects"))
+        }
+        None => problems.push(reader.wrong("objects", "is missing; write a list of Kubernetes objects")),
+    }
+    refuse_absurd(&snapshot.objects, problems);
+    snapshot
+}
+
+struct Reader<'a> {
+    file: &'a str,
+    document: &'a Located,
+}
+
+impl Reader<'_> {
+    fn wrong(&self, field: &str, message: impl Into<String>) -> Problem {
+        Problem {
+            place: Some(Location::new(self.file, self.document.place_of(field))),
+            ..Problem::new(Severity::Error, KIND, message).field(field)
+        }
+    }
+
+    fn is_snapshot(&self, problems: &mut Vec<Problem>) -> bool {
+        for (field, wanted) in [("apiVersion", API_VERSION), ("kind", KIND)] {
+            let given = self.document.get(field).and_then(Located::as_str);
+            if given != Some(wanted) {
+                let given = given.map_or_else(|| "is missing".to_owned(), |given| format!("is `{given}`"));
+                problems.push(self.wrong(field, format!("{given}; this release reads {wanted}")));
+                return false;
+            }
+        }
+        true
+    }
+
+    fn refuse_unknown_fields(&self, problems: &mut Vec<Problem>) {
+        let Tree::Map(entries) = &self.document.node else { return };
+        for (key, place, _) in entries.iter().filter(|(key, ..)| !FIELDS.contains(&key.as_str())) {
+            let meant = spelling::nearest(key, FIELDS)
+                .map(|right| format!("; did you mean `{right}`?"))
+                .unwrap_or_default();
+            problems.push(Problem {
+                place: Some(Location::new(self.file, *place)),
+                ..Problem::new(
+                    Severity::Error,
+                    KIND,
+                    format!("there is no such field{meant} Fields: {}", FIELDS.join(", ")),
+                )
+                .field(key.clone())
+            });
+        }
+    }
+
+    fn taken_at(&self, problems: &mut Vec<Problem>) -> Timestamp {
+        let text = self.document.get("takenAt").and_then(Located::as_str);
+        let parsed = text.map(str::parse::<Timestamp>);
+        match parsed {
+            Some(Ok(at)) => at,
+            Some(Err(_)) | None => {
+                let given = text.map_or_else(|| "is missing".to_owned(), |text| format!("is `{text}`"));
+                let message = format!("{given}; write a moment such as 2026-11-20T08:00:00Z");
+                problems.push(self.wrong("takenAt", message));
+                Timestamp::UNIX_EPOCH
+            }
+        }
+    }
+}
+
+/// Numbers that no API server returns. (Overlapping instances, and more slices
+/// held than exist, are found by whoever makes the inventory.)
+fn refuse_absurd(objects: &Objects, problems: &mut Vec<Problem>) {
+    for (name, node) in &objects.nodes {
+        let Some(status) = &node.status else { continue };
+        let lists = [("capacity", &status.capacity), ("allocatable", &status.allocatable)];
+        for (list, quantities) in lists {
+            for (resource, quantity) in quantities.iter().flatten() {
+                let problem = match amount(resource, quantity) {
+                    Some(n) if n >= 0 => continue,
+                    Some(_) => "is negative; 0 or more is possible",
+                    None => "is not a quantity; write a number such as 7, 500m or 64Gi",
+                };
+                problems.push(
+                    Problem::new(
+                        Severity::Error,
+                        format!("Node {name}"),
+                        format!("`{}` {problem}", quantity.0),
+                    )
+                    .field(format!("status.{list}[{resource}]")),
+                );
+            }
+        }
+    }
+}
