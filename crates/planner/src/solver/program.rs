@@ -29,6 +29,8 @@ pub(super) struct Program {
     pub(super) block_start: Vec<u32>,
     pub(super) count: Vec<i64>,
     pub(super) block_of: Vec<u32>,
+    /// Whether a block is an extra.
+    pub(super) extra: Vec<bool>,
     /// The first term of each column, and the end of the last.
     pub(super) term_start: Vec<u32>,
     pub(super) term_row: Vec<u32>,

@@ -87,6 +87,7 @@ impl Projection {
             program.push_column(&used, &row_map);
             program.end_block(extra.upper);
         }
+        program.extra = (0..program.blocks()).map(|b| b >= first_extra).collect();
         program.finish();
         Self { program, classes, first_extra }
     }

@@ -11,9 +11,6 @@ use super::bound::Bound;
 use super::program::Program;
 use super::simplex::{Basis, Cut, End, Simplex};
 
-/// How near to an integer counts as one; solutions are checked in integers.
-const INTEGRAL: f64 = 1e-5;
-
 /// Integer values of the columns that are not zero, ascending by column.
 pub(super) type Solution = Vec<(u32, i64)>;
 
@@ -91,33 +88,10 @@ pub(super) fn minimise(
         // The columns that a solution of this value can use.
         let target = proved;
         let (restricted, original) = restrict(program, |j| bound.admits(j, target));
-        // One way of branching gets lost where another one finds at once: each
-        // gets a share of the effort before the last one gets the rest.
-        let mut proof = false;
-        let mut found = None;
-        for (way, share) in [
-            (Branching::Farthest, 16),
-            (Branching::Up, 8),
-            (Branching::Nearest, 8),
-            (Branching::Largest, 4),
-            (Branching::Farthest, 1),
-        ] {
-            let granted = left.div_ceil(share);
-            let mut tree = Tree {
-                program: &restricted,
-                target: Some(target),
-                left: granted,
-                proof: true,
-                found: None,
-                way,
-            };
-            tree.run();
-            left -= granted - tree.left;
-            (proof, found) = (tree.proof, tree.found);
-            if proof || found.is_some() {
-                break;
-            }
-        }
+        let mut tree = Tree { program: &restricted, target: Some(target), left, proof: true, found: None };
+        tree.run();
+        left = tree.left;
+        let Tree { proof, found, .. } = tree;
         if let Some(solution) = found {
             improve(&mut best, solution.iter().map(|(j, n)| (original[*j as usize], *n)).collect());
         } else if proof {
@@ -128,8 +102,7 @@ pub(super) fn minimise(
     }
     if best.is_none() {
         // Out of effort without any solution: take the first that a dive finds.
-        let mut tree =
-            Tree { program, target: None, left: nodes, proof: true, found: None, way: Branching::Nearest };
+        let mut tree = Tree { program, target: None, left: nodes, proof: true, found: None };
         tree.run();
         if let Some(solution) = tree.found {
             improve(&mut best, solution);
@@ -143,7 +116,7 @@ pub(super) fn minimise(
 fn integral(values: &[(u32, f64)]) -> Option<Solution> {
     values
         .iter()
-        .map(|(j, x)| ((x - x.round()).abs() < INTEGRAL).then(|| (*j, x.round() as i64)))
+        .map(|(j, x)| ((x - x.round()).abs() < 1e-5).then(|| (*j, x.round() as i64)))
         .filter(|entry| !matches!(entry, Some((_, 0))))
         .collect()
 }
@@ -156,6 +129,7 @@ fn restrict(program: &Program, keep: impl Fn(usize) -> bool) -> (Program, Vec<u3
         term_start: vec![0],
         cost_scale: program.cost_scale,
         step: program.step,
+        extra: program.extra.clone(),
         ..Program::default()
     };
     let mut original = Vec::new();
@@ -186,20 +160,6 @@ struct Tree<'a> {
     /// Whether every leaf so far is proved to hold no such solution.
     proof: bool,
     found: Option<Solution>,
-    way: Branching,
-}
-
-/// Which fractional column is branched on, and which side is looked at first.
-#[derive(Clone, Copy, Debug)]
-enum Branching {
-    /// The farthest from an integer; the nearer side first.
-    Farthest,
-    /// The nearest to the next integer above; upwards first.
-    Up,
-    /// The nearest to an integer; towards it first.
-    Nearest,
-    /// The largest value; upwards first.
-    Largest,
 }
 
 /// A node that waits: the basis of its parent, and the cut that makes it.
@@ -229,7 +189,7 @@ impl Tree<'_> {
                     // Rounding went wrong: this leaf proves nothing.
                     self.proof = false;
                 } else {
-                    let (first, second) = branch(&values, self.way);
+                    let (first, second) = branch(self.program, &values);
                     let (basis, depth) = (simplex.basis(), simplex.cuts.len());
                     open.push(Open { basis: basis.clone(), depth, cut: second });
                     open.push(Open { basis, depth, cut: first });
@@ -263,28 +223,57 @@ impl Tree<'_> {
     }
 }
 
-/// Splits at a fractional column; the side to look at first comes first.
-fn branch(values: &[(u32, f64)], way: Branching) -> (Cut, Cut) {
+/// How a node is split, most telling first: by an extra; by the number of
+/// GPUs, over all classes, whose columns give a row a certain amount or more
+/// (or cost so much); by a single column.
+fn branch(program: &Program, values: &[(u32, f64)]) -> (Cut, Cut) {
     let distance = |x: f64| (x - x.round()).abs();
-    // The larger, the sooner.
-    let rank = |x: f64| match way {
-        Branching::Farthest => distance(x),
-        Branching::Up => x - x.floor(),
-        Branching::Nearest => -distance(x),
-        Branching::Largest => x,
+    let extra = |j: u32| program.extra[program.block_of[j as usize] as usize];
+    let farthest = |candidates: &mut dyn Iterator<Item = (u32, f64)>| {
+        candidates
+            .filter(|(_, x)| distance(*x) > 1e-5)
+            .max_by(|(i, x), (j, y)| distance(*x).total_cmp(&distance(*y)).then(j.cmp(i)))
     };
-    let (column, value) = values
-        .iter()
-        .copied()
-        .filter(|(_, x)| distance(*x) >= INTEGRAL)
-        .max_by(|(i, x), (j, y)| rank(*x).total_cmp(&rank(*y)).then(j.cmp(i)))
-        .expect("a solution that is not integral has a fractional value");
+    let used = |j: u32| !program.terms(j as usize).is_empty();
+    if let Some((j, x)) = farthest(&mut values.iter().copied().filter(|(j, _)| extra(*j) && used(*j))) {
+        return split(vec![j], x);
+    }
+    let class_columns = || (0..program.columns() as u32).filter(|j| !extra(*j));
+    let coefficient = |j: u32, row: usize| {
+        let terms = program.terms(j as usize);
+        match row.checked_sub(program.rows.len()) {
+            Some(_) => program.cost[j as usize],
+            None => (program.term_row[terms.clone()].iter().zip(&program.term[terms]))
+                .find(|(r, _)| **r as usize == row)
+                .map_or(0, |(_, a)| *a),
+        }
+    };
+    let mut best: Option<(f64, usize, i64, f64)> = None;
+    // The position after the last row stands for the cost.
+    for row in 0..=program.rows.len() {
+        let mut amounts: Vec<(i64, f64)> =
+            (values.iter().filter(|(j, _)| !extra(*j))).map(|(j, x)| (coefficient(*j, row), *x)).collect();
+        amounts.sort_unstable_by_key(|(amount, _)| std::cmp::Reverse(*amount));
+        let mut sum = 0.0;
+        for (i, (amount, x)) in amounts.iter().enumerate() {
+            sum += x;
+            let last = amounts.get(i + 1).is_none_or(|next| next.0 < *amount);
+            if last && distance(sum) > 1e-5 && best.is_none_or(|b| distance(sum) > b.0 + 1e-7) {
+                best = Some((distance(sum), row, *amount, sum));
+            }
+        }
+    }
+    if let Some((_, row, amount, sum)) = best {
+        return split(class_columns().filter(|j| coefficient(*j, row) >= amount).collect(), sum);
+    }
+    let (j, x) = farthest(&mut values.iter().copied()).expect("a solution that is not integral");
+    split(vec![j], x)
+}
+
+/// The two sides of a sum that is not an integer: the nearer one first.
+fn split(columns: Vec<u32>, value: f64) -> (Cut, Cut) {
     let floor = value.floor() as i64;
-    let down = Cut { columns: vec![column], at_least: false, rhs: floor };
-    let up = Cut { columns: vec![column], at_least: true, rhs: floor + 1 };
-    let upwards = match way {
-        Branching::Farthest | Branching::Nearest => value - value.floor() >= 0.5,
-        Branching::Up | Branching::Largest => true,
-    };
-    if upwards { (up, down) } else { (down, up) }
+    let down = Cut { columns: columns.clone(), at_least: false, rhs: floor };
+    let up = Cut { columns, at_least: true, rhs: floor + 1 };
+    if value - value.floor() >= 0.5 { (up, down) } else { (down, up) }
 }
