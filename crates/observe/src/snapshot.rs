@@ -69,10 +69,10 @@ pub fn read(file: &str, text: &str, problems: &mut Vec<Problem>) -> Snapshot {
                 snapshot.objects.add(item.clone(), file, problems);
             }
         }
-        Some(_) => {
-            problems.push(reader.wrong("objects", "is not a list; write a list of Kubernetes objects"))
+        other => {
+            let what = if other.is_some() { "is not a list" } else { "is missing" };
+            problems.push(reader.wrong("objects", format!("{what}; write a list of Kubernetes objects")));
         }
-        None => problems.push(reader.wrong("objects", "is missing; write a list of Kubernetes objects")),
     }
     refuse_absurd(&snapshot.objects, problems);
     snapshot
