@@ -48,6 +48,8 @@ pub enum Failure {
     Usage(String),
     /// The input cannot be read or is not valid.
     Data(String),
+    /// Something that cannot be, and is a bug of ours.
+    Bug(String),
     /// Writing the result failed.
     Output(io::Error),
 }
@@ -70,6 +72,7 @@ impl Failure {
         let (message, status) = match self {
             Self::Usage(message) => (message.as_str(), Status::Usage),
             Self::Data(message) => (message.as_str(), Status::Data),
+            Self::Bug(message) => (message.as_str(), Status::Negative),
             // The reader went away: it has what it wanted.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return Status::Success,
             Self::Output(error) => {

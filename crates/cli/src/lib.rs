@@ -5,6 +5,10 @@
 pub mod commands;
 pub mod draw;
 pub mod exit;
+pub mod files;
+pub mod picture;
+pub mod preview;
+pub mod question;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -38,6 +42,9 @@ enum Command {
     Layouts(commands::layouts::Args),
     Fit(commands::fit::Args),
     Solve(commands::solve::Args),
+    Plan(commands::plan::Args),
+    Explain(commands::explain::Args),
+    Fleet(commands::fleet::Args),
 }
 
 /// Runs one command line. Results go to `out`, messages for people to `err`.
@@ -67,6 +74,9 @@ where
         Command::Layouts(args) => commands::layouts::run(&args, colour, out),
         Command::Fit(args) => commands::fit::run(&args, colour, out),
         Command::Solve(args) => commands::solve::run(&args, out),
+        Command::Plan(args) => commands::plan::run(&args, out),
+        Command::Explain(args) => commands::explain::run(&args, colour, out),
+        Command::Fleet(args) => commands::fleet::run(&args, colour, out),
     };
     result.unwrap_or_else(|failure| failure.report(err))
 }

@@ -4,6 +4,7 @@
 
 use mig::ProfileName;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::inventory::Slices;
 use crate::names::{GpuIndex, NodeName, PodRef, PolicyName, RequestId};
@@ -13,6 +14,22 @@ use crate::names::{GpuIndex, NodeName, PodRef, PolicyName, RequestId};
 pub struct Plan {
     /// Node by node; earlier ones are worth more.
     pub steps: Vec<NodeStep>,
+}
+
+impl Plan {
+    /// A short name of exactly this plan: the same in a preview, in a policy's
+    /// status and in the log, so that what was reviewed can be compared with
+    /// what runs. The first 16 hexadecimal digits of the SHA-256 of its JSON.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        digest(&serde_json::to_vec(self).expect("a plan is plain data"))
+    }
+}
+
+/// The first 16 hexadecimal digits of the SHA-256 of some bytes.
+#[must_use]
+pub fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The change of one node.

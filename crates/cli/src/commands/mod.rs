@@ -1,5 +1,8 @@
 //! One module a command.
 
+pub mod explain;
 pub mod fit;
+pub mod fleet;
 pub mod layouts;
+pub mod plan;
 pub mod solve;

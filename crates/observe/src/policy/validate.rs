@@ -10,6 +10,8 @@ use api::spelling::nearest;
 use api::units;
 use mig::{Catalog, Counts, Model, ProfileName};
 
+use rollout::window::{Window, WindowError};
+
 use crate::problem::{Problem, Severity};
 
 /// Everything that makes no sense in a policy, with the field, the value, and
@@ -272,7 +274,17 @@ impl Check<'_> {
                         ),
                     );
                 }
-                Ok(_) => {}
+                Ok(_) => {
+                    let (schedule, duration) = (&window.schedule, &window.duration);
+                    if let Err(error) = Window::new(schedule, duration, &window.time_zone) {
+                        let name = match error {
+                            WindowError::Schedule(_) => "schedule",
+                            WindowError::Duration { .. } => "duration",
+                            WindowError::TimeZone { .. } => "timeZone",
+                        };
+                        self.error(format!("{field}.{name}"), error.to_string());
+                    }
+                }
                 Err(error) => self.error(format!("{field}.duration"), error.to_string()),
             }
         }

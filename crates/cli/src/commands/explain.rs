@@ -1,0 +1,160 @@
+//! `slicewright explain`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use planner::decide::Decision;
+use planner::report::PolicyReport;
+
+use crate::draw::Colour;
+use crate::exit::{Failure, Status};
+use crate::question::{Question, fleet};
+use crate::{Outcome, picture};
+
+/// Says why: why a request is served or not and what would help, what a
+/// policy reaches, what a node has and gets
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  slicewright explain request team-a/fraud-lab --fleet lab.yaml -f policies
+  slicewright explain policy research --fleet lab.yaml -f policies
+  slicewright explain node gpu-1 --fleet lab.yaml -f policies")]
+pub struct Args {
+    /// What is asked about
+    #[arg(value_enum)]
+    what: What,
+    /// Its name; of a request, `namespace/name`
+    name: String,
+    /// The recorded fleet (docs/reference/snapshot.md)
+    #[arg(long, value_name = "SNAPSHOT")]
+    fleet: PathBuf,
+    /// Policies: a file, or a folder of manifests; the snapshot's own when absent
+    #[arg(short = 'f', long = "file", value_name = "DIR_OR_FILE")]
+    file: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum What {
+    Request,
+    Policy,
+    Node,
+}
+
+/// Runs it.
+pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
+    let (snapshot, problems) = fleet(&args.fleet)?;
+    let question = Question::read(&snapshot, problems, args.file.as_deref())?;
+    let decision = question.decide()?;
+    match args.what {
+        What::Request => request(&decision, &args.name, out)?,
+        What::Policy => policy(&decision, &args.name, out)?,
+        What::Node => node(&question, &decision, &args.name, colour, out)?,
+    }
+    Ok(Status::Success)
+}
+
+fn request(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Failure> {
+    let reports = &decision.report.requests;
+    let found: Vec<_> = reports
+        .iter()
+        .filter(|report| {
+            let id = &report.id;
+            format!("{}/{}", id.namespace, id.name) == name || id.to_string() == name || id.name == name
+        })
+        .collect();
+    if found.is_empty() {
+        let known = reports.iter().map(|report| format!("{}/{}", report.id.namespace, report.id.name));
+        return Err(unknown("request that waits", name, known));
+    }
+    for report in found {
+        let policy = report.policy.as_ref().map_or(String::new(), |policy| format!(" (policy {policy})"));
+        writeln!(out, "{}{policy}: {}", report.id, report.outcome)?;
+    }
+    Ok(())
+}
+
+fn policy(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Failure> {
+    let reports = &decision.report.policies;
+    let Some(report) = reports.iter().find(|report| report.policy.0 == name) else {
+        return Err(unknown("policy", name, reports.iter().map(|report| report.policy.to_string())));
+    };
+    let PolicyReport { policy, nodes, lost, supply, unmet, unknown_profiles } = report;
+    let names = |nodes: &[planner::names::NodeName]| {
+        nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    };
+    writeln!(out, "policy {policy} has {} node(s): {}", nodes.len(), names(nodes))?;
+    for (node, winner) in lost {
+        writeln!(
+            out,
+            "  {node} is selected too, and policy {winner} has it (higher priority, or first name)"
+        )?;
+    }
+    for (profile, s) in supply {
+        writeln!(
+            out,
+            "  {profile}: {} present, {} allocated, {} planned, {} asked for, {} of these unserved; {} attainable",
+            s.present, s.allocated, s.planned, s.requested, s.unserved, s.attainable
+        )?;
+    }
+    for unmet in unmet {
+        writeln!(
+            out,
+            "  not met: {} is {}, and the plan reaches {}",
+            unmet.field, unmet.wanted, unmet.reached
+        )?;
+    }
+    for unknown in unknown_profiles {
+        writeln!(out, "  {} does not exist on {}", unknown.profile, unknown.lacking.join(", "))?;
+    }
+    Ok(())
+}
+
+fn node(
+    question: &Question,
+    decision: &Decision,
+    name: &str,
+    colour: Colour,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let nodes = &question.seen.inventory.nodes;
+    let Some((id, node)) = nodes.iter().find(|(id, _)| id.0 == name) else {
+        return Err(unknown("node with GPUs", name, nodes.keys().map(ToString::to_string)));
+    };
+    let assignment = planner::assign::policy_of(&question.seen.inventory, &question.seen.policies);
+    let policy = assignment.policy_of.get(id).map_or("no policy".to_owned(), |p| format!("policy {p}"));
+    writeln!(out, "{name} ({policy})")?;
+    if let Some(hold) = &node.hold {
+        writeln!(out, "  nothing on it changes: {hold}")?;
+    }
+    for (index, gpu) in &node.gpus {
+        writeln!(out, "  gpu{index:<3} {:<12} {}", gpu.model, picture::picture(gpu, colour))?;
+        let frozen = decision.report.frozen_for_lack_of_agent.iter();
+        if frozen.clone().any(|frozen| frozen.node == *id && frozen.gpu == *index) {
+            writeln!(out, "         left alone: some of it may be in use, and no agent can prove which")?;
+        }
+    }
+    match decision.plan.steps.iter().find(|step| step.node == *id) {
+        None => writeln!(out, "  the plan changes nothing on it")?,
+        Some(step) => {
+            for change in &step.gpus {
+                writeln!(out, "  the plan: {change}")?;
+            }
+            for pod in &step.evicts {
+                writeln!(out, "  the plan evicts {pod}")?;
+            }
+            for request in &step.serves {
+                writeln!(out, "  the plan serves {request}")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn unknown(what: &str, name: &str, known: impl Iterator<Item = String>) -> Failure {
+    let known: Vec<String> = known.collect();
+    let meant = api::spelling::nearest(name, known.iter().map(String::as_str))
+        .map(|right| format!("; did you mean `{right}`?"))
+        .unwrap_or_default();
+    let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    Failure::Usage(format!("there is no {what} `{name}`{meant} There are: {list}"))
+}

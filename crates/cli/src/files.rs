@@ -1,0 +1,60 @@
+//! The files that commands read.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::exit::{Failure, chain};
+
+/// A file's name, as it was found, and its text.
+pub type Text = (String, String);
+
+/// Reads one file; `-` is not special.
+///
+/// # Errors
+/// Names the file and says what is wrong with it.
+pub fn read(path: &Path) -> Result<Text, Failure> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| Failure::Data(format!("cannot read {}: {}", path.display(), chain(&error))))?;
+    Ok((path.display().to_string(), text))
+}
+
+/// Reads a file, or all manifests (`*.yaml`, `*.yml`, `*.json`) below a
+/// folder, by name. `kustomization.yaml` is an instruction to another tool and
+/// is left out.
+///
+/// # Errors
+/// Names the file or folder and says what is wrong with it.
+pub fn read_manifests(path: &Path) -> Result<Vec<Text>, Failure> {
+    if !path.is_dir() {
+        return Ok(vec![read(path)?]);
+    }
+    let mut files = Vec::new();
+    collect(path, &mut files)?;
+    files.sort();
+    if files.is_empty() {
+        return Err(Failure::Data(format!(
+            "{} holds no manifest: there is no file *.yaml, *.yml or *.json in it",
+            path.display()
+        )));
+    }
+    files.iter().map(|file| read(file)).collect()
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let wrong =
+        |error: &std::io::Error| Failure::Data(format!("cannot list {}: {}", folder.display(), chain(error)));
+    for entry in fs::read_dir(folder).map_err(|error| wrong(&error))? {
+        let path = entry.map_err(|error| wrong(&error))?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_manifest = path.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
+        if name.starts_with('.') || name.starts_with("kustomization.") {
+            continue;
+        }
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if is_manifest {
+            files.push(path);
+        }
+    }
+    Ok(())
+}

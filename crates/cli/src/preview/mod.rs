@@ -1,0 +1,359 @@
+//! The preview of a plan, for the comment in a pull request: what changes, who
+//! is affected, what capacity results, before anybody merges.
+
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use mig::ProfileName;
+use observe::problem::Severity;
+use planner::decide::Decision;
+use planner::names::{GpuId, NodeName, PodRef, PolicyName};
+use planner::plan::{NodeStep, Plan, digest};
+use planner::policy::Mode;
+use planner::report::{Outcome, RequestReport, Supply};
+use rollout::Settings;
+use rollout::fleet::{PlannedChange, Wave, estimate};
+use serde::Serialize;
+
+use crate::exit::Status;
+use crate::question::Question;
+
+pub use text::print;
+
+/// The version of the JSON; it grows when a field changes its meaning or goes.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Everything that a preview says, in the order in which it says it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Preview {
+    /// The version of this format.
+    pub format_version: u32,
+    /// The counts.
+    pub verdict: Verdict,
+    /// What can go wrong, or is already wrong.
+    pub risks: Vec<Risk>,
+    /// The nodes that change, in the order in which they should.
+    pub nodes: Vec<NodePreview>,
+    /// Supply against demand, by policy and profile.
+    pub supply: BTreeMap<PolicyName, BTreeMap<ProfileName, Supply>>,
+    /// What the other revision of the policies would do differently.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compared: Option<Compared>,
+    /// When the nodes are expected to change, by policy.
+    pub rollout: BTreeMap<PolicyName, Vec<WavePreview>>,
+    /// Every request and its answer.
+    pub requests: Vec<Answer>,
+    /// How good the plan is, level by level.
+    pub certificate: Vec<planner::report::LevelCertificate>,
+    /// What it was made from.
+    pub provenance: Provenance,
+}
+
+/// The counts of the first line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Verdict {
+    /// GPUs that change.
+    pub gpus: usize,
+    /// Nodes that change.
+    pub nodes: usize,
+    /// Nodes from which pods are evicted.
+    pub drains: usize,
+    /// Pods that are evicted.
+    pub evictions: usize,
+    /// Requests that wait, and how many of them the plan serves.
+    pub requests: usize,
+    /// Of those, served.
+    pub served: usize,
+    /// Policies' bounds that are not met.
+    pub violations: usize,
+}
+
+/// One thing that can go wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Risk {
+    /// `violation`, `eviction`, `loss`, `blocked`, `warning` or `note`.
+    pub kind: &'static str,
+    /// One sentence.
+    pub message: String,
+}
+
+/// One node that changes.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodePreview {
+    /// The node.
+    pub node: NodeName,
+    /// The policy that wants it, and in which mode it is.
+    pub policy: PolicyName,
+    /// Whether the policy only previews: nothing is changed then.
+    pub preview_only: bool,
+    /// Its GPUs: what they have, and what they get.
+    pub gpus: Vec<GpuPreview>,
+    /// MIG is switched on first; all GPUs of the node are reset.
+    pub enables_mig: bool,
+    /// Pods that are evicted.
+    pub evicts: Vec<PodRef>,
+    /// Requests that its new slices serve.
+    pub serves: Vec<String>,
+}
+
+/// One GPU that changes.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GpuPreview {
+    /// Which GPU.
+    pub gpu: u16,
+    /// Its model.
+    pub model: String,
+    /// What it has, in words.
+    pub before: String,
+    /// What it gets, in words.
+    pub after: String,
+    /// Where the new slices start.
+    pub placements: Vec<(ProfileName, u8)>,
+}
+
+/// One wave of a rollout.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WavePreview {
+    /// The nodes that change together.
+    pub nodes: Vec<NodeName>,
+    /// When it is expected to start; absent when nothing opens it.
+    pub starts: Option<Timestamp>,
+    /// When it is expected to be done.
+    pub ends: Option<Timestamp>,
+}
+
+/// A request and its answer in words.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answer {
+    /// Who asks.
+    pub request: String,
+    /// Whether the plan serves it.
+    pub served: bool,
+    /// The answer.
+    pub answer: String,
+}
+
+/// The difference to another revision of the policies.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Compared {
+    /// Whether the policies differ at all.
+    pub policies_differ: bool,
+    /// GPUs that change only with the new revision, or to something else.
+    pub gpus_differ: Vec<GpuId>,
+    /// Requests that only the new revision serves.
+    pub gain: Vec<String>,
+    /// Requests that only the old revision serves.
+    pub lose: Vec<String>,
+}
+
+/// What a preview was made from.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Provenance {
+    /// The cluster that the snapshot is of.
+    pub cluster: Option<String>,
+    /// When the fleet was recorded; the preview is as true as it is fresh.
+    pub snapshot_taken_at: Timestamp,
+    /// The release that planned.
+    pub version: &'static str,
+    /// The digest of all policies.
+    pub policy_digest: String,
+    /// The digest of the plan.
+    pub plan_digest: String,
+}
+
+/// Makes the preview of a question; `base` is the same fleet under another
+/// revision of the policies.
+#[must_use]
+pub fn preview(question: &Question, decision: &Decision, base: Option<(&Question, &Decision)>) -> Preview {
+    let steps = &decision.plan.steps;
+    let compared = base.map(|(other, decided)| compare(question, decision, other, decided));
+    let risks = risks(question, decision, compared.as_ref());
+    let answers: Vec<Answer> = decision.report.requests.iter().map(answer).collect();
+    Preview {
+        format_version: FORMAT_VERSION,
+        verdict: Verdict {
+            gpus: steps.iter().map(|step| step.gpus.len()).sum(),
+            nodes: steps.len(),
+            drains: steps.iter().filter(|step| !step.evicts.is_empty()).count(),
+            evictions: steps.iter().map(|step| step.evicts.len()).sum(),
+            requests: answers.len(),
+            served: answers.iter().filter(|answer| answer.served).count(),
+            violations: risks.iter().filter(|risk| risk.kind == "violation").count(),
+        },
+        risks,
+        nodes: steps.iter().map(|step| node(question, step)).collect(),
+        supply: decision.report.policies.iter().map(|p| (p.policy.clone(), p.supply.clone())).collect(),
+        compared,
+        rollout: waves(question, &decision.plan),
+        requests: answers,
+        certificate: decision.report.certificate.clone(),
+        provenance: Provenance {
+            cluster: question.snapshot.cluster.clone(),
+            snapshot_taken_at: question.now(),
+            version: env!("CARGO_PKG_VERSION"),
+            policy_digest: policy_digest(question),
+            plan_digest: decision.plan.digest(),
+        },
+    }
+}
+
+impl Preview {
+    /// 0 when nothing changes, 2 when something does, 3 when a policy is
+    /// violated or blocked.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let blocked = self.risks.iter().any(|risk| matches!(risk.kind, "violation" | "blocked"));
+        match (blocked, self.verdict.gpus) {
+            (true, _) => Status::Blocked,
+            (false, 0) => Status::Success,
+            (false, _) => Status::Changes,
+        }
+    }
+}
+
+/// The digest of the policies' specs, in the order of their names.
+fn policy_digest(question: &Question) -> String {
+    let specs: BTreeMap<&String, _> =
+        question.snapshot.objects.policies.iter().map(|(name, policy)| (name, &policy.spec)).collect();
+    digest(&serde_json::to_vec(&specs).expect("policies are plain data"))
+}
+
+fn answer(report: &RequestReport) -> Answer {
+    Answer {
+        request: report.id.to_string(),
+        served: !matches!(report.outcome, Outcome::Unserved { .. }),
+        answer: report.outcome.to_string(),
+    }
+}
+
+fn node(question: &Question, step: &NodeStep) -> NodePreview {
+    let NodeStep { node, policy, gpus, enable_mig, evicts, serves } = step;
+    let mode = question.seen.policies.iter().find(|p| p.name == *policy).map(|p| p.mode);
+    NodePreview {
+        node: node.clone(),
+        policy: policy.clone(),
+        preview_only: mode == Some(Mode::Preview),
+        gpus: gpus
+            .iter()
+            .map(|change| GpuPreview {
+                gpu: change.gpu.0,
+                model: change.model.clone(),
+                before: change.before.to_string(),
+                after: planner::words::counted(change.after.iter().map(|(profile, _)| *profile)),
+                placements: change.after.clone(),
+            })
+            .collect(),
+        enables_mig: *enable_mig,
+        evicts: evicts.clone(),
+        serves: serves.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn risks(question: &Question, decision: &Decision, compared: Option<&Compared>) -> Vec<Risk> {
+    let mut risks = Vec::new();
+    let mut risk = |kind, message: String| risks.push(Risk { kind, message });
+    for report in &decision.report.policies {
+        let policy = &report.policy;
+        for unmet in &report.unmet {
+            let (field, wanted, reached) = (&unmet.field, unmet.wanted, unmet.reached);
+            risk(
+                "violation",
+                format!("policy {policy}: {field} is {wanted}, and the plan reaches {reached}"),
+            );
+        }
+        for unknown in report.unknown_profiles.iter().filter(|unknown| unknown.everywhere) {
+            let (profile, models) = (unknown.profile, unknown.lacking.join(", "));
+            risk("violation", format!("policy {policy}: none of its models has {profile} ({models})"));
+        }
+        if report.nodes.is_empty() {
+            risk("blocked", format!("policy {policy}: selects no node that it could have"));
+        }
+    }
+    for step in decision.plan.steps.iter().filter(|step| !step.evicts.is_empty()) {
+        let pods: Vec<String> = step.evicts.iter().map(ToString::to_string).collect();
+        risk("eviction", format!("{}: {} pod(s) are evicted: {}", step.node, pods.len(), pods.join(", ")));
+    }
+    for lost in compared.iter().flat_map(|compared| &compared.lose) {
+        risk("loss", format!("{lost} is served under the policies before, and not under these"));
+    }
+    let frozen = &decision.report.frozen_for_lack_of_agent;
+    if !frozen.is_empty() {
+        let n = frozen.len();
+        risk("note", format!("{n} GPU(s) are left alone only because no agent can prove them idle"));
+    }
+    for problem in &question.problems {
+        let kind = if problem.severity == Severity::Note { "note" } else { "warning" };
+        risk(kind, problem.to_string());
+    }
+    risks
+}
+
+fn compare(question: &Question, decision: &Decision, other: &Question, decided: &Decision) -> Compared {
+    let changes = |plan: &Plan| -> BTreeSet<(GpuId, Vec<(ProfileName, u8)>)> {
+        let gpus = plan.steps.iter().flat_map(|step| step.gpus.iter().map(move |gpu| (step, gpu)));
+        gpus.map(|(step, gpu)| (GpuId { node: step.node.clone(), gpu: gpu.gpu }, gpu.after.clone())).collect()
+    };
+    let served = |decision: &Decision| -> BTreeSet<String> {
+        let reports = decision.report.requests.iter();
+        reports
+            .filter(|report| !matches!(report.outcome, Outcome::Unserved { .. }))
+            .map(|report| report.id.to_string())
+            .collect()
+    };
+    let (mine, theirs) = (served(decision), served(decided));
+    let gpus: BTreeSet<GpuId> = changes(&decision.plan)
+        .symmetric_difference(&changes(&decided.plan))
+        .map(|(gpu, _)| gpu.clone())
+        .collect();
+    Compared {
+        policies_differ: policy_digest(question) != policy_digest(other),
+        gpus_differ: gpus.into_iter().collect(),
+        gain: mine.difference(&theirs).cloned().collect(),
+        lose: theirs.difference(&mine).cloned().collect(),
+    }
+}
+
+/// The waves in which the plan would be rolled out.
+fn waves(question: &Question, plan: &Plan) -> BTreeMap<PolicyName, Vec<WavePreview>> {
+    let seen = &question.seen;
+    let changes: Vec<PlannedChange> = plan
+        .steps
+        .iter()
+        .map(|step| PlannedChange {
+            node: step.node.clone(),
+            policy: step.policy.clone(),
+            mode_change: step.enable_mig,
+            evicts: step.evicts.len(),
+        })
+        .collect();
+    let assignment = planner::assign::policy_of(&seen.inventory, &seen.policies);
+    let mut nodes: BTreeMap<PolicyName, usize> = BTreeMap::new();
+    let mut down: BTreeMap<PolicyName, usize> = BTreeMap::new();
+    for (node, policy) in &assignment.policy_of {
+        *nodes.entry(policy.clone()).or_insert(0) += 1;
+        if !seen.inventory.nodes[node].schedulable {
+            *down.entry(policy.clone()).or_insert(0) += 1;
+        }
+    }
+    let rules = observe::rules::rollouts(&seen.policies, &seen.rollouts);
+    estimate(&changes, &rules, &nodes, &down, &Settings::default(), question.now())
+        .into_iter()
+        .map(|(policy, waves)| (policy, waves.into_iter().map(wave).collect()))
+        .collect()
+}
+
+fn wave(wave: Wave) -> WavePreview {
+    let Wave { nodes, starts, ends } = wave;
+    WavePreview { nodes, starts, ends }
+}

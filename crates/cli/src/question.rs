@@ -1,0 +1,106 @@
+//! A question about a fleet: a snapshot, policies, and what the planner says.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use mig::Catalog;
+use observe::problem::{Problem, Severity};
+use observe::snapshot::{self, Snapshot};
+use observe::{Observed, Settings, manifest, observe};
+use planner::check::check;
+use planner::decide::{Decision, decide};
+
+use crate::exit::Failure;
+use crate::files;
+
+/// What was read, and what is wrong with it that does not keep it from being used.
+#[derive(Debug)]
+pub struct Question {
+    /// The fleet.
+    pub snapshot: Snapshot,
+    /// The fleet, demand and policies in the planner's terms.
+    pub seen: Observed,
+    /// Warnings and notes.
+    pub problems: Vec<Problem>,
+}
+
+/// Reads a snapshot.
+///
+/// # Errors
+/// All errors of the file, a line each.
+pub fn fleet(path: &Path) -> Result<(Snapshot, Vec<Problem>), Failure> {
+    let (file, text) = files::read(path)?;
+    let mut problems = Vec::new();
+    let snapshot = snapshot::read(&file, &text, &mut problems);
+    refuse_errors(&problems)?;
+    Ok((snapshot, problems))
+}
+
+impl Question {
+    /// The fleet of a snapshot under the policies of a file or folder; those
+    /// of the snapshot itself when there is none. Other objects among the
+    /// manifests (workbenches, profiles) are added to the fleet's.
+    ///
+    /// # Errors
+    /// All errors of all files, a line each.
+    pub fn read(
+        snapshot: &Snapshot,
+        mut problems: Vec<Problem>,
+        policies: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let mut snapshot = snapshot.clone();
+        if let Some(path) = policies {
+            snapshot.objects.policies.clear();
+            snapshot.objects.sources.clear();
+            let texts = files::read_manifests(path)?;
+            let texts = texts.iter().map(|(file, text)| (file.as_str(), text.as_str()));
+            manifest::read_all(&mut snapshot.objects, texts, &mut problems);
+            refuse_errors(&problems)?;
+            if snapshot.objects.policies.is_empty() {
+                let message = format!(
+                    "{} holds no policy: at least one object of kind GpuPartitionPolicy ({}/v1alpha1) is needed",
+                    path.display(),
+                    api::GROUP
+                );
+                return Err(Failure::Data(message));
+            }
+        }
+        let seen = observe(&snapshot.objects, Catalog::builtin(), &Settings::default(), snapshot.taken_at);
+        problems.extend(seen.problems.iter().cloned());
+        problems.sort();
+        problems.dedup();
+        refuse_errors(&problems)?;
+        Ok(Self { snapshot, seen, problems })
+    }
+
+    /// The moment for which everything is decided.
+    #[must_use]
+    pub const fn now(&self) -> Timestamp {
+        self.snapshot.taken_at
+    }
+
+    /// Plans, and has the plan checked.
+    ///
+    /// # Errors
+    /// If the checker finds the plan unsafe, which is a bug of ours.
+    pub fn decide(&self) -> Result<Decision, Failure> {
+        let Observed { inventory, requests, policies, .. } = &self.seen;
+        let decision = decide(inventory, requests, policies, self.now());
+        let fatal: Vec<String> = check(&decision.plan, inventory, requests, policies)
+            .iter()
+            .filter(|note| note.severity == planner::check::Severity::Fatal)
+            .map(ToString::to_string)
+            .collect();
+        if fatal.is_empty() {
+            Ok(decision)
+        } else {
+            Err(Failure::Bug(format!("the plan is not safe; please report this: {}", fatal.join("; "))))
+        }
+    }
+}
+
+fn refuse_errors(problems: &[Problem]) -> Result<(), Failure> {
+    let errors: Vec<String> =
+        problems.iter().filter(|p| p.severity == Severity::Error).map(ToString::to_string).collect();
+    if errors.is_empty() { Ok(()) } else { Err(Failure::Data(errors.join("\nerror: "))) }
+}

@@ -1,0 +1,218 @@
+//! `plan`, `fleet` and `explain` on the fleet of `examples/`, and what they
+//! refuse. The transcripts are in `golden/`; `UPDATE=1` rewrites them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cli::exit::Status;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Runs a command line whose words may name files below the repository's root.
+fn run(words: &str) -> (Status, String, String) {
+    let words = words.split_whitespace().map(|word| {
+        let file = root().join(word);
+        if word.contains('/') && file.exists() { file.into_os_string() } else { word.into() }
+    });
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let status = cli::run(std::iter::once("slicewright".into()).chain(words), &mut out, &mut err);
+    let text = |bytes: Vec<u8>| {
+        let root = format!("{}/", root().display());
+        String::from_utf8(bytes).expect("text").replace(&root, "")
+    };
+    (status, text(out), text(err))
+}
+
+#[track_caller]
+fn check(words: &str, status: Status, golden: &str) {
+    let (got, out, err) = run(words);
+    assert_eq!((got, err.as_str()), (status, ""), "{out}");
+    let path = root().join("crates/cli/tests/golden").join(golden);
+    #[expect(clippy::disallowed_methods, reason = "a test decides by its environment whether to rewrite")]
+    if std::env::var("UPDATE").is_ok() {
+        fs::write(&path, &out).expect("the golden file can be written");
+    }
+    let wanted = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(out, wanted, "run with UPDATE=1 to rewrite {}", path.display());
+}
+
+/// A command on files that this test writes; what it says when it refuses.
+#[track_caller]
+fn refused(name: &str, fleet: &str, policy: &str, expect: &str) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).expect("a folder for the test");
+    let (fleet_file, policy_file) = (folder.join("fleet.yaml"), folder.join("policy.yaml"));
+    fs::write(&fleet_file, fleet).expect("written");
+    fs::write(&policy_file, policy).expect("written");
+    let words = format!("plan --fleet {} -f {}", fleet_file.display(), policy_file.display());
+    let (status, out, err) = run(&words);
+    let err = err.replace(&format!("{}/", folder.display()), "");
+    assert_eq!((status, out.as_str()), (Status::Data, ""), "{err}");
+    assert_eq!(err, expect);
+}
+
+const EMPTY: &str =
+    "apiVersion: snapshot.slicewright.io/v1\nkind: Snapshot\ntakenAt: 2026-11-20T08:00:00Z\nobjects: []\n";
+
+fn policy(spec: &str) -> String {
+    format!(
+        "apiVersion: slicewright.io/v1alpha1\nkind: GpuPartitionPolicy\nmetadata: {{name: p}}\nspec:\n  nodeSelector: {{matchLabels: {{pool: a}}}}\n{spec}"
+    )
+}
+
+#[test]
+fn the_preview_says_what_changes_and_who_is_served() {
+    check("plan --fleet examples/fleet/lab.yaml -f examples/policies", Status::Changes, "plan.txt");
+}
+
+#[test]
+fn the_preview_for_programs_says_the_same() {
+    check("plan --fleet examples/fleet/lab.yaml -f examples/policies -o json", Status::Changes, "plan.json");
+    let (_, out, _) = run("plan --fleet examples/fleet/lab.yaml -f examples/policies -o json");
+    let json: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(json["formatVersion"], 1);
+    assert_eq!(json["verdict"]["gpus"], 1);
+}
+
+#[test]
+fn the_same_policies_before_and_after_make_no_difference() {
+    let (_, out, _) =
+        run("plan --fleet examples/fleet/lab.yaml --base examples/policies -f examples/policies");
+    assert!(out.contains("Against the policies before\n  the policies are the same\n"), "{out}");
+}
+
+#[test]
+fn the_fleet_is_drawn() {
+    check("fleet --fleet examples/fleet/lab.yaml", Status::Success, "fleet.txt");
+}
+
+#[test]
+fn a_request_a_node_and_a_policy_are_explained() {
+    let files = "--fleet examples/fleet/lab.yaml -f examples/policies";
+    check(&format!("explain request team-a/fraud-lab-0 {files}"), Status::Success, "explain-request.txt");
+    check(&format!("explain node gpu-1 {files}"), Status::Success, "explain-node.txt");
+    check(&format!("explain policy research {files}"), Status::Success, "explain-policy.txt");
+}
+
+#[test]
+fn a_name_that_does_not_exist_gets_the_nearest_one() {
+    let (status, _, err) = run("explain policy reserch --fleet examples/fleet/lab.yaml -f examples/policies");
+    assert_eq!(status, Status::Usage);
+    assert_eq!(err, "error: there is no policy `reserch`; did you mean `research`? There are: research\n");
+}
+
+#[test]
+fn a_floor_that_cannot_be_met_is_a_violation_and_exit_status_3() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("floor");
+    fs::create_dir_all(&folder).expect("a folder for the test");
+    let file = folder.join("policy.yaml");
+    let floor = "apiVersion: slicewright.io/v1alpha1\nkind: GpuPartitionPolicy\nmetadata: {name: teaching}\nspec:\n  nodeSelector: {matchLabels: {slicewright.io/pool: teaching}}\n  layout:\n    type: DemandDriven\n    demandDriven: {slices: [{profile: 4g.24gb, minCount: 2}]}\n";
+    fs::write(&file, floor).expect("written");
+    let (status, out, _) = run(&format!("plan --fleet examples/fleet/lab.yaml -f {}", file.display()));
+    assert_eq!(status, Status::Blocked, "{out}");
+    let says =
+        "policy teaching: spec.layout.demandDriven.slices[4g.24gb].minCount is 2, and the plan reaches 1";
+    assert!(out.contains(says), "{out}");
+}
+
+#[test]
+fn a_file_that_does_not_exist_is_named() {
+    let (status, _, err) = run("plan --fleet no/such.yaml -f examples/policies");
+    assert_eq!(status, Status::Data);
+    assert_eq!(err, "error: cannot read no/such.yaml: No such file or directory (os error 2)\n");
+}
+
+#[test]
+fn a_misspelt_field_of_a_policy_is_refused_with_its_place() {
+    refused(
+        "misspelt",
+        EMPTY,
+        &policy("  layot: {type: DemandDriven}\n"),
+        "error: policy.yaml:5:3: GpuPartitionPolicy p: spec.layout: is missing; a map is needed\nerror: policy.yaml:6:3: GpuPartitionPolicy p: spec.layot: unknown field; did you mean `layout`? Allowed here: layout, mode, nodeSelector, priority, rollout\n",
+    );
+}
+
+#[test]
+fn a_file_without_any_policy_is_refused() {
+    refused(
+        "none",
+        EMPTY,
+        EMPTY,
+        "error: policy.yaml holds no policy: at least one object of kind GpuPartitionPolicy (slicewright.io/v1alpha1) is needed\n",
+    );
+}
+
+#[test]
+fn a_window_that_never_opens_is_refused() {
+    refused(
+        "window",
+        EMPTY,
+        &policy(
+            "  layout: {type: DemandDriven}\n  rollout: {windows: [{schedule: \"0 25 * * *\", duration: 6h, timeZone: Mars/Olympus}]}\n",
+        ),
+        "error: policy.yaml:7:34: GpuPartitionPolicy p: spec.rollout.windows[0].schedule: schedule `0 25 * * *`: hour `25` is not valid; allowed are 0 to 23, `*`, lists (1,2), ranges (1-5) and steps (*/2)\n",
+    );
+}
+
+#[test]
+fn bounds_that_contradict_each_other_are_refused() {
+    refused(
+        "contradiction",
+        EMPTY,
+        &policy(
+            "  layout: {type: DemandDriven, demandDriven: {slices: [{profile: 1g.10gb, minCount: 4, maxCount: 2}]}}\n",
+        ),
+        "error: policy.yaml:6:85: GpuPartitionPolicy p: spec.layout.demandDriven.slices[0].minCount: is 4, and maxCount is 2: not more than 2 can be there; lower minCount, raise maxCount, or remove maxCount\n",
+    );
+}
+
+#[test]
+fn a_profile_that_no_model_has_is_refused_with_the_nearest() {
+    refused(
+        "profile",
+        EMPTY,
+        &policy("  layout: {type: DemandDriven, demandDriven: {slices: [{profile: 1g.11gb}]}}\n"),
+        "error: policy.yaml:6:66: GpuPartitionPolicy p: spec.layout.demandDriven.slices[0].profile: `1g.11gb` is no profile of any model that is known here; did you mean `1g.10gb`?\n",
+    );
+}
+
+#[test]
+fn a_wrong_unit_is_refused() {
+    refused(
+        "units",
+        EMPTY,
+        &policy("  layout: {type: DemandDriven}\n  rollout: {cooldown: 10 parsecs}\n"),
+        "error: policy.yaml:7:23: GpuPartitionPolicy p: spec.rollout.cooldown: `10 parsecs` is not a duration: write hours, minutes and seconds in this order, such as 10m or 1h30m\n",
+    );
+}
+
+#[test]
+fn an_empty_selector_is_refused() {
+    let text = policy("  layout: {type: DemandDriven}\n").replace("{matchLabels: {pool: a}}", "{}");
+    refused(
+        "selector",
+        EMPTY,
+        &text,
+        "error: policy.yaml:5:17: GpuPartitionPolicy p: spec.nodeSelector: is empty, which would take every node: name at least one label, such as `matchLabels: {slicewright.io/pool: research}`\n",
+    );
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    struct Gone;
+    impl std::io::Write for Gone {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let fleet = root().join("examples/fleet/lab.yaml").into_os_string();
+    let words = ["slicewright".into(), "fleet".into(), "--fleet".into(), fleet];
+    let mut err = Vec::new();
+    let status = cli::run(words, &mut Gone, &mut err);
+    assert_eq!((status, err.as_slice()), (Status::Success, b"".as_slice()));
+}
