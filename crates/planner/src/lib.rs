@@ -11,6 +11,7 @@ pub mod check;
 pub mod decide;
 pub mod demand;
 pub mod eligible;
+pub mod generate;
 pub mod inventory;
 pub mod names;
 pub mod options;
