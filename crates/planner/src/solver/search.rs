@@ -14,6 +14,11 @@ use super::simplex::{Basis, Cut, End, Simplex};
 /// Integer values of the columns that are not zero, ascending by column.
 pub(super) type Solution = Vec<(u32, i64)>;
 
+/// Columns that pivots may look at before they count as one more node: about
+/// a millisecond of work. A tree always starts from the same basis, so this
+/// is the same for every run.
+const COLUMNS_PER_NODE: u64 = 50_000;
+
 /// What is known of a program's optimum.
 pub(super) struct Optimum {
     /// The best solution found, and its value.
@@ -203,7 +208,12 @@ impl Tree<'_> {
 
     /// Solves a node's relaxation; nothing, if the node is closed.
     fn look(&mut self, simplex: &mut Simplex<'_>) -> Option<Vec<(u32, f64)>> {
-        match simplex.optimise() {
+        let before = simplex.pivots;
+        let end = simplex.optimise();
+        // A node of many pivots over many columns counts as several.
+        let work = (simplex.pivots - before) * self.program.columns() as u64 / COLUMNS_PER_NODE;
+        self.left = self.left.saturating_sub(work);
+        match end {
             End::Optimal => {
                 let bound = Bound::at(self.program, &simplex.cuts, &simplex.true_prices());
                 if self.target.is_some_and(|target| bound.value(self.program) > target) {
