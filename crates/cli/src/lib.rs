@@ -9,6 +9,7 @@ pub mod files;
 pub mod picture;
 pub mod preview;
 pub mod question;
+pub mod transcript;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -45,6 +46,7 @@ enum Command {
     Plan(commands::plan::Args),
     Explain(commands::explain::Args),
     Fleet(commands::fleet::Args),
+    Simulate(commands::simulate::Args),
 }
 
 /// Runs one command line. Results go to `out`, messages for people to `err`.
@@ -77,6 +79,7 @@ where
         Command::Plan(args) => commands::plan::run(&args, out),
         Command::Explain(args) => commands::explain::run(&args, colour, out),
         Command::Fleet(args) => commands::fleet::run(&args, colour, out),
+        Command::Simulate(args) => commands::simulate::run(&args, colour, out),
     };
     result.unwrap_or_else(|failure| failure.report(err))
 }

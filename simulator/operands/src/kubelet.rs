@@ -141,6 +141,14 @@ impl Node {
         }
     }
 
+    /// A pod's processes close what they have open. The pod keeps its devices.
+    pub fn close(&mut self, name: &PodName) {
+        for client in self.pods.get_mut(name).map(|pod| std::mem::take(&mut pod.clients)).unwrap_or_default()
+        {
+            self.machine.close(client);
+        }
+    }
+
     /// After a boot no plugin has registered yet: the kubelet cannot admit
     /// again what has devices. Other pods start anew.
     pub(crate) fn pods_after_boot(&mut self) {

@@ -1,19 +1,50 @@
 //! Stories: what happens to a simulated fleet, told in a small language, and
 //! the cluster that it happens to, in virtual time.
 //!
-//! A story is read ([`parse()`]), then it happens. Every story ends in the
-//! same way, whether it says so or not: planning again changes nothing, the
-//! plan is clean, and no slice was taken from a pod.
+//! A story is read ([`parse()`]), then it happens ([`run()`]): nodes with
+//! simulated GPUs and NVIDIA's operands, a scheduler, the controllers of
+//! OpenShift AI, people, and Slicewright's own pipeline over them: observe,
+//! decide, check, advance, apply, publish. Every story ends in the same way,
+//! whether it says so or not: planning again changes nothing, the plan is
+//! clean, and no slice was taken from a pod.
 
+mod agent;
+mod answers;
+mod asked;
+mod asks;
 mod command;
+mod entry;
+mod eviction;
+mod expect;
+mod faults;
+mod host;
+mod manifests;
+mod notebooks;
+mod operator;
 mod parse;
+mod people;
+mod picture;
 mod place;
+mod publish;
+mod run;
+mod scheduler;
+mod seen;
+mod store;
+mod tell;
+mod think;
+mod webhook;
 mod words;
+mod world;
 
 pub use command::{
     COMMANDS, Command, EXPECTATIONS, Expectation, Key, Manifest, NodeSpec, PodSpec, Step, Stopper, Story,
     Topic, Usage, WorkbenchSpec,
 };
+pub use entry::{Entry, Who, clock};
+pub use faults::FAULTS;
+pub use manifests::Files;
 pub use parse::parse;
+pub use picture::{GpuPicture, NodePicture, Picture, SlicePicture};
 pub use place::{Place, StoryError, did_you_mean};
+pub use run::{Ending, run};
 pub use words::Word;

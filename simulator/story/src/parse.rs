@@ -144,8 +144,7 @@ fn command(words: &mut Words) -> Result<Command, StoryError> {
         "reboot" => Command::Reboot(words.name("a node")?),
         "fault" => {
             let node = words.name("a node")?;
-            let fault = words.word("a fault")?;
-            Command::Fault(node, std::iter::once(fault).chain(words.rest()).collect())
+            Command::Fault(node, crate::faults::read(words)?)
         }
         "release" => Command::Release(words.name("a node")?),
         "crash" => Command::Crash,

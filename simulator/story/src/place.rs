@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A line and a column of a story, both from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 pub struct Place {
     /// The line.
     pub line: usize,

@@ -70,10 +70,6 @@ impl Words {
         self.words.next()
     }
 
-    pub(crate) fn rest(&mut self) -> Vec<Word> {
-        self.words.by_ref().collect()
-    }
-
     /// The next word, whatever it is.
     pub(crate) fn word(&mut self, what: &str) -> Result<Word, StoryError> {
         self.next().ok_or_else(|| StoryError::new(self.end, format!("the line ends, and {what} is missing")))

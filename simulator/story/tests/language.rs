@@ -1,6 +1,6 @@
 //! The language: what is read, and what is said about what cannot be read.
 
-use slicewright_sim_story::{COMMANDS, Command, EXPECTATIONS, Expectation, Manifest, parse};
+use slicewright_sim_story::{COMMANDS, Command, EXPECTATIONS, Expectation, FAULTS, Manifest, parse};
 
 #[track_caller]
 fn refused(text: &str, expect: &str) {
@@ -114,7 +114,7 @@ fn every_documented_form_begins_with_its_word() {
 #[test]
 fn the_reference_lists_every_command_and_expectation_as_it_is() {
     let reference = include_str!("../../../docs/reference/story.md");
-    for usage in COMMANDS.iter().chain(EXPECTATIONS) {
+    for usage in COMMANDS.iter().chain(EXPECTATIONS).chain(FAULTS) {
         let row = format!("| `{}` | {} |", usage.form.replace('|', "\\|"), usage.meaning.replace('|', "\\|"));
         assert!(
             reference.contains(&row),

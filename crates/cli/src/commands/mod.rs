@@ -5,4 +5,5 @@ pub mod fit;
 pub mod fleet;
 pub mod layouts;
 pub mod plan;
+pub mod simulate;
 pub mod solve;

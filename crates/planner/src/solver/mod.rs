@@ -30,7 +30,6 @@
 //! # Ok::<(), planner::solver::SolveError>(())
 //! ```
 
-mod basis;
 mod bound;
 mod instance;
 mod lexicographic;

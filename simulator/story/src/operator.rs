@@ -1,0 +1,437 @@
+//! The operator in process: observe, decide, check, advance, apply, publish,
+//! over the simulated cluster. What it must not forget is in the `GpuNode`s.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ConfigMap;
+use mig::Catalog;
+use planner::names::{GpuIndex, NodeName, PodRef, PolicyName};
+use planner::plan::NodeStep;
+use planner::policy::{Drain, LayoutPolicy, Mode};
+use rollout::fleet::{Member, PolicyRollout, step};
+use rollout::map::{MigMap, NodeGpu, assemble, entry};
+use rollout::observed::{Listing, Observed, Operator as Gpuop, Refusal};
+use rollout::{
+    Action, Advance, Hold, MaxUnavailable, NodeLayout, Outlook, Phase, Progress, RolloutRules, Settings,
+    Strategy, WaitsFor, names,
+};
+use serde_json::json;
+
+use crate::entry::Who;
+use crate::seen::{Beside, observed};
+use crate::store::path;
+use crate::think::{Thought, progress, think, wanted};
+use crate::world::World;
+
+/// The namespace of the operator's map.
+pub(crate) const MAP_NAMESPACE: &str = "nvidia-gpu-operator";
+
+/// The operator. Everything in it is memory, which a crash loses.
+#[derive(Default)]
+pub(crate) struct Operator {
+    refusals: BTreeMap<String, Vec<Refusal>>,
+    listings: BTreeMap<String, Timestamp>,
+    map_changed: Option<Timestamp>,
+    /// How each node stood when it was last looked at.
+    pub(crate) outlooks: BTreeMap<NodeName, Outlook>,
+    /// The plan that was last written into the log.
+    pub(crate) announced: Vec<String>,
+    /// Waits that were last written into the log, by node.
+    waits: BTreeMap<NodeName, String>,
+    /// When to look again, even if nothing changes.
+    pub(crate) wake: Option<Timestamp>,
+}
+
+/// What the story counts, over crashes.
+#[derive(Default)]
+pub(crate) struct Counters {
+    /// Node changes that were started.
+    pub(crate) changes: usize,
+    /// What the checker found fatal, and why that must not be.
+    pub(crate) fatal: Vec<String>,
+}
+
+impl Operator {
+    /// One round.
+    pub(crate) fn reconcile(&mut self, world: &mut World, counters: &mut Counters) {
+        crate::tell::remember_hardware(world);
+        let thought = think(world);
+        for note in thought.notes.iter().filter(|n| n.severity == planner::check::Severity::Fatal) {
+            let text = format!("{} {note}", crate::entry::clock(world.now));
+            if !counters.fatal.contains(&text) {
+                counters.fatal.push(text);
+            }
+        }
+        if planner::check::is_sound(&thought.notes) {
+            self.announce(world, &thought);
+            let advances = self.advance(world, &thought);
+            self.apply(world, &thought, advances, counters);
+            crate::agent::apply(world, &thought, counters);
+        }
+        crate::tell::publish(world, &thought, &self.outlooks);
+    }
+
+    fn announce(&mut self, world: &mut World, thought: &Thought) {
+        let mut lines = Vec::new();
+        for step in &thought.plan.steps {
+            let changes: Vec<String> = step.gpus.iter().map(ToString::to_string).collect();
+            let serves: Vec<String> = step.serves.iter().map(ToString::to_string).collect();
+            let why = if serves.is_empty() { format!("policy {}", step.policy) } else { serves.join(", ") };
+            let on = if step.enable_mig { "MIG goes on; " } else { "" };
+            let what = format!("{}: {on}{}", step.node, changes.join("; "));
+            if !self.announced.contains(&what) {
+                world.say(Who::Plan, format!("{what}, for {why}"));
+            }
+            lines.push(what);
+        }
+        self.announced = lines;
+    }
+
+    /// What is due for every node that NVIDIA's operands change.
+    pub(crate) fn advance(&self, world: &World, thought: &Thought) -> Vec<(NodeName, Advance)> {
+        let steps: BTreeMap<&NodeName, &NodeStep> = thought.plan.steps.iter().map(|s| (&s.node, s)).collect();
+        let names: Vec<NodeName> =
+            world.hosts.iter().filter(|(_, h)| !h.agent).map(|(n, _)| NodeName(n.clone())).collect();
+        let seen: Vec<Option<Observed>> = names.iter().map(|name| self.look(world, name)).collect();
+        let progress: Vec<Progress> = names.iter().map(|name| progress(world, &name.0)).collect();
+        let wants: Vec<Option<NodeLayout>> = names
+            .iter()
+            .map(|name| Some(wanted(steps.get(name)?, thought.inventory.nodes.get(name)?, world)))
+            .collect();
+        let members: Vec<Member<'_>> = names
+            .iter()
+            .enumerate()
+            .filter_map(|(at, name)| {
+                let policy = thought.policy_of.get(name).cloned();
+                Some(Member {
+                    node: name.clone(),
+                    drain: drain(thought, policy.as_ref(), steps.get(name).copied()),
+                    policy,
+                    seen: seen[at].as_ref()?,
+                    wanted: wants[at].as_ref(),
+                    progress: &progress[at],
+                })
+            })
+            .collect();
+        let order: Vec<NodeName> = thought.plan.steps.iter().map(|s| s.node.clone()).collect();
+        step(&members, &rollouts(thought), &order, &Settings::default(), world.now).into_iter().collect()
+    }
+
+    /// One node as the rollout sees it.
+    pub(crate) fn look(&self, world: &World, name: &NodeName) -> Option<Observed> {
+        let node = world.nodes.get(&name.0)?;
+        let map = world.maps.get(&path(MAP_NAMESPACE, names::MAP_NAME));
+        let text = map.and_then(|m| m.data.as_ref()?.get("config.yaml"));
+        let entries: MigMap = text.and_then(|t| t.parse().ok()).unwrap_or_default();
+        let gpus: Vec<NodeGpu<'_>> = world.hosts[&name.0]
+            .node
+            .truth()
+            .iter()
+            .map(|gpu| NodeGpu { index: GpuIndex(gpu.index), model: Catalog::builtin().get(&gpu.model) })
+            .collect();
+        let label = node.metadata.labels.as_ref().and_then(|l| l.get(names::MIG_CONFIG));
+        let beside = Beside {
+            listing: self.listings.get(&name.0).map_or(Listing::Cached, |at| Listing::Consistent { at: *at }),
+            refusals: self.refusals.get(&name.0).cloned().unwrap_or_default(),
+            map,
+            map_changed: self.map_changed,
+            entries: entries.entries.keys().cloned().collect(),
+            label_layout: label.and_then(|label| entries.layout_for(label, &gpus).ok()),
+            operator: Gpuop {
+                strategy: if world.single == Some(true) { Strategy::Single } else { Strategy::Mixed },
+                ..Gpuop::default()
+            },
+            gpus: BTreeMap::new(),
+        };
+        Some(observed(node, world.pods.values(), beside))
+    }
+
+    fn apply(
+        &mut self,
+        world: &mut World,
+        thought: &Thought,
+        advances: Vec<(NodeName, Advance)>,
+        counters: &mut Counters,
+    ) {
+        self.wake = None;
+        self.outlooks.clear();
+        for (name, advance) in advances {
+            let Advance { progress: next, actions, outlook, wake_at } = advance;
+            let before = progress(world, &name.0);
+            if before != next {
+                crate::tell::store(world, &name.0, &next);
+                Self::narrate(world, &name, &before, &next, counters);
+            }
+            self.refusals.remove(&name.0);
+            let mut applied = true;
+            for action in &actions {
+                applied = applied && self.act(world, &name, action);
+            }
+            let waits = waits(&outlook).filter(|_| is_worth_saying(&outlook));
+            if self.waits.get(&name) != waits.as_ref() {
+                let started = thought.plan.steps.iter().any(|s| s.node == name) || next.phase != Phase::Idle;
+                if let Some(text) = waits.as_ref().filter(|_| started) {
+                    world.say(Who::Does(name.0.clone()), text.clone());
+                }
+                match waits {
+                    Some(text) => self.waits.insert(name.clone(), text),
+                    None => self.waits.remove(&name),
+                };
+            }
+            self.wake = [self.wake, wake_at].into_iter().flatten().min();
+            self.outlooks.insert(name, outlook);
+        }
+        for request in &thought.requests {
+            // A request becomes BlockedElsewhere by time alone.
+            let later = world.now + observe::Settings::default().blocked_after;
+            if request.since <= world.now {
+                self.wake = Some(self.wake.unwrap_or(later).min(later));
+            }
+        }
+        let cooling = thought.inventory.nodes.values().filter_map(|node| match &node.hold {
+            Some(planner::inventory::Hold::CoolingDown { until }) => Some(*until),
+            _ => None,
+        });
+        self.wake = self.wake.into_iter().chain(cooling).min();
+    }
+
+    fn narrate(
+        world: &mut World,
+        name: &NodeName,
+        before: &Progress,
+        next: &Progress,
+        counters: &mut Counters,
+    ) {
+        if before.phase == next.phase {
+            return;
+        }
+        if next.phase == Phase::Cordoning {
+            counters.changes += 1;
+        }
+        let trouble = next.last_error.as_ref().filter(|_| before.last_error != next.last_error);
+        let text = match next.phase {
+            Phase::Idle => match trouble {
+                Some(why) => format!("gives up: {why}"),
+                None => "is done".to_owned(),
+            },
+            Phase::Mapping => "its layout goes into the map".to_owned(),
+            Phase::Cordoning => "is cordoned".to_owned(),
+            Phase::Quiescing => "waits until no pod can lose a slice".to_owned(),
+            Phase::Changing => "the label is written; MIG manager takes over".to_owned(),
+            Phase::Verifying => "MIG manager says success; is it schedulable?".to_owned(),
+            Phase::Healing => "MIG manager's pod is replaced".to_owned(),
+            Phase::Relabelling => match next.target.as_ref().map(|t| t.rung) {
+                Some(rollout::Rung::RollBack) => "goes back to the last verified layout".to_owned(),
+                _ => "the same layout is tried under another name".to_owned(),
+            },
+            Phase::Releasing => "the slices are schedulable: verified; it is uncordoned".to_owned(),
+            Phase::Retreating => "nothing was changed: it is uncordoned".to_owned(),
+            Phase::Failed => match &next.failed {
+                Some(why) => format!("FAILED: {why}; it stays cordoned, and a human has to look"),
+                None => "FAILED".to_owned(),
+            },
+            Phase::Released => "was released by a human".to_owned(),
+        };
+        let text = match trouble {
+            Some(why) if !matches!(next.phase, Phase::Idle | Phase::Failed) => format!("{why}; {text}"),
+            _ => text,
+        };
+        world.say(Who::Does(name.0.clone()), text);
+    }
+
+    /// Does one action, if what it was decided on still holds.
+    fn act(&mut self, world: &mut World, name: &NodeName, action: &Action) -> bool {
+        let version =
+            |world: &World| world.nodes.get(&name.0).and_then(|n| n.metadata.resource_version.clone());
+        let patch = |world: &mut World,
+                     if_version: &str,
+                     labels: Vec<(String, Option<String>)>,
+                     cordon: Option<bool>| {
+            if version(world).as_deref() != Some(if_version) {
+                return false;
+            }
+            world.patch_node(&name.0, labels, cordon);
+            true
+        };
+        let mark = |value: Option<&str>| (names::CORDONED_BY.to_owned(), value.map(str::to_owned));
+        match action {
+            Action::EnsureMapEntry { layout, entry: _, if_map_version: _ } => {
+                let written = world.write_map(std::slice::from_ref(layout));
+                if written {
+                    self.map_changed = Some(world.now);
+                }
+                true
+            }
+            Action::Cordon { if_version } => {
+                patch(world, if_version, vec![mark(Some(names::CORDONED_BY_US))], Some(true))
+            }
+            Action::Uncordon { if_version } => patch(world, if_version, vec![mark(None)], Some(false)),
+            Action::RemoveCordonedBy { if_version } => patch(world, if_version, vec![mark(None)], None),
+            Action::ListPods => {
+                self.listings.insert(name.0.clone(), world.now);
+                true
+            }
+            Action::Evict { pod, if_uid } => self.evict(world, name, pod, if_uid),
+            Action::SetConfigLabel { value, clear_state, if_version } => {
+                let mut labels = vec![(names::MIG_CONFIG.to_owned(), Some(value.clone()))];
+                if *clear_state {
+                    labels.push((names::MIG_CONFIG_STATE.to_owned(), None));
+                }
+                patch(world, if_version, labels, None)
+            }
+            Action::DeletePod { pod, if_uid: _ } => {
+                let key = path(&pod.namespace, &pod.name);
+                world.hosts.get_mut(&name.0).is_some_and(|host| host.delete_operand(&key))
+            }
+            Action::UnpauseOperands { labels, if_version } => {
+                let labels = labels.iter().map(|label| (label.clone(), Some("true".to_owned()))).collect();
+                patch(world, if_version, labels, None)
+            }
+        }
+    }
+
+    fn evict(&mut self, world: &mut World, name: &NodeName, pod: &PodRef, if_uid: &str) -> bool {
+        let key = path(&pod.namespace, &pod.name);
+        let Some(found) = world.pods.get(&key).filter(|p| p.metadata.uid.as_deref() == Some(if_uid)) else {
+            return false;
+        };
+        if found.metadata.deletion_timestamp.is_some() {
+            return true;
+        }
+        if let Some(message) = crate::eviction::refusal(found, &world.pods, &world.budgets) {
+            let text = format!("eviction of {key} is refused: {message}");
+            if self.waits.get(&NodeName(key.clone())) != Some(&text) {
+                self.waits.insert(NodeName(key.clone()), text.clone());
+                world.say(Who::Cluster, text);
+            }
+            self.refusals.entry(name.0.clone()).or_default().push(Refusal { pod: pod.clone(), message });
+            return true;
+        }
+        world.say(Who::Does(name.0.clone()), format!("evicts {key}"));
+        world.evictions += 1;
+        world.delete_pod(&key);
+        true
+    }
+}
+
+/// What a node waits for, as a sentence; nothing when it rests.
+pub(crate) fn waits(outlook: &Outlook) -> Option<String> {
+    match outlook {
+        Outlook::Idle => None,
+        Outlook::Holding(hold) => Some(format!("does not start: {hold}")),
+        Outlook::Working { waits_for, until: _ } => Some(format!("waits for {waits_for}")),
+        Outlook::Failed(failure) => Some(format!("failed: {}", failure.why)),
+    }
+}
+
+/// Whether a wait is told as it comes: those for people, pods and other
+/// programs. The steps of the protocol speak for themselves.
+fn is_worth_saying(outlook: &Outlook) -> bool {
+    match outlook {
+        // Of those that wait for their turn, the policy's condition tells.
+        Outlook::Idle | Outlook::Failed(_) | Outlook::Holding(Hold::Budget { .. }) => false,
+        Outlook::Holding(_) => true,
+        Outlook::Working { waits_for, until: _ } => matches!(
+            waits_for,
+            WaitsFor::PodsStarting { .. }
+                | WaitsFor::PodsGoing { .. }
+                | WaitsFor::Reboot
+                | WaitsFor::ForeignWork { .. }
+        ),
+    }
+}
+
+/// Whether pods may be evicted for a step: static layouts and onboarding only.
+fn drain(thought: &Thought, policy: Option<&PolicyName>, step: Option<&NodeStep>) -> Drain {
+    let policy = policy.and_then(|name| thought.policies.iter().find(|p| p.name == *name));
+    match policy {
+        Some(policy) if matches!(policy.layout, LayoutPolicy::Static { .. }) => policy.drain,
+        Some(policy) if step.is_some_and(|s| s.enable_mig) => policy.drain,
+        _ => Drain::Never,
+    }
+}
+
+/// How policies roll out, as the rollout takes it.
+pub(crate) fn rollouts(thought: &Thought) -> BTreeMap<PolicyName, PolicyRollout> {
+    thought
+        .policies
+        .iter()
+        .map(|policy| {
+            let spec = thought.rollouts.get(&policy.name);
+            let rules = spec.map_or_else(RolloutRules::default, |spec| RolloutRules {
+                max_unavailable: match spec.max_unavailable {
+                    api::units::NodeCount::Number(n) => MaxUnavailable::Nodes(n),
+                    api::units::NodeCount::Percent(n) => MaxUnavailable::Percent(n),
+                },
+                drain: spec.drain,
+                cooldown: spec.cooldown,
+                windows: spec
+                    .windows
+                    .iter()
+                    .filter_map(|w| {
+                        let duration = format!("{}m", w.duration.as_mins());
+                        rollout::window::Window::new(&w.schedule, &duration, &w.time_zone).ok()
+                    })
+                    .collect(),
+            });
+            (policy.name.clone(), PolicyRollout { rules, enforce: policy.mode == Mode::Enforce })
+        })
+        .collect()
+}
+
+impl World {
+    /// A merge patch of a node's labels and its cordon.
+    pub(crate) fn patch_node(
+        &mut self,
+        name: &str,
+        labels: Vec<(String, Option<String>)>,
+        cordon: Option<bool>,
+    ) {
+        let Some(host) = self.hosts.get_mut(name) else { return };
+        if let Some(cordon) = cordon {
+            host.node.set_unschedulable(cordon);
+        }
+        host.node.patch_labels(labels);
+        self.publish_hosts();
+    }
+
+    /// Our map: the default names of every model that is there, the entries
+    /// that it has, and those of these layouts. Says whether it changed.
+    pub(crate) fn write_map(&mut self, layouts: &[NodeLayout]) -> bool {
+        let key = path(MAP_NAMESPACE, names::MAP_NAME);
+        let old = self
+            .maps
+            .get(&key)
+            .and_then(|m| m.data.as_ref()?.get("config.yaml"))
+            .cloned()
+            .unwrap_or_default();
+        let mut models: Vec<&mig::Model> = Vec::new();
+        for host in self.hosts.values() {
+            models.extend(host.node.truth().iter().filter_map(|gpu| Catalog::builtin().get(&gpu.model)));
+        }
+        let Ok(assembled) = assemble(None, &models, layouts) else { return false };
+        let mut map: MigMap = old.parse().unwrap_or_default();
+        map.entries.extend(assembled.map.entries);
+        for host in self.hosts.values() {
+            if let Some((name, layout)) = &host.begins_with
+                && let Ok(items) = entry(layout)
+            {
+                map.entries.insert(name.clone(), items);
+            }
+        }
+        let text = map.render();
+        if text == old {
+            return false;
+        }
+        let object: ConfigMap = serde_json::from_value(json!({
+            "metadata": {"name": names::MAP_NAME, "namespace": MAP_NAMESPACE}, "data": {"config.yaml": text},
+        }))
+        .expect("a map is built from the parts of one");
+        self.maps.put(object, self.now, &mut self.revision);
+        for host in self.hosts.values_mut() {
+            host.node.update_map(&text);
+        }
+        true
+    }
+}

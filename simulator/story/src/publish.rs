@@ -1,0 +1,206 @@
+//! What the operator tells: conditions of policies, and sentences for the
+//! people who asked. Both are projections of the report and the outlooks, in
+//! their words.
+
+use std::collections::BTreeMap;
+
+use api::condition::{Tri, Wanted, kind, reason};
+use planner::names::NodeName;
+use planner::policy::{Mode, Policy};
+use planner::report::{Outcome, PolicyReport, RequestReport};
+use rollout::{Hold, Outlook};
+
+use crate::answers::{is_unserved, plural};
+
+/// What is known about one policy.
+pub(crate) struct About<'a> {
+    /// The policy.
+    pub(crate) policy: &'a Policy,
+    /// Its report; none when it was not planned with.
+    pub(crate) report: Option<&'a PolicyReport>,
+    /// The requests that it answers.
+    pub(crate) requests: Vec<&'a RequestReport>,
+    /// What is wrong with it, as far as it is its author's to repair.
+    pub(crate) errors: Vec<String>,
+    /// How its nodes stand; nodes that rest are left out.
+    pub(crate) outlooks: BTreeMap<&'a NodeName, &'a Outlook>,
+    /// Its nodes that are left as they are, and why.
+    pub(crate) left_alone: Vec<String>,
+}
+
+/// All conditions of a policy, in the order in which they are read.
+pub(crate) fn conditions(about: &About<'_>) -> Vec<Wanted> {
+    let accepted = accepted(about);
+    let valid = accepted.status == Tri::True;
+    let planned = planned(about);
+    let ready = ready(about);
+    let reconciling = match ready.reason {
+        reason::CHANGING | reason::WAITING => Tri::True,
+        _ => Tri::False,
+    };
+    let stuck = matches!(ready.reason, reason::ROLLOUT_FAILED | reason::FOREIGN_LAYOUT);
+    let stalled = if valid { ready.clone() } else { accepted.clone() };
+    let degraded = !about.left_alone.is_empty() || planned.reason == reason::BOUND_UNMET;
+    let degraded_message = about.left_alone.first().unwrap_or(&planned.message).clone();
+    vec![
+        Wanted {
+            kind: kind::RECONCILING,
+            status: reconciling,
+            reason: ready.reason,
+            message: ready.message.clone(),
+        },
+        Wanted {
+            kind: kind::STALLED,
+            status: tri(stuck || !valid),
+            reason: stalled.reason,
+            message: stalled.message,
+        },
+        Wanted {
+            kind: kind::DEGRADED,
+            status: tri(degraded),
+            reason: if about.left_alone.is_empty() { planned.reason } else { reason::NOT_ESTABLISHED },
+            message: degraded_message,
+        },
+        accepted,
+        planned,
+        ready,
+    ]
+}
+
+const fn tri(holds: bool) -> Tri {
+    if holds { Tri::True } else { Tri::False }
+}
+
+fn accepted(about: &About<'_>) -> Wanted {
+    let say = |status, reason, message| Wanted { kind: kind::ACCEPTED, status, reason, message };
+    if let Some(error) = about.errors.first() {
+        return say(Tri::False, reason::INVALID, error.clone());
+    }
+    let Some(report) = about.report else {
+        return say(Tri::Unknown, reason::PENDING, "it was not looked at yet".to_owned());
+    };
+    if let Some(unknown) = report.unknown_profiles.iter().find(|u| u.everywhere) {
+        let message =
+            format!("no GPU of its nodes has {}: they are {}", unknown.profile, unknown.lacking.join(", "));
+        return say(Tri::False, reason::UNKNOWN_PROFILE, message);
+    }
+    if report.nodes.is_empty() {
+        return match report.lost.first() {
+            Some((node, winner)) => {
+                let message = format!(
+                    "every node that it selects belongs to a policy of higher priority (or earlier name), such as {node} to {winner}"
+                );
+                say(Tri::False, reason::OVERRULED, message)
+            }
+            None => {
+                say(Tri::False, reason::NO_NODES, "its nodeSelector selects no node with GPUs".to_owned())
+            }
+        };
+    }
+    let lost =
+        report.lost.iter().map(|(node, winner)| format!("{node} belongs to {winner}")).collect::<Vec<_>>();
+    let message = match lost.is_empty() {
+        true => format!("it has {}", plural(report.nodes.len(), "node")),
+        false => format!("it has {}; {}", plural(report.nodes.len(), "node"), lost.join(", ")),
+    };
+    say(Tri::True, reason::VALID, message)
+}
+
+fn planned(about: &About<'_>) -> Wanted {
+    let say = |status, reason, message| Wanted { kind: kind::PLANNED, status, reason, message };
+    let unmet = about.report.and_then(|r| r.unmet.first());
+    let unserved: Vec<_> = about.requests.iter().filter(|r| is_unserved(r)).collect();
+    if let Some(bound) = unmet {
+        let message = format!("{} wants {}, and {} can be reached", bound.field, bound.wanted, bound.reached);
+        return say(Tri::False, reason::BOUND_UNMET, message);
+    }
+    if let Some(first) = unserved.first() {
+        let message = format!(
+            "{} not served; first {}: {}",
+            plural(unserved.len(), "request"),
+            first.id,
+            first.outcome
+        );
+        return say(Tri::False, reason::DEMAND_UNSERVED, message);
+    }
+    say(Tri::True, reason::DEMAND_SERVED, "everything that is asked for has, or gets, its slices".to_owned())
+}
+
+fn ready(about: &About<'_>) -> Wanted {
+    let say = |status, reason, message| Wanted { kind: kind::READY, status, reason, message };
+    for (node, outlook) in &about.outlooks {
+        if let Outlook::Failed(failure) = outlook {
+            let message =
+                format!("{node}: {}; look at the node, then run `slicewright release {node}`", failure.why);
+            return say(Tri::False, reason::ROLLOUT_FAILED, message);
+        }
+    }
+    for (node, outlook) in &about.outlooks {
+        if let Outlook::Holding(hold @ Hold::ForeignLayout { .. }) = outlook {
+            return say(Tri::False, reason::FOREIGN_LAYOUT, format!("{node}: {hold}"));
+        }
+    }
+    let working: Vec<String> = about
+        .outlooks
+        .iter()
+        .filter_map(|(node, outlook)| match outlook {
+            Outlook::Working { waits_for, until: _ } => Some(format!("{node} waits for {waits_for}")),
+            _ => None,
+        })
+        .collect();
+    if let Some(first) = working.first() {
+        return say(
+            Tri::False,
+            reason::CHANGING,
+            format!("{} on the way: {first}", plural(working.len(), "node")),
+        );
+    }
+    let holding: Vec<String> = about
+        .outlooks
+        .iter()
+        .filter_map(|(node, outlook)| match outlook {
+            Outlook::Holding(hold) => Some(format!("{node}: {hold}")),
+            _ => None,
+        })
+        .collect();
+    let Some(first) = holding.first() else {
+        return say(Tri::True, reason::CONVERGED, "every node has its layout".to_owned());
+    };
+    let (reason, what) = match about.policy.mode {
+        Mode::Preview => (reason::PREVIEW, "would change; the policy only previews"),
+        Mode::Paused => (reason::PAUSED, "would change; the policy is paused"),
+        Mode::Enforce => (reason::WAITING, "to change"),
+    };
+    let message = match about.policy.mode {
+        Mode::Enforce => format!("{} {what}: {first}", plural(holding.len(), "node")),
+        Mode::Preview | Mode::Paused => format!("{} {what}", plural(holding.len(), "node")),
+    };
+    say(Tri::False, reason, message)
+}
+
+/// What somebody who asked is told now. `outlook` is that of the node that
+/// serves the request; `estimate` when its slices should be ready.
+pub(crate) fn answer(request: &RequestReport, outlook: Option<&Outlook>, estimate: Option<String>) -> String {
+    match &request.outcome {
+        Outcome::ServedByPlan { node, gpus } => {
+            let slices = planner::words::counted(gpus.iter().map(|(_, _, profile)| profile));
+            match outlook {
+                Some(Outlook::Holding(hold)) => {
+                    format!("{node} has to change for it ({slices}), and does not start yet: {hold}")
+                }
+                Some(Outlook::Failed(failure)) => {
+                    format!("{node} was changed for it and failed: {}", failure.why)
+                }
+                Some(Outlook::Working { .. } | Outlook::Idle) | None => {
+                    let when = estimate.map(|e| format!(", at about {e}")).unwrap_or_default();
+                    format!("{node} is changed for it: {slices} will be ready there{when}")
+                }
+            }
+        }
+        Outcome::ServedNow { node, gpus } => {
+            let slices = planner::words::counted(gpus.iter().map(|(_, _, profile)| profile));
+            format!("{slices} is free on {node}")
+        }
+        unserved @ Outcome::Unserved { .. } => unserved.to_string(),
+    }
+}

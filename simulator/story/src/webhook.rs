@@ -1,0 +1,160 @@
+//! What OpenShift AI's webhook writes into a Notebook from its hardware
+//! profile (release 3.5: limits equal requests; earlier ones differ there).
+
+use kube::core::DynamicObject;
+use serde_json::{Map, Value, json};
+
+use crate::store::{Shelf, path};
+
+/// The annotation that names the profile.
+pub(crate) const PROFILE_NAME: &str = "opendatahub.io/hardware-profile-name";
+/// The annotation that names its namespace.
+pub(crate) const PROFILE_NAMESPACE: &str = "opendatahub.io/hardware-profile-namespace";
+/// Where the dashboard keeps the profiles of everybody.
+pub(crate) const APPLICATION_NAMESPACE: &str = "redhat-ods-applications";
+
+/// Injects the hardware profile that the Notebook names, if it names one.
+///
+/// # Errors
+/// What the API server answers when there is no such profile.
+pub(crate) fn inject(notebook: &mut DynamicObject, profiles: &Shelf<DynamicObject>) -> Result<(), String> {
+    let annotation = |key| notebook.metadata.annotations.as_ref().and_then(|a| a.get(key)).cloned();
+    let Some(name) = annotation(PROFILE_NAME) else { return Ok(()) };
+    let own = notebook.metadata.namespace.clone().unwrap_or_default();
+    let namespace = annotation(PROFILE_NAMESPACE).unwrap_or(own);
+    let Some(profile) = profiles.get(&path(&namespace, &name)) else {
+        return Err(format!(
+            "admission webhook \"hardwareprofile-notebook-injector.opendatahub.io\" denied the request: \
+             hardware profile {name} not found in namespace {namespace}"
+        ));
+    };
+    let container_name = notebook.metadata.name.clone().unwrap_or_default();
+    let spec = &profile.data["spec"];
+    if let Some(container) = target(&mut notebook.data, &container_name) {
+        for identifier in spec["identifiers"].as_array().into_iter().flatten() {
+            let Some(key) = identifier["identifier"].as_str() else { continue };
+            let count = match &identifier["defaultCount"] {
+                Value::String(text) => json!(text),
+                other => json!(other.to_string()),
+            };
+            for list in ["requests", "limits"] {
+                let list = object(object(container, "resources"), list);
+                if !list.contains_key(key) {
+                    list.insert(key.to_owned(), count.clone());
+                }
+            }
+        }
+    }
+    let scheduling = &spec["scheduling"];
+    if scheduling["type"] == "Queue" {
+        let queue = scheduling["kueue"]["localQueueName"].as_str().unwrap_or_default().to_owned();
+        notebook
+            .metadata
+            .labels
+            .get_or_insert_default()
+            .insert("kueue.x-k8s.io/queue-name".to_owned(), queue);
+        return Ok(());
+    }
+    let Some(pod) = pod_spec(&mut notebook.data) else { return Ok(()) };
+    for (key, value) in scheduling["node"]["nodeSelector"].as_object().into_iter().flatten() {
+        object(pod, "nodeSelector").insert(key.clone(), value.clone());
+    }
+    let wanted = scheduling["node"]["tolerations"].as_array().cloned().unwrap_or_default();
+    if !wanted.is_empty() {
+        let list = pod.entry("tolerations").or_insert_with(|| json!([]));
+        if let Value::Array(list) = list {
+            let own: Vec<Value> = list.iter().filter(|t| !wanted.contains(t)).cloned().collect();
+            *list = wanted.into_iter().chain(own).collect();
+        }
+    }
+    Ok(())
+}
+
+fn pod_spec(data: &mut Value) -> Option<&mut Map<String, Value>> {
+    data.pointer_mut("/spec/template/spec")?.as_object_mut()
+}
+
+/// The only container, or the one that is named like the Notebook.
+fn target<'a>(data: &'a mut Value, name: &str) -> Option<&'a mut Map<String, Value>> {
+    let containers = data.pointer_mut("/spec/template/spec/containers")?.as_array_mut()?;
+    let at = if containers.len() == 1 { 0 } else { containers.iter().position(|c| c["name"] == name)? };
+    containers[at].as_object_mut()
+}
+
+/// The map under a key, which is made when it is not there.
+fn object<'a>(map: &'a mut Map<String, Value>, key: &str) -> &'a mut Map<String, Value> {
+    let value = map.entry(key).or_insert_with(|| json!({}));
+    if !value.is_object() {
+        *value = json!({});
+    }
+    value.as_object_mut().expect("it was made one")
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::store::Revision;
+
+    fn profile(scheduling: Value) -> Shelf<DynamicObject> {
+        let mut shelf = Shelf::default();
+        let object = json!({
+            "apiVersion": "infrastructure.opendatahub.io/v1", "kind": "HardwareProfile",
+            "metadata": {"name": "slice", "namespace": APPLICATION_NAMESPACE},
+            "spec": {"identifiers": [
+                {"identifier": "nvidia.com/mig-1g.5gb", "defaultCount": 1},
+                {"identifier": "cpu", "defaultCount": 8}, {"identifier": "memory", "defaultCount": "32Gi"},
+            ], "scheduling": scheduling},
+        });
+        let object = serde_json::from_value(object).expect("an object");
+        shelf.put(object, Timestamp::UNIX_EPOCH, &mut Revision::default());
+        shelf
+    }
+
+    fn notebook(requests: Value) -> DynamicObject {
+        serde_json::from_value(json!({
+            "apiVersion": "kubeflow.org/v1", "kind": "Notebook",
+            "metadata": {"name": "lab", "namespace": "a", "annotations": {
+                PROFILE_NAME: "slice", PROFILE_NAMESPACE: APPLICATION_NAMESPACE}},
+            "spec": {"template": {"spec": {"containers": [{"name": "lab", "resources": {"requests": requests}}]}}},
+        }))
+        .expect("an object")
+    }
+
+    #[test]
+    fn keys_that_the_user_gave_stay_and_the_others_come_from_the_profile() {
+        let mut lab = notebook(json!({"cpu": "2"}));
+        inject(
+            &mut lab,
+            &profile(json!({"type": "Node", "node": {
+            "nodeSelector": {"gpu": "yes"}, "tolerations": [{"key": "workload"}]}})),
+        )
+        .expect("the profile is there");
+        let pod = &lab.data["spec"]["template"]["spec"];
+        assert_eq!(
+            pod["containers"][0]["resources"]["requests"],
+            json!({"cpu": "2", "memory": "32Gi", "nvidia.com/mig-1g.5gb": "1"})
+        );
+        assert_eq!(pod["nodeSelector"], json!({"gpu": "yes"}));
+        assert_eq!(pod["tolerations"], json!([{"key": "workload"}]));
+    }
+
+    #[test]
+    fn a_queue_gets_its_label_and_nothing_else() {
+        let mut lab = notebook(json!({}));
+        inject(&mut lab, &profile(json!({"type": "Queue", "kueue": {"localQueueName": "gpus"}})))
+            .expect("it is there");
+        assert_eq!(lab.metadata.labels.expect("a label")["kueue.x-k8s.io/queue-name"], "gpus");
+        assert_eq!(lab.data["spec"]["template"]["spec"]["nodeSelector"], Value::Null);
+    }
+
+    #[test]
+    fn a_profile_that_is_not_there_is_refused() {
+        let error = inject(&mut notebook(json!({})), &Shelf::default()).expect_err("there is none");
+        assert!(
+            error.ends_with("hardware profile slice not found in namespace redhat-ods-applications"),
+            "{error}"
+        );
+    }
+}
