@@ -340,3 +340,19 @@ fn planning_the_same_twice_gives_the_same_bytes() {
     let second = serde_json::to_string(&plan(&inventory, &requests, &policies).report).unwrap();
     assert_eq!(first, second);
 }
+
+#[test]
+fn an_evicting_layout_evicts_only_whom_it_must_and_gives_nobody_a_held_slice() {
+    // Three 1g are wanted; one is there and held. It can stay where it is.
+    let inventory =
+        fleet().node("n1", node().gpu(a100().used("1g.10gb", 0, "busy").used("2g.20gb", 4, "gone"))).build();
+    let wanted = policy("p").fixed(&[], &[("1g.10gb", 3)]).evicts().build();
+    let asks: Vec<Request> =
+        (0..3).map(|i| request(&format!("r{i}")).asks("1g.10gb", 1).since(i).build()).collect();
+    let decision = plan(&inventory, &asks, &[wanted]);
+    assert_eq!(decision.plan.steps[0].evicts, [pod("gone")]);
+    let kept = decision.plan.steps[0].gpus[0].after.contains(&(profile("1g.10gb"), 0));
+    assert!(kept, "{:?}", changes(&decision));
+    let served = (0..3).filter(|i| is_served(&decision, &format!("r{i}"))).count();
+    assert_eq!(served, 2, "the third slice is held");
+}

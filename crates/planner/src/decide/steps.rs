@@ -75,8 +75,9 @@ fn step(
                 .map(|order| order.into_iter().map(|placement| gpu.geometry.describe(placement).0).collect()),
         });
     }
-    if enable_mig {
-        // A change of MIG mode resets every GPU of the node.
+    if enable_mig || node.scope == ChangeScope::EmptyNode {
+        // A change of MIG mode resets every GPU of the node, and whoever can
+        // change an empty node only needs all of it empty.
         evicts.extend(node.gpus.values().flat_map(|gpu| in_the_way(gpu, Layout::EMPTY)));
     }
     let policy = world.assignment.policy_of[name].clone();

@@ -133,7 +133,7 @@ fn attainable(world: &World<'_>, policy: usize, supply: &mut BTreeMap<ProfileNam
         let stays = match (&class.situation.current, class.situation.freedom) {
             (_, Freedom::Fixed) => None,
             (Current::Placed { used, .. }, Freedom::Idle) => Some(*used),
-            (_, Freedom::Idle | Freedom::Whole) => Some(Layout::EMPTY),
+            (_, Freedom::Idle | Freedom::Evict | Freedom::Whole) => Some(Layout::EMPTY),
         };
         for (profile, most) in most(geometry, &now, stays) {
             supply.entry(geometry.profile(profile).name).or_default().attainable += u32::from(most) * count;

@@ -47,6 +47,9 @@ pub(super) enum Freedom {
     Fixed,
     /// What is idle, slice by slice.
     Idle,
+    /// Slice by slice, and slices in use may go too, as few as will do: their
+    /// pods are evicted.
+    Evict,
     /// All of it at once.
     Whole,
 }
@@ -100,7 +103,7 @@ impl Situation {
         let mut found: BTreeMap<Worth, Target> = BTreeMap::new();
         self.for_each_layout(geometry, &mut |layout| {
             let target = self.target(geometry, layout);
-            let worth = Worth::of(&target);
+            let worth = Worth::of(&target, self.evicted(&target));
             match found.get(&worth) {
                 Some(other) if (other.broken, other.layout) <= (target.broken, target.layout) => {}
                 _ => {
@@ -114,8 +117,26 @@ impl Situation {
         if !empty || found.is_empty() {
             targets.push(keep);
         }
-        targets.extend(found.into_values());
+        // Nobody is evicted who need not be, whatever it would be worth to others.
+        let fewest = found.values().map(|target| self.evicted(target)).min().unwrap_or(0);
+        targets.extend(found.into_values().filter(|target| self.evicted(target) == fewest));
         targets
+    }
+
+    /// How many slices in use go.
+    fn evicted(&self, target: &Target) -> u32 {
+        match (&self.current, self.freedom, target.layout) {
+            (Current::Placed { used, .. }, Freedom::Evict, Some(layout)) => used.difference(layout).len(),
+            _ => 0,
+        }
+    }
+
+    /// What cannot go.
+    fn stays(&self) -> Layout {
+        match (&self.current, self.freedom) {
+            (Current::Placed { used, .. }, Freedom::Idle | Freedom::Fixed) => *used,
+            _ => Layout::EMPTY,
+        }
     }
 
     /// The slices that the GPU has.
@@ -152,9 +173,10 @@ impl Situation {
         let exists = geometry.counts(layout);
         let (free, operations) = match &self.current {
             Current::Placed { used, idle } => {
-                let stays = if self.freedom == Freedom::Whole { Layout::EMPTY } else { *used };
+                // What is cut anew is free; what stays is as it was.
+                let taken = if self.freedom == Freedom::Whole { Layout::EMPTY } else { *used };
                 (
-                    geometry.counts(layout.difference(stays)),
+                    geometry.counts(layout.difference(taken)),
                     i64::from(used.union(*idle).operations_to(layout)),
                 )
             }
@@ -192,12 +214,10 @@ impl Situation {
     /// Calls back with every legal layout that the GPU may change to, except
     /// the one that it has, and except none at all.
     fn for_each_layout(&self, geometry: &Geometry, visit: &mut dyn FnMut(Layout)) {
-        let (stays, has) = match &self.current {
-            Current::Placed { used, idle } => {
-                let stays = if self.freedom == Freedom::Whole { Layout::EMPTY } else { *used };
-                (stays, Some(used.union(*idle)))
-            }
-            Current::Counted { .. } => (Layout::EMPTY, None),
+        let stays = self.stays();
+        let has = match &self.current {
+            Current::Placed { used, idle } => Some(used.union(*idle)),
+            Current::Counted { .. } => None,
         };
         let existing = has.unwrap_or_default();
         // Of counted slices nobody knows where they are; what nobody asks for
@@ -264,11 +284,17 @@ struct Worth {
     exists: Counts,
     free: Counts,
     operations: i64,
+    evicted: u32,
 }
 
 impl Worth {
-    fn of(target: &Target) -> Self {
-        Self { exists: target.exists.clone(), free: target.free.clone(), operations: target.operations }
+    fn of(target: &Target, evicted: u32) -> Self {
+        Self {
+            exists: target.exists.clone(),
+            free: target.free.clone(),
+            operations: target.operations,
+            evicted,
+        }
     }
 }
 

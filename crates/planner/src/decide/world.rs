@@ -318,7 +318,7 @@ fn situation(
             let goal = if matches!(goal, Goal::Static(_)) { goal } else { no_goal() };
             Situation { geometry, current, freedom, goal }
         }
-        Freedom::Idle | Freedom::Whole => Situation { geometry, current, freedom, goal },
+        Freedom::Idle | Freedom::Evict | Freedom::Whole => Situation { geometry, current, freedom, goal },
     }
 }
 
@@ -334,7 +334,7 @@ fn freedom(node: &Node, gpu: &Gpu, evicts: bool, drains: bool) -> Freedom {
         return whole(drains || node.gpus.values().all(is_idle));
     }
     match (node.scope, &gpu.slices) {
-        (ChangeScope::SliceBySlice, Slices::Placed(_)) if evicts => Freedom::Whole,
+        (ChangeScope::SliceBySlice, Slices::Placed(_)) if evicts => Freedom::Evict,
         (ChangeScope::SliceBySlice, Slices::Placed(_)) => Freedom::Idle,
         (ChangeScope::SliceBySlice | ChangeScope::IdleGpus, _) => whole(evicts || is_idle(gpu)),
         (ChangeScope::EmptyNode, _) => whole(evicts || node.gpus.values().all(is_idle)),
