@@ -47,6 +47,7 @@ enum Command {
     Explain(commands::explain::Args),
     Fleet(commands::fleet::Args),
     Simulate(commands::simulate::Args),
+    Demo(commands::demo::Args),
 }
 
 /// Runs one command line. Results go to `out`, messages for people to `err`.
@@ -80,6 +81,7 @@ where
         Command::Explain(args) => commands::explain::run(&args, colour, out),
         Command::Fleet(args) => commands::fleet::run(&args, colour, out),
         Command::Simulate(args) => commands::simulate::run(&args, colour, out),
+        Command::Demo(args) => commands::demo::run(&args, colour, out),
     };
     result.unwrap_or_else(|failure| failure.report(err))
 }

@@ -10,8 +10,11 @@ use crate::draw::{self, Colour, Mark, Slice};
 #[must_use]
 pub fn text(entry: &Entry, colour: Colour) -> String {
     match entry {
-        Entry::Remark { text } if text.is_empty() => "#\n".to_owned(),
-        Entry::Remark { text } => format!("{}\n", colour.paint(Style::new().italic(), &format!("# {text}"))),
+        Entry::Remark { text, paragraph } => {
+            let gap = if *paragraph { "\n" } else { "" };
+            let line = format!("# {text}");
+            format!("{gap}{}\n", colour.paint(Style::new().italic(), line.trim_end()))
+        }
         // Expectations follow what they speak of without a gap.
         Entry::Command { text, at: _ } if text.starts_with("expect ") => {
             format!("{}\n", colour.paint(Style::new().dimmed(), &format!("> {text}")))

@@ -47,6 +47,8 @@ pub enum Entry {
     Remark {
         /// Its text.
         text: String,
+        /// Whether it begins a new part of the story.
+        paragraph: bool,
     },
     /// A command of the story.
     Command {

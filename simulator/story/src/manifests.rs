@@ -73,11 +73,12 @@ fn object(document: &Located, source: &Source<'_>) -> Result<Object, StoryError>
         "" => return Err(source.error(document.place, "`kind` is missing: this is no Kubernetes object")),
         "GpuPartitionPolicy" => {
             let policy = api::strict::policy(document).map_err(|findings| {
-                let first = &findings[0];
-                let text = if first.path.is_empty() {
-                    first.message.clone()
-                } else {
-                    format!("{}: {}", first.path, first.message)
+                // What is misspelt comes before what is therefore missing.
+                let rank = |f: &&api::schema::Finding| f.message.starts_with("is missing");
+                let first = findings.iter().min_by_key(rank).expect("an error has a finding");
+                let text = match first.path.as_str() {
+                    "" => first.message.clone(),
+                    path => format!("{path}: {}", first.message),
                 };
                 source.error(first.place.unwrap_or(document.place), &text)
             })?;

@@ -42,6 +42,7 @@ pub fn run(story: &Story, files: &Files<'_>, tell: &mut dyn FnMut(&Entry)) -> Re
         tell,
         said: Vec::new(),
         missed: 0,
+        acted: false,
     };
     for step in &story.steps {
         teller.step(step)?;
@@ -60,6 +61,8 @@ pub(crate) struct Teller<'a> {
     /// What the last `plan` or `explain` answered.
     pub(crate) said: Vec<String>,
     missed: usize,
+    /// Whether anything but remarks came since the last remark.
+    acted: bool,
 }
 
 impl Teller<'_> {
@@ -77,9 +80,10 @@ impl Teller<'_> {
 
     fn step(&mut self, step: &Step) -> Result<(), StoryError> {
         if let Command::Remark(text) = &step.command {
-            (self.tell)(&Entry::Remark { text: text.clone() });
+            (self.tell)(&Entry::Remark { text: text.clone(), paragraph: std::mem::take(&mut self.acted) });
             return Ok(());
         }
+        self.acted = true;
         if let Command::Clock(at) = &step.command {
             self.world.now = *at;
         }

@@ -1,5 +1,6 @@
 //! One module a command.
 
+pub mod demo;
 pub mod explain;
 pub mod fit;
 pub mod fleet;
