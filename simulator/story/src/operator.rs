@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::entry::Who;
 use crate::seen::{Beside, observed};
-use crate::store::path;
+use crate::store::{Revision, path};
 use crate::think::{Thought, progress, think, wanted};
 use crate::world::World;
 
@@ -41,6 +41,8 @@ pub(crate) struct Operator {
     waits: BTreeMap<NodeName, String>,
     /// When to look again, even if nothing changes.
     pub(crate) wake: Option<Timestamp>,
+    /// What the objects were when it looked last.
+    looked: Option<Revision>,
 }
 
 /// What the story counts, over crashes.
@@ -53,8 +55,12 @@ pub(crate) struct Counters {
 }
 
 impl Operator {
-    /// One round.
+    /// One round, if anything changed since the last or its time has come.
     pub(crate) fn reconcile(&mut self, world: &mut World, counters: &mut Counters) {
+        if self.looked == Some(world.revision) && self.wake.is_none_or(|at| at > world.now) {
+            return;
+        }
+        self.looked = Some(world.revision);
         crate::tell::remember_hardware(world);
         let thought = think(world);
         for note in thought.notes.iter().filter(|n| n.severity == planner::check::Severity::Fatal) {
@@ -93,7 +99,8 @@ impl Operator {
         let steps: BTreeMap<&NodeName, &NodeStep> = thought.plan.steps.iter().map(|s| (&s.node, s)).collect();
         let names: Vec<NodeName> =
             world.hosts.iter().filter(|(_, h)| !h.agent).map(|(n, _)| NodeName(n.clone())).collect();
-        let seen: Vec<Option<Observed>> = names.iter().map(|name| self.look(world, name)).collect();
+        let map = our_map(world);
+        let seen: Vec<Option<Observed>> = names.iter().map(|name| self.look(world, name, &map)).collect();
         let progress: Vec<Progress> = names.iter().map(|name| progress(world, &name.0)).collect();
         let wants: Vec<Option<NodeLayout>> = names
             .iter()
@@ -119,11 +126,9 @@ impl Operator {
     }
 
     /// One node as the rollout sees it.
-    pub(crate) fn look(&self, world: &World, name: &NodeName) -> Option<Observed> {
+    pub(crate) fn look(&self, world: &World, name: &NodeName, entries: &MigMap) -> Option<Observed> {
         let node = world.nodes.get(&name.0)?;
         let map = world.maps.get(&path(MAP_NAMESPACE, names::MAP_NAME));
-        let text = map.and_then(|m| m.data.as_ref()?.get("config.yaml"));
-        let entries: MigMap = text.and_then(|t| t.parse().ok()).unwrap_or_default();
         let gpus: Vec<NodeGpu<'_>> = world.hosts[&name.0]
             .node
             .truth()
@@ -313,6 +318,13 @@ impl Operator {
         world.delete_pod(&key);
         true
     }
+}
+
+/// Our map as it is.
+pub(crate) fn our_map(world: &World) -> MigMap {
+    let map = world.maps.get(&path(MAP_NAMESPACE, names::MAP_NAME));
+    let text = map.and_then(|m| m.data.as_ref()?.get("config.yaml"));
+    text.and_then(|t| t.parse().ok()).unwrap_or_default()
 }
 
 /// What a node waits for, as a sentence; nothing when it rests.

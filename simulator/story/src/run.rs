@@ -470,7 +470,9 @@ impl Teller<'_> {
     }
 
     fn release(&mut self, name: &str) {
-        let Some(seen) = self.operator.look(&self.world, &planner::names::NodeName(name.to_owned())) else {
+        let map = crate::operator::our_map(&self.world);
+        let node = planner::names::NodeName(name.to_owned());
+        let Some(seen) = self.operator.look(&self.world, &node, &map) else {
             return;
         };
         let released = rollout::release::release(&seen, &progress(&self.world, name));
