@@ -129,8 +129,7 @@ proptest! {
             }
         }
         let again = plan(&after(&world, &done));
-        // Among equal plans another GPU may be preferred; never more of them.
-        prop_assert!(changed(&again).len() <= left.len(), "first {:?}\nthen {:?}", first, again);
+        prop_assert!(changed(&again).is_subset(&left), "first {:?}\nthen {:?}", first, again);
     }
 }
 
