@@ -35,6 +35,8 @@ pub(crate) fn apply(world: &mut World, thought: &Thought, counters: &mut Counter
             Err(error) => format!("the agent stops: {error}"),
         };
         host.node.delete_operand(Operand::DevicePlugin);
+        // What the agent did is seen at once, as its report would be.
+        world.revision.0 += 1;
         world.say(Who::Does(step.node.0.clone()), text);
     }
 }
