@@ -243,6 +243,7 @@ fn models(rules: Rules) -> Result<Vec<Model>, FileError> {
             format!("there is no rules.geometry.{extra}; there are {}", join(models.iter().map(|m| &m.name))),
         ));
     }
+    super::known::refuse_contradictions(&models)?;
     models.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(models)
 }

@@ -6,6 +6,7 @@
 //! speed are measured on; policies play no part in it.
 
 mod file;
+mod known;
 mod plan;
 mod session;
 
