@@ -5,8 +5,8 @@
 //! right-hand sides are worth. The prices come from floating point; they are
 //! rounded first, so that what is proved from them is exact.
 
+use super::basis::Cut;
 use super::program::Program;
-use super::simplex::Cut;
 
 /// Fractional bits of fixed-point prices and bounds.
 const BITS: u32 = 30;

@@ -30,6 +30,7 @@
 //! # Ok::<(), planner::solver::SolveError>(())
 //! ```
 
+mod basis;
 mod bound;
 mod instance;
 mod lexicographic;

@@ -7,9 +7,10 @@
 //! column dropped that exact reduced costs rule out, and raises the target
 //! only when it is proved that there is none.
 
+use super::basis::{Basis, Cut, End};
 use super::bound::Bound;
 use super::program::Program;
-use super::simplex::{Basis, Cut, End, Simplex};
+use super::simplex::Simplex;
 
 /// Integer values of the columns that are not zero, ascending by column.
 pub(super) type Solution = Vec<(u32, i64)>;

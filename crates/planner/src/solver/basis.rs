@@ -1,0 +1,34 @@
+//! What the simplex hands out and takes back: bases, cuts, and how it ended.
+
+/// Something that can be basic: a column, or the slack of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Var {
+    Column(u32),
+    Slack(u32),
+}
+
+/// A row that the search adds: the columns together take at least, or at
+/// most, so many units.
+#[derive(Clone, Debug)]
+pub(super) struct Cut {
+    pub(super) columns: Vec<u32>,
+    pub(super) at_least: bool,
+    pub(super) rhs: i64,
+}
+
+/// A basis: it can be kept, and optimisation can go on from it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Basis {
+    pub(super) key: Vec<u32>,
+    pub(super) working: Vec<Var>,
+}
+
+/// How an optimisation ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum End {
+    Optimal,
+    /// No solution meets the rows; these prices (unscaled) show it.
+    Infeasible(Vec<f64>),
+    /// More pivots than any instance should need: numerical trouble.
+    Lost,
+}
