@@ -116,3 +116,46 @@ fn overlapping_instances_are_refused() {
     let found = errors(&problems);
     assert!(found.iter().any(|text| text.contains("overlap")), "{found:#?}");
 }
+
+/// The part of a page between two lines.
+fn part<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
+    let start = page.find(from).expect("the part begins") + from.len();
+    &page[start..start + page[start..].find(to).expect("the part ends")]
+}
+
+#[test]
+fn the_example_of_the_reference_is_a_snapshot() {
+    let page = include_str!("../../../docs/reference/snapshot.md");
+    let mut problems = Vec::new();
+    let read = snapshot::read("snapshot.md", part(page, "```yaml\n", "```"), &mut problems);
+    let seen = observe(&read.objects, Catalog::builtin(), &Settings::default(), read.taken_at);
+    assert_eq!((problems, seen.problems), (vec![], vec![]));
+    assert_eq!(seen.inventory.nodes.len(), 1);
+}
+
+#[test]
+fn the_schema_and_the_reader_know_the_same_fields() {
+    let schema: serde_json::Value =
+        serde_json::from_str(include_str!("../../../docs/reference/snapshot.schema.json")).expect("JSON");
+    let fields = schema["properties"].as_object().expect("an object").keys();
+    for field in fields {
+        let text = format!("{HEAD}objects: []\n");
+        let text = if text.contains(&format!("{field}:")) { text } else { format!("{text}{field}: x\n") };
+        let mut problems = Vec::new();
+        let _ = snapshot::read("fleet.yaml", &text, &mut problems);
+        assert_eq!(errors(&problems), [""; 0], "{field}");
+    }
+    let mut problems = Vec::new();
+    let _ = snapshot::read("fleet.yaml", &format!("{HEAD}objects: []\nother: x\n"), &mut problems);
+    assert_eq!(schema["additionalProperties"], false);
+    assert_eq!(errors(&problems).len(), 1);
+    for required in schema["required"].as_array().expect("a list") {
+        let field = format!("{}:", required.as_str().expect("a name"));
+        let text = format!("{HEAD}objects: []\n");
+        let without: String =
+            text.lines().filter(|l| !l.starts_with(&field)).map(|l| format!("{l}\n")).collect();
+        let mut problems = Vec::new();
+        let _ = snapshot::read("fleet.yaml", &without, &mut problems);
+        assert_eq!(errors(&problems).len(), 1, "{field} {problems:?}");
+    }
+}

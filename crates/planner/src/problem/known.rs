@@ -17,7 +17,9 @@ fn contradiction(name: &str, geometry: &Geometry) -> Option<FileError> {
     let wrong = |place: String, given: String, ours: String| {
         Some(FileError::Value {
             place,
-            problem: format!("{given} contradicts {name}, which has {ours}; correct it, or give the model another name"),
+            problem: format!(
+                "{given} contradicts {name}, which has {ours}; correct it, or give the model another name"
+            ),
         })
     };
     for (field, given, ours) in
@@ -38,7 +40,11 @@ fn contradiction(name: &str, geometry: &Geometry) -> Option<FileError> {
             return wrong(place, words(spec.compute, spec.size), words(ours.compute, ours.size));
         }
         if spec.starts != ours.starts {
-            return wrong(format!("{place}.starts"), format!("{:?}", spec.starts), format!("{:?}", ours.starts));
+            return wrong(
+                format!("{place}.starts"),
+                format!("{:?}", spec.starts),
+                format!("{:?}", ours.starts),
+            );
         }
     }
     None
