@@ -121,8 +121,8 @@ pub enum Help {
         pod: PodRef,
         /// The GPU that it is on.
         gpu: GpuId,
-        /// The slice it holds.
-        profile: ProfileName,
+        /// The slice it holds; none when MIG is off and it holds the GPU.
+        profile: Option<ProfileName>,
     },
     /// The hold of a node has to end.
     HoldEnds {

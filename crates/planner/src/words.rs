@@ -78,8 +78,11 @@ impl fmt::Display for Why {
 impl fmt::Display for Help {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::PodEnds { pod, gpu, profile } => {
+            Self::PodEnds { pod, gpu, profile: Some(profile) } => {
                 write!(f, "pod {pod} ends (or moves): it holds {profile} on {gpu}")
+            }
+            Self::PodEnds { pod, gpu, profile: None } => {
+                write!(f, "pod {pod} ends (or moves): it uses {gpu}, where MIG is off")
             }
             Self::HoldEnds { node, hold } => write!(f, "{node} may change again: now {hold}"),
             Self::ChangePolicy { policy, field, to } => write!(f, "policy {policy}: set {field} to {to}"),
@@ -170,7 +173,7 @@ mod tests {
     fn an_answer_says_why_and_what_would_help() {
         let pod = PodRef { namespace: "team-a".to_owned(), name: "lab-0".to_owned() };
         let gpu = GpuId { node: "n1".into(), gpu: GpuIndex(3) };
-        let profile = "3g.40gb".parse().expect("a profile");
+        let profile = Some("3g.40gb".parse().expect("a profile"));
         let outcome = Outcome::Unserved {
             why: Why::AllUsed,
             help: vec![

@@ -356,3 +356,12 @@ fn an_evicting_layout_evicts_only_whom_it_must_and_gives_nobody_a_held_slice() {
     let served = (0..3).filter(|i| is_served(&decision, &format!("r{i}"))).count();
     assert_eq!(served, 2, "the third slice is held");
 }
+
+#[test]
+fn a_gpu_that_is_used_without_mig_is_waited_for_by_name() {
+    let inventory = fleet().node("n1", node().gpu(a100().mig_off_used("training"))).build();
+    let decision = plan(&inventory, &[request("ada").asks("1g.10gb", 1).build()], &[policy("p").build()]);
+    let (_, help) = unserved(&decision, "ada");
+    let waits = |h: &Help| matches!(h, Help::PodEnds { pod: p, .. } if *p == pod("training"));
+    assert!(help.iter().any(waits), "{help:?}");
+}

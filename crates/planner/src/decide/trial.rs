@@ -159,15 +159,16 @@ impl<'w> Trials<'w> {
 
     /// The pod with the fewest compute slices whose end would help.
     fn pod_that_ends(&mut self, group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<Help> {
-        let mut pods: Vec<(u32, PodRef, GpuId, mig::ProfileName)> = Vec::new();
+        let mut pods: Vec<(u32, PodRef, GpuId, Option<mig::ProfileName>)> = Vec::new();
         for (name, node) in nodes {
             for (index, gpu) in &node.gpus {
                 let gpu_id = GpuId { node: (*name).clone(), gpu: *index };
                 for (profile, holders) in held(gpu) {
+                    let size = profile.map_or(u32::from(gpu.geometry.compute()), |p| u32::from(p.compute));
                     for pod in holders {
                         match pods.iter_mut().find(|(_, known, _, _)| *known == pod) {
-                            Some((size, ..)) => *size += u32::from(profile.compute),
-                            None => pods.push((u32::from(profile.compute), pod, gpu_id.clone(), profile)),
+                            Some((known, ..)) => *known += size,
+                            None => pods.push((size, pod, gpu_id.clone(), profile)),
                         }
                     }
                 }
@@ -310,16 +311,16 @@ fn each_use(gpu: &mut Gpu, edit: &mut dyn FnMut(&mut Use)) {
 }
 
 /// Slices of a GPU that pods hold, or may hold.
-fn held(gpu: &Gpu) -> Vec<(mig::ProfileName, Vec<PodRef>)> {
+fn held(gpu: &Gpu) -> Vec<(Option<mig::ProfileName>, Vec<PodRef>)> {
     let holders = |used: &Use| match used {
         Use::Idle => vec![],
         Use::InUse { by } => vec![by.clone()],
         Use::MaybeInUse { by } => by.clone(),
     };
     match &gpu.slices {
-        Slices::Placed(slices) => slices.iter().map(|s| (s.profile, holders(&s.used))).collect(),
-        Slices::Counted(slices) => slices.iter().map(|s| (s.profile, holders(&s.used))).collect(),
-        Slices::MigOff { .. } => vec![],
+        Slices::Placed(slices) => slices.iter().map(|s| (Some(s.profile), holders(&s.used))).collect(),
+        Slices::Counted(slices) => slices.iter().map(|s| (Some(s.profile), holders(&s.used))).collect(),
+        Slices::MigOff { used } => vec![(None, holders(used))],
     }
 }
 
