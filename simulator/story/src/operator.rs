@@ -8,13 +8,12 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use mig::Catalog;
 use planner::names::{GpuIndex, NodeName, PodRef, PolicyName};
 use planner::plan::NodeStep;
-use planner::policy::{Drain, LayoutPolicy, Mode};
+use planner::policy::{Drain, LayoutPolicy};
 use rollout::fleet::{Member, PolicyRollout, step};
 use rollout::map::{MigMap, NodeGpu, assemble, entry};
 use rollout::observed::{Listing, Observed, Operator as Gpuop, Refusal};
 use rollout::{
-    Action, Advance, Hold, MaxUnavailable, NodeLayout, Outlook, Phase, Progress, RolloutRules, Settings,
-    Strategy, WaitsFor, names,
+    Action, Advance, Hold, NodeLayout, Outlook, Phase, Progress, Settings, Strategy, WaitsFor, names,
 };
 use serde_json::json;
 
@@ -366,30 +365,7 @@ fn drain(thought: &Thought, policy: Option<&PolicyName>, step: Option<&NodeStep>
 
 /// How policies roll out, as the rollout takes it.
 pub(crate) fn rollouts(thought: &Thought) -> BTreeMap<PolicyName, PolicyRollout> {
-    thought
-        .policies
-        .iter()
-        .map(|policy| {
-            let spec = thought.rollouts.get(&policy.name);
-            let rules = spec.map_or_else(RolloutRules::default, |spec| RolloutRules {
-                max_unavailable: match spec.max_unavailable {
-                    api::units::NodeCount::Number(n) => MaxUnavailable::Nodes(n),
-                    api::units::NodeCount::Percent(n) => MaxUnavailable::Percent(n),
-                },
-                drain: spec.drain,
-                cooldown: spec.cooldown,
-                windows: spec
-                    .windows
-                    .iter()
-                    .filter_map(|w| {
-                        let duration = format!("{}m", w.duration.as_mins());
-                        rollout::window::Window::new(&w.schedule, &duration, &w.time_zone).ok()
-                    })
-                    .collect(),
-            });
-            (policy.name.clone(), PolicyRollout { rules, enforce: policy.mode == Mode::Enforce })
-        })
-        .collect()
+    observe::rules::rollouts(&thought.policies, &thought.rollouts)
 }
 
 impl World {
