@@ -94,12 +94,9 @@ pub(super) fn minimise(
         // The columns that a solution of this value can use.
         let target = proved;
         let (restricted, original) = restrict(program, |j| bound.admits(j, target));
-        let mut tree = Tree { program: &restricted, target: Some(target), left, proof: true, found: None };
-        tree.run();
-        left = tree.left;
-        let Tree { proof, found, .. } = tree;
+        let (found, proof) = look_in_every_way(&restricted, target, &mut left);
         if let Some(solution) = found {
-            improve(&mut best, solution.iter().map(|(j, n)| (original[*j as usize], *n)).collect());
+            improve(&mut best, original_columns(&solution, &original));
         } else if proof {
             proved += program.step;
         } else {
@@ -108,14 +105,53 @@ pub(super) fn minimise(
     }
     if best.is_none() {
         // Out of effort without any solution: take the first that a dive finds.
-        let mut tree = Tree { program, target: None, left: nodes, proof: true, found: None };
-        tree.run();
-        if let Some(solution) = tree.found {
-            improve(&mut best, solution);
+        for way in [Branching::Nearest, Branching::Sums] {
+            let mut tree = Tree { program, target: None, left: nodes, proof: true, found: None, way };
+            tree.run();
+            if let Some(solution) = tree.found {
+                improve(&mut best, solution);
+                break;
+            }
         }
+    }
+    // What could not be closed is narrowed: half of the gap is asked for, again and again.
+    let mut left = nodes / 4;
+    while let Some((_, value)) = &best
+        && left > 0
+        && *value > proved + program.step
+    {
+        let steps = (value - proved) / program.step;
+        let target = proved + steps / 2 * program.step;
+        let (restricted, original) = restrict(program, |j| bound.admits(j, target));
+        let (found, _) = look_in_every_way(&restricted, target, &mut left);
+        let Some(solution) = found else { break };
+        improve(&mut best, original_columns(&solution, &original));
     }
     let bound = best.as_ref().map_or(proved, |(_, value)| proved.min(*value));
     Optimum { best, bound, infeasible: false }
+}
+
+/// Looks for a solution that costs no more than the target. One way of
+/// branching gets lost where another one finds at once: each gets a share of
+/// the effort before the first gets the rest. Says also whether it is proved
+/// that there is none.
+fn look_in_every_way(program: &Program, target: i64, left: &mut u64) -> (Option<Solution>, bool) {
+    use Branching::{Largest, Nearest, Sums, Up};
+    for (way, share) in [(Sums, 16), (Up, 16), (Nearest, 16), (Largest, 16), (Sums, 1)] {
+        let granted = left.div_ceil(share);
+        let mut tree = Tree { program, target: Some(target), left: granted, proof: true, found: None, way };
+        tree.run();
+        *left -= granted - tree.left;
+        if tree.proof || tree.found.is_some() {
+            return (tree.found, tree.proof);
+        }
+    }
+    (None, false)
+}
+
+/// A solution of a restricted program in the columns of the whole one.
+fn original_columns(solution: &Solution, original: &[u32]) -> Solution {
+    solution.iter().map(|(j, n)| (original[*j as usize], *n)).collect()
 }
 
 /// The values as integers, if they are.
@@ -166,6 +202,20 @@ struct Tree<'a> {
     /// Whether every leaf so far is proved to hold no such solution.
     proof: bool,
     found: Option<Solution>,
+    way: Branching,
+}
+
+/// What is branched on, and which side is looked at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Branching {
+    /// Sums over classes, see [`branch`].
+    Sums,
+    /// The column nearest to the next integer above; upwards first.
+    Up,
+    /// The column nearest to an integer; towards it first.
+    Nearest,
+    /// The column of the largest value; upwards first.
+    Largest,
 }
 
 /// A node that waits: the basis of its parent, and the cut that makes it.
@@ -195,7 +245,10 @@ impl Tree<'_> {
                     // Rounding went wrong: this leaf proves nothing.
                     self.proof = false;
                 } else {
-                    let (first, second) = branch(self.program, &values);
+                    let (first, second) = match self.way {
+                        Branching::Sums => branch(self.program, &values),
+                        way => branch_on_one(&values, way),
+                    };
                     let (basis, depth) = (simplex.basis(), simplex.cuts.len());
                     open.push(Open { basis: basis.clone(), depth, cut: second });
                     open.push(Open { basis, depth, cut: first });
@@ -279,6 +332,23 @@ fn branch(program: &Program, values: &[(u32, f64)]) -> (Cut, Cut) {
     }
     let (j, x) = farthest(&mut values.iter().copied()).expect("a solution that is not integral");
     split(vec![j], x)
+}
+
+/// Splits at a single column.
+fn branch_on_one(values: &[(u32, f64)], way: Branching) -> (Cut, Cut) {
+    let distance = |x: f64| (x - x.round()).abs();
+    // The larger, the sooner.
+    let rank = |x: f64| match way {
+        Branching::Nearest => -distance(x),
+        Branching::Largest => x,
+        Branching::Up | Branching::Sums => x - x.floor(),
+    };
+    let (column, value) = (values.iter().copied())
+        .filter(|(_, x)| distance(*x) > 1e-5)
+        .max_by(|(i, x), (j, y)| rank(*x).total_cmp(&rank(*y)).then(j.cmp(i)))
+        .expect("a solution that is not integral has a fractional value");
+    let (nearer, other) = split(vec![column], value);
+    if way == Branching::Nearest || nearer.at_least { (nearer, other) } else { (other, nearer) }
 }
 
 /// The two sides of a sum that is not an integer: the nearer one first.
