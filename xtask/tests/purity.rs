@@ -55,6 +55,18 @@ const OURS: &[Ours] = &[
         pure: true,
     },
     Ours {
+        package: "slicewright-reconcile",
+        folder: "crates/reconcile",
+        may_use: &[
+            "slicewright-api",
+            "slicewright-mig",
+            "slicewright-observe",
+            "slicewright-planner",
+            "slicewright-rollout",
+        ],
+        pure: true,
+    },
+    Ours {
         package: "slicewright-sim-story",
         folder: "simulator/story",
         may_use: &[
@@ -62,6 +74,7 @@ const OURS: &[Ours] = &[
             "slicewright-mig",
             "slicewright-observe",
             "slicewright-planner",
+            "slicewright-reconcile",
             "slicewright-rollout",
             "slicewright-sim-gpu",
             "slicewright-sim-operands",
@@ -76,10 +89,49 @@ const OURS: &[Ours] = &[
             "slicewright-mig",
             "slicewright-observe",
             "slicewright-planner",
+            "slicewright-reconcile",
             "slicewright-rollout",
             "slicewright-sim-gpu",
             "slicewright-sim-operands",
             "slicewright-sim-story",
+        ],
+        pure: false,
+    },
+    Ours {
+        package: "slicewright-controller",
+        folder: "crates/controller",
+        may_use: &[
+            "slicewright-api",
+            "slicewright-mig",
+            "slicewright-observe",
+            "slicewright-planner",
+            "slicewright-reconcile",
+            "slicewright-rollout",
+        ],
+        pure: false,
+    },
+    Ours {
+        package: "slicewright-sim-cluster",
+        folder: "simulator/cluster",
+        may_use: &["slicewright-api", "slicewright-mig", "slicewright-sim-gpu", "slicewright-sim-operands"],
+        pure: false,
+    },
+    Ours {
+        package: "slicewright-sim-cli",
+        folder: "simulator/cli",
+        may_use: &["slicewright-sim-cluster"],
+        pure: false,
+    },
+    Ours {
+        package: "slicewright-e2e",
+        folder: "e2e",
+        may_use: &[
+            "slicewright-api",
+            "slicewright-controller",
+            "slicewright-mig",
+            "slicewright-sim-cluster",
+            "slicewright-sim-gpu",
+            "slicewright-sim-operands",
         ],
         pure: false,
     },
@@ -124,66 +176,45 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-fn metadata() -> Value {
-    let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--all-features", "--locked"])
-        .current_dir(root())
-        .output()
-        .unwrap();
+fn cargo(args: &[&str]) -> String {
+    let output = Command::new(env!("CARGO")).args(args).current_dir(root()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    String::from_utf8(output.stdout).unwrap()
 }
 
-/// The dependency tree of every package as cargo resolved it, tests apart.
+fn metadata() -> Value {
+    serde_json::from_str(&cargo(&["metadata", "--format-version", "1", "--all-features", "--locked"]))
+        .unwrap()
+}
+
+/// Everything below one package, each with the chain that leads to it, as
+/// cargo resolves it for this package alone, tests apart: features that other
+/// members of the workspace switch on do not count.
 struct Tree {
-    names: BTreeMap<String, String>,
-    edges: BTreeMap<String, Vec<String>>,
+    chains: BTreeMap<String, Vec<String>>,
 }
 
 impl Tree {
-    fn read() -> Self {
-        let metadata = metadata();
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let names = metadata["packages"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|p| (text(&p["id"]), text(&p["name"])))
-            .collect();
-        let edges = metadata["resolve"]["nodes"].as_array().unwrap().iter().map(|node| {
-            let deps = node["deps"].as_array().unwrap().iter().filter(|dep| {
-                dep["dep_kinds"].as_array().unwrap().iter().any(|kind| kind["kind"].as_str() != Some("dev"))
-            });
-            (text(&node["id"]), deps.map(|dep| text(&dep["pkg"])).collect())
-        });
-        Self { names, edges: edges.collect() }
-    }
-
-    fn id(&self, name: &str) -> &str {
-        let found = self.names.iter().find(|(_, n)| *n == name);
-        found.unwrap_or_else(|| panic!("no package {name}; is the table of this test up to date?")).0
-    }
-
-    fn direct(&self, name: &str) -> BTreeSet<&str> {
-        self.edges[self.id(name)].iter().map(|id| self.names[id].as_str()).collect()
-    }
-
-    /// Everything below a package, each with the chain that leads to it.
-    fn below<'a>(&'a self, name: &'a str) -> BTreeMap<&'a str, Vec<&'a str>> {
-        let mut found: BTreeMap<&'a str, Vec<&'a str>> = BTreeMap::new();
-        let mut open = vec![(self.id(name), vec![name])];
-        let mut seen = BTreeSet::new();
-        while let Some((id, chain)) = open.pop() {
-            for next in &self.edges[id] {
-                if seen.insert(next.as_str()) {
-                    let name = self.names[next].as_str();
-                    let chain: Vec<_> = chain.iter().copied().chain([name]).collect();
-                    found.insert(name, chain.clone());
-                    open.push((next, chain));
-                }
+    fn of(package: &str) -> Self {
+        let edges = "normal,build";
+        let text =
+            cargo(&["tree", "-p", package, "--all-features", "--locked", "-e", edges, "--prefix", "depth"]);
+        let mut chain: Vec<String> = Vec::new();
+        let mut chains = BTreeMap::new();
+        for line in text.lines() {
+            let digits = line.find(|c: char| !c.is_ascii_digit()).unwrap();
+            let depth: usize = line[..digits].parse().unwrap();
+            chain.truncate(depth);
+            chain.push(line[digits..].split(' ').next().unwrap().to_owned());
+            if depth > 0 {
+                chains.entry(chain[depth].clone()).or_insert_with(|| chain.clone());
             }
         }
-        found
+        Self { chains }
+    }
+
+    fn direct(&self) -> BTreeSet<&str> {
+        self.chains.iter().filter(|(_, chain)| chain.len() == 2).map(|(name, _)| name.as_str()).collect()
     }
 }
 
@@ -204,10 +235,10 @@ fn every_crate_is_in_the_table_of_dependency_directions() {
 
 #[test]
 fn dependencies_point_from_the_shell_to_the_core() {
-    let tree = Tree::read();
     for ours in OURS {
         let allowed: BTreeSet<_> = ours.may_use.iter().copied().collect();
-        let direct = tree.direct(ours.package);
+        let tree = Tree::of(ours.package);
+        let direct = tree.direct();
         let used: BTreeSet<_> = OURS.iter().map(|o| o.package).filter(|p| direct.contains(p)).collect();
         let extra: Vec<_> = used.difference(&allowed).collect();
         assert!(extra.is_empty(), "{} must not depend on {extra:?}; it may on {allowed:?}", ours.package);
@@ -216,13 +247,12 @@ fn dependencies_point_from_the_shell_to_the_core() {
 
 #[test]
 fn pure_crates_bring_no_runtime_client_clock_or_randomness() {
-    let tree = Tree::read();
     let mut wrong = Vec::new();
     for ours in OURS.iter().filter(|ours| ours.pure) {
-        let below = tree.below(ours.package);
+        let below = Tree::of(ours.package).chains;
         for (what, crates) in FORBIDDEN {
             for name in *crates {
-                if let Some(chain) = below.get(name) {
+                if let Some(chain) = below.get(*name) {
                     wrong.push(format!("{} gains {what}: {}", ours.package, chain.join(" -> ")));
                 }
             }
@@ -233,8 +263,7 @@ fn pure_crates_bring_no_runtime_client_clock_or_randomness() {
 
 #[test]
 fn the_kubernetes_types_come_without_a_client() {
-    let tree = Tree::read();
-    let below = tree.below("slicewright-api");
+    let below = Tree::of("slicewright-api").chains;
     assert!(below.contains_key("kube-derive"), "api derives its CRDs with kube");
     assert!(!below.contains_key("kube-client"), "{:?}", below.get("kube-client"));
 }

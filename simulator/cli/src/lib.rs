@@ -1,0 +1,1 @@
+//! The `slicewright-sim` command.

@@ -1,0 +1,1 @@
+//! Virtual GPU nodes on a real API server.
