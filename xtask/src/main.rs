@@ -7,6 +7,7 @@
 mod gate;
 mod steps;
 mod tasks;
+mod tools;
 
 use std::io::Write;
 use std::path::Path;
@@ -31,6 +32,7 @@ enum Task {
     Demo(tasks::DemoArgs),
     Codegen(tasks::CodegenArgs),
     Bench(tasks::BenchArgs),
+    Tools(tools::Args),
 }
 
 /// The root of the checkout that this program was built from.
@@ -46,6 +48,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Demo(args) => tasks::demo(&args)?,
         Task::Codegen(args) => tasks::codegen(&args)?,
         Task::Bench(args) => tasks::bench(&args)?,
+        Task::Tools(args) => tools::run(&args, &mut out)?,
     };
     out.flush()?;
     Ok(code)

@@ -20,7 +20,8 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    fn is_present(&self) -> bool {
+    /// Whether it is installed.
+    pub(crate) fn is_present(&self) -> bool {
         let (program, args) = self.probe.split_first().expect("a probe names a program");
         Command::new(program)
             .args(args)

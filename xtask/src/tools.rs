@@ -1,0 +1,360 @@
+//! `cargo xtask tools`: the real components that tests run against, built
+//! from the Go modules under `tools/`, once, into a cache outside of the
+//! checkout.
+//!
+//! A family of tools is one module of ours that pins published modules by
+//! name and version, sums committed. What a build depends on (the module's
+//! files, the flags, the machine) is hashed into the name of its folder, so
+//! that a binary which is there is never built again, and another checkout
+//! with other versions does not take it away.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, bail, ensure};
+use sha2::{Digest, Sha256};
+
+/// One Go module of ours, and what is built from it.
+struct Family {
+    /// Its folder under `tools/`.
+    name: &'static str,
+    /// The binaries: name, and package.
+    binaries: &'static [(&'static str, &'static str)],
+    /// The packages whose variables say which version this is, and the module
+    /// whose version that is. Without them Kubernetes calls itself `v0.0.0`,
+    /// and what asks for a minimum version refuses it.
+    stamped: Option<(&'static [&'static str], &'static str)>,
+}
+
+const FAMILIES: &[Family] = &[
+    Family { name: "etcd", binaries: &[("etcd", "go.etcd.io/etcd/server/v3")], stamped: None },
+    Family {
+        name: "kube",
+        binaries: &[
+            ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+            ("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"),
+            ("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
+            ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+        ],
+        stamped: Some((
+            &["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"],
+            "k8s.io/kubernetes",
+        )),
+    },
+];
+
+/// Where ready-made binaries are, and where ours are kept.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Sources {
+    /// A folder with binaries that are used instead of ours
+    #[arg(long, value_name = "DIR", env = "KUBEBUILDER_ASSETS")]
+    assets: Option<PathBuf>,
+    /// The folder that keeps what was built
+    ///
+    /// [default: slicewright/tools under $XDG_CACHE_HOME or ~/.cache]
+    #[arg(long, value_name = "DIR", env = "SLICEWRIGHT_TOOLS")]
+    tools: Option<PathBuf>,
+    #[arg(long, hide = true, env = "XDG_CACHE_HOME")]
+    cache_home: Option<PathBuf>,
+    #[arg(long, hide = true, env = "TEST_ASSET_ETCD")]
+    etcd: Option<PathBuf>,
+    #[arg(long, hide = true, env = "TEST_ASSET_KUBE_APISERVER")]
+    kube_apiserver: Option<PathBuf>,
+    #[arg(long, hide = true, env = "TEST_ASSET_KUBE_CONTROLLER_MANAGER")]
+    kube_controller_manager: Option<PathBuf>,
+    #[arg(long, hide = true, env = "TEST_ASSET_KUBE_SCHEDULER")]
+    kube_scheduler: Option<PathBuf>,
+    #[arg(long, hide = true, env = "TEST_ASSET_KUBECTL")]
+    kubectl: Option<PathBuf>,
+}
+
+/// Builds the real components that the end-to-end tests run against
+///
+/// etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl,
+/// from the Go modules under tools/. The first time takes some minutes;
+/// afterwards only what changed is built. Prints where each binary is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    sources: Sources,
+}
+
+/// A binary that can be run.
+#[derive(Debug)]
+pub(crate) struct Binary {
+    /// Its name, such as `kube-apiserver`.
+    pub(crate) name: &'static str,
+    /// Where it is.
+    pub(crate) path: PathBuf,
+}
+
+impl Binary {
+    /// The variable by which a test is told where this binary is, as
+    /// controller-runtime's envtest names it.
+    pub(crate) fn variable(&self) -> String {
+        format!("TEST_ASSET_{}", self.name.to_uppercase().replace('-', "_"))
+    }
+}
+
+impl Sources {
+    fn given(&self, name: &str) -> Option<PathBuf> {
+        let of_its_own = match name {
+            "etcd" => &self.etcd,
+            "kube-apiserver" => &self.kube_apiserver,
+            "kube-controller-manager" => &self.kube_controller_manager,
+            "kube-scheduler" => &self.kube_scheduler,
+            "kubectl" => &self.kubectl,
+            _ => &None,
+        };
+        let in_the_folder = || self.assets.as_ref().map(|dir| dir.join(name)).filter(|path| path.is_file());
+        of_its_own.clone().filter(|path| !path.as_os_str().is_empty()).or_else(in_the_folder)
+    }
+
+    fn cache(&self) -> anyhow::Result<PathBuf> {
+        if let Some(dir) = &self.tools {
+            return Ok(dir.clone());
+        }
+        let home = || std::env::home_dir().map(|home| home.join(".cache"));
+        let base = self.cache_home.clone().filter(|dir| dir.is_absolute()).or_else(home);
+        let base = base.context("there is no home folder to keep the tools in: set SLICEWRIGHT_TOOLS")?;
+        Ok(base.join("slicewright/tools"))
+    }
+
+    /// Whether something would have to be built, which needs Go.
+    pub(crate) fn need_go(&self) -> bool {
+        let Ok(cache) = self.cache() else { return true };
+        FAMILIES.iter().any(|family| {
+            let folder = family.pinned().map(|pinned| cache.join(pinned.folder()));
+            family.binaries.iter().any(|(name, _)| {
+                self.given(name).is_none() && !folder.as_ref().is_ok_and(|folder| folder.join(name).is_file())
+            })
+        })
+    }
+}
+
+/// What a missing Go means, in one sentence.
+pub(crate) const GO: crate::steps::Tool = crate::steps::Tool {
+    name: "Go",
+    probe: &["go", "version"],
+    install: "install Go 1.26 or newer from go.dev, or set KUBEBUILDER_ASSETS to a folder that has etcd, \
+              kube-apiserver, kube-controller-manager, kube-scheduler and kubectl",
+};
+
+/// A family with all that its build depends on.
+struct Pinned<'a> {
+    family: &'a Family,
+    module: PathBuf,
+    flags: Vec<String>,
+    key: String,
+}
+
+impl Family {
+    fn pinned(&self) -> anyhow::Result<Pinned<'_>> {
+        let module = crate::root().join("tools").join(self.name);
+        let read = |file: &str| {
+            let path = module.join(file);
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+        };
+        let (go_mod, go_sum) = (read("go.mod")?, read("go.sum")?);
+        let mut linker = "-s -w".to_owned();
+        if let Some((packages, of)) = self.stamped {
+            let version = version_of(&go_mod, of)
+                .with_context(|| format!("tools/{}/go.mod requires no {of}", self.name))?;
+            let mut parts = version.trim_start_matches('v').split('.');
+            let (major, minor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+            for package in packages {
+                for (variable, value) in [
+                    ("gitVersion", version),
+                    ("gitMajor", major),
+                    ("gitMinor", minor),
+                    ("gitTreeState", "clean"),
+                ] {
+                    linker.push_str(&format!(" -X {package}.{variable}={value}"));
+                }
+            }
+        }
+        let flags = vec!["-trimpath".to_owned(), "-ldflags".to_owned(), linker];
+        let machine = [std::env::consts::OS, std::env::consts::ARCH];
+        let mut hash = Sha256::new();
+        for part in [go_mod.as_str(), go_sum.as_str()]
+            .into_iter()
+            .chain(flags.iter().map(String::as_str))
+            .chain(machine)
+        {
+            hash.update(part.as_bytes());
+            hash.update([0]);
+        }
+        let key = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        Ok(Pinned { family: self, module, flags, key })
+    }
+}
+
+/// The version at which a `go.mod` requires a module, replacements apart.
+fn version_of<'a>(go_mod: &'a str, module: &str) -> Option<&'a str> {
+    go_mod
+        .lines()
+        .map(|line| line.trim().trim_start_matches("require ").trim_start())
+        .filter(|line| !line.contains("=>"))
+        .find_map(|line| line.strip_prefix(module)?.strip_prefix(' ')?.split_whitespace().next())
+}
+
+impl Pinned<'_> {
+    fn folder(&self) -> String {
+        format!("{}-{}", self.family.name, self.key)
+    }
+
+    /// Builds one binary beside its place, and moves it there when it is whole.
+    fn build(&self, package: &str, into: &Path) -> anyhow::Result<()> {
+        let partial = into.with_extension("partial");
+        let mut go = Command::new("go");
+        go.arg("build").args(&self.flags).arg("-o").arg(&partial).arg(package);
+        // As the module says and nothing else: no workspace, no changed sums, no C library.
+        go.envs([("CGO_ENABLED", "0"), ("GOFLAGS", "-mod=readonly"), ("GOWORK", "off")]);
+        let status = go.current_dir(&self.module).stdin(Stdio::null()).status().context("cannot run go")?;
+        ensure!(status.success(), "`go build {package}` in tools/{} ended with {status}", self.family.name);
+        fs::rename(&partial, into).with_context(|| format!("cannot write {}", into.display()))
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long a build took is told to people and decides nothing")]
+fn clock() -> Instant {
+    Instant::now()
+}
+
+/// Every binary, built where it is not there yet.
+///
+/// # Errors
+/// When Go is missing and something has to be built, and when a build fails.
+pub(crate) fn ensure_built(sources: &Sources, out: &mut dyn Write) -> anyhow::Result<Vec<Binary>> {
+    let cache = sources.cache()?;
+    let mut found = Vec::new();
+    for family in FAMILIES {
+        let pinned = family.pinned()?;
+        let folder = cache.join(pinned.folder());
+        for (index, (name, package)) in family.binaries.iter().enumerate() {
+            if let Some(path) = sources.given(name) {
+                ensure!(path.is_file(), "{} is given for {name}, and it is no file", path.display());
+                found.push(Binary { name, path });
+                continue;
+            }
+            let path = folder.join(name);
+            if !path.is_file() {
+                if !GO.is_present() {
+                    bail!("{} is missing, and {name} is not built yet: {}", GO.name, GO.install);
+                }
+                fs::create_dir_all(&folder)
+                    .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+                let lock = File::create(folder.join(".lock")).context("cannot make the lock of the build")?;
+                lock.lock().context("cannot wait for another build of the same tools")?;
+                // Another may have built it while we waited.
+                if !path.is_file() {
+                    let many = family.binaries.len();
+                    writeln!(out, "tools: building {name} ({} of {many} of {})", index + 1, family.name)?;
+                    out.flush()?;
+                    let start = clock();
+                    pinned.build(package, &path)?;
+                    writeln!(out, "tools: {name} is built, in {} s", start.elapsed().as_secs())?;
+                }
+            }
+            found.push(Binary { name, path });
+        }
+    }
+    link(&cache.join("bin"), &found).context("cannot link the tools")?;
+    Ok(found)
+}
+
+/// `bin/` has what was asked for last under its plain name: for a shell's
+/// `PATH`, and for tests that are started without `cargo xtask`.
+fn link(bin: &Path, found: &[Binary]) -> anyhow::Result<()> {
+    fs::create_dir_all(bin)?;
+    for Binary { name, path } in found {
+        let path = std::path::absolute(path)?;
+        let at = bin.join(name);
+        if fs::read_link(&at).is_ok_and(|old| old == path) {
+            continue;
+        }
+        // Beside and renamed, so that there is no moment without it.
+        let beside = bin.join(format!(".{name}-{}", std::process::id()));
+        std::os::unix::fs::symlink(&path, &beside)?;
+        fs::rename(&beside, &at)?;
+    }
+    Ok(())
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let found = ensure_built(&args.sources, out)?;
+    for Binary { name, path } in &found {
+        writeln!(out, "{name:<24} {}", path.display())?;
+    }
+    writeln!(out, "All of them are linked in {}.", args.sources.cache()?.join("bin").display())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_where_the_module_requires_it() {
+        let text = "module m\nrequire k8s.io/kubernetes v1.2.3\nrequire (\n\tk8s.io/api v0.0.0 // indirect\n)\nreplace k8s.io/api => k8s.io/api v0.2.3\n";
+        assert_eq!(version_of(text, "k8s.io/kubernetes"), Some("v1.2.3"));
+        assert_eq!(version_of(text, "k8s.io/api"), Some("v0.0.0"));
+        assert_eq!(version_of(text, "k8s.io/kube"), None);
+    }
+
+    #[test]
+    fn every_family_is_pinned_and_kubernetes_knows_its_version() {
+        for family in FAMILIES {
+            let pinned = family.pinned().unwrap();
+            assert_eq!(pinned.key.len(), 16);
+            assert_eq!(pinned.key, family.pinned().unwrap().key);
+            assert_eq!(
+                family.stamped.is_some(),
+                pinned.flags[2].contains("k8s.io/component-base/version.gitVersion=v1."),
+                "{:?}",
+                pinned.flags
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_given_is_used_and_nothing_is_built() {
+        let dir = tempfile::tempdir().unwrap();
+        let (assets, cache) = (dir.path().join("assets"), dir.path().join("cache"));
+        fs::create_dir(&assets).unwrap();
+        let names: Vec<_> = FAMILIES.iter().flat_map(|f| f.binaries.iter().map(|(name, _)| *name)).collect();
+        for name in &names {
+            fs::write(assets.join(name), "").unwrap();
+        }
+        let own = dir.path().join("my-etcd");
+        fs::write(&own, "").unwrap();
+        let sources = Sources {
+            assets: Some(assets.clone()),
+            tools: Some(cache.clone()),
+            etcd: Some(own.clone()),
+            ..Sources::default()
+        };
+        assert!(!sources.need_go());
+        let mut said = Vec::new();
+        let found = ensure_built(&sources, &mut said).unwrap();
+        assert!(said.is_empty(), "{}", String::from_utf8_lossy(&said));
+        assert_eq!(found.iter().map(|binary| binary.name).collect::<Vec<_>>(), names);
+        assert_eq!(found[0].path, own);
+        assert_eq!(found[1].path, assets.join(names[1]));
+        assert_eq!(fs::read_link(cache.join("bin/etcd")).unwrap(), own);
+
+        let wrong = Sources { etcd: Some(dir.path().join("none")), ..sources };
+        let error = ensure_built(&wrong, &mut Vec::new()).unwrap_err().to_string();
+        assert!(error.ends_with("none is given for etcd, and it is no file"), "{error}");
+    }
+
+    #[test]
+    fn the_variable_is_envtests() {
+        let binary = Binary { name: "kube-apiserver", path: PathBuf::new() };
+        assert_eq!(binary.variable(), "TEST_ASSET_KUBE_APISERVER");
+    }
+}
