@@ -221,11 +221,7 @@ fn print_model(model: &Model, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "NVML calls it {}", model.names.join(", "))?;
     }
     if let Err(reason) = model.simulatable() {
-        writeln!(
-            out,
-            "{} figures are not known, so it can be planned for and not simulated",
-            reason.missing.len()
-        )?;
+        writeln!(out, "{reason}")?;
     }
     for note in &model.notes {
         writeln!(out, "Note: {note}")?;

@@ -227,8 +227,7 @@ fn a_gap_with_a_reason_is_taken() {
     let missing = catalog.models()[0].simulatable().unwrap_err();
     assert_eq!(
         missing.to_string(),
-        "T2 cannot be simulated, because these figures are not known: SMs of 1g.4gb (no capture); \
-         it can be planned for"
+        "T2 cannot be simulated, because no source gives SMs of 1 of its 2 profiles; it can be planned for"
     );
 }
 
