@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpu::{Activity, Client, Share, Target};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::change::What;
 use crate::node::{Node, Task};
@@ -15,6 +15,13 @@ impl Node {
     /// it devices, or refuses it. A pod of the same name replaces one that
     /// failed.
     pub fn bind(&mut self, spec: PodSpec) -> &PodPhase {
+        let starts = self.setup.timings.pod_starts;
+        self.bind_late(spec, starts)
+    }
+
+    /// As [`Node::bind`], for a pod that takes so long to start: its image is
+    /// large, or a volume is slow. It holds its devices meanwhile.
+    pub fn bind_late(&mut self, spec: PodSpec, starts: SignedDuration) -> &PodPhase {
         let name = spec.name.clone();
         self.end(&name);
         let (phase, devices) = match self.admit(&spec) {
@@ -22,8 +29,7 @@ impl Node {
             Err((reason, message)) => (PodPhase::Failed { reason, message }, BTreeMap::new()),
         };
         if phase == PodPhase::Starting {
-            let at = self.now + self.setup.timings.pod_starts;
-            self.queue.push((at, Task::PodRuns(name.clone(), self.now)));
+            self.queue.push((self.now + starts, Task::PodRuns(name.clone(), self.now)));
         }
         self.changed(What::Pod { name: name.clone(), phase: phase.clone() });
         let pod = Pod { spec, bound: self.now, phase, devices, clients: Vec::new() };

@@ -16,7 +16,7 @@ use crate::manager::{Manager, Step};
 use crate::operand::{Operand, OperandPhase, OperandPod, pod_name};
 use crate::plugin::{self, Devices};
 use crate::pod::{Pod, PodName};
-use crate::setup::{Flavour, Setup};
+use crate::setup::{Flavour, Setup, Strategy};
 
 /// The label that names the configuration.
 pub const MIG_CONFIG: &str = "nvidia.com/mig.config";
@@ -294,6 +294,23 @@ impl Node {
     pub fn update_map(&mut self, content: &str) {
         let at = self.now + self.setup.timings.map_mount;
         self.queue.push((at, Task::Mount(content.to_owned())));
+    }
+
+    /// The pod of MIG manager was made anew, or its node booted: what it
+    /// mounts is the map as it is now, whatever was still on its way.
+    pub fn mount_map(&mut self, content: &str) {
+        self.queue.tasks.retain(|_, task| !matches!(task, Task::Mount(_)));
+        content.clone_into(&mut self.mounted);
+    }
+
+    /// `spec.mig.strategy` of the ClusterPolicy changed: the device plugin and
+    /// GFD are made anew.
+    pub fn set_strategy(&mut self, strategy: Strategy) {
+        if self.setup.strategy != strategy {
+            self.setup.strategy = strategy;
+            self.delete_operand(Operand::DevicePlugin);
+            self.delete_operand(Operand::GpuFeatureDiscovery);
+        }
     }
 
     /// Something goes wrong from now on.

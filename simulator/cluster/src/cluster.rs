@@ -1,0 +1,283 @@
+//! The shell: sets the cluster up, keeps one engine for each node, and lets
+//! them share watches.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use k8s_openapi::api::core::v1 as core;
+use kube::api::{DeleteParams, ListParams};
+use kube::runtime::watcher;
+use kube::{Api, Client, ResourceExt};
+use operands::{Change, PodName};
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::annotations::NODE;
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::fleet::{Fleet, NodeSpec};
+use crate::handle::Handle;
+use crate::host::Host;
+use crate::policy::{self, Policy};
+use crate::watch::{Seen, follow};
+use crate::{lease, perform, pod_object, setup};
+
+/// How many writes are under way at the same time, over all nodes: an API
+/// server on a small machine has no use for more.
+const WRITES: usize = 32;
+
+/// A node that is kept.
+pub(crate) struct Kept {
+    pub(crate) name: String,
+    host: Mutex<Host>,
+    pub(crate) wake: Notify,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Kept {
+    pub(crate) fn host(&self) -> MutexGuard<'_, Host> {
+        // A panic elsewhere is told by the task that had it.
+        self.host.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What everybody shares.
+pub(crate) struct Shared {
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
+    /// How the cluster is set up; its nodes are in `hosts`.
+    pub(crate) fleet: Fleet,
+    pub(crate) writes: Semaphore,
+    pub(crate) stop: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) policy: Mutex<Policy>,
+    pub(crate) policy_wake: Notify,
+    hosts: Mutex<BTreeMap<String, Arc<Kept>>>,
+    owners: Mutex<BTreeMap<String, String>>,
+    /// Breaches on nodes that are gone.
+    past: Mutex<Vec<String>>,
+    changes: tokio::sync::broadcast::Sender<(String, Change)>,
+}
+
+impl Shared {
+    pub(crate) fn hosts(&self) -> Vec<Arc<Kept>> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    pub(crate) fn host(&self, name: &str) -> Option<Arc<Kept>> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    pub(crate) fn past_breaches(&self) -> Vec<String> {
+        self.past.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn listen(&self) -> tokio::sync::broadcast::Receiver<(String, Change)> {
+        self.changes.subscribe()
+    }
+
+    /// Passes on what happened on a node.
+    pub(crate) fn tell(&self, host: &mut Host) {
+        for change in host.told.drain(..) {
+            tracing::debug!(node = host.node.name(), "{change}");
+            if matches!(change.what, operands::What::Operand { .. }) {
+                self.policy_wake.notify_one();
+            }
+            // Nobody has to listen.
+            let _ = self.changes.send((host.node.name().to_owned(), change));
+        }
+    }
+
+    /// Lets a node's time pass, does something to it, and wakes its driver.
+    pub(crate) fn with<T>(&self, kept: &Kept, act: impl FnOnce(&mut Host) -> T) -> T {
+        let result = {
+            let mut host = kept.host();
+            host.advance(self.clock.now());
+            act(&mut host)
+        };
+        kept.wake.notify_one();
+        result
+    }
+
+    /// A node comes.
+    pub(crate) fn add(self: &Arc<Self>, spec: NodeSpec) -> Result<(), Error> {
+        let map = self.policy.lock().unwrap_or_else(PoisonError::into_inner).map();
+        let mut fleet = self.fleet.clone();
+        fleet.strategy = self.policy.lock().unwrap_or_else(PoisonError::into_inner).strategy;
+        let node = fleet.node(&spec, map.as_deref(), self.clock.now())?;
+        let mut host = Host::new(node, spec, &self.fleet.namespace);
+        host.owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        host.latest_map = map;
+        let name = host.node.name().to_owned();
+        let kept = Arc::new(Kept {
+            name: name.clone(),
+            host: Mutex::new(host),
+            wake: Notify::new(),
+            stop: self.stop.child_token(),
+        });
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if hosts.contains_key(&name) {
+            return Err(Error::NodeExists { node: name });
+        }
+        hosts.insert(name, Arc::clone(&kept));
+        drop(hosts);
+        self.tasks.spawn(lease::renew(Arc::clone(self), Arc::clone(&kept)));
+        self.tasks.spawn(perform::drive(Arc::clone(self), kept));
+        Ok(())
+    }
+
+    /// A node's driver has ended. If the machine was taken away, its pods go
+    /// as well; a real cluster's pod garbage collector takes a minute for it.
+    pub(crate) async fn remove(&self, kept: &Kept) {
+        if self.stop.is_cancelled() {
+            return;
+        }
+        kept.stop.cancel();
+        let names: Vec<PodName> = {
+            let host = kept.host();
+            let past = host.node.breaches().iter().map(|breach| format!("{}: {breach}", kept.name));
+            self.past.lock().unwrap_or_else(PoisonError::into_inner).extend(past);
+            host.pod_names().into_iter().collect()
+        };
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner).remove(&kept.name);
+        for name in names {
+            let api: Api<core::Pod> = Api::namespaced(self.client.clone(), &name.namespace);
+            if let Err(error) = api.delete(&name.name, &DeleteParams::default().grace_period(0)).await {
+                tracing::debug!(%name, error = &error as &dyn std::error::Error, "a pod of a node that is gone stays");
+            }
+        }
+    }
+}
+
+/// A simulated cluster that is about to run.
+pub struct Cluster {
+    shared: Arc<Shared>,
+}
+
+impl Cluster {
+    /// A cluster of this fleet, on the API server of this client.
+    ///
+    /// # Errors
+    /// The fleet is not possible.
+    pub fn new(client: Client, fleet: Fleet, shutdown: CancellationToken) -> Result<Self, Error> {
+        fleet.check()?;
+        let policy = Policy::of(&fleet);
+        let shared = Shared {
+            client,
+            clock: Clock::starting_now(fleet.speed),
+            fleet,
+            writes: Semaphore::new(WRITES),
+            stop: shutdown,
+            tasks: TaskTracker::new(),
+            policy: Mutex::new(policy),
+            policy_wake: Notify::new(),
+            hosts: Mutex::default(),
+            owners: Mutex::default(),
+            past: Mutex::default(),
+            changes: tokio::sync::broadcast::channel(4096).0,
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// By which the cluster is acted upon, and looked into, while it runs.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        Handle::new(Arc::clone(&self.shared))
+    }
+
+    /// Runs until the shutdown token is cancelled. The objects stay.
+    ///
+    /// # Errors
+    /// The cluster cannot be set up. Once it runs, calls that fail are
+    /// repeated for ever.
+    pub async fn run(self) -> Result<(), Error> {
+        let shared = self.shared;
+        let set_up = async {
+            setup::crds(&shared.client, &shared.fleet).await?;
+            let owners = setup::owners(&shared.client, &shared.fleet.namespace).await?;
+            *shared.owners.lock().unwrap_or_else(PoisonError::into_inner) = owners;
+            policy::ensure(&shared).await?;
+            remove_leftovers(&shared.client).await
+        };
+        tokio::select! {
+            () = shared.stop.cancelled() => return Ok(()),
+            result = set_up => result?,
+        }
+        for spec in shared.fleet.each_node().collect::<Vec<_>>() {
+            shared.add(spec)?;
+        }
+        shared.tasks.spawn(watch_nodes(Arc::clone(&shared)));
+        shared.tasks.spawn(watch_pods(Arc::clone(&shared)));
+        shared.tasks.spawn(policy::watch(Arc::clone(&shared)));
+        shared.stop.cancelled().await;
+        shared.tasks.close();
+        shared.tasks.wait().await;
+        Ok(())
+    }
+}
+
+/// What an earlier simulator left: its engines are gone, and with them what
+/// its nodes were cut into.
+async fn remove_leftovers(client: &Client) -> Result<(), Error> {
+    let failed = |source| Error::call("remove what an earlier simulator left", source);
+    let nodes: Api<core::Node> = Api::all(client.clone());
+    let left = nodes.list(&ListParams::default().labels(NODE)).await.map_err(failed)?;
+    for node in left {
+        let pods: Api<core::Pod> = Api::all(client.clone());
+        let here = ListParams::default().fields(&format!("spec.nodeName={}", node.name_any()));
+        for pod in pods.list(&here).await.map_err(failed)? {
+            let api: Api<core::Pod> =
+                Api::namespaced(client.clone(), pod.namespace().as_deref().unwrap_or_default());
+            let gone = api.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await;
+            gone.map(drop).or_else(not_found).map_err(failed)?;
+        }
+        let gone = nodes.delete(&node.name_any(), &DeleteParams::default()).await;
+        gone.map(drop).or_else(not_found).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn not_found(error: kube::Error) -> kube::Result<()> {
+    if perform::is(&error, 404) { Ok(()) } else { Err(error) }
+}
+
+async fn watch_nodes(shared: Arc<Shared>) {
+    let api: Api<core::Node> = Api::all(shared.client.clone());
+    let brief = |node: &core::Node| (node.name_any(), node.metadata.uid.clone());
+    follow(api, watcher::Config::default().labels(NODE), shared.stop.clone(), brief, |seen| match seen {
+        Seen::There(node) => {
+            if let Some(kept) = shared.host(&node.name_any()) {
+                let now = shared.clock.now();
+                shared.with(&kept, |host| host.saw_node(node, now));
+            }
+        }
+        Seen::Gone((name, uid)) => {
+            if let Some(kept) = shared.host(&name) {
+                shared.with(&kept, |host| host.lost_node(uid.as_deref()));
+            }
+        }
+    })
+    .await;
+}
+
+async fn watch_pods(shared: Arc<Shared>) {
+    let api: Api<core::Pod> = Api::all(shared.client.clone());
+    let node_of =
+        |pod: &core::Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+    let brief = |pod: &core::Pod| (node_of(pod), pod_object::name_of(pod), pod.metadata.uid.clone());
+    let bound = watcher::Config::default().fields("spec.nodeName!=");
+    follow(api, bound, shared.stop.clone(), brief, |seen| match seen {
+        Seen::There(pod) => {
+            if let Some(kept) = shared.host(&node_of(&pod)) {
+                shared.with(&kept, |host| host.saw_pod(pod));
+            }
+        }
+        Seen::Gone((node, name, uid)) => {
+            if let Some(kept) = shared.host(&node) {
+                shared.with(&kept, |host| host.lost_pod(&name, uid.as_deref()));
+            }
+        }
+    })
+    .await;
+}

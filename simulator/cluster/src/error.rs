@@ -1,0 +1,50 @@
+//! Why a simulated cluster cannot be set up, or a command not be done.
+
+use crate::fleet::FleetError;
+use crate::knobs::KnobError;
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The fleet is not possible.
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    /// The API server refused, or is not there.
+    #[error("failed to {doing}")]
+    Call {
+        /// What was tried.
+        doing: String,
+        /// What came back.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// A CRD that we brought is not served.
+    #[error("the CRD `{name}` was created and is not served after 30 s; look at its conditions")]
+    NotServed {
+        /// The CRD.
+        name: String,
+    },
+    /// A node of this name is simulated already.
+    #[error("there is a simulated node `{node}` already")]
+    NodeExists {
+        /// Its name.
+        node: String,
+    },
+    /// No such node.
+    #[error("there is no simulated node `{node}`; there are {}", known.join(", "))]
+    NoNode {
+        /// The name that was given.
+        node: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// A knob that is not understood.
+    #[error(transparent)]
+    Knob(#[from] KnobError),
+}
+
+impl Error {
+    pub(crate) fn call(doing: &str, source: kube::Error) -> Self {
+        Self::Call { doing: doing.to_owned(), source: Box::new(source) }
+    }
+}

@@ -1,0 +1,160 @@
+//! By which tests and commands act upon a running cluster, and look into what
+//! its API does not show.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1 as core;
+use kube::Api;
+use kube::api::DeleteParams;
+use operands::{Change, GpuTruth, Knob, PodName};
+use tokio::sync::broadcast;
+
+use crate::clock::Clock;
+use crate::cluster::{Kept, Shared};
+use crate::error::Error;
+use crate::fleet::NodeSpec;
+use crate::knobs;
+
+/// Acts upon a running cluster. Clones act upon the same.
+#[derive(Clone)]
+pub struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl Handle {
+    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// The virtual time.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.shared.clock
+    }
+
+    /// The names of the nodes.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<String> {
+        self.shared.hosts().iter().map(|kept| kept.name.clone()).collect()
+    }
+
+    fn node(&self, name: &str) -> Result<Arc<Kept>, Error> {
+        self.shared.host(name).ok_or_else(|| Error::NoNode { node: name.to_owned(), known: self.nodes() })
+    }
+
+    /// A node comes.
+    ///
+    /// # Errors
+    /// It is not possible, or there is one of that name.
+    pub fn add_node(&self, spec: NodeSpec) -> Result<(), Error> {
+        self.shared.add(spec)
+    }
+
+    /// A node is taken away, with all that runs on it.
+    ///
+    /// # Errors
+    /// There is none of that name, or the API server refuses.
+    pub async fn delete_node(&self, name: &str) -> Result<(), Error> {
+        self.node(name)?;
+        let api: Api<core::Node> = Api::all(self.shared.client.clone());
+        let doing = format!("delete the node {name}");
+        api.delete(name, &DeleteParams::default()).await.map_err(|error| Error::call(&doing, error))?;
+        Ok(())
+    }
+
+    /// A node reboots.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn reboot(&self, name: &str) -> Result<(), Error> {
+        let kept = self.node(name)?;
+        self.shared.with(&kept, |host| host.node.reboot());
+        Ok(())
+    }
+
+    /// Something goes wrong on a node from now on, in the words of
+    /// [`knobs::KNOBS`].
+    ///
+    /// # Errors
+    /// There is no such node, or no such knob.
+    pub fn turn(&self, name: &str, words: &str) -> Result<(), Error> {
+        let kept = self.node(name)?;
+        let knobs = knobs::parse(words)?;
+        self.shared.with(&kept, |host| knobs.into_iter().for_each(|knob| host.node.turn(knob)));
+        Ok(())
+    }
+
+    /// The same, for a knob that words cannot say.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn turn_knob(&self, name: &str, knob: Knob) -> Result<(), Error> {
+        let kept = self.node(name)?;
+        self.shared.with(&kept, |host| host.node.turn(knob));
+        Ok(())
+    }
+
+    /// Nothing goes wrong on a node any more.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn clear(&self, name: &str) -> Result<(), Error> {
+        self.turn_knob(name, Knob::Hardware(gpu::Fault::Clear))?;
+        self.turn_knob(name, Knob::Clear)
+    }
+
+    /// A pod's process opens its devices now. Says whether a node has it.
+    pub fn open(&self, pod: &PodName) -> bool {
+        self.on_pod(pod, operands::Node::open)
+    }
+
+    /// A pod's processes close their devices. Says whether a node has it.
+    pub fn close(&self, pod: &PodName) -> bool {
+        self.on_pod(pod, operands::Node::close)
+    }
+
+    fn on_pod(&self, pod: &PodName, act: impl FnOnce(&mut operands::Node, &PodName)) -> bool {
+        let found = self.shared.hosts().into_iter().find(|kept| kept.host().node.pod(pod).is_some());
+        found.is_some_and(|kept| {
+            self.shared.with(&kept, |host| act(&mut host.node, pod));
+            true
+        })
+    }
+
+    /// What each GPU of a node is cut into, and who has what.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn truth(&self, name: &str) -> Result<Vec<GpuTruth>, Error> {
+        let kept = self.node(name)?;
+        Ok(self.shared.with(&kept, |host| host.node.truth()))
+    }
+
+    /// The node's engine as it is now, to be looked into.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn engine(&self, name: &str) -> Result<operands::Node, Error> {
+        let kept = self.node(name)?;
+        Ok(self.shared.with(&kept, |host| host.node.clone()))
+    }
+
+    /// Slices that were taken from pods that had them, as sentences, on nodes
+    /// that are gone as well. A test that ends with one has failed.
+    #[must_use]
+    pub fn breaches(&self) -> Vec<String> {
+        let mut breaches = self.shared.past_breaches();
+        for kept in self.shared.hosts() {
+            let host = kept.host();
+            breaches.extend(host.node.breaches().iter().map(|breach| format!("{}: {breach}", kept.name)));
+        }
+        breaches
+    }
+
+    /// What happens on the nodes from now on: node and change. Who does not
+    /// keep up loses the oldest.
+    #[must_use]
+    pub fn changes(&self) -> broadcast::Receiver<(String, Change)> {
+        self.shared.listen()
+    }
+}

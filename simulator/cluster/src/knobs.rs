@@ -1,0 +1,164 @@
+//! What can go wrong on a node, in words: the value of the annotation
+//! `sim.slicewright.io/knob`, and of the command. Several are separated by `;`.
+
+use gpu::{Behaviour, Fault, NvmlError, Times, Verb};
+use jiff::SignedDuration;
+use operands::{Knob, Operand};
+
+/// Every knob: its form, and what it does.
+pub const KNOBS: &[(&str, &str)] = &[
+    (
+        "does-not-stop OPERAND",
+        "its pods do not stop when they are deleted: MIG manager 0.15.0 waits five minutes and gives up without a word",
+    ),
+    ("does-not-start OPERAND", "its pods are not created"),
+    ("validator-delete-fails", "MIG manager cannot delete the validator's pod"),
+    ("validator-never-ready", "the validator never says that the toolkit is ready"),
+    ("cdi-fails", "writing the CDI specification fails"),
+    ("plugin-never-registers", "the device plugin runs and offers nothing"),
+    ("plugin-counts RESOURCE BY", "the device plugin counts so many more of a resource; negative for less"),
+    ("gfd-lags DURATION", "GFD's labels take so much longer"),
+    ("create-fails [TIMES]", "creating a GPU instance fails, so often, or until the knob is taken away"),
+    ("mode-fails [TIMES]", "switching MIG mode fails, so often, or until the knob is taken away"),
+    ("off-the-bus GPU", "the GPU no longer answers; a reboot brings it back"),
+    ("xid GPU CODE", "the driver reports an Xid error"),
+    ("uncordon", "somebody uncordons the node, once"),
+];
+
+const OPERANDS: [(&str, Operand); 6] = [
+    ("mig-manager", Operand::MigManager),
+    ("device-plugin", Operand::DevicePlugin),
+    ("gpu-feature-discovery", Operand::GpuFeatureDiscovery),
+    ("dcgm-exporter", Operand::DcgmExporter),
+    ("dcgm", Operand::Dcgm),
+    ("operator-validator", Operand::OperatorValidator),
+];
+
+/// Why words are not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KnobError {
+    /// No such knob.
+    #[error("`{word}` is no knob; there are {}", forms())]
+    Unknown {
+        /// The word.
+        word: String,
+    },
+    /// A word after it is missing or not what it has to be.
+    #[error("`{text}`: write `{form}`, where {what}")]
+    Form {
+        /// What was written.
+        text: String,
+        /// How it has to be written.
+        form: &'static str,
+        /// What is special about it.
+        what: String,
+    },
+}
+
+fn forms() -> String {
+    KNOBS.iter().map(|(form, _)| format!("`{form}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// Reads knobs. Nothing is no knob.
+///
+/// # Errors
+/// Which word is not understood, and what is.
+pub fn parse(text: &str) -> Result<Vec<Knob>, KnobError> {
+    text.split(';').map(str::trim).filter(|one| !one.is_empty()).map(parse_one).collect()
+}
+
+fn parse_one(text: &str) -> Result<Knob, KnobError> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (first, rest) = words.split_first().expect("it is not empty");
+    let (form, _) = KNOBS
+        .iter()
+        .find(|(form, _)| form.split_whitespace().next() == Some(first))
+        .ok_or_else(|| KnobError::Unknown { word: (*first).to_owned() })?;
+    let wrong = |what: &str| KnobError::Form { text: text.to_owned(), form, what: what.to_owned() };
+    let most = form.split_whitespace().count() - 1;
+    if rest.len() > most {
+        return Err(wrong("nothing follows"));
+    }
+    let number = |i: usize| {
+        rest.get(i).and_then(|w| w.parse::<u16>().ok()).ok_or_else(|| wrong("GPU and CODE are numbers"))
+    };
+    let operand = || {
+        let known = OPERANDS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let found = rest.first().and_then(|word| OPERANDS.iter().find(|(name, _)| name == word));
+        found.map(|(_, operand)| *operand).ok_or_else(|| wrong(&format!("OPERAND is one of {known}")))
+    };
+    let call = |verb| {
+        let times = match rest.first() {
+            None => Times::UntilCleared,
+            Some(word) => Times::Count(word.parse().map_err(|_| wrong("TIMES is a number"))?),
+        };
+        let behaviour = Behaviour::Fail(NvmlError::Unknown);
+        Ok(Knob::Hardware(Fault::Call { verb, gpu: None, behaviour, times }))
+    };
+    Ok(match *first {
+        "does-not-stop" => Knob::DoesNotStop(operand()?),
+        "does-not-start" => Knob::DoesNotStart(operand()?),
+        "validator-delete-fails" => Knob::ValidatorDeleteFails,
+        "validator-never-ready" => Knob::ValidatorNeverReady,
+        "cdi-fails" => Knob::CdiFails,
+        "plugin-never-registers" => Knob::PluginNeverRegisters,
+        "plugin-counts" => {
+            let by = rest.get(1).and_then(|word| word.parse().ok());
+            let by = by.ok_or_else(|| wrong("BY is a number such as `-1`"))?;
+            Knob::PluginCounts { resource: rest[0].to_owned(), by }
+        }
+        "gfd-lags" => {
+            let lag = rest.first().and_then(|word| word.parse::<SignedDuration>().ok());
+            Knob::GfdLags(lag.ok_or_else(|| wrong("DURATION is such as `90s`"))?)
+        }
+        "create-fails" => call(Verb::CreateGpuInstance)?,
+        "mode-fails" => call(Verb::SetMigMode)?,
+        "off-the-bus" => Knob::Hardware(Fault::FallsOffTheBus { gpu: number(0)? }),
+        "xid" => Knob::Hardware(Fault::Xid { gpu: number(0)?, code: u32::from(number(1)?) }),
+        "uncordon" => Knob::Uncordon,
+        other => unreachable!("`{other}` is in the table and has no meaning"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_knob_of_the_table_is_understood() {
+        let samples = KNOBS.iter().map(|(form, _)| {
+            form.replace("OPERAND", "device-plugin")
+                .replace("RESOURCE", "nvidia.com/gpu")
+                .replace("BY", "-1")
+                .replace("DURATION", "90s")
+                .replace("[TIMES]", "3")
+                .replace("GPU", "0")
+                .replace("CODE", "79")
+        });
+        let all = samples.collect::<Vec<_>>().join("; ");
+        assert_eq!(parse(&all).map(|knobs| knobs.len()), Ok(KNOBS.len()));
+        assert_eq!(parse(""), Ok(Vec::new()));
+    }
+
+    #[track_caller]
+    fn refused(text: &str, expect: &str) {
+        assert_eq!(parse(text).expect_err("it is not understood").to_string(), expect);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_told_with_what_is() {
+        refused(
+            "does-not-stop plugin",
+            "`does-not-stop plugin`: write `does-not-stop OPERAND`, where OPERAND is one of mig-manager, \
+             device-plugin, gpu-feature-discovery, dcgm-exporter, dcgm, operator-validator",
+        );
+        refused("xid 0", "`xid 0`: write `xid GPU CODE`, where GPU and CODE are numbers");
+        refused("cdi-fails now", "`cdi-fails now`: write `cdi-fails`, where nothing follows");
+        assert!(
+            parse("explode")
+                .expect_err("no")
+                .to_string()
+                .starts_with("`explode` is no knob; there are `does-not-stop OPERAND`")
+        );
+    }
+}

@@ -1,0 +1,236 @@
+//! The GPU Operator itself, as far as it is more than its operands: its
+//! ClusterPolicy, what a change of it does to all nodes, and its state. And
+//! the map of layouts that it names.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use api::foreign::ClusterPolicy;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::runtime::watcher;
+use kube::{Api, Client, ResourceExt};
+use operands::{Flavour, Operand, Strategy};
+use serde_json::json;
+
+use crate::cluster::Shared;
+use crate::error::Error;
+use crate::fleet::Fleet;
+use crate::watch::{Seen, follow};
+
+/// The key of the map that MIG manager reads.
+const KEY: &str = "config.yaml";
+
+/// What the ClusterPolicy says, and the maps that it could name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Policy {
+    /// Its name.
+    pub(crate) name: String,
+    /// How slices are offered.
+    pub(crate) strategy: Strategy,
+    /// The map that it names; empty for generated layouts.
+    config: String,
+    /// The content of every map in the namespace that could be named.
+    maps: BTreeMap<String, String>,
+    /// The state that was last written.
+    state: Option<bool>,
+}
+
+impl Policy {
+    /// What the fleet's ClusterPolicy will say when there is none yet.
+    pub(crate) fn of(fleet: &Fleet) -> Self {
+        let name = match fleet.flavour {
+            Flavour::OpenShift => "gpu-cluster-policy",
+            Flavour::Helm => "cluster-policy",
+        };
+        Self { name: name.to_owned(), strategy: fleet.strategy, ..Self::default() }
+    }
+
+    /// The content of the map that is named; nothing when none is, or it is
+    /// not there.
+    pub(crate) fn map(&self) -> Option<String> {
+        self.maps.get(&self.config).cloned()
+    }
+
+    fn take(&mut self, policy: &ClusterPolicy) {
+        self.strategy = match policy.spec.mig.strategy.as_str() {
+            "single" => Strategy::Single,
+            _ => Strategy::Mixed,
+        };
+        let config = policy.spec.mig_manager.config.as_ref();
+        self.config = config.map(|config| config.name.clone()).unwrap_or_default();
+    }
+}
+
+fn resource() -> ApiResource {
+    let kind = GroupVersionKind::gvk("nvidia.com", "v1", "ClusterPolicy");
+    ApiResource::from_gvk_with_plural(&kind, "clusterpolicies")
+}
+
+fn policies(client: &Client) -> Api<DynamicObject> {
+    Api::all_with(client.clone(), &resource())
+}
+
+fn read(object: &DynamicObject) -> Option<ClusterPolicy> {
+    serde_json::from_value(serde_json::to_value(object).ok()?).ok()
+}
+
+/// Makes the ClusterPolicy when there is none, and reads what there is.
+pub(crate) async fn ensure(shared: &Shared) -> Result<(), Error> {
+    let api = policies(&shared.client);
+    let failed = |source| Error::call("read the ClusterPolicy", source);
+    let there = api.list(&ListParams::default()).await.map_err(failed)?.items;
+    let object = match there.into_iter().next() {
+        Some(object) => object,
+        None => {
+            let made = first(&shared.fleet);
+            let failed = |source| Error::call("make the ClusterPolicy", source);
+            api.create(&PostParams::default(), &made).await.map_err(failed)?
+        }
+    };
+    let maps: Api<ConfigMap> = Api::namespaced(shared.client.clone(), &shared.fleet.namespace);
+    let failed = |source| Error::call("read the maps of layouts", source);
+    let maps = maps.list(&ListParams::default()).await.map_err(failed)?;
+    let mut policy = shared.policy.lock().unwrap_or_else(PoisonError::into_inner);
+    policy.name = object.name_any();
+    if let Some(read) = read(&object) {
+        policy.take(&read);
+    }
+    policy.maps = maps.iter().filter_map(|map| Some((map.name_any(), content(map)?))).collect();
+    Ok(())
+}
+
+fn content(map: &ConfigMap) -> Option<String> {
+    map.data.as_ref()?.get(KEY).cloned()
+}
+
+/// The ClusterPolicy as the installation of this flavour makes it.
+fn first(fleet: &Fleet) -> DynamicObject {
+    let Policy { name, .. } = Policy::of(fleet);
+    let strategy = match fleet.strategy {
+        Strategy::Mixed => "mixed",
+        Strategy::Single => "single",
+    };
+    let mut manager = json!({"enabled": true});
+    if fleet.flavour == Flavour::Helm {
+        manager["config"] = json!({"default": "all-disabled", "name": ""});
+    }
+    if fleet.with_reboot {
+        manager["env"] = json!([{"name": "WITH_REBOOT", "value": "true"}]);
+    }
+    let mut object = DynamicObject::new(&name, &resource());
+    object.data = json!({"spec": {
+        "daemonsets": {}, "dcgm": {}, "dcgmExporter": {}, "devicePlugin": {}, "driver": {}, "gfd": {},
+        "nodeStatusExporter": {}, "operator": {}, "toolkit": {},
+        "mig": {"strategy": strategy}, "migManager": manager,
+    }});
+    object
+}
+
+/// Watches the ClusterPolicy and the maps, and keeps its state.
+pub(crate) async fn watch(shared: Arc<Shared>) {
+    let maps: Api<ConfigMap> = Api::namespaced(shared.client.clone(), &shared.fleet.namespace);
+    let brief = |map: &ConfigMap| map.name_any();
+    let on_map = |seen: Seen<ConfigMap, String>| {
+        let mut policy = shared.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = match seen {
+            Seen::There(map) => {
+                let name = map.name_any();
+                match content(&map) {
+                    Some(content) => policy.maps.insert(name.clone(), content),
+                    None => policy.maps.remove(&name),
+                };
+                name
+            }
+            Seen::Gone(name) => {
+                policy.maps.remove(&name);
+                name
+            }
+        };
+        let content = (name == policy.config).then(|| policy.map()).flatten();
+        drop(policy);
+        if let Some(content) = content {
+            for kept in shared.hosts() {
+                shared.with(&kept, |host| host.update_map(&content));
+            }
+        }
+    };
+    let on_policy = |seen: Seen<DynamicObject, ()>| {
+        if let Seen::There(object) = seen
+            && let Some(read) = read(&object)
+        {
+            take_in(&shared, &object.name_any(), &read);
+        }
+    };
+    let any = watcher::Config::default;
+    futures::join!(
+        follow(maps, any(), shared.stop.clone(), brief, on_map),
+        follow(policies(&shared.client), any(), shared.stop.clone(), |_| (), on_policy),
+        keep_state(&shared),
+    );
+}
+
+/// The ClusterPolicy was seen: what changed in it goes to all nodes.
+fn take_in(shared: &Shared, name: &str, read: &ClusterPolicy) {
+    let mut policy = shared.policy.lock().unwrap_or_else(PoisonError::into_inner);
+    if policy.name != name {
+        // A second one is ignored by the Operator.
+        return;
+    }
+    let before = policy.clone();
+    policy.take(read);
+    let (strategy, map) = (policy.strategy, policy.map());
+    let (new_strategy, new_map) = (strategy != before.strategy, policy.config != before.config);
+    let generated = policy.config.is_empty();
+    drop(policy);
+    for kept in shared.hosts().iter().filter(|_| new_strategy || new_map) {
+        shared.with(kept, |host| {
+            if new_strategy {
+                host.node.set_strategy(strategy);
+            }
+            if new_map {
+                // The DaemonSet's template changed: its pods are made anew.
+                host.latest_map = if generated { Some(host.generated_map()) } else { map.clone() };
+                host.node.delete_operand(Operand::MigManager);
+            }
+        });
+    }
+}
+
+/// Writes `ready` while the validator is ready everywhere, else `notReady`.
+async fn keep_state(shared: &Shared) {
+    let api = policies(&shared.client);
+    loop {
+        let ready = shared.hosts().iter().all(|kept| {
+            let host = kept.host();
+            let validator = host.node.operand_pod(Operand::OperatorValidator);
+            !host.node.ready() || validator.is_none_or(operands::OperandPod::is_ready)
+        });
+        let (name, said) = {
+            let policy = shared.policy.lock().unwrap_or_else(PoisonError::into_inner);
+            (policy.name.clone(), policy.state)
+        };
+        let mut retry = None;
+        if said != Some(ready) {
+            let state = if ready { "ready" } else { "notReady" };
+            let patch = json!({"status": {"state": state, "namespace": shared.fleet.namespace}});
+            let patched = api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+            match patched {
+                Ok(_) => {
+                    shared.policy.lock().unwrap_or_else(PoisonError::into_inner).state = Some(ready);
+                }
+                Err(error) => {
+                    tracing::debug!(error = &error as &dyn std::error::Error, "the state was not written");
+                    retry = Some(Duration::from_secs(1));
+                }
+            }
+        }
+        tokio::select! {
+            () = shared.stop.cancelled() => return,
+            () = shared.policy_wake.notified() => {}
+            () = tokio::time::sleep(retry.unwrap_or(Duration::from_secs(60))) => {}
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Watching with one guarantee more than the watcher gives: what vanished
+//! while nobody watched is reported as gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+use futures::StreamExt;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+/// What was seen.
+pub(crate) enum Seen<K, B> {
+    /// The object, as it is now.
+    There(K),
+    /// The brief of one that is not there any more.
+    Gone(B),
+}
+
+/// Follows the objects of an API until stopped. `brief` is what is kept of
+/// each, to tell which one is gone.
+pub(crate) async fn follow<K, B>(
+    api: Api<K>,
+    config: watcher::Config,
+    stop: CancellationToken,
+    brief: impl Fn(&K) -> B,
+    mut on: impl FnMut(Seen<K, B>),
+) where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    let mut stream = watcher(api, config).default_backoff().boxed();
+    let mut known: BTreeMap<(Option<String>, String), B> = BTreeMap::new();
+    let mut listed = BTreeSet::new();
+    loop {
+        let event = tokio::select! {
+            () = stop.cancelled() => return,
+            event = stream.next() => event,
+        };
+        let key = |object: &K| (object.namespace(), object.name_any());
+        match event {
+            None => return,
+            Some(Err(error)) => {
+                tracing::debug!(error = &error as &dyn std::error::Error, "a watch was interrupted");
+            }
+            Some(Ok(watcher::Event::Init)) => listed.clear(),
+            Some(Ok(watcher::Event::InitApply(mut object))) => {
+                object.managed_fields_mut().clear();
+                listed.insert(key(&object));
+                known.insert(key(&object), brief(&object));
+                on(Seen::There(object));
+            }
+            Some(Ok(watcher::Event::InitDone)) => {
+                let vanished: Vec<_> = known.keys().filter(|key| !listed.contains(*key)).cloned().collect();
+                for brief in vanished.iter().filter_map(|key| known.remove(key)).collect::<Vec<_>>() {
+                    on(Seen::Gone(brief));
+                }
+            }
+            Some(Ok(watcher::Event::Apply(mut object))) => {
+                object.managed_fields_mut().clear();
+                known.insert(key(&object), brief(&object));
+                on(Seen::There(object));
+            }
+            Some(Ok(watcher::Event::Delete(object))) => {
+                known.remove(&key(&object));
+                on(Seen::Gone(brief(&object)));
+            }
+        }
+    }
+}
