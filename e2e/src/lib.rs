@@ -1,1 +1,25 @@
-//! Scenarios on a real control plane.
+//! Scenarios on a real control plane: what a test needs to tell one in a few
+//! lines.
+//!
+//! A [provider] gives a cluster: `processes` starts etcd, kube-apiserver,
+//! kube-controller-manager and kube-scheduler as plain processes, one set for
+//! each test that runs at a time; `kubeconfig` takes the cluster that is
+//! there. [`scenario`] hands it to a test, emptied, and looks at the end at
+//! what no scenario may leave behind.
+//!
+//! Nothing here sleeps: whoever waits [watches](wait) until a condition holds
+//! or a deadline passes, and then says what was seen last.
+
+pub mod assets;
+pub mod audit;
+pub mod certificates;
+pub mod control_plane;
+mod empty;
+pub mod objects;
+mod pool;
+pub mod process;
+pub mod provider;
+mod scene;
+pub mod wait;
+
+pub use scene::{Scene, scenario};

@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 
 use crate::steps::{self, Action, Step, Tool};
 use crate::tasks;
+use crate::tools;
 
 /// Runs every check, as CI does
 ///
@@ -34,6 +35,8 @@ pub(crate) struct Args {
     /// Treat a missing tool as a failure
     #[arg(long, env = "CI", value_parser = clap::builder::FalseyValueParser::new())]
     ci: bool,
+    #[command(flatten)]
+    tools: tools::Sources,
 }
 
 const RUSTFMT: Tool =
@@ -108,6 +111,8 @@ fn all(args: &Args) -> Vec<Step> {
                 cargo(&[
                     "test",
                     "--workspace",
+                    "--exclude",
+                    "slicewright-e2e",
                     "--locked",
                     "--no-fail-fast",
                     "--lib",
@@ -123,6 +128,16 @@ fn all(args: &Args) -> Vec<Step> {
                 "doctest",
                 "the examples in the documentation of the code run",
                 cargo(&["test", "--workspace", "--locked", "--no-fail-fast", "--doc"]),
+            )
+        },
+        Step {
+            after: Some("build"),
+            // Whoever has the control plane already needs no Go to run it.
+            tool: args.tools.need_go().then_some(tools::GO),
+            ..step(
+                "e2e",
+                "scenarios on a real control plane",
+                cargo(&["run", "--quiet", "--locked", "--package", "xtask", "--", "e2e"]),
             )
         },
         step("docs", "the documentation of the code builds without a warning", docs),
@@ -209,7 +224,7 @@ mod tests {
 
     fn args(steps: &[&str], list: bool) -> Args {
         let steps = steps.iter().map(|s| (*s).to_owned()).collect();
-        Args { steps, list, advisories: false, ci: false }
+        Args { steps, list, advisories: false, ci: false, tools: tools::Sources::default() }
     }
 
     #[test]
@@ -220,7 +235,7 @@ mod tests {
         let names: Vec<_> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
         assert_eq!(
             names,
-            ["format", "lint", "build", "test", "doctest", "docs", "generated", "deny", "tree"]
+            ["format", "lint", "build", "test", "doctest", "e2e", "docs", "generated", "deny", "tree"]
         );
     }
 

@@ -4,6 +4,7 @@
 //! It needs nothing but Rust; a task that wants another tool names it and
 //! counts what it had to leave out.
 
+mod e2e;
 mod gate;
 mod steps;
 mod tasks;
@@ -33,6 +34,7 @@ enum Task {
     Codegen(tasks::CodegenArgs),
     Bench(tasks::BenchArgs),
     Tools(tools::Args),
+    E2e(e2e::Args),
 }
 
 /// The root of the checkout that this program was built from.
@@ -48,6 +50,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Demo(args) => tasks::demo(&args)?,
         Task::Codegen(args) => tasks::codegen(&args)?,
         Task::Bench(args) => tasks::bench(&args)?,
+        Task::E2e(args) => e2e::run(&args, &mut out)?,
         Task::Tools(args) => tools::run(&args, &mut out)?,
     };
     out.flush()?;

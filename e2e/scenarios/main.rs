@@ -1,0 +1,4 @@
+//! What happens on a real control plane. One file for each behaviour; a
+//! test's name is the sentence that it proves.
+
+mod crds;

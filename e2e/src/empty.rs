@@ -1,0 +1,157 @@
+//! Empties a cluster between scenarios: whatever objects there are of the
+//! groups that a scenario may use, controllers' own bookkeeping apart.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use futures::{StreamExt, TryStreamExt};
+use kube::api::{DeleteParams, DynamicObject, ListParams, PropagationPolicy};
+use kube::core::{ApiResource, PartialObjectMeta};
+use kube::discovery::{Discovery, Scope, verbs};
+use kube::{Api, Client, ResourceExt};
+
+use crate::objects::OURS;
+
+/// The groups whose objects scenarios make.
+const GROUPS: &[&str] = &[
+    "",
+    "apps",
+    "batch",
+    "policy",
+    "coordination.k8s.io",
+    "scheduling.k8s.io",
+    "slicewright.io",
+    "nvidia.com",
+    "kubeflow.org",
+    "infrastructure.opendatahub.io",
+    "dashboard.opendatahub.io",
+    "kueue.x-k8s.io",
+    "serving.kserve.io",
+];
+
+/// What of them stays: it belongs to the cluster, or follows by itself.
+const STAYS: &[&str] = &[
+    "namespaces",
+    "serviceaccounts",
+    "secrets",
+    "persistentvolumes",
+    "endpoints",
+    "componentstatuses",
+    "controllerrevisions",
+    "bindings",
+];
+
+/// How long it may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How many are deleted at a time.
+const AT_A_TIME: usize = 16;
+
+/// Empties it.
+///
+/// `everything`: the cluster is ours alone. Else only what has our label, or
+/// is in a namespace that has it, goes.
+///
+/// # Errors
+/// When something stays.
+pub(crate) async fn empty(client: &Client, everything: bool) -> anyhow::Result<()> {
+    let discovery = Discovery::new(client.clone()).filter(GROUPS).run().await?;
+    let mut kinds = Vec::new();
+    for group in discovery.groups() {
+        for (resource, capabilities) in group.recommended_resources() {
+            let can = |verb| capabilities.supports_operation(verb);
+            if can(verbs::LIST) && can(verbs::DELETE) && !STAYS.contains(&resource.plural.as_str()) {
+                kinds.push((resource, capabilities.scope));
+            }
+        }
+    }
+    let namespaces = if everything { None } else { Some(our_namespaces(client).await?) };
+    let emptying = async {
+        let mut tick = tokio::time::interval(Duration::from_millis(50));
+        loop {
+            tick.tick().await;
+            let mut left = Vec::new();
+            for (resource, scope) in &kinds {
+                left.extend(delete_all(client, resource, scope, namespaces.as_deref()).await?);
+            }
+            if left.is_empty() {
+                return anyhow::Ok(());
+            }
+        }
+    };
+    match tokio::time::timeout(PATIENCE, emptying).await {
+        Ok(result) => result,
+        Err(_) => bail!("the cluster could not be emptied within {} s", PATIENCE.as_secs()),
+    }
+}
+
+async fn our_namespaces(client: &Client) -> anyhow::Result<Vec<String>> {
+    let api: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
+    let ours = api.list(&ListParams::default().labels(OURS)).await?;
+    Ok(ours.iter().map(ResourceExt::name_any).collect())
+}
+
+/// Deletes all of a kind, and says what there was.
+async fn delete_all(
+    client: &Client,
+    resource: &ApiResource,
+    scope: &Scope,
+    namespaces: Option<&[String]>,
+) -> anyhow::Result<Vec<String>> {
+    let all: Api<DynamicObject> = Api::all_with(client.clone(), resource);
+    let listed = match all.list_metadata(&ListParams::default()).await {
+        Ok(listed) => listed,
+        // Its CRD has just gone.
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let goes = |object: &PartialObjectMeta<DynamicObject>| {
+        if !may_go(resource, object) {
+            return false;
+        }
+        match (namespaces, object.namespace()) {
+            (None, _) => true,
+            (Some(ours), Some(namespace)) => ours.contains(&namespace),
+            (Some(_), None) => object.labels().contains_key(OURS),
+        }
+    };
+    let goes: Vec<_> = listed.into_iter().filter(goes).collect();
+    let params = DeleteParams {
+        grace_period_seconds: Some(0),
+        propagation_policy: Some(PropagationPolicy::Background),
+        ..DeleteParams::default()
+    };
+    let gone = futures::stream::iter(goes.into_iter().map(|object| {
+        let api: Api<DynamicObject> = match (scope, object.namespace()) {
+            (Scope::Namespaced, Some(namespace)) => {
+                Api::namespaced_with(client.clone(), &namespace, resource)
+            }
+            _ => Api::all_with(client.clone(), resource),
+        };
+        let (name, params) = (object.name_any(), params.clone());
+        async move {
+            match api.delete(&name, &params).await {
+                Ok(_) => anyhow::Ok(Some(name)),
+                Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+                Err(error) => Err(error.into()),
+            }
+        }
+    }))
+    .buffer_unordered(AT_A_TIME)
+    .try_collect::<Vec<_>>()
+    .await?;
+    Ok(gone.into_iter().flatten().collect())
+}
+
+/// Whether an object is none that the cluster itself keeps.
+fn may_go(resource: &ApiResource, object: &PartialObjectMeta<DynamicObject>) -> bool {
+    let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+    let of_kubernetes = namespace.starts_with("kube-") && resource.plural != "leases";
+    let kept = match resource.plural.as_str() {
+        "configmaps" => name == "kube-root-ca.crt" || name == "openshift-service-ca.crt",
+        "services" => namespace == "default" && name == "kubernetes",
+        "priorityclasses" => name.starts_with("system-"),
+        "leases" => name.starts_with("apiserver-") || namespace == "kube-system",
+        _ => false,
+    };
+    !of_kubernetes && !kept
+}
