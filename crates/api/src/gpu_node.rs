@@ -267,4 +267,21 @@ pub struct NodeRollout {
     #[schemars(extend("maxProperties" = 64))]
     #[x_kube(merge_strategy = MapMerge::Granular)]
     pub schedulable_since: BTreeMap<String, Timestamp>,
+    /// Everything that the operator has to remember of the rollout, for
+    /// itself: the fields above say the same for people. It is read back
+    /// after a restart, so do not edit it; `slicewright release` ends a
+    /// rollout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "remembered")]
+    pub progress: Option<serde_json::Value>,
+}
+
+/// An object that the API server keeps as it is, and replaces as a whole.
+fn remembered(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "nullable": true,
+        "x-kubernetes-preserve-unknown-fields": true,
+        "x-kubernetes-map-type": "atomic",
+    })
 }

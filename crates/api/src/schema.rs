@@ -98,6 +98,9 @@ impl Check<'_> {
         };
         let empty = serde_json::Map::new();
         let properties = schema["properties"].as_object().unwrap_or(&empty);
+        if schema["x-kubernetes-preserve-unknown-fields"] == true {
+            return;
+        }
         if let Some(values) = schema.get("additionalProperties") {
             for (key, _, value) in entries {
                 self.value(&join(path, key), value, values);

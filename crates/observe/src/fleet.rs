@@ -40,7 +40,7 @@ pub fn inventory(
     }
     let mut inventory = Inventory::default();
     for (name, node) in &objects.nodes {
-        let gpu_node = objects.gpu_nodes.get(name);
+        let gpu_node = objects.gpu_nodes.get(name).map(Arc::as_ref);
         let Some(found) = layouts::establish(name, node, gpu_node, objects, &maps, catalog, problems) else {
             continue;
         };

@@ -1,6 +1,7 @@
 //! The objects that were handed in, by kind and name.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::foreign::{ClusterPolicy, HardwareProfile, Notebook, Workload, legacy};
 use api::located::{Located, Node as Tree};
@@ -17,13 +18,14 @@ use crate::problem::{Location, Problem, Severity};
 pub type Key = (String, String);
 
 /// Everything that was handed in. Later objects of the same kind and name
-/// replace earlier ones.
+/// replace earlier ones. Kinds of which there are many are shared with whoever
+/// holds them, so that a copy with a few of them replaced costs little.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Objects {
     /// Nodes, by name.
-    pub nodes: BTreeMap<String, Node>,
+    pub nodes: BTreeMap<String, Arc<Node>>,
     /// Pods.
-    pub pods: BTreeMap<Key, Pod>,
+    pub pods: BTreeMap<Key, Arc<Pod>>,
     /// Namespaces, by name.
     pub namespaces: BTreeMap<String, Namespace>,
     /// Config maps.
@@ -43,7 +45,7 @@ pub struct Objects {
     /// Our policies, by name.
     pub policies: BTreeMap<String, GpuPartitionPolicy>,
     /// What we know of nodes, by name.
-    pub gpu_nodes: BTreeMap<String, GpuNode>,
+    pub gpu_nodes: BTreeMap<String, Arc<GpuNode>>,
     /// The controlling owner of every other object: kind and key to owner.
     pub owners: BTreeMap<(String, Key), OwnerReference>,
     /// Kinds that OpenShift AI has removed, with what replaces them.
@@ -138,7 +140,7 @@ impl Objects {
             },
             "GpuNode" => match strict::gpu_node(&document) {
                 Ok(node) => {
-                    self.gpu_nodes.insert(name, node);
+                    self.gpu_nodes.insert(name, Arc::new(node));
                     return;
                 }
                 Err(findings) => findings,
@@ -206,8 +208,8 @@ impl Objects {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         let mut reader = Reader { object: &object, complain };
         match (group, kind) {
-            ("", "Node") => reader.read(value, |node| self.nodes.insert(name, node)),
-            ("", "Pod") => reader.read(value, |pod| self.pods.insert(key, pod)),
+            ("", "Node") => reader.read(value, |node| self.nodes.insert(name, Arc::new(node))),
+            ("", "Pod") => reader.read(value, |pod| self.pods.insert(key, Arc::new(pod))),
             ("", "Namespace") => reader.read(value, |namespace| self.namespaces.insert(name, namespace)),
             ("", "ConfigMap") => reader.read(value, |map| self.config_maps.insert(key, map)),
             ("scheduling.k8s.io", "PriorityClass") => {

@@ -76,6 +76,21 @@ pub fn scheduler_says(pod: &Pod) -> Option<&str> {
 /// as containers (and beside the init containers after them).
 #[must_use]
 pub fn takes(spec: &PodSpec) -> Takes {
+    sort_out(&totals(spec))
+}
+
+/// What a pod takes of a vendor's extended resources, such as all that begin
+/// with `nvidia.com/`, by resource name.
+#[must_use]
+pub fn takes_of(spec: &PodSpec, prefix: &str) -> BTreeMap<String, u64> {
+    let ours = |(resource, n): (String, i128)| {
+        let n = u64::try_from(n.max(0)).unwrap_or(u64::MAX);
+        resource.starts_with(prefix).then_some((resource, n))
+    };
+    totals(spec).into_iter().filter_map(ours).collect()
+}
+
+fn totals(spec: &PodSpec) -> BTreeMap<String, i128> {
     let mut total: BTreeMap<String, i128> = BTreeMap::new();
     let add = |into: &mut BTreeMap<String, i128>, from: &BTreeMap<String, i128>| {
         for (resource, amount) in from {
@@ -109,7 +124,7 @@ pub fn takes(spec: &PodSpec) -> Takes {
     for (resource, quantity) in spec.overhead.iter().flatten() {
         *total.entry(resource.clone()).or_default() += amount(resource, quantity).unwrap_or_default();
     }
-    sort_out(&total)
+    total
 }
 
 fn sort_out(total: &BTreeMap<String, i128>) -> Takes {

@@ -8,10 +8,11 @@ use operands::Operand;
 use planner::names::GpuIndex;
 use planner::plan::{GpuChange, NodeStep};
 use planner::policy::Mode;
+use reconcile::Thought;
+use reconcile::advance::rollouts;
 
 use crate::entry::Who;
-use crate::operator::{Counters, rollouts};
-use crate::think::Thought;
+use crate::operator::Counters;
 use crate::world::World;
 
 /// Does the steps of nodes that have an agent, where the policy is in force

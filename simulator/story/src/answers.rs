@@ -7,14 +7,10 @@ use planner::names::{NodeName, PolicyName};
 use planner::plan::{NodeStep, Plan};
 use planner::report::{Outcome, PolicyReport, Report, RequestReport};
 use planner::words::counted;
+use reconcile::answers::{is_unserved, plural};
 
 use crate::asked::in_words;
 use planner::demand::Request;
-
-/// `1 node`, `3 nodes`.
-pub(crate) fn plural(n: usize, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
-}
 
 /// What the plan does and does not do. `waits` says for nodes of the plan why
 /// they do not start now.
@@ -34,10 +30,6 @@ pub(crate) fn plan(plan: &Plan, report: &Report, waits: &BTreeMap<NodeName, Stri
         lines.extend(unmet_lines(policy));
     }
     lines
-}
-
-pub(crate) fn is_unserved(request: &RequestReport) -> bool {
-    matches!(request.outcome, Outcome::Unserved { .. })
 }
 
 fn step_lines(step: &NodeStep, waits: Option<&String>) -> Vec<String> {

@@ -105,7 +105,7 @@ impl Teller<'_> {
                     .report
                     .requests
                     .iter()
-                    .filter(|r| crate::answers::is_unserved(r))
+                    .filter(|r| reconcile::answers::is_unserved(r))
                     .map(|r| r.id.to_string())
                     .collect();
                 if unserved.len() == *count {

@@ -6,21 +6,18 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use mig::Catalog;
-use planner::names::{GpuIndex, NodeName, PodRef, PolicyName};
-use planner::plan::NodeStep;
-use planner::policy::{Drain, LayoutPolicy};
-use rollout::fleet::{Member, PolicyRollout, step};
-use rollout::map::{MigMap, NodeGpu, assemble, entry};
-use rollout::observed::{Listing, Observed, Operator as Gpuop, Refusal};
-use rollout::{
-    Action, Advance, Hold, NodeLayout, Outlook, Phase, Progress, Settings, Strategy, WaitsFor, names,
-};
+use observe::Objects;
+use planner::names::{NodeName, PodRef};
+use reconcile::seen::Looks;
+use reconcile::{Beside, Input, NodeRound, Round, Settings, Thought};
+use rollout::map::{MigMap, assemble, entry};
+use rollout::observed::{Observed, Refusal};
+use rollout::{Action, Advance, Hold, NodeLayout, Outlook, Phase, Progress, WaitsFor, names};
 use serde_json::json;
 
 use crate::entry::Who;
-use crate::seen::{Beside, observed};
 use crate::store::{Revision, path};
-use crate::think::{Thought, progress, think, wanted};
+use crate::think::objects;
 use crate::world::World;
 
 /// The namespace of the operator's map.
@@ -29,8 +26,8 @@ pub(crate) const MAP_NAMESPACE: &str = "nvidia-gpu-operator";
 /// The operator. Everything in it is memory, which a crash loses.
 #[derive(Default)]
 pub(crate) struct Operator {
-    refusals: BTreeMap<String, Vec<Refusal>>,
-    listings: BTreeMap<String, Timestamp>,
+    beside: BTreeMap<NodeName, Beside>,
+    settings: Settings,
     map_changed: Option<Timestamp>,
     /// How each node stood when it was last looked at.
     pub(crate) outlooks: BTreeMap<NodeName, Outlook>,
@@ -60,21 +57,24 @@ impl Operator {
             return;
         }
         self.looked = Some(world.revision);
-        crate::tell::remember_hardware(world);
-        let thought = think(world);
+        crate::tell::report_of_agents(world);
+        let objects = objects(world);
+        let round = reconcile::round(&self.input(world, &objects));
+        let thought = &round.thought;
         for note in thought.notes.iter().filter(|n| n.severity == planner::check::Severity::Fatal) {
             let text = format!("{} {note}", crate::entry::clock(world.now));
             if !counters.fatal.contains(&text) {
                 counters.fatal.push(text);
             }
         }
-        if planner::check::is_sound(&thought.notes) {
-            self.announce(world, &thought);
-            let advances = self.advance(world, &thought);
-            self.apply(world, &thought, advances, counters);
-            crate::agent::apply(world, &thought, counters);
+        if thought.is_sound() {
+            self.announce(world, thought);
         }
-        crate::tell::publish(world, &thought, &self.outlooks);
+        self.apply(world, &round, counters);
+        if thought.is_sound() {
+            crate::agent::apply(world, thought, counters);
+        }
+        crate::tell::publish(world, &round);
     }
 
     fn announce(&mut self, world: &mut World, thought: &Thought) {
@@ -93,111 +93,53 @@ impl Operator {
         self.announced = lines;
     }
 
-    /// What is due for every node that NVIDIA's operands change.
-    pub(crate) fn advance(&self, world: &World, thought: &Thought) -> Vec<(NodeName, Advance)> {
-        let steps: BTreeMap<&NodeName, &NodeStep> = thought.plan.steps.iter().map(|s| (&s.node, s)).collect();
-        let names: Vec<NodeName> =
-            world.hosts.iter().filter(|(_, h)| !h.agent).map(|(n, _)| NodeName(n.clone())).collect();
-        let map = our_map(world);
-        let seen: Vec<Option<Observed>> = names.iter().map(|name| self.look(world, name, &map)).collect();
-        let progress: Vec<Progress> = names.iter().map(|name| progress(world, &name.0)).collect();
-        let wants: Vec<Option<NodeLayout>> = names
-            .iter()
-            .map(|name| Some(wanted(steps.get(name)?, thought.inventory.nodes.get(name)?, world)))
-            .collect();
-        let members: Vec<Member<'_>> = names
-            .iter()
-            .enumerate()
-            .filter_map(|(at, name)| {
-                let policy = thought.policy_of.get(name).cloned();
-                Some(Member {
-                    node: name.clone(),
-                    drain: drain(thought, policy.as_ref(), steps.get(name).copied()),
-                    policy,
-                    seen: seen[at].as_ref()?,
-                    wanted: wants[at].as_ref(),
-                    progress: &progress[at],
-                })
-            })
-            .collect();
-        let order: Vec<NodeName> = thought.plan.steps.iter().map(|s| s.node.clone()).collect();
-        step(&members, &rollouts(thought), &order, &Settings::default(), world.now).into_iter().collect()
+    /// What a round is decided on.
+    pub(crate) fn input<'a>(&'a self, world: &World, objects: &'a Objects) -> Input<'a> {
+        Input {
+            objects,
+            beside: &self.beside,
+            map_changed: self.map_changed,
+            settings: &self.settings,
+            now: world.now,
+        }
     }
 
     /// One node as the rollout sees it.
-    pub(crate) fn look(&self, world: &World, name: &NodeName, entries: &MigMap) -> Option<Observed> {
-        let node = world.nodes.get(&name.0)?;
-        let map = world.maps.get(&path(MAP_NAMESPACE, names::MAP_NAME));
-        let gpus: Vec<NodeGpu<'_>> = world.hosts[&name.0]
-            .node
-            .truth()
-            .iter()
-            .map(|gpu| NodeGpu { index: GpuIndex(gpu.index), model: Catalog::builtin().get(&gpu.model) })
-            .collect();
-        let label = node.metadata.labels.as_ref().and_then(|l| l.get(names::MIG_CONFIG));
-        let beside = Beside {
-            listing: self.listings.get(&name.0).map_or(Listing::Cached, |at| Listing::Consistent { at: *at }),
-            refusals: self.refusals.get(&name.0).cloned().unwrap_or_default(),
-            map,
-            map_changed: self.map_changed,
-            entries: entries.entries.keys().cloned().collect(),
-            label_layout: label.and_then(|label| entries.layout_for(label, &gpus).ok()),
-            operator: Gpuop {
-                strategy: if world.single == Some(true) { Strategy::Single } else { Strategy::Mixed },
-                ..Gpuop::default()
-            },
-            gpus: BTreeMap::new(),
-        };
-        Some(observed(node, world.pods.values(), beside))
+    pub(crate) fn look(&self, world: &World, name: &NodeName) -> Option<Observed> {
+        let objects = objects(world);
+        let input = self.input(world, &objects);
+        Looks::new(&input, &reconcile::think(&input)).node(name)
     }
 
-    fn apply(
-        &mut self,
-        world: &mut World,
-        thought: &Thought,
-        advances: Vec<(NodeName, Advance)>,
-        counters: &mut Counters,
-    ) {
-        self.wake = None;
+    fn apply(&mut self, world: &mut World, round: &Round, counters: &mut Counters) {
+        self.wake = round.wake_at;
         self.outlooks.clear();
-        for (name, advance) in advances {
-            let Advance { progress: next, actions, outlook, wake_at } = advance;
-            let before = progress(world, &name.0);
+        for (name, node) in &round.nodes {
+            let NodeRound { before, advance } = node;
+            let Advance { progress: next, actions, outlook, wake_at: _ } = advance;
             if before != next {
-                crate::tell::store(world, &name.0, &next);
-                Self::narrate(world, &name, &before, &next, counters);
+                crate::tell::store(world, &name.0, next);
+                Self::narrate(world, name, before, next, counters);
             }
-            self.refusals.remove(&name.0);
+            self.beside.entry(name.clone()).or_default().refusals.clear();
             let mut applied = true;
-            for action in &actions {
-                applied = applied && self.act(world, &name, action);
+            for action in actions {
+                applied = applied && self.act(world, name, action);
             }
-            let waits = waits(&outlook).filter(|_| is_worth_saying(&outlook));
-            if self.waits.get(&name) != waits.as_ref() {
-                let started = thought.plan.steps.iter().any(|s| s.node == name) || next.phase != Phase::Idle;
+            let waits = waits(outlook).filter(|_| is_worth_saying(outlook));
+            if self.waits.get(name) != waits.as_ref() {
+                let started =
+                    round.thought.plan.steps.iter().any(|s| s.node == *name) || next.phase != Phase::Idle;
                 if let Some(text) = waits.as_ref().filter(|_| started) {
                     world.say(Who::Does(name.0.clone()), text.clone());
                 }
                 match waits {
                     Some(text) => self.waits.insert(name.clone(), text),
-                    None => self.waits.remove(&name),
+                    None => self.waits.remove(name),
                 };
             }
-            self.wake = [self.wake, wake_at].into_iter().flatten().min();
-            self.outlooks.insert(name, outlook);
+            self.outlooks.insert(name.clone(), outlook.clone());
         }
-        for request in &thought.requests {
-            // A request becomes BlockedElsewhere by time alone.
-            let later = world.now + observe::Settings::default().blocked_after;
-            if request.since <= world.now {
-                self.wake = Some(self.wake.unwrap_or(later).min(later));
-            }
-        }
-        let cooling = thought.inventory.nodes.values().filter_map(|node| match &node.hold {
-            Some(planner::inventory::Hold::CoolingDown { until }) => Some(*until),
-            _ => None,
-        });
-        self.wake = self.wake.into_iter().chain(cooling).min();
     }
 
     fn narrate(
@@ -273,7 +215,7 @@ impl Operator {
             Action::Uncordon { if_version } => patch(world, if_version, vec![mark(None)], Some(false)),
             Action::RemoveCordonedBy { if_version } => patch(world, if_version, vec![mark(None)], None),
             Action::ListPods => {
-                self.listings.insert(name.0.clone(), world.now);
+                self.beside.entry(name.clone()).or_default().listed = Some(world.now);
                 true
             }
             Action::Evict { pod, if_uid } => self.evict(world, name, pod, if_uid),
@@ -309,7 +251,8 @@ impl Operator {
                 self.waits.insert(NodeName(key.clone()), text.clone());
                 world.say(Who::Cluster, text);
             }
-            self.refusals.entry(name.0.clone()).or_default().push(Refusal { pod: pod.clone(), message });
+            let refusal = Refusal { pod: pod.clone(), message };
+            self.beside.entry(name.clone()).or_default().refusals.push(refusal);
             return true;
         }
         world.say(Who::Does(name.0.clone()), format!("evicts {key}"));
@@ -317,13 +260,6 @@ impl Operator {
         world.delete_pod(&key);
         true
     }
-}
-
-/// Our map as it is.
-pub(crate) fn our_map(world: &World) -> MigMap {
-    let map = world.maps.get(&path(MAP_NAMESPACE, names::MAP_NAME));
-    let text = map.and_then(|m| m.data.as_ref()?.get("config.yaml"));
-    text.and_then(|t| t.parse().ok()).unwrap_or_default()
 }
 
 /// What a node waits for, as a sentence; nothing when it rests.
@@ -351,21 +287,6 @@ fn is_worth_saying(outlook: &Outlook) -> bool {
                 | WaitsFor::ForeignWork { .. }
         ),
     }
-}
-
-/// Whether pods may be evicted for a step: static layouts and onboarding only.
-fn drain(thought: &Thought, policy: Option<&PolicyName>, step: Option<&NodeStep>) -> Drain {
-    let policy = policy.and_then(|name| thought.policies.iter().find(|p| p.name == *name));
-    match policy {
-        Some(policy) if matches!(policy.layout, LayoutPolicy::Static { .. }) => policy.drain,
-        Some(policy) if step.is_some_and(|s| s.enable_mig) => policy.drain,
-        _ => Drain::Never,
-    }
-}
-
-/// How policies roll out, as the rollout takes it.
-pub(crate) fn rollouts(thought: &Thought) -> BTreeMap<PolicyName, PolicyRollout> {
-    observe::rules::rollouts(&thought.policies, &thought.rollouts)
 }
 
 impl World {

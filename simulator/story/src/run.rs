@@ -146,9 +146,10 @@ impl Teller<'_> {
     /// Why nodes of the plan do not start, as far as they do not.
     fn waits(
         &self,
-        thought: &crate::think::Thought,
+        thought: &reconcile::Thought,
     ) -> std::collections::BTreeMap<planner::names::NodeName, String> {
-        let advances = self.operator.advance(&self.world, thought);
+        let objects = crate::think::objects(&self.world);
+        let advances = reconcile::advance::advance(&self.operator.input(&self.world, &objects), thought);
         advances.into_iter().filter_map(|(name, advance)| Some((name, waits(&advance.outlook)?))).collect()
     }
 
@@ -470,9 +471,8 @@ impl Teller<'_> {
     }
 
     fn release(&mut self, name: &str) {
-        let map = crate::operator::our_map(&self.world);
         let node = planner::names::NodeName(name.to_owned());
-        let Some(seen) = self.operator.look(&self.world, &node, &map) else {
+        let Some(seen) = self.operator.look(&self.world, &node) else {
             return;
         };
         let released = rollout::release::release(&seen, &progress(&self.world, name));

@@ -1,35 +1,35 @@
-//! What the operator tells: conditions of policies, and sentences for the
-//! people who asked. Both are projections of the report and the outlooks, in
-//! their words.
+//! The conditions of a policy: a projection of the report and of the outlooks,
+//! in their words.
 
 use std::collections::BTreeMap;
 
 use api::condition::{Tri, Wanted, kind, reason};
 use planner::names::NodeName;
 use planner::policy::{Mode, Policy};
-use planner::report::{Outcome, PolicyReport, RequestReport};
+use planner::report::{PolicyReport, RequestReport};
 use rollout::{Hold, Outlook};
 
 use crate::answers::{is_unserved, plural};
 
 /// What is known about one policy.
-pub(crate) struct About<'a> {
+pub struct About<'a> {
     /// The policy.
-    pub(crate) policy: &'a Policy,
+    pub policy: &'a Policy,
     /// Its report; none when it was not planned with.
-    pub(crate) report: Option<&'a PolicyReport>,
+    pub report: Option<&'a PolicyReport>,
     /// The requests that it answers.
-    pub(crate) requests: Vec<&'a RequestReport>,
+    pub requests: Vec<&'a RequestReport>,
     /// What is wrong with it, as far as it is its author's to repair.
-    pub(crate) errors: Vec<String>,
+    pub errors: Vec<String>,
     /// How its nodes stand; nodes that rest are left out.
-    pub(crate) outlooks: BTreeMap<&'a NodeName, &'a Outlook>,
+    pub outlooks: BTreeMap<&'a NodeName, &'a Outlook>,
     /// Its nodes that are left as they are, and why.
-    pub(crate) left_alone: Vec<String>,
+    pub left_alone: Vec<String>,
 }
 
 /// All conditions of a policy, in the order in which they are read.
-pub(crate) fn conditions(about: &About<'_>) -> Vec<Wanted> {
+#[must_use]
+pub fn conditions(about: &About<'_>) -> Vec<Wanted> {
     let accepted = accepted(about);
     let valid = accepted.status == Tri::True;
     let planned = planned(about);
@@ -176,31 +176,4 @@ fn ready(about: &About<'_>) -> Wanted {
         Mode::Preview | Mode::Paused => format!("{} {what}", plural(holding.len(), "node")),
     };
     say(Tri::False, reason, message)
-}
-
-/// What somebody who asked is told now. `outlook` is that of the node that
-/// serves the request; `estimate` when its slices should be ready.
-pub(crate) fn answer(request: &RequestReport, outlook: Option<&Outlook>, estimate: Option<String>) -> String {
-    match &request.outcome {
-        Outcome::ServedByPlan { node, gpus } => {
-            let slices = planner::words::counted(gpus.iter().map(|(_, _, profile)| profile));
-            match outlook {
-                Some(Outlook::Holding(hold)) => {
-                    format!("{node} has to change for it ({slices}), and does not start yet: {hold}")
-                }
-                Some(Outlook::Failed(failure)) => {
-                    format!("{node} was changed for it and failed: {}", failure.why)
-                }
-                Some(Outlook::Working { .. } | Outlook::Idle) | None => {
-                    let when = estimate.map(|e| format!(", at about {e}")).unwrap_or_default();
-                    format!("{node} is changed for it: {slices} will be ready there{when}")
-                }
-            }
-        }
-        Outcome::ServedNow { node, gpus } => {
-            let slices = planner::words::counted(gpus.iter().map(|(_, _, profile)| profile));
-            format!("{slices} is free on {node}")
-        }
-        unserved @ Outcome::Unserved { .. } => unserved.to_string(),
-    }
 }

@@ -1,0 +1,149 @@
+//! The next safe step of every node that NVIDIA's operands change.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use planner::names::{NodeName, PolicyName};
+use planner::plan::NodeStep;
+use planner::policy::{Drain, LayoutPolicy};
+use rollout::fleet::{Member, PolicyRollout, step};
+use rollout::observed::Observed;
+use rollout::{Action, Advance, NodeLayout, Progress};
+
+use crate::hardware;
+use crate::input::Input;
+use crate::seen::Looks;
+use crate::think::Thought;
+use crate::wanted::wanted;
+
+/// What is due for every node of which something is known or remembered, and
+/// whose GPUs no agent looks after.
+///
+/// When the checker found the plan wrong, nothing that it asks for is begun,
+/// what can be taken back is taken back, and a node past the point of return
+/// waits where it is.
+#[must_use]
+pub fn advance(input: &Input<'_>, thought: &Thought) -> BTreeMap<NodeName, Advance> {
+    let looks = Looks::new(input, thought);
+    let sound = thought.is_sound();
+    let steps: BTreeMap<&NodeName, &NodeStep> =
+        thought.plan.steps.iter().filter(|_| sound).map(|s| (&s.node, s)).collect();
+    let nodes: Vec<Known> = names(input, thought)
+        .into_iter()
+        .filter_map(|name| Known::of(name, &steps, thought, &looks))
+        .collect();
+    let members: Vec<Member<'_>> = nodes
+        .iter()
+        .map(|known| {
+            let policy = policy_of(&known.name, &known.progress, input, thought);
+            Member {
+                node: known.name.clone(),
+                drain: drain(thought, policy.as_ref(), steps.get(&known.name).copied()),
+                policy,
+                seen: &known.seen,
+                wanted: known.wanted.as_ref(),
+                progress: &known.progress,
+            }
+        })
+        .collect();
+    let order: Vec<NodeName> = thought.plan.steps.iter().map(|s| s.node.clone()).collect();
+    let mut policies = rollouts(thought);
+    if !sound {
+        policies.values_mut().for_each(|policy| policy.enforce = false);
+    }
+    let mut advances = step(&members, &policies, &order, &input.settings.rollout, input.now);
+    if !sound {
+        for known in &nodes {
+            if let Some(advance) = advances.get_mut(&known.name)
+                && advance.actions.iter().any(is_disruptive)
+            {
+                advance.progress = known.progress.clone();
+                advance.actions.clear();
+            }
+        }
+    }
+    advances
+}
+
+/// One node, and what is wanted of it.
+struct Known {
+    name: NodeName,
+    seen: Observed,
+    wanted: Option<NodeLayout>,
+    progress: Progress,
+}
+
+impl Known {
+    fn of(
+        name: NodeName,
+        steps: &BTreeMap<&NodeName, &NodeStep>,
+        thought: &Thought,
+        looks: &Looks<'_>,
+    ) -> Option<Self> {
+        let seen = looks.node(&name)?;
+        let step = steps.get(&name).copied().zip(thought.inventory.nodes.get(&name));
+        let wanted = step.map(|(step, node)| wanted(step, node, &looks.models(&name)));
+        let progress = thought.progress_of(&name);
+        Some(Self { name, seen, wanted, progress })
+    }
+}
+
+/// The nodes that we look after: those with GPUs, and those of which a
+/// rollout is remembered. One whose memory cannot be read is left alone.
+fn names(input: &Input<'_>, thought: &Thought) -> Vec<NodeName> {
+    let nodes = input.objects.nodes.keys().map(|name| NodeName(name.clone()));
+    nodes
+        .filter(|name| {
+            let gpu_node = input.objects.gpu_nodes.get(&name.0).map(Arc::as_ref);
+            let touched = thought.progress.get(name).is_some_and(|p| *p != Progress::default());
+            (thought.inventory.nodes.contains_key(name) || touched)
+                && !thought.unreadable.contains_key(name)
+                && !hardware::has_agent(gpu_node)
+        })
+        .collect()
+}
+
+/// The policy of a node. Until its rollout ends a node belongs to the policy
+/// that began it, even if its labels change meanwhile.
+#[must_use]
+pub fn policy_of(
+    node: &NodeName,
+    progress: &Progress,
+    input: &Input<'_>,
+    thought: &Thought,
+) -> Option<PolicyName> {
+    let began = input.objects.gpu_nodes.get(&node.0).and_then(|n| n.spec.policy.clone()).map(PolicyName);
+    let began = began.filter(|name| thought.policies.iter().any(|p| p.name == *name));
+    began.filter(|_| progress.phase.disrupts()).or_else(|| thought.policy_of.get(node).cloned())
+}
+
+/// Whether an action may cost somebody a slice, or a node.
+const fn is_disruptive(action: &Action) -> bool {
+    match action {
+        Action::Cordon { .. }
+        | Action::Evict { .. }
+        | Action::SetConfigLabel { .. }
+        | Action::DeletePod { .. }
+        | Action::UnpauseOperands { .. } => true,
+        Action::EnsureMapEntry { .. }
+        | Action::Uncordon { .. }
+        | Action::RemoveCordonedBy { .. }
+        | Action::ListPods => false,
+    }
+}
+
+/// Whether pods may be evicted for a step: static layouts and onboarding only.
+fn drain(thought: &Thought, policy: Option<&PolicyName>, step: Option<&NodeStep>) -> Drain {
+    let policy = policy.and_then(|name| thought.policies.iter().find(|p| p.name == *name));
+    match policy {
+        Some(policy) if matches!(policy.layout, LayoutPolicy::Static { .. }) => policy.drain,
+        Some(policy) if step.is_some_and(|s| s.enable_mig) => policy.drain,
+        _ => Drain::Never,
+    }
+}
+
+/// How policies roll out, as the rollout takes it.
+#[must_use]
+pub fn rollouts(thought: &Thought) -> BTreeMap<PolicyName, PolicyRollout> {
+    observe::rules::rollouts(&thought.policies, &thought.rollouts)
+}

@@ -1,0 +1,106 @@
+//! What people who asked for slices are told: the report's answer and how the
+//! node stands that will serve them, in one sentence.
+
+use std::collections::BTreeMap;
+
+use planner::names::{NodeName, RequestId};
+use planner::report::{Outcome, RequestReport};
+use rollout::{Advance, Outlook, Phase};
+
+use crate::input::Input;
+use crate::think::{Thought, can_return};
+
+/// `1 node`, `3 nodes`.
+#[must_use]
+pub fn plural(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+/// Whether a request gets nothing, neither now nor by the plan.
+#[must_use]
+pub const fn is_unserved(request: &RequestReport) -> bool {
+    matches!(request.outcome, Outcome::Unserved { .. })
+}
+
+/// The answer to one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Who asks.
+    pub id: RequestId,
+    /// The sentence.
+    pub text: String,
+    /// The sentence without the estimate: a moment that moves is no news.
+    pub gist: String,
+}
+
+/// What somebody who asked is told now.
+pub(crate) fn answer(
+    request: &RequestReport,
+    input: &Input<'_>,
+    thought: &Thought,
+    advances: &BTreeMap<NodeName, Advance>,
+) -> Answer {
+    let node = match &request.outcome {
+        Outcome::ServedByPlan { node, .. } | Outcome::ServedNow { node, .. } => Some(node),
+        Outcome::Unserved { .. } => None,
+    };
+    let advance = node.and_then(|node| advances.get(node));
+    let progress = node
+        .map(|node| advance.map_or_else(|| thought.progress_of(node), |a| a.progress.clone()))
+        .unwrap_or_default();
+    let outlook = advance.map(|advance| &advance.outlook);
+    let on_its_way = node.is_some() && !can_return(progress.phase);
+    let text = match &request.outcome {
+        // Its node is past the point of return: for the planner the slice is there.
+        Outcome::ServedNow { node, gpus } if on_its_way => {
+            let by_plan = Outcome::ServedByPlan { node: node.clone(), gpus: gpus.clone() };
+            sentence(&by_plan, outlook, None)
+        }
+        outcome => {
+            let estimate = node.and_then(|_| estimate(input, &progress));
+            sentence(outcome, outlook, estimate)
+        }
+    };
+    let gist = text.split(", at about ").next().unwrap_or_default().to_owned();
+    Answer { id: request.id.clone(), text, gist }
+}
+
+/// When the slices of a node that goes through all of its change should be
+/// ready.
+fn estimate(input: &Input<'_>, progress: &rollout::Progress) -> Option<String> {
+    let began = progress.target.as_ref().map(|_| progress.since.unwrap_or(input.now));
+    let began = match progress.phase {
+        Phase::Idle => input.now,
+        _ => progress.target.as_ref().and_then(|t| t.mapped_at).or(began)?,
+    };
+    let change = input.settings.rollout.map_settle
+        + rollout::fleet::PARK
+        + rollout::fleet::OFFER
+        + rollout::fleet::LABELS;
+    Some((began + change).strftime("%H:%M").to_string())
+}
+
+fn sentence(outcome: &Outcome, outlook: Option<&Outlook>, estimate: Option<String>) -> String {
+    match outcome {
+        Outcome::ServedByPlan { node, gpus } => {
+            let slices = planner::words::counted(gpus.iter().map(|(_, _, profile)| profile));
+            match outlook {
+                Some(Outlook::Holding(hold)) => {
+                    format!("{node} has to change for it ({slices}), and does not start yet: {hold}")
+                }
+                Some(Outlook::Failed(failure)) => {
+                    format!("{node} was changed for it and failed: {}", failure.why)
+                }
+                Some(Outlook::Working { .. } | Outlook::Idle) | None => {
+                    let when = estimate.map(|e| format!(", at about {e}")).unwrap_or_default();
+                    format!("{node} is changed for it: {slices} will be ready there{when}")
+                }
+            }
+        }
+        Outcome::ServedNow { node, gpus } => {
+            let slices = planner::words::counted(gpus.iter().map(|(_, _, profile)| profile));
+            format!("{slices} is free on {node}")
+        }
+        unserved @ Outcome::Unserved { .. } => unserved.to_string(),
+    }
+}

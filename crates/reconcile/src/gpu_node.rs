@@ -1,0 +1,188 @@
+//! The wanted `GpuNode` of each node: what is wanted of it, what was seen, and
+//! where it is on its way. Where an agent runs, what was seen is the agent's
+//! to write.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::GpuNode;
+use api::gpu_node::{
+    GpuNodeSpec, GpuNodeStatus, Observed, ObservedBy, ObservedGpu, ObservedSlice, PodName, SliceUse,
+    WantedGpu, WantedSlice,
+};
+use mig::ProfileName;
+use planner::inventory::{Hold, Node, Slices, Use};
+use planner::names::NodeName;
+use planner::plan::NodeStep;
+use rollout::Advance;
+
+use crate::advance::policy_of;
+use crate::hardware;
+use crate::input::Input;
+use crate::remembered;
+use crate::think::Thought;
+
+/// A `GpuNode` as it should be. Whoever writes it compares it with what is
+/// there, and writes only what differs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WantedGpuNode {
+    /// The uid of the node, which owns it.
+    pub owner_uid: String,
+    /// Its spec.
+    pub spec: GpuNodeSpec,
+    /// Its status.
+    pub status: GpuNodeStatus,
+}
+
+/// The `GpuNode`s of all nodes that have GPUs, or of which something is
+/// remembered.
+#[must_use]
+pub fn gpu_nodes(
+    input: &Input<'_>,
+    thought: &Thought,
+    advances: &BTreeMap<NodeName, Advance>,
+) -> BTreeMap<NodeName, WantedGpuNode> {
+    let steps: BTreeMap<&NodeName, &NodeStep> = thought.plan.steps.iter().map(|s| (&s.node, s)).collect();
+    let mut all = BTreeMap::new();
+    for (name, object) in &input.objects.nodes {
+        let name = NodeName(name.clone());
+        let old = input.objects.gpu_nodes.get(&name.0).map(Arc::as_ref);
+        let node = thought.inventory.nodes.get(&name);
+        if node.is_none() && old.is_none() {
+            continue;
+        }
+        let spec = spec(input, thought, &name, steps.get(&name).copied(), advances.get(&name), old);
+        let status = status(input, thought, &name, advances.get(&name), old);
+        let owner_uid = object.metadata.uid.clone().unwrap_or_default();
+        all.insert(name, WantedGpuNode { owner_uid, spec, status });
+    }
+    all
+}
+
+/// What is wanted: the plan's step; without one what was wanted before, while
+/// the node is on its way there.
+fn spec(
+    input: &Input<'_>,
+    thought: &Thought,
+    name: &NodeName,
+    step: Option<&NodeStep>,
+    advance: Option<&Advance>,
+    old: Option<&GpuNode>,
+) -> GpuNodeSpec {
+    let progress = advance.map_or_else(|| thought.progress_of(name), |a| a.progress.clone());
+    let policy = policy_of(name, &progress, input, thought).map(|policy| policy.0);
+    let old = old.map(|node| node.spec.clone()).unwrap_or_default();
+    match step {
+        Some(step) => GpuNodeSpec {
+            policy,
+            plan_digest: Some(thought.plan.digest()),
+            gpus: step
+                .gpus
+                .iter()
+                .map(|change| WantedGpu {
+                    index: i32::from(change.gpu.0),
+                    model: change.model.clone(),
+                    slices: change
+                        .after
+                        .iter()
+                        .map(|(profile, start)| WantedSlice {
+                            profile: profile.to_string(),
+                            start: i32::from(*start),
+                        })
+                        .collect(),
+                })
+                .collect(),
+        },
+        None => GpuNodeSpec { policy, ..old },
+    }
+}
+
+fn status(
+    input: &Input<'_>,
+    thought: &Thought,
+    name: &NodeName,
+    advance: Option<&Advance>,
+    old: Option<&GpuNode>,
+) -> GpuNodeStatus {
+    let before = old.and_then(|node| node.status.clone()).unwrap_or_default();
+    let node = thought.inventory.nodes.get(name);
+    let mut rollout = match (advance, thought.unreadable.contains_key(name)) {
+        (Some(advance), _) => remembered::write(&advance.progress, before.rollout.as_ref()),
+        // What we do not understand is kept as it is.
+        (None, true) => before.rollout.clone().unwrap_or_default(),
+        (None, false) => remembered::write(&thought.progress_of(name), before.rollout.as_ref()),
+    };
+    let changing = node.is_some_and(|node| matches!(node.hold, Some(Hold::Changing)));
+    rollout.schedulable_since = match node.filter(|_| !changing) {
+        Some(node) => observe::requests::schedulable_since(&rollout.schedulable_since, node, input.now),
+        None => BTreeMap::new(),
+    };
+    let observed = match node {
+        Some(node) if !hardware::has_agent(old) => observed(input, name, node, before.observed.as_ref()),
+        _ => before.observed.clone(),
+    };
+    GpuNodeStatus { observed, rollout: Some(rollout), ..before }
+}
+
+/// What the node has, as far as the controller knows. While that is not
+/// established, or the node is on its way, what was seen last stays.
+fn observed(input: &Input<'_>, name: &NodeName, node: &Node, before: Option<&Observed>) -> Option<Observed> {
+    if matches!(node.hold, Some(Hold::NotEstablished { .. } | Hold::Changing | Hold::Failed { .. }))
+        || node.gpus.is_empty()
+    {
+        return before.cloned();
+    }
+    let object = input.objects.nodes.get(&name.0);
+    let info = object.and_then(|object| object.status.as_ref()?.node_info.as_ref());
+    let seen = Observed {
+        by: ObservedBy::Controller,
+        at: input.now,
+        boot_id: info.map(|info| info.boot_id.clone()),
+        gpus: node.gpus.iter().map(|(index, gpu)| observed_gpu(index.0, gpu)).collect(),
+    };
+    let same = before.filter(|b| b.by == seen.by && b.boot_id == seen.boot_id && b.gpus == seen.gpus);
+    Some(same.cloned().unwrap_or(seen))
+}
+
+fn observed_gpu(index: u16, gpu: &planner::inventory::Gpu) -> ObservedGpu {
+    let slice = |profile: &ProfileName, start: Option<u8>, used: &Use| ObservedSlice {
+        profile: profile.to_string(),
+        start: start.map(i32::from),
+        used: match used {
+            Use::Idle => SliceUse::Idle,
+            Use::InUse { .. } => SliceUse::InUse,
+            Use::MaybeInUse { .. } => SliceUse::MaybeInUse,
+        },
+        by: users(used),
+    };
+    ObservedGpu {
+        index: i32::from(index),
+        model: gpu.model.clone(),
+        uuid: None,
+        mig_enabled: !matches!(gpu.slices, Slices::MigOff { .. }),
+        held_by: match &gpu.slices {
+            Slices::MigOff { used } => users(used),
+            Slices::Placed(_) | Slices::Counted(_) => Vec::new(),
+        },
+        unhealthy: None,
+        slices: match &gpu.slices {
+            Slices::Placed(all) => all.iter().map(|s| slice(&s.profile, Some(s.start), &s.used)).collect(),
+            Slices::Counted(all) => all.iter().map(|s| slice(&s.profile, None, &s.used)).collect(),
+            Slices::MigOff { .. } => Vec::new(),
+        },
+    }
+}
+
+/// How many pods the CRD takes for one slice.
+const MOST_USERS: usize = 32;
+
+fn users(used: &Use) -> Vec<PodName> {
+    let pods = match used {
+        Use::Idle => &[][..],
+        Use::InUse { by } => std::slice::from_ref(by),
+        Use::MaybeInUse { by } => by,
+    };
+    let name =
+        |pod: &planner::names::PodRef| PodName { namespace: pod.namespace.clone(), name: pod.name.clone() };
+    pods.iter().take(MOST_USERS).map(name).collect()
+}

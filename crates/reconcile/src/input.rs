@@ -1,0 +1,68 @@
+//! What a round is decided on.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use observe::Objects;
+use planner::names::NodeName;
+use rollout::observed::{Listing, Refusal};
+
+/// Everything that a round is decided on. The same input gives the same round.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The objects of the cluster. What is remembered of nodes is in its
+    /// `GpuNode`s.
+    pub objects: &'a Objects,
+    /// What the caller knows of nodes beside the objects; a node that is not
+    /// named was never listed, and nothing was refused.
+    pub beside: &'a BTreeMap<NodeName, Beside>,
+    /// When we last changed our map, if that is known. After a restart it is
+    /// not, and each node waits from the moment at which it saw its entry.
+    pub map_changed: Option<Timestamp>,
+    /// The operator's own settings.
+    pub settings: &'a Settings,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What the caller knows of one node beside the objects. All of it may be
+/// lost in a crash.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// When the consistent read began whose pods of this node are among the
+    /// objects; none when they come from a watch only.
+    pub listed: Option<Timestamp>,
+    /// Evictions that the API server refused since the last round.
+    pub refusals: Vec<Refusal>,
+}
+
+impl Beside {
+    pub(crate) fn listing(&self) -> Listing {
+        self.listed.map_or(Listing::Cached, |at| Listing::Consistent { at })
+    }
+}
+
+/// The operator's own settings: flags, not policies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How requests are judged.
+    pub observe: observe::Settings,
+    /// The times of the rollout.
+    pub rollout: rollout::Settings,
+    /// The namespace of the GPU Operator, which has our map.
+    pub map_namespace: String,
+    /// The name of the administrators' own map in that namespace, if they have
+    /// one: its entries are carried over into ours.
+    pub administrators_map: Option<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            observe: observe::Settings::default(),
+            rollout: rollout::Settings::default(),
+            map_namespace: "nvidia-gpu-operator".to_owned(),
+            administrators_map: None,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Nodes as the rollout sees them: plain data, read from the objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use observe::layouts;
+use planner::names::{NodeName, PodRef};
+use rollout::map::{MigMap, NodeGpu};
+use rollout::observed::{MapSeen, Observed, Operator, Pod as SeenPod, PodPhase};
+use rollout::{Strategy, names};
+
+use crate::hardware::{self, Models};
+use crate::input::{Beside, Input};
+use crate::think::Thought;
+
+/// What all nodes share, read once a round.
+pub struct Looks<'a> {
+    input: &'a Input<'a>,
+    thought: &'a Thought,
+    pods: BTreeMap<&'a str, Vec<&'a Pod>>,
+    map_seen: MapSeen,
+    map: MigMap,
+    operator: Operator,
+}
+
+impl<'a> Looks<'a> {
+    /// Reads what all nodes share.
+    #[must_use]
+    pub fn new(input: &'a Input<'a>, thought: &'a Thought) -> Self {
+        let mut pods: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+        for pod in input.objects.pods.values() {
+            if let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) {
+                pods.entry(node).or_default().push(pod);
+            }
+        }
+        let config_map = our_config_map(input);
+        let map = our_map(config_map);
+        let map_seen = MapSeen {
+            resource_version: config_map.and_then(|m| m.metadata.resource_version.clone()),
+            entries: map.entries.keys().cloned().collect(),
+            changed_at: input.map_changed,
+        };
+        Self { input, thought, pods, map_seen, map, operator: operator(input) }
+    }
+
+    /// One node; `None` when there is none of this name.
+    #[must_use]
+    pub fn node(&self, name: &NodeName) -> Option<Observed> {
+        let node: &Node = self.input.objects.nodes.get(&name.0)?;
+        let never = Beside::default();
+        let beside = self.input.beside.get(name).unwrap_or(&never);
+        let status = node.status.as_ref();
+        let conditions = status.and_then(|s| s.conditions.as_deref()).unwrap_or_default();
+        let labels = node.metadata.labels.clone().unwrap_or_default();
+        let gpus: Vec<NodeGpu<'_>> =
+            self.models(name).into_iter().map(|(index, model)| NodeGpu { index, model }).collect();
+        let label_layout =
+            labels.get(names::MIG_CONFIG).and_then(|label| self.map.layout_for(label, &gpus).ok());
+        Some(Observed {
+            resource_version: node.metadata.resource_version.clone().unwrap_or_default(),
+            annotations: node.metadata.annotations.clone().unwrap_or_default(),
+            unschedulable: node.spec.as_ref().and_then(|s| s.unschedulable).unwrap_or(false),
+            ready: conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True"),
+            boot_id: status.and_then(|s| s.node_info.as_ref()).map(|i| i.boot_id.clone()).unwrap_or_default(),
+            allocatable: extended(status.and_then(|s| s.allocatable.as_ref())),
+            pods: self.pods.get(name.0.as_str()).into_iter().flatten().map(|pod| seen_pod(pod)).collect(),
+            listing: beside.listing(),
+            refusals: beside.refusals.clone(),
+            map: self.map_seen.clone(),
+            label_layout,
+            operator: self.operator,
+            labels,
+        })
+    }
+
+    /// The GPUs of a node.
+    #[must_use]
+    pub fn models(&self, name: &NodeName) -> Models {
+        let gpu_node = self.input.objects.gpu_nodes.get(&name.0).map(Arc::as_ref);
+        hardware::models(self.thought.inventory.nodes.get(name), gpu_node)
+    }
+}
+
+/// Our map as the API server has it.
+pub(crate) fn our_config_map<'a>(input: &Input<'a>) -> Option<&'a ConfigMap> {
+    let key = (input.settings.map_namespace.clone(), names::MAP_NAME.to_owned());
+    input.objects.config_maps.get(&key)
+}
+
+/// The entries of our map; none when it is not there or not a map.
+pub(crate) fn our_map(config_map: Option<&ConfigMap>) -> MigMap {
+    let text = config_map.and_then(|m| m.data.as_ref()?.get(observe::names::MAP_KEY));
+    text.and_then(|t| t.parse().ok()).unwrap_or_default()
+}
+
+/// The GPU Operator's settings.
+fn operator(input: &Input<'_>) -> Operator {
+    let policy = input.objects.cluster_policies.values().next();
+    let manager = policy.map(|p| &p.spec.mig_manager);
+    Operator {
+        cluster_policy: policy.is_some(),
+        gpu_cluster: input.objects.gpu_cluster,
+        mig_manager: manager.is_some_and(|m| m.enabled.unwrap_or(true)),
+        uses_our_map: manager.and_then(|m| m.config.as_ref()).is_some_and(|c| c.name == names::MAP_NAME),
+        strategy: match layouts::strategy(&Node::default(), input.objects) {
+            layouts::Strategy::None => Strategy::None,
+            layouts::Strategy::Single => Strategy::Single,
+            layouts::Strategy::Mixed => Strategy::Mixed,
+        },
+    }
+}
+
+/// Extended resources that say who offers slices, and how many.
+fn extended(allocatable: Option<&BTreeMap<String, Quantity>>) -> BTreeMap<String, u64> {
+    let ours = |(name, quantity): (&String, &Quantity)| {
+        let here = name.starts_with(names::RESOURCE_PREFIX) || name.starts_with(observe::names::DAS_PREFIX);
+        let n = observe::pods::amount(name, quantity).unwrap_or(0);
+        here.then(|| (name.clone(), u64::try_from(n).unwrap_or(0)))
+    };
+    allocatable.into_iter().flatten().filter_map(ours).collect()
+}
+
+/// The name by which the planner and the rollout know a pod.
+#[must_use]
+pub fn pod_ref(pod: &Pod) -> PodRef {
+    PodRef {
+        namespace: pod.metadata.namespace.clone().unwrap_or_default(),
+        name: pod.metadata.name.clone().unwrap_or_default(),
+    }
+}
+
+fn seen_pod(pod: &Pod) -> SeenPod {
+    let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or("Pending");
+    let conditions = pod.status.as_ref().and_then(|s| s.conditions.as_deref()).unwrap_or_default();
+    // Which GPU a slice is on is not known: Kubernetes counts slices.
+    let gpus: Option<BTreeSet<_>> = None;
+    SeenPod {
+        pod: pod_ref(pod),
+        uid: pod.metadata.uid.clone().unwrap_or_default(),
+        app: pod.metadata.labels.as_ref().and_then(|l| l.get("app")).cloned(),
+        phase: match phase {
+            "Succeeded" | "Failed" => PodPhase::Ended,
+            "Running" => PodPhase::Started,
+            _ => PodPhase::Pending,
+        },
+        terminating: pod.metadata.deletion_timestamp.is_some(),
+        ready: conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True"),
+        daemon_set: pod.metadata.owner_references.iter().flatten().any(|o| o.kind == "DaemonSet"),
+        requests: pod
+            .spec
+            .as_ref()
+            .map(|spec| observe::pods::takes_of(spec, names::RESOURCE_PREFIX))
+            .unwrap_or_default(),
+        gpus,
+    }
+}

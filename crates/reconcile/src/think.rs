@@ -1,0 +1,225 @@
+//! Observe, decide, check: from the objects to a plan, a report, and what the
+//! checker says of the plan.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
+use mig::{Catalog, ProfileName};
+use observe::{Objects, Problem, RolloutSpec};
+use planner::check::{Note, check};
+use planner::decide::{Decision, decide};
+use planner::demand::Request;
+use planner::inventory::{ChangeScope, CountedSlice, Gpu, Hold, Inventory, Node, Slices, Use};
+use planner::names::{NodeName, PodRef, PolicyName};
+use planner::plan::Plan;
+use planner::policy::Policy;
+use planner::report::Report;
+use rollout::{GpuLayout, NodeLayout, Phase, Progress, names};
+
+use crate::hardware;
+use crate::input::Input;
+use crate::remembered::{self, Unreadable};
+use crate::seen::pod_ref;
+
+/// What the operator thinks at one moment.
+#[derive(Clone, Debug)]
+pub struct Thought {
+    /// What the fleet has. A node on its way is there as it will be.
+    pub inventory: Inventory,
+    /// What is asked for and not bound.
+    pub requests: Vec<Request>,
+    /// The policies.
+    pub policies: Vec<Policy>,
+    /// How they roll out.
+    pub rollouts: BTreeMap<PolicyName, RolloutSpec>,
+    /// What is wrong with the objects, or worth knowing.
+    pub problems: Vec<Problem>,
+    /// The policy of each node that has one.
+    pub policy_of: BTreeMap<NodeName, PolicyName>,
+    /// What is to be done.
+    pub plan: Plan,
+    /// Why, and why not more.
+    pub report: Report,
+    /// What the checker says of the plan.
+    pub notes: Vec<Note>,
+    /// What is remembered of the rollout of every node that has a `GpuNode`.
+    pub progress: BTreeMap<NodeName, Progress>,
+    /// Nodes of which something is remembered that cannot be read.
+    pub unreadable: BTreeMap<NodeName, Unreadable>,
+}
+
+impl Thought {
+    /// What is remembered of a node's rollout.
+    #[must_use]
+    pub fn progress_of(&self, node: &NodeName) -> Progress {
+        self.progress.get(node).cloned().unwrap_or_default()
+    }
+
+    /// Whether the plan breaks no rule, so that it may be acted upon.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        planner::check::is_sound(&self.notes)
+    }
+}
+
+/// Whether a node may still be taken back: for the planner it is as if
+/// nothing had begun.
+#[must_use]
+pub const fn can_return(phase: Phase) -> bool {
+    matches!(phase, Phase::Idle | Phase::Mapping | Phase::Cordoning | Phase::Quiescing | Phase::Retreating)
+}
+
+/// Observes, decides and checks.
+#[must_use]
+pub fn think(input: &Input<'_>) -> Thought {
+    let mut progress = BTreeMap::new();
+    let mut unreadable = BTreeMap::new();
+    for (name, gpu_node) in &input.objects.gpu_nodes {
+        match remembered::read(Some(gpu_node)) {
+            Ok(read) => {
+                progress.insert(NodeName(name.clone()), read);
+            }
+            Err(error) => {
+                unreadable.insert(NodeName(name.clone()), error);
+            }
+        }
+    }
+    let objects = as_the_planner_sees_them(input.objects, &progress);
+    let catalog = Catalog::builtin();
+    let seen = observe::observe(&objects, catalog, &input.settings.observe, input.now);
+    let observe::Observed { mut inventory, requests, policies, rollouts, problems } = seen;
+    for (name, progress) in &progress {
+        let Some(object) = input.objects.nodes.get(&name.0) else { continue };
+        // Once the label is written there is no way back, whatever was stored.
+        let label = object.metadata.labels.as_ref().and_then(|labels| labels.get(names::MIG_CONFIG));
+        let written = progress
+            .target
+            .as_ref()
+            .is_some_and(|t| Some(&t.label) == label && t.label_before.as_ref() != label);
+        let on_its_way = (written || !can_return(progress.phase))
+            && !matches!(progress.phase, Phase::Failed | Phase::Released);
+        if let (true, Some(target)) = (on_its_way, &progress.target)
+            && let Some(node) = inventory.nodes.get_mut(name)
+        {
+            as_it_will_be(node, name, &target.layout, target.from.as_ref(), input.objects);
+        }
+    }
+    for (name, error) in &unreadable {
+        if let Some(node) = inventory.nodes.get_mut(name) {
+            node.hold = Some(Hold::NotEstablished { why: error.to_string() });
+        }
+    }
+    let Decision { plan, report } = decide(&inventory, &requests, &policies, input.now);
+    let notes = check(&plan, &inventory, &requests, &policies);
+    let policy_of = planner::assign::policy_of(&inventory, &policies).policy_of;
+    Thought {
+        inventory,
+        requests,
+        policies,
+        rollouts,
+        problems,
+        policy_of,
+        plan,
+        report,
+        notes,
+        progress,
+        unreadable,
+    }
+}
+
+/// The objects without what we did to nodes that can still be taken back: our
+/// own cordon is not a reason to plan around a node.
+fn as_the_planner_sees_them(objects: &Objects, progress: &BTreeMap<NodeName, Progress>) -> Objects {
+    let mut seen = objects.clone();
+    for (name, node) in &mut seen.nodes {
+        let phase = progress.get(&NodeName(name.clone())).map_or(Phase::Idle, |p| p.phase);
+        if can_return(phase) && cordoned_by_us(node) {
+            let node = Arc::make_mut(node);
+            node.metadata.labels.get_or_insert_default().remove(names::CORDONED_BY);
+            node.spec.get_or_insert_default().unschedulable = None;
+        }
+    }
+    for (name, gpu_node) in &mut seen.gpu_nodes {
+        let Some(progress) = progress.get(&NodeName(name.clone())) else { continue };
+        let phase = gpu_node.status.as_ref().and_then(|s| Some(s.rollout.as_ref()?.phase.as_str()));
+        if can_return(progress.phase)
+            && phase.is_some_and(|phase| phase != "Idle")
+            && let Some(rollout) =
+                Arc::make_mut(gpu_node).status.as_mut().and_then(|status| status.rollout.as_mut())
+        {
+            rollout.phase = "Idle".to_owned();
+        }
+    }
+    seen
+}
+
+fn cordoned_by_us(node: &NodeObject) -> bool {
+    let labels = node.metadata.labels.as_ref();
+    labels.and_then(|labels| labels.get(names::CORDONED_BY)).is_some_and(|by| by == names::CORDONED_BY_US)
+}
+
+/// A node that is past the point of return is handed to the planner as it
+/// will be: with the slices of its target, of which those on GPUs that stay
+/// as they are may be held.
+fn as_it_will_be(
+    node: &mut Node,
+    name: &NodeName,
+    target: &NodeLayout,
+    from: Option<&NodeLayout>,
+    objects: &Objects,
+) {
+    let changed =
+        from.map(|from| target.changed_from(from)).unwrap_or_else(|| target.0.keys().copied().collect());
+    let models = hardware::models(Some(node), objects.gpu_nodes.get(&name.0).map(Arc::as_ref));
+    let mut held = held(name, objects.pods.values().map(Arc::as_ref));
+    node.allocated = held
+        .iter()
+        .map(|(profile, pods)| (*profile, u32::try_from(pods.len()).unwrap_or(u32::MAX)))
+        .collect();
+    let mut gpus = BTreeMap::new();
+    // GPUs that stay come first: what is held now is held there.
+    let mut order: Vec<_> = target.0.iter().collect();
+    order.sort_by_key(|(index, _)| (changed.contains(index), **index));
+    for (index, layout) in order {
+        let Some(Some(model)) = models.get(index) else { continue };
+        let slices = match layout {
+            GpuLayout::Off => Slices::MigOff { used: Use::MaybeInUse { by: Vec::new() } },
+            GpuLayout::Mig(counts) => {
+                let mut slices = Vec::new();
+                for (profile, n) in counts {
+                    for _ in 0..*n {
+                        let by = held.get_mut(profile).and_then(Vec::pop);
+                        let used = by.map_or(Use::Idle, |by| Use::InUse { by });
+                        slices.push(CountedSlice { profile: *profile, used });
+                    }
+                }
+                Slices::Counted(slices)
+            }
+        };
+        let geometry = Arc::clone(&model.geometry);
+        gpus.insert(*index, Gpu { model: model.id.clone(), geometry, slices, hold: None });
+    }
+    node.gpus = gpus;
+    node.scope = ChangeScope::IdleGpus;
+    node.hold = Some(Hold::Changing);
+    node.schedulable = true;
+}
+
+/// The pods of a node by the slices that they hold, one entry for each slice.
+fn held<'a>(node: &NodeName, pods: impl Iterator<Item = &'a Pod>) -> BTreeMap<ProfileName, Vec<PodRef>> {
+    let mut held: BTreeMap<ProfileName, Vec<PodRef>> = BTreeMap::new();
+    for pod in pods.filter(|pod| observe::pods::life(pod) == observe::pods::Life::Bound) {
+        let Some(spec) = pod.spec.as_ref().filter(|spec| spec.node_name.as_deref() == Some(&node.0)) else {
+            continue;
+        };
+        let app = pod.metadata.labels.as_ref().and_then(|labels| labels.get("app"));
+        if app.is_some_and(|app| names::APP_VALIDATORS.contains(&app.as_str())) {
+            continue;
+        }
+        for (profile, n) in observe::pods::takes(spec).slices {
+            held.entry(profile).or_default().extend(std::iter::repeat_n(pod_ref(pod), n as usize));
+        }
+    }
+    held
+}

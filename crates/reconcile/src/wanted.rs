@@ -1,0 +1,47 @@
+//! The layout of a whole node, as MIG manager takes it.
+
+use std::collections::BTreeMap;
+
+use mig::ProfileName;
+use planner::inventory::{Node, Slices};
+use planner::plan::NodeStep;
+use rollout::{GpuLayout, NodeLayout};
+
+use crate::hardware::Models;
+
+/// The layout of a whole node once a step is done: what the step changes, and
+/// everything else as it is.
+#[must_use]
+pub fn wanted(step: &NodeStep, node: &Node, models: &Models) -> NodeLayout {
+    // A GPU that cannot be cut is named, too, and has MIG off.
+    let mut layout = NodeLayout(models.keys().map(|index| (*index, GpuLayout::Off)).collect());
+    for (index, gpu) in &node.gpus {
+        let has = match &gpu.slices {
+            Slices::Placed(slices) => count(slices.iter().map(|s| s.profile)),
+            Slices::Counted(slices) => count(slices.iter().map(|s| s.profile)),
+            Slices::MigOff { .. } => GpuLayout::Off,
+        };
+        layout.0.insert(*index, has);
+    }
+    for change in &step.gpus {
+        layout.0.insert(change.gpu, count(change.after.iter().map(|(profile, _)| *profile)));
+    }
+    for (index, gpu) in &mut layout.0 {
+        let empty = matches!(gpu, GpuLayout::Mig(counts) if counts.is_empty());
+        if let (true, Some(node_gpu)) = (empty, node.gpus.get(index)) {
+            // Never MIG on without any slice: the validator crash-loops on it.
+            let full =
+                node_gpu.geometry.profiles().iter().max_by_key(|p| (p.compute, p.size)).map(|p| p.name);
+            *gpu = count(full);
+        }
+    }
+    layout
+}
+
+fn count(names: impl IntoIterator<Item = ProfileName>) -> GpuLayout {
+    let mut counts = BTreeMap::new();
+    for name in names {
+        *counts.entry(name).or_insert(0u8) += 1;
+    }
+    GpuLayout::Mig(counts)
+}
