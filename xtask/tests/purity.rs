@@ -119,7 +119,7 @@ const OURS: &[Ours] = &[
     Ours {
         package: "slicewright-sim-cli",
         folder: "simulator/cli",
-        may_use: &["slicewright-sim-cluster"],
+        may_use: &["slicewright-sim-cluster", "slicewright-sim-operands"],
         pure: false,
     },
     Ours {

@@ -1,1 +1,76 @@
-//! The `slicewright-sim` command.
+//! The `slicewright-sim` command: simulated machines and clusters, for people
+//! and for scripts. Arguments in, one call into a library, sentences out.
+
+mod run_cluster;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use clap::{Parser, Subcommand};
+
+/// Simulated GPU machines and clusters.
+#[derive(Debug, Parser)]
+#[command(name = "slicewright-sim", version, max_term_width = 100)]
+struct Args {
+    /// What is logged to standard error, as filters of `tracing` (`debug`, `cluster=debug`).
+    #[arg(long, global = true, default_value = "warn", env = "SLICEWRIGHT_SIM_LOG")]
+    log: String,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Cluster(run_cluster::Args),
+}
+
+/// Runs the command; what people read goes to `out`.
+///
+/// # Errors
+/// What did not work, with its causes. `--help` and mistakes in the arguments
+/// end the process as clap does.
+pub async fn run(
+    args: impl IntoIterator<Item = OsString>,
+    out: &mut (dyn Write + Send),
+) -> anyhow::Result<()> {
+    let args = Args::parse_from(args);
+    let filter = tracing_subscriber::EnvFilter::try_new(&args.log)?;
+    // A test may have set one already.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    match args.command {
+        Command::Cluster(args) => run_cluster::run(args, out).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn help_teaches_annotations_and_knobs() {
+        let mut command = Args::command();
+        let cluster = command.find_subcommand_mut("cluster").expect("it is there");
+        let help = cluster.render_long_help().to_string();
+        for (form, _) in cluster::knobs::KNOBS {
+            assert!(help.contains(form), "{form}");
+        }
+        for annotation in [
+            cluster::annotations::KNOB,
+            cluster::annotations::REBOOT,
+            cluster::annotations::OPENS,
+            cluster::annotations::STARTS_AFTER,
+            cluster::annotations::STOPS_AFTER,
+            cluster::annotations::SUCCEEDS_AFTER,
+            cluster::annotations::FAILS_AFTER,
+        ] {
+            assert!(help.contains(annotation), "{annotation}");
+        }
+    }
+}
