@@ -1,1 +1,33 @@
-//! The operator: observes the cluster, plans one round, does what is due, and says so.
+//! The operator: watches a cluster, thinks one round at a time with pure
+//! functions, and does what is due. What it may not do: decide anything. Every
+//! decision is made in `reconcile`, over objects that [`store`] holds; this
+//! crate reads, writes, and makes sure that only one replica writes.
+//!
+//! - [`watch`] feeds [`store`]; [`operator`] batches changes and runs rounds;
+//! - [`lease`] says whether this replica may write;
+//! - [`apply`] does what is due, [`publish`] says what is so;
+//! - [`calls`] is the only place that talks to the API server outside of
+//!   watches, [`class`] the only one that judges its errors.
+//!
+//! Nothing here is global: several operators may run in one process.
+
+pub mod apply;
+pub mod args;
+pub mod calls;
+pub mod class;
+pub mod client;
+pub mod clock;
+pub mod gauges;
+pub mod health;
+pub mod lease;
+pub mod metrics;
+pub mod operator;
+pub mod publish;
+pub mod retries;
+pub mod settings;
+pub mod store;
+pub mod telemetry;
+pub mod watch;
+
+pub use operator::{Error, run};
+pub use settings::{LeaseSettings, MapRef, Settings};

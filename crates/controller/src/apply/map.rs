@@ -1,0 +1,88 @@
+//! Our map of layouts, and whether `ClusterPolicy` points to it.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::gvk::GroupVersionKind;
+use serde_json::json;
+
+use crate::calls::{CallError, Calls, Target, managers};
+use crate::settings::MapRef;
+use crate::store::awaited::Subject;
+use crate::store::{Foreign, Source};
+
+/// The annotation of our map with the moment at which its text last changed:
+/// kubelet brings it to the nodes some time after that.
+pub const CHANGED_AT: &str = "slicewright.io/changed-at";
+
+/// When our map last changed, as it says itself.
+#[must_use]
+pub fn changed_at(map: Option<&ConfigMap>) -> Option<Timestamp> {
+    map?.metadata.annotations.as_ref()?.get(CHANGED_AT)?.parse().ok()
+}
+
+/// Writes our map, if it still has this version. Fields that somebody else
+/// put there are not taken over: a map of this name that is not ours is a
+/// conflict, which is said.
+///
+/// # Errors
+/// When it was not, or may not have been, written.
+pub async fn write(
+    calls: &Calls,
+    map: &MapRef,
+    text: &str,
+    if_version: Option<&str>,
+    now: Timestamp,
+) -> Result<Subject, CallError> {
+    let MapRef { namespace, name } = map;
+    let api: Api<ConfigMap> = Api::namespaced(calls.client(), namespace);
+    let mut body = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": name, "namespace": namespace,
+            "labels": {"app.kubernetes.io/managed-by": "slicewright"},
+            "annotations": {
+                CHANGED_AT: now.to_string(),
+                "slicewright.io/about": "Written by Slicewright: do not edit. Your own entries belong into the map that the flag --administrators-map names.",
+            },
+        },
+        "data": {observe::names::MAP_KEY: text},
+    });
+    if let Some(version) = if_version {
+        body["metadata"]["resourceVersion"] = json!(version);
+    }
+    let title = format!("ConfigMap {namespace}/{name}");
+    let written: ConfigMap = calls.apply(&api, &title, &managers::MAP, Target::Object, name, &body).await?;
+    Ok(Subject::Version {
+        source: Source::Map(map.clone()),
+        key: (namespace.clone(), name.clone()),
+        version: written.metadata.resource_version.unwrap_or_default(),
+    })
+}
+
+/// Points `ClusterPolicy` to our map, if it still has this version.
+///
+/// # Errors
+/// When it was not, or may not have been, patched.
+pub async fn point_to(
+    calls: &Calls,
+    cluster_policy: &str,
+    map_name: &str,
+    if_version: &str,
+) -> Result<Subject, CallError> {
+    let (group, kind, plural, versions) = Foreign::ClusterPolicy.names();
+    let resource =
+        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, versions[0], kind), plural);
+    let api: Api<DynamicObject> = Api::all_with(calls.client(), &resource);
+    let body = json!({
+        "metadata": {"resourceVersion": if_version},
+        "spec": {"migManager": {"config": {"name": map_name}}},
+    });
+    let title = format!("ClusterPolicy {cluster_policy}");
+    let written = calls.merge(&api, &title, &managers::CLUSTER_POLICY, cluster_policy, &body).await?;
+    Ok(Subject::Version {
+        source: Source::Foreign(Foreign::ClusterPolicy),
+        key: (String::new(), cluster_policy.to_owned()),
+        version: written.metadata.resource_version.unwrap_or_default(),
+    })
+}

@@ -1,0 +1,203 @@
+//! Does what is due, in order, and stops where something fails. What may not
+//! be done without the lease is not begun without it: before anything that
+//! takes something away, the API server is asked whose the lease is.
+//!
+//! Every write carries what it was decided on, so that one that comes late
+//! fails. What it leaves behind is noted, so that nothing is decided before
+//! the watches show it.
+
+pub mod content;
+pub mod map;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use planner::names::NodeName;
+use rollout::observed::Refusal;
+use rollout::{Action, names};
+use tokio_util::sync::CancellationToken;
+
+use crate::calls::{CallError, Calls, Evicted, managers};
+use crate::clock;
+use crate::lease::{Claim, Lost};
+use crate::metrics::{Metrics, Outcome};
+use crate::store::Source;
+use crate::store::awaited::Subject;
+
+/// An action that was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum ActionError {
+    /// The API server did not do it.
+    #[error("{action} was not done")]
+    Call {
+        /// Which.
+        action: &'static str,
+        /// Why.
+        #[source]
+        source: CallError,
+    },
+    /// Another replica writes now.
+    #[error("{action} was not done")]
+    Lost {
+        /// Which.
+        action: &'static str,
+        /// What is known of the lease.
+        #[source]
+        source: Lost,
+    },
+    /// We were told to stop.
+    #[error("{action} was not done: the operator stops")]
+    Stopping {
+        /// Which.
+        action: &'static str,
+    },
+}
+
+/// What came of the actions of one node.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// What the watches have to show before anything else is decided.
+    pub awaited: Vec<Subject>,
+    /// When a consistent list of the node's pods began, and what it showed.
+    pub listed: Option<(Timestamp, Vec<Pod>)>,
+    /// Evictions that were refused.
+    pub refusals: Vec<Refusal>,
+    /// The action at which we stopped.
+    pub stopped: Option<ActionError>,
+}
+
+/// Who does actions.
+#[derive(Clone)]
+pub struct Hands {
+    /// Calls to the API server.
+    pub calls: Arc<Calls>,
+    /// Whether we may.
+    pub claim: Claim,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// Cancelled when we stop: the action that we are at is the last.
+    pub stop: CancellationToken,
+}
+
+/// Whether an action takes something away from somebody.
+const fn is_disruptive(action: &Action) -> bool {
+    match action {
+        Action::Cordon { .. }
+        | Action::Evict { .. }
+        | Action::SetConfigLabel { .. }
+        | Action::DeletePod { .. }
+        | Action::UnpauseOperands { .. } => true,
+        Action::EnsureMapEntry { .. }
+        | Action::Uncordon { .. }
+        | Action::RemoveCordonedBy { .. }
+        | Action::ListPods => false,
+    }
+}
+
+impl Hands {
+    /// Does the actions of a node in order, until one fails. An eviction that
+    /// is refused is an answer. Entries of the map are written for all nodes
+    /// together, before (see [`map`]).
+    pub async fn act(&self, node: &NodeName, actions: &[Action], done: &mut Done) {
+        // Each write moves the version on which the next one was decided.
+        let mut version: Option<String> = None;
+        for action in actions {
+            let outcome = self.one(node, action, &mut version, done).await;
+            let label = match &outcome {
+                Ok(()) => Outcome::Done,
+                Err(ActionError::Call { source, .. }) => Outcome::Failed(source.class()),
+                Err(ActionError::Lost { .. }) => Outcome::LeaseLost,
+                Err(ActionError::Stopping { .. }) => Outcome::Stopping,
+            };
+            self.metrics.action(action.name(), label);
+            if let Err(error) = outcome {
+                done.stopped = Some(error);
+                return;
+            }
+            tracing::info!(node = node.0, action = action.name(), "done");
+        }
+    }
+
+    async fn one(
+        &self,
+        node: &NodeName,
+        action: &Action,
+        version: &mut Option<String>,
+        done: &mut Done,
+    ) -> Result<(), ActionError> {
+        let name = action.name();
+        let call = |source| ActionError::Call { action: name, source };
+        let lost = |source| ActionError::Lost { action: name, source };
+        if self.stop.is_cancelled() {
+            return Err(ActionError::Stopping { action: name });
+        }
+        if is_disruptive(action) {
+            self.claim.confirm().await.map_err(lost)?;
+        } else if !self.claim.holds() {
+            return Err(lost(Lost::Gone));
+        }
+        let mark = |value: Option<&str>| (names::CORDONED_BY.to_owned(), value.map(str::to_owned));
+        let (labels, cordon, if_version) = match action {
+            Action::EnsureMapEntry { .. } => return Ok(()),
+            Action::Cordon { if_version } => {
+                (vec![mark(Some(names::CORDONED_BY_US))], Some(true), if_version)
+            }
+            Action::Uncordon { if_version } => (vec![mark(None)], Some(false), if_version),
+            Action::RemoveCordonedBy { if_version } => (vec![mark(None)], None, if_version),
+            Action::SetConfigLabel { value, clear_state, if_version } => {
+                let mut labels = vec![(names::MIG_CONFIG.to_owned(), Some(value.clone()))];
+                if *clear_state {
+                    labels.push((names::MIG_CONFIG_STATE.to_owned(), None));
+                }
+                (labels, None, if_version)
+            }
+            Action::UnpauseOperands { labels, if_version } => {
+                let labels = labels.iter().map(|label| (label.clone(), Some("true".to_owned()))).collect();
+                (labels, None, if_version)
+            }
+            Action::ListPods => {
+                // The list is as of a moment after this one.
+                let began = clock::now();
+                let pods = self.calls.pods_of(&node.0).await.map_err(call)?;
+                done.listed = Some((began, pods));
+                return Ok(());
+            }
+            Action::Evict { pod, if_uid } => {
+                match self.calls.evict(&pod.namespace, &pod.name, if_uid).await.map_err(call)? {
+                    Evicted::Going => done.awaited.push(Subject::Going {
+                        key: (pod.namespace.clone(), pod.name.clone()),
+                        uid: if_uid.clone(),
+                    }),
+                    Evicted::Gone => {}
+                    Evicted::Refused(message) => done.refusals.push(Refusal { pod: pod.clone(), message }),
+                }
+                return Ok(());
+            }
+            Action::DeletePod { pod, if_uid } => {
+                self.calls.delete_pod(&pod.namespace, &pod.name, if_uid).await.map_err(call)?;
+                done.awaited.push(Subject::Going {
+                    key: (pod.namespace.clone(), pod.name.clone()),
+                    uid: if_uid.clone(),
+                });
+                return Ok(());
+            }
+        };
+        let if_version = version.as_ref().unwrap_or(if_version);
+        let written = self
+            .calls
+            .patch_node(&node.0, if_version, &managers::NODE, &labels, cordon)
+            .await
+            .map_err(call)?;
+        if let Some(new) = written.metadata.resource_version {
+            done.awaited.retain(|s| !matches!(s, Subject::Version { source: Source::Nodes, .. }));
+            done.awaited.push(Subject::Version {
+                source: Source::Nodes,
+                key: (String::new(), node.0.clone()),
+                version: new.clone(),
+            });
+            *version = Some(new);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,324 @@
+//! The command line of the operator. Every flag can be given in the
+//! environment, too; `--help` says what each is for.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use crate::settings::{LeaseSettings, MapRef, Settings};
+use crate::telemetry::Format;
+
+/// Cuts the GPUs of a cluster into MIG slices as GpuPartitionPolicy objects ask for it.
+///
+/// Runs beside NVIDIA's GPU Operator, which does the cutting: this operator decides what each GPU
+/// should be cut into, brings nodes there one after another without taking a slice from a running
+/// pod, and tells people what happens. Run two replicas: both watch, one writes.
+///
+/// Durations are written like 500ms, 15s, 2m or 1h.
+#[derive(Clone, Debug, clap::Parser)]
+#[command(name = "slicewright-operator", version, max_term_width = 100)]
+pub struct Args {
+    #[command(flatten)]
+    process: Process,
+    #[command(flatten)]
+    gpu_operator: GpuOperator,
+    #[command(flatten)]
+    times: Times,
+    #[command(flatten)]
+    lease: Lease,
+    #[command(flatten)]
+    api: ApiServer,
+}
+
+/// How the process runs.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Process")]
+struct Process {
+    /// The operator's own namespace: its lease is there
+    #[arg(long, env = "POD_NAMESPACE", default_value = "slicewright-system", value_name = "NAMESPACE")]
+    namespace: String,
+    /// The name of this replica, different from that of every other
+    #[arg(long, env = "POD_NAME", default_value = "slicewright-operator", value_name = "NAME")]
+    identity: String,
+    /// Where /healthz (the loop turns) and /readyz (everything is listed) are served; `none` for nowhere
+    #[arg(long, env = "SLICEWRIGHT_HEALTH_ADDRESS", default_value = "0.0.0.0:8081", value_name = "ADDRESS", value_parser = address)]
+    health_address: Address,
+    /// Where /metrics is served; `none` for nowhere
+    #[arg(long, env = "SLICEWRIGHT_METRICS_ADDRESS", default_value = "0.0.0.0:8080", value_name = "ADDRESS", value_parser = address)]
+    metrics_address: Address,
+    /// How long the loop may stand still before /healthz says so
+    #[arg(long, env = "SLICEWRIGHT_STUCK_AFTER", default_value = "3m", value_name = "DURATION", value_parser = duration)]
+    stuck_after: Duration,
+    /// How log lines look
+    #[arg(long, env = "SLICEWRIGHT_LOG_FORMAT", value_enum, default_value = "json", value_name = "FORMAT")]
+    log_format: Format,
+    /// What is logged: a level, or a list such as info,kube=debug
+    #[arg(long, env = "SLICEWRIGHT_LOG", default_value = "info", value_name = "FILTER")]
+    log: String,
+}
+
+/// What the operator shares with NVIDIA's GPU Operator.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "GPU Operator")]
+struct GpuOperator {
+    /// The namespace of the GPU Operator: MIG manager reads its map of layouts there
+    #[arg(
+        long,
+        env = "SLICEWRIGHT_GPU_OPERATOR_NAMESPACE",
+        default_value = "nvidia-gpu-operator",
+        value_name = "NAMESPACE"
+    )]
+    gpu_operator_namespace: String,
+    /// Your own map of layouts, a ConfigMap with the key config.yaml, as NAME (in the namespace of
+    /// the GPU Operator) or NAMESPACE/NAME. It is only read: its entries are repeated in the map
+    /// that this operator writes (slicewright-mig-config), so that they keep working
+    #[arg(long, env = "SLICEWRIGHT_ADMINISTRATORS_MAP", value_name = "MAP")]
+    administrators_map: Option<String>,
+    /// Point ClusterPolicy's spec.migManager.config.name to slicewright-mig-config; without this
+    /// flag a condition prints the command for it
+    #[arg(long, env = "SLICEWRIGHT_PATCH_CLUSTER_POLICY")]
+    patch_cluster_policy: bool,
+    /// How long kubelet may take to bring a changed map to the nodes. It cannot be observed, so a
+    /// node waits this long before it is told a new layout
+    #[arg(long, env = "SLICEWRIGHT_MAP_SETTLE", default_value = "2m", value_name = "DURATION", value_parser = duration)]
+    map_settle: Duration,
+}
+
+/// Times of a rollout.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Rollout")]
+struct Times {
+    /// How long the scheduler may take to notice a cordon
+    #[arg(long, env = "SLICEWRIGHT_CORDON_SETTLE", default_value = "5s", value_name = "DURATION", value_parser = duration)]
+    cordon_settle: Duration,
+    /// How long changes are gathered before they are planned with
+    #[arg(long, env = "SLICEWRIGHT_BATCH_DELAY", default_value = "500ms", value_name = "DURATION", value_parser = duration)]
+    batch_delay: Duration,
+    /// How often something that is waited for is looked at, even if nothing is seen to change
+    #[arg(long, env = "SLICEWRIGHT_POLL", default_value = "10s", value_name = "DURATION", value_parser = duration)]
+    poll: Duration,
+    /// How long what pods can use must stay as it should be before a node counts as verified
+    #[arg(long, env = "SLICEWRIGHT_STABLE_FOR", default_value = "20s", value_name = "DURATION", value_parser = duration)]
+    stable_for: Duration,
+    /// A pod that still waits this long after its slice was free waits for something else
+    #[arg(long, env = "SLICEWRIGHT_BLOCKED_AFTER", default_value = "2m", value_name = "DURATION", value_parser = duration)]
+    blocked_after: Duration,
+    /// How many nodes are written to at the same time (how many may be unavailable is the policy's to say)
+    #[arg(long, env = "SLICEWRIGHT_PARALLEL_NODES", default_value_t = 8, value_name = "N", value_parser = at_least_one)]
+    parallel_nodes: usize,
+}
+
+/// Which replica writes.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Lease")]
+struct Lease {
+    /// The name of the lease
+    #[arg(long, env = "SLICEWRIGHT_LEASE_NAME", default_value = "slicewright-operator", value_name = "NAME")]
+    lease_name: String,
+    /// The namespace of the lease; the operator's own if left out
+    #[arg(long, env = "SLICEWRIGHT_LEASE_NAMESPACE", value_name = "NAMESPACE")]
+    lease_namespace: Option<String>,
+    /// How long the others wait for a replica that says nothing
+    #[arg(long, env = "SLICEWRIGHT_LEASE_DURATION", default_value = "15s", value_name = "DURATION", value_parser = duration)]
+    lease_duration: Duration,
+    /// A replica that could not renew for this long stops writing; shorter than --lease-duration
+    #[arg(long, env = "SLICEWRIGHT_LEASE_RENEW_DEADLINE", default_value = "10s", value_name = "DURATION", value_parser = duration)]
+    lease_renew_deadline: Duration,
+    /// How often the lease is renewed, or looked at
+    #[arg(long, env = "SLICEWRIGHT_LEASE_RETRY", default_value = "2s", value_name = "DURATION", value_parser = duration)]
+    lease_retry: Duration,
+}
+
+/// How the API server is talked to.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "API server")]
+struct ApiServer {
+    /// A kubeconfig; without it the service account of the pod, or the usual kubeconfig
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<String>,
+    /// A context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// How long one call may take
+    #[arg(long, env = "SLICEWRIGHT_CALL_TIMEOUT", default_value = "10s", value_name = "DURATION", value_parser = duration)]
+    call_timeout: Duration,
+    /// The longest pause before something that failed is tried again
+    #[arg(long, env = "SLICEWRIGHT_LONGEST_RETRY", default_value = "1m", value_name = "DURATION", value_parser = duration)]
+    longest_retry: Duration,
+    /// How many objects one page of a list has
+    #[arg(long, env = "SLICEWRIGHT_PAGE_SIZE", default_value_t = 500, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=5000))]
+    page_size: u32,
+}
+
+/// An address, or nowhere.
+#[derive(Clone, Copy, Debug)]
+struct Address(Option<SocketAddr>);
+
+fn address(text: &str) -> Result<Address, String> {
+    if text == "none" {
+        return Ok(Address(None));
+    }
+    text.parse()
+        .map(|address| Address(Some(address)))
+        .map_err(|_| "write an address and a port, such as 0.0.0.0:8081 or [::]:8081, or `none`".to_owned())
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n) if n >= 1 => Ok(n),
+        _ => Err("write a number, 1 or more".to_owned()),
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
+    let found = units.iter().find_map(|(unit, millis)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(*millis).map(Duration::from_millis)
+    });
+    found.ok_or_else(|| "write a number and a unit, such as 500ms, 15s, 2m or 1h".to_owned())
+}
+
+/// Why a command line makes no sense as a whole.
+#[derive(Debug, thiserror::Error)]
+pub enum ArgsError {
+    /// Two leaders could write at once.
+    #[error(
+        "--lease-retry ({retry:?}) must be shorter than --lease-renew-deadline ({deadline:?}), and that shorter than --lease-duration ({duration:?})"
+    )]
+    LeaseTimes {
+        /// How often it is renewed.
+        retry: Duration,
+        /// When its holder stops.
+        deadline: Duration,
+        /// When another may take it.
+        duration: Duration,
+    },
+    /// The administrators' map is elsewhere.
+    #[error("--administrators-map `{given}`: write NAME or NAMESPACE/NAME")]
+    MapName {
+        /// What was given.
+        given: String,
+    },
+}
+
+impl Args {
+    /// How lines are logged, and which.
+    #[must_use]
+    pub fn logging(&self) -> (Format, &str) {
+        (self.process.log_format, &self.process.log)
+    }
+
+    /// Which API server.
+    #[must_use]
+    pub fn api_server(&self) -> (Option<&str>, Option<&str>) {
+        (self.api.kubeconfig.as_deref(), self.api.context.as_deref())
+    }
+
+    /// The settings that the command line asks for.
+    ///
+    /// # Errors
+    /// When flags contradict each other.
+    pub fn settings(self) -> Result<Settings, ArgsError> {
+        let Self { process, gpu_operator, times, lease, api } = self;
+        let lease = LeaseSettings {
+            namespace: lease.lease_namespace.unwrap_or_else(|| process.namespace.clone()),
+            name: lease.lease_name,
+            duration: lease.lease_duration,
+            renew_deadline: lease.lease_renew_deadline,
+            retry: lease.lease_retry,
+        };
+        if lease.retry >= lease.renew_deadline || lease.renew_deadline >= lease.duration {
+            return Err(ArgsError::LeaseTimes {
+                retry: lease.retry,
+                deadline: lease.renew_deadline,
+                duration: lease.duration,
+            });
+        }
+        let here = &gpu_operator.gpu_operator_namespace;
+        let administrators_map = match gpu_operator.administrators_map {
+            Some(given) => Some(map_ref(&given, here).ok_or(ArgsError::MapName { given })?),
+            None => None,
+        };
+        let signed = |duration: Duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
+        Ok(Settings {
+            lease,
+            gpu_operator_namespace: here.clone(),
+            administrators_map,
+            patch_cluster_policy: gpu_operator.patch_cluster_policy,
+            rollout: rollout::Settings {
+                map_settle: signed(gpu_operator.map_settle),
+                cordon_settle: signed(times.cordon_settle),
+                poll: signed(times.poll),
+                stable_for: signed(times.stable_for),
+                ..rollout::Settings::default()
+            },
+            observe: observe::Settings { blocked_after: signed(times.blocked_after) },
+            batch_delay: times.batch_delay,
+            call_timeout: api.call_timeout,
+            page_size: api.page_size,
+            parallel_nodes: times.parallel_nodes,
+            longest_retry: api.longest_retry,
+            stuck_after: process.stuck_after,
+            health_address: process.health_address.0,
+            metrics_address: process.metrics_address.0,
+            ..Settings::new(process.identity, process.namespace)
+        })
+    }
+}
+
+fn map_ref(given: &str, here: &str) -> Option<MapRef> {
+    let (namespace, name) = given.split_once('/').unwrap_or((here, given));
+    let usable = !namespace.is_empty() && !name.is_empty() && !name.contains('/');
+    usable.then(|| MapRef { namespace: namespace.to_owned(), name: name.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+
+    fn read(args: &[&str]) -> Result<Settings, ArgsError> {
+        let all = ["slicewright-operator"].iter().chain(args);
+        Args::try_parse_from(all).expect("a command line that clap takes").settings()
+    }
+
+    #[test]
+    fn the_command_line_is_sound_and_its_defaults_are_the_settings_defaults() {
+        Args::command().debug_assert();
+        let (read, default) = (read(&[]).expect("defaults"), Settings::new("x", "y"));
+        assert_eq!(read.rollout, default.rollout);
+        assert_eq!(read.observe, default.observe);
+        assert_eq!(read.batch_delay, default.batch_delay);
+        assert_eq!(read.lease.duration, default.lease.duration);
+        assert_eq!(read.lease.name, default.lease.name);
+        assert_eq!(read.map_name, default.map_name);
+        assert_eq!(read.longest_retry, default.longest_retry);
+        assert_eq!(read.stuck_after, default.stuck_after);
+    }
+
+    #[test]
+    fn lease_times_that_would_let_two_write_are_refused() {
+        let error = read(&["--lease-renew-deadline", "15s"]).expect_err("as long as the lease");
+        assert!(error.to_string().contains("--lease-duration"), "{error}");
+    }
+
+    #[test]
+    fn the_administrators_map_is_in_the_gpu_operators_namespace_unless_it_says_where() {
+        let here = read(&["--administrators-map", "ours"]).expect("a name").administrators_map;
+        let there = read(&["--administrators-map", "ns/ours"]).expect("a name").administrators_map;
+        let map = |namespace: &str| Some(MapRef { namespace: namespace.to_owned(), name: "ours".to_owned() });
+        assert_eq!((here, there), (map("nvidia-gpu-operator"), map("ns")));
+        assert!(matches!(read(&["--administrators-map", "a/b/c"]), Err(ArgsError::MapName { .. })));
+    }
+
+    #[test]
+    fn durations_need_a_unit() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert!(duration("5").is_err());
+        assert!(duration("5 s").is_err());
+    }
+}

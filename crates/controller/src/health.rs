@@ -1,0 +1,150 @@
+//! Whether this replica is alive and ready, and what it counts, over HTTP.
+//! Alive: the loop turns. Ready: everything that is watched has been listed.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock;
+use crate::metrics::Metrics;
+use crate::settings::Settings;
+
+/// What the loop says of itself.
+#[derive(Debug)]
+pub struct Health {
+    turned: Mutex<Instant>,
+    incomplete: Mutex<Vec<String>>,
+    stuck_after: Duration,
+}
+
+impl Health {
+    /// A loop that has just begun.
+    #[must_use]
+    pub fn new(stuck_after: Duration) -> Self {
+        let incomplete = vec!["nothing has been listed yet".to_owned()];
+        Self { turned: Mutex::new(clock::instant()), incomplete: Mutex::new(incomplete), stuck_after }
+    }
+
+    /// The loop turned.
+    pub fn turn(&self) {
+        *self.turned.lock().unwrap_or_else(PoisonError::into_inner) = clock::instant();
+    }
+
+    /// What is not complete yet; empty: everything is.
+    pub fn incomplete(&self, what: Vec<String>) {
+        *self.incomplete.lock().unwrap_or_else(PoisonError::into_inner) = what;
+    }
+
+    /// Why it is not alive.
+    #[must_use]
+    pub fn stuck(&self) -> Option<String> {
+        let turned = *self.turned.lock().unwrap_or_else(PoisonError::into_inner);
+        let still = clock::instant().saturating_duration_since(turned);
+        (still >= self.stuck_after).then(|| format!("the loop has not turned for {} s", still.as_secs()))
+    }
+
+    /// Why it is not ready.
+    #[must_use]
+    pub fn not_ready(&self) -> Option<String> {
+        let what = self.incomplete.lock().unwrap_or_else(PoisonError::into_inner);
+        (!what.is_empty()).then(|| what.join("\n"))
+    }
+}
+
+/// A server that could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to listen on {address}")]
+pub struct ListenError {
+    /// Where.
+    pub address: SocketAddr,
+    /// Why not.
+    #[source]
+    pub source: std::io::Error,
+}
+
+#[derive(Clone)]
+struct Shared {
+    health: Arc<Health>,
+    metrics: Arc<Metrics>,
+}
+
+/// Serves health and metrics where the settings say so, until told to stop.
+///
+/// # Errors
+/// When an address cannot be listened on.
+pub async fn serve(
+    settings: &Settings,
+    health: &Arc<Health>,
+    metrics: &Arc<Metrics>,
+    stop: &CancellationToken,
+    tasks: &mut JoinSet<()>,
+) -> Result<(), ListenError> {
+    let shared = Shared { health: Arc::clone(health), metrics: Arc::clone(metrics) };
+    let probes = || Router::new().route("/healthz", get(healthz)).route("/readyz", get(readyz));
+    let counts = || Router::new().route("/metrics", get(scrape));
+    let routers = match (settings.health_address, settings.metrics_address) {
+        (Some(one), Some(other)) if one == other => vec![(one, probes().merge(counts()))],
+        (one, other) => {
+            let one = one.map(|address| (address, probes()));
+            one.into_iter().chain(other.map(|address| (address, counts()))).collect()
+        }
+    };
+    for (address, router) in routers {
+        let listen = |source| ListenError { address, source };
+        let listener = TcpListener::bind(address).await.map_err(listen)?;
+        let local = listener.local_addr().map_err(listen)?;
+        tracing::info!(address = %local, "listening");
+        let (router, stop) = (router.with_state(shared.clone()), stop.clone());
+        tasks.spawn(async move {
+            let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await;
+            if let Err(error) = served {
+                tracing::error!(%error, "the server for health and metrics ended");
+            }
+        });
+    }
+    Ok(())
+}
+
+fn answer(trouble: Option<String>) -> (StatusCode, String) {
+    match trouble {
+        None => (StatusCode::OK, "ok\n".to_owned()),
+        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+    }
+}
+
+async fn healthz(State(shared): State<Shared>) -> impl IntoResponse {
+    answer(shared.health.stuck())
+}
+
+async fn readyz(State(shared): State<Shared>) -> impl IntoResponse {
+    answer(shared.health.not_ready())
+}
+
+async fn scrape(State(shared): State<Shared>) -> impl IntoResponse {
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], shared.metrics.render())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_ready_when_everything_was_listed_and_alive_while_the_loop_turns() {
+        let health = Health::new(Duration::ZERO);
+        assert!(health.not_ready().is_some());
+        health.incomplete(Vec::new());
+        assert_eq!(health.not_ready(), None);
+        assert!(health.stuck().is_some(), "with a limit of nothing, any moment is too long");
+        assert_eq!(Health::new(Duration::from_secs(60)).stuck(), None);
+    }
+}

@@ -1,0 +1,295 @@
+//! The loop: takes in what the watches say, waits a moment for more, and runs
+//! one round at a time. All replicas take in; only the one that has the lease
+//! runs rounds.
+//!
+//! Nothing is decided while a watch has not listed everything, nor while a
+//! write of ours is not seen yet.
+
+mod round;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use planner::names::NodeName;
+use reconcile::Beside;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::apply::Hands;
+use crate::calls::Calls;
+use crate::class::chain;
+use crate::clock;
+use crate::health::{Health, ListenError, serve};
+use crate::lease::{Claim, Keeper};
+use crate::metrics::Metrics;
+use crate::publish::news::Told;
+use crate::retries::Retries;
+use crate::settings::Settings;
+use crate::store::{Change, Source, Store};
+use crate::watch::{BACKLOG, Watches};
+
+/// How long a write of ours may stay unseen before we look anyway; every write
+/// carries a version, so the worst is one that fails.
+const UNSEEN_FOR: Duration = Duration::from_secs(30);
+/// The loop turns at least this often, for `/healthz`; a turn at rest costs
+/// nothing and asks nobody.
+const TURN: Duration = Duration::from_secs(20);
+/// How many changes are taken in at once.
+const AT_ONCE: usize = 512;
+
+/// The operator could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An address for health or metrics is taken.
+    #[error("the operator cannot start")]
+    Listen(#[from] ListenError),
+}
+
+/// Runs one operator until it is told to stop: it finishes the action that it
+/// is at, and gives the lease back. Several may run in one process.
+///
+/// When the future is dropped instead, everything stops where it is, as when
+/// a process is killed: the lease is not given back.
+///
+/// # Errors
+/// When it cannot start.
+pub async fn run(client: kube::Client, settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
+    let metrics = Arc::new(Metrics::new());
+    let health = Arc::new(Health::new(settings.stuck_after));
+    let calls = Arc::new(Calls::new(client.clone(), settings.call_timeout));
+    // Dropped with this future, and everything in it is aborted then.
+    let mut tasks = JoinSet::new();
+    let servers = CancellationToken::new();
+    serve(&settings, &health, &metrics, &servers, &mut tasks).await?;
+    let (keeper, claim) = Keeper::new(Arc::clone(&calls), settings.lease.clone(), settings.identity.clone());
+    let lease = CancellationToken::new();
+    let mut keeping = JoinSet::new();
+    keeping.spawn(keeper.run(lease.clone()));
+    let (sender, changes) = mpsc::channel(BACKLOG);
+    let watches = Watches::new(client, &settings, sender);
+    let hands = Hands {
+        calls: Arc::clone(&calls),
+        claim: claim.clone(),
+        metrics: Arc::clone(&metrics),
+        stop: shutdown.clone(),
+    };
+    let operator = Operator {
+        core: Arc::new(core(&settings)),
+        retries: Retries::new(settings.longest_retry),
+        settings: Arc::new(settings),
+        calls,
+        claim,
+        hands,
+        metrics,
+        health,
+        store: Store::default(),
+        watches,
+        changes,
+        beside: BTreeMap::new(),
+        told: Told::default(),
+        dirty: None,
+        wake: None,
+        led: false,
+        said: String::new(),
+    };
+    operator.run(&shutdown).await;
+    lease.cancel();
+    keeping.join_all().await;
+    servers.cancel();
+    Ok(())
+}
+
+fn core(settings: &Settings) -> reconcile::Settings {
+    reconcile::Settings {
+        observe: settings.observe,
+        rollout: settings.rollout,
+        map_namespace: settings.gpu_operator_namespace.clone(),
+        administrators_map: settings.administrators_map.as_ref().map(|map| map.name.clone()),
+    }
+}
+
+struct Operator {
+    settings: Arc<Settings>,
+    core: Arc<reconcile::Settings>,
+    calls: Arc<Calls>,
+    claim: Claim,
+    hands: Hands,
+    metrics: Arc<Metrics>,
+    health: Arc<Health>,
+    store: Store,
+    watches: Watches,
+    changes: mpsc::Receiver<(Source, Change)>,
+    /// What is known of nodes beside the objects.
+    beside: BTreeMap<NodeName, Beside>,
+    retries: Retries,
+    /// What people were told already.
+    told: Told,
+    /// Since when something has changed that no round has looked at.
+    dirty: Option<Instant>,
+    /// When to look even if nothing changes.
+    wake: Option<Timestamp>,
+    /// Whether we wrote at the last turn.
+    led: bool,
+    /// What was last said to be incomplete.
+    said: String,
+}
+
+impl Operator {
+    async fn run(mut self, stop: &CancellationToken) {
+        self.watches.announce(&mut self.store);
+        self.watches.adjust(&mut self.store);
+        let mut batch = Vec::with_capacity(AT_ONCE);
+        while !stop.is_cancelled() {
+            let pause = self.pause();
+            let Self { claim, changes, .. } = &mut self;
+            tokio::select! {
+                () = stop.cancelled() => break,
+                n = changes.recv_many(&mut batch, AT_ONCE) => if n == 0 { break },
+                () = claim.changed() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+            self.take(&mut batch);
+            self.health.turn();
+            self.lead();
+            if self.is_ready().await && self.is_due() {
+                self.round().await;
+            }
+        }
+        self.metrics.leads(false);
+    }
+
+    /// Something changed that a round should look at.
+    fn touch(&mut self) {
+        self.dirty.get_or_insert_with(clock::instant);
+    }
+
+    fn take(&mut self, batch: &mut Vec<(Source, Change)>) {
+        for (source, change) in batch.drain(..) {
+            if let Change::Trouble(text) = &change {
+                self.metrics.watch_failed(&source.to_string());
+                tracing::warn!(watch = %source, error = text, "a watch broke; it is tried again");
+            }
+            if self.store.take(&source, change) {
+                self.dirty.get_or_insert_with(clock::instant);
+            }
+        }
+        self.watches.adjust(&mut self.store);
+    }
+
+    /// Notices that the lease was won or lost.
+    fn lead(&mut self) {
+        let leads = self.claim.holds();
+        if leads != self.led {
+            self.led = leads;
+            self.metrics.leads(leads);
+            // What another replica wrote is not what we remember having said.
+            self.touch();
+        }
+    }
+
+    /// How long nothing is due.
+    fn pause(&mut self) -> Duration {
+        let now = clock::instant();
+        let mut pause = TURN;
+        if let Some(since) = self.dirty {
+            pause = pause.min((since + self.settings.batch_delay).saturating_duration_since(now));
+        }
+        if let Some(next) = self.retries.next() {
+            pause = pause.min(next.saturating_duration_since(now));
+        }
+        if let Some(at) = self.wake {
+            let left = clock::now().duration_until(at);
+            pause = pause.min(Duration::try_from(left).unwrap_or_default());
+        }
+        // What is not ready is looked at again soon, without turning idly.
+        if !self.store.awaited().is_empty() || !self.store.incomplete().is_empty() {
+            pause = pause.max(Duration::from_millis(100)).min(Duration::from_secs(1));
+        }
+        if self.led { pause } else { TURN.min(self.settings.lease.retry) }
+    }
+
+    /// Whether everything is known that a round wants to know.
+    async fn is_ready(&mut self) -> bool {
+        self.list_waiting().await;
+        let incomplete: Vec<String> = self
+            .store
+            .incomplete()
+            .into_iter()
+            .map(|(source, trouble)| match trouble {
+                Some(why) => format!("{source} are not listed yet: {why}"),
+                None => format!("{source} are not listed yet"),
+            })
+            .collect();
+        let text = incomplete.join("\n");
+        let ready = incomplete.is_empty();
+        self.health.incomplete(incomplete);
+        if ready && !self.said.is_empty() {
+            tracing::info!("everything is listed");
+        }
+        self.said = text;
+        if !ready {
+            return false;
+        }
+        for late in self.store.awaited().give_up(UNSEEN_FOR, clock::instant()) {
+            tracing::warn!(what = late, "a write of ours was never seen; looking without it");
+        }
+        self.store.awaited().is_empty()
+    }
+
+    /// Nodes that turned out to have GPUs after their pods were passed over.
+    async fn list_waiting(&mut self) {
+        for node in self.store.to_list() {
+            let what = format!("pods of {node}");
+            if !self.retries.may_try(&what, clock::instant()) {
+                continue;
+            }
+            match self.calls.pods_of(&node).await {
+                Ok(pods) => {
+                    self.retries.succeeded(&what);
+                    self.store.take_pods_of(&node, pods);
+                    self.touch();
+                }
+                Err(error) => {
+                    self.retries.failed(&what, error.class(), clock::instant());
+                    tracing::warn!(node, error = chain(&error), "its pods cannot be listed");
+                }
+            }
+        }
+    }
+
+    /// Whether a round is due now, and ours to run.
+    fn is_due(&mut self) -> bool {
+        let now = clock::instant();
+        if self.wake.is_some_and(|at| clock::now() >= at) {
+            self.wake = None;
+            self.touch();
+        }
+        if self.retries.next().is_some_and(|at| now >= at) {
+            self.touch();
+        }
+        let batched = self.dirty.is_some_and(|since| now >= since + self.settings.batch_delay);
+        batched && self.claim.holds()
+    }
+
+    /// Waits for something while changes are taken in, so that watches do not
+    /// stand still meanwhile.
+    async fn pump<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        let mut batch = Vec::new();
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                n = self.changes.recv_many(&mut batch, AT_ONCE) => {
+                    if n == 0 {
+                        return work.await;
+                    }
+                    self.take(&mut batch);
+                    self.health.turn();
+                }
+            }
+        }
+    }
+}

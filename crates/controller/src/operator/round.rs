@@ -1,0 +1,405 @@
+//! One round: think, remember, write the map, act, publish. Each node is
+//! worked on by itself; what fails holds back nobody else.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::GpuNode;
+use futures::StreamExt;
+use jiff::Timestamp;
+use observe::Objects;
+use planner::names::NodeName;
+use reconcile::{Input, Round};
+use rollout::Action;
+
+use super::Operator;
+use crate::apply::content::content;
+use crate::apply::{ActionError, Done, map};
+use crate::calls::CallError;
+use crate::class::{Class, chain};
+use crate::clock;
+use crate::publish::{self, events, gpu_node, news};
+use crate::settings::MapRef;
+use crate::store::awaited::Subject;
+
+/// The objects of one round, and what of them is no longer true.
+struct View {
+    objects: Objects,
+    /// `GpuNode`s of nodes that are gone, while others have their names.
+    outdated: Vec<Arc<GpuNode>>,
+}
+
+/// What was remembered, and what could not be.
+#[derive(Default)]
+struct Remembered {
+    awaited: Vec<Subject>,
+    /// Nodes whose progress is stored as the round wants it.
+    stored: BTreeSet<NodeName>,
+    failed: Vec<(String, CallError)>,
+}
+
+impl Operator {
+    /// The objects as the round gets them.
+    fn view(&self) -> View {
+        let mut objects = self.store.objects.clone();
+        let mut outdated = Vec::new();
+        objects.gpu_nodes.retain(|name, gpu_node| {
+            let Some(node) = self.store.objects.nodes.get(name) else { return true };
+            let owner = gpu_node.metadata.owner_references.iter().flatten().find(|o| o.kind == "Node");
+            let same = owner.is_none_or(|owner| Some(&owner.uid) == node.metadata.uid.as_ref());
+            if !same {
+                outdated.push(Arc::clone(gpu_node));
+            }
+            same
+        });
+        View { objects, outdated }
+    }
+
+    /// Runs a round, and notes what came of it.
+    pub(super) async fn round(&mut self) {
+        let start = clock::instant();
+        self.dirty = None;
+        self.wake = None;
+        let now = clock::now();
+        let View { objects, outdated } = self.view();
+        let objects = Arc::new(objects);
+        let Some((round, thinking)) = self.think(&objects, now).await else { return };
+        for beside in self.beside.values_mut() {
+            beside.refusals.clear();
+        }
+        self.wake = round.wake_at;
+        let fatal =
+            round.thought.notes.iter().filter(|note| note.severity == planner::check::Severity::Fatal);
+        let unsound: Vec<String> = fatal.map(ToString::to_string).collect();
+        for note in &unsound {
+            tracing::error!(note, "the plan breaks a rule, so nothing of it is done; please report this");
+        }
+        let mut failures = 0;
+        for gone in outdated {
+            let calls = Arc::clone(&self.calls);
+            let what = format!("GpuNode {}", gone.metadata.name.as_deref().unwrap_or_default());
+            let removed = self.pump(async move { gpu_node::remove(&calls, &gone).await }).await;
+            failures += self.judge(&what, removed);
+        }
+        let remembered = self.remember(&objects, &round).await;
+        for (what, error) in remembered.failed {
+            failures += self.judge(&what, Err(error));
+        }
+        let mapped = self.write_map(&objects, &round, now, &mut failures).await;
+        let done = self.act(&round, &remembered.stored, mapped).await;
+        let mut awaited = remembered.awaited;
+        for (node, done) in done {
+            failures += self.note(node, done, &mut awaited);
+        }
+        failures += self.publish(&objects, &round, remembered.stored, now, &mut awaited).await;
+        let instant = clock::instant();
+        for subject in awaited {
+            self.store.wait_for(subject, instant);
+        }
+        self.retries.forget_before(start);
+        self.count(&round);
+        let result = match (unsound.is_empty(), failures) {
+            (false, _) => "plan_unsound",
+            (true, 0) => "ok",
+            (true, _) => "write_failed",
+        };
+        self.metrics.round(result, thinking, now);
+    }
+
+    /// The pure part, on a thread where it keeps nobody from anything.
+    async fn think(&mut self, objects: &Arc<Objects>, now: Timestamp) -> Option<(Round, Duration)> {
+        let (objects, settings, beside) = (Arc::clone(objects), Arc::clone(&self.core), self.beside.clone());
+        let map = objects.config_maps.get(&(self.our_map().namespace, self.our_map().name));
+        let map_changed = map::changed_at(map);
+        let began = clock::instant();
+        let thinking = tokio::task::spawn_blocking(move || {
+            reconcile::round(&Input {
+                objects: &objects,
+                beside: &beside,
+                map_changed,
+                settings: &settings,
+                now,
+            })
+        });
+        match self.pump(thinking).await {
+            Ok(round) => Some((round, clock::instant().duration_since(began))),
+            Err(error) => {
+                tracing::error!(%error, "a round failed; please report this");
+                self.retries.failed("round", Class::Bug, clock::instant());
+                None
+            }
+        }
+    }
+
+    fn our_map(&self) -> MapRef {
+        MapRef {
+            namespace: self.settings.gpu_operator_namespace.clone(),
+            name: self.settings.map_name.clone(),
+        }
+    }
+
+    /// Says what went wrong, and when it is tried again. Counts it.
+    fn judge(&mut self, what: &str, outcome: Result<(), CallError>) -> usize {
+        match outcome {
+            Ok(()) => {
+                self.retries.succeeded(what);
+                0
+            }
+            Err(error) => {
+                let class = error.class();
+                let times = self.retries.failed(what, class, clock::instant());
+                say(what, class, times, &chain(&error));
+                1
+            }
+        }
+    }
+
+    /// Stores what has to be remembered, before anything of it is done.
+    async fn remember(&mut self, objects: &Arc<Objects>, round: &Round) -> Remembered {
+        let instant = clock::instant();
+        let due: Vec<&NodeName> =
+            round.gpu_nodes.keys().filter(|n| self.retries.may_try(&subject_of(n), instant)).collect();
+        let (calls, claim, at_once) =
+            (Arc::clone(&self.calls), self.claim.clone(), self.settings.parallel_nodes);
+        let stop = self.hands.stop.clone();
+        let work = futures::stream::iter(due)
+            .map(|node| {
+                let (calls, claim, stop, objects) = (&calls, &claim, &stop, objects);
+                async move {
+                    let wanted = &round.gpu_nodes[node];
+                    let now = objects.gpu_nodes.get(&node.0).map(AsRef::as_ref);
+                    let wanted = gpu_node::Wanted {
+                        node,
+                        owner_uid: &wanted.owner_uid,
+                        spec: &wanted.spec,
+                        status: &wanted.status,
+                        agent: reconcile::hardware::has_agent(now),
+                    };
+                    if !claim.holds() || stop.is_cancelled() {
+                        return (node.clone(), None);
+                    }
+                    (node.clone(), Some(gpu_node::write(calls, &wanted, now).await))
+                }
+            })
+            .buffer_unordered(at_once)
+            .collect::<Vec<_>>();
+        let outcomes = self.pump(work).await;
+        let mut remembered = Remembered::default();
+        for (node, outcome) in outcomes {
+            match outcome {
+                None => {}
+                Some(Ok(subject)) => {
+                    if round.nodes.get(&node).is_none_or(|n| n.advance.actions.is_empty()) {
+                        self.retries.succeeded(&subject_of(&node));
+                    }
+                    remembered.awaited.extend(subject);
+                    remembered.stored.insert(node);
+                }
+                Some(Err(error)) => remembered.failed.push((subject_of(&node), error)),
+            }
+        }
+        remembered
+    }
+
+    /// Writes our map if its content should change. Says whether the entries
+    /// that this round asks for are in it, or on their way.
+    async fn write_map(
+        &mut self,
+        objects: &Objects,
+        round: &Round,
+        now: Timestamp,
+        failures: &mut usize,
+    ) -> bool {
+        let what = "map";
+        let administrators = self.settings.administrators_map.as_ref();
+        let wanted = match content(objects, round, &self.our_map(), administrators) {
+            Ok(None) => {
+                self.retries.succeeded(what);
+                return true;
+            }
+            Ok(Some(wanted)) => wanted,
+            Err(error) => {
+                let times = self.retries.failed(what, Class::UserInput, clock::instant());
+                say(what, Class::UserInput, times, &chain(&error));
+                *failures += 1;
+                return false;
+            }
+        };
+        if !self.retries.may_try(what, clock::instant()) || !self.claim.holds() {
+            return false;
+        }
+        let (calls, at) = (Arc::clone(&self.calls), self.our_map());
+        let known = objects.config_maps.get(&(at.namespace.clone(), at.name.clone()));
+        let version = known.and_then(|map| map.metadata.resource_version.clone());
+        let text = wanted.text;
+        let written =
+            self.pump(async move { map::write(&calls, &at, &text, version.as_deref(), now).await }).await;
+        match written {
+            Ok(subject) => {
+                tracing::info!(entries = wanted.entries, "the map of layouts is written");
+                self.store.wait_for(subject, clock::instant());
+                *failures += self.judge(what, Ok(()));
+                true
+            }
+            Err(error) => {
+                *failures += self.judge(what, Err(error));
+                false
+            }
+        }
+    }
+
+    /// Does what is due for each node whose progress is stored.
+    async fn act(
+        &mut self,
+        round: &Round,
+        stored: &BTreeSet<NodeName>,
+        mapped: bool,
+    ) -> Vec<(NodeName, Done)> {
+        let instant = clock::instant();
+        let due: Vec<(&NodeName, &[Action])> = round
+            .nodes
+            .iter()
+            .filter(|(name, node)| {
+                let needs_map =
+                    node.advance.actions.iter().any(|a| matches!(a, Action::EnsureMapEntry { .. }));
+                !node.advance.actions.is_empty()
+                    && stored.contains(*name)
+                    && (mapped || !needs_map)
+                    && self.retries.may_try(&subject_of(name), instant)
+            })
+            .map(|(name, node)| (name, node.advance.actions.as_slice()))
+            .collect();
+        let (hands, at_once) = (self.hands.clone(), self.settings.parallel_nodes);
+        let work = futures::stream::iter(due)
+            .map(|(name, actions)| {
+                let hands = &hands;
+                async move {
+                    let mut done = Done::default();
+                    hands.act(name, actions, &mut done).await;
+                    (name.clone(), done)
+                }
+            })
+            .buffer_unordered(at_once)
+            .collect::<Vec<_>>();
+        self.pump(work).await
+    }
+
+    /// Notes what came of the actions of a node.
+    fn note(&mut self, node: NodeName, done: Done, awaited: &mut Vec<Subject>) -> usize {
+        let Done { awaited: subjects, listed, refusals, stopped } = done;
+        awaited.extend(subjects);
+        if let Some((began, pods)) = listed {
+            self.store.take_pods_of(&node.0, pods);
+            self.beside.entry(node.clone()).or_default().listed = Some(began);
+            self.touch();
+        }
+        if !refusals.is_empty() {
+            self.beside.entry(node.clone()).or_default().refusals.extend(refusals);
+            self.touch();
+        }
+        let what = subject_of(&node);
+        match stopped {
+            None => self.judge(&what, Ok(())),
+            Some(ActionError::Call { action, source }) => {
+                let class = source.class();
+                let times = self.retries.failed(&what, class, clock::instant());
+                say(&format!("{what}: {action}"), class, times, &chain(&source));
+                1
+            }
+            Some(error @ (ActionError::Lost { .. } | ActionError::Stopping { .. })) => {
+                tracing::info!(
+                    node = node.0,
+                    why = chain(&error),
+                    "the rest is left to the next round, or replica"
+                );
+                self.touch();
+                0
+            }
+        }
+    }
+
+    /// Statuses of policies, and news for people.
+    async fn publish(
+        &mut self,
+        objects: &Arc<Objects>,
+        round: &Round,
+        stored: BTreeSet<NodeName>,
+        now: Timestamp,
+        awaited: &mut Vec<Subject>,
+    ) -> usize {
+        let mut failures = 0;
+        let mut news_of = news::Written { nodes: stored, ..news::Written::default() };
+        for (name, status) in &round.policies {
+            let what = format!("GpuPartitionPolicy {name}");
+            let Some(object) = objects.policies.get(&name.0) else { continue };
+            if !self.may_write(&what) {
+                continue;
+            }
+            let calls = Arc::clone(&self.calls);
+            let written =
+                self.pump(async move { publish::policy::write(&calls, object, status).await }).await;
+            match written {
+                Ok(subject) => {
+                    awaited.extend(subject);
+                    self.retries.succeeded(&what);
+                    news_of.policies.insert(name.clone());
+                }
+                Err(error) => failures += self.judge(&what, Err(error)),
+            }
+        }
+        let drafts = news::drafts(&mut self.told, objects, round, &news_of, now);
+        let (calls, claim, at_once) =
+            (Arc::clone(&self.calls), self.claim.clone(), self.settings.parallel_nodes);
+        let instance = self.settings.identity.clone();
+        let work = futures::stream::iter(drafts)
+            .map(|draft| {
+                let (calls, claim, instance) = (&calls, &claim, &instance);
+                async move {
+                    if !claim.holds() {
+                        return Ok(());
+                    }
+                    events::send(calls, &draft, instance, now).await
+                }
+            })
+            .buffer_unordered(at_once)
+            .collect::<Vec<_>>();
+        for outcome in self.pump(work).await {
+            // An event that was not sent is lost: the status says the same.
+            if let Err(error) = outcome {
+                say("event", error.class(), 1, &chain(&error));
+                failures += 1;
+            }
+        }
+        failures
+    }
+
+    fn may_write(&self, what: &str) -> bool {
+        self.retries.may_try(what, clock::instant()) && self.claim.holds() && !self.hands.stop.is_cancelled()
+    }
+
+    /// Counts what the round found.
+    fn count(&mut self, round: &Round) {
+        self.beside.retain(|node, _| round.nodes.contains_key(node));
+        crate::gauges::set(&self.metrics, &self.store.objects, round);
+    }
+}
+
+fn subject_of(node: &NodeName) -> String {
+    format!("Node {node}")
+}
+
+/// Says that something failed: once when it begins, and then seldom.
+fn say(what: &str, class: Class, times: u32, error: &str) {
+    if !times.is_power_of_two() {
+        return;
+    }
+    match class {
+        Class::Transient | Class::UserInput => {
+            tracing::warn!(what, class = class.name(), times, error, "failed; it is tried again");
+        }
+        Class::Blocked | Class::Bug => {
+            tracing::error!(what, class = class.name(), times, error, "failed; it is tried again");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! `GpuNode`s: the layout that is wanted, what was seen, and where the node is
+//! on its way. Three concerns, three field managers; the progress of a rollout
+//! is stored here before anything of it is done.
+
+use api::gpu_node::GpuNodeStatus;
+use api::{GpuNode, GpuNodeSpec};
+use kube::api::{Api, DeleteParams, Preconditions};
+use planner::names::NodeName;
+use serde_json::{Value, json};
+
+use crate::calls::{CallError, Calls, Manager, Target, managers};
+use crate::store::Source;
+use crate::store::awaited::Subject;
+
+/// A `GpuNode` as it should be.
+#[derive(Clone, Debug)]
+pub struct Wanted<'a> {
+    /// Its node.
+    pub node: &'a NodeName,
+    /// The uid of its node, which owns it.
+    pub owner_uid: &'a str,
+    /// Its spec.
+    pub spec: &'a GpuNodeSpec,
+    /// Its status.
+    pub status: &'a GpuNodeStatus,
+    /// Whether an agent writes what was seen.
+    pub agent: bool,
+}
+
+/// What has to be written: the body of each patch without its version.
+#[derive(Clone, Debug, PartialEq)]
+struct Patch {
+    manager: Manager,
+    target: Target,
+    body: Value,
+}
+
+/// Makes a `GpuNode` what it should be. Nothing is written when it is.
+///
+/// # Errors
+/// When it was not, or may not have been, written; what came before in the
+/// order spec, observed, rollout is written then.
+pub async fn write(
+    calls: &Calls,
+    wanted: &Wanted<'_>,
+    now: Option<&GpuNode>,
+) -> Result<Option<Subject>, CallError> {
+    let patches = patches(wanted, now);
+    if patches.is_empty() {
+        return Ok(None);
+    }
+    let api: Api<GpuNode> = Api::all(calls.client());
+    let name = &wanted.node.0;
+    let title = format!("GpuNode {name}");
+    let mut version = now.and_then(|node| node.metadata.resource_version.clone());
+    for Patch { manager, target, mut body } in patches {
+        if let Some(version) = &version {
+            body["metadata"]["resourceVersion"] = json!(version);
+        }
+        let written: GpuNode = calls.apply(&api, &title, &manager, target, name, &body).await?;
+        version = written.metadata.resource_version;
+    }
+    Ok(Some(Subject::Version {
+        source: Source::GpuNodes,
+        key: (String::new(), name.clone()),
+        version: version.unwrap_or_default(),
+    }))
+}
+
+fn patches(wanted: &Wanted<'_>, now: Option<&GpuNode>) -> Vec<Patch> {
+    let Wanted { node, owner_uid, spec, status, agent } = wanted;
+    let mut patches = Vec::new();
+    let body = |rest: Value| {
+        let mut body = json!({
+            "apiVersion": api::API_VERSION, "kind": "GpuNode", "metadata": {"name": node.0},
+        });
+        for (key, value) in rest.as_object().into_iter().flatten() {
+            body[key] = value.clone();
+        }
+        body
+    };
+    if now.is_none_or(|now| now.spec != **spec) {
+        let mut body = body(json!({"spec": spec}));
+        body["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": "v1", "kind": "Node", "name": node.0, "uid": owner_uid}]);
+        patches.push(Patch { manager: managers::PLAN, target: Target::Object, body });
+    }
+    let before = now.and_then(|now| now.status.clone()).unwrap_or_default();
+    let GpuNodeStatus { observed_generation, conditions, observed, rollout } = &**status;
+    if !agent && before.observed != *observed {
+        let body = body(json!({"status": {"observed": observed}}));
+        patches.push(Patch { manager: managers::OBSERVED, target: Target::Status, body });
+    }
+    let same = before.rollout == *rollout
+        && before.conditions == *conditions
+        && before.observed_generation == *observed_generation;
+    if !same {
+        let body = body(json!({"status": {
+            "observedGeneration": observed_generation, "conditions": conditions, "rollout": rollout,
+        }}));
+        patches.push(Patch { manager: managers::ROLLOUT, target: Target::Status, body });
+    }
+    patches
+}
+
+/// Removes the `GpuNode` of a node that is gone: another node has its name
+/// now, and nothing of what is remembered is true of it.
+///
+/// # Errors
+/// When it was not, or may not have been, removed.
+pub async fn remove(calls: &Calls, node: &GpuNode) -> Result<(), CallError> {
+    let api: Api<GpuNode> = Api::all(calls.client());
+    let name = node.metadata.name.clone().unwrap_or_default();
+    let params = DeleteParams::default().preconditions(Preconditions {
+        uid: node.metadata.uid.clone(),
+        resource_version: node.metadata.resource_version.clone(),
+    });
+    calls.delete(&api, &format!("GpuNode {name}"), &name, &params).await
+}

@@ -1,0 +1,242 @@
+//! What is new for people: transitions of policies and nodes, and answers to
+//! those who asked for slices. Pure; sending is [`super::events`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::condition::{kind, reason};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use observe::{Objects, owners, pods};
+use planner::names::{NodeName, PolicyName, RequestId};
+use planner::report::Outcome;
+use reconcile::answers::Answer;
+use reconcile::{NodeRound, Round};
+use rollout::Phase;
+
+use super::events::Draft;
+
+/// What those who asked were told last, and how often. It is lost in a crash;
+/// what is said again then has the same name, and is not sent twice.
+#[derive(Debug, Default)]
+pub struct Told {
+    requests: BTreeMap<RequestId, (String, u32)>,
+}
+
+/// What of a round was written: only that is news.
+#[derive(Debug, Default)]
+pub struct Written {
+    /// Nodes whose progress is stored.
+    pub nodes: BTreeSet<NodeName>,
+    /// Policies whose status is what the round wants.
+    pub policies: BTreeSet<PolicyName>,
+}
+
+/// Everything that is new.
+pub fn drafts(
+    told: &mut Told,
+    objects: &Objects,
+    round: &Round,
+    written: &Written,
+    now: Timestamp,
+) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    for name in &written.policies {
+        of_policy(name, objects, round, now, &mut drafts);
+    }
+    for name in &written.nodes {
+        if let Some(node) = round.nodes.get(name) {
+            drafts.extend(of_node(name, node, objects));
+        }
+    }
+    of_requests(told, objects, round, &mut drafts);
+    drafts
+}
+
+fn reference(api_version: &str, kind: &str, meta: &ObjectMeta) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(api_version.to_owned()),
+        kind: Some(kind.to_owned()),
+        name: meta.name.clone(),
+        namespace: meta.namespace.clone(),
+        uid: meta.uid.clone(),
+        resource_version: meta.resource_version.clone(),
+        ..ObjectReference::default()
+    }
+}
+
+/// Conditions that turned: another status, or another reason.
+fn of_policy(name: &PolicyName, objects: &Objects, round: &Round, now: Timestamp, drafts: &mut Vec<Draft>) {
+    let (Some(object), Some(status)) = (objects.policies.get(&name.0), round.policies.get(name)) else {
+        return;
+    };
+    let before = object.status.as_ref().map(|s| s.conditions.as_slice()).unwrap_or_default();
+    let turned = |after: &&Condition| {
+        let old = before.iter().find(|c| c.type_ == after.type_);
+        let same = old.is_some_and(|old| old.status == after.status && old.reason == after.reason);
+        // That a new policy makes sense, or is served, is no news.
+        let expected = after.status == "True"
+            && after.type_ != kind::READY
+            && old.is_none_or(|old| old.status == "Unknown");
+        !same && !expected
+    };
+    let told = [kind::ACCEPTED, kind::PLANNED, kind::READY];
+    for after in status.conditions.iter().filter(|c| told.contains(&c.type_.as_str())).filter(turned) {
+        let stuck = [reason::ROLLOUT_FAILED, reason::FOREIGN_LAYOUT].contains(&after.reason.as_str());
+        drafts.push(Draft {
+            regarding: reference(api::API_VERSION, "GpuPartitionPolicy", &object.metadata),
+            related: None,
+            warning: stuck || after.type_ != kind::READY && after.status == "False",
+            reason: after.reason.clone(),
+            action: "Plan".to_owned(),
+            note: after.message.clone(),
+            once: format!("{} {} {now}", after.type_, after.status),
+        });
+    }
+}
+
+/// A node that took a step.
+fn of_node(name: &NodeName, node: &NodeRound, objects: &Objects) -> Option<Draft> {
+    let (before, next) = (&node.before, &node.advance.progress);
+    if before.phase == next.phase {
+        return None;
+    }
+    let object = objects.nodes.get(&name.0)?;
+    let rolled_back = next.set_back.as_ref().is_some_and(|back| back.rolled_back);
+    let (reason, action, warning, text) = match next.phase {
+        Phase::Cordoning => (
+            "RepartitionStarted",
+            "Cordon",
+            false,
+            "its GPUs are cut anew: it is cordoned until that is done".to_owned(),
+        ),
+        Phase::Changing => (
+            "LayoutRequested",
+            "Label",
+            false,
+            "no pod can lose a slice: MIG manager is told the new layout".to_owned(),
+        ),
+        Phase::Healing => {
+            ("ManagerRestarted", "DeletePod", true, "MIG manager is stuck: its pod is replaced".to_owned())
+        }
+        Phase::Relabelling => (
+            "RepartitionRetried",
+            "Label",
+            true,
+            "the layout was not reached: another name for it, or the layout before, is tried".to_owned(),
+        ),
+        Phase::Releasing => {
+            ("RepartitionVerified", "Uncordon", false, "pods can use the slices: it is uncordoned".to_owned())
+        }
+        Phase::Retreating => {
+            ("RepartitionTakenBack", "Uncordon", false, "nothing was changed: it is uncordoned".to_owned())
+        }
+        Phase::Failed => (
+            "RepartitionFailed",
+            "Stop",
+            true,
+            match &next.failed {
+                Some(why) => format!("{why}; {}", why.help(&name.0)),
+                None => "a human has to look".to_owned(),
+            },
+        ),
+        Phase::Released => (
+            "Released",
+            "Release",
+            false,
+            "a human ended its rollout; nothing is done to it until `slicewright release --resume`"
+                .to_owned(),
+        ),
+        Phase::Idle if before.phase == Phase::Releasing && rolled_back => {
+            ("RepartitionRolledBack", "Uncordon", true, "the layout before is back".to_owned())
+        }
+        Phase::Idle | Phase::Mapping | Phase::Quiescing | Phase::Verifying => return None,
+    };
+    let trouble =
+        next.last_error.as_ref().filter(|_| before.last_error != next.last_error && next.failed.is_none());
+    let note = match trouble {
+        Some(why) => format!("{why}; {text}"),
+        None => text,
+    };
+    let mut regarding = reference("v1", "Node", &object.metadata);
+    // Events of kubelet and of the node controller have the name there, and
+    // `kubectl describe node` looks for it.
+    regarding.uid = Some(name.0.clone());
+    Some(Draft {
+        regarding,
+        related: objects
+            .gpu_nodes
+            .get(&name.0)
+            .map(|gpu_node| reference(api::API_VERSION, "GpuNode", &gpu_node.metadata)),
+        warning,
+        reason: reason.to_owned(),
+        action: action.to_owned(),
+        note,
+        once: next.since.map(|at| at.to_string()).unwrap_or_default(),
+    })
+}
+
+/// Those who asked, where the answer is another than the last.
+fn of_requests(told: &mut Told, objects: &Objects, round: &Round, drafts: &mut Vec<Draft>) {
+    let answers: BTreeMap<&RequestId, &Answer> = round.answers.iter().map(|a| (&a.id, a)).collect();
+    told.requests.retain(|id, _| answers.contains_key(id));
+    let mut waiting: Option<BTreeMap<RequestId, &Pod>> = None;
+    for request in &round.thought.report.requests {
+        let Some(answer) = answers.get(&request.id) else { continue };
+        let last = told.requests.get(&request.id);
+        if last.is_some_and(|(gist, _)| *gist == answer.gist) {
+            continue;
+        }
+        let served_now = matches!(request.outcome, Outcome::ServedNow { .. });
+        // Who finds a free slice at once needs no word from us.
+        if served_now && last.is_none() {
+            continue;
+        }
+        let times = last.map_or(0, |(_, times)| times + 1);
+        told.requests.insert(request.id.clone(), (answer.gist.clone(), times));
+        let (reason, action, warning) = match &request.outcome {
+            Outcome::ServedNow { .. } => ("SliceFree", "Plan", false),
+            Outcome::ServedByPlan { .. } => ("SliceComing", "Plan", false),
+            Outcome::Unserved { .. } => ("SliceUnavailable", "Plan", true),
+        };
+        let waiting = waiting.get_or_insert_with(|| waiting_pods(objects));
+        for regarding in askers(&request.id, objects, waiting) {
+            drafts.push(Draft {
+                regarding,
+                related: None,
+                warning,
+                reason: reason.to_owned(),
+                action: action.to_owned(),
+                note: answer.text.clone(),
+                once: format!("{} {times}", answer.gist),
+            });
+        }
+    }
+}
+
+/// Pods that wait for a node, by who stands behind them.
+fn waiting_pods(objects: &Objects) -> BTreeMap<RequestId, &Pod> {
+    let mut waiting = BTreeMap::new();
+    for pod in objects.pods.values() {
+        let pod: &Pod = pod;
+        if matches!(pods::life(pod), pods::Life::Unschedulable | pods::Life::Waiting) {
+            let id = RequestId { ordinal: owners::ordinal(pod).unwrap_or(0), ..owners::root(objects, pod) };
+            waiting.entry(id).or_insert(pod);
+        }
+    }
+    waiting
+}
+
+/// The objects on which an answer is put: the workbench, and the pod.
+fn askers(id: &RequestId, objects: &Objects, waiting: &BTreeMap<RequestId, &Pod>) -> Vec<ObjectReference> {
+    let mut askers = Vec::new();
+    if id.kind == "Notebook"
+        && let Some(notebook) = objects.notebooks.get(&(id.namespace.clone(), id.name.clone()))
+    {
+        askers.push(reference("kubeflow.org/v1", "Notebook", &notebook.metadata));
+    }
+    if let Some(pod) = waiting.get(id) {
+        askers.push(reference("v1", "Pod", &pod.metadata));
+    }
+    askers
+}

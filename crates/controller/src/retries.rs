@@ -1,0 +1,91 @@
+//! When something that failed may be tried again: later each time, one thing
+//! without holding back another.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crate::class::Class;
+
+/// What failed, and how often in a row.
+#[derive(Debug)]
+pub struct Retries {
+    longest: Duration,
+    failed: BTreeMap<String, (u32, Instant)>,
+}
+
+/// The first pause.
+const FIRST: Duration = Duration::from_millis(500);
+
+impl Retries {
+    /// Nothing failed yet; no pause gets longer than `longest`.
+    #[must_use]
+    pub const fn new(longest: Duration) -> Self {
+        Self { longest, failed: BTreeMap::new() }
+    }
+
+    /// Whether something may be tried now.
+    #[must_use]
+    pub fn may_try(&self, what: &str, now: Instant) -> bool {
+        self.failed.get(what).is_none_or(|(_, at)| now >= *at)
+    }
+
+    /// It failed. What a human must allow, or what we got wrong, is tried
+    /// seldom from the start. Says how often in a row it failed.
+    pub fn failed(&mut self, what: &str, class: Class, now: Instant) -> u32 {
+        let times = self.failed.get(what).map_or(0, |(times, _)| *times).saturating_add(1);
+        let pause = match class {
+            Class::Transient => FIRST.saturating_mul(1 << times.min(16).saturating_sub(1)),
+            Class::UserInput | Class::Blocked | Class::Bug => self.longest,
+        };
+        self.failed.insert(what.to_owned(), (times, now + pause.min(self.longest)));
+        times
+    }
+
+    /// It succeeded.
+    pub fn succeeded(&mut self, what: &str) {
+        self.failed.remove(what);
+    }
+
+    /// When the next may be tried.
+    #[must_use]
+    pub fn next(&self) -> Option<Instant> {
+        self.failed.values().map(|(_, at)| *at).min()
+    }
+
+    /// What could have been tried at `start` and was not is no longer of
+    /// interest.
+    pub fn forget_before(&mut self, start: Instant) {
+        self.failed.retain(|_, (_, at)| *at > start);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest_and_one_failure_holds_back_nobody_else() {
+        let start = crate::clock::instant();
+        let mut retries = Retries::new(Duration::from_secs(4));
+        let mut at = start;
+        for expect in [500, 1000, 2000, 4000, 4000] {
+            retries.failed("node a", Class::Transient, at);
+            let pause = retries.next().map(|next| next - at);
+            assert_eq!(pause, Some(Duration::from_millis(expect)));
+            assert!(!retries.may_try("node a", at));
+            assert!(retries.may_try("node b", at));
+            at += Duration::from_millis(expect);
+            assert!(retries.may_try("node a", at));
+        }
+        retries.succeeded("node a");
+        assert_eq!(retries.next(), None);
+    }
+
+    #[test]
+    fn what_a_human_must_allow_is_tried_seldom() {
+        let start = crate::clock::instant();
+        let mut retries = Retries::new(Duration::from_secs(60));
+        retries.failed("map", Class::Blocked, start);
+        assert_eq!(retries.next(), Some(start + Duration::from_secs(60)));
+    }
+}

@@ -1,0 +1,99 @@
+//! Everything that can be set, as plain data. [`crate::args`] reads it from
+//! flags and the environment; tests build it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// How one operator runs. [`Settings::new`] has the defaults of the flags.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The name of this replica: the holder's name in the lease, and the
+    /// reporting instance of events.
+    pub identity: String,
+    /// The lease that says which replica writes.
+    pub lease: LeaseSettings,
+    /// The namespace of the GPU Operator: MIG manager reads its map there.
+    pub gpu_operator_namespace: String,
+    /// The name of the map that we own.
+    pub map_name: String,
+    /// The administrators' own map, whose entries ours repeats. Only read.
+    pub administrators_map: Option<MapRef>,
+    /// Whether to point `ClusterPolicy` to our map ourselves.
+    pub patch_cluster_policy: bool,
+    /// Times of the rollout protocol.
+    pub rollout: rollout::Settings,
+    /// What counts as a request.
+    pub observe: observe::Settings,
+    /// How long changes are gathered before they are planned with.
+    pub batch_delay: Duration,
+    /// How long one call to the API server may take.
+    pub call_timeout: Duration,
+    /// How many objects one page of a list has.
+    pub page_size: u32,
+    /// How many nodes are worked on at the same time.
+    pub parallel_nodes: usize,
+    /// How many retries of one kind of trouble wait at most this long.
+    pub longest_retry: Duration,
+    /// How long the loop may stand still before `/healthz` says so.
+    pub stuck_after: Duration,
+    /// Where `/healthz` and `/readyz` are served; `None`: nowhere.
+    pub health_address: Option<SocketAddr>,
+    /// Where `/metrics` is served; `None`: nowhere.
+    pub metrics_address: Option<SocketAddr>,
+}
+
+/// A `ConfigMap`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MapRef {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// The lease that says which replica writes.
+#[derive(Clone, Debug)]
+pub struct LeaseSettings {
+    /// Its namespace: the operator's own.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// How long others wait for a holder that says nothing.
+    pub duration: Duration,
+    /// A holder that could not renew for this long stops writing. Shorter than
+    /// `duration`, so that it has stopped before another one starts.
+    pub renew_deadline: Duration,
+    /// How often the holder renews, and the others look.
+    pub retry: Duration,
+}
+
+impl Settings {
+    /// The defaults, for a replica of this name in this namespace.
+    #[must_use]
+    pub fn new(identity: impl Into<String>, namespace: impl Into<String>) -> Self {
+        Self {
+            identity: identity.into(),
+            lease: LeaseSettings {
+                namespace: namespace.into(),
+                name: "slicewright-operator".to_owned(),
+                duration: Duration::from_secs(15),
+                renew_deadline: Duration::from_secs(10),
+                retry: Duration::from_secs(2),
+            },
+            gpu_operator_namespace: "nvidia-gpu-operator".to_owned(),
+            map_name: rollout::names::MAP_NAME.to_owned(),
+            administrators_map: None,
+            patch_cluster_policy: false,
+            rollout: rollout::Settings::default(),
+            observe: observe::Settings::default(),
+            batch_delay: Duration::from_millis(500),
+            call_timeout: Duration::from_secs(10),
+            page_size: 500,
+            parallel_nodes: 8,
+            longest_retry: Duration::from_secs(60),
+            stuck_after: Duration::from_secs(180),
+            health_address: None,
+            metrics_address: None,
+        }
+    }
+}

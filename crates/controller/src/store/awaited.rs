@@ -1,0 +1,98 @@
+//! What we wrote and do not see yet. Nothing is decided before it is seen:
+//! otherwise the same write would be decided again, on what is outdated.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use observe::objects::Key;
+
+use super::{Source, is_older};
+
+/// Something that our own write brings about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The object has this version, or a later one.
+    Version {
+        /// Which watch shows it.
+        source: Source,
+        /// Which object.
+        key: Key,
+        /// The version that the write left behind.
+        version: String,
+    },
+    /// The pod has a deletion timestamp, or is gone.
+    Going {
+        /// Which pod.
+        key: Key,
+        /// Its uid.
+        uid: String,
+    },
+}
+
+/// Everything that is awaited.
+#[derive(Debug, Default)]
+pub struct Awaited {
+    versions: BTreeMap<(Source, Key), (String, Instant)>,
+    going: BTreeMap<Key, (String, Instant)>,
+}
+
+impl Awaited {
+    pub(super) fn add(&mut self, subject: Subject, now: Instant) {
+        match subject {
+            Subject::Version { source, key, version } => {
+                self.versions.insert((source, key), (version, now));
+            }
+            Subject::Going { key, uid } => {
+                self.going.insert(key, (uid, now));
+            }
+        }
+    }
+
+    pub(super) fn is_seen(&mut self, source: &Source, key: &Key, version: Option<&str>) {
+        let at = (source.clone(), key.clone());
+        if let Some((wanted, _)) = self.versions.get(&at)
+            && (version == Some(wanted.as_str()) || !is_older(version, Some(wanted)))
+        {
+            self.versions.remove(&at);
+        }
+    }
+
+    pub(super) fn is_going(&mut self, key: &Key, uid: &str, going: bool) {
+        if self.going.get(key).is_some_and(|(wanted, _)| going || wanted != uid) {
+            self.going.remove(key);
+        }
+    }
+
+    pub(super) fn is_gone(&mut self, source: &Source, key: &Key) {
+        self.versions.remove(&(source.clone(), key.clone()));
+        if *source == Source::Pods {
+            self.going.remove(key);
+        }
+    }
+
+    /// Whether everything is seen.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.versions.is_empty() && self.going.is_empty()
+    }
+
+    /// Gives up on what has been awaited for too long, and says what it was: a
+    /// watch that stands still must not keep us from looking for ever.
+    pub fn give_up(&mut self, after: Duration, now: Instant) -> Vec<String> {
+        let late = |since: &Instant| now.duration_since(*since) >= after;
+        let mut given_up = Vec::new();
+        self.versions.retain(|(source, (namespace, name)), (version, since)| {
+            if late(since) {
+                given_up.push(format!("{source} {namespace}/{name} at version {version}"));
+            }
+            !late(since)
+        });
+        self.going.retain(|(namespace, name), (_, since)| {
+            if late(since) {
+                given_up.push(format!("pod {namespace}/{name} going"));
+            }
+            !late(since)
+        });
+        given_up
+    }
+}

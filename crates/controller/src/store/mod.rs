@@ -1,0 +1,512 @@
+//! The objects as the watches show them, and what is known of the watches.
+//! One task owns it and feeds it in order; nobody else sees it change.
+//!
+//! An object never goes back in time here: what is older than what is known
+//! already (after a list that overtook the watch) is left aside. Versions of
+//! one kind can be compared as numbers, as Kubernetes promises since 1.35 and
+//! has always done.
+
+pub mod awaited;
+pub mod trim;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::DynamicObject;
+use observe::objects::Key;
+use observe::{Objects, Problem};
+
+use crate::settings::MapRef;
+use awaited::{Awaited, Subject};
+
+/// Where an object comes from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// Nodes.
+    Nodes,
+    /// Pods.
+    Pods,
+    /// Namespaces (labels only).
+    Namespaces,
+    /// Priority classes.
+    PriorityClasses,
+    /// Our policies.
+    Policies,
+    /// What is known of nodes.
+    GpuNodes,
+    /// The names of all CRDs.
+    Definitions,
+    /// One map of layouts.
+    Map(MapRef),
+    /// A foreign kind whose CRD exists.
+    Foreign(Foreign),
+}
+
+/// Kinds of others, which may appear and vanish while we run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Foreign {
+    /// The GPU Operator's settings.
+    ClusterPolicy,
+    /// The DRA stack of the GPU Operator.
+    GpuCluster,
+    /// Workbenches.
+    Notebook,
+    /// What OpenShift AI offers.
+    HardwareProfile,
+}
+
+impl Foreign {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::ClusterPolicy, Self::GpuCluster, Self::Notebook, Self::HardwareProfile];
+
+    /// Group, kind, plural, and the versions that we can read, best first.
+    #[must_use]
+    pub const fn names(self) -> (&'static str, &'static str, &'static str, &'static [&'static str]) {
+        match self {
+            Self::ClusterPolicy => ("nvidia.com", "ClusterPolicy", "clusterpolicies", &["v1"]),
+            Self::GpuCluster => ("nvidia.com", "GPUCluster", "gpuclusters", &["v1alpha1"]),
+            Self::Notebook => ("kubeflow.org", "Notebook", "notebooks", &["v1", "v1beta1"]),
+            Self::HardwareProfile => {
+                ("infrastructure.opendatahub.io", "HardwareProfile", "hardwareprofiles", &["v1", "v1alpha1"])
+            }
+        }
+    }
+
+    /// The name of its CRD.
+    #[must_use]
+    pub fn definition(self) -> String {
+        let (group, _, plural, _) = self.names();
+        format!("{plural}.{group}")
+    }
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Nodes => f.write_str("nodes"),
+            Self::Pods => f.write_str("pods"),
+            Self::Namespaces => f.write_str("namespaces"),
+            Self::PriorityClasses => f.write_str("priorityclasses"),
+            Self::Policies => f.write_str("gpupartitionpolicies"),
+            Self::GpuNodes => f.write_str("gpunodes"),
+            Self::Definitions => f.write_str("customresourcedefinitions"),
+            Self::Map(map) => write!(f, "configmap {}/{}", map.namespace, map.name),
+            Self::Foreign(foreign) => f.write_str(foreign.names().2),
+        }
+    }
+}
+
+/// An object, trimmed.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// A node.
+    Node(Box<Node>),
+    /// A pod.
+    Pod(Box<Pod>),
+    /// A namespace.
+    Namespace(Box<ObjectMeta>),
+    /// A priority class.
+    PriorityClass(Box<PriorityClass>),
+    /// A map of layouts.
+    ConfigMap(Box<ConfigMap>),
+    /// The name of a CRD.
+    Definition(String),
+    /// An object of ours or of a foreign kind, to be read by its kind.
+    Dynamic(Box<DynamicObject>),
+}
+
+/// What a watch has to say.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// It begins to list everything anew.
+    Begin,
+    /// The object is so.
+    Put(Item),
+    /// The object is gone.
+    Gone(Item),
+    /// Everything has been listed.
+    End,
+    /// It does not get through, and tries again.
+    Trouble(String),
+}
+
+/// How one watch stands.
+#[derive(Clone, Debug, Default)]
+struct Watch {
+    synced: bool,
+    listed: Option<BTreeSet<Key>>,
+    trouble: Option<String>,
+}
+
+/// The objects, and how the watches stand.
+#[derive(Debug, Default)]
+pub struct Store {
+    /// What `observe` looks at.
+    pub objects: Objects,
+    /// What cannot be read, by source and key.
+    pub unreadable: BTreeMap<(Source, Key), String>,
+    /// CRDs that exist.
+    pub definitions: BTreeSet<String>,
+    /// Nodes whose pods must be listed before they are shown to anybody: they
+    /// turned out to have GPUs after their pods were passed over.
+    waiting: BTreeMap<String, Arc<Node>>,
+    watches: BTreeMap<Source, Watch>,
+    awaited: Awaited,
+}
+
+/// Whether `new` is older than `old`. Versions that are no numbers are
+/// believed as they come.
+fn is_older(new: Option<&str>, old: Option<&str>) -> bool {
+    let number = |text: Option<&str>| text.and_then(|t| t.parse::<u64>().ok());
+    match (number(new), number(old)) {
+        (Some(new), Some(old)) => new < old,
+        _ => false,
+    }
+}
+
+fn key(meta: &ObjectMeta) -> Key {
+    (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
+}
+
+impl Store {
+    /// A watch was started: nothing is complete before it has listed.
+    pub fn expect(&mut self, source: Source) {
+        self.watches.entry(source).or_default();
+    }
+
+    /// A watch was stopped, since its kind is gone: so are its objects.
+    pub fn forget(&mut self, source: &Source) {
+        self.watches.remove(source);
+        self.unreadable.retain(|(of, _), _| of != source);
+        for key in self.keys(source) {
+            self.remove(source, &key);
+        }
+    }
+
+    /// What is not complete yet, with the trouble of each.
+    #[must_use]
+    pub fn incomplete(&self) -> Vec<(Source, Option<String>)> {
+        let watches = self.watches.iter().filter(|(_, watch)| !watch.synced);
+        watches.map(|(source, watch)| (source.clone(), watch.trouble.clone())).collect()
+    }
+
+    /// Whether a watch has listed everything once.
+    #[must_use]
+    pub fn is_synced(&self, source: &Source) -> bool {
+        self.watches.get(source).is_some_and(|watch| watch.synced)
+    }
+
+    /// Nodes whose pods have to be listed.
+    #[must_use]
+    pub fn to_list(&self) -> Vec<String> {
+        self.waiting.keys().cloned().collect()
+    }
+
+    /// What was written, and is not seen yet.
+    pub const fn awaited(&mut self) -> &mut Awaited {
+        &mut self.awaited
+    }
+
+    /// Takes one change in. Says whether anything that matters changed.
+    pub fn take(&mut self, source: &Source, change: Change) -> bool {
+        // A message of a watch that was stopped.
+        if !self.watches.contains_key(source) {
+            return false;
+        }
+        match change {
+            Change::Begin => {
+                self.watch(source).listed = Some(BTreeSet::new());
+                false
+            }
+            Change::Put(item) => self.put(source, item),
+            Change::Gone(item) => {
+                let (key, version) = identity(&item);
+                if is_older(version.as_deref(), self.version(source, &key).as_deref()) {
+                    return false;
+                }
+                self.awaited.is_gone(source, &key);
+                self.remove(source, &key)
+            }
+            Change::End => {
+                let listed = self.watch(source).listed.take().unwrap_or_default();
+                let gone: Vec<Key> = self.keys(source).into_iter().filter(|k| !listed.contains(k)).collect();
+                for key in &gone {
+                    self.awaited.is_gone(source, key);
+                    self.remove(source, key);
+                }
+                let watch = self.watch(source);
+                watch.trouble = None;
+                let first = !std::mem::replace(&mut watch.synced, true);
+                first || !gone.is_empty()
+            }
+            Change::Trouble(text) => {
+                self.watch(source).trouble = Some(text);
+                false
+            }
+        }
+    }
+
+    fn watch(&mut self, source: &Source) -> &mut Watch {
+        self.watches.entry(source.clone()).or_default()
+    }
+
+    fn put(&mut self, source: &Source, item: Item) -> bool {
+        let (key, version) = identity(&item);
+        let watch = self.watch(source);
+        watch.trouble = None;
+        if let Some(listed) = &mut watch.listed {
+            listed.insert(key.clone());
+        }
+        let known = self.version(source, &key);
+        if is_older(version.as_deref(), known.as_deref()) {
+            return false;
+        }
+        self.awaited.is_seen(source, &key, version.as_deref());
+        match item {
+            Item::Node(node) => self.put_node(key.1, *node),
+            Item::Pod(pod) => self.put_pod(key, *pod),
+            Item::Namespace(meta) => {
+                let labels = |ns: &Namespace| ns.metadata.labels.clone();
+                let new = Namespace { metadata: *meta, ..Namespace::default() };
+                let same = self.objects.namespaces.get(&key.1).map(labels) == Some(labels(&new));
+                self.objects.namespaces.insert(key.1, new);
+                !same
+            }
+            Item::PriorityClass(class) => {
+                self.objects.priority_classes.insert(key.1, *class);
+                true
+            }
+            Item::ConfigMap(map) => {
+                self.objects.config_maps.insert(key, *map);
+                true
+            }
+            Item::Definition(name) => self.definitions.insert(name),
+            Item::Dynamic(object) => self.put_dynamic(source, key, *object),
+        }
+    }
+
+    fn put_node(&mut self, name: String, node: Node) -> bool {
+        let known = self.objects.nodes.contains_key(&name);
+        let remembered = self.objects.gpu_nodes.contains_key(&name);
+        if !known && !remembered && !trim::may_have_gpus(&node) {
+            self.waiting.remove(&name);
+            return false;
+        }
+        let node = Arc::new(node);
+        if known {
+            let before = self.objects.nodes.insert(name.clone(), node);
+            let same = |a: &Node, b: &Node| {
+                a.metadata.labels == b.metadata.labels
+                    && a.metadata.annotations == b.metadata.annotations
+                    && a.spec == b.spec
+                    && a.status == b.status
+            };
+            let after = &self.objects.nodes[&name];
+            // A heartbeat moves the version and nothing else.
+            return !before.is_some_and(|before| same(&before, after));
+        }
+        if self.watches.get(&Source::Pods).is_some_and(|watch| watch.synced || watch.listed.is_some()) {
+            // Its pods were passed over while nobody knew of its GPUs.
+            self.waiting.insert(name, node);
+            return false;
+        }
+        self.objects.nodes.insert(name, node);
+        true
+    }
+
+    fn put_pod(&mut self, key: Key, pod: Pod) -> bool {
+        let on = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+        let kept = trim::concerns_gpus(&pod)
+            || on
+                .is_some_and(|node| self.objects.nodes.contains_key(node) || self.waiting.contains_key(node));
+        if !kept {
+            return self.remove(&Source::Pods, &key);
+        }
+        let going = pod.metadata.deletion_timestamp.is_some();
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        self.awaited.is_going(&key, &uid, going);
+        if let Some(owner) = pod.metadata.owner_references.iter().flatten().next() {
+            self.objects.owners.insert(("Pod".to_owned(), key.clone()), owner.clone());
+        }
+        let before = self.objects.pods.insert(key.clone(), Arc::new(pod));
+        let after = &self.objects.pods[&key];
+        before.is_none_or(|before| {
+            before.metadata.uid != after.metadata.uid
+                || before.metadata.deletion_timestamp != after.metadata.deletion_timestamp
+                || before.metadata.labels != after.metadata.labels
+                || before.spec != after.spec
+                || before.status != after.status
+        })
+    }
+
+    /// The pods of a node as a list shows them: pods that it lacks are gone,
+    /// what it has is at least as new as what the watch has told. Says whether
+    /// anything changed.
+    pub fn take_pods_of(&mut self, node: &str, pods: Vec<Pod>) -> bool {
+        let mut changed = false;
+        if let Some(found) = self.waiting.remove(node) {
+            self.objects.nodes.insert(node.to_owned(), found);
+            changed = true;
+        }
+        let listed: BTreeSet<Key> = pods.iter().map(|pod| key(&pod.metadata)).collect();
+        let on_node = |pod: &Pod| pod.spec.as_ref().and_then(|s| s.node_name.as_deref()) == Some(node);
+        let gone: Vec<Key> = self
+            .objects
+            .pods
+            .iter()
+            .filter(|(key, pod)| on_node(pod) && !listed.contains(key))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in gone {
+            self.awaited.is_gone(&Source::Pods, &key);
+            changed |= self.remove(&Source::Pods, &key);
+        }
+        for pod in pods {
+            changed |= self.put(&Source::Pods, Item::Pod(Box::new(trim::pod(pod))));
+        }
+        changed
+    }
+
+    fn put_dynamic(&mut self, source: &Source, key: Key, object: DynamicObject) -> bool {
+        let outcome = crate::store::read(&mut self.objects, source, object);
+        let at = (source.clone(), key.clone());
+        match outcome {
+            Ok(()) => {
+                self.unreadable.remove(&at);
+            }
+            Err(problem) => {
+                self.remove(source, &key);
+                self.unreadable.insert(at, problem);
+            }
+        }
+        true
+    }
+
+    fn keys(&self, source: &Source) -> Vec<Key> {
+        let cluster = |name: &String| (String::new(), name.clone());
+        let objects = &self.objects;
+        match source {
+            Source::Nodes => objects.nodes.keys().chain(self.waiting.keys()).map(cluster).collect(),
+            Source::Pods => objects.pods.keys().cloned().collect(),
+            Source::Namespaces => objects.namespaces.keys().map(cluster).collect(),
+            Source::PriorityClasses => objects.priority_classes.keys().map(cluster).collect(),
+            Source::Policies => objects.policies.keys().map(cluster).collect(),
+            Source::GpuNodes => objects.gpu_nodes.keys().map(cluster).collect(),
+            Source::Definitions => self.definitions.iter().map(cluster).collect(),
+            Source::Map(map) => {
+                let key = (map.namespace.clone(), map.name.clone());
+                objects.config_maps.contains_key(&key).then_some(key).into_iter().collect()
+            }
+            Source::Foreign(Foreign::ClusterPolicy) => objects.cluster_policies.keys().map(cluster).collect(),
+            Source::Foreign(Foreign::GpuCluster) if objects.gpu_cluster => vec![Key::default()],
+            Source::Foreign(Foreign::GpuCluster) => Vec::new(),
+            Source::Foreign(Foreign::Notebook) => objects.notebooks.keys().cloned().collect(),
+            Source::Foreign(Foreign::HardwareProfile) => objects.hardware_profiles.keys().cloned().collect(),
+        }
+    }
+
+    /// The version of an object that is known.
+    #[must_use]
+    pub fn version(&self, source: &Source, key: &Key) -> Option<String> {
+        let objects = &self.objects;
+        let meta = match source {
+            Source::Nodes => &objects.nodes.get(&key.1).or_else(|| self.waiting.get(&key.1))?.metadata,
+            Source::Pods => &objects.pods.get(key)?.metadata,
+            Source::Namespaces => &objects.namespaces.get(&key.1)?.metadata,
+            Source::PriorityClasses => &objects.priority_classes.get(&key.1)?.metadata,
+            Source::Policies => &objects.policies.get(&key.1)?.metadata,
+            Source::GpuNodes => &objects.gpu_nodes.get(&key.1)?.metadata,
+            Source::Map(_) => &objects.config_maps.get(key)?.metadata,
+            Source::Foreign(Foreign::ClusterPolicy) => &objects.cluster_policies.get(&key.1)?.metadata,
+            Source::Foreign(Foreign::Notebook) => &objects.notebooks.get(key)?.metadata,
+            Source::Foreign(Foreign::HardwareProfile) => &objects.hardware_profiles.get(key)?.metadata,
+            Source::Definitions | Source::Foreign(Foreign::GpuCluster) => return None,
+        };
+        meta.resource_version.clone()
+    }
+
+    fn remove(&mut self, source: &Source, key: &Key) -> bool {
+        let (objects, name) = (&mut self.objects, &key.1);
+        self.unreadable.remove(&(source.clone(), key.clone()));
+        match source {
+            Source::Nodes => {
+                self.waiting.remove(name);
+                objects.nodes.remove(name).is_some()
+            }
+            Source::Pods => {
+                objects.owners.remove(&("Pod".to_owned(), key.clone()));
+                objects.pods.remove(key).is_some()
+            }
+            Source::Namespaces => objects.namespaces.remove(name).is_some(),
+            Source::PriorityClasses => objects.priority_classes.remove(name).is_some(),
+            Source::Policies => objects.policies.remove(name).is_some(),
+            Source::GpuNodes => objects.gpu_nodes.remove(name).is_some(),
+            Source::Definitions => self.definitions.remove(name),
+            Source::Map(_) => objects.config_maps.remove(key).is_some(),
+            Source::Foreign(Foreign::ClusterPolicy) => objects.cluster_policies.remove(name).is_some(),
+            Source::Foreign(Foreign::GpuCluster) => std::mem::take(&mut objects.gpu_cluster),
+            Source::Foreign(Foreign::Notebook) => objects.notebooks.remove(key).is_some(),
+            Source::Foreign(Foreign::HardwareProfile) => objects.hardware_profiles.remove(key).is_some(),
+        }
+    }
+
+    /// Waits until this version of an object is seen, unless it is already.
+    pub fn wait_for(&mut self, subject: Subject, now: std::time::Instant) {
+        let seen = match &subject {
+            Subject::Version { source, key, version } => {
+                let known = self.version(source, key);
+                known.as_deref() == Some(version.as_str()) || is_older(Some(version), known.as_deref())
+            }
+            Subject::Going { key, uid } => self.objects.pods.get(key).is_none_or(|pod| {
+                pod.metadata.uid.as_deref() != Some(uid) || pod.metadata.deletion_timestamp.is_some()
+            }),
+        };
+        if !seen {
+            self.awaited.add(subject, now);
+        }
+    }
+}
+
+/// Key and version of an object.
+fn identity(item: &Item) -> (Key, Option<String>) {
+    let of = |meta: &ObjectMeta| (key(meta), meta.resource_version.clone());
+    match item {
+        Item::Node(node) => of(&node.metadata),
+        Item::Pod(pod) => of(&pod.metadata),
+        Item::Namespace(meta) => of(meta),
+        Item::PriorityClass(class) => of(&class.metadata),
+        Item::ConfigMap(map) => of(&map.metadata),
+        Item::Definition(name) => ((String::new(), name.clone()), None),
+        Item::Dynamic(object) => of(&object.metadata),
+    }
+}
+
+/// Reads an object of ours or of a foreign kind. One that cannot be read
+/// concerns nobody else: each is read on its own.
+fn read(objects: &mut Objects, source: &Source, object: DynamicObject) -> Result<(), String> {
+    let name = object.metadata.name.clone().unwrap_or_default();
+    let value = |object: DynamicObject| serde_json::to_value(object).map_err(|error| error.to_string());
+    match source {
+        Source::Policies => {
+            let policy = serde_json::from_value(value(object)?).map_err(|error| error.to_string())?;
+            objects.policies.insert(name, policy);
+            Ok(())
+        }
+        Source::GpuNodes => {
+            let node = serde_json::from_value(value(object)?).map_err(|error| error.to_string())?;
+            objects.gpu_nodes.insert(name, Arc::new(node));
+            Ok(())
+        }
+        Source::Foreign(foreign) => {
+            let (group, kind, _, versions) = foreign.names();
+            let mut found: Option<Problem> = None;
+            let api_version = format!("{group}/{}", versions[0]);
+            objects.add_value(&api_version, kind, value(object)?, &mut |problem| found = Some(problem));
+            found.map_or(Ok(()), |problem| Err(problem.to_string()))
+        }
+        _ => Ok(()),
+    }
+}

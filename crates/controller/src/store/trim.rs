@@ -1,0 +1,255 @@
+//! What is kept of the objects that are watched: what `observe` and `rollout`
+//! read, and nothing else. At 150,000 pods the rest is most of the memory.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{
+    Affinity, ConfigMap, Container, Node, NodeSpec, NodeStatus, NodeSystemInfo, Pod, PodSpec, PodStatus,
+    ResourceRequirements,
+};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// Annotations of nodes that are read: where the Machine Config Operator is.
+const NODE_ANNOTATIONS: &[&str] = &["machineconfiguration.openshift.io/", "slicewright.io/"];
+
+/// Labels of pods that are read: which operand it is, who stands behind it,
+/// and which of its owner's pods it is.
+const POD_LABELS: &[&str] = &[
+    "app",
+    "notebook-name",
+    "statefulset",
+    "serving.kserve.io/inferenceservice",
+    "apps.kubernetes.io/pod-index",
+    "batch.kubernetes.io/job-completion-index",
+];
+
+/// Conditions of pods that are read.
+const POD_CONDITIONS: &[&str] = &["PodScheduled", "Ready"];
+
+/// The resources that a container's requests are read for; extended resources
+/// of NVIDIA beside them.
+const ROOM: &[&str] = &["cpu", "memory", "pods"];
+
+fn is_read(resource: &str) -> bool {
+    ROOM.contains(&resource) || is_gpu(resource)
+}
+
+/// Whether a resource is one of NVIDIA's, or of the slicer that we stay away from.
+#[must_use]
+pub fn is_gpu(resource: &str) -> bool {
+    resource.starts_with(rollout::names::RESOURCE_PREFIX) || resource.starts_with(observe::names::DAS_PREFIX)
+}
+
+/// Identity, age and version; owners only where they control.
+fn metadata(full: ObjectMeta) -> ObjectMeta {
+    let ObjectMeta {
+        name,
+        namespace,
+        uid,
+        resource_version,
+        generation,
+        creation_timestamp,
+        deletion_timestamp,
+        labels,
+        annotations,
+        owner_references,
+        ..
+    } = full;
+    let owner_references = owner_references
+        .map(|all| all.into_iter().filter(|owner| owner.controller == Some(true)).collect::<Vec<_>>())
+        .filter(|all| !all.is_empty());
+    ObjectMeta {
+        name,
+        namespace,
+        uid,
+        resource_version,
+        generation,
+        creation_timestamp,
+        deletion_timestamp,
+        labels,
+        annotations,
+        owner_references,
+        ..ObjectMeta::default()
+    }
+}
+
+fn keep(
+    map: Option<BTreeMap<String, String>>,
+    wanted: impl Fn(&str) -> bool,
+) -> Option<BTreeMap<String, String>> {
+    let kept: BTreeMap<_, _> = map?.into_iter().filter(|(key, _)| wanted(key)).collect();
+    (!kept.is_empty()).then_some(kept)
+}
+
+/// A node: its labels (any may be selected by), taints and cordon, what it
+/// offers, whether it is ready, and which boot this is.
+#[must_use]
+pub fn node(full: Node) -> Node {
+    let Node { metadata: meta, spec, status } = full;
+    let mut meta = metadata(meta);
+    meta.annotations =
+        keep(meta.annotations, |key| NODE_ANNOTATIONS.iter().any(|prefix| key.starts_with(prefix)));
+    meta.owner_references = None;
+    let spec = spec.map(|spec| NodeSpec {
+        unschedulable: spec.unschedulable,
+        taints: spec.taints,
+        ..NodeSpec::default()
+    });
+    let status = status.map(|status| NodeStatus {
+        allocatable: status.allocatable.map(|all| all.into_iter().filter(|(r, _)| is_read(r)).collect()),
+        capacity: status.capacity.map(|all| all.into_iter().filter(|(r, _)| is_gpu(r)).collect()),
+        conditions: status.conditions.map(|all| {
+            let ready = all.into_iter().filter(|c| c.type_ == "Ready");
+            // The heartbeat moves every few seconds and says nothing.
+            ready
+                .map(|c| k8s_openapi::api::core::v1::NodeCondition {
+                    type_: c.type_,
+                    status: c.status,
+                    ..Default::default()
+                })
+                .collect()
+        }),
+        node_info: status
+            .node_info
+            .map(|info| NodeSystemInfo { boot_id: info.boot_id, ..NodeSystemInfo::default() }),
+        ..NodeStatus::default()
+    });
+    Node { metadata: meta, spec, status }
+}
+
+/// Whether a node has, or may have, GPUs: by what node feature discovery, the
+/// GPU Operator or kubelet say of it.
+#[must_use]
+pub fn may_have_gpus(node: &Node) -> bool {
+    let labels = node.metadata.labels.iter().flatten();
+    let pci = |key: &str| {
+        key.strip_prefix("feature.node.kubernetes.io/pci-").is_some_and(|rest| rest.contains("10de"))
+    };
+    let by_label =
+        labels.into_iter().any(|(key, _)| key.starts_with(rollout::names::RESOURCE_PREFIX) || pci(key));
+    let status = node.status.as_ref();
+    let capacity = status.and_then(|status| status.capacity.as_ref()).into_iter().flatten();
+    let allocatable = status.and_then(|status| status.allocatable.as_ref()).into_iter().flatten();
+    by_label || capacity.chain(allocatable).any(|(resource, _)| is_gpu(resource))
+}
+
+fn container(full: Container) -> Container {
+    let Container { name, resources, restart_policy, .. } = full;
+    let resources = resources.map(|resources| {
+        let read = |all: Option<BTreeMap<String, _>>| {
+            all.map(|all| all.into_iter().filter(|(r, _)| is_read(r)).collect())
+        };
+        let ResourceRequirements { limits, requests, .. } = resources;
+        ResourceRequirements { limits: read(limits), requests: read(requests), claims: None }
+    });
+    Container { name, resources, restart_policy, ..Container::default() }
+}
+
+/// A pod: what it takes, where it is or may go, who stands behind it, and how
+/// far it is.
+#[must_use]
+pub fn pod(full: Pod) -> Pod {
+    let Pod { metadata: meta, spec, status } = full;
+    let mut meta = metadata(meta);
+    meta.annotations = None;
+    meta.labels = keep(meta.labels, |key| POD_LABELS.contains(&key));
+    let spec = spec.map(|spec| {
+        let bound = spec.node_name.is_some();
+        let PodSpec {
+            containers,
+            init_containers,
+            node_name,
+            node_selector,
+            affinity,
+            tolerations,
+            overhead,
+            priority,
+            priority_class_name,
+            scheduling_gates,
+            ..
+        } = spec;
+        PodSpec {
+            containers: containers.into_iter().map(container).collect(),
+            init_containers: init_containers.map(|all| all.into_iter().map(container).collect()),
+            // Where it may go is of no account once it is somewhere.
+            node_selector: node_selector.filter(|_| !bound),
+            affinity: affinity
+                .filter(|_| !bound)
+                .map(|all| Affinity { node_affinity: all.node_affinity, ..Affinity::default() }),
+            tolerations: tolerations.filter(|_| !bound),
+            node_name,
+            overhead,
+            priority,
+            priority_class_name,
+            scheduling_gates,
+            ..PodSpec::default()
+        }
+    });
+    let status = status.map(|status| PodStatus {
+        phase: status.phase,
+        reason: status.reason,
+        nominated_node_name: status.nominated_node_name,
+        conditions: status.conditions.map(|all| {
+            let read = all.into_iter().filter(|c| POD_CONDITIONS.contains(&c.type_.as_str()));
+            read.map(|c| k8s_openapi::api::core::v1::PodCondition {
+                type_: c.type_,
+                status: c.status,
+                reason: c.reason,
+                message: c.message,
+                last_transition_time: c.last_transition_time,
+                ..Default::default()
+            })
+            .collect()
+        }),
+        ..PodStatus::default()
+    });
+    Pod { metadata: meta, spec, status }
+}
+
+/// Whether a pod is of interest wherever it is: it asks for something of
+/// NVIDIA's, or it speaks for a workbench or a model server.
+#[must_use]
+pub fn concerns_gpus(pod: &Pod) -> bool {
+    let Some(spec) = &pod.spec else { return false };
+    let labels = pod.metadata.labels.iter().flatten();
+    let speaks =
+        labels.into_iter().any(|(key, _)| key == "notebook-name" || key.starts_with("serving.kserve.io/"));
+    let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
+    let asks = |container: &Container| {
+        container.resources.as_ref().is_some_and(|resources| {
+            let all = resources.requests.iter().chain(resources.limits.iter()).flatten();
+            all.into_iter().any(|(resource, _)| is_gpu(resource))
+        })
+    };
+    speaks || containers.into_iter().any(asks)
+}
+
+/// A map of layouts.
+#[must_use]
+pub fn config_map(full: ConfigMap) -> ConfigMap {
+    let ConfigMap { metadata: meta, data, .. } = full;
+    let mut meta = metadata(meta);
+    meta.annotations = keep(meta.annotations, |key| key.starts_with("slicewright.io/"));
+    let data = data.map(|all| all.into_iter().filter(|(key, _)| key == observe::names::MAP_KEY).collect());
+    ConfigMap { metadata: meta, data, ..ConfigMap::default() }
+}
+
+/// A priority class.
+#[must_use]
+pub fn priority_class(full: PriorityClass) -> PriorityClass {
+    let PriorityClass { metadata: meta, global_default, value, .. } = full;
+    let mut meta = metadata(meta);
+    meta.annotations = None;
+    meta.labels = None;
+    PriorityClass { metadata: meta, global_default, value, ..PriorityClass::default() }
+}
+
+/// Identity and labels only.
+#[must_use]
+pub fn labels_only(full: ObjectMeta) -> ObjectMeta {
+    let mut meta = metadata(full);
+    meta.annotations = None;
+    meta.owner_references = None;
+    meta
+}

@@ -1,0 +1,246 @@
+//! The watches: one task each, which trims what it gets and hands it on in
+//! order. The channel is bounded, so that a list of many thousands waits for
+//! whoever takes it in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::PartialObjectMeta;
+use kube::core::gvk::GroupVersionKind;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::class::chain;
+use crate::settings::{MapRef, Settings};
+use crate::store::{Change, Foreign, Item, Source, Store, trim};
+
+/// How many changes may wait to be taken in.
+pub const BACKLOG: usize = 4096;
+/// How long the API server keeps one watch open. The client gives a silent
+/// connection up a little later (see [`crate::client`]).
+pub const WATCH_SECONDS: u32 = 240;
+
+/// The watches that run.
+pub struct Watches {
+    client: Client,
+    config: watcher::Config,
+    changes: mpsc::Sender<(Source, Change)>,
+    tasks: JoinSet<()>,
+    running: BTreeMap<Source, AbortHandle>,
+    maps: BTreeSet<MapRef>,
+    operator_namespace: String,
+}
+
+impl Watches {
+    /// Nothing runs yet: [`Watches::adjust`] starts what is due.
+    #[must_use]
+    pub fn new(client: Client, settings: &Settings, changes: mpsc::Sender<(Source, Change)>) -> Self {
+        let here = &settings.gpu_operator_namespace;
+        let at = |name: &str| MapRef { namespace: here.clone(), name: name.to_owned() };
+        let mut maps = BTreeSet::from([at(&settings.map_name), at(observe::names::DEFAULT_MAP)]);
+        maps.extend(settings.administrators_map.clone());
+        Self {
+            client,
+            config: watcher::Config::default().timeout(WATCH_SECONDS).page_size(settings.page_size),
+            changes,
+            tasks: JoinSet::new(),
+            running: BTreeMap::new(),
+            maps,
+            operator_namespace: here.clone(),
+        }
+    }
+
+    /// Tells the store what will come, so that nothing counts as complete
+    /// before it did.
+    pub fn announce(&self, store: &mut Store) {
+        for source in [
+            Source::GpuNodes,
+            Source::Nodes,
+            Source::Pods,
+            Source::Policies,
+            Source::Namespaces,
+            Source::PriorityClasses,
+            Source::Definitions,
+        ] {
+            store.expect(source);
+        }
+    }
+
+    /// Starts and stops watches as the cluster has it now. Nodes are listed
+    /// after what is remembered of them, and pods after nodes: which pods are
+    /// kept depends on which nodes have GPUs.
+    pub fn adjust(&mut self, store: &mut Store) {
+        let mut wanted = BTreeSet::from([
+            Source::GpuNodes,
+            Source::Policies,
+            Source::Namespaces,
+            Source::PriorityClasses,
+            Source::Definitions,
+        ]);
+        if store.is_synced(&Source::GpuNodes) {
+            wanted.insert(Source::Nodes);
+        }
+        if store.is_synced(&Source::Nodes) {
+            wanted.insert(Source::Pods);
+        }
+        wanted.extend(self.maps.iter().cloned().map(Source::Map));
+        // The map that ClusterPolicy names, whatever its name.
+        for policy in store.objects.cluster_policies.values() {
+            let name = policy.spec.mig_manager.config.as_ref().map(|config| config.name.clone());
+            if let Some(name) = name.filter(|name| !name.is_empty()) {
+                wanted.insert(Source::Map(MapRef { namespace: self.operator_namespace.clone(), name }));
+            }
+        }
+        let foreign = Foreign::ALL.into_iter().filter(|f| store.definitions.contains(&f.definition()));
+        wanted.extend(foreign.map(Source::Foreign));
+        let stop: Vec<Source> = self.running.keys().filter(|s| !wanted.contains(s)).cloned().collect();
+        for source in stop {
+            // What was synced once and is only started later stays.
+            if matches!(source, Source::Nodes | Source::Pods) {
+                continue;
+            }
+            if let Some(task) = self.running.remove(&source) {
+                task.abort();
+            }
+            store.forget(&source);
+            tracing::info!(%source, "is no longer watched: its kind or its reference is gone");
+        }
+        for source in wanted {
+            if !self.running.contains_key(&source) {
+                store.expect(source.clone());
+                let task = self.start(source.clone());
+                self.running.insert(source, task);
+            }
+        }
+    }
+
+    fn start(&mut self, source: Source) -> AbortHandle {
+        let (client, config, changes) = (self.client.clone(), self.config.clone(), self.changes.clone());
+        let out = Out { source: source.clone(), changes };
+        match source {
+            Source::Nodes => {
+                let item = |node: Node| Item::Node(Box::new(trim::node(node)));
+                self.tasks.spawn(follow(Api::all(client), config, out, item))
+            }
+            Source::Pods => {
+                let item = |pod: Pod| Item::Pod(Box::new(trim::pod(pod)));
+                self.tasks.spawn(follow(Api::all(client), config, out, item))
+            }
+            Source::Namespaces => {
+                let item = |ns: PartialObjectMeta<Namespace>| {
+                    Item::Namespace(Box::new(trim::labels_only(ns.metadata)))
+                };
+                self.tasks.spawn(follow(Api::all(client), config, out, item))
+            }
+            Source::PriorityClasses => {
+                let item = |class: PriorityClass| Item::PriorityClass(Box::new(trim::priority_class(class)));
+                self.tasks.spawn(follow(Api::all(client), config, out, item))
+            }
+            Source::Definitions => {
+                let item = |crd: PartialObjectMeta<CustomResourceDefinition>| {
+                    Item::Definition(crd.metadata.name.unwrap_or_default())
+                };
+                self.tasks.spawn(follow(Api::all(client), config, out, item))
+            }
+            Source::Map(map) => {
+                let config = config.fields(&format!("metadata.name={}", map.name));
+                let item = |map: ConfigMap| Item::ConfigMap(Box::new(trim::config_map(map)));
+                self.tasks.spawn(follow(Api::namespaced(client, &map.namespace), config, out, item))
+            }
+            Source::Policies => {
+                let kind = ours(api::GpuPartitionPolicy::plural(&()).as_ref(), "GpuPartitionPolicy");
+                self.tasks.spawn(follow_dynamic(client, kind, config, out))
+            }
+            Source::GpuNodes => {
+                let kind = ours(api::GpuNode::plural(&()).as_ref(), "GpuNode");
+                self.tasks.spawn(follow_dynamic(client, kind, config, out))
+            }
+            Source::Foreign(foreign) => self.tasks.spawn(async move {
+                let kind = served(&client, foreign, &out).await;
+                follow_dynamic(client, kind, config, out).await;
+            }),
+        }
+    }
+}
+
+fn ours(plural: &str, kind: &str) -> ApiResource {
+    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(api::GROUP, api::VERSION, kind), plural)
+}
+
+/// Where a watch hands its changes on.
+struct Out {
+    source: Source,
+    changes: mpsc::Sender<(Source, Change)>,
+}
+
+impl Out {
+    /// Hands a change on. `false` when nobody is there any more.
+    async fn send(&self, change: Change) -> bool {
+        self.changes.send((self.source.clone(), change)).await.is_ok()
+    }
+}
+
+/// Which version of a foreign kind the API server serves. Asks until it knows:
+/// a CRD needs a moment until it is served.
+async fn served(client: &Client, foreign: Foreign, out: &Out) -> ApiResource {
+    let (group, kind, plural, versions) = foreign.names();
+    let mut pause = Duration::from_millis(250);
+    loop {
+        for version in versions {
+            let listed = client.list_api_group_resources(&format!("{group}/{version}")).await;
+            let found = listed.is_ok_and(|list| list.resources.iter().any(|r| r.name == plural));
+            if found {
+                return ApiResource::from_gvk_with_plural(
+                    &GroupVersionKind::gvk(group, version, kind),
+                    plural,
+                );
+            }
+        }
+        let text =
+            format!("no version of {plural}.{group} that can be read is served ({})", versions.join(", "));
+        out.send(Change::Trouble(text)).await;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(30));
+    }
+}
+
+async fn follow_dynamic(client: Client, kind: ApiResource, config: watcher::Config, out: Out) {
+    let api: Api<DynamicObject> = Api::all_with(client, &kind);
+    let item = |mut object: DynamicObject| {
+        object.metadata.managed_fields = None;
+        if let Some(annotations) = &mut object.metadata.annotations {
+            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+        }
+        Item::Dynamic(Box::new(object))
+    };
+    follow(api, config, out, item).await;
+}
+
+async fn follow<K>(api: Api<K>, config: watcher::Config, out: Out, item: impl Fn(K) -> Item)
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let mut events = std::pin::pin!(watcher(api, config).default_backoff());
+    while let Some(event) = events.next().await {
+        let change = match event {
+            Ok(Event::Init) => Change::Begin,
+            Ok(Event::InitApply(object) | Event::Apply(object)) => Change::Put(item(object)),
+            Ok(Event::InitDone) => Change::End,
+            Ok(Event::Delete(object)) => Change::Gone(item(object)),
+            Err(error) => Change::Trouble(chain(&error)),
+        };
+        if !out.send(change).await {
+            return;
+        }
+    }
+}
