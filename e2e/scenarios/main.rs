@@ -2,3 +2,5 @@
 //! test's name is the sentence that it proves.
 
 mod crds;
+mod static_policy;
+mod virtual_nodes;

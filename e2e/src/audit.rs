@@ -10,6 +10,9 @@ use anyhow::Context;
 use serde::Deserialize;
 use serde_json::Value;
 
+/// How much of a body is shown.
+const SHOWN: usize = 400;
+
 /// The audit log from some moment on.
 #[derive(Clone, Debug)]
 pub struct Audit {
@@ -98,8 +101,8 @@ impl fmt::Display for Request {
         write!(f, " ({})", self.response_status.code)?;
         if let Some(body) = &self.request_object {
             let mut body = body.to_string();
-            if body.len() > 1000 {
-                body.truncate((0..=1000).rev().find(|i| body.is_char_boundary(*i)).unwrap_or_default());
+            if body.len() > SHOWN {
+                body.truncate((0..=SHOWN).rev().find(|i| body.is_char_boundary(*i)).unwrap_or_default());
                 body.push('…');
             }
             write!(f, ": {body}")?;

@@ -10,16 +10,22 @@
 //! Nothing here sleeps: whoever waits [watches](wait) until a condition holds
 //! or a deadline passes, and then says what was seen last.
 
+mod afterwards;
 pub mod assets;
 pub mod audit;
 pub mod certificates;
 pub mod control_plane;
 mod empty;
+pub mod expect;
+pub mod manifests;
 pub mod objects;
+pub mod operator;
 mod pool;
 pub mod process;
 pub mod provider;
 mod scene;
 pub mod wait;
 
+pub use cluster::{Fleet, GpuSpec, NodeSpec};
+pub use manifests::{POOL, TEAM, mig, pod, policy, workbench};
 pub use scene::{Scene, scenario};

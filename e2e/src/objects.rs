@@ -23,6 +23,8 @@ pub const OPERATOR_ACCOUNT: &str = "slicewright-operator";
 pub const OPERATOR_USER: &str = "system:serviceaccount:slicewright-system:slicewright-operator";
 /// The namespace of the GPU Operator.
 pub const GPU_OPERATOR_NAMESPACE: &str = "nvidia-gpu-operator";
+/// The map that the operator owns.
+pub const MAP_NAME: &str = "slicewright-mig-config";
 /// Who writes what a human would.
 const MANAGER: &str = "e2e";
 /// The label on what a scenario makes, by which it is found again in a
@@ -104,6 +106,29 @@ pub async fn ensure_namespace(client: &Client, name: &str, labels: &Value) -> an
         account.map(|_| ()).ok_or_else(|| "it has not".to_owned())
     })
     .await
+}
+
+/// What an installation of the operator makes: its namespace, its service
+/// account, and its rights.
+///
+/// # Errors
+/// What the API server says against it.
+pub async fn install_operator(client: &Client) -> anyhow::Result<()> {
+    ensure_namespace(client, OPERATOR_NAMESPACE, &json!({})).await?;
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": OPERATOR_ACCOUNT, "namespace": OPERATOR_NAMESPACE},
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": OPERATOR_ACCOUNT},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": OPERATOR_ACCOUNT, "namespace": OPERATOR_NAMESPACE}],
+    });
+    for object in [account, binding] {
+        apply(client, &object).await?;
+    }
+    Ok(())
 }
 
 /// Installs CRDs, and waits until they are served.

@@ -1,26 +1,54 @@
-//! One scenario: a cluster, and what happens in it.
+//! One scenario: a cluster, the virtual GPU nodes in it, the operators that
+//! run, and what happens.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Once;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
+use cluster::{Cluster, Fleet, Handle, NodeSpec};
 use futures::FutureExt;
 use kube::Client;
-use serde_json::Value;
+use kube::config::Kubeconfig;
+use operands::Flavour;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
+use crate::audit::Audit;
 use crate::control_plane::client_of;
 use crate::empty::empty;
-use crate::objects;
+use crate::manifests::TEAM;
+use crate::objects::{self, MAP_NAME, OPERATOR_NAMESPACE, OURS};
+use crate::operator::{self, Operator, SPEED};
 use crate::pool::{self, Lent};
 use crate::provider::{Kind, Provider};
 
 /// A cluster in which one scenario happens.
 pub struct Scene {
     provider: Box<dyn Provider>,
+    administrator: Kubeconfig,
     client: Client,
+    audit: Option<Audit>,
+    world: Option<World>,
+    operators: Vec<Operator>,
+    started: usize,
+    /// How the last operator was started.
+    last: Option<controller::Settings>,
+    /// Nodes that stay cordoned at the end, because the scenario is about it.
+    pub(crate) cordoned: Vec<String>,
+    /// How many slices the scenario itself takes from pods.
+    pub(crate) harmed: usize,
 }
 
-/// Tells a scenario on a cluster of its own, which is empty but for our CRDs
-/// and those of others; and holds it to what every scenario must keep.
+/// The virtual GPU nodes.
+struct World {
+    handle: Handle,
+    task: JoinHandle<Result<(), cluster::Error>>,
+    shutdown: CancellationToken,
+}
+
+/// Tells a scenario on a cluster of its own, which is empty but for our CRDs;
+/// and holds it to what every scenario must keep.
 ///
 /// # Panics
 /// When the scenario fails, or leaves behind what none may.
@@ -34,13 +62,19 @@ pub fn scenario(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Result<()>) {
         .enable_all()
         .build()
         .expect("a runtime can be started");
+    logs();
     let mut reusable = None;
     let outcome = runtime.block_on(async {
         let mut scene = Scene::open().await.context("there is no cluster for the scenario")?;
-        let told = AssertUnwindSafe(story(&mut scene)).catch_unwind().await;
+        let whole = async {
+            story(&mut scene).await?;
+            scene.afterwards().await
+        };
+        let told = AssertUnwindSafe(whole).catch_unwind().await;
         if !matches!(told, Ok(Ok(())))
             && let Some(folder) = scene.provider.evidence()
         {
+            eprintln!("{}", scene.picture().await);
             eprintln!("the logs of the control plane are in {}", folder.display());
         }
         reusable = scene.close().await;
@@ -56,6 +90,20 @@ pub fn scenario(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Result<()>) {
     }
 }
 
+/// What operators and virtual nodes log goes to the output of the test, which
+/// is shown when it fails.
+fn logs() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let filter = tracing_subscriber::EnvFilter::builder()
+            .with_default_directive(tracing::level_filters::LevelFilter::INFO.into())
+            .from_env_lossy();
+        // Somebody else's subscriber is as good.
+        let _ =
+            tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().with_ansi(false).try_init();
+    });
+}
+
 impl Scene {
     async fn open() -> anyhow::Result<Self> {
         let kind = Kind::asked_for()?;
@@ -63,18 +111,39 @@ impl Scene {
             Lent::Used(provider) => (provider, false),
             Lent::None => (kind.provide().await?, true),
         };
-        let client = client_of(&provider.administrator()).await?;
-        let scene = Self { provider, client };
-        objects::install_crds(&scene.client, &objects::our_crds()).await?;
+        let administrator = provider.administrator();
+        let client = client_of(&administrator).await?;
+        objects::install_crds(&client, &objects::our_crds()).await?;
         if is_new {
-            empty(&scene.client, scene.provider.is_ours_alone()).await?;
+            empty(&client, provider.is_ours_alone()).await?;
+            objects::install_operator(&client).await?;
         }
-        Ok(scene)
+        objects::ensure_namespace(&client, TEAM, &json!({})).await?;
+        let audit = provider.audit_log().map(Audit::from_now).transpose()?;
+        Ok(Self {
+            provider,
+            administrator,
+            client,
+            audit,
+            world: None,
+            operators: Vec::new(),
+            started: 0,
+            last: None,
+            cordoned: Vec::new(),
+            harmed: 0,
+        })
     }
 
-    /// Empties the cluster; gives it up when it is not well.
+    /// Ends what runs and empties the cluster; gives it up when it is not well.
     async fn close(self) -> Option<Box<dyn Provider>> {
-        let Self { provider, client } = self;
+        let Self { provider, client, world, operators, .. } = self;
+        for operator in operators {
+            operator.kill();
+        }
+        if let Some(World { task, shutdown, handle: _ }) = world {
+            shutdown.cancel();
+            let _ = task.await;
+        }
         provider.is_well().await.ok()?;
         empty(&client, provider.is_ours_alone()).await.ok()?;
         Some(provider)
@@ -86,13 +155,210 @@ impl Scene {
         self.client.clone()
     }
 
+    /// What the operators asked of the API server since the scenario began.
+    ///
+    /// # Errors
+    /// When the provider has no audit log.
+    pub fn audit(&self) -> anyhow::Result<Audit> {
+        self.audit.clone().context("this provider has no audit log")
+    }
+
+    /// The audit log from now on.
+    ///
+    /// # Errors
+    /// When the provider has none.
+    pub fn audit_from_now(&self) -> anyhow::Result<Audit> {
+        Audit::from_now(self.provider.audit_log().context("this provider has no audit log")?)
+    }
+
+    /// Whether there is an audit log.
+    pub(crate) fn is_audited(&self) -> bool {
+        self.audit.is_some()
+    }
+
+    /// Virtual GPU nodes, as a fresh OpenShift cluster with OpenShift AI and
+    /// strategy `mixed` has them.
+    ///
+    /// # Errors
+    /// When a node is not possible.
+    pub async fn nodes_are(&mut self, nodes: impl IntoIterator<Item = NodeSpec>) -> anyhow::Result<()> {
+        self.world(Fleet { nodes: nodes.into_iter().collect(), ..Fleet::default() }).await
+    }
+
+    /// A virtual cluster, sped up.
+    ///
+    /// # Errors
+    /// When it is not possible.
+    pub async fn world(&mut self, mut fleet: Fleet) -> anyhow::Result<()> {
+        if self.world.is_some() {
+            bail!("there is a virtual cluster already");
+        }
+        fleet.speed = SPEED;
+        for node in &mut fleet.nodes {
+            node.labels.insert(OURS.to_owned(), "true".to_owned());
+        }
+        let cluster_policy = match fleet.flavour {
+            Flavour::OpenShift => "gpu-cluster-policy",
+            Flavour::Helm => "cluster-policy",
+        };
+        let names: Vec<_> = fleet.each_node().map(|node| node.name).collect();
+        let shutdown = CancellationToken::new();
+        let cluster = Cluster::new(self.client(), fleet, shutdown.clone())?;
+        let handle = cluster.handle();
+        let task = tokio::spawn(cluster.run());
+        self.world = Some(World { handle, task, shutdown });
+        for name in names {
+            self.node(&name, "is ready", |node| {
+                let conditions = node.status.as_ref()?.conditions.as_ref()?;
+                let ready = conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True");
+                let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
+                let free = taints.is_none_or(|taints| {
+                    taints.iter().all(|taint| !taint.key.starts_with("node.kubernetes.io/"))
+                });
+                (ready && free).then_some(())
+            })
+            .await?;
+        }
+        // What a condition of the policy asks an administrator to do, once.
+        let object = json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": cluster_policy}});
+        let patch = json!({"spec": {"migManager": {"config": {"name": MAP_NAME}}}});
+        self.patch(object, patch).await
+    }
+
+    /// By which the virtual cluster is acted upon.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn hands(&self) -> &Handle {
+        &self.world.as_ref().expect("the scenario has nodes").handle
+    }
+
+    pub(crate) fn breaches(&self) -> Vec<String> {
+        self.world.as_ref().map(|world| world.handle.breaches()).unwrap_or_default()
+    }
+
+    /// Starts an operator.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub async fn operator(&mut self) -> anyhow::Result<()> {
+        self.operator_with(|_| ()).await
+    }
+
+    /// Starts an operator with other settings.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub async fn operator_with(
+        &mut self,
+        change: impl FnOnce(&mut controller::Settings),
+    ) -> anyhow::Result<()> {
+        let mut settings = operator::settings("operator");
+        change(&mut settings);
+        self.start(settings).await
+    }
+
+    /// Starts an operator with the settings of the last one.
+    ///
+    /// # Errors
+    /// When there was none, or it cannot be started.
+    pub async fn operator_again(&mut self) -> anyhow::Result<()> {
+        let settings = self.last.clone().context("no operator was ever started")?;
+        self.start(settings).await
+    }
+
+    async fn start(&mut self, mut settings: controller::Settings) -> anyhow::Result<()> {
+        self.started += 1;
+        settings.identity = format!("operator-{}", self.started);
+        let config = operator::account(&self.administrator).await?;
+        self.operators.push(Operator::start(config, settings.clone())?);
+        self.last = Some(settings);
+        Ok(())
+    }
+
+    /// The operators that run.
+    #[must_use]
+    pub fn operators(&self) -> &[Operator] {
+        &self.operators
+    }
+
+    /// Whether an operator was ever started.
+    pub(crate) fn had_operators(&self) -> bool {
+        self.started > 0
+    }
+
+    /// Tells all operators to stop, and waits until they have.
+    ///
+    /// # Errors
+    /// When one does not end well.
+    pub async fn stop_operators(&mut self) -> anyhow::Result<()> {
+        for operator in std::mem::take(&mut self.operators) {
+            operator.stop().await?;
+        }
+        Ok(())
+    }
+
+    /// Ends all operators where they are, as when their process is killed.
+    pub fn kill_operators(&mut self) {
+        for operator in std::mem::take(&mut self.operators) {
+            operator.kill();
+        }
+    }
+
+    /// Takes an operator out, by its name in the lease.
+    pub fn take_operator(&mut self, identity: &str) -> Option<Operator> {
+        let at = self.operators.iter().position(|operator| operator.identity() == identity)?;
+        Some(self.operators.remove(at))
+    }
+
     /// Applies an object as a human would.
     ///
     /// # Errors
     /// What the API server says against it.
-    pub async fn apply(&self, object: Value) -> anyhow::Result<()> {
+    pub async fn apply(&self, object: impl Into<Value>) -> anyhow::Result<()> {
+        let mut object = object.into();
+        object["metadata"]["labels"][OURS] = json!("true");
         objects::apply(&self.client, &object).await?;
         Ok(())
+    }
+
+    /// Deletes an object as a human would.
+    ///
+    /// # Errors
+    /// When there is none, or the API server refuses.
+    pub async fn delete(&self, object: impl Into<Value>) -> anyhow::Result<()> {
+        let object = object.into();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let (api, _) = objects::api_of(&self.client, &object).await?;
+        api.delete(name, &kube::api::DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// Merges something into an object as a human would.
+    ///
+    /// # Errors
+    /// When there is none, or the API server refuses.
+    pub async fn patch(&self, object: impl Into<Value>, patch: Value) -> anyhow::Result<()> {
+        let object = object.into();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let (api, _) = objects::api_of(&self.client, &object).await?;
+        api.patch(name, &kube::api::PatchParams::default(), &kube::api::Patch::Merge(patch)).await?;
+        Ok(())
+    }
+
+    /// Merges something into a node as a human would.
+    ///
+    /// # Errors
+    /// When there is none, or the API server refuses.
+    pub async fn patch_node(&self, name: &str, patch: Value) -> anyhow::Result<()> {
+        self.patch(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}), patch).await
+    }
+
+    /// Says that a node stays cordoned at the end, since the scenario is about
+    /// that.
+    pub fn stays_cordoned(&mut self, node: &str) {
+        self.cordoned.push(node.to_owned());
     }
 
     /// Restarts the API server.
@@ -101,5 +367,11 @@ impl Scene {
     /// When the provider cannot.
     pub async fn restart_api_server(&self) -> anyhow::Result<()> {
         self.provider.restart_api_server().await
+    }
+
+    /// The operator's namespace, where its lease is.
+    #[must_use]
+    pub const fn operator_namespace(&self) -> &'static str {
+        OPERATOR_NAMESPACE
     }
 }

@@ -1,0 +1,93 @@
+//! What every scenario must keep, whatever it was about: no slice was taken
+//! from a pod, no node stays cordoned in silence, the operator asked for
+//! nothing that it may not have, and planning again changes nothing.
+
+use anyhow::{Context, bail, ensure};
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use kube::api::ListParams;
+
+use crate::expect::is_cordoned;
+use crate::scene::Scene;
+use crate::wait::{PATIENCE, until};
+
+/// Phases in which a node rests.
+const AT_REST: &[&str] = &["", "Idle", "Failed", "Released"];
+
+impl Scene {
+    /// Looks at all of it.
+    pub(crate) async fn afterwards(&mut self) -> anyhow::Result<()> {
+        if self.had_operators() {
+            for operator in self.operators() {
+                operator.is_well()?;
+            }
+            self.is_at_rest().await?;
+            self.plans_again_in_vain().await?;
+        }
+        self.nothing_was_taken()?;
+        self.nobody_is_cordoned_in_silence().await?;
+        self.nothing_was_refused()
+    }
+
+    fn nothing_was_taken(&self) -> anyhow::Result<()> {
+        let breaches = self.breaches();
+        ensure!(breaches.len() == self.harmed, "slices were taken from pods that had them: {breaches:#?}");
+        Ok(())
+    }
+
+    /// Waits until no node is on its way.
+    async fn is_at_rest(&self) -> anyhow::Result<()> {
+        if self.operators().is_empty() {
+            return Ok(());
+        }
+        until(self.gpu_nodes(), "no node is on its way", PATIENCE, |seen| {
+            let phase = |node: &api::GpuNode| {
+                let rollout = node.status.as_ref().and_then(|status| status.rollout.as_ref());
+                rollout.map(|rollout| rollout.phase.clone()).unwrap_or_default()
+            };
+            match seen.values().find(|node| !AT_REST.contains(&phase(node).as_str())) {
+                None => Ok(()),
+                Some(node) => Err(format!("{} is {}", node.name_any(), phase(node))),
+            }
+        })
+        .await
+    }
+
+    /// A new operator, which remembers nothing, looks at everything once more
+    /// and writes nothing: what it wrote while it came up is the lease.
+    async fn plans_again_in_vain(&mut self) -> anyhow::Result<()> {
+        if !self.is_audited() || self.operators().is_empty() {
+            return Ok(());
+        }
+        self.stop_operators().await?;
+        let audit = self.audit_from_now()?;
+        self.operator_again().await?;
+        let operator = self.operators().last().context("it was started")?;
+        operator.has_run_rounds(1).await?;
+        let writes = audit.writes()?;
+        if !writes.is_empty() {
+            let writes: Vec<_> = writes.iter().map(ToString::to_string).collect();
+            bail!("a new operator looked at what is there, and wrote:\n{}", writes.join("\n"));
+        }
+        Ok(())
+    }
+
+    async fn nobody_is_cordoned_in_silence(&self) -> anyhow::Result<()> {
+        let nodes = self.nodes().list(&ListParams::default()).await?;
+        let cordoned: Vec<&Node> = nodes.iter().filter(|node| is_cordoned(node)).collect();
+        for node in cordoned {
+            let name = node.name_any();
+            ensure!(self.cordoned.contains(&name), "{name} stays cordoned");
+        }
+        Ok(())
+    }
+
+    fn nothing_was_refused(&self) -> anyhow::Result<()> {
+        if !self.is_audited() {
+            return Ok(());
+        }
+        let refused: Vec<_> = self.audit()?.refused()?.iter().map(ToString::to_string).collect();
+        ensure!(refused.is_empty(), "the operator asked for what it has no right to: {refused:#?}");
+        Ok(())
+    }
+}

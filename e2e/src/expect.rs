@@ -1,0 +1,323 @@
+//! What a scenario waits for. Each returns what it saw, and each says in its
+//! error what was seen instead.
+
+use api::{GpuNode, GpuPartitionPolicy};
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+
+use crate::manifests::{TEAM, mig};
+use crate::scene::Scene;
+use crate::wait::{PATIENCE, until, until_one};
+
+/// How many of a resource a node offers.
+#[must_use]
+pub fn allocatable(node: &Node, resource: &str) -> i64 {
+    let status = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
+    let quantity = status.and_then(|allocatable| allocatable.get(resource));
+    quantity.and_then(|quantity| quantity.0.parse().ok()).unwrap_or(0)
+}
+
+/// Whether pods may be scheduled to it, as far as a cordon goes.
+#[must_use]
+pub fn is_cordoned(node: &Node) -> bool {
+    node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true))
+}
+
+/// What a pod does, in words.
+fn phase(pod: &Pod) -> &str {
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("without a phase")
+}
+
+/// A condition of a policy, in words: type, status, reason, message.
+fn conditions(policy: &GpuPartitionPolicy) -> String {
+    let conditions = policy.status.iter().flat_map(|status| &status.conditions);
+    let words = |c: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
+        format!("{}={} {}: {}", c.type_, c.status, c.reason, c.message)
+    };
+    conditions.map(words).collect::<Vec<_>>().join("; ")
+}
+
+impl Scene {
+    /// All nodes.
+    #[must_use]
+    pub fn nodes(&self) -> Api<Node> {
+        Api::all(self.client())
+    }
+
+    /// The pods of the team.
+    #[must_use]
+    pub fn pods(&self) -> Api<Pod> {
+        Api::namespaced(self.client(), TEAM)
+    }
+
+    /// All policies.
+    #[must_use]
+    pub fn policies(&self) -> Api<GpuPartitionPolicy> {
+        Api::all(self.client())
+    }
+
+    /// All `GpuNode`s.
+    #[must_use]
+    pub fn gpu_nodes(&self) -> Api<GpuNode> {
+        Api::all(self.client())
+    }
+
+    /// Waits until a node offers exactly these slices, and pods may use them.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn offers(&self, node: &str, slices: &[(&str, i64)]) -> anyhow::Result<()> {
+        let wanted: Vec<_> = slices.iter().map(|(profile, count)| (mig(profile), *count)).collect();
+        let wanted: Vec<_> = wanted.iter().map(|(resource, count)| (resource.as_str(), *count)).collect();
+        self.offers_resources(node, &wanted).await
+    }
+
+    /// The same, for resources by their names.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn offers_resources(&self, node: &str, wanted: &[(&str, i64)]) -> anyhow::Result<()> {
+        let what = format!("{node} offers {wanted:?} and is schedulable");
+        until_one(self.nodes(), node, &what, PATIENCE, |object| {
+            let object = object.ok_or("there is no such node")?;
+            let allocatable_now = object.status.iter().flat_map(|s| s.allocatable.iter().flatten());
+            let mut offered: Vec<_> = allocatable_now
+                .filter(|(resource, count)| resource.starts_with("nvidia.com/") && count.0 != "0")
+                .map(|(resource, _)| (resource.as_str(), allocatable(object, resource)))
+                .collect();
+            let mut expected = wanted.to_vec();
+            offered.sort_unstable();
+            expected.sort_unstable();
+            if offered != expected {
+                return Err(format!("it offers {offered:?}"));
+            }
+            if is_cordoned(object) {
+                return Err("it is cordoned".to_owned());
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Waits until something is true of a node.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn node<T>(
+        &self,
+        name: &str,
+        what: &str,
+        mut judge: impl FnMut(&Node) -> Option<T>,
+    ) -> anyhow::Result<T> {
+        until_one(self.nodes(), name, &format!("{name} {what}"), PATIENCE, |object| {
+            object.and_then(&mut judge).ok_or_else(|| "it is not so".to_owned())
+        })
+        .await
+    }
+
+    /// Waits until something is true of a `GpuNode`.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn gpu_node<T>(
+        &self,
+        name: &str,
+        what: &str,
+        mut judge: impl FnMut(&GpuNode) -> Option<T>,
+    ) -> anyhow::Result<T> {
+        until_one(self.gpu_nodes(), name, &format!("GpuNode {name} {what}"), PATIENCE, |object| {
+            object.and_then(&mut judge).ok_or_else(|| "it is not so".to_owned())
+        })
+        .await
+    }
+
+    /// Waits until a node's rollout is in a phase.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn phase(&self, node: &str, phase: &str) -> anyhow::Result<GpuNode> {
+        self.gpu_node(node, &format!("is {phase}"), |object| {
+            let rollout = object.status.as_ref()?.rollout.as_ref()?;
+            (rollout.phase == phase).then(|| object.clone())
+        })
+        .await
+    }
+
+    /// Waits until a pod of the team runs; says on which node.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn runs(&self, pod: &str) -> anyhow::Result<String> {
+        until_one(self.pods(), pod, &format!("pod {pod} runs"), PATIENCE, |object| {
+            let object = object.ok_or("there is no such pod")?;
+            match phase(object) {
+                "Running" => Ok(object.spec.as_ref().and_then(|s| s.node_name.clone()).unwrap_or_default()),
+                other => Err(format!("it is {other}")),
+            }
+        })
+        .await
+    }
+
+    /// Waits until a workbench of the team runs; says on which node.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn workbench_runs(&self, name: &str) -> anyhow::Result<String> {
+        self.runs(&format!("{name}-0")).await
+    }
+
+    /// Waits until the scheduler has found no place for a pod.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn is_unschedulable(&self, pod: &str) -> anyhow::Result<()> {
+        until_one(self.pods(), pod, &format!("pod {pod} is unschedulable"), PATIENCE, |object| {
+            let object = object.ok_or("there is no such pod")?;
+            let conditions = object.status.iter().flat_map(|s| s.conditions.iter().flatten());
+            let mut said = conditions.filter(|c| c.type_ == "PodScheduled" && c.status == "False");
+            said.any(|c| c.reason.as_deref() == Some("Unschedulable"))
+                .then_some(())
+                .ok_or_else(|| format!("it is {}", phase(object)))
+        })
+        .await
+    }
+
+    /// Waits until a pod of the team is gone.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn is_gone(&self, pod: &str) -> anyhow::Result<()> {
+        until_one(self.pods(), pod, &format!("pod {pod} is gone"), PATIENCE, |object| match object {
+            None => Ok(()),
+            Some(object) => Err(format!("it is {}", phase(object))),
+        })
+        .await
+    }
+
+    /// Waits until a policy that was seen as it is now has a condition of this
+    /// type, status and reason; says its message.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn says(&self, policy: &str, kind: &str, status: &str, reason: &str) -> anyhow::Result<String> {
+        let what = format!("policy {policy} says {kind}={status} {reason}");
+        until_one(self.policies(), policy, &what, PATIENCE, |object| {
+            let object = object.ok_or("there is no such policy")?;
+            let generation = object.metadata.generation;
+            let conditions_now = object.status.iter().flat_map(|s| &s.conditions);
+            let mut found = conditions_now.filter(|c| c.type_ == kind && c.observed_generation == generation);
+            match found.find(|c| c.status == status && c.reason == reason) {
+                Some(condition) => Ok(condition.message.clone()),
+                None => Err(format!("it says {}", conditions(object))),
+            }
+        })
+        .await
+    }
+
+    /// Waits until every node of a policy has its layout.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn converged(&self, policy: &str) -> anyhow::Result<()> {
+        self.says(policy, "Ready", "True", "Converged").await.map(drop)
+    }
+
+    /// Waits until something is true of a policy's status.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn policy<T>(
+        &self,
+        name: &str,
+        what: &str,
+        mut judge: impl FnMut(&GpuPartitionPolicy) -> Option<T>,
+    ) -> anyhow::Result<T> {
+        until_one(self.policies(), name, &format!("policy {name} {what}"), PATIENCE, |object| {
+            let object = object.ok_or("there is no such policy")?;
+            judge(object).ok_or_else(|| format!("it says {}", conditions(object)))
+        })
+        .await
+    }
+
+    /// Waits until the policy gives this reason for not serving a request of
+    /// this name; says the whole answer.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn is_unserved(&self, policy: &str, request: &str) -> anyhow::Result<UnservedAnswer> {
+        self.policy(policy, &format!("answers why {request} is not served"), |object| {
+            let unserved = object.status.as_ref()?.unserved.as_ref()?;
+            let answer = unserved.requests.iter().find(|answer| answer.name == request)?;
+            Some(UnservedAnswer { reason: answer.reason.clone(), message: answer.message.clone() })
+        })
+        .await
+    }
+
+    /// Waits until an event about an object has been told that contains this
+    /// text; says the whole note.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn told(&self, kind: &str, name: &str, part: &str) -> anyhow::Result<String> {
+        let events: Api<Event> = Api::all(self.client());
+        until(events, &format!("{kind} {name} is told {part:?}"), PATIENCE, |seen| {
+            let about = |e: &&Event| {
+                let about = &e.involved_object;
+                about.kind.as_deref() == Some(kind) && about.name.as_deref() == Some(name)
+            };
+            let told: Vec<_> = seen.values().filter(about).filter_map(|e| e.message.clone()).collect();
+            let found = told.iter().find(|note| note.contains(part)).cloned();
+            found.ok_or_else(|| format!("it was told {told:?}"))
+        })
+        .await
+    }
+
+    /// How things stand, for a human who looks at a failure.
+    pub(crate) async fn picture(&self) -> String {
+        let params = ListParams::default();
+        let mut lines = Vec::new();
+        for policy in self.policies().list(&params).await.into_iter().flatten() {
+            lines.push(format!("policy {}: {}", policy.name_any(), conditions(&policy)));
+        }
+        for node in self.gpu_nodes().list(&params).await.into_iter().flatten() {
+            let rollout = node.status.as_ref().and_then(|s| s.rollout.as_ref());
+            let rollout = rollout.map(|r| serde_json::to_string(r).unwrap_or_default());
+            lines.push(format!("GpuNode {}: {}", node.name_any(), rollout.unwrap_or_default()));
+        }
+        for pod in self.pods().list(&params).await.into_iter().flatten() {
+            lines.push(format!("pod {}: {}", pod.name_any(), phase(&pod)));
+        }
+        let events: Api<Event> = Api::all(self.client());
+        for event in events.list(&params).await.into_iter().flatten() {
+            let Event { involved_object: about, reason, message, .. } = event;
+            let (kind, name) = (about.kind.unwrap_or_default(), about.name.unwrap_or_default());
+            let (reason, message) = (reason.unwrap_or_default(), message.unwrap_or_default());
+            lines.push(format!("event on {kind} {name}: {reason}: {message}"));
+        }
+        for request in self.audit().and_then(|audit| audit.writes()).into_iter().flatten() {
+            let mut line = request.to_string();
+            line.truncate((0..=160).rev().find(|i| line.is_char_boundary(*i)).unwrap_or_default());
+            lines.push(format!("written: {line}"));
+        }
+        lines.join("\n")
+    }
+
+    /// The names of the team's pods that run now.
+    ///
+    /// # Errors
+    /// When they cannot be listed.
+    pub async fn running(&self) -> anyhow::Result<Vec<String>> {
+        let pods = self.pods().list(&ListParams::default()).await?;
+        Ok(pods.iter().filter(|pod| phase(pod) == "Running").map(ResourceExt::name_any).collect())
+    }
+}
+
+/// What a policy says of a request that it does not serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnservedAnswer {
+    /// In one word.
+    pub reason: String,
+    /// In a sentence, with what would help.
+    pub message: String,
+}

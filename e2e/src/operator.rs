@@ -1,0 +1,204 @@
+//! The operator, run in this process, as its service account and with exactly
+//! the rights that it is shipped with.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use controller::Settings;
+use jiff::SignedDuration;
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::Api;
+use kube::api::PostParams;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+
+use crate::objects::{OPERATOR_ACCOUNT, OPERATOR_NAMESPACE};
+use crate::wait;
+
+/// How many times faster than real the simulated world is: its minutes are
+/// seconds, and the operator's times of the protocol are as much shorter,
+/// where they wait for that world and not for the API server.
+pub const SPEED: f64 = 60.0;
+
+/// The settings of an operator for a world that is [`SPEED`] times faster.
+#[must_use]
+pub fn settings(identity: &str) -> Settings {
+    let millis = SignedDuration::from_millis;
+    let mut settings = Settings::new(identity, OPERATOR_NAMESPACE);
+    settings.batch_delay = Duration::from_millis(50);
+    settings.lease.duration = Duration::from_secs(4);
+    settings.lease.renew_deadline = Duration::from_secs(3);
+    settings.lease.retry = Duration::from_millis(500);
+    let rollout = &mut settings.rollout;
+    // A minute until the map is mounted is a second.
+    rollout.map_settle = millis(2_000);
+    // The scheduler is real; it notices within milliseconds.
+    rollout.cordon_settle = millis(300);
+    rollout.quiesce_limit = millis(20_000);
+    rollout.drain_limit = millis(60_000);
+    rollout.pickup_limit = millis(4_000);
+    // MIG manager gives up waiting after five minutes.
+    rollout.wedged_after = millis(8_000);
+    rollout.change_limit = millis(40_000);
+    rollout.verify_limit = millis(12_000);
+    rollout.stable_for = millis(400);
+    rollout.interruption_limit = millis(240_000);
+    rollout.retreat_backoff = millis(2_000);
+    rollout.roll_back_backoff = millis(600_000);
+    rollout.poll = millis(300);
+    settings.observe.blocked_after = millis(3_000);
+    settings
+}
+
+/// An operator that runs, in a thread and a runtime of its own: as a process
+/// has them, so that it can be killed as one.
+pub struct Operator {
+    thread: JoinHandle<anyhow::Result<()>>,
+    shutdown: CancellationToken,
+    killed: CancellationToken,
+    metrics: SocketAddr,
+    identity: String,
+}
+
+/// How to reach the API server as the operator's service account.
+///
+/// # Errors
+/// When it gets no token.
+pub async fn account(administrator: &Kubeconfig) -> anyhow::Result<kube::Config> {
+    let admin = crate::control_plane::client_of(administrator).await?;
+    let accounts: Api<ServiceAccount> = Api::namespaced(admin, OPERATOR_NAMESPACE);
+    let request = TokenRequest {
+        spec: TokenRequestSpec { expiration_seconds: Some(3600), ..TokenRequestSpec::default() },
+        ..TokenRequest::default()
+    };
+    let answer = accounts
+        .create_token_request(OPERATOR_ACCOUNT, &PostParams::default(), &request)
+        .await
+        .context("the operator's service account gets no token")?;
+    let token = answer.status.map(|status| status.token).context("the answer has no token")?;
+    let options = KubeConfigOptions::default();
+    let mut config = kube::Config::from_custom_kubeconfig(administrator.clone(), &options).await?;
+    config.auth_info = serde_json::from_value(serde_json::json!({"token": token}))?;
+    Ok(config)
+}
+
+impl Operator {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// When no port or no thread is to be had.
+    pub fn start(config: kube::Config, mut settings: Settings) -> anyhow::Result<Self> {
+        let metrics = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        settings.metrics_address = Some(metrics);
+        settings.health_address = Some(metrics);
+        let identity = settings.identity.clone();
+        let (shutdown, killed) = (CancellationToken::new(), CancellationToken::new());
+        let (stop, kill) = (shutdown.clone(), killed.clone());
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let thread = std::thread::Builder::new().name(identity.clone()).spawn(move || {
+            let ended = runtime.block_on(async {
+                let client = controller::client::client(config)?;
+                tokio::select! {
+                    ended = controller::run(client, settings, stop) => anyhow::Ok(ended?),
+                    () = kill.cancelled() => Ok(()),
+                }
+            });
+            runtime.shutdown_background();
+            ended
+        })?;
+        Ok(Self { thread, shutdown, killed, metrics, identity })
+    }
+
+    /// Its name in the lease.
+    #[must_use]
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// Tells it to stop, and waits until it has.
+    ///
+    /// # Errors
+    /// When it did not end well.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        self.shutdown.cancel();
+        wait::asking("the operator has stopped, as it was told to", wait::PATIENCE, async || {
+            Ok(if self.thread.is_finished() { Ok(()) } else { Err("it runs".to_owned()) })
+        })
+        .await?;
+        self.thread.join().map_err(|_| anyhow!("the operator panicked"))?.context("the operator ended badly")
+    }
+
+    /// Ends it where it is, as a killed process ends: nothing is finished, and
+    /// the lease is not given back.
+    pub fn kill(self) {
+        self.killed.cancel();
+        // Its end is an error, and that is what was wanted.
+        let _ = self.thread.join();
+    }
+
+    /// Fails when it has ended by itself.
+    ///
+    /// # Errors
+    /// Then.
+    pub fn is_well(&self) -> anyhow::Result<()> {
+        if self.thread.is_finished() && !self.shutdown.is_cancelled() {
+            bail!("the operator {} ended by itself", self.identity);
+        }
+        Ok(())
+    }
+
+    /// What it counts, as a scrape gets it.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn metrics(&self) -> anyhow::Result<String> {
+        get(self.metrics, "/metrics").await
+    }
+
+    /// How many rounds it has run.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn rounds(&self) -> anyhow::Result<u64> {
+        let text = self.metrics().await?;
+        let counts = text.lines().filter(|line| line.starts_with("slicewright_reconcile_total"));
+        let count = |line: &str| line.rsplit(' ').next().and_then(|n| n.parse::<f64>().ok());
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small count")]
+        Ok(counts.filter_map(count).sum::<f64>() as u64)
+    }
+
+    /// Waits until it has run so many rounds in all.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn has_run_rounds(&self, many: u64) -> anyhow::Result<()> {
+        wait::asking("the operator has run a round", wait::PATIENCE, async || {
+            self.is_well()?;
+            Ok(match self.rounds().await {
+                Ok(rounds) if rounds >= many => Ok(()),
+                Ok(rounds) => Err(format!("it has run {rounds}")),
+                Err(error) => Err(format!("{error:#}")),
+            })
+        })
+        .await
+    }
+}
+
+/// One plain HTTP request, of which the body is the answer.
+async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP answer")?;
+    if !head.starts_with("HTTP/1.1 200") {
+        bail!("{path}: {}", head.lines().next().unwrap_or_default());
+    }
+    Ok(body.to_owned())
+}
