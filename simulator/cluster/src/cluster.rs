@@ -21,7 +21,7 @@ use crate::handle::Handle;
 use crate::host::Host;
 use crate::policy::{self, Policy};
 use crate::watch::{Seen, follow};
-use crate::{lease, perform, pod_object, setup};
+use crate::{lease, openshift_ai, perform, pod_object, setup};
 
 /// How many writes are under way at the same time, over all nodes: an API
 /// server on a small machine has no use for more.
@@ -210,6 +210,9 @@ impl Cluster {
         shared.tasks.spawn(watch_nodes(Arc::clone(&shared)));
         shared.tasks.spawn(watch_pods(Arc::clone(&shared)));
         shared.tasks.spawn(policy::watch(Arc::clone(&shared)));
+        if shared.fleet.openshift_ai {
+            shared.tasks.spawn(openshift_ai::keep(Arc::clone(&shared)));
+        }
         shared.stop.cancelled().await;
         shared.tasks.close();
         shared.tasks.wait().await;

@@ -24,6 +24,8 @@
 pub mod annotations;
 mod clock;
 mod cluster;
+#[cfg(test)]
+mod conversation;
 mod error;
 mod fleet;
 mod handle;
@@ -31,9 +33,12 @@ mod host;
 pub mod knobs;
 mod lease;
 mod node_object;
+mod notebooks;
+mod openshift_ai;
 mod perform;
 mod pod_object;
 mod policy;
+mod profiles;
 mod setup;
 mod users;
 mod watch;

@@ -3,12 +3,39 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+use std::time::Duration;
 
 use futures::StreamExt;
+use kube::runtime::utils::Backoff;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
+
+/// How soon an interrupted watch is tried again, and how late at most.
+const FIRST: Duration = Duration::from_millis(100);
+const MOST: Duration = Duration::from_secs(1);
+
+/// Doubles from [`FIRST`] to [`MOST`].
+#[derive(Default)]
+struct Soon {
+    last: Option<Duration>,
+}
+
+impl Iterator for Soon {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        self.last = Some(self.last.map_or(FIRST, |last| (last * 2).min(MOST)));
+        self.last
+    }
+}
+
+impl Backoff for Soon {
+    fn reset(&mut self) {
+        self.last = None;
+    }
+}
 
 /// What was seen.
 pub(crate) enum Seen<K, B> {
@@ -29,7 +56,9 @@ pub(crate) async fn follow<K, B>(
 ) where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    let mut stream = watcher(api, config).default_backoff().boxed();
+    // The kind may not be served yet, and the API server may be restarting:
+    // whoever waits for either does not want to wait for our backoff as well.
+    let mut stream = watcher(api, config).backoff(Soon::default()).boxed();
     let mut known: BTreeMap<(Option<String>, String), B> = BTreeMap::new();
     let mut listed = BTreeSet::new();
     loop {

@@ -1,0 +1,281 @@
+//! The notebook controller's stand-in: a StatefulSet for each Notebook, the
+//! stop annotation, the restart annotation, culling, and the mirror of the
+//! pod's conditions. Pure: [`Book`] is what was seen, [`Book::due`] the writes
+//! that follow; the StatefulSet's pod is made by the real controller.
+
+use std::collections::BTreeMap;
+
+use api::foreign::notebook::STOPPED;
+use api::foreign::{HardwareProfile, Notebook};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
+use kube::core::DynamicObject;
+use operands::PodName;
+use serde_json::{Value, json};
+
+use crate::host::version;
+use crate::node_object::whole_seconds;
+use crate::profiles::{Injected, inject};
+
+/// On a StatefulSet: from what its template was made.
+const TEMPLATE: &str = "sim.slicewright.io/template";
+const RESTART: &str = "notebooks.opendatahub.io/notebook-restart";
+const CHECKED: &str = "notebooks.kubeflow.org/last_activity_check_timestamp";
+const QUEUE: &str = "kueue.x-k8s.io/queue-name";
+
+/// A write.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Write {
+    CreateSet(Box<StatefulSet>),
+    /// A merge patch.
+    PatchSet(PodName, Value),
+    PatchNotebook(PodName, Value),
+    PatchStatus(PodName, Value),
+    DeletePod(PodName),
+}
+
+/// Culling, as its ConfigMap says; off without one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Culling {
+    /// After how long without activity; nothing while it is off.
+    pub(crate) idle: Option<SignedDuration>,
+}
+
+impl Culling {
+    /// Reads the data of `notebook-controller-culler-config`.
+    pub(crate) fn of(data: &BTreeMap<String, String>) -> Self {
+        let on = data.get("ENABLE_CULLING").is_some_and(|value| value == "true");
+        let minutes = data.get("CULL_IDLE_TIME").and_then(|value| value.parse().ok()).unwrap_or(1440);
+        Self { idle: on.then(|| SignedDuration::from_mins(minutes)) }
+    }
+}
+
+/// What was seen of workbenches.
+#[derive(Default)]
+pub(crate) struct Book {
+    pub(crate) notebooks: BTreeMap<PodName, DynamicObject>,
+    pub(crate) sets: BTreeMap<PodName, StatefulSet>,
+    pub(crate) pods: BTreeMap<PodName, Pod>,
+    pub(crate) profiles: BTreeMap<PodName, HardwareProfile>,
+    pub(crate) culling: Culling,
+    /// What the webhook made of each Notebook when it was last written.
+    injected: BTreeMap<PodName, (String, Injected)>,
+    /// Since when each Notebook's pod runs, in virtual time: nobody works in
+    /// these notebooks.
+    idle_since: BTreeMap<PodName, Timestamp>,
+}
+
+/// Takes an object in unless it is older than the one that is there.
+pub(crate) fn take<K: kube::Resource>(shelf: &mut BTreeMap<PodName, K>, name: PodName, object: K) {
+    let newer =
+        |old: &K| version(object.meta()) >= version(old.meta()) || object.meta().uid != old.meta().uid;
+    if shelf.get(&name).is_none_or(newer) {
+        shelf.insert(name, object);
+    }
+}
+
+/// Namespace and name.
+pub(crate) fn name_of(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> PodName {
+    PodName::new(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default())
+}
+
+impl Book {
+    /// The writes that are due.
+    pub(crate) fn due(&mut self, now: Timestamp, real_now: Timestamp) -> Vec<Write> {
+        let mut due = Vec::new();
+        self.injected.retain(|name, _| self.notebooks.contains_key(name));
+        self.idle_since.retain(|name, _| self.notebooks.contains_key(name));
+        for name in self.notebooks.keys().cloned().collect::<Vec<_>>() {
+            self.set_due(&name, &mut due);
+            self.status_due(&name, &mut due);
+            self.restart_due(&name, &mut due);
+            self.cull_due(&name, now, real_now, &mut due);
+        }
+        due
+    }
+
+    /// When something is due without anybody writing, in virtual time.
+    pub(crate) fn next_event(&self) -> Option<Timestamp> {
+        let idle = self.culling.idle?;
+        self.idle_since.values().map(|since| *since + idle).min()
+    }
+
+    fn set_due(&mut self, name: &PodName, due: &mut Vec<Write>) {
+        let Some((digest, injected)) = self.injection(name) else { return };
+        let object = &self.notebooks[name];
+        if object.metadata.deletion_timestamp.is_some() {
+            return;
+        }
+        let stopped = annotation(object, STOPPED).is_some();
+        let replicas = i32::from(!stopped);
+        match self.sets.get(name) {
+            None => due.push(Write::CreateSet(Box::new(set(object, replicas, &digest, &injected)))),
+            Some(have) => {
+                let mut patch = json!({});
+                let spec = have.spec.as_ref();
+                if spec.and_then(|spec| spec.replicas) != Some(replicas) {
+                    patch["spec"]["replicas"] = json!(replicas);
+                }
+                if have.metadata.annotations.as_ref().and_then(|a| a.get(TEMPLATE)) != Some(&digest) {
+                    patch["metadata"]["annotations"][TEMPLATE] = json!(digest);
+                    patch["spec"]["template"]["spec"] = injected.spec;
+                }
+                if patch != json!({}) {
+                    due.push(Write::PatchSet(name.clone(), patch));
+                }
+            }
+        }
+    }
+
+    /// What the webhook made of the Notebook when it was last written, with a
+    /// digest. Nothing when the webhook would have refused it.
+    fn injection(&mut self, name: &PodName) -> Option<(String, Injected)> {
+        let object = self.notebooks.get(name)?;
+        let written = json!([object.metadata.annotations, object.metadata.labels, object.data["spec"]]);
+        let written = written.to_string();
+        if self.injected.get(name).is_none_or(|(at, _)| *at != written) {
+            let notebook: Notebook = serde_json::from_value(json!({"metadata": object.metadata})).ok()?;
+            let spec = object.data["spec"]["template"]["spec"].clone();
+            let injected = match notebook.hardware_profile() {
+                None => Injected { spec, queue: None },
+                Some((namespace, profile)) => {
+                    match self.profiles.get(&PodName::new(&namespace, &profile)) {
+                        Some(profile) => inject(&notebook, spec, profile),
+                        // A stale reference is let through; a new one is not.
+                        None => self.injected.get(name).map(|(_, before)| before.clone())?,
+                    }
+                }
+            };
+            self.injected.insert(name.clone(), (written, injected));
+        }
+        let (_, injected) = &self.injected[name];
+        Some((digest(&injected.spec.to_string()), injected.clone()))
+    }
+
+    fn status_due(&self, name: &PodName, due: &mut Vec<Write>) {
+        let pod = self.pods.get(&pod_name(name));
+        let wanted = mirrored(&name.name, pod, self.sets.get(name));
+        let object = &self.notebooks[name];
+        if self.sets.contains_key(name) && object.data["status"] != wanted {
+            let mut patch = json!({ "status": wanted });
+            for state in ["waiting", "running", "terminated"] {
+                // A merge patch keeps what it does not name.
+                let said = wanted["containerState"].get(state).cloned();
+                patch["status"]["containerState"][state] = said.unwrap_or(Value::Null);
+            }
+            due.push(Write::PatchStatus(name.clone(), patch));
+        }
+    }
+
+    fn restart_due(&self, name: &PodName, due: &mut Vec<Write>) {
+        if annotation(&self.notebooks[name], RESTART) != Some("true") {
+            return;
+        }
+        if self.pods.contains_key(&pod_name(name)) {
+            due.push(Write::DeletePod(pod_name(name)));
+        }
+        let patch = json!({"metadata": {"annotations": {RESTART: null}}});
+        due.push(Write::PatchNotebook(name.clone(), patch));
+    }
+
+    fn cull_due(&mut self, name: &PodName, now: Timestamp, real_now: Timestamp, due: &mut Vec<Write>) {
+        let running = self.pods.get(&pod_name(name)).is_some_and(|pod| {
+            crate::pod_object::phase(pod) == "Running" && pod.metadata.deletion_timestamp.is_none()
+        });
+        let stopped = annotation(&self.notebooks[name], STOPPED).is_some();
+        let Some(idle) = self.culling.idle.filter(|_| running && !stopped) else {
+            self.idle_since.remove(name);
+            return;
+        };
+        let since = *self.idle_since.entry(name.clone()).or_insert(now);
+        if since + idle <= now {
+            let at = whole_seconds(real_now);
+            let patch = json!({"metadata": {"annotations": {
+                STOPPED: at, CHECKED: null, api::foreign::notebook::LAST_ACTIVITY: null}}});
+            due.push(Write::PatchNotebook(name.clone(), patch));
+        } else if annotation(&self.notebooks[name], CHECKED).is_none() {
+            let at = whole_seconds(real_now);
+            let patch = json!({"metadata": {"annotations": {
+                CHECKED: at, api::foreign::notebook::LAST_ACTIVITY: at}}});
+            due.push(Write::PatchNotebook(name.clone(), patch));
+        }
+    }
+}
+
+fn annotation<'a>(object: &'a DynamicObject, key: &str) -> Option<&'a str> {
+    object.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
+fn pod_name(notebook: &PodName) -> PodName {
+    PodName::new(&notebook.namespace, &format!("{}-0", notebook.name))
+}
+
+/// A short name for a text.
+fn digest(text: &str) -> String {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+fn set(notebook: &DynamicObject, replicas: i32, digest: &str, injected: &Injected) -> StatefulSet {
+    let PodName { namespace, name } = name_of(&notebook.metadata);
+    let mut labels = notebook.metadata.labels.clone().unwrap_or_default();
+    for (key, value) in
+        [("notebook-name", &*name), ("statefulset", &*name), ("opendatahub.io/workbenches", "true")]
+    {
+        labels.insert(key.to_owned(), value.to_owned());
+    }
+    if let Some(queue) = &injected.queue {
+        labels.insert(QUEUE.to_owned(), queue.clone());
+    }
+    // From the Notebook to the pod go annotations that are not of either's tools.
+    let annotations: BTreeMap<&String, &String> = notebook
+        .metadata
+        .annotations
+        .iter()
+        .flatten()
+        .filter(|(key, _)| !key.contains("notebook") && !key.contains("kubectl") && *key != STOPPED)
+        .collect();
+    serde_json::from_value(json!({
+        "metadata": {
+            "name": name, "namespace": namespace, "labels": labels, "annotations": {TEMPLATE: digest},
+            "ownerReferences": [{"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "name": name,
+                "uid": notebook.metadata.uid, "controller": true, "blockOwnerDeletion": true}],
+        },
+        "spec": {
+            "replicas": replicas, "serviceName": name, "selector": {"matchLabels": {"statefulset": name}},
+            "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": injected.spec},
+        },
+    }))
+    .unwrap_or_default()
+}
+
+/// The status of a Notebook: its pod's conditions as they are.
+fn mirrored(name: &str, pod: Option<&Pod>, set: Option<&StatefulSet>) -> Value {
+    let status = pod.and_then(|pod| pod.status.as_ref());
+    let conditions: Vec<Value> = status
+        .and_then(|status| status.conditions.as_ref())
+        .into_iter()
+        .flatten()
+        .map(|condition| {
+            let mut mirror = json!({"type": condition.type_, "status": condition.status});
+            let mut put = |key: &str, value: Value| {
+                if !value.is_null() {
+                    mirror[key] = value;
+                }
+            };
+            put("reason", json!(condition.reason));
+            put("message", json!(condition.message));
+            put("lastProbeTime", json!(condition.last_probe_time));
+            put("lastTransitionTime", json!(condition.last_transition_time));
+            mirror
+        })
+        .collect();
+    let states = status.and_then(|status| status.container_statuses.as_ref());
+    let container = states.into_iter().flatten().find(|container| container.name == name);
+    let state = container.and_then(|container| container.state.as_ref()).map_or(json!({}), |s| json!(s));
+    let ready = set.and_then(|set| set.status.as_ref()).and_then(|status| status.ready_replicas).unwrap_or(0);
+    json!({"conditions": conditions, "containerState": state, "readyReplicas": ready})
+}

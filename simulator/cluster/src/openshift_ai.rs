@@ -1,0 +1,192 @@
+//! Keeps workbenches going: watches Notebooks, hardware profiles and what
+//! became of them, and does the writes of [`Book`]. Kinds that are not served
+//! yet are tried again and again, so that OpenShift AI may come later.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use api::foreign::HardwareProfile;
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::runtime::watcher::Config;
+use kube::{Api, Client};
+use operands::PodName;
+use tokio::sync::Notify;
+
+use crate::clock::real_now;
+use crate::cluster::Shared;
+use crate::notebooks::{Book, Culling, Write, name_of, take};
+use crate::perform::is;
+use crate::watch::{Seen, follow};
+
+const CULLER: &str = "notebook-controller-culler-config";
+
+fn resource(group: &str, version: &str, kind: &str) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+}
+
+fn notebook() -> ApiResource {
+    resource("kubeflow.org", "v1", "Notebook")
+}
+
+/// What the watches and the writer share.
+struct Desk {
+    book: Mutex<Book>,
+    wake: Notify,
+}
+
+impl Desk {
+    fn write_down(&self, change: impl FnOnce(&mut Book)) {
+        change(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner));
+        self.wake.notify_one();
+    }
+}
+
+/// Runs until everything stops.
+pub(crate) async fn keep(shared: Arc<Shared>) {
+    let desk = Desk { book: Mutex::default(), wake: Notify::new() };
+    let (client, stop) = (&shared.client, &shared.stop);
+    let workbench = Config::default().labels("notebook-name");
+
+    let notebooks: Api<DynamicObject> = Api::all_with(client.clone(), &notebook());
+    let on_notebook = |seen: Seen<DynamicObject, PodName>| {
+        desk.write_down(|book| match seen {
+            Seen::There(object) => take(&mut book.notebooks, name_of(&object.metadata), object),
+            Seen::Gone(name) => drop(book.notebooks.remove(&name)),
+        });
+    };
+    let on_set = |seen: Seen<StatefulSet, PodName>| {
+        desk.write_down(|book| match seen {
+            Seen::There(object) => take(&mut book.sets, name_of(&object.metadata), object),
+            Seen::Gone(name) => drop(book.sets.remove(&name)),
+        });
+    };
+    let on_pod = |seen: Seen<Pod, PodName>| {
+        desk.write_down(|book| match seen {
+            Seen::There(object) => take(&mut book.pods, name_of(&object.metadata), object),
+            Seen::Gone(name) => drop(book.pods.remove(&name)),
+        });
+    };
+    let profiles: Api<DynamicObject> =
+        Api::all_with(client.clone(), &resource("infrastructure.opendatahub.io", "v1", "HardwareProfile"));
+    let on_profile = |seen: Seen<DynamicObject, PodName>| {
+        desk.write_down(|book| match seen {
+            Seen::There(object) => {
+                let name = name_of(&object.metadata);
+                let read = serde_json::to_value(object).and_then(serde_json::from_value::<HardwareProfile>);
+                if let Ok(profile) = read {
+                    book.profiles.insert(name, profile);
+                }
+            }
+            Seen::Gone(name) => drop(book.profiles.remove(&name)),
+        });
+    };
+    let on_culler = |seen: Seen<ConfigMap, ()>| {
+        desk.write_down(|book| {
+            book.culling = match seen {
+                Seen::There(map) => Culling::of(&map.data.unwrap_or_default()),
+                Seen::Gone(()) => Culling::default(),
+            };
+        });
+    };
+    let maps = Config::default().fields(&format!("metadata.name={CULLER}"));
+    futures::join!(
+        follow(notebooks, Config::default(), stop.clone(), |o| name_of(&o.metadata), on_notebook),
+        follow(
+            Api::all(client.clone()),
+            workbench.clone(),
+            stop.clone(),
+            |o: &StatefulSet| name_of(&o.metadata),
+            on_set
+        ),
+        follow(Api::all(client.clone()), workbench, stop.clone(), |o: &Pod| name_of(&o.metadata), on_pod),
+        follow(profiles, Config::default(), stop.clone(), |o| name_of(&o.metadata), on_profile),
+        follow(Api::all(client.clone()), maps, stop.clone(), |_| (), on_culler),
+        write(&shared, &desk),
+    );
+}
+
+/// Does what is due, one write after the other.
+async fn write(shared: &Shared, desk: &Desk) {
+    loop {
+        let (due, next) = {
+            let mut book = desk.book.lock().unwrap_or_else(PoisonError::into_inner);
+            (book.due(shared.clock.now(), real_now()), book.next_event())
+        };
+        let mut wait = next.map_or(Duration::from_secs(60), |at| shared.clock.until(at));
+        let idle = due.is_empty();
+        let mut failed = false;
+        for one in due {
+            match tokio::time::timeout(Duration::from_secs(10), perform(&shared.client, &one)).await {
+                Ok(Ok(None)) => {}
+                Ok(Ok(Some(answer))) => desk.write_down(|book| match answer {
+                    Answer::Notebook(object) => {
+                        take(&mut book.notebooks, name_of(&object.metadata), *object);
+                    }
+                    Answer::Set(set) => take(&mut book.sets, name_of(&set.metadata), *set),
+                }),
+                Ok(Err(error)) => {
+                    tracing::debug!(write = ?one, error = &error as &dyn std::error::Error, "a write failed");
+                    failed = true;
+                }
+                Err(_) => failed = true,
+            }
+        }
+        if failed {
+            wait = Duration::from_millis(300);
+        } else if !idle {
+            continue;
+        }
+        tokio::select! {
+            () = shared.stop.cancelled() => return,
+            () = desk.wake.notified(), if !failed => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+enum Answer {
+    Notebook(Box<DynamicObject>),
+    Set(Box<StatefulSet>),
+}
+
+async fn perform(client: &Client, write: &Write) -> kube::Result<Option<Answer>> {
+    let params = PatchParams { field_manager: Some("slicewright-sim".to_owned()), ..PatchParams::default() };
+    let sets = |namespace: &str| -> Api<StatefulSet> { Api::namespaced(client.clone(), namespace) };
+    let notebooks = |namespace: &str| -> Api<DynamicObject> {
+        Api::namespaced_with(client.clone(), namespace, &notebook())
+    };
+    match write {
+        Write::CreateSet(set) => {
+            let api = sets(set.metadata.namespace.as_deref().unwrap_or_default());
+            let made = match api.create(&PostParams::default(), set).await {
+                Err(error) if is(&error, 409) => {
+                    api.get(set.metadata.name.as_deref().unwrap_or_default()).await
+                }
+                other => other,
+            };
+            made.map(|set| Some(Answer::Set(Box::new(set))))
+        }
+        Write::PatchSet(name, patch) => sets(&name.namespace)
+            .patch(&name.name, &params, &Patch::Merge(patch))
+            .await
+            .map(|set| Some(Answer::Set(Box::new(set)))),
+        Write::PatchNotebook(name, patch) => notebooks(&name.namespace)
+            .patch(&name.name, &params, &Patch::Merge(patch))
+            .await
+            .map(|object| Some(Answer::Notebook(Box::new(object)))),
+        Write::PatchStatus(name, patch) => notebooks(&name.namespace)
+            .patch_status(&name.name, &params, &Patch::Merge(patch))
+            .await
+            .map(|object| Some(Answer::Notebook(Box::new(object)))),
+        Write::DeletePod(name) => {
+            let api: Api<Pod> = Api::namespaced(client.clone(), &name.namespace);
+            match api.delete(&name.name, &DeleteParams::default()).await {
+                Err(error) if !is(&error, 404) => Err(error),
+                _ => Ok(None),
+            }
+        }
+    }
+}
