@@ -96,6 +96,12 @@ const fn is_disruptive(action: &Action) -> bool {
 }
 
 impl Hands {
+    /// Whether we may write now: the lease is ours, and nobody told us to stop.
+    #[must_use]
+    pub fn may_write(&self) -> bool {
+        self.claim.holds() && !self.stop.is_cancelled()
+    }
+
     /// Does the actions of a node in order, until one fails. An eviction that
     /// is refused is an answer. Entries of the map are written for all nodes
     /// together, before (see [`map`]).

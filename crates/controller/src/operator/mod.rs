@@ -6,6 +6,7 @@
 //! write of ours is not seen yet.
 
 mod round;
+mod steps;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -291,5 +292,21 @@ impl Operator {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_send<T: Send>(future: T) -> T {
+        future
+    }
+
+    #[tokio::test]
+    async fn it_may_be_spawned() {
+        let config = kube::Config::new(http::Uri::from_static("http://127.0.0.1:9"));
+        let client = kube::Client::try_from(config).expect("a client of nobody");
+        drop(is_send(run(client, Settings::new("a", "b"), CancellationToken::new())));
     }
 }

@@ -6,20 +6,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::GpuNode;
-use futures::StreamExt;
 use jiff::Timestamp;
 use observe::Objects;
-use planner::names::NodeName;
+use planner::names::{NodeName, PolicyName};
+use planner::policy::Mode;
 use reconcile::{Input, Round};
 use rollout::Action;
 
 use super::Operator;
+use super::steps::{self, together};
 use crate::apply::content::content;
 use crate::apply::{ActionError, Done, map};
 use crate::calls::CallError;
 use crate::class::{Class, chain};
 use crate::clock;
-use crate::publish::{self, events, gpu_node, news};
+use crate::publish::{gpu_node, news};
 use crate::settings::MapRef;
 use crate::store::awaited::Subject;
 
@@ -87,6 +88,7 @@ impl Operator {
             failures += self.judge(&what, Err(error));
         }
         let mapped = self.write_map(&objects, &round, now, &mut failures).await;
+        failures += self.point(&objects, &round).await;
         let done = self.act(&round, &remembered.stored, mapped).await;
         let mut awaited = remembered.awaited;
         for (node, done) in done {
@@ -160,31 +162,13 @@ impl Operator {
         let instant = clock::instant();
         let due: Vec<&NodeName> =
             round.gpu_nodes.keys().filter(|n| self.retries.may_try(&subject_of(n), instant)).collect();
-        let (calls, claim, at_once) =
-            (Arc::clone(&self.calls), self.claim.clone(), self.settings.parallel_nodes);
-        let stop = self.hands.stop.clone();
-        let work = futures::stream::iter(due)
-            .map(|node| {
-                let (calls, claim, stop, objects) = (&calls, &claim, &stop, objects);
-                async move {
-                    let wanted = &round.gpu_nodes[node];
-                    let now = objects.gpu_nodes.get(&node.0).map(AsRef::as_ref);
-                    let wanted = gpu_node::Wanted {
-                        node,
-                        owner_uid: &wanted.owner_uid,
-                        spec: &wanted.spec,
-                        status: &wanted.status,
-                        agent: reconcile::hardware::has_agent(now),
-                    };
-                    if !claim.holds() || stop.is_cancelled() {
-                        return (node.clone(), None);
-                    }
-                    (node.clone(), Some(gpu_node::write(calls, &wanted, now).await))
-                }
-            })
-            .buffer_unordered(at_once)
-            .collect::<Vec<_>>();
-        let outcomes = self.pump(work).await;
+        let mut work = Vec::new();
+        for node in due {
+            let now = objects.gpu_nodes.get(&node.0).cloned();
+            work.push(steps::remember(self.hands.clone(), node.clone(), round.gpu_nodes[node].clone(), now));
+        }
+        let at_once = self.settings.parallel_nodes;
+        let outcomes = self.pump(together(at_once, work)).await;
         let mut remembered = Remembered::default();
         for (node, outcome) in outcomes {
             match outcome {
@@ -249,6 +233,34 @@ impl Operator {
         }
     }
 
+    /// Points `ClusterPolicy` to our map, where the flag allows it: once the
+    /// map is there, so that MIG manager never lacks one.
+    async fn point(&mut self, objects: &Objects, round: &Round) -> usize {
+        let ours = self.our_map();
+        let there = objects.config_maps.contains_key(&(ours.namespace, ours.name.clone()));
+        let in_force = round.thought.policies.iter().any(|policy| policy.mode == Mode::Enforce);
+        let what = "ClusterPolicy";
+        if !self.settings.patch_cluster_policy || !there || !in_force || !self.may_write(what) {
+            return 0;
+        }
+        let Some((name, policy)) = objects.cluster_policies.iter().next() else { return 0 };
+        let named = policy.spec.mig_manager.config.as_ref().map(|config| config.name.as_str());
+        if named == Some(ours.name.as_str()) {
+            return 0;
+        }
+        let version = policy.metadata.resource_version.clone().unwrap_or_default();
+        let (calls, name, map) = (Arc::clone(&self.calls), name.clone(), ours.name);
+        let pointed = self.pump(async move { map::point_to(&calls, &name, &map, &version).await }).await;
+        match pointed {
+            Ok(subject) => {
+                tracing::info!("ClusterPolicy is pointed to our map, as the flag allows");
+                self.store.wait_for(subject, clock::instant());
+                self.judge(what, Ok(()))
+            }
+            Err(error) => self.judge(what, Err(error)),
+        }
+    }
+
     /// Does what is due for each node whose progress is stored.
     async fn act(
         &mut self,
@@ -270,19 +282,12 @@ impl Operator {
             })
             .map(|(name, node)| (name, node.advance.actions.as_slice()))
             .collect();
-        let (hands, at_once) = (self.hands.clone(), self.settings.parallel_nodes);
-        let work = futures::stream::iter(due)
-            .map(|(name, actions)| {
-                let hands = &hands;
-                async move {
-                    let mut done = Done::default();
-                    hands.act(name, actions, &mut done).await;
-                    (name.clone(), done)
-                }
-            })
-            .buffer_unordered(at_once)
-            .collect::<Vec<_>>();
-        self.pump(work).await
+        let mut work = Vec::new();
+        for (name, actions) in due {
+            work.push(steps::act(self.hands.clone(), name.clone(), actions.to_vec()));
+        }
+        let at_once = self.settings.parallel_nodes;
+        self.pump(together(at_once, work)).await
     }
 
     /// Notes what came of the actions of a node.
@@ -330,41 +335,30 @@ impl Operator {
     ) -> usize {
         let mut failures = 0;
         let mut news_of = news::Written { nodes: stored, ..news::Written::default() };
+        let mut work = Vec::new();
         for (name, status) in &round.policies {
-            let what = format!("GpuPartitionPolicy {name}");
             let Some(object) = objects.policies.get(&name.0) else { continue };
-            if !self.may_write(&what) {
-                continue;
+            if self.may_write(&policy_subject(name)) {
+                work.push(steps::publish(self.hands.clone(), name.clone(), object.clone(), status.clone()));
             }
-            let calls = Arc::clone(&self.calls);
-            let written =
-                self.pump(async move { publish::policy::write(&calls, object, status).await }).await;
+        }
+        let at_once = self.settings.parallel_nodes;
+        for (name, written) in self.pump(together(at_once, work)).await {
             match written {
                 Ok(subject) => {
                     awaited.extend(subject);
-                    self.retries.succeeded(&what);
-                    news_of.policies.insert(name.clone());
+                    self.retries.succeeded(&policy_subject(&name));
+                    news_of.policies.insert(name);
                 }
-                Err(error) => failures += self.judge(&what, Err(error)),
+                Err(error) => failures += self.judge(&policy_subject(&name), Err(error)),
             }
         }
         let drafts = news::drafts(&mut self.told, objects, round, &news_of, now);
-        let (calls, claim, at_once) =
-            (Arc::clone(&self.calls), self.claim.clone(), self.settings.parallel_nodes);
-        let instance = self.settings.identity.clone();
-        let work = futures::stream::iter(drafts)
-            .map(|draft| {
-                let (calls, claim, instance) = (&calls, &claim, &instance);
-                async move {
-                    if !claim.holds() {
-                        return Ok(());
-                    }
-                    events::send(calls, &draft, instance, now).await
-                }
-            })
-            .buffer_unordered(at_once)
-            .collect::<Vec<_>>();
-        for outcome in self.pump(work).await {
+        let mut work = Vec::new();
+        for draft in drafts {
+            work.push(steps::send(self.hands.clone(), draft, self.settings.identity.clone(), now));
+        }
+        for outcome in self.pump(together(at_once, work)).await {
             // An event that was not sent is lost: the status says the same.
             if let Err(error) = outcome {
                 say("event", error.class(), 1, &chain(&error));
@@ -375,7 +369,7 @@ impl Operator {
     }
 
     fn may_write(&self, what: &str) -> bool {
-        self.retries.may_try(what, clock::instant()) && self.claim.holds() && !self.hands.stop.is_cancelled()
+        self.retries.may_try(what, clock::instant()) && self.hands.may_write()
     }
 
     /// Counts what the round found.
@@ -383,6 +377,10 @@ impl Operator {
         self.beside.retain(|node, _| round.nodes.contains_key(node));
         crate::gauges::set(&self.metrics, &self.store.objects, round);
     }
+}
+
+fn policy_subject(policy: &PolicyName) -> String {
+    format!("GpuPartitionPolicy {policy}")
 }
 
 fn subject_of(node: &NodeName) -> String {

@@ -1,0 +1,75 @@
+//! The writes of a round, each of its own: what they need is theirs, so that
+//! several run at the same time.
+
+use std::sync::Arc;
+
+use api::{GpuNode, GpuPartitionPolicy, GpuPartitionPolicyStatus};
+use futures::StreamExt;
+use jiff::Timestamp;
+use planner::names::{NodeName, PolicyName};
+use reconcile::gpu_node::WantedGpuNode;
+use rollout::Action;
+
+use crate::apply::{Done, Hands};
+use crate::calls::CallError;
+use crate::publish::events::{self, Draft};
+use crate::publish::{gpu_node, policy};
+use crate::store::awaited::Subject;
+
+/// Does several things, so many at the same time.
+pub(super) async fn together<T>(at_once: usize, work: Vec<impl Future<Output = T>>) -> Vec<T> {
+    futures::stream::iter(work).buffer_unordered(at_once.max(1)).collect().await
+}
+
+/// Stores what is to be remembered of a node; `None` when we may not write.
+pub(super) async fn remember(
+    hands: Hands,
+    node: NodeName,
+    wanted: WantedGpuNode,
+    now: Option<Arc<GpuNode>>,
+) -> (NodeName, Option<Result<Option<Subject>, CallError>>) {
+    if !hands.may_write() {
+        return (node, None);
+    }
+    let now = now.as_deref();
+    let wanted = gpu_node::Wanted {
+        node: &node,
+        owner_uid: &wanted.owner_uid,
+        spec: &wanted.spec,
+        status: &wanted.status,
+        agent: reconcile::hardware::has_agent(now),
+    };
+    let outcome = gpu_node::write(&hands.calls, &wanted, now).await;
+    (node, Some(outcome))
+}
+
+/// Does the actions of a node.
+pub(super) async fn act(hands: Hands, node: NodeName, actions: Vec<Action>) -> (NodeName, Done) {
+    let mut done = Done::default();
+    hands.act(&node, &actions, &mut done).await;
+    (node, done)
+}
+
+/// Writes the status of a policy.
+pub(super) async fn publish(
+    hands: Hands,
+    name: PolicyName,
+    now: GpuPartitionPolicy,
+    wanted: GpuPartitionPolicyStatus,
+) -> (PolicyName, Result<Option<Subject>, CallError>) {
+    let outcome = policy::write(&hands.calls, &now, &wanted).await;
+    (name, outcome)
+}
+
+/// Sends an event.
+pub(super) async fn send(
+    hands: Hands,
+    draft: Draft,
+    instance: String,
+    now: Timestamp,
+) -> Result<(), CallError> {
+    if !hands.may_write() {
+        return Ok(());
+    }
+    events::send(&hands.calls, &draft, &instance, now).await
+}
