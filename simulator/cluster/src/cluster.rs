@@ -102,13 +102,18 @@ impl Shared {
 
     /// A node comes.
     pub(crate) fn add(self: &Arc<Self>, spec: NodeSpec) -> Result<(), Error> {
-        let map = self.policy.lock().unwrap_or_else(PoisonError::into_inner).map();
+        let policy = self.policy.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let map = policy.map();
         let mut fleet = self.fleet.clone();
-        fleet.strategy = self.policy.lock().unwrap_or_else(PoisonError::into_inner).strategy;
+        fleet.strategy = policy.strategy;
         let node = fleet.node(&spec, map.as_deref(), self.clock.now())?;
         let mut host = Host::new(node, spec, &self.fleet.namespace);
         host.owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner).clone();
         host.latest_map = map;
+        host.generates = !policy.names_a_map();
+        if policy.names_a_map() && host.latest_map.is_none() {
+            host.node.lose_map();
+        }
         let name = host.node.name().to_owned();
         let kept = Arc::new(Kept {
             name: name.clone(),

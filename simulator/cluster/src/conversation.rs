@@ -184,6 +184,10 @@ impl World {
                 self.delete(name);
                 Answer::Pod(Box::new(self.pod(name)))
             }
+            Write::ApplyMap(map) => {
+                self.writes.push(format!("map {}", map.metadata.name.as_deref().unwrap_or_default()));
+                Answer::Done
+            }
             Write::CreateEvent(event) => {
                 self.writes.push(format!("event {}", event.reason.as_deref().unwrap_or_default()));
                 Answer::Done
@@ -347,6 +351,7 @@ fn deleting_mig_managers_pod_restarts_it() {
     assert_eq!(after.len(), 1);
     assert_ne!(after, before);
     assert_eq!(world.phase(&after[0]), "Running");
+    assert!(world.writes.contains(&"map gpu-1-mig-config".to_owned()), "it publishes its layouts again");
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub(crate) enum Write {
         grace: Option<u32>,
     },
     CreateEvent(Box<core::Event>),
+    /// The map that MIG manager generated, owned by its pod.
+    ApplyMap(Box<core::ConfigMap>),
 }
 
 /// What came of a write.
@@ -59,6 +61,8 @@ pub(crate) struct Host {
     pub(crate) spec: NodeSpec,
     /// The namespace of the operands.
     pub(crate) namespace: String,
+    /// Whether MIG manager generates its layouts, and publishes them.
+    pub(crate) generates: bool,
     /// The UIDs of the stand-ins for DaemonSets.
     pub(crate) owners: BTreeMap<String, String>,
     pub(crate) users: Users,
@@ -77,6 +81,8 @@ pub(crate) struct Host {
     created: BTreeSet<String>,
     knob: String,
     reboot: String,
+    /// The UID of the pod whose generated map was published.
+    published: Option<String>,
 }
 
 /// The version of an object, by which newer is told from older.
@@ -90,6 +96,7 @@ impl Host {
             node,
             spec,
             namespace: namespace.to_owned(),
+            generates: true,
             owners: BTreeMap::new(),
             users: Users::default(),
             told: Vec::new(),
@@ -104,6 +111,7 @@ impl Host {
             created: BTreeSet::new(),
             knob: String::new(),
             reboot: String::new(),
+            published: None,
         }
     }
 
@@ -168,12 +176,14 @@ impl Host {
         operands::MigConfigs::generated(gpus.iter().map(|gpu| &*gpu.model)).to_yaml()
     }
 
-    /// The map that MIG manager reads has this content now.
-    pub(crate) fn update_map(&mut self, content: &str) {
-        if self.latest_map.as_deref() != Some(content) {
-            self.latest_map = Some(content.to_owned());
-            self.node.update_map(content);
+    /// The map that MIG manager reads has this content now, or does not exist.
+    pub(crate) fn set_map(&mut self, content: Option<String>) {
+        match &content {
+            None => self.node.lose_map(),
+            Some(text) if content != self.latest_map => self.node.update_map(text),
+            Some(_) => {}
         }
+        self.latest_map = content;
     }
 
     /// The Node object was seen.
@@ -319,6 +329,7 @@ impl Host {
             due.push(Write::PatchNode { node, patch: Value::Object(patch) });
         }
         self.operands_due(&mut due, real_now);
+        due.extend(self.map_due());
         if let Some(seen) = &self.seen
             && let Some(patch) = node_object::status_patch(seen, &self.node, real_now)
         {
@@ -362,6 +373,27 @@ impl Host {
         }
     }
 
+    /// The map that MIG manager generates when it starts and no other is named.
+    fn map_due(&self) -> Option<Write> {
+        let pod =
+            self.node.operand_pod(Operand::MigManager).filter(|pod| self.generates && pod.is_ready())?;
+        let name = pod_object::operand_pod_name(pod, self.node.name());
+        let uid = self.operand_pods.get(&name)?.metadata.uid.clone();
+        if uid == self.published {
+            return None;
+        }
+        let node = self.node.name();
+        let map = serde_json::from_value(json!({
+            "metadata": {
+                "name": format!("{node}-mig-config"), "namespace": self.namespace,
+                "labels": {"app.kubernetes.io/component": "nvidia-mig-manager", "nvidia.com/node-name": node},
+                "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}],
+            },
+            "data": {"config.yaml": self.generated_map()},
+        }));
+        Some(Write::ApplyMap(Box::new(map.expect("a map is built from the parts of one"))))
+    }
+
     /// What came of a write.
     pub(crate) fn wrote(&mut self, write: &Write, answer: Answer, now: Timestamp) {
         if let Write::PatchNode { .. } = write {
@@ -387,6 +419,10 @@ impl Host {
                 } else {
                     self.users.gone(&mut self.node, name);
                 }
+            }
+            (Write::ApplyMap(map), Answer::Done) => {
+                let owner = map.metadata.owner_references.iter().flatten().next();
+                self.published = owner.map(|owner| owner.uid.clone());
             }
             (Write::CreateEvent(event), Answer::Done | Answer::Gone) => self.users.told(event),
             _ => {}

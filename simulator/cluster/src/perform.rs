@@ -137,6 +137,14 @@ async fn perform(client: &Client, write: &Write) -> kube::Result<Answer> {
                 Err(error) => Err(error),
             }
         }
+        Write::ApplyMap(map) => {
+            let namespace = map.metadata.namespace.as_deref().unwrap_or_default();
+            let name = map.metadata.name.as_deref().unwrap_or_default();
+            let api: Api<core::ConfigMap> = Api::namespaced(client.clone(), namespace);
+            // Its name is the node's alone; a map of an earlier pod is taken over.
+            let params = PatchParams::apply("nvidia-mig-manager").force();
+            api.patch(name, &params, &Patch::Apply(map)).await.map(|_| Answer::Done)
+        }
         Write::CreateEvent(event) => {
             let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
             let api: Api<core::Event> = Api::namespaced(client.clone(), namespace);

@@ -54,6 +54,11 @@ impl Policy {
         self.maps.get(&self.config).cloned()
     }
 
+    /// Whether a map is named, so that nothing is generated.
+    pub(crate) const fn names_a_map(&self) -> bool {
+        !self.config.is_empty()
+    }
+
     fn take(&mut self, policy: &ClusterPolicy) {
         self.strategy = match policy.spec.mig.strategy.as_str() {
             "single" => Strategy::Single,
@@ -149,11 +154,11 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
                 name
             }
         };
-        let content = (name == policy.config).then(|| policy.map()).flatten();
+        let content = (name == policy.config).then(|| policy.map());
         drop(policy);
         if let Some(content) = content {
             for kept in shared.hosts() {
-                shared.with(&kept, |host| host.update_map(&content));
+                shared.with(&kept, |host| host.set_map(content.clone()));
             }
         }
     };
@@ -192,7 +197,9 @@ fn take_in(shared: &Shared, name: &str, read: &ClusterPolicy) {
             }
             if new_map {
                 // The DaemonSet's template changed: its pods are made anew.
-                host.latest_map = if generated { Some(host.generated_map()) } else { map.clone() };
+                let content = if generated { Some(host.generated_map()) } else { map.clone() };
+                host.generates = generated;
+                host.set_map(content);
                 host.node.delete_operand(Operand::MigManager);
             }
         });

@@ -122,6 +122,8 @@ impl Node {
             return;
         }
         match operand {
+            // Its volume cannot be mounted yet.
+            Operand::MigManager if !self.map_exists => {}
             Operand::OperatorValidator => self.validator_told(),
             Operand::DevicePlugin => self.plugin_starts(serial),
             Operand::GpuFeatureDiscovery => {

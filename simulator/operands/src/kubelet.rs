@@ -59,7 +59,19 @@ impl Node {
             free.sort();
             let published = self.allocatable.get(resource).copied().unwrap_or(0);
             let wanted_here = usize::try_from(*wanted).unwrap_or(usize::MAX);
-            if published == 0 || free.len() < wanted_here {
+            // The device manager allocates before the node's amounts are compared: as long as it
+            // knows the resource (five minutes after its plugin has gone it does not), it is the
+            // one that refuses.
+            let is_known = self.capacity.get(resource).is_some_and(|count| *count > 0);
+            if is_known && free.len() < wanted_here {
+                let message = format!(
+                    "Allocate failed due to requested number of devices unavailable for {resource}. \
+                     Requested: {wanted}, Available: {}, which is unexpected",
+                    free.len()
+                );
+                return Err(("UnexpectedAdmissionError".to_owned(), message));
+            }
+            if published < *wanted || free.len() < wanted_here {
                 let message = format!(
                     "Node didn't have enough resource: {resource}, requested: {wanted}, used: {used}, capacity: {published}"
                 );

@@ -105,6 +105,8 @@ pub struct Node {
     pub(crate) pods: BTreeMap<PodName, Pod>,
     pub(crate) manager: Manager,
     pub(crate) mounted: String,
+    /// Whether the map that MIG manager mounts exists.
+    pub(crate) map_exists: bool,
     pub(crate) knobs: Vec<Knob>,
     pub(crate) queue: Queue,
     pub(crate) changes: Vec<Change>,
@@ -151,6 +153,7 @@ impl Node {
             pods: BTreeMap::new(),
             manager: Manager::default(),
             mounted,
+            map_exists: true,
             knobs: Vec::new(),
             queue: Queue::default(),
             changes: Vec::new(),
@@ -290,10 +293,28 @@ impl Node {
     }
 
     /// The ConfigMap that MIG manager reads has new content. It arrives in the
-    /// pod after the mount's delay; by itself it starts nothing.
+    /// pod after the mount's delay; by itself it starts nothing. A pod that
+    /// waits for the map starts with it.
     pub fn update_map(&mut self, content: &str) {
+        if !self.map_exists {
+            self.map_exists = true;
+            self.mount_map(content);
+            if let Some(pod) = self.operands.get(&Operand::MigManager)
+                && pod.phase == OperandPhase::Starting
+            {
+                let at = self.now + self.setup.timings.operand_starts;
+                self.queue.push((at, Task::OperandReady(Operand::MigManager, pod.serial)));
+            }
+            return;
+        }
         let at = self.now + self.setup.timings.map_mount;
         self.queue.push((at, Task::Mount(content.to_owned())));
+    }
+
+    /// The ConfigMap that MIG manager reads does not exist. A pod that has it
+    /// mounted keeps what it has; a new one does not start until it is there.
+    pub fn lose_map(&mut self) {
+        self.map_exists = false;
     }
 
     /// The pod of MIG manager was made anew, or its node booted: what it

@@ -63,7 +63,7 @@ pub enum PodPhase {
     Running,
     /// The kubelet refused it, or it lost its node.
     Failed {
-        /// The reason in its status, such as `OutOfnvidia.com/mig-1g.10gb`.
+        /// The reason in its status, such as `UnexpectedAdmissionError`.
         reason: String,
         /// The sentence beside it.
         message: String,

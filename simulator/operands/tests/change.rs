@@ -203,13 +203,47 @@ fn a_pod_that_binds_where_there_is_nothing_is_refused_by_the_kubelet() {
     let PodPhase::Failed { reason, message } = bind(&mut node, "b", "mig-2g.12gb", 1, Opens::Never) else {
         panic!("there is none left")
     };
-    assert_eq!(reason, "OutOfnvidia.com/mig-2g.12gb");
+    assert_eq!(reason, "UnexpectedAdmissionError", "the device manager is asked first");
     assert_eq!(
         message,
-        "Node didn't have enough resource: nvidia.com/mig-2g.12gb, requested: 1, used: 2, capacity: 2"
+        "Allocate failed due to requested number of devices unavailable for nvidia.com/mig-2g.12gb. \
+         Requested: 1, Available: 0, which is unexpected"
+    );
+    let PodPhase::Failed { reason, message } = bind(&mut node, "c", "mig-1g.6gb", 1, Opens::Never) else {
+        panic!("there are none")
+    };
+    assert_eq!(reason, "OutOfnvidia.com/mig-1g.6gb", "which does not know this resource");
+    assert_eq!(
+        message,
+        "Node didn't have enough resource: nvidia.com/mig-1g.6gb, requested: 1, used: 0, capacity: 0"
     );
     end(&mut node, "a");
     assert_eq!(bind(&mut node, "b", "mig-2g.12gb", 1, Opens::Never), PodPhase::Starting);
+}
+
+#[test]
+fn a_new_pod_of_mig_manager_waits_for_its_map_and_mounts_it_as_it_is() {
+    let mut node = node(Setup::default(), &["A30"], Some("all-2g.12gb"));
+    let two =
+        "version: v1\nmig-configs: {two: [{devices: all, mig-enabled: true, mig-devices: {2g.12gb: 2}}]}";
+    let four = two.replace("two", "four").replace("2g.12gb: 2", "1g.6gb: 4");
+    node.lose_map();
+    node.delete_operand(Operand::MigManager);
+    settle(&mut node);
+    assert!(!node.operand_pod(Operand::MigManager).unwrap().is_ready(), "its volume cannot be mounted");
+    label(&mut node, "four");
+    node.update_map(&four);
+    settle(&mut node);
+    assert_eq!(state(&node), Some("success"));
+    assert!(has(&node, &[("mig-1g.6gb", 4)]));
+
+    // A running pod sees new content late; one that is made anew sees it at once.
+    node.update_map(two);
+    assert_eq!(node.mounted_map(), four);
+    node.mount_map(two);
+    assert_eq!(node.mounted_map(), two);
+    settle(&mut node);
+    assert_eq!(node.mounted_map(), two);
 }
 
 #[test]
