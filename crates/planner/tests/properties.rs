@@ -33,18 +33,7 @@ fn changed(plan: &Plan) -> BTreeSet<(NodeName, GpuIndex)> {
 /// What a plan is worth.
 fn values(world: &World, plan: &Plan) -> Option<Values> {
     let World { inventory, requests, policies } = world;
-    let demand = Demand::new(inventory, requests, policies);
-    let mut costs = [0; 3];
-    for (step, change) in plan.steps.iter().flat_map(|step| step.gpus.iter().map(move |c| (step, c))) {
-        let node = &inventory.nodes[&step.node];
-        let cost = [
-            1,
-            oracle::apply::stranded(node, &node.gpus[&change.gpu], &change.after),
-            oracle::apply::operations(node, change),
-        ];
-        costs.iter_mut().zip(cost).for_each(|(sum, cost)| *sum += cost);
-    }
-    demand.values_after(&apply(inventory, &plan.steps), costs)
+    Demand::new(inventory, requests, policies).values_of(plan).0
 }
 
 fn fatal(world: &World, plan: &Plan) -> Vec<String> {
@@ -71,6 +60,19 @@ proptest! {
         let (best_plan, best) = oracle::best(inventory, requests, policies);
         let plan = plan(&world);
         prop_assert_eq!(values(&world, &plan), Some(best), "better: {:?}\nthan: {:?}", best_plan, plan);
+    }
+
+    /// Who is evicted is in the way of what changes, and everybody who is.
+    #[test]
+    fn exactly_those_are_evicted_who_are_in_the_way(world in worlds()) {
+        let World { inventory, requests, policies } = &world;
+        let plan = plan(&world);
+        let (_, choices) = Demand::new(inventory, requests, policies).values_of(&plan);
+        for (name, choice) in inventory.nodes.keys().zip(choices) {
+            let steps = plan.steps.iter().filter(|step| step.node == *name);
+            let evicts: BTreeSet<_> = steps.flat_map(|step| step.evicts.iter().cloned()).collect();
+            prop_assert_eq!(evicts, choice.evicts, "on {}", name);
+        }
     }
 
     /// The certificate says what the plan is worth, and proves it.
@@ -145,8 +147,9 @@ fn the_worlds_are_worth_planning_and_every_step_counts() {
         changing += usize::from(!plan.steps.is_empty());
         steps += plan.steps.len();
         scarce += usize::from(best.unserved.iter().any(|missing| *missing > 0));
-        let is_static = |step: &NodeStep| step.policy == "zebra".into();
-        for left_out in (0..plan.steps.len()).filter(|i| !is_static(&plan.steps[*i])) {
+        // A static layout, and MIG where it is off, are not weighed.
+        let is_forced = |step: &NodeStep| step.policy == "zebra".into() || step.enable_mig;
+        for left_out in (0..plan.steps.len()).filter(|i| !is_forced(&plan.steps[*i])) {
             let mut less = plan.clone();
             less.steps.remove(left_out);
             assert!(values(&world, &less).is_some_and(|less| less > best), "without {left_out}: {plan:?}");

@@ -111,7 +111,7 @@ pub(super) fn slices_of(gpu: &Gpu, profile: ProfileName) -> Vec<&Use> {
 /// that it will have, less those that its pods hold and keep.
 fn free_after(step: &NodeStep, node: &Node, profile: ProfileName) -> u32 {
     let evicted: BTreeSet<&PodRef> = step.evicts.iter().collect();
-    let (mut total, mut in_use, mut given_back) = (0_u32, 0_u32, 0_u32);
+    let (mut total, mut in_use, mut given_back, mut still) = (0_u32, 0_u32, 0_u32, 0_u32);
     let (mut sure, mut maybe) = (BTreeSet::new(), BTreeSet::new());
     for (index, gpu) in &node.gpus {
         let now = slices_of(gpu, profile);
@@ -123,9 +123,14 @@ fn free_after(step: &NodeStep, node: &Node, profile: ProfileName) -> u32 {
                     if evicted.contains(by) {
                         given_back += 1;
                         sure.insert(by);
+                    } else {
+                        still += 1;
                     }
                 }
-                Use::MaybeInUse { by } => maybe.extend(by.iter().filter(|pod| evicted.contains(pod))),
+                Use::MaybeInUse { by } => {
+                    maybe.extend(by.iter().filter(|pod| evicted.contains(pod)));
+                    still += u32::from(by.is_empty() || by.iter().any(|pod| !evicted.contains(pod)));
+                }
             }
         }
         let change = step.gpus.iter().find(|change| change.gpu == *index);
@@ -136,5 +141,9 @@ fn free_after(step: &NodeStep, node: &Node, profile: ProfileName) -> u32 {
     let held = node.allocated.get(&profile).copied().unwrap_or(0).max(in_use);
     // Whoever may hold one gives one back, unless it is counted already.
     let given_back = given_back + u32::try_from(maybe.difference(&sure).count()).unwrap_or(u32::MAX);
-    total.saturating_sub(held.saturating_sub(given_back))
+    if given_back == 0 {
+        return total.saturating_sub(held);
+    }
+    // No more are held than somebody who stays may hold.
+    total.saturating_sub(held.saturating_sub(given_back).min(still))
 }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use mig::ProfileName;
 
 use super::Decision;
+use super::group::{Group, counts, is_planned};
 use super::hand_out::Handed;
 use super::supply::{hold, is_frozen};
 use super::trial::Trials;
-use super::world::{Group, World, counts, is_planned};
+use super::world::World;
 use crate::demand::Request;
 use crate::eligible::{Eligibility, Ineligible, Judge};
 use crate::inventory::Node;
@@ -126,6 +127,8 @@ fn answer(
     let help = trials.help(group, &counted);
     let why = if let Some((policy, field)) = trials.forbidden_by(group) {
         Why::PolicyForbids { policy, field }
+    } else if trials.is_short_of_room(group) {
+        Why::NoRoom
     } else if trials.is_held(group) {
         let held = counted.iter().filter_map(|(name, node)| Some(((*name).clone(), hold(node)?.clone())));
         Why::Held { nodes: held.collect() }

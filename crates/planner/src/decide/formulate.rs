@@ -7,6 +7,7 @@ use mig::{Layout, ProfileName};
 
 use super::targets::{Current, Target};
 use super::world::{Class, World};
+use crate::inventory::Room;
 use crate::policy::{Bounds, LayoutPolicy};
 use crate::solver::{self, Column, Extra, Instance, Row, RowIndex, Sense};
 
@@ -99,6 +100,9 @@ pub(super) struct Program {
     pub(super) unserved: Vec<Vec<usize>>,
 }
 
+/// One kind of room: what a pod takes of it, and what a node has of it.
+type Kind = fn(&Room) -> (i64, i64);
+
 /// A row under construction: what is constant in it moves to the right.
 #[derive(Debug)]
 struct Building<'w, 'a> {
@@ -124,6 +128,7 @@ pub(super) fn formulate(world: &World<'_>, question: Question<'_>) -> Program {
     building.rows();
     let unserved = building.demand(question);
     let served = building.serving(&unserved);
+    building.room(&served);
     building.bounds();
     let (classes, constants) = building.classes();
     let Building { instance, costs, .. } = building;
@@ -257,6 +262,45 @@ impl Building<'_, '_> {
         served
     }
 
+    /// Of nodes whose room may run out: what is served there takes no more
+    /// than there is. Memory is counted in MiB, rounded so that it suffices.
+    fn room(&mut self, served: &[(usize, usize, usize)]) {
+        let world = self.world;
+        let kinds: [Kind; 3] = [
+            |room| (room.cpu_milli, room.cpu_milli),
+            |room| ((room.memory_bytes.saturating_add((1 << 20) - 1)) >> 20, room.memory_bytes >> 20),
+            |room| (room.pods, room.pods),
+        ];
+        for (c, cell) in world.cells.iter().enumerate() {
+            let Some(room) = &cell.room else { continue };
+            let here: Vec<(usize, &Room, usize)> = served
+                .iter()
+                .filter(|(_, cell, _)| *cell == c)
+                .map(|(g, _, extra)| (*extra, &world.groups[*g].takes, world.groups[*g].requests.len()))
+                .collect();
+            for kind in kinds {
+                let takes = |room: &Room| kind(room).0.max(0);
+                let free = kind(room).1;
+                let all = here.iter().fold(0_i64, |sum, (_, t, n)| {
+                    let n = i64::try_from(*n).unwrap_or(i64::MAX);
+                    sum.saturating_add(takes(t).saturating_mul(n))
+                });
+                if all <= free {
+                    continue;
+                }
+                // Numbers without their common divisor are kinder to the solver.
+                let unit = here.iter().fold(0, |unit, (_, t, _)| divisor(unit, takes(t))).max(1);
+                let row = self.row(Sense::AtMost, free.max(0) / unit);
+                for (extra, t, _) in &here {
+                    let n = i32::try_from(takes(t) / unit).unwrap_or(i32::MAX);
+                    if n > 0 {
+                        self.instance.extras[*extra].coefficients.push((row, n));
+                    }
+                }
+            }
+        }
+    }
+
     /// Rows for `minCount`, `maxCount` and `spareCount`.
     fn bounds(&mut self) {
         let world = self.world;
@@ -352,6 +396,11 @@ impl Building<'_, '_> {
         ]);
         Column { coefficients, costs }
     }
+}
+
+/// The greatest common divisor; with nothing, the number itself.
+fn divisor(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { divisor(b, a % b) }
 }
 
 /// A small number that depends on nothing but the situation and the layout,

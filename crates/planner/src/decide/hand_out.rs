@@ -147,7 +147,11 @@ struct Free {
 
 fn pools<'a>(world: &World<'a>, changes: &BTreeMap<(&'a NodeName, GpuIndex), Layout>) -> Pools<'a> {
     let mut pools = Pools::default();
-    for (name, node) in world.inventory.nodes.iter().filter(|(_, node)| node.schedulable) {
+    for name in world.inventory.nodes.keys() {
+        let node = world.planned_node(name);
+        if !node.schedulable {
+            continue;
+        }
         let mut free: BTreeMap<ProfileName, Vec<Free>> = BTreeMap::new();
         for (index, gpu) in &node.gpus {
             let id = GpuId { node: name.clone(), gpu: *index };
@@ -167,7 +171,7 @@ fn pools<'a>(world: &World<'a>, changes: &BTreeMap<(&'a NodeName, GpuIndex), Lay
                 }
             }
         }
-        for (profile, n) in free_somewhere(node) {
+        for (profile, n) in free_somewhere(name, node, &world.evictions) {
             // Some slices of these GPUs are free, it is not known which: the
             // first that may be is named.
             let somewhere =

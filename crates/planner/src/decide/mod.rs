@@ -29,8 +29,10 @@
 //! Nodes are shared by choosing GPUs in the order of their nodes' names
 //! within each class; this is a heuristic.
 
+mod evict;
 mod explain;
 mod formulate;
+mod group;
 mod hand_out;
 mod steps;
 mod supply;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mig::{Counts, Geometry, Layout, ProfileIndex, ProfileName};
 
+use super::evict::Evictions;
 use super::formulate::{Level, bounds};
 use super::hand_out::{Handed, idle_slices};
 use super::targets::{Current, Freedom};
@@ -25,7 +26,7 @@ fn report(world: &World<'_>, handed: &Handed<'_>, position: usize, policy: &Poli
     let mut free_after: BTreeMap<ProfileName, u32> = BTreeMap::new();
     let mut static_missed: Vec<(NodeName, GpuIndex)> = Vec::new();
     for name in &nodes {
-        let node = world.node(name);
+        let (node, planned) = (world.node(name), world.planned_node(name));
         for (index, gpu) in &node.gpus {
             for (profile, used) in slices(gpu) {
                 let entry = supply.entry(profile).or_default();
@@ -41,7 +42,7 @@ fn report(world: &World<'_>, handed: &Handed<'_>, position: usize, policy: &Poli
                 supply.entry(*profile).or_default().planned += 1;
             }
             if node.schedulable {
-                for profile in idle_slices(gpu, change, node.scope) {
+                for profile in idle_slices(&planned.gpus[index], change, node.scope) {
                     *free_after.entry(profile).or_insert(0) += 1;
                 }
             }
@@ -50,12 +51,13 @@ fn report(world: &World<'_>, handed: &Handed<'_>, position: usize, policy: &Poli
             }
         }
         // Slices that only may be in use are free as far as fewer are held.
-        for (profile, free) in free_somewhere(node) {
-            let free = u32::try_from(free).unwrap_or(u32::MAX);
+        for (profile, free) in free_somewhere(name, node, &Evictions::default()) {
             let entry = supply.entry(profile).or_default();
-            entry.allocated = entry.allocated.saturating_sub(free);
+            entry.allocated = entry.allocated.saturating_sub(u32::try_from(free).unwrap_or(u32::MAX));
+        }
+        for (profile, free) in free_somewhere(name, planned, &world.evictions) {
             if node.schedulable {
-                *free_after.entry(profile).or_insert(0) += free;
+                *free_after.entry(profile).or_insert(0) += u32::try_from(free).unwrap_or(u32::MAX);
             }
         }
     }

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use mig::Layout;
 
 use super::formulate::{Question, formulate};
+use super::group::Group;
 use super::hand_out::Handed;
-use super::world::{Group, World, is_idle};
+use super::world::{World, is_idle};
 use crate::demand::Request;
 use crate::inventory::{Gpu, Hold, Inventory, Node, Room, Slices, Use};
 use crate::names::{GpuId, GpuIndex, NodeName, PodRef, PolicyName, RequestId};
@@ -34,6 +35,8 @@ pub(super) struct Trials<'w> {
     policies: Vec<Policy>,
     requests: Vec<Request>,
     unserved: BTreeSet<RequestId>,
+    /// Whether the room of some node may run out.
+    room_runs_out: bool,
     left: usize,
 }
 
@@ -47,6 +50,7 @@ impl<'w> Trials<'w> {
             policies: world.policies.iter().map(|p| (*p).clone()).collect(),
             unserved: unserved.cloned().collect(),
             requests: requests.cloned().collect(),
+            room_runs_out: world.cells.iter().any(|cell| cell.room.is_some()),
             left: (GPU_TRIALS / gpus.max(1)).max(LEAST),
         }
     }
@@ -119,6 +123,16 @@ impl<'w> Trials<'w> {
         for node in inventory.nodes.values_mut() {
             lift(node);
         }
+        self.helps(group, &inventory)
+    }
+
+    /// Whether it would be served if nodes had more CPU, memory and pod slots.
+    pub(super) fn is_short_of_room(&mut self, group: &Group<'_>) -> bool {
+        if !self.room_runs_out {
+            return false;
+        }
+        let mut inventory = self.inventory.clone();
+        inventory.nodes.values_mut().for_each(|node| node.room = Room::UNLIMITED);
         self.helps(group, &inventory)
     }
 

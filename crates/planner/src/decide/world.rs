@@ -5,20 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mig::{Counts, Layout, ProfileIndex, ProfileName};
 
+use super::evict::Evictions;
+use super::group::{self, Alone, Group};
 use super::targets::{Current, Freedom, Geometries, Goal, Situation, Target, counts_of};
 use crate::assign::{self, Assignment};
 use crate::demand::Request;
-use crate::eligible::Judge;
-use crate::inventory::{ChangeScope, Gpu, Inventory, Node, Slices, Use};
+use crate::inventory::{ChangeScope, Gpu, Inventory, Node, Room, Slices, Use};
 use crate::names::{GpuIndex, NodeName};
 use crate::policy::{Drain, LayoutPolicy, Mode, Policy, StaticRule, Unrequested};
-use crate::selector;
-
-/// Nodes that requests for several slices may use are cells of their own, so
-/// that "all on one node" is exact, up to this many; beyond it, handing out
-/// is a heuristic, and the certificate shows the gap. The integer program
-/// grows by a row per node and profile, so some tens are cheap.
-pub(super) const EXACT_NODES: usize = 32;
 
 /// Everything that is planned.
 #[derive(Debug)]
@@ -31,34 +25,12 @@ pub(super) struct World<'a> {
     pub(super) cells: Vec<Cell<'a>>,
     pub(super) classes: Vec<Class<'a>>,
     pub(super) geometries: Geometries,
+    /// What eviction does, whatever else is planned.
+    pub(super) evictions: Evictions,
 }
 
-/// Requests that ask for the same, with the same priority, and may use the
-/// same nodes.
-#[derive(Clone, Debug)]
-pub(super) struct Group<'a> {
-    pub(super) slices: &'a BTreeMap<ProfileName, u32>,
-    pub(super) priority: i32,
-    /// Oldest first.
-    pub(super) requests: Vec<&'a Request>,
-    /// By position in `Inventory::nodes`.
-    pub(super) nodes: Vec<bool>,
-}
-
-impl Group<'_> {
-    /// Compute slices that one request of the group asks for: what being
-    /// served is worth within its priority.
-    pub(super) fn weight(&self) -> i64 {
-        self.slices.iter().map(|(profile, n)| i64::from(profile.compute) * i64::from(*n)).sum()
-    }
-
-    /// Whether a request takes more than one slice, which must be on one node.
-    pub(super) fn is_several(&self) -> bool {
-        self.slices.values().sum::<u32>() > 1
-    }
-}
-
-/// Nodes that have one policy and that the same groups may use.
+/// Nodes that have one policy and that the same groups may use; pods can bind
+/// to all of them, or to none.
 #[derive(Clone, Debug)]
 pub(super) struct Cell<'a> {
     /// Position in `World::policies`.
@@ -69,6 +41,9 @@ pub(super) struct Cell<'a> {
     pub(super) nodes: Vec<&'a NodeName>,
     /// Slices that are free, though it is not known which ones.
     pub(super) free: BTreeMap<ProfileName, i64>,
+    /// Whether it is one node of which the room may run out: then what
+    /// requests take of it counts.
+    pub(super) room: Option<Room>,
 }
 
 /// GPUs of one cell in one situation.
@@ -98,9 +73,10 @@ impl<'a> World<'a> {
                 policies.iter().position(|p| p.name == *name)
             })
             .collect();
-        let groups = group(inventory, requests, &policies, &policy_of);
-        let cells = cells(inventory, &groups, &policy_of);
+        let (groups, alone) = group::of(inventory, requests, &policies, &policy_of);
         let menus = menus(inventory, &policies, &policy_of, &groups);
+        let evictions = Evictions::of(inventory, &policies, &policy_of, &menus);
+        let cells = cells(inventory, &groups, &policy_of, &alone, &evictions);
         let mut world = Self {
             inventory,
             policies,
@@ -109,6 +85,7 @@ impl<'a> World<'a> {
             cells,
             classes: vec![],
             geometries: Geometries::default(),
+            evictions,
         };
         world.classes = world.classes(&menus);
         world
@@ -119,7 +96,7 @@ impl<'a> World<'a> {
         for (c, cell) in self.cells.iter().enumerate() {
             let policy = cell.policy.map(|p| (self.policies[p], &menus[p]));
             for name in &cell.nodes {
-                let node = &self.inventory.nodes[*name];
+                let node = self.evictions.nodes.get(*name).unwrap_or(&self.inventory.nodes[*name]);
                 for (index, gpu) in &node.gpus {
                     let geometry = self.geometries.number(&gpu.geometry);
                     let situation = situation(geometry, node, *index, gpu, policy);
@@ -142,80 +119,42 @@ impl<'a> World<'a> {
             .collect()
     }
 
-    /// The node of a class's GPU.
+    /// A node as it was seen.
     pub(super) fn node(&self, name: &NodeName) -> &'a Node {
         &self.inventory.nodes[name]
     }
+
+    /// A node as it is planned for: without the pods that are evicted for certain.
+    pub(super) fn planned_node(&self, name: &NodeName) -> &Node {
+        self.evictions.nodes.get(name).unwrap_or_else(|| self.node(name))
+    }
 }
 
-/// Puts alike requests together, highest priority first.
-fn group<'a>(
+/// By policy, groups that may use it, whether pods can bind to it (a free
+/// slice is a spare only there), and the node where it is a cell of its own.
+type CellKey = (Option<usize>, Vec<usize>, bool, Option<usize>);
+
+fn cells<'a>(
     inventory: &'a Inventory,
-    requests: &'a [Request],
-    policies: &[&Policy],
+    groups: &[Group<'_>],
     policy_of: &[Option<usize>],
-) -> Vec<Group<'a>> {
-    let mut judge = Judge::new(inventory);
-    let mut groups: BTreeMap<_, Vec<&'a Request>> = BTreeMap::new();
-    for request in requests.iter().filter(|r| is_planned(r)) {
-        let counted: Vec<bool> = policies.iter().map(|policy| counts(policy, request)).collect();
-        let nodes: Vec<bool> = judge
-            .nodes_for(request)
-            .iter()
-            .zip(inventory.nodes.values())
-            .zip(policy_of)
-            .map(|((eligible, node), policy)| {
-                eligible.is_yes() && node.schedulable && policy.is_none_or(|p| counted[p])
-            })
-            .collect();
-        groups
-            .entry((std::cmp::Reverse(request.priority), &request.slices, nodes))
-            .or_default()
-            .push(request);
-    }
-    groups
-        .into_iter()
-        .map(|((priority, slices, nodes), mut requests)| {
-            requests.sort_by(|a, b| (a.since, &a.id).cmp(&(b.since, &b.id)));
-            Group { slices, priority: priority.0, requests, nodes }
-        })
-        .collect()
-}
-
-/// Whether a request takes part in planning at all.
-pub(super) fn is_planned(request: &Request) -> bool {
-    request.whole_gpus == 0 && request.blocked_elsewhere.is_none() && request.slices.values().any(|n| *n > 0)
-}
-
-/// Whether the requests of this one's namespace count for a policy.
-pub(super) fn counts(policy: &Policy, request: &Request) -> bool {
-    match &policy.layout {
-        LayoutPolicy::DemandDriven { namespaces, .. } => {
-            selector::matches(namespaces, &request.namespace_labels)
-        }
-        LayoutPolicy::Static { .. } => true,
-    }
-}
-
-/// By policy, groups that may use it, and the node where it is a cell of its own.
-type CellKey = (Option<usize>, Vec<usize>, Option<usize>);
-
-fn cells<'a>(inventory: &'a Inventory, groups: &[Group<'_>], policy_of: &[Option<usize>]) -> Vec<Cell<'a>> {
-    let several: Vec<&Group<'_>> = groups.iter().filter(|g| g.is_several()).collect();
-    let alone: Vec<bool> = (0..policy_of.len()).map(|i| several.iter().any(|group| group.nodes[i])).collect();
-    let exact = alone.iter().filter(|alone| **alone).count() <= EXACT_NODES;
+    alone: &[Alone],
+    evictions: &Evictions,
+) -> Vec<Cell<'a>> {
     let mut cells: BTreeMap<CellKey, Cell<'a>> = BTreeMap::new();
     for (i, (name, node)) in inventory.nodes.iter().enumerate() {
         let usable: Vec<usize> = (0..groups.len()).filter(|g| groups[*g].nodes[i]).collect();
-        let own = (exact && alone[i]).then_some(i);
-        let cell = cells.entry((policy_of[i], usable.clone(), own)).or_insert_with(|| Cell {
-            policy: policy_of[i],
-            groups: usable,
-            nodes: vec![],
-            free: BTreeMap::new(),
-        });
+        let own = (alone[i] != Alone::No).then_some(i);
+        let cell =
+            cells.entry((policy_of[i], usable.clone(), node.schedulable, own)).or_insert_with(|| Cell {
+                policy: policy_of[i],
+                groups: usable,
+                nodes: vec![],
+                free: BTreeMap::new(),
+                room: (alone[i] == Alone::ForItsRoom).then_some(node.room),
+            });
         cell.nodes.push(name);
-        for (profile, n) in free_somewhere(node) {
+        for (profile, n) in free_somewhere(name, evictions.nodes.get(name).unwrap_or(node), evictions) {
             *cell.free.entry(profile).or_insert(0) += n;
         }
     }
@@ -223,18 +162,25 @@ fn cells<'a>(inventory: &'a Inventory, groups: &[Group<'_>], policy_of: &[Option
 }
 
 /// Slices of a node that are free although none of them is provably idle:
-/// fewer are held than may be held.
-pub(super) fn free_somewhere(node: &Node) -> BTreeMap<ProfileName, i64> {
+/// fewer are held than may be held. Where a GPU changes slice by slice under
+/// eviction, what may be held on it is not counted on, and what is held may
+/// all be elsewhere.
+pub(super) fn free_somewhere(
+    name: &NodeName,
+    node: &Node,
+    evictions: &Evictions,
+) -> BTreeMap<ProfileName, i64> {
     let mut busy: BTreeMap<ProfileName, (i64, i64)> = BTreeMap::new();
-    let mut count = |profile: ProfileName, used: &Use| {
-        let (certain, perhaps) = busy.entry(profile).or_default();
-        match used {
-            Use::Idle => {}
-            Use::InUse { .. } => *certain += 1,
-            Use::MaybeInUse { .. } => *perhaps += 1,
-        }
-    };
-    for gpu in node.gpus.values() {
+    for (index, gpu) in &node.gpus {
+        let in_part = evictions.in_part.contains(&(name.clone(), *index));
+        let mut count = |profile: ProfileName, used: &Use| {
+            let (certain, perhaps) = busy.entry(profile).or_default();
+            match used {
+                Use::Idle => {}
+                Use::InUse { .. } => *certain += 1,
+                Use::MaybeInUse { .. } => *perhaps += i64::from(!in_part),
+            }
+        };
         match &gpu.slices {
             Slices::Placed(slices) => slices.iter().for_each(|s| count(s.profile, &s.used)),
             Slices::Counted(slices) => slices.iter().for_each(|s| count(s.profile, &s.used)),
@@ -285,7 +231,7 @@ pub(super) fn rule_for<'p>(rules: &'p [StaticRule], model: &str, index: GpuIndex
 }
 
 /// What a GPU is in, and what may become of it.
-fn situation(
+pub(super) fn situation(
     geometry: usize,
     node: &Node,
     index: GpuIndex,

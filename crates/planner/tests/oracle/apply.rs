@@ -1,11 +1,10 @@
 //! The fleet after some steps of a plan.
 
-use std::collections::BTreeSet;
-
 use mig::ProfileName;
 use planner::inventory::{ChangeScope, CountedSlice, Gpu, Inventory, Node, PlacedSlice, Slices, Use};
-use planner::names::PodRef;
-use planner::plan::{GpuChange, NodeStep};
+use planner::plan::NodeStep;
+
+use super::evict::without;
 
 /// Who uses the slices of a GPU, or the GPU as a whole.
 pub(crate) fn uses(gpu: &Gpu) -> Vec<&Use> {
@@ -25,23 +24,20 @@ pub(crate) fn profiles(gpu: &Gpu) -> Vec<ProfileName> {
     }
 }
 
-/// Slices that a change creates and destroys; of counted slices as few as possible.
-pub(crate) fn operations(node: &Node, change: &GpuChange) -> u32 {
-    let gpu = &node.gpus[&change.gpu];
+/// Slices that are created and destroyed; of counted slices as few as possible.
+pub(crate) fn operations(gpu: &Gpu, after: &[(ProfileName, u8)]) -> u32 {
     let common = match &gpu.slices {
-        Slices::Placed(slices) => {
-            slices.iter().filter(|s| change.after.contains(&(s.profile, s.start))).count()
-        }
+        Slices::Placed(slices) => slices.iter().filter(|s| after.contains(&(s.profile, s.start))).count(),
         Slices::Counted(_) => {
             let mut left = profiles(gpu);
             let mut took = |(profile, _): &&(ProfileName, u8)| {
                 left.iter().position(|p| p == profile).map(|i| left.swap_remove(i)).is_some()
             };
-            change.after.iter().filter(|slice| took(slice)).count()
+            after.iter().filter(|slice| took(slice)).count()
         }
         Slices::MigOff { .. } => 0,
     };
-    u32::try_from(profiles(gpu).len() + change.after.len() - 2 * common).expect("few")
+    u32::try_from(profiles(gpu).len() + after.len() - 2 * common).expect("few")
 }
 
 /// Compute slices that no slice covers, on a GPU that changes as a whole.
@@ -59,12 +55,7 @@ pub(crate) fn apply<'a>(inventory: &Inventory, steps: impl IntoIterator<Item = &
     let mut after = inventory.clone();
     for step in steps {
         let node = after.nodes.get_mut(&step.node).expect("a node of the fleet");
-        let evicted: BTreeSet<&PodRef> = step.evicts.iter().collect();
-        if !evicted.is_empty() {
-            for gpu in node.gpus.values_mut() {
-                release(gpu, &evicted, &mut node.allocated);
-            }
-        }
+        *node = without(node, &step.evicts.iter().cloned().collect());
         for change in &step.gpus {
             let gpu = node.gpus.get_mut(&change.gpu).expect("a GPU of the node");
             let placed = matches!(gpu.slices, Slices::Placed(_)) || node.scope == ChangeScope::SliceBySlice;
@@ -94,29 +85,4 @@ pub(crate) fn apply<'a>(inventory: &Inventory, steps: impl IntoIterator<Item = &
         }
     }
     after
-}
-
-fn release(
-    gpu: &mut Gpu,
-    evicted: &BTreeSet<&PodRef>,
-    allocated: &mut std::collections::BTreeMap<ProfileName, u32>,
-) {
-    let mut free = |profile: ProfileName, used: &mut Use| {
-        let gone = match used {
-            Use::Idle => false,
-            Use::InUse { by } => evicted.contains(by),
-            Use::MaybeInUse { by } => by.iter().all(|pod| evicted.contains(pod)),
-        };
-        if gone {
-            *used = Use::Idle;
-            if let Some(held) = allocated.get_mut(&profile) {
-                *held = held.saturating_sub(1);
-            }
-        }
-    };
-    match &mut gpu.slices {
-        Slices::Placed(slices) => slices.iter_mut().for_each(|s| free(s.profile, &mut s.used)),
-        Slices::Counted(slices) => slices.iter_mut().for_each(|s| free(s.profile, &mut s.used)),
-        Slices::MigOff { .. } => {}
-    }
 }

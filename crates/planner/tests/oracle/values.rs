@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mig::ProfileName;
 use planner::demand::Request;
-use planner::eligible::{LabelsAfter, judge};
-use planner::inventory::{Inventory, Node};
+use planner::inventory::{Inventory, Node, Room};
 use planner::names::NodeName;
-use planner::policy::{Bounds, LayoutPolicy, Policy, Unrequested};
-use planner::selector;
+use planner::plan::Plan;
+use planner::policy::{Bounds, LayoutPolicy, Policy};
 
-use super::{Choice, apply};
+use super::choices::{Choice, planned};
+use super::{apply, may::may};
 
 /// The levels of the objective; lower is better, and the first that differs decides.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +43,7 @@ struct Wish {
     slices: Vec<u32>,
     /// Which nodes it may use.
     may: Vec<bool>,
+    takes: Room,
 }
 
 /// Who wants what where.
@@ -68,8 +69,7 @@ impl<'a> Demand<'a> {
         let owner: BTreeMap<&NodeName, &Policy> = nodes
             .iter()
             .filter_map(|(name, node)| {
-                let mut selecting: Vec<&Policy> =
-                    policies.iter().filter(|p| selector::matches(&p.nodes, &node.labels)).collect();
+                let mut selecting: Vec<&Policy> = policies.iter().filter(|p| selects(p, node)).collect();
                 selecting.sort_by_key(|p| (std::cmp::Reverse(p.priority), &p.name));
                 Some((*name, *selecting.first()?))
             })
@@ -94,18 +94,12 @@ impl<'a> Demand<'a> {
                 let slices: Vec<u32> =
                     profiles.iter().map(|p| request.slices.get(p).copied().unwrap_or(0)).collect();
                 let compute = request.slices.iter().map(|(p, n)| u32::from(p.compute) * n).sum();
-                let may = |(name, node): &(&NodeName, &Node)| {
-                    let counts = owner.get(name).is_none_or(|policy| match &policy.layout {
-                        LayoutPolicy::DemandDriven { namespaces, .. } => {
-                            selector::matches(namespaces, &request.namespace_labels)
-                        }
-                        LayoutPolicy::Static { .. } => true,
-                    });
-                    counts && node.schedulable && judge(request, name, node, &LabelsAfter::of(node)).is_yes()
-                };
+                let may =
+                    |(name, node): &(&NodeName, &Node)| may(request, name, node, owner.get(name).copied());
                 let rank = 1 + by_age.iter().position(|r| r.id == request.id).expect("sorted");
                 let rank = u32::try_from(rank).expect("few");
-                Wish { level, compute, rank, slices, may: nodes.iter().map(may).collect() }
+                let may = nodes.iter().map(may).collect();
+                Wish { level, compute, rank, slices, may, takes: request.takes }
             })
             .collect();
         wishes.sort();
@@ -154,29 +148,29 @@ impl<'a> Demand<'a> {
 
     /// Leaves out what is never better: no more slices at no lower cost. Where
     /// a profile has a ceiling, more is not always better.
-    pub(crate) fn undominated(&self, choices: BTreeMap<Vec<u32>, Choice>) -> Vec<Choice> {
+    pub(crate) fn undominated(&self, choices: &[Choice]) -> Vec<Choice> {
         let capped: Vec<bool> = (0..self.profiles.len())
             .map(|p| self.bounds.iter().any(|(_, index, bound, _)| *index == p && bound.max.is_some()))
             .collect();
-        let choices: Vec<Choice> = choices.into_values().collect();
         let beats = |a: &Choice, b: &Choice| {
-            a != b
+            (a.cost, &a.counts, &a.free) != (b.cost, &b.counts, &b.free)
                 && a.cost <= b.cost
+                && a.free.iter().zip(&b.free).all(|(a, b)| a >= b)
                 && (0..capped.len())
                     .all(|p| if capped[p] { a.counts[p] == b.counts[p] } else { a.counts[p] >= b.counts[p] })
         };
         choices.iter().filter(|b| !choices.iter().any(|a| beats(a, b))).cloned().collect()
     }
 
-    /// The values of a fleet with so many slices of each profile on each node,
-    /// if it is allowed and better than `limit`.
-    pub(crate) fn values(&self, counts: &[&[u32]], cost: [u32; 4], limit: Option<&Values>) -> Option<Values> {
+    /// The values of a fleet whose nodes are chosen so, if it is allowed and
+    /// better than `limit`.
+    pub(crate) fn values(&self, chosen: &[&Choice], limit: Option<&Values>) -> Option<Values> {
         let mut floors = 0;
         let mut spare_missing = Vec::new();
         for (mine, profile, bound, now) in &self.bounds {
             let on_mine =
-                |of: &dyn Fn(usize) -> u32| -> u32 { (0..counts.len()).filter(|n| mine[*n]).map(of).sum() };
-            let total = on_mine(&|node| counts[node][*profile]);
+                |of: &dyn Fn(usize) -> u32| -> u32 { (0..chosen.len()).filter(|n| mine[*n]).map(of).sum() };
+            let total = on_mine(&|node| chosen[node].counts[*profile]);
             if bound.max.is_some_and(|max| total > max.max(*now)) {
                 return None;
             }
@@ -186,16 +180,15 @@ impl<'a> Demand<'a> {
         if limit.is_some_and(|limit| floors > limit.floors) {
             return None;
         }
-        let mut free: Vec<Vec<u32>> = counts
-            .iter()
-            .zip(&self.nodes)
-            .map(|(counts, (_, node))| {
-                let held = |p: &ProfileName| node.allocated.get(p).copied().unwrap_or(0);
-                counts.iter().zip(&self.profiles).map(|(n, p)| n.saturating_sub(held(p))).collect()
-            })
-            .collect();
+        let mut free: Vec<Vec<u32>> = chosen.iter().map(|choice| choice.free.clone()).collect();
+        let mut room: Vec<Room> = self.nodes.iter().map(|(_, node)| node.room).collect();
+        let cost = chosen.iter().fold([0; 4], |mut sum, choice| {
+            sum.iter_mut().zip(choice.cost).for_each(|(sum, cost)| *sum += cost);
+            sum
+        });
         let mut best = None;
-        self.hand_out(0, &mut free, &mut vec![0; self.levels], 0, &spare_missing, &mut best);
+        let mut left = Left { free: &mut free, room: &mut room };
+        self.hand_out(0, &mut left, &mut vec![0; self.levels], 0, &spare_missing, &mut best);
         let (unserved, age, spare) = best.expect("serving nobody is possible");
         let [not_whole, changed, stranded, operations] = cost;
         let values = Values { floors, unserved, age, spare, not_whole, changed, stranded, operations };
@@ -206,21 +199,21 @@ impl<'a> Demand<'a> {
     fn hand_out(
         &self,
         next: usize,
-        free: &mut [Vec<u32>],
+        left: &mut Left<'_>,
         unserved: &mut Vec<u32>,
         age: u32,
         spares: &[(&Vec<bool>, usize, u32)],
         best: &mut Option<(Vec<u32>, u32, u32)>,
     ) {
-        let Some(Wish { level, compute, rank, slices, may }) = self.wishes.get(next) else {
+        let Some(Wish { level, compute, rank, slices, may, takes }) = self.wishes.get(next) else {
             let missing = spares
                 .iter()
                 .map(|(mine, profile, spare)| {
-                    let left: u32 = (0..free.len())
+                    let free: u32 = (0..left.free.len())
                         .filter(|n| mine[*n] && self.nodes[*n].1.schedulable)
-                        .map(|n| free[n][*profile])
+                        .map(|n| left.free[n][*profile])
                         .sum();
-                    spare.saturating_sub(left)
+                    spare.saturating_sub(free)
                 })
                 .sum();
             let found = (unserved.clone(), age, missing);
@@ -232,41 +225,65 @@ impl<'a> Demand<'a> {
         if best.as_ref().is_some_and(|(best, _, _)| *unserved > *best) {
             return;
         }
-        for node in 0..free.len() {
-            if may[node] && slices.iter().zip(&free[node]).all(|(wanted, free)| wanted <= free) {
-                free[node].iter_mut().zip(slices).for_each(|(free, n)| *free -= n);
-                self.hand_out(next + 1, free, unserved, age, spares, best);
-                free[node].iter_mut().zip(slices).for_each(|(free, n)| *free += n);
+        for (node, may) in may.iter().enumerate() {
+            if *may && left.take(node, slices, *takes) {
+                self.hand_out(next + 1, left, unserved, age, spares, best);
+                left.give_back(node, slices, *takes);
             }
         }
         unserved[*level] += compute;
-        self.hand_out(next + 1, free, unserved, age + rank, spares, best);
+        self.hand_out(next + 1, left, unserved, age + rank, spares, best);
         unserved[*level] -= compute;
     }
 
-    /// What a plan is worth, whoever made it: its fleet afterwards, with slices
-    /// handed out as well as possible.
-    pub(crate) fn values_after(
-        &self,
-        after: &Inventory,
-        [changed, stranded, operations]: [u32; 3],
-    ) -> Option<Values> {
-        let (mut counts, mut not_whole) = (Vec::new(), 0);
-        for (name, node) in &after.nodes {
-            let all: Vec<ProfileName> = node.gpus.values().flat_map(apply::profiles).collect();
-            counts.push(self.profiles.iter().map(|p| super::count(&all, *p)).collect::<Vec<u32>>());
-            let whole = self.owner.get(name).is_some_and(|policy| {
-                matches!(policy.layout, LayoutPolicy::DemandDriven { unrequested: Unrequested::Whole, .. })
-            });
-            if whole {
-                let full = |gpu: &&planner::inventory::Gpu| match apply::profiles(gpu).as_slice() {
-                    [only] => only.compute == gpu.geometry.compute(),
-                    _ => false,
-                };
-                not_whole += u32::try_from(node.gpus.values().filter(|gpu| !full(gpu)).count()).expect("few");
-            }
+    /// What a plan is worth, whoever made it, with slices handed out as well
+    /// as possible; and who has to go for it, node by node.
+    pub(crate) fn values_of(&self, plan: &Plan) -> (Option<Values>, Vec<Choice>) {
+        let choices: Vec<Choice> = self
+            .nodes
+            .iter()
+            .map(|(name, node)| {
+                let steps = plan.steps.iter().filter(|step| step.node == **name);
+                let targets = steps.flat_map(|step| &step.gpus).map(|c| (c.gpu, c.after.as_slice()));
+                planned(self, node, self.policy_of(name), &targets.collect())
+            })
+            .collect();
+        (self.values(&choices.iter().collect::<Vec<_>>(), None), choices)
+    }
+}
+
+fn selects(policy: &Policy, node: &Node) -> bool {
+    !policy.nodes.is_empty()
+        && policy.nodes.iter().all(|e| node.labels.get(&e.key).is_some_and(|value| e.values.contains(value)))
+}
+
+/// What is not handed out yet.
+struct Left<'a> {
+    free: &'a mut [Vec<u32>],
+    room: &'a mut [Room],
+}
+
+impl Left<'_> {
+    fn take(&mut self, node: usize, slices: &[u32], takes: Room) -> bool {
+        let (free, room) = (&mut self.free[node], &mut self.room[node]);
+        let fits = slices.iter().zip(free.iter()).all(|(wanted, free)| wanted <= free)
+            && takes.cpu_milli <= room.cpu_milli
+            && takes.memory_bytes <= room.memory_bytes
+            && takes.pods <= room.pods;
+        if fits {
+            free.iter_mut().zip(slices).for_each(|(free, n)| *free -= n);
+            room.cpu_milli -= takes.cpu_milli;
+            room.memory_bytes -= takes.memory_bytes;
+            room.pods -= takes.pods;
         }
-        let counts: Vec<&[u32]> = counts.iter().map(Vec::as_slice).collect();
-        self.values(&counts, [not_whole, changed, stranded, operations], None)
+        fits
+    }
+
+    fn give_back(&mut self, node: usize, slices: &[u32], takes: Room) {
+        self.free[node].iter_mut().zip(slices).for_each(|(free, n)| *free += n);
+        let room = &mut self.room[node];
+        room.cpu_milli += takes.cpu_milli;
+        room.memory_bytes += takes.memory_bytes;
+        room.pods += takes.pods;
     }
 }

@@ -23,9 +23,10 @@ pub(crate) struct World {
 impl fmt::Debug for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, node) in &self.inventory.nodes {
-            let Node { labels, scope, hold, schedulable, allocated, gpus, .. } = node;
+            let Node { labels, taints, room, scope, hold, schedulable, allocated, gpus } = node;
             let held: Vec<_> = allocated.iter().map(|(profile, n)| format!("{profile}x{n}")).collect();
             writeln!(f, "{name}: {labels:?} {scope:?} {hold:?} schedulable {schedulable} held {held:?}")?;
+            writeln!(f, "  {room:?} {taints:?}")?;
             for (index, gpu) in gpus {
                 write!(f, "  gpu{index} {}{}:", gpu.model, if gpu.hold.is_some() { " (held)" } else { "" })?;
                 match &gpu.slices {
@@ -44,8 +45,8 @@ impl fmt::Debug for World {
         }
         for request in &self.requests {
             let asks: Vec<_> = request.slices.iter().map(|(profile, n)| format!("{profile}x{n}")).collect();
-            let affinity = &request.constraints.affinity;
-            writeln!(f, "{} asks {asks:?} priority {} {affinity:?}", request.id, request.priority)?;
+            let Request { id, priority, since, constraints, takes, .. } = request;
+            writeln!(f, "{id} asks {asks:?} priority {priority} since {since} {constraints:?} {takes:?}")?;
         }
         self.policies.iter().try_for_each(|policy| writeln!(f, "{policy:?}"))
     }
@@ -64,6 +65,8 @@ struct GpuSpec {
     small: bool,
     cuts: Vec<Cut>,
     held: bool,
+    /// MIG is off: idle, or used by somebody.
+    off: Option<bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -73,6 +76,12 @@ struct NodeSpec {
     second_pool: bool,
     far: bool,
     state: u8,
+    /// Whether slices of one profile that may be held are held by one pod, or
+    /// by either of two.
+    two: bool,
+    /// CPU, memory and pods that are left, in units.
+    room: Option<(i64, i64, i64)>,
+    tainted: bool,
 }
 
 fn cut() -> impl Strategy<Value = Cut> {
@@ -81,11 +90,9 @@ fn cut() -> impl Strategy<Value = Cut> {
 }
 
 fn gpu() -> impl Strategy<Value = GpuSpec> {
-    (any::<bool>(), vec(cut(), 0..5), prop::bool::weighted(0.05)).prop_map(|(small, cuts, held)| GpuSpec {
-        small,
-        cuts,
-        held,
-    })
+    let off = prop_oneof![8 => Just(None), 1 => any::<bool>().prop_map(Some)];
+    (any::<bool>(), vec(cut(), 0..5), prop::bool::weighted(0.05), off)
+        .prop_map(|(small, cuts, held, off)| GpuSpec { small, cuts, held, off })
 }
 
 fn node() -> impl Strategy<Value = NodeSpec> {
@@ -94,8 +101,20 @@ fn node() -> impl Strategy<Value = NodeSpec> {
         2 => Just(ChangeScope::IdleGpus),
         1 => Just(ChangeScope::EmptyNode),
     ];
-    (vec(gpu(), 1..=2), scope, prop::bool::weighted(0.25), any::<bool>(), 0_u8..20)
-        .prop_map(|(gpus, scope, second_pool, far, state)| NodeSpec { gpus, scope, second_pool, far, state })
+    let room = prop::option::weighted(0.4, (0_i64..4, 0_i64..4, 0_i64..4));
+    let rest = (any::<bool>(), room, prop::bool::weighted(0.1));
+    (vec(gpu(), 1..=2), scope, prop::bool::weighted(0.25), any::<bool>(), 0_u8..20, rest).prop_map(
+        |(gpus, scope, second_pool, far, state, (two, room, tainted))| NodeSpec {
+            gpus,
+            scope,
+            second_pool,
+            far,
+            state,
+            two,
+            room,
+            tainted,
+        },
+    )
 }
 
 /// The slices of a GPU: `(profile, start, use)`.
@@ -119,13 +138,22 @@ fn layout(spec: &GpuSpec, gpu: &planner::inventory::Gpu) -> Vec<(String, u8, u8)
     slices
 }
 
+/// A unit of CPU and of memory.
+const UNIT: (i64, i64) = (500, 1 << 30);
+
 fn build_node(name: &str, spec: &NodeSpec) -> build::NodeBuilder {
-    let NodeSpec { gpus, scope, second_pool, far, state } = spec;
+    let NodeSpec { gpus, scope, second_pool, far, state, two, room, tainted } = spec;
     let mut node = build::node().scope(*scope);
     if *second_pool {
         node = node.label("pool", "annex");
     }
     node = node.label("zone", if *far { "far" } else { "near" });
+    if let Some((cpu, memory, pods)) = room {
+        node = node.room(cpu * UNIT.0, memory * UNIT.1, *pods);
+    }
+    if *tainted {
+        node = node.taint("dedicated", "ops", "NoSchedule");
+    }
     node = match state {
         0 => node.held(Hold::Changing),
         1 => node.unschedulable(),
@@ -133,21 +161,29 @@ fn build_node(name: &str, spec: &NodeSpec) -> build::NodeBuilder {
         _ => node,
     };
     let base = |spec: &GpuSpec| if spec.small { a30() } else { a100() };
-    let layouts: Vec<_> = gpus.iter().map(|spec| layout(spec, &base(spec).build())).collect();
+    let cut = |spec: &GpuSpec| if spec.off.is_none() { layout(spec, &base(spec).build()) } else { vec![] };
+    let layouts: Vec<_> = gpus.iter().map(cut).collect();
     // Without an agent only counts are known, and use only by profile and node.
     let counted = *scope != ChangeScope::SliceBySlice;
     let in_use: BTreeSet<&String> =
         layouts.iter().flatten().filter(|(_, _, used)| *used > 0).map(|(p, _, _)| p).collect();
     for (g, (spec, slices)) in gpus.iter().zip(&layouts).enumerate() {
-        let mut gpu: GpuBuilder = base(spec);
+        let mut gpu: GpuBuilder = match spec.off {
+            None => base(spec),
+            Some(false) => base(spec).mig_off(),
+            Some(true) => base(spec).mig_off_used(&format!("{name}-{g}-all")),
+        };
         for (s, (profile, start, used)) in slices.iter().enumerate() {
             let holder = format!("{name}-{g}-{s}");
-            let any_holder = format!("{name}-{profile}");
+            let any_holder = [format!("{name}-{profile}"), format!("{name}-{profile}-too")];
+            let any_holder: Vec<&str> =
+                any_holder.iter().take(if *two { 2 } else { 1 }).map(String::as_str).collect();
             gpu = match (counted, used) {
-                (true, _) if in_use.contains(profile) => gpu.counted_maybe(profile, 1, &[&any_holder]),
+                (true, _) if in_use.contains(profile) => gpu.counted_maybe(profile, 1, &any_holder),
                 (true, _) => gpu.counted(profile, 1),
                 (false, 0) => gpu.idle(profile, *start),
                 (false, 1) => gpu.used(profile, *start, &holder),
+                (false, _) if *two => gpu.maybe(profile, *start, &any_holder[..1]),
                 (false, _) => gpu.maybe(profile, *start, &[&holder]),
             };
         }
@@ -163,19 +199,30 @@ const ASKED: [&str; 7] = ["1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb", "1g.20gb",
 
 fn request(number: usize) -> impl Strategy<Value = RequestBuilder> {
     let slices = vec((select(&ASKED[..]), 1_u32..=2), 1..=2);
-    let zone = prop_oneof![4 => Just(None), 1 => Just(Some("near")), 1 => Just(Some("far"))];
-    (slices, select(&[0, 0, 100][..]), zone, 0_i64..4).prop_map(move |(slices, priority, zone, since)| {
-        // Two thirds ask for one slice, as people do.
-        let alone = since > 0;
-        let mut request = build::request(&format!("ask-{number}")).priority(priority).since(since);
-        for (profile, count) in slices.into_iter().take(if alone { 1 } else { 2 }) {
-            request = request.asks(profile, if alone { 1 } else { count });
-        }
-        if let Some(zone) = zone {
-            request = request.or_affinity("zone", Operator::In, &[zone]);
-        }
-        request
-    })
+    let zone = prop_oneof![8 => Just(None), 2 => Just(Some("near")), 1 => Just(Some("far"))];
+    let rest = (0_i64..3, 0_i64..3, 0_u8..12);
+    (slices, select(&[0, 0, 100][..]), zone, 0_i64..4, rest).prop_map(
+        move |(slices, priority, zone, since, (cpu, memory, how))| {
+            // Two thirds ask for one slice, as people do.
+            let alone = since > 0;
+            let namespace = if how % 4 == 0 { "guests" } else { "lab" };
+            let mut request =
+                build::request(&format!("{namespace}/ask-{number}")).priority(priority).since(since);
+            for (profile, count) in slices.into_iter().take(if alone { 1 } else { 2 }) {
+                request = request.asks(profile, if alone { 1 } else { count });
+            }
+            request = request.takes(cpu * UNIT.0, memory * UNIT.1);
+            if how >= 9 {
+                request = request.tolerates("dedicated");
+            }
+            match zone {
+                None => request,
+                Some(zone) if how % 3 == 0 => request.selects("zone", zone),
+                Some(zone) if how % 3 == 1 => request.or_affinity("zone", Operator::NotIn, &[zone]),
+                Some(zone) => request.or_affinity("zone", Operator::In, &[zone]).or_on_node("birch"),
+            }
+        },
+    )
 }
 
 fn requests() -> impl Strategy<Value = Vec<Request>> {
@@ -186,7 +233,8 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
 
 fn policies() -> impl Strategy<Value = Vec<Policy>> {
     let bound = (select(&ASKED[..]), 0_u32..4, 0_u32..3, prop::option::of(0_u32..5));
-    let main = (vec(bound, 0..=2), prop::bool::weighted(0.3), 0_u8..16).prop_map(|(bounds, whole, mode)| {
+    let main = (vec(bound, 0..=2), prop::bool::weighted(0.3), 0_u8..16, 0_u8..12);
+    let main = main.prop_map(|(bounds, whole, mode, how)| {
         let mut policy = build::policy("research");
         for (profile, min, spare, max) in bounds {
             // A floor above the ceiling is refused before anybody plans.
@@ -195,6 +243,12 @@ fn policies() -> impl Strategy<Value = Vec<Policy>> {
         }
         if whole {
             policy = policy.whole();
+        }
+        if how % 4 == 0 {
+            policy = policy.namespace("lab");
+        }
+        if how % 3 == 0 {
+            policy = policy.evicts();
         }
         match mode {
             0 => policy.mode(Mode::Paused),
@@ -210,9 +264,7 @@ fn policies() -> impl Strategy<Value = Vec<Policy>> {
             2 => second.fixed(&[0], &[("3g.40gb", 2)]).fixed(&[1], &[("1g.6gb", 4)]),
             _ => second,
         };
-        // Eviction is left out: what evicted pods held is free in decide, and
-        // still held in this oracle. Stories and the checker's tests cover it.
-        let _ = evict;
+        let second = if evict { second.evicts() } else { second };
         vec![main.build(), second.build()]
     })
 }

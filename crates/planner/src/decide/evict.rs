@@ -1,0 +1,186 @@
+//! Who is evicted for certain, and the nodes once they have gone.
+//!
+//! Two things evict: a static layout with `drain: Evict`, and switching MIG
+//! on under a policy that drains. Neither is weighed against anything else: a
+//! GPU that can get its static layout gets it, and MIG is switched on once
+//! nobody has to stay. So before anything is solved it is known which GPUs of
+//! such a node change, and where a GPU changes as a whole, who has to go. The
+//! rest of the plan is made for the node without them: what they held is free
+//! once the step is done, on GPUs that do not change as well.
+//!
+//! Where slices change one by one, who goes depends on the layout that is
+//! chosen. There nothing is promised of an evicted pod's other slices, nor of
+//! slices beside it that somebody may hold: they are seen when they are free.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mig::ProfileName;
+
+use super::hand_out::in_the_way;
+use super::targets::{Freedom, Geometries, Goal, Situation};
+use super::world::situation;
+use crate::inventory::{ChangeScope, Inventory, Node, Slices, Use};
+use crate::names::{GpuIndex, NodeName, PodRef};
+use crate::policy::{Drain, LayoutPolicy, Mode, Policy};
+
+/// What eviction does to the fleet, whatever else is planned.
+#[derive(Debug, Default)]
+pub(super) struct Evictions {
+    /// Nodes that lose pods for certain, without those pods.
+    pub(super) nodes: BTreeMap<NodeName, Node>,
+    /// GPUs that change slice by slice under eviction.
+    pub(super) in_part: BTreeSet<(NodeName, GpuIndex)>,
+}
+
+impl Evictions {
+    /// Works it out. `policy_of` is in the order of the inventory's nodes.
+    pub(super) fn of(
+        inventory: &Inventory,
+        policies: &[&Policy],
+        policy_of: &[Option<usize>],
+        menus: &[BTreeSet<ProfileName>],
+    ) -> Self {
+        let mut evictions = Self::default();
+        let mut known = Known::default();
+        for ((name, node), policy) in inventory.nodes.iter().zip(policy_of) {
+            let Some((policy, menu)) = policy.map(|p| (policies[p], &menus[p])) else { continue };
+            if policy.drain == Drain::Evict && policy.mode != Mode::Paused && node.hold.is_none() {
+                evictions.on(name, node, policy, menu, &mut known);
+            }
+        }
+        evictions
+    }
+
+    fn on(
+        &mut self,
+        name: &NodeName,
+        node: &Node,
+        policy: &Policy,
+        menu: &BTreeSet<ProfileName>,
+        known: &mut Known,
+    ) {
+        let is_static = matches!(policy.layout, LayoutPolicy::Static { .. });
+        let mut gone: BTreeSet<PodRef> = BTreeSet::new();
+        let mut whole_node = false;
+        for (index, gpu) in &node.gpus {
+            let number = known.geometries.number(&gpu.geometry);
+            let situation = situation(number, node, *index, gpu, Some((policy, menu)));
+            let freedom = situation.freedom;
+            if !known.changes(situation) {
+                continue;
+            }
+            let switches = matches!(gpu.slices, Slices::MigOff { .. });
+            whole_node |= switches || is_static && node.scope == ChangeScope::EmptyNode;
+            match freedom {
+                Freedom::Whole if is_static => gone.extend(in_the_way(gpu, mig::Layout::EMPTY)),
+                Freedom::Evict => {
+                    self.in_part.insert((name.clone(), *index));
+                }
+                Freedom::Whole | Freedom::Idle | Freedom::Fixed => {}
+            }
+        }
+        if whole_node {
+            gone.extend(node.gpus.values().flat_map(|gpu| in_the_way(gpu, mig::Layout::EMPTY)));
+        }
+        if !gone.is_empty() {
+            self.nodes.insert(name.clone(), without(node, &gone));
+        }
+    }
+}
+
+/// Situations that were looked at before.
+#[derive(Default)]
+struct Known {
+    geometries: Geometries,
+    changes: BTreeMap<Situation, bool>,
+}
+
+impl Known {
+    /// Whether a GPU in this situation changes whatever else is wanted: to
+    /// its static layout, or because it has no slice and can get one.
+    fn changes(&mut self, situation: Situation) -> bool {
+        if let Some(changes) = self.changes.get(&situation) {
+            return *changes;
+        }
+        let targets = situation.targets(self.geometries.get(situation.geometry));
+        let changing = |target: &super::targets::Target| target.layout.is_some();
+        let changes = match situation.goal {
+            Goal::Static(_) => targets.iter().any(changing),
+            Goal::Demand { .. } => targets.iter().all(changing),
+        };
+        self.changes.insert(situation, changes);
+        changes
+    }
+}
+
+/// A node once some of its pods have gone: what only they held is idle.
+fn without(node: &Node, gone: &BTreeSet<PodRef>) -> Node {
+    let mut after = node.clone();
+    let mut tally: BTreeMap<ProfileName, Tally<'_>> = BTreeMap::new();
+    for (gpu, before) in after.gpus.values_mut().zip(node.gpus.values()) {
+        match (&mut gpu.slices, &before.slices) {
+            (Slices::Placed(slices), Slices::Placed(before)) => {
+                for (slice, before) in slices.iter_mut().zip(before) {
+                    leave(&mut slice.used, &before.used, gone, tally.entry(slice.profile).or_default());
+                }
+            }
+            (Slices::Counted(slices), Slices::Counted(before)) => {
+                for (slice, before) in slices.iter_mut().zip(before) {
+                    leave(&mut slice.used, &before.used, gone, tally.entry(slice.profile).or_default());
+                }
+            }
+            (Slices::MigOff { used }, Slices::MigOff { used: before }) => {
+                leave(used, before, gone, &mut Tally::default());
+            }
+            _ => debug_assert!(false, "it is a clone"),
+        }
+    }
+    for (profile, Tally { given_back, sure, maybe, still }) in tally {
+        if let Some(held) = after.allocated.get_mut(&profile) {
+            // Whoever may hold one gives one back at least; and no more are
+            // held than somebody still may hold.
+            let once_each = maybe.difference(&sure).count();
+            let given_back = given_back + u32::try_from(once_each).unwrap_or(u32::MAX);
+            if given_back > 0 {
+                *held = held.saturating_sub(given_back).min(still);
+            }
+        }
+    }
+    after
+}
+
+/// What becomes of the slices of one profile.
+#[derive(Default)]
+struct Tally<'a> {
+    /// Slices that a pod certainly held and gives back.
+    given_back: u32,
+    /// The pods that did.
+    sure: BTreeSet<&'a PodRef>,
+    /// Pods that go and may have held one.
+    maybe: BTreeSet<&'a PodRef>,
+    /// Slices that somebody still holds or may hold.
+    still: u32,
+}
+
+fn leave<'a>(used: &mut Use, before: &'a Use, gone: &BTreeSet<PodRef>, tally: &mut Tally<'a>) {
+    match before {
+        Use::Idle => return,
+        Use::InUse { by } if gone.contains(by) => {
+            tally.given_back += 1;
+            tally.sure.insert(by);
+            *used = Use::Idle;
+            return;
+        }
+        Use::InUse { .. } => {}
+        Use::MaybeInUse { by } => {
+            tally.maybe.extend(by.iter().filter(|pod| gone.contains(*pod)));
+            let left: Vec<PodRef> = by.iter().filter(|pod| !gone.contains(*pod)).cloned().collect();
+            if left.is_empty() && !by.is_empty() {
+                *used = Use::Idle;
+                return;
+            }
+            *used = Use::MaybeInUse { by: left };
+        }
+    }
+    tally.still += 1;
+}

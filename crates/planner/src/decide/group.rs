@@ -1,0 +1,164 @@
+//! Demand in groups: requests that ask for the same and may use the same
+//! nodes are planned as a number. And which nodes have to be looked at alone:
+//! those on which somebody wants several slices, and those whose CPU, memory
+//! or pod slots may run out.
+
+use std::collections::BTreeMap;
+
+use mig::ProfileName;
+
+use crate::demand::Request;
+use crate::eligible::Judge;
+use crate::inventory::{Inventory, Node, Room};
+use crate::policy::{LayoutPolicy, Policy};
+use crate::selector;
+
+/// Nodes that requests for several slices may use, and nodes whose room may
+/// run out, are cells of their own, so that "all on one node" and "no more
+/// than there is room for" are exact, up to this many of each kind; beyond it,
+/// handing out is a heuristic, and the certificate shows the gap. The integer
+/// program grows by a row per node and profile, so some tens are cheap.
+pub(super) const EXACT_NODES: usize = 32;
+
+/// Whether a node is a cell of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Alone {
+    /// It shares a cell with nodes that are like it.
+    No,
+    /// Requests for several slices may use it.
+    ForSeveralSlices,
+    /// Its room may run out.
+    ForItsRoom,
+}
+
+/// Requests that ask for the same, with the same priority, and may use the
+/// same nodes.
+#[derive(Clone, Debug)]
+pub(super) struct Group<'a> {
+    pub(super) slices: &'a BTreeMap<ProfileName, u32>,
+    pub(super) priority: i32,
+    /// Oldest first.
+    pub(super) requests: Vec<&'a Request>,
+    /// By position in `Inventory::nodes`.
+    pub(super) nodes: Vec<bool>,
+    /// What each of them takes of a node, where that is counted; else the most.
+    pub(super) takes: Room,
+}
+
+impl Group<'_> {
+    /// Compute slices that one request of the group asks for: what being
+    /// served is worth within its priority.
+    pub(super) fn weight(&self) -> i64 {
+        self.slices.iter().map(|(profile, n)| i64::from(profile.compute) * i64::from(*n)).sum()
+    }
+}
+
+/// Groups, highest priority first, and for every node of the inventory
+/// whether it is alone.
+pub(super) fn of<'a>(
+    inventory: &'a Inventory,
+    requests: &'a [Request],
+    policies: &[&Policy],
+    policy_of: &[Option<usize>],
+) -> (Vec<Group<'a>>, Vec<Alone>) {
+    let mut judge = Judge::new(inventory);
+    let mut groups: BTreeMap<Key<'a>, Vec<&'a Request>> = BTreeMap::new();
+    for request in requests.iter().filter(|r| is_planned(r)) {
+        let counted: Vec<bool> = policies.iter().map(|policy| counts(policy, request)).collect();
+        let nodes: Vec<bool> = judge
+            .nodes_for(request)
+            .iter()
+            .zip(inventory.nodes.values())
+            .zip(policy_of)
+            .map(|((eligible, node), policy)| {
+                eligible.is_yes() && node.schedulable && policy.is_none_or(|p| counted[p])
+            })
+            .collect();
+        let key = (std::cmp::Reverse(request.priority), &request.slices, nodes, request.takes);
+        groups.entry(key).or_default().push(request);
+    }
+    let several: Vec<bool> = (0..policy_of.len())
+        .map(|i| groups.keys().any(|(_, slices, nodes, _)| nodes[i] && slices.values().sum::<u32>() > 1))
+        .collect();
+    let tight: Vec<bool> =
+        inventory.nodes.values().enumerate().map(|(i, node)| is_tight(i, node, &groups)).collect();
+    let few = |of: &[bool]| of.iter().filter(|is| **is).count() <= EXACT_NODES;
+    let (exact_slices, exact_room) = (few(&several), few(&tight));
+    let alone = several.iter().zip(&tight).map(|(several, tight)| match (several, tight) {
+        (_, true) if exact_room => Alone::ForItsRoom,
+        (true, _) if exact_slices => Alone::ForSeveralSlices,
+        _ => Alone::No,
+    });
+    let alone: Vec<Alone> = alone.collect();
+    (merge(groups, &alone), alone)
+}
+
+/// Priority, slices, nodes, and what is taken of a node.
+type Key<'a> = (std::cmp::Reverse<i32>, &'a BTreeMap<ProfileName, u32>, Vec<bool>, Room);
+
+/// Whether a node's room may run out before its slices do: the requests that
+/// take most of it, as many as it could ever serve, take more than there is.
+fn is_tight(position: usize, node: &Node, groups: &BTreeMap<Key<'_>, Vec<&Request>>) -> bool {
+    let slices: usize = node.gpus.values().map(|gpu| usize::from(gpu.geometry.compute())).sum();
+    let here: Vec<(Room, usize)> = groups
+        .iter()
+        .filter(|((_, _, nodes, _), _)| nodes[position])
+        .map(|((_, _, _, takes), requests)| (*takes, requests.len()))
+        .collect();
+    let runs_out = |of: fn(&Room) -> i64| {
+        let mut takes: Vec<(i64, usize)> = here.iter().map(|(takes, n)| (of(takes), *n)).collect();
+        takes.sort_by_key(|(takes, _)| std::cmp::Reverse(*takes));
+        let (mut sum, mut left) = (0_i64, slices);
+        for (takes, n) in takes {
+            let n = n.min(left);
+            left -= n;
+            sum = sum.saturating_add(takes.saturating_mul(i64::try_from(n).unwrap_or(i64::MAX)));
+        }
+        sum > of(&node.room)
+    };
+    runs_out(|room| room.cpu_milli) || runs_out(|room| room.memory_bytes) || runs_out(|room| room.pods)
+}
+
+/// What a request takes of a node matters only where that is counted:
+/// elsewhere requests that differ in nothing else are one group.
+fn merge<'a>(groups: BTreeMap<Key<'a>, Vec<&'a Request>>, alone: &[Alone]) -> Vec<Group<'a>> {
+    let mut merged: BTreeMap<_, Group<'a>> = BTreeMap::new();
+    for ((priority, slices, nodes, takes), requests) in groups {
+        let counted = nodes.iter().zip(alone).any(|(may, alone)| *may && *alone == Alone::ForItsRoom);
+        let key = (priority, slices, nodes.clone(), counted.then_some(takes));
+        let group = merged.entry(key).or_insert_with(|| Group {
+            slices,
+            priority: priority.0,
+            requests: vec![],
+            nodes,
+            takes,
+        });
+        group.requests.extend(requests);
+        let most = |a: i64, b: i64| a.max(b);
+        group.takes = Room {
+            cpu_milli: most(group.takes.cpu_milli, takes.cpu_milli),
+            memory_bytes: most(group.takes.memory_bytes, takes.memory_bytes),
+            pods: most(group.takes.pods, takes.pods),
+        };
+    }
+    let mut groups: Vec<Group<'a>> = merged.into_values().collect();
+    for group in &mut groups {
+        group.requests.sort_by(|a, b| (a.since, &a.id).cmp(&(b.since, &b.id)));
+    }
+    groups
+}
+
+/// Whether a request takes part in planning at all.
+pub(super) fn is_planned(request: &Request) -> bool {
+    request.whole_gpus == 0 && request.blocked_elsewhere.is_none() && request.slices.values().any(|n| *n > 0)
+}
+
+/// Whether the requests of this one's namespace count for a policy.
+pub(super) fn counts(policy: &Policy, request: &Request) -> bool {
+    match &policy.layout {
+        LayoutPolicy::DemandDriven { namespaces, .. } => {
+            selector::matches(namespaces, &request.namespace_labels)
+        }
+        LayoutPolicy::Static { .. } => true,
+    }
+}
