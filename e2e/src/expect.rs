@@ -116,6 +116,18 @@ impl Scene {
         .await
     }
 
+    /// Waits until some node is cordoned; says which.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn first_cordoned(&self) -> anyhow::Result<String> {
+        until(self.nodes(), "a node is cordoned", PATIENCE, |seen| {
+            let found = seen.values().find(|node| is_cordoned(node)).map(ResourceExt::name_any);
+            found.ok_or_else(|| "none is".to_owned())
+        })
+        .await
+    }
+
     /// Waits until something is true of a `GpuNode`.
     ///
     /// # Errors

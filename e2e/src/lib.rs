@@ -27,5 +27,5 @@ mod scene;
 pub mod wait;
 
 pub use cluster::{Fleet, GpuSpec, NodeSpec};
-pub use manifests::{POOL, TEAM, mig, pod, policy, workbench};
+pub use manifests::{POOL, TEAM, a100, mig, pod, policy, workbench};
 pub use scene::{Scene, scenario};

@@ -1,6 +1,7 @@
 //! What people write, in few words: policies, workbenches, pods, profiles.
 //! Each word sets one thing; the rest is as a reader would expect.
 
+use cluster::NodeSpec;
 use serde_json::{Value, json};
 
 /// The label by which policies of scenarios select nodes.
@@ -173,4 +174,11 @@ fn container(name: &str, resource: &str, count: u32) -> Value {
 #[must_use]
 pub fn mig(profile: &str) -> String {
     format!("nvidia.com/mig-{}", profile.replace('+', "."))
+}
+
+/// A node of the pool `research` with an A100-80GB that is cut as its layout
+/// says, such as `all-1g.10gb`.
+#[must_use]
+pub fn a100(name: &str, layout: &str) -> NodeSpec {
+    NodeSpec::new(name, 1, "A100-80GB").label(POOL, "research").layout(layout)
 }

@@ -191,6 +191,22 @@ pub fn crds_in(folder: &Path) -> anyhow::Result<Vec<(String, Value)>> {
     Ok(crds)
 }
 
+/// The CRDs of others that scenarios need: the simulator's minimal ones, and
+/// over them the real ones where they are at hand.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn foreign_crds() -> anyhow::Result<Vec<Value>> {
+    let minimal = Path::new(env!("CARGO_MANIFEST_DIR")).join("../simulator/cluster/crds");
+    let mut crds = crds_in(&minimal)?;
+    // An older release has another version of one of them: only one can be there.
+    crds.extend(crds_in(&real_crds())?.into_iter().filter(|(file, _)| !file.contains(OLDER)));
+    Ok(crds.into_iter().map(|(_, crd)| crd).collect())
+}
+
+/// What the file of a CRD that is of an older release has in its name.
+pub const OLDER: &str = "v1alpha1-only";
+
 /// The real CRDs of others, which are beside the repository where its
 /// developers have them.
 #[must_use]

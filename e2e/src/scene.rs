@@ -8,8 +8,9 @@ use anyhow::{Context, bail};
 use cluster::{Cluster, Fleet, Handle, NodeSpec};
 use futures::FutureExt;
 use kube::Client;
+use kube::api::ListParams;
 use kube::config::Kubeconfig;
-use operands::Flavour;
+use operands::Strategy;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -118,6 +119,7 @@ impl Scene {
             empty(&client, provider.is_ours_alone()).await?;
             objects::install_operator(&client).await?;
         }
+        objects::install_crds(&client, &objects::foreign_crds()?).await?;
         objects::ensure_namespace(&client, TEAM, &json!({})).await?;
         let audit = provider.audit_log().map(Audit::from_now).transpose()?;
         Ok(Self {
@@ -197,10 +199,10 @@ impl Scene {
         for node in &mut fleet.nodes {
             node.labels.insert(OURS.to_owned(), "true".to_owned());
         }
-        let cluster_policy = match fleet.flavour {
-            Flavour::OpenShift => "gpu-cluster-policy",
-            Flavour::Helm => "cluster-policy",
-        };
+        if !self.has_cluster_policy().await? {
+            // As an administrator leaves it who did what a condition of our policies asks for.
+            self.cluster_policy(fleet.strategy, json!({"name": MAP_NAME})).await?;
+        }
         let names: Vec<_> = fleet.each_node().map(|node| node.name).collect();
         let shutdown = CancellationToken::new();
         let cluster = Cluster::new(self.client(), fleet, shutdown.clone())?;
@@ -219,10 +221,37 @@ impl Scene {
             })
             .await?;
         }
-        // What a condition of the policy asks an administrator to do, once.
-        let object = json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": cluster_policy}});
-        let patch = json!({"spec": {"migManager": {"config": {"name": MAP_NAME}}}});
-        self.patch(object, patch).await
+        Ok(())
+    }
+
+    async fn has_cluster_policy(&self) -> anyhow::Result<bool> {
+        let like = json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy"});
+        let (api, _) = objects::api_of(&self.client, &like).await?;
+        Ok(!api.list(&ListParams::default()).await?.items.is_empty())
+    }
+
+    /// The ClusterPolicy, with this map for MIG manager. Without it
+    /// [`Scene::world`] makes one that names ours.
+    ///
+    /// # Errors
+    /// What the API server says against it.
+    pub async fn cluster_policy(&self, strategy: Strategy, map: Value) -> anyhow::Result<()> {
+        let strategy = match strategy {
+            Strategy::Mixed => "mixed",
+            Strategy::Single => "single",
+        };
+        self.apply(json!({
+            "apiVersion": "nvidia.com/v1",
+            "kind": "ClusterPolicy",
+            "metadata": {"name": "gpu-cluster-policy"},
+            "spec": {
+                "daemonsets": {}, "dcgm": {}, "dcgmExporter": {}, "devicePlugin": {}, "driver": {}, "gfd": {},
+                "nodeStatusExporter": {}, "operator": {}, "toolkit": {},
+                "mig": {"strategy": strategy},
+                "migManager": {"enabled": true, "config": map},
+            },
+        }))
+        .await
     }
 
     /// By which the virtual cluster is acted upon.

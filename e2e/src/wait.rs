@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::future::Future;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
@@ -113,10 +112,11 @@ where
 ///
 /// # Errors
 /// When time is up, or asking fails.
-pub async fn asking<T, F>(what: &str, patience: Duration, mut ask: impl FnMut() -> F) -> anyhow::Result<T>
-where
-    F: Future<Output = anyhow::Result<Result<T, String>>>,
-{
+pub async fn asking<T>(
+    what: &str,
+    patience: Duration,
+    mut ask: impl AsyncFnMut() -> anyhow::Result<Result<T, String>>,
+) -> anyhow::Result<T> {
     let mut missing = String::new();
     let asking = async {
         let mut tick = tokio::time::interval(Duration::from_millis(50));

@@ -40,7 +40,9 @@ pub fn conditions(about: &About<'_>) -> Vec<Wanted> {
     };
     let stuck = matches!(ready.reason, reason::ROLLOUT_FAILED | reason::FOREIGN_LAYOUT);
     let stalled = if valid { ready.clone() } else { accepted.clone() };
-    let degraded = !about.left_alone.is_empty() || planned.reason == reason::BOUND_UNMET;
+    // A paused policy is planned with nodes that may not change: what it lacks is no trouble.
+    let paused = about.policy.mode == Mode::Paused;
+    let degraded = !about.left_alone.is_empty() || planned.reason == reason::BOUND_UNMET && !paused;
     let degraded_message = about.left_alone.first().unwrap_or(&planned.message).clone();
     vec![
         Wanted {
@@ -111,7 +113,9 @@ fn planned(about: &About<'_>) -> Wanted {
     let unmet = about.report.and_then(|r| r.unmet.first());
     let unserved: Vec<_> = about.requests.iter().filter(|r| is_unserved(r)).collect();
     if let Some(bound) = unmet {
-        let message = format!("{} wants {}, and {} can be reached", bound.field, bound.wanted, bound.reached);
+        let paused = if about.policy.mode == Mode::Paused { " while the policy is paused" } else { "" };
+        let message =
+            format!("{} wants {}, and {} can be reached{paused}", bound.field, bound.wanted, bound.reached);
         return say(Tri::False, reason::BOUND_UNMET, message);
     }
     if let Some(first) = unserved.first() {
@@ -164,6 +168,10 @@ fn ready(about: &About<'_>) -> Wanted {
         })
         .collect();
     let Some(first) = holding.first() else {
+        if about.policy.mode == Mode::Paused {
+            let message = "the policy is paused: nothing starts until its mode is Enforce".to_owned();
+            return say(Tri::False, reason::PAUSED, message);
+        }
         return say(Tri::True, reason::CONVERGED, "every node has its layout".to_owned());
     };
     let (reason, what) = match about.policy.mode {

@@ -1,0 +1,75 @@
+//! When nothing may start: previews, pauses, windows.
+
+use e2e::{a100, mig, pod, policy, scenario};
+use serde_json::json;
+
+#[test]
+fn a_preview_says_what_it_would_do_and_writes_nothing_but_status_and_events() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
+        scene.operator().await?;
+        scene.apply(policy("research", "research").mode("Preview")).await?;
+        scene.apply(pod("p", &mig("3g.40gb"), 1)).await?;
+        scene.says("research", "Ready", "False", "Preview").await?;
+        scene.offers("n1", &[("1g.10gb", 7)]).await?;
+        for write in scene.audit()?.writes()? {
+            let object = &write.object_ref;
+            let allowed = object.resource == "events" || object.api_group == "slicewright.io";
+            // The map may come before anybody enforces anything: no node points to it yet.
+            assert!(allowed || object.name == e2e::objects::MAP_NAME, "{write}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_paused_policy_starts_nothing_until_it_goes_on() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
+        scene.operator().await?;
+        scene.apply(policy("research", "research").mode("Paused").always(&[("3g.40gb", 2)])).await?;
+        scene.says("research", "Ready", "False", "Paused").await?;
+        scene.offers("n1", &[("1g.10gb", 7)]).await?;
+        scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
+        scene.offers("n1", &[("3g.40gb", 2)]).await?;
+        scene.converged("research").await
+    });
+}
+
+#[test]
+fn a_pause_mid_way_lets_the_node_finish() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb"), a100("n2", "all-1g.10gb")]).await?;
+        scene.operator().await?;
+        let layout = || policy("research", "research").always(&[("3g.40gb", 2)]);
+        scene.apply(layout()).await?;
+        let first = scene.first_cordoned().await?;
+        // From here on it can no longer be taken back.
+        scene.phase(&first, "Changing").await?;
+        scene.apply(layout().mode("Paused")).await?;
+        scene.offers(&first, &[("3g.40gb", 2)]).await?;
+        scene.says("research", "Ready", "False", "Paused").await?;
+        let other = if first == "n1" { "n2" } else { "n1" };
+        scene.offers(other, &[("1g.10gb", 7)]).await
+    });
+}
+
+#[test]
+fn outside_of_its_window_nothing_starts() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
+        scene.operator().await?;
+        let layout = || policy("research", "research").always(&[("3g.40gb", 2)]);
+        // The 29th of February is not today.
+        let closed = json!([{"schedule": "0 0 29 2 *", "duration": "1h"}]);
+        scene.apply(layout().spec("/rollout/windows", closed)).await?;
+        let message = scene.says("research", "Ready", "False", "Waiting").await?;
+        assert!(message.contains("no window is open; the next opens at "), "{message}");
+        scene.offers("n1", &[("1g.10gb", 7)]).await?;
+        // Every minute of every hour: it is always open.
+        let open = json!([{"schedule": "* * * * *", "duration": "1h", "timeZone": "Asia/Seoul"}]);
+        scene.apply(layout().spec("/rollout/windows", open)).await?;
+        scene.offers("n1", &[("3g.40gb", 2)]).await?;
+        scene.converged("research").await
+    });
+}
