@@ -80,6 +80,11 @@ impl Bound {
         i64::try_from(steps).unwrap_or(i64::MIN / program.step) * program.step
     }
 
+    /// The bound before it is rounded up.
+    pub(super) fn exact(&self) -> f64 {
+        self.total as f64 / f64::from(1u32 << BITS)
+    }
+
     /// Whether a solution that costs no more than `target` can use the column.
     pub(super) fn admits(&self, column: usize, target: i64) -> bool {
         self.total + self.reduced[column] <= i128::from(target) << BITS

@@ -36,8 +36,10 @@ mod instance;
 mod lexicographic;
 mod program;
 mod project;
+mod rounding;
 mod search;
 mod simplex;
+mod tighten;
 
 pub use instance::{
     Class, Column, Effort, Extra, Instance, Level, MAGNITUDE, Row, RowIndex, Sense, SolveError, Solved,

@@ -2,6 +2,7 @@
 //! inequality rows, and integer data beside its scaled floating-point image.
 
 use super::instance::{RowIndex, Sense};
+use super::rounding::RoundedRow;
 
 /// A row that the simplex sees: an inequality.
 #[derive(Clone, Copy, Debug)]
@@ -120,6 +121,43 @@ impl Program {
         self.cost_scale = scale_to_small(self.cost.iter().map(|c| c.unsigned_abs()).max().unwrap_or(1));
         for (perturbed, cost) in self.cost_perturbed.iter_mut().zip(&self.cost) {
             *perturbed += *cost as f64 * self.cost_scale;
+        }
+    }
+
+    /// The same with more rows, each `sum of terms <= rhs`.
+    pub(super) fn with_rows(&self, rows: &[RoundedRow]) -> Self {
+        let mut more: Vec<Vec<(u32, i64)>> = vec![Vec::new(); self.columns()];
+        let mut program = Self { rows: self.rows.clone(), term_start: vec![0], ..Self::default() };
+        for row in rows {
+            let index = program.rows.len() as u32;
+            let largest = row.terms.iter().map(|(_, a)| a.unsigned_abs()).max().unwrap_or(1);
+            program.rows.push(ProgramRow { at_least: false, rhs: row.rhs, scale: scale_to_small(largest) });
+            for (j, a) in &row.terms {
+                more[*j as usize].push((index, *a));
+            }
+        }
+        for (j, more) in more.into_iter().enumerate() {
+            let terms = self.terms(j);
+            program.term_row.extend_from_slice(&self.term_row[terms.clone()]);
+            program.term.extend_from_slice(&self.term[terms.clone()]);
+            program.term_scaled.extend_from_slice(&self.term_scaled[terms]);
+            for (row, a) in more {
+                program.term_row.push(row);
+                program.term.push(a);
+                program.term_scaled.push(a as f64 * program.rows[row as usize].scale);
+            }
+            program.term_start.push(program.term_row.len() as u32);
+        }
+        Self {
+            block_start: self.block_start.clone(),
+            count: self.count.clone(),
+            block_of: self.block_of.clone(),
+            extra: self.extra.clone(),
+            cost: self.cost.clone(),
+            cost_perturbed: self.cost_perturbed.clone(),
+            cost_scale: self.cost_scale,
+            step: self.step,
+            ..program
         }
     }
 

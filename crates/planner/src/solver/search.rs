@@ -11,6 +11,7 @@ use super::basis::{Basis, Cut, End};
 use super::bound::Bound;
 use super::program::Program;
 use super::simplex::Simplex;
+use super::tighten::tighten;
 
 /// Integer values of the columns that are not zero, ascending by column.
 pub(super) type Solution = Vec<(u32, i64)>;
@@ -51,6 +52,10 @@ pub(super) fn evaluate(program: &Program, solution: &Solution) -> Option<i64> {
     (met && counts == program.count).then_some(cost)
 }
 
+/// Nodes of the look around the relaxation's optimum that comes before it is
+/// tightened: most have a solution at their bound close by.
+const GLANCE: u64 = 12;
+
 /// Minimises. `incumbent` is a solution known before; `start` a basis that is
 /// dual feasible, and receives the optimal one of the relaxation.
 pub(super) fn minimise(
@@ -64,71 +69,124 @@ pub(super) fn minimise(
         None => Simplex::new(program),
     };
     let end = simplex.optimise();
-    let prices = match &end {
+    let mut search = Search { program, best: incumbent, proved: i64::MIN };
+    match &end {
         End::Infeasible(ray) if Bound::refutes(program, &[], ray) => {
             return Optimum { best: None, bound: i64::MAX, infeasible: true };
         }
-        End::Optimal => simplex.true_prices(),
-        End::Infeasible(_) | End::Lost => vec![0.0; program.rows.len()],
-    };
-    if end == End::Optimal {
-        *start = Some(simplex.basis());
+        End::Optimal => {
+            let basis = simplex.basis();
+            search.at_optimum(program, &simplex);
+            search.close(program, &Bound::at(program, &[], &simplex.true_prices()), &mut { GLANCE });
+            if search.is_open() {
+                let tight = tighten(program, basis.clone(), |values| integral(values).is_some());
+                let simplex = Simplex::with_basis(&tight.program, tight.basis);
+                search.at_optimum(&tight.program, &simplex);
+                let bound = Bound::at(&tight.program, &[], &simplex.true_prices());
+                search.finish(&tight.program, &bound, nodes);
+            }
+            *start = Some(basis);
+        }
+        // Numerical trouble: without prices every column may be used.
+        End::Infeasible(_) | End::Lost => {
+            let bound = Bound::at(program, &[], &vec![0.0; program.rows.len()]);
+            search.proved = bound.value(program);
+            search.finish(program, &bound, nodes);
+        }
     }
-    let bound = Bound::at(program, &[], &prices);
-    let mut best = incumbent;
-    let improve = |best: &mut Option<(Solution, i64)>, solution: Solution| {
-        if let Some(value) = evaluate(program, &solution)
-            && best.as_ref().is_none_or(|(_, v)| value < *v)
+    let Search { program: _, best, proved } = search;
+    let bound = best.as_ref().map_or(proved, |(_, value)| proved.min(*value));
+    Optimum { best, bound, infeasible: false }
+}
+
+/// The best solution so far and what is proved, of one program. What is looked
+/// at may be the program with rounded rows: their solutions are the same.
+struct Search<'a> {
+    program: &'a Program,
+    best: Option<(Solution, i64)>,
+    /// No solution costs less.
+    proved: i64,
+}
+
+impl Search<'_> {
+    fn is_open(&self) -> bool {
+        self.best.as_ref().is_none_or(|(_, value)| *value > self.proved)
+    }
+
+    fn improve(&mut self, solution: Solution) {
+        if let Some(value) = evaluate(self.program, &solution)
+            && self.best.as_ref().is_none_or(|(_, v)| value < *v)
         {
-            *best = Some((solution, value));
-        }
-    };
-    if end == End::Optimal
-        && let Some(solution) = integral(&simplex.solution())
-    {
-        improve(&mut best, solution);
-    }
-    let mut proved = bound.value(program);
-    let mut left = nodes;
-    while best.as_ref().is_none_or(|(_, value)| *value > proved) {
-        // The columns that a solution of this value can use.
-        let target = proved;
-        let (restricted, original) = restrict(program, |j| bound.admits(j, target));
-        let (found, proof) = look_in_every_way(&restricted, target, &mut left);
-        if let Some(solution) = found {
-            improve(&mut best, original_columns(&solution, &original));
-        } else if proof {
-            proved += program.step;
-        } else {
-            break;
+            self.best = Some((solution, value));
         }
     }
-    if best.is_none() {
-        // Out of effort without any solution: take the first that a dive finds.
-        for way in [Branching::Nearest, Branching::Sums] {
-            let mut tree = Tree { program, target: None, left: nodes, proof: true, found: None, way };
-            tree.run();
-            if let Some(solution) = tree.found {
-                improve(&mut best, solution);
-                break;
+
+    /// Takes what the optimum of a relaxation says: a bound, and a solution
+    /// if it is integral.
+    fn at_optimum(&mut self, program: &Program, simplex: &Simplex<'_>) {
+        let bound = Bound::at(program, &[], &simplex.true_prices());
+        self.proved = self.proved.max(bound.value(program));
+        if let Some(solution) = integral(&simplex.solution()) {
+            self.improve(solution);
+        }
+    }
+
+    /// Looks for a solution at what is proved, and raises that when it is
+    /// proved that there is none, until both meet or the effort is used up.
+    fn close(&mut self, program: &Program, bound: &Bound, left: &mut u64) {
+        while self.is_open() {
+            let (found, proof) = self.seek(program, bound, self.proved, left);
+            if let Some(solution) = found {
+                self.improve(solution);
+            } else if proof {
+                self.proved += program.step;
+            } else {
+                return;
             }
         }
     }
-    // What could not be closed is narrowed: half of the gap is asked for, again and again.
-    let mut left = nodes / 4;
-    while let Some((_, value)) = &best
-        && left > 0
-        && *value > proved + program.step
-    {
-        let steps = (value - proved) / program.step;
-        let target = proved + steps / 2 * program.step;
+
+    /// Looks for a solution of the target's value among the columns that such
+    /// a one can use.
+    fn seek(
+        &self,
+        program: &Program,
+        bound: &Bound,
+        target: i64,
+        left: &mut u64,
+    ) -> (Option<Solution>, bool) {
         let (restricted, original) = restrict(program, |j| bound.admits(j, target));
-        let (found, _) = look_in_every_way(&restricted, target, &mut left);
-        let Some(solution) = found else { break };
-        improve(&mut best, original_columns(&solution, &original));
+        let (found, proof) = look_in_every_way(&restricted, target, left);
+        (found.map(|solution| original_columns(&solution, &original)), proof)
     }
-    let bound = best.as_ref().map_or(proved, |(_, value)| proved.min(*value));
-    Optimum { best, bound, infeasible: false }
+
+    /// Spends the effort: on a solution at the bound, else on any, else on
+    /// narrowing what could not be closed.
+    fn finish(&mut self, program: &Program, bound: &Bound, nodes: u64) {
+        self.close(program, bound, &mut { nodes });
+        if self.best.is_none() {
+            // Out of effort without any solution: take the first that a dive finds.
+            for way in [Branching::Nearest, Branching::Sums] {
+                let mut tree = Tree { program, target: None, left: nodes, proof: true, found: None, way };
+                tree.run();
+                if let Some(solution) = tree.found {
+                    self.improve(solution);
+                    break;
+                }
+            }
+        }
+        // Half of the gap is asked for, again and again.
+        let mut left = nodes / 4;
+        while let Some((_, value)) = &self.best
+            && left > 0
+            && *value > self.proved + program.step
+        {
+            let steps = (value - self.proved) / program.step;
+            let target = self.proved + steps / 2 * program.step;
+            let (Some(solution), _) = self.seek(program, bound, target, &mut left) else { break };
+            self.improve(solution);
+        }
+    }
 }
 
 /// Looks for a solution that costs no more than the target. One way of

@@ -554,6 +554,55 @@ impl<'a> Simplex<'a> {
         found
     }
 
+    /// The key of every block.
+    pub(super) fn keys(&self) -> &[u32] {
+        &self.key
+    }
+
+    /// For every basic variable whose value is not an integer, how much of
+    /// each (unscaled) row its row of the tableau is made of.
+    pub(super) fn fractional_rows(&self) -> Vec<Vec<f64>> {
+        let m = self.rows();
+        let mut residual: Vec<f64> = (0..m).map(|r| self.rhs(r)).collect();
+        for (b, key) in self.key.iter().enumerate() {
+            self.add_column(*key, -(self.program.count[b] as f64), &mut residual);
+        }
+        let value = |row: &[f64]| row.iter().zip(&residual).map(|(a, r)| a * r).sum::<f64>();
+        let is_fractional = |x: f64| (x - x.round()).abs() > 1e-5;
+        let unscaled = |row: &[f64], own: f64| -> Vec<f64> {
+            row.iter().enumerate().map(|(r, a)| a * self.row_scale(r) / own).collect()
+        };
+        let mut found = Vec::new();
+        let mut blocks: Vec<u32> = Vec::new();
+        for i in 0..m {
+            let row = &self.inverse[i * m..(i + 1) * m];
+            let own = match self.working[i] {
+                Var::Slack(r) => self.row_scale(r as usize),
+                Var::Column(j) => {
+                    blocks.push(self.program.block_of[j as usize]);
+                    1.0
+                }
+            };
+            if is_fractional(value(row) / own) {
+                found.push(unscaled(row, own));
+            }
+        }
+        blocks.sort_unstable();
+        blocks.dedup();
+        for block in blocks {
+            let mut sum = vec![0.0; m];
+            for i in (0..m).filter(|i| self.is_in(self.working[*i], block)) {
+                for (s, a) in sum.iter_mut().zip(&self.inverse[i * m..(i + 1) * m]) {
+                    *s -= a;
+                }
+            }
+            if is_fractional(value(&sum)) {
+                found.push(unscaled(&sum, 1.0));
+            }
+        }
+        found
+    }
+
     /// What a unit of each row is worth at this basis, by the costs that are
     /// not perturbed; unscaled: costs per unit of the row.
     pub(super) fn true_prices(&self) -> Vec<f64> {
