@@ -32,3 +32,20 @@ pub(super) enum End {
     /// More pivots than any instance should need: numerical trouble.
     Lost,
 }
+
+impl Basis {
+    /// The same in a program that has only some of the columns: `columns[j]`
+    /// is where its column `j` was. Nothing, if one of the basis is missing.
+    pub(super) fn among(&self, columns: &[u32]) -> Option<Self> {
+        let place = |j: &u32| columns.binary_search(j).ok().map(|j| j as u32);
+        Some(Self {
+            key: self.key.iter().map(place).collect::<Option<_>>()?,
+            working: (self.working.iter())
+                .map(|var| match var {
+                    Var::Column(j) => place(j).map(Var::Column),
+                    Var::Slack(row) => Some(Var::Slack(*row)),
+                })
+                .collect::<Option<_>>()?,
+        })
+    }
+}

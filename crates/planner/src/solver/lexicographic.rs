@@ -4,6 +4,7 @@
 use super::instance::{Effort, Instance, Level, SolveError, Solved};
 use super::project::{Choice, Projection};
 use super::search::minimise;
+use super::tree::Wanted;
 
 pub(super) fn solve(instance: &Instance, effort: Effort) -> Result<Solved, SolveError> {
     let mut fixed = Vec::new();
@@ -12,14 +13,19 @@ pub(super) fn solve(instance: &Instance, effort: Effort) -> Result<Solved, Solve
     for _ in 0..instance.levels.max(1) {
         let level = fixed.len();
         let projection = Projection::new(instance, &fixed);
-        let optimum = minimise(&projection.program, None, effort.nodes, &mut None);
+        // Of the earlier levels only the value is of use.
+        let wanted = if level + 1 < instance.levels { Wanted::Value } else { Wanted::Solution };
+        let optimum = minimise(&projection.program, wanted, effort.nodes);
         if optimum.infeasible {
             return Err(SolveError::Infeasible);
         }
         let found = optimum.best.map(|(solution, _)| projection.expand(instance, &solution));
-        // What an earlier level found still counts when this one found nothing.
-        let choice = found.or(best).ok_or(SolveError::NotFound { nodes: effort.nodes })?;
-        fixed.push(instance.values(&choice.0, &choice.1).get(level).copied().unwrap_or(0));
+        let value =
+            |(classes, extras): &Choice| instance.values(classes, extras).get(level).copied().unwrap_or(0);
+        // What an earlier level found counts only when this one found nothing as good.
+        let choice = found.into_iter().chain(best).min_by_key(value);
+        let choice = choice.ok_or(SolveError::NotFound { nodes: effort.nodes })?;
+        fixed.push(value(&choice));
         bounds.push(optimum.bound);
         best = Some(choice);
     }

@@ -40,6 +40,7 @@ mod rounding;
 mod search;
 mod simplex;
 mod tighten;
+mod tree;
 
 pub use instance::{
     Class, Column, Effort, Extra, Instance, Level, MAGNITUDE, Row, RowIndex, Sense, SolveError, Solved,

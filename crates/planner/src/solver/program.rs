@@ -11,6 +11,8 @@ pub(super) struct ProgramRow {
     pub(super) rhs: i64,
     /// A power of two that brings the row's coefficients near 1.
     pub(super) scale: f64,
+    /// The largest of its coefficients, without its sign.
+    pub(super) largest: u64,
 }
 
 impl ProgramRow {
@@ -72,7 +74,7 @@ impl Program {
         let mut map = Vec::new();
         for (sense, rhs) in rows {
             let first = program.rows.len() as u32;
-            let row = |at_least| ProgramRow { at_least, rhs: *rhs, scale: 1.0 };
+            let row = |at_least| ProgramRow { at_least, rhs: *rhs, scale: 1.0, largest: 1 };
             match sense {
                 Sense::AtLeast => program.rows.push(row(true)),
                 Sense::AtMost => program.rows.push(row(false)),
@@ -113,6 +115,7 @@ impl Program {
         }
         for (row, largest) in self.rows.iter_mut().zip(largest) {
             row.scale = scale_to_small(largest);
+            row.largest = largest;
         }
         self.term_scaled = (self.term_row.iter().zip(&self.term))
             .map(|(row, a)| *a as f64 * self.rows[*row as usize].scale)
@@ -131,7 +134,12 @@ impl Program {
         for row in rows {
             let index = program.rows.len() as u32;
             let largest = row.terms.iter().map(|(_, a)| a.unsigned_abs()).max().unwrap_or(1);
-            program.rows.push(ProgramRow { at_least: false, rhs: row.rhs, scale: scale_to_small(largest) });
+            program.rows.push(ProgramRow {
+                at_least: false,
+                rhs: row.rhs,
+                scale: scale_to_small(largest),
+                largest,
+            });
             for (j, a) in &row.terms {
                 more[*j as usize].push((index, *a));
             }

@@ -10,17 +10,17 @@
 //! `N = D x coefficient`, `r = N mod D`, and `r0` the remainder of the right-hand
 //! side, each coefficient becomes `floor(N/D) (D - r0) + max(0, r - r0)`.
 
-use std::collections::BTreeMap;
-
 use super::program::Program;
 use super::simplex::Simplex;
 
 /// Denominators beyond this make rows of large numbers that cut little.
-const DENOMINATOR: i128 = 4_096;
+const DENOMINATOR: i64 = 4_096;
 /// How far a point has to be beyond a row, relative to the row's length.
 const VIOLATION: f64 = 1e-4;
 /// A tableau row is also tried times 2, 3, ...: the remainders differ.
-const MULTIPLES: i128 = 4;
+const MULTIPLES: i64 = 4;
+/// Combinations of larger numbers are left alone, so that 64 bits suffice.
+const LARGEST: i128 = 1 << 40;
 
 /// `sum of coefficients x columns <= rhs`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,39 +33,34 @@ pub(super) struct RoundedRow {
 /// The rows that cut off the simplex's optimum, deepest first, at most `most`.
 pub(super) fn rounded_rows(program: &Program, simplex: &Simplex<'_>, most: usize) -> Vec<RoundedRow> {
     let values = simplex.solution();
-    let keys = simplex.keys();
-    let mut found: Vec<(f64, RoundedRow)> = Vec::new();
+    let mut candidates: Vec<(f64, Combination<'_>)> = Vec::new();
     for multipliers in simplex.fractional_rows() {
         let Some((numerators, denominator)) = as_fractions(&multipliers) else { continue };
         for times in 1..=MULTIPLES.min(denominator - 1) {
-            let numerators: Vec<i128> = numerators.iter().map(|n| n * times).collect();
-            let Some(row) = round(program, keys, &numerators, denominator) else { continue };
-            let depth = depth(&row, &values);
-            if depth > VIOLATION && found.iter().all(|(_, other)| *other != row) {
-                found.push((depth, row));
+            let numerators = numerators.iter().map(|n| n * times).collect();
+            let combination = Combination::new(program, simplex.keys(), numerators, denominator);
+            let Some(combination) = combination else { continue };
+            let depth = combination.depth(&values);
+            if depth > VIOLATION {
+                candidates.push((depth, combination));
             }
         }
     }
-    found.sort_by(|(a, x), (b, y)| b.total_cmp(a).then_with(|| x.cmp(y)));
-    found.truncate(most);
-    found.into_iter().map(|(_, row)| row).collect()
-}
-
-/// How far the point is beyond the row, in the space of columns.
-fn depth(row: &RoundedRow, values: &[(u32, f64)]) -> f64 {
-    let mut beyond = -(row.rhs as f64);
-    for (j, x) in values {
-        if let Ok(at) = row.terms.binary_search_by_key(j, |(column, _)| *column) {
-            beyond += row.terms[at].1 as f64 * x;
+    // Stable: of equally deep ones the first.
+    candidates.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let mut rows = Vec::new();
+    for (_, combination) in candidates {
+        if rows.len() == most {
+            break;
         }
+        rows.extend(combination.row().filter(|row| !rows.contains(row)));
     }
-    let length: f64 = row.terms.iter().map(|(_, a)| (*a as f64).powi(2)).sum();
-    beyond / length.sqrt().max(1.0)
+    rows
 }
 
 /// The multipliers as fractions with one denominator, if it is small.
-fn as_fractions(multipliers: &[f64]) -> Option<(Vec<i128>, i128)> {
-    let mut denominator: i128 = 1;
+fn as_fractions(multipliers: &[f64]) -> Option<(Vec<i64>, i64)> {
+    let mut denominator: i64 = 1;
     for u in multipliers {
         let own = denominator_of(*u)?;
         denominator = denominator / gcd(denominator, own) * own;
@@ -73,25 +68,25 @@ fn as_fractions(multipliers: &[f64]) -> Option<(Vec<i128>, i128)> {
             return None;
         }
     }
-    let numerators = multipliers.iter().map(|u| (u * denominator as f64).round() as i128).collect();
+    let numerators = multipliers.iter().map(|u| (u * denominator as f64).round() as i64).collect();
     (denominator > 1).then_some((numerators, denominator))
 }
 
 /// The denominator of the simplest fraction that a number is, by its
 /// continued fraction.
-fn denominator_of(u: f64) -> Option<i128> {
-    let (mut before, mut denominator) = (0i128, 1i128);
+fn denominator_of(u: f64) -> Option<i64> {
+    let (mut before, mut denominator) = (0i64, 1i64);
     let mut rest = u;
     for _ in 0..24 {
-        if (u * denominator as f64 - (u * denominator as f64).round()).abs() < 1e-7 {
+        let numerator = u * denominator as f64;
+        if (numerator - numerator.round()).abs() < 1e-7 {
             return Some(denominator);
         }
-        let fraction = rest - rest.floor();
-        rest = 1.0 / fraction;
-        if !rest.is_finite() {
+        rest = 1.0 / (rest - rest.floor());
+        if !rest.is_finite() || rest > DENOMINATOR as f64 {
             return None;
         }
-        (before, denominator) = (denominator, rest.floor() as i128 * denominator + before);
+        (before, denominator) = (denominator, rest.floor() as i64 * denominator + before);
         if denominator > DENOMINATOR {
             return None;
         }
@@ -99,66 +94,241 @@ fn denominator_of(u: f64) -> Option<i128> {
     None
 }
 
-/// The rounded combination of the program's rows with these multipliers, and
-/// of the blocks' counts such that every key has the coefficient 0.
-fn round(program: &Program, keys: &[u32], numerators: &[i128], denominator: i128) -> Option<RoundedRow> {
-    let combined = |j: u32| -> i128 {
-        let terms = program.terms(j as usize);
-        (program.term_row[terms.clone()].iter().zip(&program.term[terms]))
-            .map(|(row, a)| numerators[*row as usize] * i128::from(*a))
-            .sum()
-    };
-    let key: Vec<i128> = keys.iter().map(|key| combined(*key)).collect();
-    let mut right: i128 = program.rows.iter().zip(numerators).map(|(row, n)| n * i128::from(row.rhs)).sum();
-    right -= program.count.iter().zip(&key).map(|(count, key)| i128::from(*count) * key).sum::<i128>();
-    let remainder = right.rem_euclid(denominator);
-    if remainder == 0 {
-        return None;
-    }
-    let rounded = |n: i128| -> i128 {
-        n.div_euclid(denominator) * (denominator - remainder) + (n.rem_euclid(denominator) - remainder).max(0)
-    };
-    // What is said of slacks, in terms of columns: a slack is how far its row
-    // is from its right-hand side.
-    let slack: Vec<i128> = (program.rows.iter().zip(numerators))
-        .map(|(row, n)| if row.at_least { -rounded(-n) } else { rounded(*n) })
-        .collect();
-    let mut rhs = right.div_euclid(denominator) * (denominator - remainder);
-    rhs -= program.rows.iter().zip(&slack).map(|(row, s)| s * i128::from(row.rhs)).sum::<i128>();
-    let mut terms: Vec<(u32, i128)> = Vec::new();
-    for b in 0..program.blocks() {
-        let of_block: Vec<(u32, i128)> = program
-            .block(b)
-            .map(|j| {
-                let own = rounded(combined(j as u32) - key[b]);
-                let range = program.terms(j);
-                let of_slacks: i128 = (program.term_row[range.clone()].iter().zip(&program.term[range]))
-                    .map(|(row, a)| slack[*row as usize] * i128::from(*a))
-                    .sum();
-                (j as u32, own - of_slacks)
-            })
-            .collect();
-        // The coefficient that most columns of the block have goes to the
-        // right-hand side: the block's units add up to its count.
-        let mut often: BTreeMap<i128, usize> = BTreeMap::new();
-        for (_, a) in &of_block {
-            *often.entry(*a).or_default() += 1;
-        }
-        let base = often.into_iter().max_by_key(|(a, n)| (*n, std::cmp::Reverse(a.abs()), *a))?.0;
-        rhs -= base * i128::from(program.count[b]);
-        terms.extend(of_block.into_iter().map(|(j, a)| (j, a - base)).filter(|(_, a)| *a != 0));
-    }
-    let divisor = terms.iter().fold(0, |g, (_, a)| gcd(g, a.abs()));
-    if divisor == 0 {
-        return None;
-    }
-    let terms: Option<Vec<(u32, i64)>> = terms
-        .into_iter()
-        .map(|(j, a)| Some((j, i64::try_from(a / divisor).ok().filter(|a| a.abs() < 1 << 24)?)))
-        .collect();
-    Some(RoundedRow { terms: terms?, rhs: i64::try_from(rhs.div_euclid(divisor)).ok()? })
+/// The rounded combination of a program's rows, and of its blocks' counts
+/// such that every key has the coefficient 0 before it is rounded.
+struct Combination<'a> {
+    program: &'a Program,
+    numerators: Vec<i64>,
+    denominator: i64,
+    /// Of the right-hand side; not 0.
+    remainder: i64,
+    /// What the combination makes of each block's key.
+    key: Vec<i64>,
+    /// What is said of each row's slack, in terms of columns: a slack is how
+    /// far its row is from its right-hand side.
+    slack: Vec<i64>,
+    rhs: i128,
 }
 
-const fn gcd(a: i128, b: i128) -> i128 {
+impl<'a> Combination<'a> {
+    fn new(program: &'a Program, keys: &[u32], numerators: Vec<i64>, denominator: i64) -> Option<Self> {
+        let largest: i128 = (numerators.iter().zip(&program.rows))
+            .map(|(n, row)| i128::from(n.unsigned_abs()) * i128::from(row.largest))
+            .sum();
+        if largest > LARGEST {
+            return None;
+        }
+        let mut combination = Self {
+            program,
+            numerators,
+            denominator,
+            remainder: 0,
+            key: Vec::new(),
+            slack: Vec::new(),
+            rhs: 0,
+        };
+        combination.key = keys.iter().map(|key| combination.of(*key)).collect();
+        let of_rows: i128 = (program.rows.iter().zip(&combination.numerators))
+            .map(|(row, n)| i128::from(*n) * i128::from(row.rhs))
+            .sum();
+        let of_counts: i128 = (program.count.iter().zip(&combination.key))
+            .map(|(count, key)| i128::from(*count) * i128::from(*key))
+            .sum();
+        let right = of_rows - of_counts;
+        let wide = i128::from(denominator);
+        combination.remainder = i64::try_from(right.rem_euclid(wide)).ok().filter(|r| *r != 0)?;
+        combination.slack = (program.rows.iter().zip(&combination.numerators))
+            .map(|(row, n)| if row.at_least { -combination.rounded(-n) } else { combination.rounded(*n) })
+            .collect();
+        let of_slacks: i128 = (program.rows.iter().zip(&combination.slack))
+            .map(|(row, s)| i128::from(*s) * i128::from(row.rhs))
+            .sum();
+        combination.rhs =
+            right.div_euclid(wide) * i128::from(denominator - combination.remainder) - of_slacks;
+        Some(combination)
+    }
+
+    /// The combination's coefficient of a column, before anything is rounded.
+    fn of(&self, j: u32) -> i64 {
+        self.with(&self.numerators, j)
+    }
+
+    fn with(&self, factors: &[i64], j: u32) -> i64 {
+        let terms = self.program.terms(j as usize);
+        (self.program.term_row[terms.clone()].iter().zip(&self.program.term[terms]))
+            .map(|(row, a)| factors[*row as usize] * a)
+            .sum()
+    }
+
+    fn rounded(&self, n: i64) -> i64 {
+        n.div_euclid(self.denominator) * (self.denominator - self.remainder)
+            + (n.rem_euclid(self.denominator) - self.remainder).max(0)
+    }
+
+    fn coefficient(&self, j: u32) -> i64 {
+        let block = self.program.block_of[j as usize] as usize;
+        self.rounded(self.of(j) - self.key[block]) - self.with(&self.slack, j)
+    }
+
+    /// How far the point is beyond the row, relative to the row's length in
+    /// the columns that the point uses.
+    fn depth(&self, values: &[(u32, f64)]) -> f64 {
+        let (mut beyond, mut length) = (-(self.rhs as f64), 0.0);
+        for (j, x) in values {
+            let a = self.coefficient(*j) as f64;
+            beyond += a * x;
+            length += a * a;
+        }
+        beyond / f64::max(length.sqrt(), 1.0)
+    }
+
+    fn row(&self) -> Option<RoundedRow> {
+        let mut rhs = self.rhs;
+        let mut terms: Vec<(u32, i64)> = Vec::new();
+        let mut sorted: Vec<i64> = Vec::new();
+        for b in 0..self.program.blocks() {
+            let first = terms.len();
+            terms.extend(self.program.block(b).map(|j| (j as u32, self.coefficient(j as u32))));
+            // The coefficient that most columns of the block have goes to the
+            // right-hand side: the block's units add up to its count.
+            sorted.clear();
+            sorted.extend(terms[first..].iter().map(|(_, a)| *a));
+            sorted.sort_unstable();
+            let base = sorted.chunk_by(|a, b| a == b).max_by_key(|run| run.len()).map_or(0, |run| run[0]);
+            rhs -= i128::from(base) * i128::from(self.program.count[b]);
+            for (_, a) in &mut terms[first..] {
+                *a -= base;
+            }
+        }
+        terms.retain(|(_, a)| *a != 0);
+        let divisor = terms.iter().fold(0, |g, (_, a)| gcd(g, a.abs()));
+        if divisor == 0 {
+            return None;
+        }
+        for (_, a) in &mut terms {
+            *a /= divisor;
+        }
+        let small = terms.iter().all(|(_, a)| a.abs() < 1 << 24);
+        let rhs = i64::try_from(rhs.div_euclid(i128::from(divisor))).ok()?;
+        small.then_some(RoundedRow { terms, rhs })
+    }
+}
+
+const fn gcd(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::instance::Sense;
+    use super::super::program::Draft;
+    use super::*;
+    use crate::generate::Numbers;
+
+    /// A small program of random numbers: two blocks and an extra.
+    fn program(numbers: &mut Numbers) -> Program {
+        let mut number = |low: i64, high: i64| low + numbers.below((high - low + 1) as u64) as i64;
+        let rows =
+            [(Sense::AtLeast, number(1, 9)), (Sense::AtMost, number(4, 14)), (Sense::AtLeast, number(0, 6))];
+        let (mut program, map) = Program::new(&rows);
+        for (columns, count) in [(4, number(1, 4)), (3, number(1, 3)), (2, 5)] {
+            for _ in 0..columns {
+                let terms =
+                    (0..rows.len()).map(|row| (row, number(-2, 7))).filter(|(_, a)| *a != 0).collect();
+                program.push_column(&Draft { cost: number(0, 5), terms, tag: 1 }, &map);
+            }
+            program.end_block(count);
+        }
+        program.extra = vec![false; program.blocks()];
+        program.finish();
+        program
+    }
+
+    /// Every way of spreading a block's units over its columns.
+    fn spread(units: i64, columns: usize) -> Vec<Vec<i64>> {
+        if columns == 1 {
+            return vec![vec![units]];
+        }
+        let rest = |n| spread(units - n, columns - 1).into_iter().map(move |rest| [vec![n], rest].concat());
+        (0..=units).flat_map(rest).collect()
+    }
+
+    /// All integer solutions of a program.
+    fn solutions(program: &Program) -> Vec<Vec<i64>> {
+        let mut all = vec![Vec::new()];
+        for b in 0..program.blocks() {
+            let ways = spread(program.count[b], program.block(b).len());
+            let with = |before: &Vec<i64>| {
+                ways.iter().map(|way| [before.clone(), way.clone()].concat()).collect::<Vec<_>>()
+            };
+            all = all.iter().flat_map(with).collect();
+        }
+        let meets = |x: &Vec<i64>| {
+            let mut sums = vec![0; program.rows.len()];
+            for (j, n) in x.iter().enumerate() {
+                for t in program.terms(j) {
+                    sums[program.term_row[t] as usize] += program.term[t] * n;
+                }
+            }
+            let met = |(row, sum): (&super::super::program::ProgramRow, &i64)| {
+                if row.at_least { *sum >= row.rhs } else { *sum <= row.rhs }
+            };
+            program.rows.iter().zip(&sums).all(met)
+        };
+        all.retain(meets);
+        all
+    }
+
+    #[test]
+    fn every_integer_solution_meets_a_rounded_row_whatever_its_multipliers() {
+        let mut numbers = Numbers::new(7);
+        let (mut rows, mut checked) = (0, 0);
+        for _ in 0..150 {
+            let program = program(&mut numbers);
+            let solutions = solutions(&program);
+            for _ in 0..12 {
+                let denominator = 2 + numbers.below(11) as i64;
+                let numerators = program.rows.iter().map(|_| numbers.below(25) as i64 - 12).collect();
+                let key = |b: usize| program.block(b).start as u32 + numbers.below(2) as u32;
+                let keys: Vec<u32> = (0..program.blocks()).map(key).collect();
+                let combination = Combination::new(&program, &keys, numerators, denominator);
+                let Some(row) = combination.and_then(|c| c.row()) else { continue };
+                rows += 1;
+                for x in &solutions {
+                    let sum: i64 = row.terms.iter().map(|(j, a)| a * x[*j as usize]).sum();
+                    assert!(sum <= row.rhs, "{x:?} breaks {row:?}");
+                    checked += 1;
+                }
+            }
+        }
+        assert!(rows > 1_000 && checked > 50_000, "{rows} rows, {checked} checks: too few to say anything");
+    }
+
+    #[test]
+    fn a_rounded_row_cuts_off_the_optimum_it_comes_from() {
+        let mut numbers = Numbers::new(11);
+        let mut cuts = 0;
+        for _ in 0..200 {
+            let program = program(&mut numbers);
+            let mut simplex = Simplex::new(&program);
+            if simplex.optimise() != super::super::basis::End::Optimal {
+                continue;
+            }
+            let values = simplex.solution();
+            for row in rounded_rows(&program, &simplex, 4) {
+                let at = |j: u32| values.iter().find(|(k, _)| *k == j).map_or(0.0, |(_, x)| *x);
+                let sum: f64 = row.terms.iter().map(|(j, a)| *a as f64 * at(*j)).sum();
+                assert!(sum > row.rhs as f64 + 1e-6, "{sum} does not break {row:?}");
+                cuts += 1;
+            }
+        }
+        assert!(cuts > 50, "only {cuts} rows: too few to say anything");
+    }
+
+    #[test]
+    fn fractions_are_recovered_from_floating_point() {
+        assert_eq!(as_fractions(&[0.5, -1.0 / 3.0, 2.0]), Some((vec![3, -2, 12], 6)));
+        assert_eq!(as_fractions(&[1.0, -4.0]), None, "integers leave nothing to round");
+        assert_eq!(as_fractions(&[std::f64::consts::PI]), None, "too large a denominator");
+    }
 }

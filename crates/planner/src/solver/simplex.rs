@@ -14,6 +14,8 @@
 //! basis is unique, hence the same from whatever basis the search started.
 //! Floating point guides the search; nothing is proved here.
 
+mod readout;
+
 use super::basis::{Basis, Cut, End, Var};
 use super::program::{Program, relaxation};
 
@@ -529,98 +531,6 @@ impl<'a> Simplex<'a> {
         self.working.sort_unstable();
         self.refactor();
         self.canonical = true;
-    }
-
-    /// The value of every basic column that is not zero, by column; not
-    /// perturbed. To be called at an optimum.
-    pub(super) fn solution(&self) -> Vec<(u32, f64)> {
-        let m = self.rows();
-        let mut residual: Vec<f64> = (0..m).map(|r| self.rhs(r)).collect();
-        for (b, key) in self.key.iter().enumerate() {
-            self.add_column(*key, -(self.program.count[b] as f64), &mut residual);
-        }
-        let mut key_value: Vec<f64> = self.program.count.iter().map(|n| *n as f64).collect();
-        let mut found = Vec::new();
-        for i in 0..m {
-            if let Var::Column(j) = self.working[i] {
-                let value: f64 = (0..m).map(|r| self.inverse[i * m + r] * residual[r]).sum();
-                key_value[self.program.block_of[j as usize] as usize] -= value;
-                found.push((j, value));
-            }
-        }
-        found.extend(self.key.iter().zip(key_value).map(|(key, value)| (*key, value)));
-        found.retain(|(_, value)| value.abs() > 1e-7);
-        found.sort_unstable_by_key(|(j, _)| *j);
-        found
-    }
-
-    /// The key of every block.
-    pub(super) fn keys(&self) -> &[u32] {
-        &self.key
-    }
-
-    /// For every basic variable whose value is not an integer, how much of
-    /// each (unscaled) row its row of the tableau is made of.
-    pub(super) fn fractional_rows(&self) -> Vec<Vec<f64>> {
-        let m = self.rows();
-        let mut residual: Vec<f64> = (0..m).map(|r| self.rhs(r)).collect();
-        for (b, key) in self.key.iter().enumerate() {
-            self.add_column(*key, -(self.program.count[b] as f64), &mut residual);
-        }
-        let value = |row: &[f64]| row.iter().zip(&residual).map(|(a, r)| a * r).sum::<f64>();
-        let is_fractional = |x: f64| (x - x.round()).abs() > 1e-5;
-        let unscaled = |row: &[f64], own: f64| -> Vec<f64> {
-            row.iter().enumerate().map(|(r, a)| a * self.row_scale(r) / own).collect()
-        };
-        let mut found = Vec::new();
-        let mut blocks: Vec<u32> = Vec::new();
-        for i in 0..m {
-            let row = &self.inverse[i * m..(i + 1) * m];
-            let own = match self.working[i] {
-                Var::Slack(r) => self.row_scale(r as usize),
-                Var::Column(j) => {
-                    blocks.push(self.program.block_of[j as usize]);
-                    1.0
-                }
-            };
-            if is_fractional(value(row) / own) {
-                found.push(unscaled(row, own));
-            }
-        }
-        blocks.sort_unstable();
-        blocks.dedup();
-        for block in blocks {
-            let mut sum = vec![0.0; m];
-            for i in (0..m).filter(|i| self.is_in(self.working[*i], block)) {
-                for (s, a) in sum.iter_mut().zip(&self.inverse[i * m..(i + 1) * m]) {
-                    *s -= a;
-                }
-            }
-            if is_fractional(value(&sum)) {
-                found.push(unscaled(&sum, 1.0));
-            }
-        }
-        found
-    }
-
-    /// What a unit of each row is worth at this basis, by the costs that are
-    /// not perturbed; unscaled: costs per unit of the row.
-    pub(super) fn true_prices(&self) -> Vec<f64> {
-        let m = self.rows();
-        let cost = |j: u32| self.program.cost[j as usize] as f64;
-        let mut prices = vec![0.0; m];
-        for i in 0..m {
-            if let Var::Column(j) = self.working[i] {
-                let c = cost(j) - cost(self.key[self.program.block_of[j as usize] as usize]);
-                for (p, a) in prices.iter_mut().zip(&self.inverse[i * m..(i + 1) * m]) {
-                    *p += c * a;
-                }
-            }
-        }
-        for (r, p) in prices.iter_mut().enumerate() {
-            *p *= self.row_scale(r);
-        }
-        prices
     }
 }
 
