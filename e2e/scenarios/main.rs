@@ -2,6 +2,8 @@
 //! test's name is the sentence that it proves.
 
 mod bounds;
+mod cluster_faults;
+mod cluster_workbenches;
 mod crds;
 mod demand;
 mod modes;
