@@ -57,6 +57,16 @@ pub mod reason {
     pub const FOREIGN_LAYOUT: &str = "ForeignLayout";
     /// What a node has cannot be established.
     pub const NOT_ESTABLISHED: &str = "NotEstablished";
+    /// Another system (DRA, DAS) manages a node's devices.
+    pub const HANDS_OFF: &str = "HandsOff";
+    /// `ClusterPolicy` does not point to our map.
+    pub const MAP_NOT_OURS: &str = "MapNotOurs";
+    /// Our map cannot be written as it should be.
+    pub const MAP_INVALID: &str = "MapInvalid";
+    /// The checker found the plan wrong: a mistake of ours, and nothing is done.
+    pub const PLAN_REFUSED: &str = "PlanRefused";
+    /// No policy selects the node.
+    pub const NO_POLICY: &str = "NoPolicy";
 }
 
 /// Whether a type of condition is present only while it is true.

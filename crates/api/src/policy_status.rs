@@ -37,8 +37,8 @@ pub struct GpuPartitionPolicyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<NodeCounts>,
 
-    /// The digest of the spec that was planned with; `slicewright plan` prints
-    /// the same.
+    /// The digest of the specs of all policies, which are planned together;
+    /// `slicewright plan` prints the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_digest: Option<String>,
 
@@ -65,6 +65,9 @@ pub struct ProfileSupply {
     pub present: i32,
     /// Slices that exist and are, or may be, held by pods.
     pub allocated: i32,
+    /// Slices that exist and that nobody holds.
+    #[serde(default)]
+    pub free: i32,
     /// Slices that exist once the plan is done.
     pub planned: i32,
     /// Slices that requests without a slice ask for.

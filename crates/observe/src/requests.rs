@@ -31,7 +31,7 @@ pub fn all(
     problems: &mut Vec<Problem>,
 ) -> Vec<Request> {
     let mut requests: BTreeMap<RequestId, Request> = BTreeMap::new();
-    let siblings = siblings(objects);
+    let siblings = speakers(objects);
     // Owners that have a pod that speaks for them, whatever its state.
     let mut spoken_for: BTreeSet<RequestId> = BTreeSet::new();
     let mut says: BTreeMap<RequestId, String> = BTreeMap::new();
@@ -91,9 +91,10 @@ fn notebook_id((namespace, name): &Key) -> RequestId {
     RequestId { kind: "Notebook".to_owned(), namespace: namespace.clone(), name: name.clone(), ordinal: 0 }
 }
 
-/// Every pod with its owner and ordinal. Pods of one owner whose names are
-/// random are numbered by age, then name.
-fn siblings(objects: &Objects) -> BTreeMap<RequestId, &Pod> {
+/// Every pod with its owner and ordinal: who speaks for a request. Pods of one
+/// owner whose names are random are numbered by age, then name.
+#[must_use]
+pub fn speakers(objects: &Objects) -> BTreeMap<RequestId, &Pod> {
     let mut by_owner: BTreeMap<RequestId, Vec<&Pod>> = BTreeMap::new();
     for pod in objects.pods.values() {
         by_owner.entry(owners::root(objects, pod)).or_default().push(pod);

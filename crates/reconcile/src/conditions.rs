@@ -23,8 +23,11 @@ pub struct About<'a> {
     pub errors: Vec<String>,
     /// How its nodes stand; nodes that rest are left out.
     pub outlooks: BTreeMap<&'a NodeName, &'a Outlook>,
-    /// Its nodes that are left as they are, and why.
-    pub left_alone: Vec<String>,
+    /// Its nodes that are left as they are, and why: reason and sentence.
+    pub left_alone: Vec<(&'static str, String)>,
+    /// What keeps everything from going as it should, whatever the policy
+    /// says: reason and sentence.
+    pub cluster: Vec<(&'static str, String)>,
 }
 
 /// All conditions of a policy, in the order in which they are read.
@@ -38,12 +41,16 @@ pub fn conditions(about: &About<'_>) -> Vec<Wanted> {
         reason::CHANGING | reason::WAITING => Tri::True,
         _ => Tri::False,
     };
-    let stuck = matches!(ready.reason, reason::ROLLOUT_FAILED | reason::FOREIGN_LAYOUT);
+    let stuck = matches!(
+        ready.reason,
+        reason::ROLLOUT_FAILED | reason::FOREIGN_LAYOUT | reason::MAP_NOT_OURS | reason::HANDS_OFF
+    );
     let stalled = if valid { ready.clone() } else { accepted.clone() };
     // A paused policy is planned with nodes that may not change: what it lacks is no trouble.
     let paused = about.policy.mode == Mode::Paused;
-    let degraded = !about.left_alone.is_empty() || planned.reason == reason::BOUND_UNMET && !paused;
-    let degraded_message = about.left_alone.first().unwrap_or(&planned.message).clone();
+    let unmet = planned.reason == reason::BOUND_UNMET && !paused;
+    let unmet = unmet.then(|| (planned.reason, planned.message.clone()));
+    let degraded = about.cluster.iter().chain(&about.left_alone).chain(&unmet).next().cloned();
     vec![
         Wanted {
             kind: kind::RECONCILING,
@@ -59,9 +66,9 @@ pub fn conditions(about: &About<'_>) -> Vec<Wanted> {
         },
         Wanted {
             kind: kind::DEGRADED,
-            status: tri(degraded),
-            reason: if about.left_alone.is_empty() { planned.reason } else { reason::NOT_ESTABLISHED },
-            message: degraded_message,
+            status: tri(degraded.is_some()),
+            reason: degraded.as_ref().map_or(planned.reason, |(reason, _)| reason),
+            message: degraded.map(|(_, message)| message).unwrap_or_default(),
         },
         accepted,
         planned,
@@ -142,6 +149,14 @@ fn ready(about: &About<'_>) -> Wanted {
     for (node, outlook) in &about.outlooks {
         if let Outlook::Holding(hold @ Hold::ForeignLayout { .. }) = outlook {
             return say(Tri::False, reason::FOREIGN_LAYOUT, format!("{node}: {hold}"));
+        }
+    }
+    for (node, outlook) in &about.outlooks {
+        if let Outlook::Holding(hold @ (Hold::MapNotOurs | Hold::HandsOff { .. })) = outlook {
+            let at_cluster = about.cluster.iter().find(|(reason, _)| *reason == hold.reason().name);
+            let message = at_cluster
+                .map_or_else(|| format!("{node}: {hold}. {}", hold.help(&node.0)), |(_, m)| m.clone());
+            return say(Tri::False, hold.reason().name, message);
         }
     }
     let working: Vec<String> = about

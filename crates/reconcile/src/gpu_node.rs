@@ -19,6 +19,7 @@ use rollout::Advance;
 use crate::advance::policy_of;
 use crate::hardware;
 use crate::input::Input;
+use crate::node_conditions;
 use crate::remembered;
 use crate::think::Thought;
 
@@ -121,7 +122,21 @@ fn status(
         Some(node) if !hardware::has_agent(old) => observed(input, name, node, before.observed.as_ref()),
         _ => before.observed.clone(),
     };
-    GpuNodeStatus { observed, rollout: Some(rollout), ..before }
+    let generation = old.and_then(|node| node.metadata.generation);
+    let progress = advance.map_or_else(|| thought.progress_of(name), |a| a.progress.clone());
+    let policy = policy_of(name, &progress, input, thought);
+    let mut conditions = before.conditions;
+    let outlook = advance.map(|advance| &advance.outlook);
+    for wanted in node_conditions::conditions(name, node, policy.as_ref(), outlook) {
+        // A new object has generation 1.
+        api::condition::set(&mut conditions, wanted, generation.unwrap_or(1), input.now);
+    }
+    GpuNodeStatus {
+        observed_generation: Some(generation.unwrap_or(1)),
+        conditions,
+        observed,
+        rollout: Some(rollout),
+    }
 }
 
 /// What the node has, as far as the controller knows. While that is not

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use observe::Objects;
-use planner::names::NodeName;
+use planner::names::{NodeName, RequestId};
 use rollout::observed::{Listing, Refusal};
 
 /// Everything that a round is decided on. The same input gives the same round.
@@ -19,6 +19,9 @@ pub struct Input<'a> {
     /// When we last changed our map, if that is known. After a restart it is
     /// not, and each node waits from the moment at which it saw its entry.
     pub map_changed: Option<Timestamp>,
+    /// What people who asked were told last: [`crate::Round::told`] of the round
+    /// before; empty after a restart, which then repeats itself once.
+    pub told: &'a BTreeMap<RequestId, String>,
     /// The operator's own settings.
     pub settings: &'a Settings,
     /// The time.

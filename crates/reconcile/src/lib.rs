@@ -2,24 +2,31 @@
 //! to what is due and what is said. Pure: no I/O, no clock.
 //!
 //! Who calls [`round()`] does, in this order: fill an [`Input`] from what was
-//! watched, call, store for each node the progress that changed, do the
-//! node's actions in order and stop at the first that fails, then write the
-//! statuses and send the events. Everything that has to be remembered is in
+//! watched, call, write the map if that is due, store for each node the
+//! progress that changed, do the node's actions in order and stop at the first
+//! that fails, then write the statuses and send the events. Everything that has to be remembered is in
 //! the `GpuNode`s; after a crash between any two of these the next round
 //! converges to the same end.
 
 pub mod advance;
 pub mod answers;
 pub mod conditions;
+pub mod events;
 pub mod gpu_node;
 pub mod hardware;
 pub mod input;
+pub mod map;
+pub mod node_conditions;
+pub mod policy_status;
 pub mod remembered;
 pub mod round;
 pub mod seen;
 pub mod think;
 pub mod wanted;
 
+pub use events::{EventDraft, EventSeverity, Regarding};
+pub use gpu_node::WantedGpuNode;
 pub use input::{Beside, Input, Settings};
+pub use map::MapWrite;
 pub use round::{NodeRound, Round, round};
 pub use think::{Thought, think};

@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use api::GpuPartitionPolicyStatus;
 use jiff::Timestamp;
 use planner::inventory::Hold;
-use planner::names::{NodeName, PolicyName};
-use rollout::{Advance, Outlook, Progress};
+use planner::names::{NodeName, PolicyName, RequestId};
+use rollout::{Advance, Progress};
 
 use crate::advance::advance;
 use crate::answers::{self, Answer};
-use crate::conditions::{About, conditions};
+use crate::events::{self, EventDraft};
 use crate::gpu_node::{WantedGpuNode, gpu_nodes};
 use crate::input::Input;
+use crate::map::{MapRound, map};
+use crate::policy_status::statuses;
 use crate::think::{Thought, think};
 
 /// What one round found, decided and says.
@@ -29,6 +31,13 @@ pub struct Round {
     pub gpu_nodes: BTreeMap<NodeName, WantedGpuNode>,
     /// What everybody who asked for slices is told, in the order of the report.
     pub answers: Vec<Answer>,
+    /// Our map.
+    pub map: MapRound,
+    /// What is to be told as events.
+    pub events: Vec<EventDraft>,
+    /// What people who asked have been told once the events are sent: the next
+    /// round's [`Input::told`].
+    pub told: BTreeMap<RequestId, String>,
     /// When to look again at the latest, even if nothing changes.
     pub wake_at: Option<Timestamp>,
 }
@@ -47,7 +56,8 @@ pub struct NodeRound {
 pub fn round(input: &Input<'_>) -> Round {
     let thought = think(input);
     let advances = advance(input, &thought);
-    let policies = policies(input, &thought, &advances);
+    let map = map(input, &thought, &advances);
+    let policies = statuses(input, &thought, &advances, &map);
     let gpu_nodes = gpu_nodes(input, &thought, &advances);
     let answers =
         thought.report.requests.iter().map(|r| answers::answer(r, input, &thought, &advances)).collect();
@@ -59,60 +69,11 @@ pub fn round(input: &Input<'_>) -> Round {
             (name, NodeRound { before, advance })
         })
         .collect();
-    Round { thought, nodes, policies, gpu_nodes, answers, wake_at }
-}
-
-fn policies(
-    input: &Input<'_>,
-    thought: &Thought,
-    advances: &BTreeMap<NodeName, Advance>,
-) -> BTreeMap<PolicyName, GpuPartitionPolicyStatus> {
-    let mut statuses = BTreeMap::new();
-    for policy in &thought.policies {
-        let Some(object) = input.objects.policies.get(&policy.name.0) else { continue };
-        let mine = |node: &NodeName| thought.policy_of.get(node) == Some(&policy.name);
-        let title = format!("GpuPartitionPolicy {}", policy.name);
-        let about = About {
-            policy,
-            report: thought.report.policies.iter().find(|r| r.policy == policy.name),
-            requests: thought
-                .report
-                .requests
-                .iter()
-                .filter(|r| r.policy.as_ref() == Some(&policy.name))
-                .collect(),
-            errors: thought
-                .problems
-                .iter()
-                .filter(|p| p.object == title && p.severity == observe::Severity::Error)
-                .map(|p| {
-                    if p.field.is_empty() { p.message.clone() } else { format!("{}: {}", p.field, p.message) }
-                })
-                .collect(),
-            outlooks: advances
-                .iter()
-                .filter(|(node, a)| mine(node) && a.outlook != Outlook::Idle)
-                .map(|(node, a)| (node, &a.outlook))
-                .collect(),
-            left_alone: thought
-                .inventory
-                .nodes
-                .iter()
-                .filter(|(name, _)| mine(name))
-                .filter_map(|(name, node)| match &node.hold {
-                    Some(hold @ Hold::NotEstablished { .. }) => Some(format!("{name}: {hold}")),
-                    _ => None,
-                })
-                .collect(),
-        };
-        let generation = object.metadata.generation.unwrap_or(1);
-        let mut status = object.status.clone().unwrap_or_default();
-        for wanted in conditions(&about) {
-            api::condition::set(&mut status.conditions, wanted, generation, input.now);
-        }
-        statuses.insert(policy.name.clone(), status);
-    }
-    statuses
+    let (events, told) = (Vec::new(), BTreeMap::new());
+    let mut round = Round { thought, nodes, policies, gpu_nodes, answers, map, events, told, wake_at };
+    round.events = events::events(input, &round);
+    round.told = events::told(&round);
+    round
 }
 
 /// When something becomes due by time alone.

@@ -7,12 +7,12 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use mig::Catalog;
 use observe::Objects;
-use planner::names::{NodeName, PodRef};
+use planner::names::{NodeName, PodRef, RequestId};
 use reconcile::seen::Looks;
 use reconcile::{Beside, Input, NodeRound, Round, Settings, Thought};
 use rollout::map::{MigMap, assemble, entry};
 use rollout::observed::{Observed, Refusal};
-use rollout::{Action, Advance, Hold, NodeLayout, Outlook, Phase, Progress, WaitsFor, names};
+use rollout::{Action, Advance, Hold, Outlook, Phase, Progress, WaitsFor, names};
 use serde_json::json;
 
 use crate::entry::Who;
@@ -22,11 +22,14 @@ use crate::world::World;
 
 /// The namespace of the operator's map.
 pub(crate) const MAP_NAMESPACE: &str = "nvidia-gpu-operator";
+/// The name of the administrators' own map.
+pub(crate) const ADMINISTRATORS_MAP: &str = "their-mig-config";
 
 /// The operator. Everything in it is memory, which a crash loses.
 #[derive(Default)]
 pub(crate) struct Operator {
     beside: BTreeMap<NodeName, Beside>,
+    told: BTreeMap<RequestId, String>,
     settings: Settings,
     map_changed: Option<Timestamp>,
     /// How each node stood when it was last looked at.
@@ -59,6 +62,8 @@ impl Operator {
         self.looked = Some(world.revision);
         crate::tell::report_of_agents(world);
         let objects = objects(world);
+        let theirs = world.hosts.values().any(|host| host.begins_with.is_some());
+        self.settings.administrators_map = theirs.then(|| ADMINISTRATORS_MAP.to_owned());
         let round = reconcile::round(&self.input(world, &objects));
         let thought = &round.thought;
         for note in thought.notes.iter().filter(|n| n.severity == planner::check::Severity::Fatal) {
@@ -75,6 +80,7 @@ impl Operator {
             crate::agent::apply(world, thought, counters);
         }
         crate::tell::publish(world, &round);
+        self.told = round.told;
     }
 
     fn announce(&mut self, world: &mut World, thought: &Thought) {
@@ -99,6 +105,7 @@ impl Operator {
             objects,
             beside: &self.beside,
             map_changed: self.map_changed,
+            told: &self.told,
             settings: &self.settings,
             now: world.now,
         }
@@ -113,6 +120,10 @@ impl Operator {
 
     fn apply(&mut self, world: &mut World, round: &Round, counters: &mut Counters) {
         self.wake = round.wake_at;
+        if let Some(write) = &round.map.write {
+            world.put_map(&write.text);
+            self.map_changed = Some(world.now);
+        }
         self.outlooks.clear();
         for (name, node) in &round.nodes {
             let NodeRound { before, advance } = node;
@@ -149,40 +160,10 @@ impl Operator {
         next: &Progress,
         counters: &mut Counters,
     ) {
-        if before.phase == next.phase {
-            return;
-        }
+        let Some(text) = reconcile::events::step_taken(before, next) else { return };
         if next.phase == Phase::Cordoning {
             counters.changes += 1;
         }
-        let trouble = next.last_error.as_ref().filter(|_| before.last_error != next.last_error);
-        let text = match next.phase {
-            Phase::Idle => match trouble {
-                Some(why) => format!("gives up: {why}"),
-                None => "is done".to_owned(),
-            },
-            Phase::Mapping => "its layout goes into the map".to_owned(),
-            Phase::Cordoning => "is cordoned".to_owned(),
-            Phase::Quiescing => "waits until no pod can lose a slice".to_owned(),
-            Phase::Changing => "the label is written; MIG manager takes over".to_owned(),
-            Phase::Verifying => "MIG manager says success; is it schedulable?".to_owned(),
-            Phase::Healing => "MIG manager's pod is replaced".to_owned(),
-            Phase::Relabelling => match next.target.as_ref().map(|t| t.rung) {
-                Some(rollout::Rung::RollBack) => "goes back to the last verified layout".to_owned(),
-                _ => "the same layout is tried under another name".to_owned(),
-            },
-            Phase::Releasing => "the slices are schedulable: verified; it is uncordoned".to_owned(),
-            Phase::Retreating => "nothing was changed: it is uncordoned".to_owned(),
-            Phase::Failed => match &next.failed {
-                Some(why) => format!("FAILED: {why}; it stays cordoned, and a human has to look"),
-                None => "FAILED".to_owned(),
-            },
-            Phase::Released => "was released by a human".to_owned(),
-        };
-        let text = match trouble {
-            Some(why) if !matches!(next.phase, Phase::Idle | Phase::Failed) => format!("{why}; {text}"),
-            _ => text,
-        };
         world.say(Who::Does(name.0.clone()), text);
     }
 
@@ -202,13 +183,8 @@ impl Operator {
         };
         let mark = |value: Option<&str>| (names::CORDONED_BY.to_owned(), value.map(str::to_owned));
         match action {
-            Action::EnsureMapEntry { layout, entry: _, if_map_version: _ } => {
-                let written = world.write_map(std::slice::from_ref(layout));
-                if written {
-                    self.map_changed = Some(world.now);
-                }
-                true
-            }
+            // The round's map has it, and was written before.
+            Action::EnsureMapEntry { .. } => true,
             Action::Cordon { if_version } => {
                 patch(world, if_version, vec![mark(Some(names::CORDONED_BY_US))], Some(true))
             }
@@ -305,42 +281,49 @@ impl World {
         self.publish_hosts();
     }
 
-    /// Our map: the default names of every model that is there, the entries
-    /// that it has, and those of these layouts. Says whether it changed.
-    pub(crate) fn write_map(&mut self, layouts: &[NodeLayout]) -> bool {
+    /// The map that a new node begins with: the default names of every model
+    /// that is there, the entries that it has, and those of nodes that began
+    /// with a layout of their own.
+    pub(crate) fn begin_map(&mut self) {
         let key = path(MAP_NAMESPACE, names::MAP_NAME);
-        let old = self
-            .maps
-            .get(&key)
-            .and_then(|m| m.data.as_ref()?.get("config.yaml"))
-            .cloned()
-            .unwrap_or_default();
+        let old = self.maps.get(&key).and_then(|m| m.data.as_ref()?.get("config.yaml"));
+        let mut map: MigMap = old.and_then(|text| text.parse().ok()).unwrap_or_default();
         let mut models: Vec<&mig::Model> = Vec::new();
         for host in self.hosts.values() {
             models.extend(host.node.truth().iter().filter_map(|gpu| Catalog::builtin().get(&gpu.model)));
         }
-        let Ok(assembled) = assemble(None, &models, layouts) else { return false };
-        let mut map: MigMap = old.parse().unwrap_or_default();
+        let Ok(assembled) = assemble(None, &models, []) else { return };
         map.entries.extend(assembled.map.entries);
-        for host in self.hosts.values() {
-            if let Some((name, layout)) = &host.begins_with
-                && let Ok(items) = entry(layout)
-            {
-                map.entries.insert(name.clone(), items);
-            }
+        map.entries.extend(self.administrators_map().entries);
+        self.put_map(&map.render());
+    }
+
+    /// What stands for the administrators' own map: the layouts that nodes
+    /// began with and that no default name means.
+    pub(crate) fn administrators_map(&self) -> MigMap {
+        let begins = self.hosts.values().filter_map(|host| host.begins_with.as_ref());
+        let entries = begins.filter_map(|(name, layout)| Some((name.clone(), entry(layout).ok()?)));
+        MigMap { entries: entries.collect() }
+    }
+
+    /// Our map gets this text, if it has another.
+    fn put_map(&mut self, text: &str) {
+        let object = config_map(names::MAP_NAME, text);
+        let there = self.maps.get(&path(MAP_NAMESPACE, names::MAP_NAME));
+        if there.is_some_and(|there| there.data == object.data) {
+            return;
         }
-        let text = map.render();
-        if text == old {
-            return false;
-        }
-        let object: ConfigMap = serde_json::from_value(json!({
-            "metadata": {"name": names::MAP_NAME, "namespace": MAP_NAMESPACE}, "data": {"config.yaml": text},
-        }))
-        .expect("a map is built from the parts of one");
         self.maps.put(object, self.now, &mut self.revision);
         for host in self.hosts.values_mut() {
-            host.node.update_map(&text);
+            host.node.update_map(text);
         }
-        true
     }
+}
+
+/// A map of layouts in the namespace of the GPU Operator.
+pub(crate) fn config_map(name: &str, text: &str) -> ConfigMap {
+    serde_json::from_value(json!({
+        "metadata": {"name": name, "namespace": MAP_NAMESPACE}, "data": {"config.yaml": text},
+    }))
+    .expect("a map is built from the parts of one")
 }

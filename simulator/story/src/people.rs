@@ -48,7 +48,7 @@ impl World {
         let host = Host::new(name, spec, &models, &text, config.as_deref(), begins_with, self.now)
             .map_err(|e| (spec.layout.clone(), e.to_string()))?;
         self.hosts.insert(name.to_owned(), host);
-        self.write_map(&[]);
+        self.begin_map();
         self.publish_hosts();
         Ok(())
     }

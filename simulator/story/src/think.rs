@@ -8,7 +8,7 @@ use reconcile::{Thought, remembered};
 use rollout::{Progress, names};
 use serde_json::json;
 
-use crate::operator::Operator;
+use crate::operator::{ADMINISTRATORS_MAP, MAP_NAMESPACE, Operator, config_map};
 use crate::world::World;
 
 /// The progress of a node's rollout, as it was stored.
@@ -48,6 +48,11 @@ pub(crate) fn objects(world: &World) -> Objects {
             map.metadata.name.clone().unwrap_or_default(),
         );
         objects.config_maps.insert(key, map.clone());
+    }
+    let theirs = world.administrators_map();
+    if !theirs.entries.is_empty() {
+        let map = config_map(ADMINISTRATORS_MAP, &theirs.render());
+        objects.config_maps.insert((MAP_NAMESPACE.to_owned(), ADMINISTRATORS_MAP.to_owned()), map);
     }
     for (name, class) in world.priorities.iter() {
         objects.priority_classes.insert(name.to_owned(), class.clone());

@@ -1,0 +1,184 @@
+//! What our map should contain: the administrators' entries, the default names
+//! of every model that is there, an entry for each layout that a node has,
+//! gets, or may go back to, and entries of before while there is room.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use mig::Model;
+use planner::names::NodeName;
+use rollout::map::{MAX_BYTES, MapError, MigMap, assemble};
+use rollout::{Advance, NodeLayout, Progress, names};
+
+use crate::hardware;
+use crate::input::Input;
+use crate::seen::{our_config_map, our_map};
+use crate::think::Thought;
+
+/// A write of our map that is due. It is done before the actions of nodes: an
+/// `EnsureMapEntry` among them is fulfilled by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapWrite {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: &'static str,
+    /// The text of its key `config.yaml`.
+    pub text: String,
+    /// Its resource version, which the write carries; none when it has to be
+    /// created.
+    pub if_version: Option<String>,
+}
+
+/// What a round makes of our map.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MapRound {
+    /// The write that is due; none when the map is as it should be.
+    pub write: Option<MapWrite>,
+    /// What keeps it from being as it should, for a condition.
+    pub problem: Option<String>,
+}
+
+/// Our map as it should be. Nothing is wanted of it where there is no GPU, no
+/// `ClusterPolicy`, or DRA in its place.
+pub(crate) fn map(input: &Input<'_>, thought: &Thought, advances: &BTreeMap<NodeName, Advance>) -> MapRound {
+    let objects = input.objects;
+    let models = models(input, thought);
+    if models.is_empty() || objects.cluster_policies.is_empty() || objects.gpu_cluster {
+        return MapRound::default();
+    }
+    let config_map = our_config_map(input);
+    let old = our_map(config_map);
+    let (theirs, mut problem) = administrators(input, &old);
+    let layouts = layouts(thought, advances);
+    let assembled = match assemble(Some(&theirs), &models, &layouts) {
+        Ok(assembled) => assembled,
+        Err(error) => return MapRound { write: None, problem: Some(cannot_write(&error)) },
+    };
+    let mut map = assembled.map;
+    for entry in kept(input, &old) {
+        if let Some(items) = old.entries.get(&entry) {
+            map.entries.entry(entry).or_insert_with(|| items.clone());
+        }
+    }
+    if !assembled.without_defaults.is_empty() {
+        problem.get_or_insert_with(|| {
+            format!(
+                "the default names (all-1g.10gb and so on) are missing for {}: its PCI ids are not known, and other models are there; write the entries that you need into a map of your own, and name it with --administrators-map",
+                assembled.without_defaults.join(", ")
+            )
+        });
+    }
+    let text = map.render();
+    if text.len() > MAX_BYTES {
+        let error = MapError::TooLarge { bytes: text.len(), max: MAX_BYTES };
+        return MapRound { write: None, problem: Some(cannot_write(&error)) };
+    }
+    let there = config_map.and_then(|m| m.data.as_ref()?.get(observe::names::MAP_KEY));
+    let write = (there != Some(&text)).then(|| MapWrite {
+        namespace: input.settings.map_namespace.clone(),
+        name: names::MAP_NAME,
+        text,
+        if_version: config_map.and_then(|m| m.metadata.resource_version.clone()),
+    });
+    MapRound { write, problem }
+}
+
+fn cannot_write(error: &MapError) -> String {
+    format!("ConfigMap {} stays as it is, and no new layout can be applied: {error}", names::MAP_NAME)
+}
+
+/// Every model that is there, once.
+fn models(input: &Input<'_>, thought: &Thought) -> Vec<&'static Model> {
+    let mut models: BTreeMap<&str, &'static Model> = BTreeMap::new();
+    for name in input.objects.nodes.keys() {
+        let node = thought.inventory.nodes.get(&NodeName(name.clone()));
+        let gpu_node = input.objects.gpu_nodes.get(name).map(Arc::as_ref);
+        for model in hardware::models(node, gpu_node).into_values().flatten() {
+            models.insert(&model.id, model);
+        }
+    }
+    models.into_values().collect()
+}
+
+/// The layouts of all rollouts, as they will be remembered: what a label of
+/// ours names, what it may name next, and what it may go back to. What a node
+/// had before its first change has a name of somebody else's.
+fn layouts(thought: &Thought, advances: &BTreeMap<NodeName, Advance>) -> Vec<NodeLayout> {
+    let mut all = BTreeSet::new();
+    let stored = thought.progress.iter().filter(|(name, _)| !advances.contains_key(*name));
+    let next = advances.values().map(|advance| &advance.progress);
+    for progress in stored.map(|(_, progress)| progress).chain(next) {
+        let Progress { target, verified, set_back, .. } = progress;
+        all.extend(target.iter().map(|target| target.layout.clone()));
+        all.extend(verified.iter().map(|verified| verified.layout.clone()));
+        all.extend(set_back.iter().map(|back| back.layout.clone()));
+    }
+    // MIG on without any slice cannot be written, and no node can come to have it.
+    all.into_iter().filter(|layout| rollout::map::entry(layout).is_ok()).collect()
+}
+
+/// How many entries of ours are kept although nobody needs them: a layout that
+/// comes back finds its entry mounted and saves two minutes. With three names
+/// for each layout these are 100 layouts, far from the 1 MiB of a `ConfigMap`;
+/// above that only what is needed stays.
+const MOST_KEPT: usize = 300;
+
+/// Entries of ours that stay: those that some node's label names, whatever we
+/// remember, since MIG manager fails on a name that is gone; and the others
+/// while there is room.
+fn kept(input: &Input<'_>, old: &MigMap) -> BTreeSet<String> {
+    let ours: BTreeSet<String> =
+        old.entries.keys().filter(|entry| entry.starts_with(names::ENTRY_PREFIX)).cloned().collect();
+    if ours.len() <= MOST_KEPT {
+        return ours;
+    }
+    let labels = input.objects.nodes.values().filter_map(|node| {
+        let label = node.metadata.labels.as_ref()?.get(names::MIG_CONFIG)?;
+        Some(label.strip_suffix("-a").or_else(|| label.strip_suffix("-b")).unwrap_or(label))
+    });
+    let named: BTreeSet<String> =
+        labels.flat_map(|stem| ["", "-a", "-b"].map(|suffix| format!("{stem}{suffix}"))).collect();
+    ours.intersection(&named).cloned().collect()
+}
+
+/// The administrators' entries. When their map cannot be used, those that were
+/// carried over before stay, so that nodes that use them keep working.
+fn administrators(input: &Input<'_>, old: &MigMap) -> (MigMap, Option<String>) {
+    let Some(name) = &input.settings.administrators_map else { return (MigMap::default(), None) };
+    let namespace = &input.settings.map_namespace;
+    let carried = || {
+        let theirs = old.entries.iter().filter(|(name, _)| !name.starts_with(names::ENTRY_PREFIX));
+        MigMap { entries: theirs.map(|(name, items)| (name.clone(), items.clone())).collect() }
+    };
+    let object = input.objects.config_maps.get(&(namespace.clone(), name.clone()));
+    let wrong = |what: String| {
+        let text = format!(
+            "the administrators' map, ConfigMap {namespace}/{name}, {what}; the entries that it had stay as they were"
+        );
+        (carried(), Some(text))
+    };
+    let Some(object) = object else {
+        return wrong("is not there: create it, or drop the flag --administrators-map".to_owned());
+    };
+    let Some(text) = text_of(object) else {
+        return wrong(format!("has no key `{}`", observe::names::MAP_KEY));
+    };
+    match text.parse::<MigMap>() {
+        Err(error) => wrong(format!("cannot be used: {error}")),
+        Ok(mut map) => {
+            let reserved = map.entries.keys().find(|name| name.starts_with(names::ENTRY_PREFIX)).cloned();
+            map.entries.retain(|name, _| !name.starts_with(names::ENTRY_PREFIX));
+            let problem = reserved.map(|entry| {
+                let error = MapError::Reserved { entry };
+                format!("ConfigMap {namespace}/{name}: {error}; that entry is left out")
+            });
+            (map, problem)
+        }
+    }
+}
+
+fn text_of(object: &ConfigMap) -> Option<&String> {
+    object.data.as_ref()?.get(observe::names::MAP_KEY)
+}

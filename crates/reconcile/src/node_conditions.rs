@@ -1,0 +1,84 @@
+//! The conditions of a `GpuNode`: how it stands, and what a human should do.
+
+use api::condition::{Tri, Wanted, kind, reason};
+use planner::inventory::{Hold as PlannerHold, Node};
+use planner::names::{NodeName, PolicyName};
+use rollout::{Hold, Outlook};
+
+/// What a node waits for by itself, and what waits for a human.
+const fn needs_a_human(hold: &Hold) -> bool {
+    match hold {
+        Hold::NotEnforced
+        | Hold::Budget { .. }
+        | Hold::Window { .. }
+        | Hold::Cooldown { .. }
+        | Hold::BackedOff { .. }
+        | Hold::PodsInTheWay { .. }
+        | Hold::CordonedByOthers
+        | Hold::NotReady
+        | Hold::ForeignWork { .. }
+        | Hold::ManagerNotReady
+        | Hold::RunInProgress { .. } => false,
+        Hold::ForeignLayout { .. }
+        | Hold::HandsOff { .. }
+        | Hold::NoClusterPolicy
+        | Hold::ManagerDisabled
+        | Hold::MapNotOurs
+        | Hold::LayoutRefused(_)
+        | Hold::NotAsVerified { .. }
+        | Hold::Released => true,
+    }
+}
+
+/// `Ready`, and `Reconciling`, `Stalled` and `Degraded` as they hold.
+#[must_use]
+pub fn conditions(
+    name: &NodeName,
+    node: Option<&Node>,
+    policy: Option<&PolicyName>,
+    outlook: Option<&Outlook>,
+) -> Vec<Wanted> {
+    let held = node.and_then(|node| node.hold.as_ref());
+    let (ready, reconciling, stalled, degraded) = match (outlook, held) {
+        (Some(Outlook::Failed(failure)), _) => {
+            let message = format!("{}. {}", failure.why, failure.help(&name.0));
+            (say(Tri::False, reason::ROLLOUT_FAILED, message), false, true, false)
+        }
+        (Some(Outlook::Working { waits_for, until }), _) => {
+            let message = format!("it waits for {waits_for}, until {until} at the latest");
+            (say(Tri::False, reason::CHANGING, message), true, false, false)
+        }
+        (Some(Outlook::Holding(hold)), _) => {
+            let message = format!("it does not start to change: {hold}. {}", hold.help(&name.0));
+            let human = needs_a_human(hold);
+            let waits = !human && !matches!(hold, Hold::NotEnforced);
+            (say(Tri::False, hold.reason().name, message), waits, human, false)
+        }
+        (_, Some(hold @ PlannerHold::NotEstablished { .. })) => {
+            (say(Tri::Unknown, reason::NOT_ESTABLISHED, hold.to_string()), false, false, true)
+        }
+        (_, Some(hold @ PlannerHold::HandsOff { .. })) => {
+            (say(Tri::Unknown, reason::HANDS_OFF, format!("{hold}, so it is left alone")), false, false, true)
+        }
+        _ if policy.is_none() => {
+            let message = "no policy selects it, so it is left as it is".to_owned();
+            (say(Tri::True, reason::NO_POLICY, message), false, false, false)
+        }
+        _ => (say(Tri::True, reason::CONVERGED, "it has its layout".to_owned()), false, false, false),
+    };
+    let also = |kind: &'static str, holds: bool| Wanted {
+        kind,
+        status: if holds { Tri::True } else { Tri::False },
+        ..ready.clone()
+    };
+    vec![
+        also(kind::RECONCILING, reconciling),
+        also(kind::STALLED, stalled),
+        also(kind::DEGRADED, degraded),
+        ready.clone(),
+    ]
+}
+
+fn say(status: Tri, reason: &'static str, message: String) -> Wanted {
+    Wanted { kind: kind::READY, status, reason, message }
+}

@@ -1,0 +1,291 @@
+//! The status of a policy: the report's figures, and its conditions.
+
+use std::collections::BTreeMap;
+
+use api::GpuPartitionPolicyStatus;
+use api::condition::{self, reason};
+use api::policy_status::{Level, NodeCounts, ProfileSupply, Unserved, UnservedRequest};
+use planner::demand::Request;
+use planner::inventory::Hold as PlannerHold;
+use planner::names::{NodeName, PolicyName, RequestId};
+use planner::plan::digest;
+use planner::policy::{Mode, Policy};
+use planner::report::{Outcome, PolicyReport, RequestReport, Why};
+use rollout::{Advance, Hold, Outlook};
+
+use crate::conditions::{About, conditions};
+use crate::input::Input;
+use crate::map::MapRound;
+use crate::think::Thought;
+
+/// How many unserved requests a status shows; the CRD takes no more. Readers
+/// see the oldest, and how many there are.
+const MOST_REQUESTS: usize = 50;
+/// How many profiles, and how many levels of the certificate, the CRD takes.
+const MOST_PROFILES: usize = 64;
+const MOST_LEVELS: usize = 32;
+
+/// The digest of the specs of all policies, in the order of their names: what
+/// was planned with. A preview prints the same.
+#[must_use]
+pub fn policy_digest(policies: &BTreeMap<String, api::GpuPartitionPolicy>) -> String {
+    let specs: BTreeMap<&String, _> = policies.iter().map(|(name, policy)| (name, &policy.spec)).collect();
+    digest(&serde_json::to_vec(&specs).expect("policies are plain data"))
+}
+
+/// The status of every policy, as it should be. One whose `nodeSelector` is
+/// empty was not planned with, and is told so.
+pub(crate) fn statuses(
+    input: &Input<'_>,
+    thought: &Thought,
+    advances: &BTreeMap<NodeName, Advance>,
+    map: &MapRound,
+) -> BTreeMap<PolicyName, GpuPartitionPolicyStatus> {
+    let policy_digest = policy_digest(&input.objects.policies);
+    let cluster = cluster(input, thought, map);
+    thought
+        .policies
+        .iter()
+        .filter_map(|policy| {
+            let object = input.objects.policies.get(&policy.name.0)?;
+            let generation = object.metadata.generation.unwrap_or(1);
+            let report = thought.report.policies.iter().find(|r| r.policy == policy.name);
+            let about = about(policy, report, thought, advances, &cluster);
+            let mut conditions_now =
+                object.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
+            for wanted in conditions(&about) {
+                condition::set(&mut conditions_now, wanted, generation, input.now);
+            }
+            let status = GpuPartitionPolicyStatus {
+                observed_generation: Some(generation),
+                conditions: conditions_now,
+                supply: report.map(supply).unwrap_or_default(),
+                unserved: Some(unserved(&about.requests, &thought.requests)),
+                nodes: Some(nodes(report, thought, advances)),
+                policy_digest: Some(policy_digest.clone()),
+                plan_digest: Some(thought.plan.digest()),
+                certificate: certificate(thought),
+            };
+            Some((policy.name.clone(), status))
+        })
+        .collect()
+}
+
+/// What is known about one policy.
+fn about<'a>(
+    policy: &'a Policy,
+    report: Option<&'a PolicyReport>,
+    thought: &'a Thought,
+    advances: &'a BTreeMap<NodeName, Advance>,
+    cluster: &[(&'static str, String)],
+) -> About<'a> {
+    let mine = |node: &NodeName| thought.policy_of.get(node) == Some(&policy.name);
+    let title = format!("GpuPartitionPolicy {}", policy.name);
+    let errors =
+        thought.problems.iter().filter(|p| p.object == title && p.severity == observe::Severity::Error);
+    let nodes = thought.inventory.nodes.iter().filter(|(name, _)| mine(name));
+    let left_alone = nodes.filter_map(|(name, node)| match &node.hold {
+        Some(hold @ PlannerHold::NotEstablished { .. }) => {
+            Some((reason::NOT_ESTABLISHED, format!("{name}: {hold}")))
+        }
+        Some(hold @ PlannerHold::HandsOff { .. }) => {
+            let help = "take the node out of the policy's nodeSelector";
+            Some((reason::HANDS_OFF, format!("{name}: {hold}, so it is left alone; {help}")))
+        }
+        _ => None,
+    });
+    About {
+        policy,
+        report,
+        requests: thought
+            .report
+            .requests
+            .iter()
+            .filter(|r| r.policy.as_ref() == Some(&policy.name))
+            .collect(),
+        errors: errors
+            .map(
+                |p| {
+                    if p.field.is_empty() { p.message.clone() } else { format!("{}: {}", p.field, p.message) }
+                },
+            )
+            .collect(),
+        outlooks: advances
+            .iter()
+            .filter(|(node, advance)| mine(node) && advance.outlook != Outlook::Idle)
+            .map(|(node, advance)| (node, &advance.outlook))
+            .collect(),
+        left_alone: left_alone.collect(),
+        cluster: if policy.mode == Mode::Enforce { cluster.to_vec() } else { Vec::new() },
+    }
+}
+
+/// What keeps everything from going as it should: reason and sentence, the
+/// worst first.
+fn cluster(input: &Input<'_>, thought: &Thought, map: &MapRound) -> Vec<(&'static str, String)> {
+    let mut all = Vec::new();
+    if !thought.is_sound() {
+        let fatal = thought.notes.iter().find(|note| note.severity == planner::check::Severity::Fatal);
+        let what = fatal.map(ToString::to_string).unwrap_or_default();
+        all.push((
+            reason::PLAN_REFUSED,
+            format!(
+                "the plan breaks a rule, which is a mistake in slicewright: nothing is changed until that is gone; please report it with `slicewright snapshot`: {what}"
+            ),
+        ));
+    }
+    all.extend(map.problem.clone().map(|problem| (reason::MAP_INVALID, problem)));
+    all.extend(map_reference(input).map(|command| (reason::MAP_NOT_OURS, command)));
+    all
+}
+
+/// The command that makes `ClusterPolicy` point to our map, when it does not.
+fn map_reference(input: &Input<'_>) -> Option<String> {
+    let (name, policy) = input.objects.cluster_policies.iter().next()?;
+    let found = policy.spec.mig_manager.config.as_ref().map(|c| c.name.as_str()).unwrap_or_default();
+    let ours = rollout::names::MAP_NAME;
+    if found == ours || input.objects.gpu_cluster {
+        return None;
+    }
+    let uses = if found.is_empty() { "no map of its own".to_owned() } else { format!("the map `{found}`") };
+    Some(format!(
+        "ClusterPolicy {name} uses {uses}, so no node can be changed; run: kubectl patch clusterpolicies.nvidia.com {name} --type merge -p '{{\"spec\":{{\"migManager\":{{\"config\":{{\"name\":\"{ours}\"}}}}}}}}'"
+    ))
+}
+
+fn supply(report: &PolicyReport) -> Vec<ProfileSupply> {
+    let figure = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
+    report
+        .supply
+        .iter()
+        .take(MOST_PROFILES)
+        .map(|(profile, supply)| {
+            let planner::report::Supply { attainable, present, allocated, planned, requested, unserved } =
+                *supply;
+            ProfileSupply {
+                profile: profile.to_string(),
+                attainable: figure(attainable),
+                present: figure(present),
+                allocated: figure(allocated),
+                free: figure(present.saturating_sub(allocated)),
+                planned: figure(planned),
+                requested: figure(requested),
+                unserved: figure(unserved),
+            }
+        })
+        .collect()
+}
+
+fn certificate(thought: &Thought) -> Vec<Level> {
+    let levels = thought.report.certificate.iter().take(MOST_LEVELS);
+    levels.map(|l| Level { level: l.level.clone(), value: l.value, bound: l.bound }).collect()
+}
+
+fn unserved(reports: &[&RequestReport], requests: &[Request]) -> Unserved {
+    let by_id: BTreeMap<&RequestId, &Request> = requests.iter().map(|r| (&r.id, r)).collect();
+    let mut waiting: Vec<(&Request, &RequestReport, &Why)> = reports
+        .iter()
+        .filter_map(|report| match &report.outcome {
+            Outcome::Unserved { why, .. } => Some((*by_id.get(&report.id)?, *report, why)),
+            Outcome::ServedNow { .. } | Outcome::ServedByPlan { .. } => None,
+        })
+        .collect();
+    waiting.sort_by_key(|(request, ..)| (request.since, request.id.clone()));
+    let shown = waiting.iter().take(MOST_REQUESTS).map(|(request, report, why)| UnservedRequest {
+        kind: request.id.kind.clone(),
+        namespace: request.id.namespace.clone(),
+        name: request.id.name.clone(),
+        slices: slices(request),
+        since: request.since,
+        reason: why_name(why).to_owned(),
+        message: report.outcome.to_string(),
+    });
+    Unserved { total: i32::try_from(waiting.len()).unwrap_or(i32::MAX), requests: shown.collect() }
+}
+
+/// `1 x 3g.40gb, 2 x 1g.10gb`.
+fn slices(request: &Request) -> String {
+    let mut parts: Vec<String> =
+        request.slices.iter().map(|(profile, n)| format!("{n} x {profile}")).collect();
+    if request.whole_gpus > 0 {
+        parts.push(format!("{} x {}", request.whole_gpus, rollout::names::RESOURCE_GPU));
+    }
+    parts.join(", ")
+}
+
+/// The reason in one word.
+pub(crate) const fn why_name(why: &Why) -> &'static str {
+    match why {
+        Why::WholeGpu => "WholeGpu",
+        Why::NoPolicy => "NoPolicy",
+        Why::NoEligibleNode => "NoEligibleNode",
+        Why::NoSuchProfile { .. } => "NoSuchProfile",
+        Why::TooLarge { .. } => "TooLarge",
+        Why::NoRoom => "NoRoom",
+        Why::AllUsed => "AllUsed",
+        Why::Fragmented => "Fragmented",
+        Why::Held { .. } => "Held",
+        Why::IdlenessNotProvable { .. } => "IdlenessNotProvable",
+        Why::PolicyForbids { .. } => "PolicyForbids",
+        Why::BlockedElsewhere { .. } => "BlockedElsewhere",
+    }
+}
+
+/// What a node of a policy is doing, for its counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doing {
+    Ready,
+    Waiting,
+    Changing,
+    Held,
+    Failed,
+}
+
+/// What a node is doing: first what the rollout says, then what the planner
+/// leaves it alone for.
+pub(crate) fn doing(name: &NodeName, thought: &Thought, advance: Option<&Advance>) -> Doing {
+    let held = || match thought.inventory.nodes.get(name).and_then(|node| node.hold.as_ref()) {
+        None | Some(PlannerHold::CoolingDown { .. } | PlannerHold::NoPolicy) => None,
+        Some(PlannerHold::Changing) => Some(Doing::Changing),
+        Some(PlannerHold::Failed { .. }) => Some(Doing::Failed),
+        Some(_) => Some(Doing::Held),
+    };
+    let has_step = thought.plan.steps.iter().any(|step| step.node == *name);
+    match advance.map(|advance| &advance.outlook) {
+        Some(Outlook::Failed(_)) => Doing::Failed,
+        Some(Outlook::Working { .. }) => Doing::Changing,
+        Some(Outlook::Holding(
+            Hold::NotEnforced
+            | Hold::Budget { .. }
+            | Hold::Window { .. }
+            | Hold::Cooldown { .. }
+            | Hold::BackedOff { .. }
+            | Hold::PodsInTheWay { .. },
+        )) => Doing::Waiting,
+        Some(Outlook::Holding(_)) => Doing::Held,
+        Some(Outlook::Idle) | None => match held() {
+            Some(doing) => doing,
+            None if has_step => Doing::Waiting,
+            None => Doing::Ready,
+        },
+    }
+}
+
+fn nodes(
+    report: Option<&PolicyReport>,
+    thought: &Thought,
+    advances: &BTreeMap<NodeName, Advance>,
+) -> NodeCounts {
+    let mut counts = NodeCounts::default();
+    for name in report.iter().flat_map(|report| &report.nodes) {
+        counts.total += 1;
+        match doing(name, thought, advances.get(name)) {
+            Doing::Ready => counts.ready += 1,
+            Doing::Waiting => counts.waiting += 1,
+            Doing::Changing => counts.changing += 1,
+            Doing::Held => counts.held += 1,
+            Doing::Failed => counts.failed += 1,
+        }
+    }
+    counts
+}
