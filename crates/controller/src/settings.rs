@@ -4,6 +4,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+pub use reconcile::MapRef;
+
 /// How one operator runs. [`Settings::new`] has the defaults of the flags.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -40,15 +42,6 @@ pub struct Settings {
     pub health_address: Option<SocketAddr>,
     /// Where `/metrics` is served; `None`: nowhere.
     pub metrics_address: Option<SocketAddr>,
-}
-
-/// A `ConfigMap`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MapRef {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
 }
 
 /// The lease that says which replica writes.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use observe::Objects;
-use planner::names::{NodeName, RequestId};
+use planner::names::NodeName;
 use rollout::observed::{Listing, Refusal};
 
 /// Everything that a round is decided on. The same input gives the same round.
@@ -19,9 +19,6 @@ pub struct Input<'a> {
     /// When we last changed our map, if that is known. After a restart it is
     /// not, and each node waits from the moment at which it saw its entry.
     pub map_changed: Option<Timestamp>,
-    /// What people who asked were told last: [`crate::Round::told`] of the round
-    /// before; empty after a restart, which then repeats itself once.
-    pub told: &'a BTreeMap<RequestId, String>,
     /// The operator's own settings.
     pub settings: &'a Settings,
     /// The time.
@@ -52,11 +49,26 @@ pub struct Settings {
     pub observe: observe::Settings,
     /// The times of the rollout.
     pub rollout: rollout::Settings,
-    /// The namespace of the GPU Operator, which has our map.
-    pub map_namespace: String,
-    /// The name of the administrators' own map in that namespace, if they have
-    /// one: its entries are carried over into ours.
-    pub administrators_map: Option<String>,
+    /// Our map: its namespace (the GPU Operator's) and its name.
+    pub map: MapRef,
+    /// The administrators' own map, if they have one: its entries are carried
+    /// over into ours.
+    pub administrators_map: Option<MapRef>,
+}
+
+/// A `ConfigMap` with layouts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MapRef {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl MapRef {
+    pub(crate) fn key(&self) -> (String, String) {
+        (self.namespace.clone(), self.name.clone())
+    }
 }
 
 impl Default for Settings {
@@ -64,7 +76,10 @@ impl Default for Settings {
         Self {
             observe: observe::Settings::default(),
             rollout: rollout::Settings::default(),
-            map_namespace: "nvidia-gpu-operator".to_owned(),
+            map: MapRef {
+                namespace: "nvidia-gpu-operator".to_owned(),
+                name: rollout::names::MAP_NAME.to_owned(),
+            },
             administrators_map: None,
         }
     }

@@ -4,14 +4,13 @@
 //! Who calls [`round()`] does, in this order: fill an [`Input`] from what was
 //! watched, call, write the map if that is due, store for each node the
 //! progress that changed, do the node's actions in order and stop at the first
-//! that fails, then write the statuses and send the events. Everything that has to be remembered is in
+//! that fails, then write the statuses and tell people what changed. Everything that has to be remembered is in
 //! the `GpuNode`s; after a crash between any two of these the next round
 //! converges to the same end.
 
 pub mod advance;
 pub mod answers;
 pub mod conditions;
-pub mod events;
 pub mod gpu_node;
 pub mod hardware;
 pub mod input;
@@ -21,12 +20,12 @@ pub mod policy_status;
 pub mod remembered;
 pub mod round;
 pub mod seen;
+pub mod steps;
 pub mod think;
 pub mod wanted;
 
-pub use events::{EventDraft, EventSeverity, Regarding};
 pub use gpu_node::WantedGpuNode;
-pub use input::{Beside, Input, Settings};
-pub use map::MapWrite;
+pub use input::{Beside, Input, MapRef, Settings};
+pub use map::{MapRound, MapWrite};
 pub use round::{NodeRound, Round, round};
 pub use think::{Thought, think};

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ConfigMap;
 use mig::Model;
 use planner::names::NodeName;
-use rollout::map::{MAX_BYTES, MapError, MigMap, assemble};
-use rollout::{Advance, NodeLayout, Progress, names};
+use planner::policy::Mode;
+use rollout::map::{Item, MAX_BYTES, MapError, MigMap, assemble};
+use rollout::{Action, Advance, NodeLayout, Progress, names};
 
 use crate::hardware;
-use crate::input::Input;
+use crate::input::{Input, MapRef};
 use crate::seen::{our_config_map, our_map};
 use crate::think::Thought;
 
@@ -20,12 +21,12 @@ use crate::think::Thought;
 /// `EnsureMapEntry` among them is fulfilled by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapWrite {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: &'static str,
+    /// Which map.
+    pub map: MapRef,
     /// The text of its key `config.yaml`.
     pub text: String,
+    /// How many entries that has.
+    pub entries: usize,
     /// Its resource version, which the write carries; none when it has to be
     /// created.
     pub if_version: Option<String>,
@@ -41,11 +42,17 @@ pub struct MapRound {
 }
 
 /// Our map as it should be. Nothing is wanted of it where there is no GPU, no
-/// `ClusterPolicy`, or DRA in its place.
+/// `ClusterPolicy`, or DRA in its place, and while every policy only previews
+/// or is paused.
 pub(crate) fn map(input: &Input<'_>, thought: &Thought, advances: &BTreeMap<NodeName, Advance>) -> MapRound {
     let objects = input.objects;
     let models = models(input, thought);
-    if models.is_empty() || objects.cluster_policies.is_empty() || objects.gpu_cluster {
+    let ensures =
+        |advance: &Advance| advance.actions.iter().any(|a| matches!(a, Action::EnsureMapEntry { .. }));
+    let asked = advances.values().any(ensures);
+    let in_force = thought.policies.iter().any(|policy| policy.mode == Mode::Enforce);
+    let needed = asked || in_force;
+    if !needed || models.is_empty() || objects.cluster_policies.is_empty() || objects.gpu_cluster {
         return MapRound::default();
     }
     let config_map = our_config_map(input);
@@ -54,7 +61,7 @@ pub(crate) fn map(input: &Input<'_>, thought: &Thought, advances: &BTreeMap<Node
     let layouts = layouts(thought, advances);
     let assembled = match assemble(Some(&theirs), &models, &layouts) {
         Ok(assembled) => assembled,
-        Err(error) => return MapRound { write: None, problem: Some(cannot_write(&error)) },
+        Err(error) => return cannot_write(input, &error),
     };
     let mut map = assembled.map;
     for entry in kept(input, &old) {
@@ -72,21 +79,34 @@ pub(crate) fn map(input: &Input<'_>, thought: &Thought, advances: &BTreeMap<Node
     }
     let text = map.render();
     if text.len() > MAX_BYTES {
-        let error = MapError::TooLarge { bytes: text.len(), max: MAX_BYTES };
-        return MapRound { write: None, problem: Some(cannot_write(&error)) };
+        return cannot_write(input, &MapError::TooLarge { bytes: text.len(), max: MAX_BYTES });
     }
-    let there = config_map.and_then(|m| m.data.as_ref()?.get(observe::names::MAP_KEY));
-    let write = (there != Some(&text)).then(|| MapWrite {
-        namespace: input.settings.map_namespace.clone(),
-        name: names::MAP_NAME,
+    let write = is_worth_a_write(config_map.is_some(), asked, &map, &old).then(|| MapWrite {
+        map: input.settings.map.clone(),
         text,
+        entries: map.entries.len(),
         if_version: config_map.and_then(|m| m.metadata.resource_version.clone()),
     });
     MapRound { write, problem }
 }
 
-fn cannot_write(error: &MapError) -> String {
-    format!("ConfigMap {} stays as it is, and no new layout can be applied: {error}", names::MAP_NAME)
+/// Whether the map lacks something. What is too much in it goes with the next
+/// write, and not by one of its own: kubelet takes a minute or two to bring
+/// any change to the nodes.
+fn is_worth_a_write(is_there: bool, asked: bool, wanted: &MigMap, now: &MigMap) -> bool {
+    let differs = |(name, items): (&String, &Vec<Item>)| now.entries.get(name) != Some(items);
+    let ours = |name: &String| name.starts_with(names::ENTRY_PREFIX);
+    let gone = |name: &String| !ours(name) && !wanted.entries.contains_key(name);
+    !is_there
+        || wanted.entries.iter().filter(|(name, _)| asked || !ours(name)).any(differs)
+        || now.entries.keys().any(gone)
+}
+
+fn cannot_write(input: &Input<'_>, error: &MapError) -> MapRound {
+    let MapRef { namespace, name } = &input.settings.map;
+    let problem =
+        format!("ConfigMap {namespace}/{name} stays as it is, and no new layout can be applied: {error}");
+    MapRound { write: None, problem: Some(problem) }
 }
 
 /// Every model that is there, once.
@@ -146,13 +166,14 @@ fn kept(input: &Input<'_>, old: &MigMap) -> BTreeSet<String> {
 /// The administrators' entries. When their map cannot be used, those that were
 /// carried over before stay, so that nodes that use them keep working.
 fn administrators(input: &Input<'_>, old: &MigMap) -> (MigMap, Option<String>) {
-    let Some(name) = &input.settings.administrators_map else { return (MigMap::default(), None) };
-    let namespace = &input.settings.map_namespace;
+    let Some(at @ MapRef { namespace, name }) = &input.settings.administrators_map else {
+        return (MigMap::default(), None);
+    };
     let carried = || {
         let theirs = old.entries.iter().filter(|(name, _)| !name.starts_with(names::ENTRY_PREFIX));
         MigMap { entries: theirs.map(|(name, items)| (name.clone(), items.clone())).collect() }
     };
-    let object = input.objects.config_maps.get(&(namespace.clone(), name.clone()));
+    let object = input.objects.config_maps.get(&at.key());
     let wrong = |what: String| {
         let text = format!(
             "the administrators' map, ConfigMap {namespace}/{name}, {what}; the entries that it had stay as they were"

@@ -143,8 +143,8 @@ fn cluster(input: &Input<'_>, thought: &Thought, map: &MapRound) -> Vec<(&'stati
 fn map_reference(input: &Input<'_>) -> Option<String> {
     let (name, policy) = input.objects.cluster_policies.iter().next()?;
     let found = policy.spec.mig_manager.config.as_ref().map(|c| c.name.as_str()).unwrap_or_default();
-    let ours = rollout::names::MAP_NAME;
-    if found == ours || input.objects.gpu_cluster {
+    let ours = &input.settings.map.name;
+    if found == *ours || input.objects.gpu_cluster {
         return None;
     }
     let uses = if found.is_empty() { "no map of its own".to_owned() } else { format!("the map `{found}`") };

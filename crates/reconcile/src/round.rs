@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use api::GpuPartitionPolicyStatus;
 use jiff::Timestamp;
 use planner::inventory::Hold;
-use planner::names::{NodeName, PolicyName, RequestId};
+use planner::names::{NodeName, PolicyName};
 use rollout::{Advance, Progress};
 
 use crate::advance::advance;
 use crate::answers::{self, Answer};
-use crate::events::{self, EventDraft};
 use crate::gpu_node::{WantedGpuNode, gpu_nodes};
 use crate::input::Input;
 use crate::map::{MapRound, map};
@@ -33,11 +32,6 @@ pub struct Round {
     pub answers: Vec<Answer>,
     /// Our map.
     pub map: MapRound,
-    /// What is to be told as events.
-    pub events: Vec<EventDraft>,
-    /// What people who asked have been told once the events are sent: the next
-    /// round's [`Input::told`].
-    pub told: BTreeMap<RequestId, String>,
     /// When to look again at the latest, even if nothing changes.
     pub wake_at: Option<Timestamp>,
 }
@@ -69,11 +63,7 @@ pub fn round(input: &Input<'_>) -> Round {
             (name, NodeRound { before, advance })
         })
         .collect();
-    let (events, told) = (Vec::new(), BTreeMap::new());
-    let mut round = Round { thought, nodes, policies, gpu_nodes, answers, map, events, told, wake_at };
-    round.events = events::events(input, &round);
-    round.told = events::told(&round);
-    round
+    Round { thought, nodes, policies, gpu_nodes, answers, map, wake_at }
 }
 
 /// When something becomes due by time alone.

@@ -85,8 +85,7 @@ impl<'a> Looks<'a> {
 
 /// Our map as the API server has it.
 pub(crate) fn our_config_map<'a>(input: &Input<'a>) -> Option<&'a ConfigMap> {
-    let key = (input.settings.map_namespace.clone(), names::MAP_NAME.to_owned());
-    input.objects.config_maps.get(&key)
+    input.objects.config_maps.get(&input.settings.map.key())
 }
 
 /// The entries of our map; none when it is not there or not a map.
@@ -103,7 +102,9 @@ fn operator(input: &Input<'_>) -> Operator {
         cluster_policy: policy.is_some(),
         gpu_cluster: input.objects.gpu_cluster,
         mig_manager: manager.is_some_and(|m| m.enabled.unwrap_or(true)),
-        uses_our_map: manager.and_then(|m| m.config.as_ref()).is_some_and(|c| c.name == names::MAP_NAME),
+        uses_our_map: manager
+            .and_then(|m| m.config.as_ref())
+            .is_some_and(|c| c.name == input.settings.map.name),
         strategy: match layouts::strategy(&Node::default(), input.objects) {
             layouts::Strategy::None => Strategy::None,
             layouts::Strategy::Single => Strategy::Single,

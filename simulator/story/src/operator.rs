@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use mig::Catalog;
 use observe::Objects;
-use planner::names::{NodeName, PodRef, RequestId};
+use planner::names::{NodeName, PodRef};
 use reconcile::seen::Looks;
-use reconcile::{Beside, Input, NodeRound, Round, Settings, Thought};
+use reconcile::{Beside, Input, MapRef, NodeRound, Round, Settings, Thought};
 use rollout::map::{MigMap, assemble, entry};
 use rollout::observed::{Observed, Refusal};
 use rollout::{Action, Advance, Hold, Outlook, Phase, Progress, WaitsFor, names};
@@ -29,7 +29,6 @@ pub(crate) const ADMINISTRATORS_MAP: &str = "their-mig-config";
 #[derive(Default)]
 pub(crate) struct Operator {
     beside: BTreeMap<NodeName, Beside>,
-    told: BTreeMap<RequestId, String>,
     settings: Settings,
     map_changed: Option<Timestamp>,
     /// How each node stood when it was last looked at.
@@ -63,7 +62,8 @@ impl Operator {
         crate::tell::report_of_agents(world);
         let objects = objects(world);
         let theirs = world.hosts.values().any(|host| host.begins_with.is_some());
-        self.settings.administrators_map = theirs.then(|| ADMINISTRATORS_MAP.to_owned());
+        self.settings.administrators_map = theirs
+            .then(|| MapRef { namespace: MAP_NAMESPACE.to_owned(), name: ADMINISTRATORS_MAP.to_owned() });
         let round = reconcile::round(&self.input(world, &objects));
         let thought = &round.thought;
         for note in thought.notes.iter().filter(|n| n.severity == planner::check::Severity::Fatal) {
@@ -80,7 +80,6 @@ impl Operator {
             crate::agent::apply(world, thought, counters);
         }
         crate::tell::publish(world, &round);
-        self.told = round.told;
     }
 
     fn announce(&mut self, world: &mut World, thought: &Thought) {
@@ -105,7 +104,6 @@ impl Operator {
             objects,
             beside: &self.beside,
             map_changed: self.map_changed,
-            told: &self.told,
             settings: &self.settings,
             now: world.now,
         }
@@ -160,7 +158,7 @@ impl Operator {
         next: &Progress,
         counters: &mut Counters,
     ) {
-        let Some(text) = reconcile::events::step_taken(before, next) else { return };
+        let Some(text) = reconcile::steps::step_taken(before, next) else { return };
         if next.phase == Phase::Cordoning {
             counters.changes += 1;
         }

@@ -10,7 +10,7 @@ use mig::ProfileName;
 use observe::problem::Severity;
 use planner::decide::Decision;
 use planner::names::{GpuId, NodeName, PodRef, PolicyName};
-use planner::plan::{NodeStep, Plan, digest};
+use planner::plan::{NodeStep, Plan};
 use planner::policy::Mode;
 use planner::report::{Outcome, RequestReport, Supply};
 use rollout::Settings;
@@ -222,11 +222,8 @@ impl Preview {
     }
 }
 
-/// The digest of the policies' specs, in the order of their names.
 fn policy_digest(question: &Question) -> String {
-    let specs: BTreeMap<&String, _> =
-        question.snapshot.objects.policies.iter().map(|(name, policy)| (name, &policy.spec)).collect();
-    digest(&serde_json::to_vec(&specs).expect("policies are plain data"))
+    reconcile::policy_status::policy_digest(&question.snapshot.objects.policies)
 }
 
 fn answer(report: &RequestReport) -> Answer {

@@ -6,7 +6,6 @@
 //! fails. What it leaves behind is noted, so that nothing is decided before
 //! the watches show it.
 
-pub mod content;
 pub mod map;
 
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use planner::names::NodeName;
-use reconcile::Beside;
+use reconcile::{Beside, MapRef};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -107,8 +107,8 @@ fn core(settings: &Settings) -> reconcile::Settings {
     reconcile::Settings {
         observe: settings.observe,
         rollout: settings.rollout,
-        map_namespace: settings.gpu_operator_namespace.clone(),
-        administrators_map: settings.administrators_map.as_ref().map(|map| map.name.clone()),
+        map: MapRef { namespace: settings.gpu_operator_namespace.clone(), name: settings.map_name.clone() },
+        administrators_map: settings.administrators_map.clone(),
     }
 }
 

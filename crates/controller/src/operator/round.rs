@@ -10,18 +10,16 @@ use jiff::Timestamp;
 use observe::Objects;
 use planner::names::{NodeName, PolicyName};
 use planner::policy::Mode;
-use reconcile::{Input, Round};
+use reconcile::{Input, MapWrite, Round};
 use rollout::Action;
 
 use super::Operator;
 use super::steps::{self, together};
-use crate::apply::content::content;
 use crate::apply::{ActionError, Done, map};
 use crate::calls::CallError;
 use crate::class::{Class, chain};
 use crate::clock;
 use crate::publish::{gpu_node, news};
-use crate::settings::MapRef;
 use crate::store::awaited::Subject;
 
 /// The objects of one round, and what of them is no longer true.
@@ -87,7 +85,7 @@ impl Operator {
         for (what, error) in remembered.failed {
             failures += self.judge(&what, Err(error));
         }
-        let mapped = self.write_map(&objects, &round, now, &mut failures).await;
+        let mapped = self.write_map(&round, now, &mut failures).await;
         failures += self.point(&objects, &round).await;
         let done = self.act(&round, &remembered.stored, mapped).await;
         let mut awaited = remembered.awaited;
@@ -112,7 +110,8 @@ impl Operator {
     /// The pure part, on a thread where it keeps nobody from anything.
     async fn think(&mut self, objects: &Arc<Objects>, now: Timestamp) -> Option<(Round, Duration)> {
         let (objects, settings, beside) = (Arc::clone(objects), Arc::clone(&self.core), self.beside.clone());
-        let map = objects.config_maps.get(&(self.our_map().namespace, self.our_map().name));
+        let ours = self.core.map.clone();
+        let map = objects.config_maps.get(&(ours.namespace, ours.name));
         let map_changed = map::changed_at(map);
         let began = clock::instant();
         let thinking = tokio::task::spawn_blocking(move || {
@@ -131,13 +130,6 @@ impl Operator {
                 self.retries.failed("round", Class::Bug, clock::instant());
                 None
             }
-        }
-    }
-
-    fn our_map(&self) -> MapRef {
-        MapRef {
-            namespace: self.settings.gpu_operator_namespace.clone(),
-            name: self.settings.map_name.clone(),
         }
     }
 
@@ -186,42 +178,32 @@ impl Operator {
         remembered
     }
 
-    /// Writes our map if its content should change. Says whether the entries
-    /// that this round asks for are in it, or on their way.
-    async fn write_map(
-        &mut self,
-        objects: &Objects,
-        round: &Round,
-        now: Timestamp,
-        failures: &mut usize,
-    ) -> bool {
+    /// Writes our map if that is due. Says whether the entries that this round
+    /// asks for are in it, or on their way.
+    async fn write_map(&mut self, round: &Round, now: Timestamp, failures: &mut usize) -> bool {
         let what = "map";
-        let administrators = self.settings.administrators_map.as_ref();
-        let wanted = match content(objects, round, &self.our_map(), administrators) {
-            Ok(None) => {
+        if let Some(problem) = &round.map.problem {
+            let times = self.retries.failed(what, Class::UserInput, clock::instant());
+            say(what, Class::UserInput, times, problem);
+            *failures += 1;
+        }
+        let Some(MapWrite { map: at, text, entries, if_version }) = round.map.write.clone() else {
+            if round.map.problem.is_none() {
                 self.retries.succeeded(what);
-                return true;
             }
-            Ok(Some(wanted)) => wanted,
-            Err(error) => {
-                let times = self.retries.failed(what, Class::UserInput, clock::instant());
-                say(what, Class::UserInput, times, &chain(&error));
-                *failures += 1;
-                return false;
-            }
+            return true;
         };
-        if !self.retries.may_try(what, clock::instant()) || !self.claim.holds() {
+        // What people have to mend does not keep back what we have to write.
+        let may = round.map.problem.is_some() || self.retries.may_try(what, clock::instant());
+        if !may || !self.claim.holds() {
             return false;
         }
-        let (calls, at) = (Arc::clone(&self.calls), self.our_map());
-        let known = objects.config_maps.get(&(at.namespace.clone(), at.name.clone()));
-        let version = known.and_then(|map| map.metadata.resource_version.clone());
-        let text = wanted.text;
+        let calls = Arc::clone(&self.calls);
         let written =
-            self.pump(async move { map::write(&calls, &at, &text, version.as_deref(), now).await }).await;
+            self.pump(async move { map::write(&calls, &at, &text, if_version.as_deref(), now).await }).await;
         match written {
             Ok(subject) => {
-                tracing::info!(entries = wanted.entries, "the map of layouts is written");
+                tracing::info!(entries, "the map of layouts is written");
                 self.store.wait_for(subject, clock::instant());
                 *failures += self.judge(what, Ok(()));
                 true
@@ -236,7 +218,7 @@ impl Operator {
     /// Points `ClusterPolicy` to our map, where the flag allows it: once the
     /// map is there, so that MIG manager never lacks one.
     async fn point(&mut self, objects: &Objects, round: &Round) -> usize {
-        let ours = self.our_map();
+        let ours = self.core.map.clone();
         let there = objects.config_maps.contains_key(&(ours.namespace, ours.name.clone()));
         let in_force = round.thought.policies.iter().any(|policy| policy.mode == Mode::Enforce);
         let what = "ClusterPolicy";
