@@ -115,17 +115,14 @@ pub async fn ensure_namespace(client: &Client, name: &str, labels: &Value) -> an
 /// What the API server says against it.
 pub async fn install_operator(client: &Client) -> anyhow::Result<()> {
     ensure_namespace(client, OPERATOR_NAMESPACE, &json!({})).await?;
-    let account = json!({
-        "apiVersion": "v1", "kind": "ServiceAccount",
-        "metadata": {"name": OPERATOR_ACCOUNT, "namespace": OPERATOR_NAMESPACE},
-    });
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-        "metadata": {"name": OPERATOR_ACCOUNT},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": OPERATOR_ACCOUNT, "namespace": OPERATOR_NAMESPACE}],
-    });
-    for object in [account, binding] {
+    ensure_namespace(client, GPU_OPERATOR_NAMESPACE, &json!({})).await?;
+    let installation = controller::rbac::Installation {
+        namespace: OPERATOR_NAMESPACE.to_owned(),
+        account: OPERATOR_ACCOUNT.to_owned(),
+        gpu_operator_namespace: GPU_OPERATOR_NAMESPACE.to_owned(),
+        patch_cluster_policy: true,
+    };
+    for object in installation.manifests() {
         apply(client, &object).await?;
     }
     Ok(())

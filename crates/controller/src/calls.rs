@@ -6,6 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Status;
 use kube::{Client, Resource};
@@ -189,6 +190,23 @@ impl Calls {
         K: Clone + DeserializeOwned + fmt::Debug,
     {
         self.limit(Verb::Get, title, api.get_opt(name)).await
+    }
+
+    /// Reads the metadata of one object, or finds that it is not there.
+    ///
+    /// # Errors
+    /// When there is no usable answer.
+    pub async fn get_metadata<K>(
+        &self,
+        api: &Api<K>,
+        title: &str,
+        name: &str,
+    ) -> Result<Option<ObjectMeta>, CallError>
+    where
+        K: Clone + DeserializeOwned + fmt::Debug,
+    {
+        let found = self.limit(Verb::Get, title, api.get_metadata_opt(name)).await?;
+        Ok(found.map(|object| object.metadata))
     }
 
     /// Creates an object.

@@ -23,6 +23,7 @@ pub mod lease;
 pub mod metrics;
 pub mod operator;
 pub mod publish;
+pub mod rbac;
 pub mod retries;
 pub mod settings;
 pub mod store;

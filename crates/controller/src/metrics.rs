@@ -11,7 +11,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 use crate::class::Class;
 
@@ -45,6 +45,7 @@ impl Outcome {
 #[derive(Debug)]
 pub struct Metrics {
     registry: Mutex<Registry>,
+    described: Vec<(String, &'static str, &'static str)>,
     /// Rounds, by result.
     reconciles: Family<Labels<1>, Counter>,
     /// How long a round thinks.
@@ -99,14 +100,32 @@ struct Build {
     version: &'static str,
 }
 
+/// A registry that knows what it was told.
+struct Described {
+    registry: Registry,
+    all: Vec<(String, &'static str, &'static str)>,
+}
+
+impl Described {
+    fn add(&mut self, kind: &'static str, name: &'static str, help: &'static str, metric: impl Metric) {
+        let suffix = match kind {
+            "counter" => "_total",
+            "info" => "_info",
+            _ => "",
+        };
+        self.all.push((format!("slicewright_{name}{suffix}"), kind, help));
+        self.registry.register(name, help, metric);
+    }
+}
+
 impl Metrics {
     /// A registry with everything at zero.
     #[must_use]
     pub fn new() -> Self {
-        let mut registry = Registry::with_prefix("slicewright");
+        let mut registry = Described { registry: Registry::with_prefix("slicewright"), all: Vec::new() };
         let seconds = || Histogram::new(exponential_buckets(0.001, 4.0, 9));
         let minutes = || Histogram::new([15.0, 30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 3840.0]);
-        let metrics = Self {
+        let mut metrics = Self {
             reconciles: Family::default(),
             reconcile_seconds: seconds(),
             leader: Gauge::default(),
@@ -123,76 +142,92 @@ impl Metrics {
             repartition_seconds: minutes(),
             last_round: Gauge::default(),
             registry: Mutex::new(Registry::default()),
+            described: Vec::new(),
         };
         let version = Build { version: env!("CARGO_PKG_VERSION") };
-        registry.register("build", "The running release", Info::new(version));
-        registry.register(
+        registry.add("info", "build", "The running release", Info::new(version));
+        registry.add(
+            "counter",
             "reconcile",
             "Rounds, by result (ok, plan_unsound, write_failed)",
             metrics.reconciles.clone(),
         );
-        registry.register(
+        registry.add(
+            "histogram",
             "reconcile_duration_seconds",
             "How long a round thinks, from the objects to what is due, without the writes",
             metrics.reconcile_seconds.clone(),
         );
-        registry.register(
+        registry.add(
+            "gauge",
             "leader",
             "1 where this replica has the lease and writes, else 0",
             metrics.leader.clone(),
         );
-        registry.register(
+        registry.add(
+            "counter",
             "actions",
             "Actions on nodes, by name and result (done, lease_lost, or the class of the error)",
             metrics.actions.clone(),
         );
-        registry.register(
+        registry.add(
+            "counter",
             "watch_failures",
             "Watches that broke and are tried again, by kind",
             metrics.watch_failures.clone(),
         );
-        registry.register("objects", "Objects in the cache, by kind", metrics.objects.clone());
-        registry.register(
+        registry.add("gauge", "objects", "Objects in the cache, by kind", metrics.objects.clone());
+        registry.add(
+            "gauge",
             "slices",
             "Slices of a node, by profile and state (free, in_use, maybe_in_use)",
             metrics.slices.clone(),
         );
-        registry.register(
+        registry.add(
+            "gauge",
             "pending_slice_requests",
             "Slices that are asked for and not bound yet, by profile",
             metrics.pending.clone(),
         );
-        registry.register(
+        registry.add(
+            "gauge",
             "unserved_requests",
             "Requests that the plan in force does not serve, by policy",
             metrics.unserved.clone(),
         );
-        registry.register("nodes", "Nodes of a policy, by phase of their rollout", metrics.nodes.clone());
-        registry.register(
+        registry.add("gauge", "nodes", "Nodes of a policy, by phase of their rollout", metrics.nodes.clone());
+        registry.add(
+            "gauge",
             "policy_condition",
             "1 for the status that a condition of a policy has",
             metrics.conditions.clone(),
         );
-        registry.register(
+        registry.add(
+            "gauge",
             "plan_changes",
             "What the plan in force asks for, by kind (nodes, gpus)",
             metrics.plan_changes.clone(),
         );
-        registry.register(
+        registry.add(
+            "counter",
             "gpu_repartition",
             "Node changes that ended, by result (verified, rolled_back, taken_back, failed)",
             metrics.repartitions.clone(),
         );
-        registry.register(
+        registry.add(
+            "histogram",
             "gpu_repartition_duration_seconds",
             "How long a node was cordoned for a change that was verified",
             metrics.repartition_seconds.clone(),
         );
-        registry.register(
+        registry.add(
+            "gauge",
             "last_round_timestamp_seconds",
             "When the last round ended, in seconds since 1970",
             metrics.last_round.clone(),
         );
+        let Described { registry, all } = registry;
+        metrics.described = all;
         *metrics.registry.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = registry;
         metrics
     }
@@ -205,6 +240,12 @@ impl Metrics {
         // Writing into a String cannot fail.
         let _ = encode(&mut text, &registry);
         text
+    }
+
+    /// Every metric: name, kind and what it says.
+    #[must_use]
+    pub fn described(&self) -> &[(String, &'static str, &'static str)] {
+        &self.described
     }
 
     /// A round ended.
@@ -283,5 +324,58 @@ impl Metrics {
         if let Some(away) = away {
             self.repartition_seconds.observe(away.as_secs_f64());
         }
+    }
+}
+
+/// The page that explains each metric.
+#[must_use]
+pub fn page() -> String {
+    let mut page = String::from(
+        "# Metrics of the operator\n\n\
+         Served at `/metrics` in OpenMetrics text; made from the code. Labels are closed sets, apart from nodes,\n\
+         policies and profiles, of which a cluster has a bounded number; no pod, no GPU and no namespace is one.\n\
+         Gauges are those of the replica that has the lease (`slicewright_leader` is 1 there).\n\n\
+         | metric | kind | what it says |\n|---|---|---|\n",
+    );
+    for (name, kind, help) in Metrics::new().described() {
+        page.push_str(&format!("| `{name}` | {kind} | {help} |\n"));
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_has_the_prefix_a_unit_where_it_has_one_and_a_description() {
+        let metrics = Metrics::new();
+        let described = metrics.described();
+        assert!(described.len() > 12, "{described:?}");
+        for (name, kind, help) in described {
+            assert!(name.starts_with("slicewright_"), "{name}");
+            assert!(!help.is_empty(), "{name} says nothing of itself");
+            assert_eq!(*kind == "counter", name.ends_with("_total"), "{name}");
+            assert_eq!(*kind == "histogram", name.ends_with("_duration_seconds"), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_gone_is_no_longer_shown() {
+        let metrics = Metrics::new();
+        let slice = |node: &str| [(node.to_owned(), "1g.10gb".to_owned(), "free", 7)];
+        metrics.slices(slice("a1"));
+        assert!(metrics.render().contains("node=\"a1\""));
+        metrics.slices(slice("b2"));
+        let text = metrics.render();
+        assert!(text.contains("node=\"b2\"") && !text.contains("node=\"a1\""), "{text}");
+    }
+
+    #[test]
+    fn each_operator_counts_for_itself() {
+        let (one, other) = (Metrics::new(), Metrics::new());
+        one.leads(true);
+        assert!(one.render().contains("slicewright_leader 1"));
+        assert!(other.render().contains("slicewright_leader 0"));
     }
 }

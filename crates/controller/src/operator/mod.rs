@@ -5,6 +5,7 @@
 //! Nothing is decided while a watch has not listed everything, nor while a
 //! write of ours is not seen yet.
 
+mod owners;
 mod round;
 mod steps;
 
@@ -90,6 +91,7 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
         watches,
         changes,
         beside: BTreeMap::new(),
+        owners: owners::Owners::default(),
         told: Told::default(),
         dirty: None,
         wake: None,
@@ -126,6 +128,8 @@ struct Operator {
     /// What is known of nodes beside the objects.
     beside: BTreeMap<NodeName, Beside>,
     retries: Retries,
+    /// Who stands behind the controllers of pods.
+    owners: owners::Owners,
     /// What people were told already.
     told: Told,
     /// Since when something has changed that no round has looked at.
@@ -234,6 +238,7 @@ impl Operator {
         if !ready {
             return false;
         }
+        self.find_owners().await;
         for late in self.store.awaited().give_up(UNSEEN_FOR, clock::instant()) {
             tracing::warn!(what = late, "a write of ours was never seen; looking without it");
         }
@@ -259,6 +264,36 @@ impl Operator {
                 }
             }
         }
+    }
+
+    /// Finds out who stands behind pods that ask for slices. What cannot be
+    /// found out holds nobody up: the pod's own controller stands for itself.
+    async fn find_owners(&mut self) {
+        let what = "owners";
+        if self.dirty.is_none() || !self.claim.holds() || !self.retries.may_try(what, clock::instant()) {
+            return;
+        }
+        let unknown = self.owners.unknown(&self.store.objects);
+        if unknown.is_empty() {
+            return;
+        }
+        let mut work = Vec::new();
+        for named in unknown {
+            work.push(owners::ask(Arc::clone(&self.calls), named));
+        }
+        for (named, found) in steps::together(self.settings.parallel_nodes, work).await {
+            match found {
+                Ok(owner) => {
+                    self.retries.succeeded(what);
+                    self.owners.learn(named, owner);
+                }
+                Err(error) => {
+                    self.retries.failed(what, error.class(), clock::instant());
+                    tracing::warn!(error = chain(&error), "who controls it cannot be found out");
+                }
+            }
+        }
+        self.owners.tell(&mut self.store.objects);
     }
 
     /// Whether a round is due now, and ours to run.

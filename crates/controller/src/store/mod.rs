@@ -371,6 +371,7 @@ impl Store {
     }
 
     fn put_dynamic(&mut self, source: &Source, key: Key, object: DynamicObject) -> bool {
+        let meta = object.metadata.clone();
         let outcome = crate::store::read(&mut self.objects, source, object);
         let at = (source.clone(), key.clone());
         match outcome {
@@ -378,7 +379,13 @@ impl Store {
                 self.unreadable.remove(&at);
             }
             Err(problem) => {
+                tracing::error!(%source, name = key.1, problem, "an object cannot be read");
                 self.remove(source, &key);
+                if *source == Source::GpuNodes {
+                    // What is remembered must not be forgotten: the node is
+                    // held until a human has looked.
+                    self.objects.gpu_nodes.insert(key.1, Arc::new(illegible(meta)));
+                }
                 self.unreadable.insert(at, problem);
             }
         }
@@ -482,6 +489,16 @@ fn identity(item: &Item) -> (Key, Option<String>) {
         Item::Definition(name) => ((String::new(), name.clone()), None),
         Item::Dynamic(object) => of(&object.metadata),
     }
+}
+
+/// A `GpuNode` whose progress nobody can read.
+fn illegible(metadata: ObjectMeta) -> api::GpuNode {
+    let rollout = api::gpu_node::NodeRollout {
+        progress: Some(serde_json::Value::String("the object cannot be read".to_owned())),
+        ..Default::default()
+    };
+    let status = api::GpuNodeStatus { rollout: Some(rollout), ..Default::default() };
+    api::GpuNode { metadata, spec: api::GpuNodeSpec::default(), status: Some(status) }
 }
 
 /// Reads an object of ours or of a foreign kind. One that cannot be read

@@ -1,0 +1,406 @@
+//! The rights that the operator needs, per verb with the reason: nothing that
+//! it does not use, and no wildcards. The manifest that installs them and the
+//! page that explains them are made of this table; scenarios run with exactly
+//! these rights.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::settings::Settings;
+
+/// Where a right holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// In the whole cluster.
+    Cluster,
+    /// In the operator's own namespace.
+    Own,
+    /// In the namespace of the GPU Operator.
+    GpuOperator,
+}
+
+/// When a right is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum When {
+    /// Always.
+    Always,
+    /// With `--patch-cluster-policy` only.
+    PatchClusterPolicy,
+}
+
+/// One right: verbs on a resource.
+#[derive(Clone, Copy, Debug)]
+pub struct Right {
+    /// Where.
+    pub scope: Scope,
+    /// When.
+    pub when: When,
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The resource, with its subresource.
+    pub resource: &'static str,
+    /// The only object for which it holds; empty: any.
+    pub name: &'static str,
+    /// The verbs, each with its reason.
+    pub verbs: &'static [(&'static str, &'static str)],
+}
+
+const fn right(
+    scope: Scope,
+    group: &'static str,
+    resource: &'static str,
+    verbs: &'static [(&'static str, &'static str)],
+) -> Right {
+    Right { scope, when: When::Always, group, resource, name: "", verbs }
+}
+
+/// The name of our lease, as the default of the flag says it.
+const LEASE: &str = "slicewright-operator";
+const LIST: &str = "to fill the cache when it starts, and after a break";
+const WATCH: &str = "to see changes as they happen";
+
+/// Everything that the operator may do.
+pub const RIGHTS: &[Right] = &[
+    right(
+        Scope::Cluster,
+        "",
+        "nodes",
+        &[
+            ("list", LIST),
+            ("watch", WATCH),
+            (
+                "patch",
+                "to cordon and uncordon a node that changes, with the label that says who did it, and to write nvidia.com/mig.config",
+            ),
+        ],
+    ),
+    right(
+        Scope::Cluster,
+        "",
+        "pods",
+        &[
+            ("list", "to fill the cache, and to ask who is on a node before its slices go"),
+            ("watch", "to see who asks for slices, and who holds them"),
+        ],
+    ),
+    right(
+        Scope::Cluster,
+        "",
+        "pods/eviction",
+        &[("create", "to evict pods in the way, where a policy says drain: Evict, and only there")],
+    ),
+    right(
+        Scope::Cluster,
+        "",
+        "namespaces",
+        &[
+            ("list", LIST),
+            ("watch", "to know their labels: a policy may count requests of some namespaces only"),
+        ],
+    ),
+    right(
+        Scope::Cluster,
+        "scheduling.k8s.io",
+        "priorityclasses",
+        &[("list", LIST), ("watch", "to know whose request comes first")],
+    ),
+    right(
+        Scope::Cluster,
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        &[
+            ("list", "to know which foreign kinds there are (names only)"),
+            ("watch", "to notice when they come and go (names only)"),
+        ],
+    ),
+    right(
+        Scope::Cluster,
+        api::GROUP,
+        "gpupartitionpolicies",
+        &[("list", LIST), ("watch", "to do what people write")],
+    ),
+    right(
+        Scope::Cluster,
+        api::GROUP,
+        "gpupartitionpolicies/status",
+        &[("patch", "to say what is planned, what is done, and what cannot be served")],
+    ),
+    right(
+        Scope::Cluster,
+        api::GROUP,
+        "gpunodes",
+        &[
+            ("list", LIST),
+            ("watch", WATCH),
+            ("create", "to remember what is known of a node, and where it is on its way"),
+            ("patch", "to say which layout a node should have"),
+            ("delete", "to forget a node when another one has got its name"),
+        ],
+    ),
+    right(
+        Scope::Cluster,
+        api::GROUP,
+        "gpunodes/status",
+        &[("patch", "to store where a node is on its way before anything is done to it")],
+    ),
+    right(
+        Scope::Cluster,
+        "nvidia.com",
+        "clusterpolicies",
+        &[("list", LIST), ("watch", "to know the MIG strategy and which map MIG manager reads")],
+    ),
+    right(
+        Scope::Cluster,
+        "nvidia.com",
+        "gpuclusters",
+        &[("list", LIST), ("watch", "to keep hands off where DRA manages the GPUs")],
+    ),
+    right(
+        Scope::Cluster,
+        "kubeflow.org",
+        "notebooks",
+        &[("list", LIST), ("watch", "to see workbenches that should run; they are never written")],
+    ),
+    right(
+        Scope::Cluster,
+        "infrastructure.opendatahub.io",
+        "hardwareprofiles",
+        &[("list", LIST), ("watch", "to know what people are offered; they are never written")],
+    ),
+    right(
+        Scope::Cluster,
+        "events.k8s.io",
+        "events",
+        &[("create", "to tell people, on the node, the policy, the workbench and the pod")],
+    ),
+    right(
+        Scope::Cluster,
+        "apps",
+        "replicasets",
+        &[("get", "to find who stands behind a pod that asks for slices (metadata only)")],
+    ),
+    right(
+        Scope::Cluster,
+        "apps",
+        "statefulsets",
+        &[("get", "to find who stands behind a pod that asks for slices (metadata only)")],
+    ),
+    right(
+        Scope::Cluster,
+        "batch",
+        "jobs",
+        &[("get", "to find who stands behind a pod that asks for slices (metadata only)")],
+    ),
+    Right {
+        when: When::PatchClusterPolicy,
+        ..right(
+            Scope::Cluster,
+            "nvidia.com",
+            "clusterpolicies",
+            &[("patch", "to point spec.migManager.config.name to our map, since the flag allows it")],
+        )
+    },
+    right(
+        Scope::Own,
+        "coordination.k8s.io",
+        "leases",
+        &[("create", "to make the lease that says which replica writes")],
+    ),
+    Right {
+        name: LEASE,
+        ..right(
+            Scope::Own,
+            "coordination.k8s.io",
+            "leases",
+            &[
+                ("get", "to see who has the lease, also before each disruptive step"),
+                ("update", "to take, renew and give back the lease"),
+            ],
+        )
+    },
+    right(
+        Scope::GpuOperator,
+        "",
+        "configmaps",
+        &[
+            (
+                "list",
+                "to read the maps of layouts: ours, the administrators', the one that ClusterPolicy names",
+            ),
+            ("watch", "to see when one of them changes"),
+            ("create", "to make our map"),
+        ],
+    ),
+    Right {
+        name: rollout::names::MAP_NAME,
+        ..right(Scope::GpuOperator, "", "configmaps", &[("patch", "to write our map, and no other")])
+    },
+    right(Scope::GpuOperator, "", "pods", &[("delete", "to replace MIG manager's pod when it is stuck")]),
+];
+
+/// Where and for whom the rights are installed.
+#[derive(Clone, Debug)]
+pub struct Installation {
+    /// The operator's namespace.
+    pub namespace: String,
+    /// The operator's service account.
+    pub account: String,
+    /// The namespace of the GPU Operator.
+    pub gpu_operator_namespace: String,
+    /// Whether the operator runs with `--patch-cluster-policy`.
+    pub patch_cluster_policy: bool,
+}
+
+impl Default for Installation {
+    fn default() -> Self {
+        Self {
+            namespace: "slicewright-system".to_owned(),
+            account: "slicewright-operator".to_owned(),
+            gpu_operator_namespace: Settings::new("", "").gpu_operator_namespace,
+            patch_cluster_policy: false,
+        }
+    }
+}
+
+impl Installation {
+    fn rules(&self, scope: Scope) -> Vec<Value> {
+        let wanted = |right: &&Right| {
+            right.scope == scope && (right.when == When::Always || self.patch_cluster_policy)
+        };
+        // Resources of one group with the same verbs share a rule.
+        let mut rules: BTreeMap<(&str, &str, Vec<&str>), Vec<&str>> = BTreeMap::new();
+        for right in RIGHTS.iter().filter(wanted) {
+            let verbs = right.verbs.iter().map(|(verb, _)| *verb).collect();
+            rules.entry((right.group, right.name, verbs)).or_default().push(right.resource);
+        }
+        let rule = |((group, name, verbs), resources): ((&str, &str, Vec<&str>), Vec<&str>)| {
+            let mut rule = json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
+            if !name.is_empty() {
+                rule["resourceNames"] = json!([name]);
+            }
+            rule
+        };
+        rules.into_iter().map(rule).collect()
+    }
+
+    /// The service account, the roles and the bindings. The namespaces are
+    /// not among them.
+    #[must_use]
+    pub fn manifests(&self) -> Vec<Value> {
+        let Self { namespace, account, gpu_operator_namespace, .. } = self;
+        let rbac = "rbac.authorization.k8s.io/v1";
+        let labels =
+            json!({"app.kubernetes.io/name": "slicewright", "app.kubernetes.io/component": "operator"});
+        let subjects = json!([{"kind": "ServiceAccount", "name": account, "namespace": namespace}]);
+        let mut manifests = vec![json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": account, "namespace": namespace, "labels": labels},
+        })];
+        let scopes = [
+            (Scope::Cluster, account.clone(), None),
+            (Scope::Own, account.clone(), Some(namespace)),
+            (Scope::GpuOperator, format!("{account}-maps"), Some(gpu_operator_namespace)),
+        ];
+        for (scope, name, within) in scopes {
+            let (role, binding) = match scope {
+                Scope::Cluster => ("ClusterRole", "ClusterRoleBinding"),
+                Scope::Own | Scope::GpuOperator => ("Role", "RoleBinding"),
+            };
+            let mut metadata = json!({"name": name, "labels": labels});
+            if let Some(within) = within {
+                metadata["namespace"] = json!(within);
+            }
+            manifests.push(json!({
+                "apiVersion": rbac, "kind": role, "metadata": metadata, "rules": self.rules(scope),
+            }));
+            manifests.push(json!({
+                "apiVersion": rbac, "kind": binding, "metadata": metadata,
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name},
+                "subjects": subjects,
+            }));
+        }
+        manifests
+    }
+}
+
+/// The page that explains each right.
+#[must_use]
+pub fn page() -> String {
+    let mut page = String::from(
+        "# What the operator may do\n\n\
+         Made from the table in `crates/controller/src/rbac.rs`; `deploy/rbac.yaml` grants exactly this, and the\n\
+         scenarios on a real control plane run with it. There are no wildcards, and no right on secrets.\n",
+    );
+    let scopes = [
+        (Scope::Cluster, "In the whole cluster"),
+        (Scope::Own, "In its own namespace"),
+        (Scope::GpuOperator, "In the namespace of the GPU Operator"),
+    ];
+    for (scope, title) in scopes {
+        let _ = write!(page, "\n## {title}\n\n| resource | verb | why |\n|---|---|---|\n");
+        for right in RIGHTS.iter().filter(|right| right.scope == scope) {
+            let group = if right.group.is_empty() { "" } else { "." };
+            let mut resource = format!("`{}{group}{}`", right.resource, right.group);
+            if !right.name.is_empty() {
+                let _ = write!(resource, " named `{}`", right.name);
+            }
+            for (verb, why) in right.verbs {
+                let when = match right.when {
+                    When::Always => "",
+                    When::PatchClusterPolicy => " (only with `--patch-cluster-policy`)",
+                };
+                let _ = writeln!(page, "| {resource} | {verb} | {why}{when} |");
+            }
+        }
+    }
+    page.push_str(
+        "\nAn administrators' map in another namespace (`--administrators-map NAMESPACE/NAME`) needs a Role of its own\n\
+         there: `list` and `watch` on that ConfigMap. A lease of another name (`--lease-name`) needs its name in the\n\
+         Role above.\n",
+    );
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_right_is_a_wildcard_and_each_verb_has_a_reason_and_stands_once() {
+        let mut seen = std::collections::BTreeSet::new();
+        for right in RIGHTS {
+            for (verb, why) in right.verbs {
+                assert!(why.starts_with("to "), "{} {verb}: {why}", right.resource);
+                assert!(![right.group, right.resource, verb].contains(&"*"));
+                assert_ne!(right.resource, "secrets");
+                let key = (right.scope, right.group, right.resource, right.name, *verb);
+                assert!(seen.insert(key), "{key:?} stands twice");
+            }
+        }
+    }
+
+    #[test]
+    fn the_names_in_the_rights_are_those_of_the_settings() {
+        let settings = Settings::new("", "");
+        assert_eq!(settings.lease.name, LEASE);
+        assert_eq!(settings.map_name, rollout::names::MAP_NAME);
+    }
+
+    #[test]
+    fn cluster_policy_is_written_only_where_the_flag_allows_it() {
+        let may_patch = |patch_cluster_policy| {
+            let rules =
+                Installation { patch_cluster_policy, ..Installation::default() }.rules(Scope::Cluster);
+            rules.iter().any(|rule| {
+                let has = |field: &str, value: &str| {
+                    rule[field].as_array().is_some_and(|all| all.iter().any(|v| v == value))
+                };
+                has("resources", "clusterpolicies") && has("verbs", "patch")
+            })
+        };
+        assert!(!may_patch(false));
+        assert!(may_patch(true));
+    }
+}
