@@ -13,7 +13,7 @@ mod session;
 use mig::{Geometry, Layout, ProfileName};
 
 pub use file::FileError;
-pub use plan::{Actuation, Change, Plan, Unmet};
+pub use plan::{Actuation, Change, Objective, Plan, Unmet};
 pub use session::Session;
 
 /// A planning problem.

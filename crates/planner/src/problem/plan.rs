@@ -15,6 +15,31 @@ pub enum Actuation {
     WholeGpu,
 }
 
+/// What is minimised, first things first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Objective {
+    /// The weight of the demand that stays unserved.
+    UnservedWeight,
+    /// The GPUs that change.
+    GpusChanged,
+    /// The slices created and destroyed.
+    Operations,
+}
+
+impl Objective {
+    /// All of them, in their order.
+    pub const ALL: [Self; 3] = [Self::UnservedWeight, Self::GpusChanged, Self::Operations];
+
+    /// What a GPU adds on which so many slices are created and destroyed.
+    pub(super) fn of_gpu(self, operations: i64) -> i64 {
+        match self {
+            Self::UnservedWeight => 0,
+            Self::GpusChanged => i64::from(operations > 0),
+            Self::Operations => operations,
+        }
+    }
+}
+
 /// A solved problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {

@@ -4,9 +4,9 @@
 
 use mig::ProfileIndex;
 
-use super::{Actuation, Change, Demand, Gpu, Model, Plan, Problem, Unmet};
+use super::{Actuation, Change, Demand, Gpu, Model, Objective, Plan, Problem, Unmet};
 use crate::options::{GpuState, Keep, LayoutOption, OptionClasses, Supply};
-use crate::solver::{self, Class, Column, Effort, Extra, Instance, Row, Sense, SolveError};
+use crate::solver::{self, Class, Column, Effort, Extra, Instance, Level, Row, Sense, SolveError};
 
 /// Plans one fleet repeatedly. A plan is the same, byte for byte, whether the
 /// session has planned before or not.
@@ -14,6 +14,7 @@ use crate::solver::{self, Class, Column, Effort, Extra, Instance, Row, Sense, So
 pub struct Session {
     actuation: Actuation,
     effort: Effort,
+    last: Objective,
     models: Vec<Model>,
     wanted: Vec<Demand>,
     tables: Vec<Table>,
@@ -36,11 +37,20 @@ impl Session {
         Self {
             actuation,
             effort,
+            last: Objective::Operations,
             models: Vec::new(),
             wanted: Vec::new(),
             tables: Vec::new(),
             table_of: Vec::new(),
         }
+    }
+
+    /// Stops after an objective: of the later ones nothing is proved, and any
+    /// plan that is best up to this one will do.
+    #[must_use]
+    pub fn up_to(mut self, last: Objective) -> Self {
+        self.last = last;
+        self
     }
 
     /// Plans; see [`Problem::solve`].
@@ -95,10 +105,27 @@ impl Session {
                 weight: d.weight,
             })
             .collect();
-        let [unserved_weight, gpus_changed, operations] = solved.levels[..] else {
-            unreachable!("the instance has three levels")
+        // Nothing is proved of an objective that was not asked for.
+        let level = |objective: Objective| {
+            let column = |c: usize, j: usize| {
+                let (key, _) = counted[c];
+                i64::from(self.tables[key.0].options.counted(key.1)[j].1)
+            };
+            let chosen = solved
+                .classes
+                .iter()
+                .enumerate()
+                .flat_map(|(c, chosen)| chosen.iter().map(move |(j, n)| (column(c, *j), i64::from(*n))));
+            let value = chosen.map(|(operations, n)| objective.of_gpu(operations) * n).sum();
+            solved.levels.get(objective as usize).copied().unwrap_or(Level { value, bound: 0 })
         };
-        Ok(Plan { changes, unserved_weight, gpus_changed, operations, unmet })
+        Ok(Plan {
+            changes,
+            unserved_weight: level(Objective::UnservedWeight),
+            gpus_changed: level(Objective::GpusChanged),
+            operations: level(Objective::Operations),
+            unmet,
+        })
     }
 
     /// Keeps the tables when models and wanted profiles are those of before.
@@ -141,12 +168,15 @@ impl Session {
     }
 
     fn instance(&self, counted: &[((usize, usize), u32)]) -> Instance {
+        let levels = self.last as usize + 1;
         let column = |table: &Table, (supply, operations): (Supply, u8)| Column {
             coefficients: (table.rows.iter().enumerate())
                 .map(|(i, row)| (*row, i32::from(supply.get(i))))
                 .filter(|(_, a)| *a > 0)
                 .collect(),
-            costs: vec![0, i64::from(operations > 0), i64::from(operations)],
+            costs: (Objective::ALL.into_iter().take(levels))
+                .map(|objective| objective.of_gpu(i64::from(operations)))
+                .collect(),
         };
         let classes = counted
             .iter()
@@ -162,7 +192,7 @@ impl Session {
             extras: (self.wanted.iter().enumerate())
                 .map(|(row, d)| Extra { upper: d.count, coefficients: vec![(row, 1)], costs: vec![d.weight] })
                 .collect(),
-            levels: 3,
+            levels,
         }
     }
 
