@@ -159,7 +159,12 @@ fn a_model_is_drawn_with_all_its_full_layouts() {
 #[test]
 fn what_is_not_known_is_said() {
     let ran = run("slicewright layouts GB300");
-    assert!(ran.out.contains("so it can be planned for and not simulated"), "{}", ran.out);
+    assert!(
+        ran.out
+            .contains("GB300 cannot be simulated, because no source gives the name that NVML reports, nor"),
+        "{}",
+        ran.out
+    );
     assert!(ran.out.contains("names: no capture of the name that NVML reports was found"), "{}", ran.out);
     assert!(run("slicewright layouts").out.contains("GB300"));
 }

@@ -120,6 +120,7 @@ stories! {
     seed_003_a_busy_gpu = "seed-003-a-busy-gpu";
     seed_003_a_display_gpu_beside = "seed-003-a-display-gpu-beside";
     seed_003_the_disable_path = "seed-003-the-disable-path";
+    seed_004_how_to_share_each_card = "seed-004-how-to-share-each-card";
     seed_004_labels_of_nfd_and_gfd = "seed-004-labels-of-nfd-and-gfd";
     slice_by_slice_beside_running_pods = "slice-by-slice-beside-running-pods";
     slices_in_use_are_left_alone = "slices-in-use-are-left-alone";

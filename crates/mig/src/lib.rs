@@ -19,6 +19,7 @@ pub mod model;
 pub mod name;
 pub mod nearest;
 pub mod reference;
+pub mod sharing;
 
 pub use catalog::{Catalog, CatalogError, Product, UnknownModel};
 pub use driver::{creation_order, default_order, default_placement, remaining};

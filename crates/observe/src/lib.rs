@@ -23,6 +23,7 @@ pub mod policy;
 pub mod problem;
 pub mod requests;
 pub mod rules;
+pub mod sharing;
 pub mod snapshot;
 pub mod usage;
 

@@ -105,7 +105,9 @@ pub(crate) fn node(
     policy: Option<&PolicyName>,
     outlook: Option<&str>,
 ) -> Vec<String> {
-    let Some(node) = node else { return vec![format!("  {name} is not known as a node with GPUs.")] };
+    let Some(node) = node else {
+        return vec![format!("  {name} has no GPU that knows MIG, so nothing is planned for it.")];
+    };
     let mut lines = vec![match policy {
         Some(policy) => format!("  {name} belongs to policy {policy}."),
         None => format!("  No policy selects {name}."),

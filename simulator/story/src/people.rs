@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use gpu::PciClass;
 use k8s_openapi::api::core::v1::Namespace;
+use mig::sharing::Known;
 use mig::{Attribute, Catalog};
 use planner::names::GpuIndex;
 use rollout::{GpuLayout, NodeLayout, Phase};
@@ -37,6 +38,9 @@ impl World {
         for (count, word) in &spec.gpus {
             let model = if word.text == DISPLAY {
                 Arc::new(gpu::Model::without_mig("NVIDIA DGX Display", 4096, PciClass::Vga))
+            } else if let Some(Known::Card(card)) = mig::sharing::find(&word.text) {
+                // Its memory is what it is sold with: nobody asks for more here.
+                Arc::new(gpu::Model::without_mig(&card.names[0], card.memory_gb * 1024, PciClass::ThreeD))
             } else {
                 gpu::Model::find(&word.text).map_err(|e| (Some(word.clone()), e.to_string()))?
             };

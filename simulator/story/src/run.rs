@@ -175,17 +175,17 @@ impl Teller<'_> {
                 answers::request(&format!("{namespace}/{name}"), request, answer, bound)
             }
             Topic::Node(name) => {
-                if self.world.nodes.get(name).is_none() {
+                let Some(node) = self.world.nodes.get(name) else {
                     return Err(self.no_node(name, step));
-                }
+                };
+                let labels = node.metadata.labels.clone().unwrap_or_default();
                 let key = planner::names::NodeName(name.clone());
                 let outlook = self.operator.outlooks.get(&key).and_then(waits);
-                answers::node(
-                    name,
-                    thought.inventory.nodes.get(&key),
-                    thought.policy_of.get(&key),
-                    outlook.as_deref(),
-                )
+                let seen = thought.inventory.nodes.get(&key);
+                let mut lines = answers::node(name, seen, thought.policy_of.get(&key), outlook.as_deref());
+                let advice = observe::sharing::advice(&labels, seen);
+                lines.extend(advice.into_iter().map(|line| format!("  {line}")));
+                lines
             }
             Topic::Policy(name) => {
                 let Some(report) = thought.report.policies.iter().find(|r| r.policy.0 == *name) else {

@@ -117,8 +117,22 @@ fn node(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let nodes = &question.seen.inventory.nodes;
+    let objects = &question.snapshot.objects.nodes;
+    let labels = objects.get(name).and_then(|node| node.metadata.labels.clone()).unwrap_or_default();
     let Some((id, node)) = nodes.iter().find(|(id, _)| id.0 == name) else {
-        return Err(unknown("node with GPUs", name, nodes.keys().map(ToString::to_string)));
+        let advice = observe::sharing::advice(&labels, None);
+        if advice.is_empty() {
+            let mut known: Vec<String> = nodes.keys().map(ToString::to_string).collect();
+            let others = objects.iter().filter(|(name, node)| {
+                let labels = node.metadata.labels.clone().unwrap_or_default();
+                !known.contains(name) && !observe::sharing::advice(&labels, None).is_empty()
+            });
+            let others: Vec<String> = others.map(|(name, _)| name.clone()).collect();
+            known.extend(others);
+            return Err(unknown("node with GPUs", name, known.into_iter()));
+        }
+        writeln!(out, "{name} has no GPU that knows MIG, so nothing is planned for it")?;
+        return how_to_share(&advice, out);
     };
     let assignment = planner::assign::policy_of(&question.seen.inventory, &question.seen.policies);
     let policy = assignment.policy_of.get(id).map_or("no policy".to_owned(), |p| format!("policy {p}"));
@@ -146,6 +160,14 @@ fn node(
                 writeln!(out, "  the plan serves {request}")?;
             }
         }
+    }
+    how_to_share(&observe::sharing::advice(&labels, Some(node)), out)
+}
+
+/// Which way of sharing suits the node's cards (docs/guides/sharing.md).
+fn how_to_share(advice: &[String], out: &mut dyn Write) -> Result<(), Failure> {
+    for line in advice {
+        writeln!(out, "  {line}")?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 //! A fatal note means a bug in the planner; nothing of the plan may be applied.
 
 mod bounds;
+mod certificate;
 mod change;
 mod grid;
 mod note;
@@ -21,6 +22,7 @@ use crate::plan::{NodeStep, Plan};
 use crate::policy::{LayoutPolicy, Mode, Policy};
 use crate::selector;
 
+pub use certificate::check_certificate;
 pub use note::{Note, Problem, Severity};
 
 /// Says everything that is wrong with a plan; nothing when it may be applied.

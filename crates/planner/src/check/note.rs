@@ -238,6 +238,33 @@ pub enum Problem {
         /// Slices missing after the plan.
         after: u32,
     },
+    /// A level of the certificate claims to be better than it can be.
+    BelowBound {
+        /// The level.
+        level: String,
+        /// What is claimed.
+        value: i64,
+        /// What nothing goes below.
+        bound: i64,
+    },
+    /// The certificate says something else than can be counted in the plan.
+    Miscounted {
+        /// The level.
+        level: String,
+        /// What it says.
+        value: i64,
+        /// What there is.
+        counted: usize,
+    },
+    /// A bound that anybody can see to be higher.
+    LooseBound {
+        /// The level.
+        level: String,
+        /// What it says.
+        bound: i64,
+        /// What it is at least.
+        fewest: i64,
+    },
 }
 
 impl Problem {
@@ -378,6 +405,15 @@ impl fmt::Display for Problem {
             }
             Self::BreaksMin { policy, profile, min, after } => {
                 write!(f, "policy {policy} wants {min} of {profile} and has them, and there would be {after}")
+            }
+            Self::BelowBound { level, value, bound } => {
+                write!(f, "the certificate says {value} {level}, and that nothing is below {bound}")
+            }
+            Self::Miscounted { level, value, counted } => {
+                write!(f, "the certificate says {value} {level}, and there are {counted}")
+            }
+            Self::LooseBound { level, bound, fewest } => {
+                write!(f, "the certificate says at least {bound} {level}, and it is {fewest} at least")
             }
             Self::FloorsWorse { before, after } => {
                 write!(f, "all minCounts together miss {before} slices now, and would miss {after}")

@@ -27,13 +27,15 @@
 //! 11. a fixed preference among equals.
 //!
 //! Nodes are shared by choosing GPUs in the order of their nodes' names
-//! within each class; this is a heuristic.
+//! within each class; this is a heuristic, and the certificate says how many
+//! nodes are touched and what no plan can go below (`nodes`).
 
 mod evict;
 mod explain;
 mod formulate;
 mod group;
 mod hand_out;
+mod nodes;
 mod steps;
 mod supply;
 mod targets;
@@ -95,6 +97,7 @@ pub fn decide(inventory: &Inventory, requests: &[Request], policies: &[Policy], 
         })
         .collect();
     supply::add_homeless(&world, &handed, &mut certificate);
+    certificate.push(nodes::certificate(&world, &handed));
     let report = Report {
         requests: explain::requests(&world, &handed, requests),
         policies: supply::policies(&world, &handed),

@@ -31,6 +31,8 @@ pub(crate) struct Values {
     pub(crate) stranded: u32,
     /// Slices created and destroyed.
     pub(crate) operations: u32,
+    /// Nodes on which something changes.
+    pub(crate) nodes: u32,
 }
 
 /// A request, as far as it matters.
@@ -191,7 +193,9 @@ impl<'a> Demand<'a> {
         self.hand_out(0, &mut left, &mut vec![0; self.levels], 0, &spare_missing, &mut best);
         let (unserved, age, spare) = best.expect("serving nobody is possible");
         let [not_whole, changed, stranded, operations] = cost;
-        let values = Values { floors, unserved, age, spare, not_whole, changed, stranded, operations };
+        let touched = chosen.iter().filter(|choice| !choice.targets.is_empty()).count();
+        let nodes = u32::try_from(touched).expect("few");
+        let values = Values { floors, unserved, age, spare, not_whole, changed, stranded, operations, nodes };
         limit.is_none_or(|limit| values < *limit).then_some(values)
     }
 

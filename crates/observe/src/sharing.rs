@@ -1,0 +1,67 @@
+//! What suits the cards of a node: MIG, time-slicing, MPS, vGPU or
+//! passthrough. The labels of NFD and GPU feature discovery say which cards
+//! there are and whether the node is a machine of its own.
+
+use std::collections::BTreeMap;
+
+use mig::sharing::{Known, Place, Verdict, advise, find};
+use planner::inventory::Node as Seen;
+
+use crate::names;
+
+/// NFD: the processor says that a hypervisor is beneath it.
+const HYPERVISOR: &str = "feature.node.kubernetes.io/cpu-cpuid.HYPERVISOR";
+/// NFD: anything about the processor; without it NFD did not look.
+const CPUID: &str = "feature.node.kubernetes.io/cpu-cpuid.";
+/// GPU feature discovery: the node's GPUs are virtual ones.
+const VGPU: &str = "nvidia.com/vgpu.present";
+
+/// Whether a node is a machine of its own, as far as its labels say.
+#[must_use]
+pub fn place(labels: &BTreeMap<String, String>) -> Place {
+    let is_true = |key: &str| labels.get(key).is_some_and(|value| value == "true");
+    if is_true(VGPU) {
+        Place::VgpuGuest
+    } else if is_true(HYPERVISOR) {
+        Place::VirtualMachine
+    } else if labels.keys().any(|key| key.starts_with(CPUID)) {
+        Place::BareMetal
+    } else {
+        Place::Unknown
+    }
+}
+
+/// The advice for a node, a line each; nothing when it has no NVIDIA card.
+#[must_use]
+pub fn advice(labels: &BTreeMap<String, String>, seen: Option<&Seen>) -> Vec<String> {
+    let mut cards: Vec<&str> =
+        seen.into_iter().flat_map(|n| n.gpus.values()).map(|g| g.model.as_str()).collect();
+    if cards.is_empty() {
+        cards.extend(labels.get(names::PRODUCT).map(String::as_str));
+    }
+    cards.sort_unstable();
+    cards.dedup();
+    let place = place(labels);
+    let mut lines = Vec::new();
+    for card in cards {
+        let Some(known) = find(card) else {
+            lines.push(format!(
+                "how to share {card}: nothing is known of this card; if it has no MIG, time-slicing works on every card since Pascal"
+            ));
+            continue;
+        };
+        let name = match known {
+            Known::Model(model) => &model.id,
+            Known::Card(card) => &card.id,
+        };
+        lines.push(format!("how to share {name} ({place}):"));
+        for advice in advise(known, place) {
+            let verdict = match advice.verdict {
+                Verdict::Recommended => "RECOMMENDED".to_owned(),
+                verdict => verdict.to_string(),
+            };
+            lines.push(format!("  {:<12} {verdict:<11} {}", advice.sharing, advice.why));
+        }
+    }
+    lines
+}

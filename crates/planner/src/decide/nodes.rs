@@ -1,0 +1,63 @@
+//! Nodes touched. Which GPUs of a class change makes no difference to any
+//! level before, so the plan takes them in the order of their nodes' names:
+//! a heuristic, and therefore printed with what no plan can go below.
+//!
+//! The bound. Given the levels before, a plan changes exactly as many GPUs as
+//! this one. Some change in each such plan: those that get a static layout,
+//! and those that have no slice and can get one. Their nodes are touched.
+//! What is left to change fits onto no fewer further nodes than it takes when
+//! the ones with the most GPUs that can change are taken first.
+
+use std::collections::BTreeMap;
+
+use super::hand_out::Handed;
+use super::targets::Goal;
+use super::world::{Class, World};
+use crate::names::NodeName;
+use crate::report::LevelCertificate;
+
+/// The name of the level in the certificate.
+pub(crate) const NODES_TOUCHED: &str = "nodes touched";
+
+/// The level's value and bound.
+pub(super) fn certificate(world: &World<'_>, handed: &Handed<'_>) -> LevelCertificate {
+    let mut touched: Vec<&NodeName> = handed.changes.keys().map(|(node, _)| *node).collect();
+    touched.dedup();
+    LevelCertificate {
+        level: NODES_TOUCHED.to_owned(),
+        value: i64::try_from(touched.len()).unwrap_or(i64::MAX),
+        bound: bound(world, handed.changes.len()),
+    }
+}
+
+/// The fewest nodes that have so many GPUs that change.
+fn bound(world: &World<'_>, changed: usize) -> i64 {
+    // By node: GPUs that can change, and whether one of them has to.
+    let mut nodes: BTreeMap<&NodeName, (usize, bool)> = BTreeMap::new();
+    for class in &world.classes {
+        let (can, must) = freedom(class);
+        for (name, _) in class.gpus.iter().filter(|_| can) {
+            let (gpus, forced) = nodes.entry(name).or_default();
+            *gpus += 1;
+            *forced |= must;
+        }
+    }
+    let forced = || nodes.values().filter(|(_, must)| *must);
+    let mut left = changed.saturating_sub(forced().map(|(gpus, _)| gpus).sum());
+    let mut more: Vec<usize> = nodes.values().filter(|(_, must)| !must).map(|(gpus, _)| *gpus).collect();
+    more.sort_unstable_by(|a, b| b.cmp(a));
+    let further = more.into_iter().take_while(|gpus| {
+        let needed = left > 0;
+        left = left.saturating_sub(*gpus);
+        needed
+    });
+    let further = further.count();
+    i64::try_from(forced().count() + further).unwrap_or(i64::MAX)
+}
+
+/// Whether a GPU of the class can change, and whether it has to.
+fn freedom(class: &Class<'_>) -> (bool, bool) {
+    let changing = class.targets.iter().filter(|target| target.layout.is_some()).count();
+    let is_static = matches!(class.situation.goal, Goal::Static(_));
+    (changing > 0, changing > 0 && (is_static || changing == class.targets.len()))
+}
