@@ -22,6 +22,12 @@ pub const KNOBS: &[(&str, &str)] = &[
     ("mode-fails [TIMES]", "switching MIG mode fails, so often, or until the knob is taken away"),
     ("off-the-bus GPU", "the GPU no longer answers; a reboot brings it back"),
     ("xid GPU CODE", "the driver reports an Xid error"),
+    ("crashes OPERAND", "its container exits again and again"),
+    ("labels-vanish", "GFD's labels vanish, and come back with its next round; once"),
+    (
+        "driver-upgrade",
+        "the Operator upgrades the driver: cordons, parks, reloads, uncordons; with pods that hold devices it fails; once",
+    ),
     ("uncordon", "somebody uncordons the node, once"),
 ];
 
@@ -115,6 +121,9 @@ fn parse_one(text: &str) -> Result<Knob, KnobError> {
         "mode-fails" => call(Verb::SetMigMode)?,
         "off-the-bus" => Knob::Hardware(Fault::FallsOffTheBus { gpu: number(0)? }),
         "xid" => Knob::Hardware(Fault::Xid { gpu: number(0)?, code: u32::from(number(1)?) }),
+        "crashes" => Knob::Crashes(operand()?),
+        "labels-vanish" => Knob::LabelsVanish,
+        "driver-upgrade" => Knob::DriverUpgrade,
         "uncordon" => Knob::Uncordon,
         other => unreachable!("`{other}` is in the table and has no meaning"),
     })

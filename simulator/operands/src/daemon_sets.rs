@@ -8,6 +8,9 @@ use crate::node::{Node, Task};
 use crate::operand::{Operand, OperandPhase, OperandPod, pod_name};
 use crate::setup::Flavour;
 
+/// What a container says that a knob lets exit.
+const EXITS: &str = "the container exits with code 1";
+
 impl Node {
     pub(crate) fn is_wanted(&self, operand: Operand) -> bool {
         self.labels.get(operand.deploy_label()).is_some_and(|value| value == "true")
@@ -121,6 +124,9 @@ impl Node {
         if !self.ready || !self.operands.get(&operand).is_some_and(starting) {
             return;
         }
+        if self.has_knob(&Knob::Crashes(operand)) {
+            return self.crash(operand);
+        }
         match operand {
             // Its volume cannot be mounted yet.
             Operand::MigManager if !self.map_exists => {}
@@ -140,6 +146,40 @@ impl Node {
                 self.manager_started(serial);
             }
             Operand::DcgmExporter | Operand::Dcgm => self.set_operand_phase(operand, OperandPhase::Ready),
+        }
+    }
+
+    /// The operand's container exits, and will again.
+    pub(crate) fn crash(&mut self, operand: Operand) {
+        let Some(pod) = self.operands.get_mut(&operand) else { return };
+        if pod.phase == OperandPhase::Terminating {
+            return;
+        }
+        pod.problem = Some(EXITS.to_owned());
+        let (serial, was_ready) = (pod.serial, pod.is_ready());
+        self.set_operand_phase(operand, OperandPhase::CrashLooping);
+        match operand {
+            Operand::DevicePlugin if was_ready => self.plugin_stopped(serial),
+            Operand::MigManager => self.manager_stopped(),
+            Operand::DevicePlugin
+            | Operand::GpuFeatureDiscovery
+            | Operand::DcgmExporter
+            | Operand::Dcgm
+            | Operand::OperatorValidator => {}
+        }
+    }
+
+    /// What crashed because of a knob no longer does.
+    pub(crate) fn crashed_start_again(&mut self) {
+        for operand in Operand::ALL {
+            let Some(pod) = self.operands.get_mut(&operand) else { continue };
+            if pod.phase == OperandPhase::CrashLooping && pod.problem.as_deref() == Some(EXITS) {
+                pod.problem = None;
+                let serial = pod.serial;
+                self.set_operand_phase(operand, OperandPhase::Starting);
+                let at = self.now + self.setup.timings.operand_starts;
+                self.queue.push((at, Task::OperandReady(operand, serial)));
+            }
         }
     }
 

@@ -32,6 +32,14 @@ pub enum Knob {
     GfdLags(SignedDuration),
     /// A fault of the hardware or the driver. Begins; [`gpu::Fault::Clear`] ends it.
     Hardware(gpu::Fault),
+    /// This operand's container exits again and again.
+    Crashes(Operand),
+    /// GFD's labels vanish, and come back with its next round. Once.
+    LabelsVanish,
+    /// The Operator upgrades the driver: cordons, parks the operands with a
+    /// value of its own, reloads the driver, and takes all of that back. With
+    /// pods that hold devices it gives up, since nobody drains for it. Once.
+    DriverUpgrade,
     /// Somebody (the Operator after a driver upgrade) uncordons the node. Once.
     Uncordon,
     /// Everything above stops going wrong, from now on.

@@ -23,6 +23,7 @@ mod operand;
 mod plugin;
 mod pod;
 mod setup;
+mod upgrade;
 mod view;
 
 pub use change::{Change, What};

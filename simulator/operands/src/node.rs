@@ -44,6 +44,7 @@ pub(crate) enum Task {
     PodOpens(PodName, Timestamp),
     Boot,
     Operator,
+    Upgrade(crate::upgrade::Step),
     Turn(Knob),
 }
 
@@ -259,6 +260,7 @@ impl Node {
             Task::PodOpens(name, bound) => self.pod_opens(&name, bound),
             Task::Boot => self.boot(),
             Task::Operator => self.operator_reconciles(),
+            Task::Upgrade(step) => self.upgrade(step),
             Task::Turn(knob) => self.turn(knob),
         }
     }
@@ -342,8 +344,21 @@ impl Node {
                 self.hardware_changed();
             }
             Knob::Uncordon => self.set_unschedulable(false),
+            Knob::DriverUpgrade => self.begin_upgrade(),
+            Knob::LabelsVanish => {
+                self.lose_gfd();
+                if let Some(gfd) = self.operands.get(&Operand::GpuFeatureDiscovery).filter(|p| p.is_ready()) {
+                    let at = self.now + self.setup.timings.gfd_labels;
+                    self.queue.push((at, Task::WriteGfd(gfd.serial)));
+                }
+            }
+            Knob::Crashes(operand) => {
+                self.knobs.push(Knob::Crashes(operand));
+                self.crash(operand);
+            }
             Knob::Clear => {
                 self.knobs.clear();
+                self.crashed_start_again();
                 for (operand, serial) in self.terminating() {
                     let at = self.now + self.setup.timings.operand_stops;
                     self.queue.push((at, Task::OperandGone(operand, serial)));

@@ -427,3 +427,66 @@ mig-configs:
         Some("all devices on the node must be configured with the same migEnabled value")
     );
 }
+
+#[test]
+fn a_manager_that_crashes_works_on_nothing_until_it_runs_again() {
+    let mut node = old(ManagerVersion::V0_15_0);
+    node.turn(Knob::Crashes(Operand::MigManager));
+    label(&mut node, "all-3g.20gb");
+    settle(&mut node);
+    check(&node, "success", false);
+    assert!(has(&node, &[("mig-1g.5gb", 7)]));
+    let pod = node.operand_pod(Operand::MigManager).unwrap();
+    assert_eq!(pod.problem.as_deref(), Some("the container exits with code 1"));
+    node.turn(Knob::Clear);
+    settle(&mut node);
+    check(&node, "success", false);
+    assert!(has(&node, &[("mig-3g.20gb", 2)]), "it takes what the label says when it starts");
+}
+
+#[test]
+fn a_plugin_that_crashes_takes_its_devices_with_it() {
+    let mut node = old(ManagerVersion::V0_15_0);
+    node.turn(Knob::Crashes(Operand::DevicePlugin));
+    settle(&mut node);
+    assert!(has(&node, &[]));
+    node.delete_operand(Operand::DevicePlugin);
+    settle(&mut node);
+    assert!(has(&node, &[]), "a new pod crashes as well");
+    node.turn(Knob::Clear);
+    settle(&mut node);
+    assert!(has(&node, &[("mig-1g.5gb", 7)]));
+}
+
+#[test]
+fn labels_that_vanish_come_back() {
+    let mut node = old(ManagerVersion::V0_15_0);
+    let before = node.labels().get("nvidia.com/gpu.product").cloned();
+    assert!(before.is_some());
+    node.turn(Knob::LabelsVanish);
+    assert_eq!(node.labels().get("nvidia.com/gpu.product"), None);
+    settle(&mut node);
+    assert_eq!(node.labels().get("nvidia.com/gpu.product").cloned(), before);
+}
+
+#[test]
+fn a_driver_upgrade_cordons_parks_loses_the_slices_and_takes_all_back() {
+    const UPGRADE: &str = "nvidia.com/gpu-driver-upgrade-state";
+    let mut node = old(ManagerVersion::V0_15_0);
+    node.turn(Knob::DriverUpgrade);
+    pass(&mut node, 10);
+    assert!(node.unschedulable());
+    assert_eq!(node.labels()["nvidia.com/gpu.deploy.device-plugin"], "paused-for-driver-upgrade");
+    settle(&mut node);
+    assert!(!node.unschedulable());
+    assert_eq!(node.labels()[UPGRADE], "upgrade-done");
+    check(&node, "success", false);
+    assert!(has(&node, &[("mig-1g.5gb", 7)]), "the manager's new pod has applied the label again");
+
+    bind(&mut node, "lab", "mig-1g.5gb", 1, Opens::Never);
+    node.turn(Knob::DriverUpgrade);
+    settle(&mut node);
+    assert_eq!(node.labels()[UPGRADE], "upgrade-failed", "nobody drains for it");
+    assert!(node.unschedulable());
+    assert!(node.breaches().is_empty());
+}
