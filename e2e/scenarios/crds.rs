@@ -4,10 +4,9 @@
 use std::collections::BTreeSet;
 
 use api::GpuPartitionPolicy;
-use e2e::{objects, scenario, wait};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use e2e::{objects, scenario};
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 /// A policy that nothing is wrong with.
@@ -45,18 +44,11 @@ fn a_new_policy_reads_as_in_progress_before_anybody_has_looked_at_it() {
 #[test]
 fn the_real_crds_of_others_are_accepted_where_they_are_at_hand() {
     scenario(async |scene| {
-        let api: Api<CustomResourceDefinition> = Api::all(scene.client());
         for (file, crd) in objects::crds_in(&objects::real_crds())? {
             // Two of them are two releases of one CRD; each has to come fresh.
-            let name = crd["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            if api.get_opt(&name).await?.is_some() {
-                api.delete(&name, &DeleteParams::default()).await?;
-                wait::until_one(api.clone(), &name, &format!("CRD {name} is gone"), wait::PATIENCE, |crd| {
-                    crd.map_or(Ok(()), |_| Err("it is there".to_owned()))
-                })
-                .await?;
-            }
-            objects::install_crds(&scene.client(), &[crd]).await.map_err(|e| e.context(file))?;
+            let crd = [crd];
+            scene.remove_crds(&crd).await?;
+            objects::install_crds(&scene.client(), &crd).await.map_err(|e| e.context(file))?;
         }
         Ok(())
     });

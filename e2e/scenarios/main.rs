@@ -2,11 +2,19 @@
 //! test's name is the sentence that it proves.
 
 mod bounds;
+mod budget;
 mod cluster_faults;
 mod cluster_workbenches;
+mod crashes;
 mod crds;
 mod demand;
+mod foreign_hands;
+mod mid_way;
 mod modes;
+mod onboarding;
+mod openshift_ai;
+mod pods_in_the_way;
 mod seed_000;
 mod static_policy;
+mod trouble;
 mod virtual_nodes;

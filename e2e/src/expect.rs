@@ -1,12 +1,21 @@
 //! What a scenario waits for. Each returns what it saw, and each says in its
 //! error what was seen instead.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use api::{GpuNode, GpuPartitionPolicy};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
-use kube::api::ListParams;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, ListParams};
 use kube::{Api, ResourceExt};
 
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
 use crate::manifests::{TEAM, mig};
+use crate::objects::OPERATOR_NAMESPACE;
 use crate::scene::Scene;
 use crate::wait::{PATIENCE, until, until_one};
 
@@ -100,6 +109,20 @@ impl Scene {
         .await
     }
 
+    /// Waits until a node offers no GPU and no slice of one, as in the midst of
+    /// a change.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn offers_nothing(&self, node: &str) -> anyhow::Result<()> {
+        self.node(node, "offers nothing", |object| {
+            let resources = object.status.as_ref()?.allocatable.as_ref()?;
+            let some = resources.iter().any(|(name, n)| name.starts_with("nvidia.com/") && n.0 != "0");
+            (!some).then_some(())
+        })
+        .await
+    }
+
     /// Waits until something is true of a node.
     ///
     /// # Errors
@@ -177,6 +200,106 @@ impl Scene {
     /// When time is up.
     pub async fn workbench_runs(&self, name: &str) -> anyhow::Result<String> {
         self.runs(&format!("{name}-0")).await
+    }
+
+    /// Waits until a pod of the team has failed; says why.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn fails(&self, pod: &str) -> anyhow::Result<String> {
+        until_one(self.pods(), pod, &format!("pod {pod} fails"), PATIENCE, |object| {
+            let object = object.ok_or("there is no such pod")?;
+            match phase(object) {
+                "Failed" => Ok(object.status.as_ref().and_then(|s| s.reason.clone()).unwrap_or_default()),
+                other => Err(format!("it is {other}")),
+            }
+        })
+        .await
+    }
+
+    /// Waits until a pod of the team has a node; says which.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn is_bound(&self, pod: &str) -> anyhow::Result<String> {
+        until_one(self.pods(), pod, &format!("pod {pod} is bound"), PATIENCE, |object| {
+            let object = object.ok_or("there is no such pod")?;
+            let node = object.spec.as_ref().and_then(|spec| spec.node_name.clone());
+            node.ok_or_else(|| "it is not".to_owned())
+        })
+        .await
+    }
+
+    /// Waits until nothing on a node is parked by MIG manager.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn nothing_is_parked(&self, node: &str) -> anyhow::Result<()> {
+        self.node(node, "has no parked operands", |object| {
+            let parked = object.labels().values().any(|value| value.starts_with("paused-"));
+            (!parked).then_some(())
+        })
+        .await
+    }
+
+    /// Waits until there is no `GpuNode` of a name.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn has_no_gpu_node(&self, name: &str) -> anyhow::Result<()> {
+        until_one(self.gpu_nodes(), name, &format!("there is no GpuNode {name}"), PATIENCE, |object| {
+            object.map_or(Ok(()), |_| Err("there is one".to_owned()))
+        })
+        .await
+    }
+
+    /// Waits until some operator has the lease; says which.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn leader(&self) -> anyhow::Result<String> {
+        let leases: Api<Lease> = Api::namespaced(self.client(), OPERATOR_NAMESPACE);
+        until(leases, "somebody has the lease", PATIENCE, |seen| {
+            let mut holders = seen.values().filter_map(|lease| lease.spec.as_ref()?.holder_identity.clone());
+            holders.find(|holder| !holder.is_empty()).ok_or_else(|| "nobody has it".to_owned())
+        })
+        .await
+    }
+
+    /// Removes CRDs, and waits until they are gone.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn remove_crds(&self, crds: &[Value]) -> anyhow::Result<()> {
+        let api: Api<CustomResourceDefinition> = Api::all(self.client());
+        for crd in crds {
+            let name = crd["metadata"]["name"].as_str().unwrap_or_default();
+            if api.get_opt(name).await?.is_some() {
+                api.delete(name, &DeleteParams::default()).await?;
+            }
+            until_one(api.clone(), name, &format!("CRD {name} is gone"), PATIENCE, |crd| {
+                crd.map_or(Ok(()), |_| Err("it is there".to_owned()))
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Counts from now on how many nodes are cordoned at a time.
+    #[must_use]
+    pub fn count_cordons(&self) -> Cordons {
+        let most = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&most);
+        let nodes = self.nodes();
+        let task = tokio::spawn(async move {
+            let counting = until(nodes, "the scenario ends", PATIENCE * 10, |seen| {
+                counted.fetch_max(seen.values().filter(|node| is_cordoned(node)).count(), Ordering::Relaxed);
+                Err::<(), _>(String::new())
+            });
+            // It is ended from outside.
+            let _ = counting.await;
+        });
+        Cordons { most, task }
     }
 
     /// Waits until the scheduler has found no place for a pod.
@@ -322,6 +445,22 @@ impl Scene {
     pub async fn running(&self) -> anyhow::Result<Vec<String>> {
         let pods = self.pods().list(&ListParams::default()).await?;
         Ok(pods.iter().filter(|pod| phase(pod) == "Running").map(ResourceExt::name_any).collect())
+    }
+}
+
+/// Counts nodes that are cordoned at the same time.
+#[derive(Debug)]
+pub struct Cordons {
+    most: Arc<AtomicUsize>,
+    task: JoinHandle<()>,
+}
+
+impl Cordons {
+    /// The most that were seen.
+    #[must_use]
+    pub fn most(self) -> usize {
+        self.task.abort();
+        self.most.load(Ordering::Relaxed)
     }
 }
 

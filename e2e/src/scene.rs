@@ -394,8 +394,11 @@ impl Scene {
     ///
     /// # Errors
     /// When the provider cannot.
-    pub async fn restart_api_server(&self) -> anyhow::Result<()> {
-        self.provider.restart_api_server().await
+    pub async fn restart_api_server(&mut self) -> anyhow::Result<()> {
+        self.provider.restart_api_server().await?;
+        // One that has just started does not know all rights yet.
+        self.audit = self.provider.audit_log().map(Audit::from_now).transpose()?;
+        Ok(())
     }
 
     /// The operator's namespace, where its lease is.

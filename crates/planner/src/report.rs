@@ -8,7 +8,7 @@ use mig::ProfileName;
 use serde::{Deserialize, Serialize};
 
 use crate::inventory::Hold;
-use crate::names::{GpuId, NodeName, PodRef, PolicyName, RequestId};
+use crate::names::{GpuId, GpuIndex, NodeName, PodRef, PolicyName, RequestId};
 
 /// What the planner thought.
 #[must_use]
@@ -172,6 +172,9 @@ pub struct PolicyReport {
     pub supply: BTreeMap<ProfileName, Supply>,
     /// Bounds that the plan does not meet: field, wanted, reached.
     pub unmet: Vec<UnmetBound>,
+    /// GPUs that have, and keep, another layout than the one that is always
+    /// wanted of them. (A static policy only.)
+    pub static_missed: Vec<(NodeName, GpuIndex)>,
     /// Profiles that the policy names and that some, or all, of its models lack.
     pub unknown_profiles: Vec<UnknownProfile>,
 }

@@ -1,13 +1,13 @@
 //! The status of a policy: the report's figures, and its conditions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::GpuPartitionPolicyStatus;
 use api::condition::{self, reason};
 use api::policy_status::{Level, NodeCounts, ProfileSupply, Unserved, UnservedRequest};
 use planner::demand::Request;
-use planner::inventory::Hold as PlannerHold;
-use planner::names::{NodeName, PolicyName, RequestId};
+use planner::inventory::{Hold as PlannerHold, Slices, Use};
+use planner::names::{GpuIndex, NodeName, PolicyName, RequestId};
 use planner::plan::digest;
 use planner::policy::{Mode, Policy};
 use planner::report::{Outcome, PolicyReport, RequestReport, Why};
@@ -115,8 +115,42 @@ fn about<'a>(
             .filter(|(node, advance)| mine(node) && advance.outlook != Outlook::Idle)
             .map(|(node, advance)| (node, &advance.outlook))
             .collect(),
+        missed: report.map(|report| missed(report, thought)).unwrap_or_default(),
         left_alone: left_alone.collect(),
         cluster: if policy.mode == Mode::Enforce { cluster.to_vec() } else { Vec::new() },
+    }
+}
+
+/// The GPUs of a static policy that keep another layout, and why: their node
+/// may not change, or pods hold what would go.
+fn missed(report: &PolicyReport, thought: &Thought) -> Vec<String> {
+    let why = |(name, index): &(NodeName, GpuIndex)| {
+        let node = thought.inventory.nodes.get(name)?;
+        if let Some(hold) = &node.hold {
+            return Some(format!("{name}/gpu{index}: {hold}"));
+        }
+        let holders: BTreeSet<String> = match &node.gpus.get(index)?.slices {
+            Slices::Placed(slices) => slices.iter().flat_map(|s| holders(&s.used)).collect(),
+            Slices::Counted(slices) => slices.iter().flat_map(|s| holders(&s.used)).collect(),
+            Slices::MigOff { used } => holders(used).into_iter().collect(),
+        };
+        Some(match holders.is_empty() {
+            true => format!("{name}/gpu{index}: it cannot change now"),
+            false => {
+                let holders = holders.into_iter().collect::<Vec<_>>().join(", ");
+                format!("{name}/gpu{index}: a slice that would go is, or may be, held by {holders}")
+            }
+        })
+    };
+    report.static_missed.iter().filter_map(why).collect()
+}
+
+/// The pods that have, or may have, something.
+fn holders(used: &Use) -> Vec<String> {
+    match used {
+        Use::Idle => Vec::new(),
+        Use::InUse { by } => vec![by.to_string()],
+        Use::MaybeInUse { by } => by.iter().map(ToString::to_string).collect(),
     }
 }
 

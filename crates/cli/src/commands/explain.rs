@@ -78,7 +78,7 @@ fn policy(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Fa
     let Some(report) = reports.iter().find(|report| report.policy.0 == name) else {
         return Err(unknown("policy", name, reports.iter().map(|report| report.policy.to_string())));
     };
-    let PolicyReport { policy, nodes, lost, supply, unmet, unknown_profiles } = report;
+    let PolicyReport { policy, nodes, lost, supply, unmet, static_missed, unknown_profiles } = report;
     let names = |nodes: &[planner::names::NodeName]| {
         nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     };
@@ -102,6 +102,9 @@ fn policy(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Fa
             "  not met: {} is {}, and the plan reaches {}",
             unmet.field, unmet.wanted, unmet.reached
         )?;
+    }
+    for (node, gpu) in static_missed {
+        writeln!(out, "  {node}/gpu{gpu} keeps another layout (see `explain node {node}`)")?;
     }
     for unknown in unknown_profiles {
         writeln!(out, "  {} does not exist on {}", unknown.profile, unknown.lacking.join(", "))?;

@@ -20,7 +20,17 @@ use super::events::Draft;
 /// what is said again then has the same name, and is not sent twice.
 #[derive(Debug, Default)]
 pub struct Told {
-    requests: BTreeMap<RequestId, (String, u32)>,
+    requests: BTreeMap<RequestId, Said>,
+}
+
+/// What somebody who asked was told last.
+#[derive(Debug, Default)]
+struct Said {
+    gist: String,
+    /// How many answers came before it.
+    times: u32,
+    /// The objects that have it: a workbench's pod may come later.
+    to: BTreeSet<Option<String>>,
 }
 
 /// What of a round was written: only that is news.
@@ -184,16 +194,16 @@ fn of_requests(told: &mut Told, objects: &Objects, round: &Round, drafts: &mut V
     for request in &round.thought.report.requests {
         let Some(answer) = answers.get(&request.id) else { continue };
         let last = told.requests.get(&request.id);
-        if last.is_some_and(|(gist, _)| *gist == answer.gist) {
-            continue;
-        }
-        let served_now = matches!(request.outcome, Outcome::ServedNow { .. });
         // Who finds a free slice at once needs no word from us.
-        if served_now && last.is_none() {
+        if last.is_none() && matches!(request.outcome, Outcome::ServedNow { .. }) {
             continue;
         }
-        let times = last.map_or(0, |(_, times)| times + 1);
-        told.requests.insert(request.id.clone(), (answer.gist.clone(), times));
+        if last.is_none_or(|said| said.gist != answer.gist) {
+            let times = last.map_or(0, |said| said.times + 1);
+            let said = Said { gist: answer.gist.clone(), times, to: BTreeSet::new() };
+            told.requests.insert(request.id.clone(), said);
+        }
+        let Some(said) = told.requests.get_mut(&request.id) else { continue };
         let (reason, action, warning) = match &request.outcome {
             Outcome::ServedNow { .. } => ("SliceFree", "Plan", false),
             Outcome::ServedByPlan { .. } => ("SliceComing", "Plan", false),
@@ -201,6 +211,9 @@ fn of_requests(told: &mut Told, objects: &Objects, round: &Round, drafts: &mut V
         };
         let waiting = waiting.get_or_insert_with(|| waiting_pods(objects));
         for regarding in askers(&request.id, objects, waiting) {
+            if !said.to.insert(regarding.uid.clone()) {
+                continue;
+            }
             drafts.push(Draft {
                 regarding,
                 related: None,
@@ -208,7 +221,7 @@ fn of_requests(told: &mut Told, objects: &Objects, round: &Round, drafts: &mut V
                 reason: reason.to_owned(),
                 action: action.to_owned(),
                 note: answer.text.clone(),
-                once: format!("{} {times}", answer.gist),
+                once: format!("{} {}", answer.gist, said.times),
             });
         }
     }

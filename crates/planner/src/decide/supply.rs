@@ -103,6 +103,7 @@ fn report(world: &World<'_>, handed: &Handed<'_>, position: usize, policy: &Poli
         nodes,
         supply,
         unmet,
+        static_missed,
     }
 }
 

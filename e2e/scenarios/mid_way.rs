@@ -1,0 +1,104 @@
+//! Things change while a node is on its way.
+
+use e2e::{a100, mig, pod, policy, scenario};
+
+#[test]
+fn a_policy_that_is_edited_mid_way_is_followed_after_the_node_has_finished() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
+        scene.operator().await?;
+        scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
+        scene.phase("n1", "Changing").await?;
+        scene.apply(policy("research", "research").always(&[("2g.20gb", 3)])).await?;
+        scene.offers("n1", &[("2g.20gb", 3)]).await?;
+        scene.converged("research").await
+    });
+}
+
+#[test]
+fn a_policy_that_is_deleted_mid_way_lets_the_node_finish() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
+        scene.operator().await?;
+        let layout = policy("research", "research").always(&[("3g.40gb", 2)]);
+        scene.apply(layout.clone()).await?;
+        scene.phase("n1", "Changing").await?;
+        scene.delete(layout).await?;
+        scene.offers("n1", &[("3g.40gb", 2)]).await?;
+        scene.phase("n1", "Idle").await?;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_policy_that_is_deleted_before_the_label_is_written_leaves_everything_as_it_was() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
+        scene.operator().await?;
+        let layout = policy("research", "research").always(&[("3g.40gb", 2)]);
+        scene.apply(layout.clone()).await?;
+        scene.phase("n1", "Mapping").await?;
+        scene.delete(layout).await?;
+        scene.phase("n1", "Idle").await?;
+        scene.offers("n1", &[("1g.10gb", 7)]).await
+    });
+}
+
+#[test]
+fn demand_that_vanishes_before_the_label_is_written_cancels_the_change() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
+        scene.operator().await?;
+        scene.apply(policy("research", "research")).await?;
+        let pod = pod("p", &mig("3g.40gb"), 1);
+        scene.apply(pod.clone()).await?;
+        scene.phase("n1", "Mapping").await?;
+        scene.delete(pod).await?;
+        scene.phase("n1", "Idle").await?;
+        scene.offers("n1", &[("1g.10gb", 7)]).await?;
+        scene.converged("research").await
+    });
+}
+
+#[test]
+fn a_node_that_is_deleted_mid_way_is_forgotten_and_the_others_go_on() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb"), a100("n2", "all-1g.10gb")]).await?;
+        scene.operator().await?;
+        scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
+        let first = scene.first_cordoned().await?;
+        scene.phase(&first, "Changing").await?;
+        scene.hands().delete_node(&first).await?;
+        let other = if first == "n1" { "n2" } else { "n1" };
+        scene.offers(other, &[("3g.40gb", 2)]).await?;
+        scene.converged("research").await?;
+        scene.has_no_gpu_node(&first).await
+    });
+}
+
+#[test]
+fn a_node_that_is_added_mid_way_gets_its_layout_as_well() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
+        scene.operator().await?;
+        scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
+        scene.phase("n1", "Changing").await?;
+        scene.hands().add_node(a100("n2", "all-1g.10gb"))?;
+        scene.offers("n1", &[("3g.40gb", 2)]).await?;
+        scene.offers("n2", &[("3g.40gb", 2)]).await?;
+        scene.converged("research").await
+    });
+}
+
+#[test]
+fn a_node_that_reboots_mid_way_gets_its_layout_all_the_same() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
+        scene.operator().await?;
+        scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
+        scene.phase("n1", "Changing").await?;
+        scene.hands().reboot("n1")?;
+        scene.offers("n1", &[("3g.40gb", 2)]).await?;
+        scene.converged("research").await
+    });
+}
