@@ -48,7 +48,11 @@ pub struct NodeRound {
 
 /// One round. Pure and total: the same input gives the same round.
 pub fn round(input: &Input<'_>) -> Round {
-    let thought = think(input);
+    follow(input, think(input))
+}
+
+/// What follows from a thought of this input.
+pub fn follow(input: &Input<'_>, thought: Thought) -> Round {
     let advances = advance(input, &thought);
     let map = map(input, &thought, &advances);
     let policies = statuses(input, &thought, &advances, &map);

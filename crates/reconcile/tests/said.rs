@@ -1,0 +1,216 @@
+//! What is said in statuses and conditions, and what holds a node.
+
+mod cluster;
+
+use std::sync::Arc;
+
+use cluster::{Cluster, OPERATOR, Until};
+use rollout::Phase;
+use serde_json::json;
+
+fn text(found: Option<(String, String, String)>) -> String {
+    found.map_or_else(
+        || "(not there)".to_owned(),
+        |(status, reason, message)| format!("{status} {reason}: {message}"),
+    )
+}
+
+#[test]
+fn a_status_has_supply_demand_digests_and_who_is_not_served() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.pod("has", "7g.80gb", Some("n1"));
+    cluster.pod("asks", "1g.10gb", None);
+    let round = cluster.step(Until::End);
+    let status = round.policies.values().next().unwrap();
+    let whole = status.supply.iter().find(|s| s.profile == "7g.80gb").unwrap();
+    assert_eq!((whole.attainable, whole.present, whole.allocated, whole.free), (1, 1, 1, 0));
+    let unserved = status.unserved.as_ref().unwrap();
+    assert_eq!(unserved.total, 1);
+    assert_eq!(unserved.requests[0].reason, "AllUsed");
+    assert_eq!(unserved.requests[0].slices, "1 x 1g.10gb");
+    assert!(unserved.requests[0].message.contains("pod team/has ends"), "{}", unserved.requests[0].message);
+    assert_eq!(status.plan_digest.as_deref(), Some(round.thought.plan.digest().as_str()));
+    assert_eq!(
+        status.policy_digest.as_deref(),
+        Some(reconcile::policy_status::policy_digest(&cluster.objects.policies).as_str())
+    );
+    assert!(!status.certificate.is_empty());
+    let nodes = status.nodes.as_ref().unwrap();
+    assert_eq!((nodes.total, nodes.ready), (1, 1));
+    assert_eq!(status.observed_generation, Some(1));
+    assert!(status.conditions.iter().all(|c| c.observed_generation == Some(1)));
+}
+
+#[test]
+fn the_node_remembers_what_it_has_and_since_when_slices_are_free() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    let _ = cluster.step(Until::End);
+    let stored = cluster.objects.gpu_nodes["n1"].status.clone().unwrap();
+    let observed = stored.observed.unwrap();
+    assert_eq!((observed.gpus[0].model.as_str(), observed.gpus[0].mig_enabled), ("A100-80GB", true));
+    let since = stored.rollout.unwrap().schedulable_since["7g.80gb"];
+    assert_eq!(since, cluster.now);
+    cluster.now += jiff::SignedDuration::from_mins(3);
+    let _ = cluster.step(Until::End);
+    let rollout = cluster.objects.gpu_nodes["n1"].status.clone().unwrap().rollout.unwrap();
+    assert_eq!(rollout.schedulable_since["7g.80gb"], since, "it does not move while the slice is free");
+    cluster.pod("has", "7g.80gb", Some("n1"));
+    let _ = cluster.step(Until::End);
+    let rollout = cluster.objects.gpu_nodes["n1"].status.clone().unwrap().rollout.unwrap();
+    assert!(rollout.schedulable_since.is_empty());
+}
+
+#[test]
+fn a_progress_that_cannot_be_read_holds_the_node_and_is_kept() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    let _ = cluster.step(Until::End);
+    let strange = json!({"phase": "Teleporting", "engine": 2});
+    let mut node = cluster.objects.gpu_nodes["n1"].as_ref().clone();
+    node.status.as_mut().unwrap().rollout.as_mut().unwrap().progress = Some(strange.clone());
+    cluster.objects.gpu_nodes.insert("n1".to_owned(), Arc::new(node));
+    cluster.pod("asks", "1g.10gb", None);
+    let round = cluster.step(Until::End);
+    assert!(round.nodes.is_empty(), "nothing is done to it");
+    assert!(round.thought.plan.steps.is_empty(), "nothing is planned on it");
+    let kept = cluster.objects.gpu_nodes["n1"].status.clone().unwrap().rollout.unwrap().progress;
+    assert_eq!(kept, Some(strange));
+    let said = text(Cluster::node_condition(&round, "n1", "Degraded"));
+    assert!(said.contains("slicewright release n1"), "{said}");
+    let said = text(Cluster::condition(&round, "Degraded"));
+    assert!(said.starts_with("True NotEstablished: n1: "), "{said}");
+}
+
+#[test]
+fn a_cluster_policy_without_our_map_gets_the_exact_command() {
+    let mut cluster = Cluster::new();
+    cluster.cluster_policy("default-mig-parted-config");
+    cluster.node("n1");
+    let command = "kubectl patch clusterpolicies.nvidia.com gpu-cluster-policy --type merge -p '{\"spec\":{\"migManager\":{\"config\":{\"name\":\"slicewright-mig-config\"}}}}'";
+    let round = cluster.step(Until::End);
+    let said = text(Cluster::condition(&round, "Degraded"));
+    assert!(said.starts_with("True MapNotOurs: ") && said.contains(command), "{said}");
+    assert!(cluster.our_map().contains("all-1g.10gb"), "the map is there before anybody points to it");
+    cluster.pod("asks", "1g.10gb", None);
+    let round = cluster.step(Until::End);
+    let said = text(Cluster::condition(&round, "Stalled"));
+    assert!(said.starts_with("True MapNotOurs: ") && said.contains(command), "{said}");
+    cluster.cluster_policy("slicewright-mig-config");
+    cluster.settle();
+    assert_eq!(Cluster::condition(&cluster.round(), "Degraded"), None);
+    assert_ne!(cluster.offers("n1", "1g.10gb"), "0");
+}
+
+#[test]
+fn nodes_of_dra_and_das_are_left_alone_and_it_is_said() {
+    let mut dra = Cluster::new();
+    dra.node("n1");
+    dra.objects.gpu_cluster = true;
+    let mut das = Cluster::new();
+    das.node("n1");
+    das.edit_node("n1", |node| {
+        let quantity = k8s_openapi::apimachinery::pkg::api::resource::Quantity("7".to_owned());
+        let status = node.status.as_mut().unwrap();
+        status.capacity.get_or_insert_default().insert("mig.das.com/1g.10gb".to_owned(), quantity);
+    });
+    for (mut cluster, who) in [(dra, "DRA (GPUCluster)"), (das, "the Dynamic Accelerator Slicer (DAS)")] {
+        cluster.pod("asks", "1g.10gb", None);
+        let round = cluster.step(Until::End);
+        assert!(round.nodes.values().all(|n| n.advance.actions.is_empty()));
+        assert_eq!(round.nodes.values().next().unwrap().advance.progress.phase, Phase::Idle);
+        for said in
+            [Cluster::condition(&round, "Degraded"), Cluster::node_condition(&round, "n1", "Degraded")]
+        {
+            let said = text(said);
+            assert!(said.starts_with("True HandsOff: ") && said.contains(who), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_map_of_the_administrators_is_a_condition_and_keeps_nobody_waiting() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.administrators_map(
+        "version: v1\nmig-configs:\n  ours:\n    - devices: all\n      mig-enabled: true\n      mig-devices: {3g.40gb: 2}\n",
+    );
+    cluster.settle();
+    assert!(cluster.our_map().contains("\n  ours:\n"));
+    assert_eq!(Cluster::condition(&cluster.round(), "Degraded"), None);
+    cluster.administrators_map("version: v2\nmig-configs: {}\n");
+    cluster.pod("asks", "1g.10gb", None);
+    cluster.settle();
+    let said = text(Cluster::condition(&cluster.round(), "Degraded"));
+    assert!(said.starts_with("True MapInvalid: ") && said.contains("version is `v2`"), "{said}");
+    assert!(cluster.our_map().contains("\n  ours:\n"), "what it had before stays");
+    assert_ne!(cluster.offers("n1", "1g.10gb"), "0", "and others are served");
+}
+
+#[test]
+fn a_preview_writes_no_map_and_touches_no_node() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.pod("asks", "1g.10gb", None);
+    cluster.edit_policy(|policy| policy.spec.mode = api::policy::Mode::Preview);
+    let round = cluster.step(Until::End);
+    assert_eq!(round.map.write, None);
+    assert!(round.nodes.values().all(|n| n.advance.actions.is_empty()));
+    assert_eq!(round.thought.plan.steps.len(), 1, "it plans, and says what it would do");
+    let said = text(Cluster::condition(&round, "Ready"));
+    assert!(said.starts_with("False Preview: "), "{said}");
+    assert!(
+        !cluster
+            .objects
+            .config_maps
+            .contains_key(&(OPERATOR.to_owned(), "slicewright-mig-config".to_owned()))
+    );
+}
+
+#[test]
+fn a_cordon_of_ours_that_can_be_taken_back_is_hidden_from_the_planner() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.pod("asks", "1g.10gb", None);
+    let mut rounds = 0;
+    while !cluster.is_cordoned("n1") {
+        let round = cluster.step(Until::End);
+        cluster.now = round.wake_at.unwrap();
+        rounds += 1;
+        assert!(rounds < 50);
+    }
+    let round = cluster.round();
+    let node = round.thought.inventory.nodes.values().next().unwrap();
+    assert!(node.schedulable && node.hold.is_none(), "{:?}", node.hold);
+    cluster.objects.pods.retain(|(namespace, _), _| namespace != "team");
+    cluster.settle();
+    assert!(!cluster.is_cordoned("n1"), "nobody asks any more: it is taken back");
+    assert_eq!(cluster.offers("n1", "7g.80gb"), "1");
+}
+
+/// The checker never finds fault with our own plans, so the note is made up.
+#[test]
+fn a_plan_that_breaks_a_rule_stops_what_is_disruptive_and_says_so() {
+    for already in [false, true] {
+        let mut cluster = Cluster::new();
+        cluster.node("n1");
+        cluster.pod("asks", "1g.10gb", None);
+        while already && !cluster.is_cordoned("n1") {
+            cluster.now = cluster.step(Until::End).wake_at.unwrap();
+        }
+        let note = planner::check::Note {
+            severity: planner::check::Severity::Fatal,
+            node: Some("n1".into()),
+            gpu: None,
+            problem: planner::check::Problem::NodeTwice,
+        };
+        let expected = note.to_string();
+        let round = cluster.round_with(note);
+        let actions: Vec<_> =
+            round.nodes.values().flat_map(|n| &n.advance.actions).map(rollout::Action::name).collect();
+        assert_eq!(actions, if already { vec!["Uncordon"] } else { vec![] });
+        let said = text(Cluster::condition(&round, "Degraded"));
+        assert!(said.starts_with("True PlanRefused: ") && said.ends_with(&expected), "{said}");
+    }
+}

@@ -1,0 +1,141 @@
+//! A change from its beginning to its end, and every way to die on it.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod cluster;
+
+use cluster::{Cluster, Until};
+use rollout::Phase;
+
+fn with_a_request() -> Cluster {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.pod("asks", "1g.10gb", None);
+    cluster
+}
+
+/// The scheduler places the pod that waits.
+fn bind(cluster: &mut Cluster) {
+    cluster.pod("asks", "1g.10gb", Some("n1"));
+}
+
+#[track_caller]
+fn is_done(cluster: &Cluster) {
+    assert_ne!(cluster.offers("n1", "1g.10gb"), "0", "the node offers what was asked for");
+    assert!(!cluster.is_cordoned("n1"), "the node is open");
+    let label = cluster.objects.nodes["n1"].metadata.labels.as_ref().unwrap();
+    assert!(!label.contains_key(rollout::names::CORDONED_BY));
+}
+
+#[test]
+fn a_request_is_served_and_then_there_is_rest() {
+    let mut cluster = with_a_request();
+    cluster.settle();
+    is_done(&cluster);
+    bind(&mut cluster);
+    cluster.settle();
+    let before = cluster.writes;
+    let round = cluster.step(Until::End);
+    assert_eq!(cluster.writes, before, "a round on its own output writes nothing");
+    assert_eq!(round.map.write, None);
+    let ready = Cluster::condition(&round, "Ready").unwrap();
+    assert_eq!((ready.0.as_str(), ready.1.as_str()), ("True", "Converged"));
+    assert_eq!(Cluster::condition(&round, "Stalled"), None);
+}
+
+#[test]
+fn the_same_input_gives_the_same_round() {
+    let mut cluster = with_a_request();
+    for _ in 0..6 {
+        let (first, second) = (cluster.round(), cluster.round());
+        assert_eq!(format!("{first:?}"), format!("{second:?}"));
+        let _ = cluster.step(Until::End);
+    }
+}
+
+/// Dies once, in the round with this number, there; then goes on.
+#[track_caller]
+fn dies(at: usize, until: Until) -> bool {
+    let mut cluster = with_a_request();
+    for n in 0..at {
+        let before = cluster.writes;
+        let round = cluster.step(Until::End);
+        let resting = round.nodes.values().all(|n| n.advance.progress.phase == Phase::Idle);
+        if n > 0 && resting && cluster.writes == before {
+            return false;
+        }
+        if cluster.writes == before {
+            cluster.now = round.wake_at.unwrap();
+        }
+    }
+    let _ = cluster.step(until);
+    cluster.settle();
+    is_done(&cluster);
+    bind(&mut cluster);
+    cluster.settle();
+    let before = cluster.writes;
+    let _ = cluster.step(Until::End);
+    assert_eq!(cluster.writes, before, "died in round {at} after {until:?}");
+    true
+}
+
+#[test]
+fn a_crash_between_any_two_writes_leads_to_the_same_end() {
+    for until in [Until::Map, Until::Stored, Until::Actions(1), Until::Actions(2)] {
+        let rounds = (0..).take_while(|at| dies(*at, until)).count();
+        assert!(rounds > 6, "a change takes several rounds, and each was interrupted: {rounds}");
+    }
+}
+
+#[test]
+fn what_was_stored_is_enough_when_every_second_round_is_lost() {
+    let mut cluster = with_a_request();
+    for n in 0..400 {
+        let lost = [Until::End, Until::Stored, Until::End, Until::Map, Until::End, Until::Actions(1)];
+        let before = cluster.writes;
+        let round = cluster.step(lost[n % lost.len()]);
+        if cluster.writes == before {
+            cluster.now = round.wake_at.unwrap_or(cluster.now);
+        }
+    }
+    cluster.settle();
+    is_done(&cluster);
+}
+
+#[test]
+fn a_policy_that_is_deleted_midway_leaves_no_cordon() {
+    for at in 0..12 {
+        let mut cluster = with_a_request();
+        for _ in 0..at {
+            let before = cluster.writes;
+            let round = cluster.step(Until::End);
+            if cluster.writes == before {
+                cluster.now = round.wake_at.unwrap();
+            }
+        }
+        cluster.objects.policies.clear();
+        cluster.settle();
+        assert!(!cluster.is_cordoned("n1"), "deleted before round {at}");
+    }
+}
+
+#[test]
+fn a_node_whose_labels_change_midway_is_finished_by_the_policy_that_began() {
+    let mut cluster = with_a_request();
+    while !cluster.is_cordoned("n1") {
+        let before = cluster.writes;
+        let round = cluster.step(Until::End);
+        if cluster.writes == before {
+            cluster.now = round.wake_at.unwrap();
+        }
+    }
+    cluster.edit_node("n1", |node| {
+        node.metadata.labels.as_mut().unwrap().insert("pool".to_owned(), "other".to_owned());
+    });
+    let round = cluster.step(Until::End);
+    let spec = &round.gpu_nodes.values().next().unwrap().spec;
+    assert_eq!(spec.policy.as_deref(), Some("research"), "it stays with its policy until it is done");
+    cluster.settle();
+    assert!(!cluster.is_cordoned("n1"));
+    let round = cluster.round();
+    assert_eq!(round.gpu_nodes.values().next().unwrap().spec.policy, None);
+}
