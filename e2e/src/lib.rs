@@ -15,6 +15,7 @@ pub mod assets;
 pub mod audit;
 pub mod certificates;
 pub mod control_plane;
+pub mod demo;
 mod empty;
 pub mod expect;
 pub mod manifests;

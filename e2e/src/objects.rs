@@ -194,11 +194,22 @@ pub fn crds_in(folder: &Path) -> anyhow::Result<Vec<(String, Value)>> {
 /// # Errors
 /// When one cannot be read.
 pub fn foreign_crds() -> anyhow::Result<Vec<Value>> {
-    let minimal = Path::new(env!("CARGO_MANIFEST_DIR")).join("../simulator/cluster/crds");
-    let mut crds = crds_in(&minimal)?;
+    let mut crds = crds_in(&simulators_crds())?;
     // An older release has another version of one of them: only one can be there.
     crds.extend(crds_in(&real_crds())?.into_iter().filter(|(file, _)| !file.contains(OLDER)));
     Ok(crds.into_iter().map(|(_, crd)| crd).collect())
+}
+
+/// The simulator's minimal CRDs of others.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn minimal_crds() -> anyhow::Result<Vec<Value>> {
+    Ok(crds_in(&simulators_crds())?.into_iter().map(|(_, crd)| crd).collect())
+}
+
+fn simulators_crds() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../simulator/cluster/crds")
 }
 
 /// What the file of a CRD that is of an older release has in its name.

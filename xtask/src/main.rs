@@ -47,7 +47,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout();
     let code = match cli.task {
         Task::Test(args) => gate::run(&args, &mut out)?,
-        Task::Demo(args) => tasks::demo(&args)?,
+        Task::Demo(args) => tasks::demo(&args, &mut out)?,
         Task::Codegen(args) => tasks::codegen(&args)?,
         Task::Bench(args) => tasks::bench(&args)?,
         Task::E2e(args) => e2e::run(&args, &mut out)?,

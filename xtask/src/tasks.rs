@@ -1,9 +1,12 @@
 //! The tasks that are one cargo command: the demo, the generated files, the
 //! benchmarks.
 
+use std::io::Write;
 use std::process::{Command, ExitCode};
 
 use anyhow::Context;
+
+use crate::tools;
 
 /// The variable that makes an up-to-date test write what it would compare.
 pub(crate) const UPDATE: &str = "UPDATE";
@@ -11,14 +14,25 @@ pub(crate) const UPDATE: &str = "UPDATE";
 /// What the name of a test that guards a generated file contains.
 const UP_TO_DATE: &str = "up_to_date";
 
-/// Builds the command and runs its demo: a working day of a simulated fleet
+/// Shows the product on a simulated fleet
 ///
-/// Everything after `--` goes to `slicewright demo`.
+/// On a real control plane, where Go is there to build it (`cargo xtask
+/// tools`): the operator, virtual GPU nodes, a policy, and people who ask.
+/// Without Go, or with `--in-process`, `slicewright demo`: a working day of a
+/// small fleet, in virtual time and without a cluster.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
+    /// Leave everything running, to be looked at with kubectl
+    #[arg(long)]
+    keep: bool,
+    /// Run `slicewright demo`, which needs no control plane
+    #[arg(long, conflicts_with = "keep")]
+    in_process: bool,
     /// Build with optimisation: slower to build, and not needed to watch
     #[arg(long)]
     release: bool,
+    #[command(flatten)]
+    sources: tools::Sources,
     /// Arguments for `slicewright demo`
     #[arg(last = true)]
     rest: Vec<String>,
@@ -46,14 +60,38 @@ pub(crate) struct BenchArgs {
     rest: Vec<String>,
 }
 
-/// Runs `slicewright demo`.
-pub(crate) fn demo(args: &DemoArgs) -> anyhow::Result<ExitCode> {
+/// Runs the demo, or the other one.
+pub(crate) fn demo(args: &DemoArgs, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let go = tools::GO;
+    let lacks_go = args.sources.need_go() && !go.is_present();
+    if lacks_go && !args.in_process {
+        writeln!(
+            out,
+            "{} is missing, so there is no control plane: this is the demo without one. To see the other, {}.\n",
+            go.name, go.install
+        )?;
+    }
+    if lacks_go || args.in_process || !args.rest.is_empty() {
+        let mut command = Command::new("cargo");
+        command.args(["run", "--quiet", "--package", "slicewright-cli", "--bin", "slicewright"]);
+        if args.release {
+            command.arg("--release");
+        }
+        return run(command.args(["--", "demo"]).args(&args.rest));
+    }
     let mut command = Command::new("cargo");
-    command.args(["run", "--quiet", "--package", "slicewright-cli", "--bin", "slicewright"]);
+    for binary in tools::ensure_built(&args.sources, out)? {
+        command.env(binary.variable(), &binary.path);
+    }
+    command.args(["run", "--quiet", "--package", "slicewright-e2e", "--bin", "slicewright-demo"]);
     if args.release {
         command.arg("--release");
     }
-    run(command.args(["--", "demo"]).args(&args.rest))
+    command.arg("--");
+    if args.keep {
+        command.arg("--keep");
+    }
+    run(&mut command)
 }
 
 /// Writes or checks what is generated.
