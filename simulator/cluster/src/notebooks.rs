@@ -279,3 +279,167 @@ fn mirrored(name: &str, pod: Option<&Pod>, set: Option<&StatefulSet>) -> Value {
     let ready = set.and_then(|set| set.status.as_ref()).and_then(|status| status.ready_replicas).unwrap_or(0);
     json!({"conditions": conditions, "containerState": state, "readyReplicas": ready})
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: &str = "2026-11-22T08:00:00Z";
+
+    fn at(minutes: i64) -> Timestamp {
+        NOW.parse::<Timestamp>().expect("a time") + SignedDuration::from_mins(minutes)
+    }
+
+    fn lab() -> PodName {
+        PodName::new("a", "lab")
+    }
+
+    /// A book with one Notebook, and what the API server makes of its writes.
+    struct Desk {
+        book: Book,
+        version: u64,
+    }
+
+    impl Desk {
+        fn new(annotations: Value) -> Self {
+            let mut desk = Self { book: Book::default(), version: 0 };
+            desk.write(&json!({
+                "apiVersion": "kubeflow.org/v1", "kind": "Notebook",
+                "metadata": {"name": "lab", "namespace": "a", "uid": "n", "annotations": annotations,
+                    "labels": {"app": "lab"}},
+                "spec": {"template": {"spec": {"containers": [{"name": "lab", "image": "lab:1"}]}}},
+            }));
+            desk
+        }
+
+        fn write(&mut self, notebook: &Value) {
+            self.version += 1;
+            let mut notebook = notebook.clone();
+            notebook["metadata"]["resourceVersion"] = json!(self.version.to_string());
+            let object: DynamicObject = serde_json::from_value(notebook).expect("an object");
+            take(&mut self.book.notebooks, lab(), object);
+        }
+
+        fn annotate(&mut self, key: &str, value: Option<&str>) {
+            let mut notebook = serde_json::to_value(&self.book.notebooks[&lab()]).expect("data");
+            notebook["metadata"]["annotations"][key] = json!(value);
+            if value.is_none() {
+                let annotations = notebook["metadata"]["annotations"].as_object_mut().expect("a map");
+                annotations.remove(key);
+            }
+            self.write(&notebook);
+        }
+
+        fn pod_runs(&mut self) {
+            let pod = json!({
+                "metadata": {"name": "lab-0", "namespace": "a", "uid": "p", "resourceVersion": "1"},
+                "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}],
+                    "containerStatuses": [{"name": "lab", "ready": true, "restartCount": 0, "image": "",
+                        "imageID": "", "state": {"running": {"startedAt": NOW}}}]},
+            });
+            self.book.pods.insert(PodName::new("a", "lab-0"), serde_json::from_value(pod).expect("a pod"));
+        }
+
+        /// Takes its own StatefulSet in, and the status as it patched it.
+        fn settle(&mut self, now: Timestamp) -> Vec<Write> {
+            let due = self.book.due(now, now);
+            for write in &due {
+                match write {
+                    Write::CreateSet(set) => drop(self.book.sets.insert(lab(), (**set).clone())),
+                    Write::PatchStatus(_, patch) => {
+                        let mut notebook = serde_json::to_value(&self.book.notebooks[&lab()]).expect("data");
+                        let mut status = patch["status"].clone();
+                        let state = status["containerState"].as_object_mut().expect("a map");
+                        state.retain(|_, value| !value.is_null());
+                        notebook["status"] = status;
+                        self.write(&notebook);
+                    }
+                    Write::PatchSet(_, patch) => {
+                        let set = self.book.sets.get_mut(&lab()).expect("it was made");
+                        let replicas = patch["spec"]["replicas"].as_i64().and_then(|n| i32::try_from(n).ok());
+                        set.spec.get_or_insert_default().replicas = replicas;
+                    }
+                    Write::PatchNotebook(..) | Write::DeletePod(_) => {}
+                }
+            }
+            due
+        }
+    }
+
+    #[test]
+    fn a_notebook_becomes_a_set_whose_pod_has_its_labels_and_its_own_annotations_only() {
+        let mut desk = Desk::new(json!({"team": "vision", "notebooks.opendatahub.io/x": "1"}));
+        let due = desk.settle(at(0));
+        let Some(Write::CreateSet(set)) = due.first() else { panic!("{due:?}") };
+        let set = serde_json::to_value(set).expect("data");
+        assert_eq!(set["spec"]["replicas"], 1);
+        let template = &set["spec"]["template"];
+        assert_eq!(template["metadata"]["annotations"], json!({"team": "vision"}));
+        assert_eq!(
+            template["metadata"]["labels"],
+            json!({"app": "lab", "notebook-name": "lab", "statefulset": "lab", "opendatahub.io/workbenches": "true"})
+        );
+        desk.pod_runs();
+        let due = desk.settle(at(0));
+        assert!(matches!(&due[..], [Write::PatchStatus(..)]), "{due:?}");
+        assert_eq!(desk.settle(at(0)), [], "what is mirrored is not written again");
+    }
+
+    #[test]
+    fn the_stop_annotation_scales_the_set_and_a_restart_deletes_the_pod() {
+        let mut desk = Desk::new(json!({}));
+        desk.pod_runs();
+        desk.settle(at(0));
+        desk.settle(at(0));
+        desk.annotate(STOPPED, Some(NOW));
+        let due = desk.settle(at(1));
+        assert!(due.contains(&Write::PatchSet(lab(), json!({"spec": {"replicas": 0}}))), "{due:?}");
+        desk.annotate(STOPPED, None);
+        let due = desk.settle(at(2));
+        assert!(due.contains(&Write::PatchSet(lab(), json!({"spec": {"replicas": 1}}))), "{due:?}");
+        desk.annotate(RESTART, Some("true"));
+        let due = desk.settle(at(3));
+        assert!(due.contains(&Write::DeletePod(PodName::new("a", "lab-0"))), "{due:?}");
+    }
+
+    #[test]
+    fn a_profile_that_is_missing_leaves_a_new_notebook_without_a_pod_and_a_later_one_changes_nothing() {
+        let named = json!({api::foreign::notebook::PROFILE_NAME: "slice"});
+        let mut desk = Desk::new(named);
+        assert_eq!(desk.settle(at(0)), []);
+        let profile = |count: &str| -> HardwareProfile {
+            serde_json::from_value(json!({"spec": {"identifiers": [
+                {"identifier": "cpu", "displayName": "cpu", "defaultCount": count}]}}))
+            .expect("a profile")
+        };
+        desk.book.profiles.insert(PodName::new("a", "slice"), profile("1"));
+        assert!(matches!(&desk.settle(at(0))[..], [Write::CreateSet(_), ..]));
+        desk.settle(at(0));
+        desk.book.profiles.insert(PodName::new("a", "slice"), profile("2"));
+        assert_eq!(desk.settle(at(0)), [], "only a write to the Notebook asks the webhook again");
+        desk.annotate("touched", Some("yes"));
+        let due = desk.settle(at(0));
+        assert!(matches!(&due[..], [Write::PatchSet(..)]), "which then restarts it: {due:?}");
+    }
+
+    #[test]
+    fn culling_stops_what_nobody_used_and_only_when_it_is_on() {
+        let mut desk = Desk::new(json!({}));
+        desk.pod_runs();
+        desk.settle(at(0));
+        desk.settle(at(0));
+        assert_eq!(desk.book.next_event(), None);
+        let data = [("ENABLE_CULLING", "true"), ("CULL_IDLE_TIME", "30")];
+        desk.book.culling = Culling::of(&data.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+        desk.settle(at(10));
+        assert_eq!(desk.book.next_event(), Some(at(40)));
+        let stops = |due: &[Write]| {
+            due.iter().any(|write| {
+                matches!(write, Write::PatchNotebook(_, patch)
+                if patch["metadata"]["annotations"][STOPPED].is_string())
+            })
+        };
+        assert!(!stops(&desk.settle(at(39))));
+        assert!(stops(&desk.settle(at(40))));
+    }
+}
