@@ -1,0 +1,140 @@
+//! What must hold: after every event, and once everything has come to rest.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use e2e::{Scene, policy, wait};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt;
+use kube::api::ListParams;
+
+use crate::state::{POLICY, Soak};
+
+/// Coming to rest takes some rollouts one after another, each with its
+/// retries and roll-backs.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+impl Soak {
+    /// Invariants 1 and 5, at any moment.
+    pub(crate) async fn nothing_is_broken(&self, scene: &Scene) -> anyhow::Result<()> {
+        let breaches = scene.hands().breaches();
+        ensure!(breaches.is_empty(), "slices were taken from pods that had them: {breaches:#?}");
+        let nodes = scene.nodes().list(&ListParams::default()).await?;
+        let ours = nodes.iter().filter(|node| node.labels().contains_key("slicewright.io/cordoned-by"));
+        let away: Vec<String> = ours.map(ResourceExt::name_any).collect();
+        ensure!(
+            away.len() <= self.most_away,
+            "{away:?} are cordoned by us, and at most {} may be away",
+            self.most_away
+        );
+        Ok(())
+    }
+
+    /// Faults end, the policy is in force, and everything comes to rest;
+    /// whoever waits has an answer then. Says what was found.
+    pub(crate) async fn settle(&mut self, scene: &mut Scene) -> anyhow::Result<String> {
+        for name in self.fleet.keys() {
+            scene.hands().clear(name)?;
+        }
+        scene.apply(policy(POLICY, "research")).await?;
+        let failed = self.at_rest(scene).await?;
+        for name in &failed {
+            // What a human does who has no time: the node is replaced.
+            let Some(spec) = self.fleet.get(name.as_str()) else { continue };
+            scene.hands().delete_node(name).await?;
+            scene.hands().add_node(spec.clone())?;
+            self.replaced += 1;
+        }
+        if !failed.is_empty() {
+            let left = self.at_rest(scene).await?;
+            ensure!(left.is_empty(), "{left:?} were replaced and failed again");
+        }
+        let waiting = self.everybody_has_an_answer(scene).await?;
+        self.nothing_is_broken(scene).await?;
+        let evictions =
+            scene.audit()?.writes()?.into_iter().filter(|w| w.object_ref.subresource == "eviction").count();
+        ensure!(evictions == 0, "a demand-driven policy evicted {evictions} pods");
+        let mut found = format!(
+            "at rest: {} run, {waiting} wait and know why, {} failed nodes replaced",
+            scene.running().await?.len(),
+            failed.len()
+        );
+        for node in &scene.nodes().list(&ListParams::default()).await? {
+            found.push_str("\n    ");
+            found.push_str(&offers(node));
+        }
+        Ok(found)
+    }
+
+    /// Waits until no node is on its way; says which ended `Failed`.
+    async fn at_rest(&self, scene: &Scene) -> anyhow::Result<Vec<String>> {
+        // Quiet for a while: what one rollout frees may start the next.
+        let mut quiet = 0;
+        wait::asking("no node is on its way", PATIENCE, async || {
+            for operator in scene.operators() {
+                operator.is_well()?;
+            }
+            let nodes = scene.gpu_nodes().list(&ListParams::default()).await?;
+            let phase = |node: &api::GpuNode| {
+                let rollout = node.status.as_ref().and_then(|status| status.rollout.as_ref());
+                rollout.map(|rollout| rollout.phase.clone()).unwrap_or_default()
+            };
+            let busy = nodes.iter().find(|node| !matches!(phase(node).as_str(), "" | "Idle" | "Failed"));
+            let nodes_now = scene.nodes().list(&ListParams::default()).await?;
+            let away = nodes_now.iter().find(|node| !is_back(node)).map(offers);
+            quiet = if busy.is_none() && away.is_none() { quiet + 1 } else { 0 };
+            if quiet < 60 {
+                let what = busy.map(|node| format!("{} is {}", node.name_any(), phase(node))).or(away);
+                return Ok(Err(what.unwrap_or_else(|| "it is quiet only just".to_owned())));
+            }
+            let failed = nodes.iter().filter(|node| phase(node) == "Failed").map(ResourceExt::name_any);
+            Ok(Ok(failed.collect()))
+        })
+        .await
+    }
+
+    /// Invariant 8: who waits for a slice is among the unserved of the policy.
+    async fn everybody_has_an_answer(&self, scene: &Scene) -> anyhow::Result<usize> {
+        wait::asking("everybody who waits has an answer", PATIENCE, async || {
+            let pods = scene.pods().list(&ListParams::default()).await?;
+            let is_waiting = |pod: &&Pod| {
+                let bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+                !bound && pod.metadata.deletion_timestamp.is_none()
+            };
+            let waiting: Vec<String> = pods.iter().filter(is_waiting).map(ResourceExt::name_any).collect();
+            let policy = scene.policies().get(POLICY).await?;
+            let unserved = policy.status.and_then(|status| status.unserved).unwrap_or_default();
+            let answered = |name: &String| {
+                unserved.requests.iter().any(|r| name == &r.name || name == &format!("{}-0", r.name))
+            };
+            Ok(match waiting.iter().find(|name| !answered(name)) {
+                None => Ok(waiting.len()),
+                Some(name) => Err(format!("{name} waits, and the policy does not say why")),
+            })
+        })
+        .await
+    }
+}
+
+/// Ready, and offering something or given up: back from a reboot.
+fn is_back(node: &Node) -> bool {
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let ready = conditions.filter(|c| c.type_ == "Ready").any(|c| c.status == "True");
+    let given_up = node.labels().contains_key("slicewright.io/cordoned-by");
+    ready && (given_up || !offers(node).ends_with("nothing"))
+}
+
+/// A node in one line: what its label says, and what it offers.
+fn offers(node: &Node) -> String {
+    let label = node.labels().get("nvidia.com/mig.config").map_or("no label", String::as_str);
+    let allocatable = node.status.iter().flat_map(|status| status.allocatable.iter().flatten());
+    let slices: Vec<String> = allocatable
+        .filter(|(resource, count)| resource.starts_with("nvidia.com/") && count.0 != "0")
+        .map(|(resource, count)| format!("{} {resource}", count.0))
+        .collect();
+    format!(
+        "{}: {label}, offers {}",
+        node.name_any(),
+        if slices.is_empty() { "nothing".to_owned() } else { slices.join(", ") }
+    )
+}

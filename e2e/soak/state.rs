@@ -1,0 +1,88 @@
+//! What a soak knows: its numbers, who is there, what goes wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use e2e::{NodeSpec, POOL, Scene, policy};
+use serde_json::json;
+
+/// The policy of the fleet.
+pub(crate) const POLICY: &str = "soak";
+
+/// A soak that is going on.
+pub(crate) struct Soak {
+    numbers: u64,
+    /// How to make each node again.
+    pub(crate) fleet: BTreeMap<&'static str, NodeSpec>,
+    /// Bare pods, by name.
+    pub(crate) pods: BTreeSet<String>,
+    /// Workbenches, and whether they are stopped.
+    pub(crate) workbenches: BTreeMap<String, bool>,
+    /// How many names were given.
+    pub(crate) named: usize,
+    /// The most nodes that any policy so far allowed to be away.
+    pub(crate) most_away: usize,
+    /// How often each kind of event happened.
+    pub(crate) counts: BTreeMap<&'static str, usize>,
+    /// Nodes that ended `Failed` and were replaced.
+    pub(crate) replaced: usize,
+}
+
+impl Soak {
+    /// A fleet of three models, a policy, and an operator.
+    pub(crate) async fn begin(scene: &mut Scene, seed: u64) -> anyhow::Result<Self> {
+        let node = |name: &'static str, gpus: u16, model: &str| {
+            (name, NodeSpec::new(name, gpus, model).label(POOL, "research"))
+        };
+        let fleet = BTreeMap::from([
+            node("a1", 2, "A100-80GB"),
+            node("a2", 1, "A100-80GB"),
+            node("a3", 1, "A30"),
+            node("h1", 2, "H100-80GB"),
+        ]);
+        scene.nodes_are(fleet.values().cloned()).await?;
+        scene
+            .apply(policy(POLICY, "research").bounds("1g.10gb", &json!({"minCount": 2, "spareCount": 1})))
+            .await?;
+        scene.operator().await?;
+        Ok(Self {
+            numbers: seed,
+            fleet,
+            pods: BTreeSet::new(),
+            workbenches: BTreeMap::new(),
+            named: 0,
+            most_away: 1,
+            counts: BTreeMap::new(),
+            replaced: 0,
+        })
+    }
+
+    /// A number below `end` (splitmix64).
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        self.numbers = self.numbers.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.numbers;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let end = u64::try_from(end.max(1)).unwrap_or(u64::MAX);
+        usize::try_from((x ^ (x >> 31)) % end).unwrap_or_default()
+    }
+
+    /// One of some things, if there are any.
+    pub(crate) fn one_of<T: Clone>(&mut self, things: &[T]) -> Option<T> {
+        let at = self.below(things.len());
+        things.get(at).cloned()
+    }
+
+    /// Lets a random while pass.
+    pub(crate) async fn pause(&mut self, most_ms: u64) {
+        let most = usize::try_from(most_ms).unwrap_or_default();
+        let millis = self.below(most + 1);
+        tokio::time::sleep(Duration::from_millis(u64::try_from(millis).unwrap_or_default())).await;
+    }
+
+    /// What happened, in one line.
+    pub(crate) fn summary(&self) -> String {
+        let counts: Vec<String> = self.counts.iter().map(|(what, n)| format!("{n} x {what}")).collect();
+        format!("{}; {} nodes ended Failed and were replaced", counts.join(", "), self.replaced)
+    }
+}
