@@ -17,7 +17,8 @@ use rollout::Phase;
 use super::events::Draft;
 
 /// What those who asked were told last, and how often. It is lost in a crash;
-/// what is said again then has the same name, and is not sent twice.
+/// what the status of a policy says then counts as told, and what is said
+/// again has the same name, and is not sent twice.
 #[derive(Debug, Default)]
 pub struct Told {
     requests: BTreeMap<RequestId, Said>,
@@ -198,10 +199,16 @@ fn of_requests(told: &mut Told, objects: &Objects, round: &Round, drafts: &mut V
         if last.is_none() && matches!(request.outcome, Outcome::ServedNow { .. }) {
             continue;
         }
+        let waiting = waiting.get_or_insert_with(|| waiting_pods(objects));
         if last.is_none_or(|said| said.gist != answer.gist) {
             let times = last.map_or(0, |said| said.times + 1);
-            let said = Said { gist: answer.gist.clone(), times, to: BTreeSet::new() };
-            told.requests.insert(request.id.clone(), said);
+            // Before a restart, or by another replica, it was told already.
+            let to = if last.is_none() && is_in_a_status(objects, answer) {
+                askers(&request.id, objects, waiting).into_iter().map(|asker| asker.uid).collect()
+            } else {
+                BTreeSet::new()
+            };
+            told.requests.insert(request.id.clone(), Said { gist: answer.gist.clone(), times, to });
         }
         let Some(said) = told.requests.get_mut(&request.id) else { continue };
         let (reason, action, warning) = match &request.outcome {
@@ -209,7 +216,6 @@ fn of_requests(told: &mut Told, objects: &Objects, round: &Round, drafts: &mut V
             Outcome::ServedByPlan { .. } => ("SliceComing", "Plan", false),
             Outcome::Unserved { .. } => ("SliceUnavailable", "Plan", true),
         };
-        let waiting = waiting.get_or_insert_with(|| waiting_pods(objects));
         for regarding in askers(&request.id, objects, waiting) {
             if !said.to.insert(regarding.uid.clone()) {
                 continue;
@@ -225,6 +231,16 @@ fn of_requests(told: &mut Told, objects: &Objects, round: &Round, drafts: &mut V
             });
         }
     }
+}
+
+/// Whether the status of a policy gives this answer already.
+fn is_in_a_status(objects: &Objects, answer: &Answer) -> bool {
+    let Answer { id, text, gist: _ } = answer;
+    let unserved = objects.policies.values().filter_map(|policy| policy.status.as_ref()?.unserved.as_ref());
+    unserved.flat_map(|unserved| &unserved.requests).any(|request| {
+        (&request.kind, &request.namespace, &request.name) == (&id.kind, &id.namespace, &id.name)
+            && request.message == *text
+    })
 }
 
 /// Pods that wait for a node, by who stands behind them.
@@ -252,4 +268,38 @@ fn askers(id: &RequestId, objects: &Objects, waiting: &BTreeMap<RequestId, &Pod>
         askers.push(reference("v1", "Pod", &pod.metadata));
     }
     askers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(name: &str, text: &str) -> Answer {
+        let id = RequestId {
+            kind: "Pod".to_owned(),
+            namespace: "team-a".to_owned(),
+            name: name.to_owned(),
+            ordinal: 0,
+        };
+        Answer { id, text: text.to_owned(), gist: text.to_owned() }
+    }
+
+    #[test]
+    fn what_a_status_says_counts_as_told_and_another_answer_does_not() {
+        let mut objects = Objects::default();
+        let policy = serde_json::json!({
+            "apiVersion": api::API_VERSION, "kind": "GpuPartitionPolicy", "metadata": {"name": "research"},
+            "spec": {"nodeSelector": {"matchLabels": {"pool": "research"}},
+                "layout": {"type": "DemandDriven", "demandDriven": {}}},
+            "status": {"unserved": {"total": 1, "requests": [{
+                "kind": "Pod", "namespace": "team-a", "name": "train", "slices": "1 x 3g.40gb",
+                "since": "2026-11-20T08:00:00Z", "reason": "NodesHeld", "message": "not served: a1 is not ready",
+            }]}},
+        });
+        let policy = serde_json::from_value(policy).expect("it is a policy");
+        objects.policies.insert("research".to_owned(), policy);
+        assert!(is_in_a_status(&objects, &answer("train", "not served: a1 is not ready")));
+        assert!(!is_in_a_status(&objects, &answer("train", "not served: a2 is not ready")));
+        assert!(!is_in_a_status(&objects, &answer("other", "not served: a1 is not ready")));
+    }
 }
