@@ -31,6 +31,24 @@ use serde::{Deserialize, Serialize};
         description = "The policy that has the node"
     ),
     printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].status",
+        description = "Whether the node has its layout"
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].reason",
+        description = "Why it has it, or has not"
+    ),
+    printcolumn(
+        name = "Slices",
+        type_ = "string",
+        json_path = ".status.slices",
+        description = "What the node has, and how much of it is free"
+    ),
+    printcolumn(
         name = "Phase",
         type_ = "string",
         json_path = ".status.rollout.phase",
@@ -119,6 +137,11 @@ pub struct GpuNodeStatus {
     #[schemars(length(max = 8))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
+
+    /// What the node has and how much of it is free, in one line, such as
+    /// `7 x 1g.10gb (3 free), 3g.40gb`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slices: Option<String>,
 
     /// What the hardware has and who uses it. Written by the agent; by the
     /// controller where no agent runs.

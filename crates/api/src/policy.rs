@@ -64,7 +64,13 @@ use crate::selector::Selector;
         name = "Reason",
         type_ = "string",
         json_path = ".status.conditions[?(@.type=='Ready')].reason",
-        description = "Why it is, or is not, ready",
+        description = "Why it is, or is not, ready"
+    ),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].message",
+        description = "The same in a sentence",
         priority = 1
     ),
     printcolumn(

@@ -342,3 +342,48 @@ fn under_strategy_single_a_demand_driven_policy_is_told_how_to_go_on() {
     let Some(Hold::NotEstablished { why }) = &node_of(&seen, "n1").hold else { panic!("it is held") };
     assert!(why.contains("oc patch clusterpolicy gpu-cluster-policy --type merge"), "{why}");
 }
+
+/// The rules of the CRD (in CEL) have their twins here: what the API server
+/// refuses (`e2e/scenarios/crds.rs`), a preview refuses, too.
+#[test]
+fn what_the_rules_of_the_crd_refuse_is_refused_here_too() {
+    let bounds = |bounds: &str| {
+        format!("layout: {{type: DemandDriven, demandDriven: {{slices: [{{profile: 1g.10gb, {bounds}}}]}}}}")
+    };
+    let gpus = "static: {gpus: [{slices: [{profile: 1g.10gb, count: 7}]}]}";
+    let rollout = |rollout: &str| format!("layout: {{type: DemandDriven}}\n  rollout: {{{rollout}}}");
+    let window =
+        |duration: &str| rollout(&format!("windows: [{{schedule: 0 22 * * *, duration: {duration}}}]"));
+    let select = |expression: &str| {
+        format!("layout: {{type: DemandDriven}}\n  nodeSelector: {{matchExpressions: [{{{expression}}}]}}")
+    };
+    let wrong = [
+        ("spec.nodeSelector", "layout: {type: DemandDriven}\n  nodeSelector: {}".to_owned()),
+        ("spec.nodeSelector.matchExpressions[0].values", select("key: pool, operator: In")),
+        ("spec.nodeSelector.matchExpressions[0].values", select("key: pool, operator: Exists, values: [a]")),
+        ("spec.layout.static", format!("layout: {{type: DemandDriven, {gpus}}}")),
+        ("spec.layout.demandDriven", format!("layout: {{type: Static, {gpus}, demandDriven: {{}}}}")),
+        ("spec.layout.static.gpus", "layout: {type: Static}".to_owned()),
+        ("spec.layout.demandDriven.slices[0].minCount", bounds("minCount: 5, maxCount: 4")),
+        ("spec.layout.demandDriven.slices[0].spareCount", bounds("spareCount: 5, maxCount: 4")),
+        ("spec.rollout.maxUnavailable", rollout("maxUnavailable: 0")),
+        ("spec.rollout.maxUnavailable", rollout("maxUnavailable: 0%")),
+        ("spec.rollout.cooldown", rollout("cooldown: 200h")),
+        ("spec.rollout.cooldown", rollout("cooldown: ''")),
+        ("spec.rollout.windows[0].duration", window("0s")),
+        ("spec.rollout.windows[0].duration", window("169h")),
+    ];
+    for (field, spec) in wrong {
+        let selector = if spec.contains("nodeSelector") {
+            ""
+        } else {
+            "  nodeSelector: {matchLabels: {pool: research}}\n"
+        };
+        let text = format!(
+            "apiVersion: slicewright.io/v1alpha1\nkind: GpuPartitionPolicy\nmetadata: {{name: wrong}}\nspec:\n{selector}  {spec}\n"
+        );
+        let found = words::problems_of(&text);
+        let said = found.iter().any(|p| p.contains(&format!("{field}:")));
+        assert!(said, "{field}: {text}\n{found:#?}");
+    }
+}

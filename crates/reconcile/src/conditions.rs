@@ -39,7 +39,10 @@ pub fn conditions(about: &About<'_>) -> Vec<Wanted> {
     let accepted = accepted(about);
     let valid = accepted.status == Tri::True;
     let planned = planned(about);
-    let ready = ready(about);
+    let ready = match accepted.reason {
+        reason::INVALID => Wanted { kind: kind::READY, ..accepted.clone() },
+        _ => ready(about),
+    };
     let reconciling = match ready.reason {
         reason::CHANGING | reason::WAITING => Tri::True,
         _ => Tri::False,

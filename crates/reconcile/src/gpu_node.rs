@@ -44,6 +44,7 @@ pub fn gpu_nodes(
     advances: &BTreeMap<NodeName, Advance>,
 ) -> BTreeMap<NodeName, WantedGpuNode> {
     let steps: BTreeMap<&NodeName, &NodeStep> = thought.plan.steps.iter().map(|s| (&s.node, s)).collect();
+    let digest = thought.plan.digest();
     let mut all = BTreeMap::new();
     for (name, object) in &input.objects.nodes {
         let name = NodeName(name.clone());
@@ -52,7 +53,14 @@ pub fn gpu_nodes(
         if node.is_none() && old.is_none() {
             continue;
         }
-        let spec = spec(input, thought, &name, steps.get(&name).copied(), advances.get(&name), old);
+        let spec = spec(
+            input,
+            thought,
+            &name,
+            steps.get(&name).map(|s| (*s, digest.as_str())),
+            advances.get(&name),
+            old,
+        );
         let status = status(input, thought, &name, advances.get(&name), old);
         let owner_uid = object.metadata.uid.clone().unwrap_or_default();
         all.insert(name, WantedGpuNode { owner_uid, spec, status });
@@ -66,7 +74,7 @@ fn spec(
     input: &Input<'_>,
     thought: &Thought,
     name: &NodeName,
-    step: Option<&NodeStep>,
+    step: Option<(&NodeStep, &str)>,
     advance: Option<&Advance>,
     old: Option<&GpuNode>,
 ) -> GpuNodeSpec {
@@ -74,9 +82,9 @@ fn spec(
     let policy = policy_of(name, &progress, input, thought).map(|policy| policy.0);
     let old = old.map(|node| node.spec.clone()).unwrap_or_default();
     match step {
-        Some(step) => GpuNodeSpec {
+        Some((step, digest)) => GpuNodeSpec {
             policy,
-            plan_digest: Some(thought.plan.digest()),
+            plan_digest: Some(digest.to_owned()),
             gpus: step
                 .gpus
                 .iter()
@@ -131,9 +139,14 @@ fn status(
         // A new object has generation 1.
         api::condition::set(&mut conditions, wanted, generation.unwrap_or(1), input.now);
     }
+    let slices = match node {
+        Some(node) if !changing => Some(in_one_line(node)),
+        _ => before.slices,
+    };
     GpuNodeStatus {
         observed_generation: Some(generation.unwrap_or(1)),
         conditions,
+        slices,
         observed,
         rollout: Some(rollout),
     }
@@ -186,6 +199,37 @@ fn observed_gpu(index: u16, gpu: &planner::inventory::Gpu) -> ObservedGpu {
             Slices::MigOff { .. } => Vec::new(),
         },
     }
+}
+
+/// `7 x 1g.10gb (3 free), 3g.40gb, 1 GPU without MIG`.
+fn in_one_line(node: &Node) -> String {
+    let mut counts: BTreeMap<ProfileName, u32> = BTreeMap::new();
+    let mut off = 0;
+    for gpu in node.gpus.values() {
+        let profiles: Vec<ProfileName> = match &gpu.slices {
+            Slices::Placed(all) => all.iter().map(|s| s.profile).collect(),
+            Slices::Counted(all) => all.iter().map(|s| s.profile).collect(),
+            Slices::MigOff { .. } => {
+                off += 1;
+                Vec::new()
+            }
+        };
+        for profile in profiles {
+            *counts.entry(profile).or_default() += 1;
+        }
+    }
+    let mut parts: Vec<String> = counts
+        .into_iter()
+        .map(|(profile, n)| {
+            let free = observe::requests::free_slices(node, profile);
+            let free = if free == 0 { String::new() } else { format!(" ({free} free)") };
+            if n == 1 { format!("{profile}{free}") } else { format!("{n} x {profile}{free}") }
+        })
+        .collect();
+    if off > 0 {
+        parts.push(format!("{} without MIG", crate::answers::plural(off, "GPU")));
+    }
+    if parts.is_empty() { "no slice".to_owned() } else { parts.join(", ") }
 }
 
 /// How many pods the CRD takes for one slice.

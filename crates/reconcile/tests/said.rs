@@ -48,6 +48,7 @@ fn the_node_remembers_what_it_has_and_since_when_slices_are_free() {
     cluster.node("n1");
     let _ = cluster.step(Until::End);
     let stored = cluster.objects.gpu_nodes["n1"].status.clone().unwrap();
+    assert_eq!(stored.slices.as_deref(), Some("7g.80gb (1 free)"));
     let observed = stored.observed.unwrap();
     assert_eq!((observed.gpus[0].model.as_str(), observed.gpus[0].mig_enabled), ("A100-80GB", true));
     let since = stored.rollout.unwrap().schedulable_since["7g.80gb"];
@@ -213,4 +214,18 @@ fn a_plan_that_breaks_a_rule_stops_what_is_disruptive_and_says_so() {
         let said = text(Cluster::condition(&round, "Degraded"));
         assert!(said.starts_with("True PlanRefused: ") && said.ends_with(&expected), "{said}");
     }
+}
+
+#[test]
+fn a_policy_that_makes_no_sense_is_not_ready_and_says_which_field() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.policy(json!({"type": "Static"}));
+    let round = cluster.step(Until::End);
+    for kind in ["Accepted", "Ready"] {
+        let said = text(Cluster::condition(&round, kind));
+        assert!(said.starts_with("False Invalid: spec.layout.static.gpus: "), "{said}");
+    }
+    let said = text(Cluster::condition(&round, "Stalled"));
+    assert!(said.starts_with("True Invalid: "), "{said}");
 }

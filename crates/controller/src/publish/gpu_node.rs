@@ -86,17 +86,19 @@ fn patches(wanted: &Wanted<'_>, now: Option<&GpuNode>) -> Vec<Patch> {
         patches.push(Patch { manager: managers::PLAN, target: Target::Object, body });
     }
     let before = now.and_then(|now| now.status.clone()).unwrap_or_default();
-    let GpuNodeStatus { observed_generation, conditions, observed, rollout } = &**status;
+    let GpuNodeStatus { observed_generation, conditions, slices, observed, rollout } = &**status;
     if !agent && before.observed != *observed {
         let body = body(json!({"status": {"observed": observed}}));
         patches.push(Patch { manager: managers::OBSERVED, target: Target::Status, body });
     }
     let same = before.rollout == *rollout
         && before.conditions == *conditions
+        && before.slices == *slices
         && before.observed_generation == *observed_generation;
     if !same {
         let body = body(json!({"status": {
-            "observedGeneration": observed_generation, "conditions": conditions, "rollout": rollout,
+            "observedGeneration": observed_generation, "conditions": conditions, "slices": slices,
+            "rollout": rollout,
         }}));
         patches.push(Patch { manager: managers::ROLLOUT, target: Target::Status, body });
     }
