@@ -86,6 +86,7 @@ const OURS: &[Ours] = &[
         folder: "crates/cli",
         may_use: &[
             "slicewright-api",
+            "slicewright-controller",
             "slicewright-mig",
             "slicewright-observe",
             "slicewright-planner",

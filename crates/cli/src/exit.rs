@@ -50,6 +50,8 @@ pub enum Failure {
     Data(String),
     /// Something that cannot be, and is a bug of ours.
     Bug(String),
+    /// The cluster does not answer, or refuses.
+    Unavailable(String),
     /// Writing the result failed.
     Output(io::Error),
 }
@@ -72,7 +74,7 @@ impl Failure {
         let (message, status) = match self {
             Self::Usage(message) => (message.as_str(), Status::Usage),
             Self::Data(message) => (message.as_str(), Status::Data),
-            Self::Bug(message) => (message.as_str(), Status::Negative),
+            Self::Bug(message) | Self::Unavailable(message) => (message.as_str(), Status::Negative),
             // The reader went away: it has what it wanted.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return Status::Success,
             Self::Output(error) => {

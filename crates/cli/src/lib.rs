@@ -48,6 +48,7 @@ enum Command {
     Fleet(commands::fleet::Args),
     Simulate(commands::simulate::Args),
     Demo(commands::demo::Args),
+    Release(commands::release::Args),
 }
 
 /// Runs one command line. Results go to `out`, messages for people to `err`.
@@ -82,6 +83,7 @@ where
         Command::Fleet(args) => commands::fleet::run(&args, colour, out),
         Command::Simulate(args) => commands::simulate::run(&args, colour, out),
         Command::Demo(args) => commands::demo::run(&args, colour, out),
+        Command::Release(args) => commands::release::run(&args, out),
     };
     result.unwrap_or_else(|failure| failure.report(err))
 }

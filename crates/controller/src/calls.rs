@@ -192,6 +192,18 @@ impl Calls {
         self.limit(Verb::Get, title, api.get_opt(name)).await
     }
 
+    /// Reads all objects of a kind, in one answer. For commands; the operator
+    /// has watches.
+    ///
+    /// # Errors
+    /// When there is no usable answer.
+    pub async fn list<K>(&self, api: &Api<K>, title: &str, params: &ListParams) -> Result<Vec<K>, CallError>
+    where
+        K: Clone + DeserializeOwned + fmt::Debug,
+    {
+        Ok(self.limit(Verb::List, title, api.list(params)).await?.items)
+    }
+
     /// Reads the metadata of one object, or finds that it is not there.
     ///
     /// # Errors

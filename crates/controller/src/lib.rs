@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod operator;
 pub mod publish;
 pub mod rbac;
+pub mod release;
 pub mod retries;
 pub mod settings;
 pub mod store;

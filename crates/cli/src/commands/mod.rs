@@ -6,5 +6,6 @@ pub mod fit;
 pub mod fleet;
 pub mod layouts;
 pub mod plan;
+pub mod release;
 pub mod simulate;
 pub mod solve;

@@ -1,0 +1,121 @@
+//! `slicewright release`: takes our hands off nodes of a real cluster.
+
+use std::io::Write;
+use std::time::Duration;
+
+use controller::calls::Calls;
+use controller::release::{Outcome, ReleaseError, Request, release};
+use controller::{client, clock};
+
+use crate::exit::{Failure, Status, chain};
+
+/// Takes our hands off nodes: uncordons what we cordoned, and says what is left.
+///
+/// The GPUs keep the layout that they have. From then on nothing is done to the node, until
+/// `slicewright release --resume NODE` hands it back. Where the operator runs, the policy of the
+/// node has to be paused or deleted first; a node that ended `Failed` can be released at any time.
+///
+/// Exits with 0 when every node was released (or there was nothing to do), and with 1 when one was
+/// left as it is.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// The nodes; without any, all that we hold
+    #[arg(value_name = "NODE")]
+    nodes: Vec<String>,
+    /// Hand released nodes back to the operator
+    #[arg(long)]
+    resume: bool,
+    /// A kubeconfig; without it the usual one
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<String>,
+    /// A context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// The operator's namespace, where its lease says whether it runs
+    #[arg(long, default_value = "slicewright-system", value_name = "NAMESPACE")]
+    operator_namespace: String,
+    /// The name of the operator's lease
+    #[arg(long, default_value = "slicewright-operator", value_name = "NAME")]
+    lease_name: String,
+}
+
+/// How long one call may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs it.
+pub fn run(args: &Args, out: &mut dyn Write) -> crate::Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Bug(format!("no runtime: {error}")))?;
+    let request = Request {
+        nodes: args.nodes.clone(),
+        resume: args.resume,
+        lease: (args.operator_namespace.clone(), args.lease_name.clone()),
+    };
+    let outcomes = runtime.block_on(async {
+        let client = client::connect(args.kubeconfig.as_deref(), args.context.as_deref())
+            .await
+            .map_err(|error| Failure::data(&error))?;
+        release(&Calls::new(client, PATIENCE), &request, clock::now()).await.map_err(|error| match error {
+            ReleaseError::NoNode { .. } => Failure::Usage(error.to_string()),
+            ReleaseError::Look(_) => Failure::Unavailable(chain(&error)),
+        })
+    })?;
+    tell(&outcomes, out)
+}
+
+fn tell(outcomes: &[(String, Outcome)], out: &mut dyn Write) -> crate::Outcome {
+    if outcomes.is_empty() {
+        writeln!(out, "there is nothing to release")?;
+    }
+    let mut status = Status::Success;
+    for (node, outcome) in outcomes {
+        match outcome {
+            Outcome::Released { uncordoned, left } => {
+                let what = if *uncordoned { "released and uncordoned" } else { "released" };
+                writeln!(out, "{node}: {what}")?;
+                for line in left {
+                    writeln!(out, "  left: {line}")?;
+                }
+            }
+            Outcome::Resumed => writeln!(out, "{node}: handed back to the operator")?,
+            Outcome::Nothing { why } => writeln!(out, "{node}: nothing to do, {why}")?,
+            Outcome::Refused { why } => {
+                status = Status::Negative;
+                writeln!(out, "{node}: left as it is: {why}")?;
+            }
+        }
+    }
+    Ok(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(outcomes: &[(&str, Outcome)], text: &str, status: Status) {
+        let outcomes: Vec<_> = outcomes.iter().map(|(n, o)| ((*n).to_owned(), o.clone())).collect();
+        let mut out = Vec::new();
+        let found = tell(&outcomes, &mut out).expect("a vector can be written");
+        assert_eq!(String::from_utf8_lossy(&out), text);
+        assert_eq!(found, status);
+    }
+
+    #[test]
+    fn each_node_has_its_line_and_one_that_was_left_is_told_by_the_status() {
+        check(&[], "there is nothing to release\n", Status::Success);
+        let left = vec!["nvidia.com/mig.config stays `x`".to_owned()];
+        check(
+            &[("a1", Outcome::Released { uncordoned: true, left }), ("b2", Outcome::Resumed)],
+            "a1: released and uncordoned\n  left: nvidia.com/mig.config stays `x`\nb2: handed back to the operator\n",
+            Status::Success,
+        );
+        check(
+            &[("a1", Outcome::Refused { why: "the operator runs".to_owned() })],
+            "a1: left as it is: the operator runs\n",
+            Status::Negative,
+        );
+    }
+}
