@@ -14,6 +14,7 @@ mod modes;
 mod onboarding;
 mod openshift_ai;
 mod pods_in_the_way;
+mod release;
 mod seed_000;
 mod static_policy;
 mod trouble;
