@@ -13,6 +13,16 @@ fn a_static_policy_is_brought_to_a_node_and_a_pod_runs_on_its_slice() {
         scene.offers("n1", &[("1g.10gb", 7)]).await?;
         scene.converged("research").await?;
         assert_eq!(scene.runs("p").await?, "n1");
+        insta::assert_snapshot!(scene.story_of("Node", "n1").await?, @r"
+        RepartitionStarted: its GPUs are cut anew: it is cordoned until that is done
+        LayoutRequested: no pod can lose a slice: MIG manager is told the new layout
+        RepartitionVerified: pods can use the slices: it is uncordoned
+        ");
+        let policy = scene.policies().get("research").await?;
+        let status = policy.status.unwrap_or_default();
+        assert_eq!(status.observed_generation, policy.metadata.generation);
+        let counts = status.supply.iter().map(|s| (s.profile.as_str(), s.present, s.planned));
+        assert_eq!(counts.filter(|(_, present, _)| *present > 0).collect::<Vec<_>>(), [("1g.10gb", 7, 7)]);
         Ok(())
     });
 }

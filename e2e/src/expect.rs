@@ -438,6 +438,25 @@ impl Scene {
         lines.join("\n")
     }
 
+    /// What the operator told about an object so far, in order: reason and note.
+    ///
+    /// # Errors
+    /// When the events cannot be listed.
+    pub async fn story_of(&self, kind: &str, name: &str) -> anyhow::Result<String> {
+        let events: Api<k8s_openapi::api::events::v1::Event> = Api::all(self.client());
+        let mut events = events.list(&ListParams::default()).await?.items;
+        events.retain(|event| {
+            let about = event.regarding.as_ref();
+            event.reporting_controller.as_deref() == Some("slicewright.io/operator")
+                && about.is_some_and(|a| a.kind.as_deref() == Some(kind) && a.name.as_deref() == Some(name))
+        });
+        events.sort_by_key(|event| event.event_time.as_ref().map(|time| time.0));
+        let line = |e: &k8s_openapi::api::events::v1::Event| {
+            format!("{}: {}", e.reason.clone().unwrap_or_default(), e.note.clone().unwrap_or_default())
+        };
+        Ok(events.iter().map(line).collect::<Vec<_>>().join("\n"))
+    }
+
     /// The names of the team's pods that run now.
     ///
     /// # Errors

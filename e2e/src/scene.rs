@@ -7,10 +7,11 @@ use std::sync::Once;
 use anyhow::{Context, bail};
 use cluster::{Cluster, Fleet, Handle, NodeSpec};
 use futures::FutureExt;
-use kube::Client;
+use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::api::ListParams;
 use kube::config::Kubeconfig;
-use operands::Strategy;
+use kube::{Api, Client, ResourceExt};
+use operands::{Flavour, Strategy};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +20,7 @@ use crate::audit::Audit;
 use crate::control_plane::client_of;
 use crate::empty::empty;
 use crate::manifests::TEAM;
-use crate::objects::{self, MAP_NAME, OPERATOR_NAMESPACE, OURS};
+use crate::objects::{self, GPU_OPERATOR_NAMESPACE, MAP_NAME, OPERATOR_NAMESPACE, OURS};
 use crate::operator::{self, Operator, SPEED};
 use crate::pool::{self, Lent};
 use crate::provider::{Kind, Provider};
@@ -91,6 +92,26 @@ pub fn scenario(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Result<()>) {
     }
 }
 
+/// A cluster in which somebody's GPUs are is none to play with: scenarios cut
+/// GPUs, and empty the GPU Operator's namespace.
+async fn leave_others_alone(client: &Client) -> anyhow::Result<()> {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let theirs = ListParams::default().labels(&format!("nvidia.com/gpu.present=true,!{OURS}"));
+    if let Some(node) = nodes.list(&theirs).await?.items.first() {
+        bail!(
+            "the cluster has a GPU node of its own, {}: scenarios are for clusters without GPUs",
+            node.name_any()
+        );
+    }
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    if let Some(namespace) = namespaces.get_opt(GPU_OPERATOR_NAMESPACE).await?
+        && !namespace.labels().contains_key(OURS)
+    {
+        bail!("the cluster has a namespace {GPU_OPERATOR_NAMESPACE} of its own, which scenarios would empty");
+    }
+    Ok(())
+}
+
 /// What operators and virtual nodes log goes to the output of the test, which
 /// is shown when it fails.
 fn logs() {
@@ -114,6 +135,9 @@ impl Scene {
         };
         let administrator = provider.administrator();
         let client = client_of(&administrator).await?;
+        if !provider.is_ours_alone() {
+            leave_others_alone(&client).await?;
+        }
         objects::install_crds(&client, &objects::our_crds()).await?;
         if is_new {
             empty(&client, provider.is_ours_alone()).await?;
@@ -201,7 +225,7 @@ impl Scene {
         }
         if !self.has_cluster_policy().await? {
             // As an administrator leaves it who did what a condition of our policies asks for.
-            self.cluster_policy(fleet.strategy, json!({"name": MAP_NAME})).await?;
+            self.cluster_policy(fleet.flavour, fleet.strategy, json!({"name": MAP_NAME})).await?;
         }
         let names: Vec<_> = fleet.each_node().map(|node| node.name).collect();
         let shutdown = CancellationToken::new();
@@ -235,7 +259,17 @@ impl Scene {
     ///
     /// # Errors
     /// What the API server says against it.
-    pub async fn cluster_policy(&self, strategy: Strategy, map: Value) -> anyhow::Result<()> {
+    pub async fn cluster_policy(
+        &self,
+        flavour: Flavour,
+        strategy: Strategy,
+        map: Value,
+    ) -> anyhow::Result<()> {
+        // As each way of installation names it.
+        let name = match flavour {
+            Flavour::OpenShift => "gpu-cluster-policy",
+            Flavour::Helm => "cluster-policy",
+        };
         let strategy = match strategy {
             Strategy::Mixed => "mixed",
             Strategy::Single => "single",
@@ -243,7 +277,7 @@ impl Scene {
         self.apply(json!({
             "apiVersion": "nvidia.com/v1",
             "kind": "ClusterPolicy",
-            "metadata": {"name": "gpu-cluster-policy"},
+            "metadata": {"name": name},
             "spec": {
                 "daemonsets": {}, "dcgm": {}, "dcgmExporter": {}, "devicePlugin": {}, "driver": {}, "gfd": {},
                 "nodeStatusExporter": {}, "operator": {}, "toolkit": {},

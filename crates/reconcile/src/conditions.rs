@@ -24,8 +24,8 @@ pub struct About<'a> {
     /// How its nodes stand; nodes that rest are left out.
     pub outlooks: BTreeMap<&'a NodeName, &'a Outlook>,
     /// Its GPUs that keep another layout than the one that is always wanted,
-    /// and why.
-    pub missed: Vec<String>,
+    /// and why: reason and sentence.
+    pub missed: Vec<(&'static str, String)>,
     /// Its nodes that are left as they are, and why: reason and sentence.
     pub left_alone: Vec<(&'static str, String)>,
     /// What keeps everything from going as it should, whatever the policy
@@ -193,9 +193,9 @@ fn ready(about: &About<'_>) -> Wanted {
             let message = "the policy is paused: nothing starts until its mode is Enforce".to_owned();
             return say(Tri::False, reason::PAUSED, message);
         }
-        if let Some(first) = about.missed.first() {
+        if let Some((reason, first)) = about.missed.first() {
             let message = format!("{} with another layout: {first}", plural(about.missed.len(), "GPU"));
-            return say(Tri::False, reason::WAITING, message);
+            return say(Tri::False, reason, message);
         }
         return say(Tri::True, reason::CONVERGED, "every node has its layout".to_owned());
     };

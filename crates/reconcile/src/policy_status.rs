@@ -123,26 +123,34 @@ fn about<'a>(
 
 /// The GPUs of a static policy that keep another layout, and why: their node
 /// may not change, or pods hold what would go.
-fn missed(report: &PolicyReport, thought: &Thought) -> Vec<String> {
+fn missed(report: &PolicyReport, thought: &Thought) -> Vec<(&'static str, String)> {
     let why = |(name, index): &(NodeName, GpuIndex)| {
         let node = thought.inventory.nodes.get(name)?;
         if let Some(hold) = &node.hold {
-            return Some(format!("{name}/gpu{index}: {hold}"));
+            let reason = match hold {
+                PlannerHold::Changing => reason::CHANGING,
+                _ => reason::WAITING,
+            };
+            return Some((reason, format!("{name}/gpu{index}: {hold}")));
         }
         let holders: BTreeSet<String> = match &node.gpus.get(index)?.slices {
             Slices::Placed(slices) => slices.iter().flat_map(|s| holders(&s.used)).collect(),
             Slices::Counted(slices) => slices.iter().flat_map(|s| holders(&s.used)).collect(),
             Slices::MigOff { used } => holders(used).into_iter().collect(),
         };
-        Some(match holders.is_empty() {
-            true => format!("{name}/gpu{index}: it cannot change now"),
+        let why = match holders.is_empty() {
+            true => "it cannot change now".to_owned(),
             false => {
                 let holders = holders.into_iter().collect::<Vec<_>>().join(", ");
-                format!("{name}/gpu{index}: a slice that would go is, or may be, held by {holders}")
+                format!("a slice that would go is, or may be, held by {holders}")
             }
-        })
+        };
+        Some((reason::WAITING, format!("{name}/gpu{index}: {why}")))
     };
-    report.static_missed.iter().filter_map(why).collect()
+    let mut missed: Vec<_> = report.static_missed.iter().filter_map(why).collect();
+    // What waits is told before what is on its way.
+    missed.sort_by_key(|(reason, _)| *reason == reason::CHANGING);
+    missed
 }
 
 /// The pods that have, or may have, something.
