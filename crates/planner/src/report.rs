@@ -56,7 +56,9 @@ pub enum Outcome {
     Unserved {
         /// The main reason.
         why: Why,
-        /// What would help; each was proved by planning with that change.
+        /// What would help: each was proved by planning with that change,
+        /// except advice on the request itself, which says what could be
+        /// served at all.
         help: Vec<Help>,
     },
 }
@@ -115,7 +117,8 @@ pub enum Why {
 /// The smallest thing that would help.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Help {
-    /// This pod has to end (or move).
+    /// This pod has to end (or move): the one that holds the least of those
+    /// whose end would help.
     PodEnds {
         /// The pod.
         pod: PodRef,
@@ -137,17 +140,19 @@ pub enum Help {
         policy: PolicyName,
         /// The field.
         field: String,
-        /// To what at least.
+        /// To what: the smallest change of the field that helps.
         to: String,
     },
-    /// More GPUs are needed.
+    /// More GPUs are needed, each on a node like those that it may use: the
+    /// fewest with which everybody who asks for the same is served.
     MoreGpus {
         /// How many.
         count: u32,
         /// Of which model.
         model: String,
     },
-    /// An agent on this node would prove idleness.
+    /// An agent on this node would prove idleness: proved whichever of the
+    /// slices that may be held it finds idle.
     InstallAgent {
         /// The node.
         node: NodeName,

@@ -201,3 +201,81 @@ fn requests_that_ask_alike_are_judged_once() {
 fn small_named(name: &str) -> RequestBuilder {
     request(name).asks("1g.10gb", 1)
 }
+
+/// A node as the reference writes it: its parts, separated by semicolons.
+fn node_of(text: &str) -> NodeBuilder {
+    let start = match text {
+        "whole" => return labelled(),
+        "single" => return labelled().label("nvidia.com/mig.strategy", "single"),
+        _ => node().gpu(a100()),
+    };
+    text.split("; ").fold(start, |node, part| match part.split_once(' ').expect("a word and its value") {
+        ("label", label) => {
+            let (key, value) = label.split_once('=').expect("KEY=VALUE");
+            node.label(key, value)
+        }
+        ("taint", taint) => {
+            let (taint, effect) = taint.rsplit_once(':').expect("KEY[=VALUE]:EFFECT");
+            let (key, value) = taint.split_once('=').unwrap_or((taint, ""));
+            node.taint(key, value, effect)
+        }
+        ("free", free) => {
+            let free: Vec<&str> = free.split(' ').collect();
+            let (cpu, memory) = cpu_and_memory(&free);
+            node.room(cpu, memory, free[2].parse().expect("pods"))
+        }
+        (word, _) => panic!("a node has no `{word}`"),
+    })
+}
+
+fn cpu_and_memory(words: &[&str]) -> (i64, i64) {
+    let cpu = words[0].strip_suffix('m').expect("thousandths of a core");
+    let memory: i64 = words[1].strip_suffix("Gi").expect("GiB").parse().expect("a number");
+    (cpu.parse().expect("a number"), memory << 30)
+}
+
+fn request_of(text: &str) -> RequestBuilder {
+    text.split("; ").fold(request("notebook"), |request, part| {
+        let words: Vec<&str> = part.split(' ').collect();
+        match words.as_slice() {
+            ["asks", profile] => request.asks(profile, 1),
+            ["selects", label] => {
+                let (key, value) = label.split_once('=').expect("KEY=VALUE");
+                request.selects(key, value)
+            }
+            ["affinity", key, operator, values @ ..] => {
+                let operator = match *operator {
+                    "In" => Operator::In,
+                    "NotIn" => Operator::NotIn,
+                    "Exists" => Operator::Exists,
+                    "Gt" => Operator::Gt,
+                    other => panic!("no operator `{other}`"),
+                };
+                let values: Vec<&str> = values.iter().flat_map(|list| list.split(',')).collect();
+                request.or_affinity(key, operator, &values)
+            }
+            ["on", name] => request.or_on_node(name),
+            ["tolerates", key] => request.tolerates(key),
+            ["takes", takes @ ..] => {
+                let (cpu, memory) = cpu_and_memory(takes);
+                request.takes(cpu, memory)
+            }
+            other => panic!("a request has no `{other:?}`"),
+        }
+    })
+}
+
+#[test]
+fn the_examples_of_the_reference_hold() {
+    let page = include_str!("../../../docs/reference/eligibility.md");
+    let rows = page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| node |"));
+    let mut examples = 0;
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [node, request, answer] = cells.as_slice() else { panic!("three cells: {row}") };
+        let told = told(node_of(node), request_of(request)).unwrap_or_else(|| "yes".to_owned());
+        assert_eq!(told, *answer, "{row}");
+        examples += 1;
+    }
+    assert!(examples > 20, "{examples}");
+}

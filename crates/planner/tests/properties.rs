@@ -107,6 +107,13 @@ proptest! {
         prop_assert_eq!(unserved, best.unserved.iter().map(|n| i64::from(*n)).sum::<i64>());
     }
 
+    /// Each is done to the world; then somebody who was told so is served, and
+    /// less of it would not do.
+    #[test]
+    fn what_would_help_helps(world in worlds()) {
+        prop_assert_eq!(oracle::help::doubts(&world), Vec::<String>::new());
+    }
+
     #[test]
     fn the_order_of_input_is_of_no_account_and_every_request_has_an_answer(world in worlds()) {
         let World { inventory, requests, policies } = &world;

@@ -114,7 +114,7 @@ impl Known {
 }
 
 /// A node once some of its pods have gone: what only they held is idle.
-fn without(node: &Node, gone: &BTreeSet<PodRef>) -> Node {
+pub(super) fn without(node: &Node, gone: &BTreeSet<PodRef>) -> Node {
     let mut after = node.clone();
     let mut tally: BTreeMap<ProfileName, Tally<'_>> = BTreeMap::new();
     for (gpu, before) in after.gpus.values_mut().zip(node.gpus.values()) {

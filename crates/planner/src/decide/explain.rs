@@ -7,6 +7,7 @@ use std::sync::Arc;
 use mig::ProfileName;
 
 use super::Decision;
+use super::change::PolicyChange;
 use super::group::{Group, counts, is_planned};
 use super::hand_out::Handed;
 use super::supply::{hold, is_frozen};
@@ -124,8 +125,9 @@ fn answer(
     if let Some(answer) = no_profile(group, &counted) {
         return answer;
     }
-    let help = trials.help(group, &counted);
-    let why = if let Some((policy, field)) = trials.forbidden_by(group) {
+    let change = trials.policy_change(group);
+    let help = trials.help(group, &counted, change.clone());
+    let why = if let Some(PolicyChange { policy, field, .. }) = change {
         Why::PolicyForbids { policy, field }
     } else if trials.is_short_of_room(group) {
         Why::NoRoom

@@ -41,13 +41,15 @@ pub(super) enum Level {
     Broken,
     /// A fixed preference among what is equal in everything else.
     TieBreak,
+    /// Served requests of the group that a trial is about.
+    Served,
 }
 
 impl Level {
     /// Whether it is part of the certificate: a preference among equals is
     /// nobody's business.
     pub(super) fn is_reported(self) -> bool {
-        !matches!(self, Self::Broken | Self::TieBreak)
+        !matches!(self, Self::Broken | Self::TieBreak | Self::Served)
     }
 
     /// What it is called in the certificate.
@@ -64,23 +66,22 @@ impl Level {
             Self::Operations => "slices created and destroyed".to_owned(),
             Self::Broken => "large placements no longer possible".to_owned(),
             Self::TieBreak => "fixed preference".to_owned(),
+            Self::Served => "served requests of one group".to_owned(),
         }
     }
 }
 
-/// What the question is: the whole objective, or whether one group can be
-/// served better without anybody of the same or a higher priority losing.
+/// What the question is.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Question<'q> {
-    /// Everything.
+pub(super) enum Question {
+    /// The plan: the whole objective.
     Plan,
-    /// Minimise the unserved of `group`; no other group may have more
-    /// unserved than `unserved` says.
-    Serve {
+    /// Who is served, as the plan decides it: the objective up to the age of
+    /// the unserved. Among all answers that are equally good, the one that is
+    /// worst for a group: what it gets even then, it gets from any plan.
+    Served {
         /// The group, by position.
         group: usize,
-        /// The unserved of every group, by position.
-        unserved: &'q [i64],
     },
 }
 
@@ -116,7 +117,7 @@ struct Building<'w, 'a> {
 }
 
 /// Builds the program.
-pub(super) fn formulate(world: &World<'_>, question: Question<'_>) -> Program {
+pub(super) fn formulate(world: &World<'_>, question: Question) -> Program {
     let costs = levels(world, question);
     let mut building = Building {
         world,
@@ -126,8 +127,8 @@ pub(super) fn formulate(world: &World<'_>, question: Question<'_>) -> Program {
         existing: BTreeMap::new(),
     };
     building.rows();
-    let unserved = building.demand(question);
-    let served = building.serving(&unserved);
+    let unserved = building.demand();
+    let served = building.serving(&unserved, question);
     building.room(&served);
     building.bounds();
     let (classes, constants) = building.classes();
@@ -136,10 +137,7 @@ pub(super) fn formulate(world: &World<'_>, question: Question<'_>) -> Program {
     Program { instance, levels: costs, classes, constants, served, unserved }
 }
 
-fn levels(world: &World<'_>, question: Question<'_>) -> Vec<Level> {
-    if let Question::Serve { group, .. } = question {
-        return vec![Level::Unserved(std::cmp::Reverse(world.groups[group].priority))];
-    }
+fn levels(world: &World<'_>, question: Question) -> Vec<Level> {
     let mut levels = BTreeSet::from([Level::Changed, Level::Operations, Level::Broken, Level::TieBreak]);
     levels.extend(world.groups.iter().map(|g| Level::Unserved(std::cmp::Reverse(g.priority))));
     let waiting = world.groups.iter().map(|g| g.requests.len()).sum::<usize>();
@@ -160,6 +158,10 @@ fn levels(world: &World<'_>, question: Question<'_>) -> Vec<Level> {
             (target.stranded > 0, Level::Stranded),
         ];
         levels.extend(found.into_iter().filter(|(found, _)| *found).map(|(_, level)| level));
+    }
+    if let Question::Served { .. } = question {
+        levels.retain(|level| *level <= Level::Age);
+        levels.insert(Level::Served);
     }
     levels.into_iter().collect()
 }
@@ -212,7 +214,7 @@ impl Building<'_, '_> {
 
     /// For each group: served + unserved = asked. Returns the row and the
     /// extras that count the unserved.
-    fn demand(&mut self, question: Question<'_>) -> Vec<(RowIndex, Vec<usize>)> {
+    fn demand(&mut self) -> Vec<(RowIndex, Vec<usize>)> {
         let world = self.world;
         let ages = self.costs.contains(&Level::Age).then(|| ranks(world));
         let mut rows = Vec::with_capacity(world.groups.len());
@@ -220,20 +222,15 @@ impl Building<'_, '_> {
             let asked = i64::try_from(group.requests.len()).unwrap_or(i64::MAX);
             let row = self.row(Sense::Equal, asked);
             let level = Level::Unserved(std::cmp::Reverse(group.priority));
-            let extras = match (question, &ages) {
-                (Question::Serve { group: asked_for, unserved }, _) => {
-                    let cost = i64::from(g == asked_for);
-                    let costs = self.costs(&[(level, cost)]);
-                    vec![self.extra(unserved[g], vec![(row, 1)], costs)]
-                }
-                (Question::Plan, Some(ages)) => ages[g]
+            let extras = match &ages {
+                Some(ages) => ages[g]
                     .iter()
                     .map(|age| {
                         let costs = self.costs(&[(level, group.weight()), (Level::Age, *age)]);
                         self.extra(1, vec![(row, 1)], costs)
                     })
                     .collect(),
-                (Question::Plan, None) => {
+                None => {
                     let costs = self.costs(&[(level, group.weight())]);
                     vec![self.extra(asked, vec![(row, 1)], costs)]
                 }
@@ -244,7 +241,11 @@ impl Building<'_, '_> {
     }
 
     /// Served pods of each group in each cell that it may use.
-    fn serving(&mut self, groups: &[(RowIndex, Vec<usize>)]) -> Vec<(usize, usize, usize)> {
+    fn serving(
+        &mut self,
+        groups: &[(RowIndex, Vec<usize>)],
+        question: Question,
+    ) -> Vec<(usize, usize, usize)> {
         let world = self.world;
         let mut served = Vec::new();
         for (c, cell) in world.cells.iter().enumerate() {
@@ -255,7 +256,9 @@ impl Building<'_, '_> {
                     coefficients.push((self.supply[&(c, *profile)], -i32::try_from(*n).unwrap_or(i32::MAX)));
                 }
                 let upper = i64::try_from(group.requests.len()).unwrap_or(i64::MAX);
-                let extra = self.extra(upper, coefficients, vec![]);
+                let asked_for = matches!(question, Question::Served { group } if group == *g);
+                let costs = if asked_for { self.costs(&[(Level::Served, 1)]) } else { vec![] };
+                let extra = self.extra(upper, coefficients, costs);
                 served.push((*g, c, extra));
             }
         }

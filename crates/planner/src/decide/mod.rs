@@ -30,6 +30,7 @@
 //! within each class; this is a heuristic, and the certificate says how many
 //! nodes are touched and what no plan can go below (`nodes`).
 
+mod change;
 mod evict;
 mod explain;
 mod formulate;

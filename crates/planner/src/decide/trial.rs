@@ -1,22 +1,26 @@
 //! Planning with one thing changed: the proof that a thing would help.
 //!
-//! A trial asks whether requests of one group can be served, with nobody of
-//! any group losing what the plan gives. It never says what the plan would
-//! look like, only that there is one.
+//! A trial plans again with the change, as far as who is served depends on it,
+//! and asks whether more requests of one group are served than the plan
+//! serves. Where several plans are equally good, the one counts that is worst
+//! for the group, so the answer holds whichever is taken.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use mig::Layout;
 
+use super::change::{
+    Kind, PolicyChange, Relaxation, each_use, for_each_use, held, is_liftable, lift, profiles, relaxations,
+    subsets, with_gpus, without,
+};
 use super::formulate::{Question, formulate};
 use super::group::Group;
 use super::hand_out::Handed;
 use super::world::{World, is_idle};
 use crate::demand::Request;
-use crate::inventory::{Gpu, Hold, Inventory, Node, Room, Slices, Use};
-use crate::names::{GpuId, GpuIndex, NodeName, PodRef, PolicyName, RequestId};
-use crate::policy::{LayoutPolicy, Policy, Unrequested};
+use crate::inventory::{Gpu, Inventory, Node, Room, Slices, Use};
+use crate::names::{GpuId, GpuIndex, NodeName, PodRef, RequestId};
+use crate::policy::Policy;
 use crate::report::Help;
 use crate::solver::{Effort, solve};
 
@@ -55,33 +59,26 @@ impl<'w> Trials<'w> {
         }
     }
 
-    /// How many unserved requests of the group are served in a changed world,
-    /// with nobody losing.
+    /// How many requests of the group more than now are served in a changed world.
     fn serves(&mut self, group: &Group<'_>, inventory: &Inventory, policies: &[Policy]) -> i64 {
         if self.left == 0 {
             return 0;
         }
         self.left -= 1;
         let world = World::of(inventory, &self.requests, policies);
-        let unserved: Vec<i64> = world
-            .groups
-            .iter()
-            .map(|g| {
-                let count = g.requests.iter().filter(|r| self.unserved.contains(&r.id)).count();
-                i64::try_from(count).unwrap_or(i64::MAX)
-            })
-            .collect();
         // The group of the first unserved request: with other nodes, groups
         // may be divided differently.
         let asks = group.requests.iter().find(|r| self.unserved.contains(&r.id));
         let Some(asks) = asks else { return 0 };
         let position = world.groups.iter().position(|g| g.requests.iter().any(|r| r.id == asks.id));
         let Some(position) = position else { return 0 };
-        let program = formulate(&world, Question::Serve { group: position, unserved: &unserved });
+        let waiting = world.groups[position].requests.iter().filter(|r| self.unserved.contains(&r.id));
+        let waiting = i64::try_from(waiting.count()).unwrap_or(i64::MAX);
+        let program = formulate(&world, Question::Served { group: position });
         match solve(&program.instance, Effort::default()) {
             Ok(solved) => {
                 let still: i64 = program.unserved[position].iter().map(|extra| solved.extras[*extra]).sum();
-                unserved[position] - still
+                waiting - still
             }
             Err(_) => 0,
         }
@@ -92,26 +89,56 @@ impl<'w> Trials<'w> {
         self.serves(group, inventory, &policies) > 0
     }
 
-    /// The field of a policy without which the group would be served.
-    pub(super) fn forbidden_by(&mut self, group: &Group<'_>) -> Option<(PolicyName, String)> {
-        self.policy_change(group).map(|(policy, field, _)| (policy, field))
-    }
-
-    /// Relaxes policies, one field at a time: maxima of the profiles that are
-    /// asked for, then minima of others, then static layouts.
-    fn policy_change(&mut self, group: &Group<'_>) -> Option<(PolicyName, String, String)> {
+    /// What to change in a policy: the first field that stands in the way of
+    /// the group, and the least change of it that helps. First maxima of the
+    /// profiles that are asked for, then minima, then static layouts.
+    pub(super) fn policy_change(&mut self, group: &Group<'_>) -> Option<PolicyChange> {
         let policies = self.policies.clone();
-        for (i, policy) in policies.iter().enumerate() {
-            for (field, to, relaxed) in relaxations(policy, group) {
-                let mut changed = policies.clone();
-                changed[i] = relaxed;
-                let inventory = self.inventory;
-                if self.serves(group, inventory, &changed) > 0 {
-                    return Some((policy.name.clone(), field, to));
+        for (position, policy) in policies.iter().enumerate() {
+            for relaxation in relaxations(policy, group) {
+                if let Some(to) = self.relaxed(group, position, &relaxation) {
+                    let Relaxation { field, .. } = relaxation;
+                    return Some(PolicyChange { policy: policy.name.clone(), field, to });
                 }
             }
         }
         None
+    }
+
+    /// To what a field has to change at least, if changing it helps.
+    fn relaxed(&mut self, group: &Group<'_>, position: usize, relaxation: &Relaxation) -> Option<String> {
+        let mut helps = |value: Option<u32>| {
+            let mut changed = self.policies.clone();
+            changed[position].layout = relaxation.layout(value);
+            let inventory = self.inventory;
+            self.serves(group, inventory, &changed) > 0
+        };
+        if !helps(None) {
+            return None;
+        }
+        let (mut least, mut enough) = match relaxation.kind {
+            Kind::Layout => return Some(format!("a layout with {}", profiles(group))),
+            Kind::Max { now } => {
+                // Doubling until it is enough: without any maximum it is.
+                let mut step = 1_u32;
+                while !helps(Some(now.saturating_add(step))) {
+                    if step > 1 << 20 {
+                        return Some("no maximum".to_owned());
+                    }
+                    step *= 2;
+                }
+                (now.saturating_add(step / 2), now.saturating_add(step))
+            }
+            Kind::Min { now } => (now, 0),
+        };
+        while least.abs_diff(enough) > 1 {
+            let middle = least.midpoint(enough);
+            if helps(Some(middle)) { enough = middle } else { least = middle }
+        }
+        Some(match relaxation.kind {
+            Kind::Min { .. } => format!("at most {enough}"),
+            Kind::Max { .. } | Kind::Layout => format!("at least {enough}"),
+        })
     }
 
     /// Whether it would be served if nothing were held.
@@ -150,9 +177,14 @@ impl<'w> Trials<'w> {
     }
 
     /// What would help, the smallest of each kind.
-    pub(super) fn help(&mut self, group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Vec<Help> {
+    pub(super) fn help(
+        &mut self,
+        group: &Group<'_>,
+        nodes: &[(&NodeName, &Node)],
+        change: Option<PolicyChange>,
+    ) -> Vec<Help> {
         let mut help = Vec::new();
-        if let Some((policy, field, to)) = self.policy_change(group) {
+        if let Some(PolicyChange { policy, field, to }) = change {
             help.push(Help::ChangePolicy { policy, field, to });
         }
         help.extend(self.hold_that_ends(group, nodes));
@@ -210,13 +242,17 @@ impl<'w> Trials<'w> {
             if frozen.is_empty() || surely_idle == 0 {
                 return None;
             }
-            let mut inventory = self.inventory.clone();
-            let changed = inventory.nodes.get_mut(*name)?;
-            for index in frozen.iter().rev().take(surely_idle) {
-                let gpu = changed.gpus.get_mut(index)?;
-                each_use(gpu, &mut |used| *used = Use::Idle);
-            }
-            self.helps(group, &inventory).then(|| Help::InstallAgent { node: (*name).clone() })
+            // Which of them are idle is what the agent would tell: it has to
+            // help whichever they are.
+            let helps = subsets(&frozen, surely_idle)?.into_iter().all(|idle| {
+                let mut inventory = self.inventory.clone();
+                let Some(changed) = inventory.nodes.get_mut(*name) else { return false };
+                for (_, gpu) in changed.gpus.iter_mut().filter(|(index, _)| idle.contains(index)) {
+                    each_use(gpu, &mut |used| *used = Use::Idle);
+                }
+                self.helps(group, &inventory)
+            });
+            helps.then(|| Help::InstallAgent { node: (*name).clone() })
         })
     }
 
@@ -228,18 +264,20 @@ impl<'w> Trials<'w> {
             .flat_map(|(name, node)| node.gpus.values().map(move |gpu| (*name, *node, gpu)))
             .find(|(_, _, gpu)| gpu.geometry.profile_named(*profile).is_some())?;
         let wanted = group.requests.iter().filter(|r| self.unserved.contains(&r.id)).count();
+        let most = self.unserved.len();
         let mut enough = |count: usize| {
             let inventory = with_gpus(self.inventory, like, gpu, count);
             let policies = self.policies.clone();
             self.serves(group, &inventory, &policies) >= i64::try_from(wanted).unwrap_or(i64::MAX)
         };
-        // Doubling, then halving the interval: a few trials for any number.
+        // Others that wait are served by them too. Doubling, then halving the
+        // interval: a few trials for any number.
         let mut high = 1;
         while !enough(high) {
-            if high >= wanted {
+            if high >= most {
                 return None;
             }
-            high = (high * 2).min(wanted);
+            high = (high * 2).min(most);
         }
         let mut low = high / 2;
         while high - low > 1 {
@@ -248,164 +286,6 @@ impl<'w> Trials<'w> {
         }
         Some(Help::MoreGpus { count: u32::try_from(high).unwrap_or(u32::MAX), model: gpu.model.clone() })
     }
-}
-
-/// Ways to relax a policy for a group: `(field, to what, the policy then)`.
-fn relaxations(policy: &Policy, group: &Group<'_>) -> Vec<(String, String, Policy)> {
-    let mut found = Vec::new();
-    match &policy.layout {
-        LayoutPolicy::DemandDriven { slices, .. } => {
-            let field = |profile, name| format!("spec.layout.demandDriven.slices[{profile}].{name}");
-            let with = |edit: &dyn Fn(&mut crate::policy::Bounds), profile| {
-                let mut relaxed = policy.clone();
-                if let LayoutPolicy::DemandDriven { slices, .. } = &mut relaxed.layout {
-                    slices.entry(profile).and_modify(edit);
-                }
-                relaxed
-            };
-            let asked = slices.iter().filter(|(profile, _)| group.slices.contains_key(profile));
-            for (profile, bounds) in asked {
-                if let Some(max) = bounds.max {
-                    let n = group.slices[profile];
-                    let to = format!("at least {}", max + n);
-                    let relaxed = with(&|bounds| bounds.max = None, *profile);
-                    found.push((field(profile, "maxCount"), to, relaxed));
-                }
-            }
-            for (profile, bounds) in slices.iter().filter(|(_, bounds)| bounds.min > 0) {
-                let to = format!("less than {}", bounds.min);
-                let relaxed = with(&|bounds| bounds.min = 0, *profile);
-                found.push((field(profile, "minCount"), to, relaxed));
-            }
-        }
-        LayoutPolicy::Static { .. } => {
-            let relaxed = Policy {
-                layout: LayoutPolicy::DemandDriven {
-                    namespaces: vec![],
-                    slices: std::collections::BTreeMap::new(),
-                    unrequested: Unrequested::Keep,
-                },
-                ..policy.clone()
-            };
-            let profiles: Vec<String> = group.slices.keys().map(ToString::to_string).collect();
-            let to = format!("a layout with {}", profiles.join(" and "));
-            found.push(("spec.layout.static.gpus".to_owned(), to, relaxed));
-        }
-    }
-    found
-}
-
-/// Whether something holds the node that may end by itself or by somebody's hand.
-fn is_liftable(node: &Node) -> bool {
-    let holds = node.hold.iter().chain(node.gpus.values().filter_map(|gpu| gpu.hold.as_ref()));
-    let liftable = |hold: &Hold| !matches!(hold, Hold::NoPolicy | Hold::HandsOff { .. });
-    holds.clone().all(liftable) && (holds.count() > 0 || !node.schedulable)
-}
-
-fn lift(node: &mut Node) {
-    if is_liftable(node) {
-        node.hold = None;
-        node.schedulable = true;
-        node.gpus.values_mut().for_each(|gpu| gpu.hold = None);
-    }
-}
-
-fn for_each_use(inventory: &mut Inventory, mut edit: impl FnMut(&mut Use)) {
-    for gpu in inventory.nodes.values_mut().flat_map(|node| node.gpus.values_mut()) {
-        each_use(gpu, &mut edit);
-    }
-}
-
-fn each_use(gpu: &mut Gpu, edit: &mut dyn FnMut(&mut Use)) {
-    match &mut gpu.slices {
-        Slices::Placed(slices) => slices.iter_mut().for_each(|s| edit(&mut s.used)),
-        Slices::Counted(slices) => slices.iter_mut().for_each(|s| edit(&mut s.used)),
-        Slices::MigOff { used } => edit(used),
-    }
-}
-
-/// Slices of a GPU that pods hold, or may hold.
-fn held(gpu: &Gpu) -> Vec<(Option<mig::ProfileName>, Vec<PodRef>)> {
-    let holders = |used: &Use| match used {
-        Use::Idle => vec![],
-        Use::InUse { by } => vec![by.clone()],
-        Use::MaybeInUse { by } => by.clone(),
-    };
-    match &gpu.slices {
-        Slices::Placed(slices) => slices.iter().map(|s| (Some(s.profile), holders(&s.used))).collect(),
-        Slices::Counted(slices) => slices.iter().map(|s| (Some(s.profile), holders(&s.used))).collect(),
-        Slices::MigOff { used } => vec![(None, holders(used))],
-    }
-}
-
-/// The fleet once a pod has ended: what only it held is idle.
-fn without(inventory: &Inventory, pod: &PodRef) -> Inventory {
-    let mut inventory = inventory.clone();
-    for node in inventory.nodes.values_mut() {
-        let mut ended: Vec<mig::ProfileName> = Vec::new();
-        let mut shared: BTreeSet<mig::ProfileName> = BTreeSet::new();
-        for gpu in node.gpus.values_mut() {
-            let mut edit = |profile: Option<mig::ProfileName>, used: &mut Use| match used {
-                Use::InUse { by } if by == pod => {
-                    ended.extend(profile);
-                    *used = Use::Idle;
-                }
-                Use::MaybeInUse { by } if by.contains(pod) => {
-                    by.retain(|other| other != pod);
-                    shared.extend(profile);
-                    if by.is_empty() {
-                        *used = Use::Idle;
-                    }
-                }
-                Use::InUse { .. } | Use::MaybeInUse { .. } | Use::Idle => {}
-            };
-            match &mut gpu.slices {
-                Slices::Placed(slices) => slices.iter_mut().for_each(|s| edit(Some(s.profile), &mut s.used)),
-                Slices::Counted(slices) => slices.iter_mut().for_each(|s| edit(Some(s.profile), &mut s.used)),
-                Slices::MigOff { used } => edit(None, used),
-            }
-        }
-        // How many of the slices that it may have held it did hold is not
-        // known: one of each profile at least.
-        for profile in ended.into_iter().chain(shared) {
-            if let Some(n) = node.allocated.get_mut(&profile) {
-                *n = n.saturating_sub(1);
-            }
-        }
-    }
-    inventory
-}
-
-/// The fleet and so many more GPUs, whole and idle, one on each of as many
-/// nodes that are like a given one.
-fn with_gpus(inventory: &Inventory, like: &Node, gpu: &Gpu, count: usize) -> Inventory {
-    let mut inventory = inventory.clone();
-    let full = super::targets::full_size(&gpu.geometry);
-    let slices = full.map(|profile| crate::inventory::PlacedSlice {
-        profile: gpu.geometry.profile(profile).name,
-        start: 0,
-        used: Use::Idle,
-    });
-    let gpu = Gpu {
-        model: gpu.model.clone(),
-        geometry: Arc::clone(&gpu.geometry),
-        slices: Slices::Placed(slices.into_iter().collect()),
-        hold: None,
-    };
-    for i in 0..count {
-        let node = Node {
-            labels: like.labels.clone(),
-            taints: like.taints.clone(),
-            room: Room::UNLIMITED,
-            scope: like.scope,
-            hold: None,
-            schedulable: true,
-            allocated: std::collections::BTreeMap::new(),
-            gpus: std::collections::BTreeMap::from([(GpuIndex(0), gpu.clone())]),
-        };
-        inventory.nodes.insert(NodeName(format!("~more-{i:05}")), node);
-    }
-    inventory
 }
 
 /// Whether what is not in use on GPUs that may change would be enough if it

@@ -9,6 +9,7 @@ pub(crate) mod apply;
 pub(crate) mod choices;
 pub(crate) mod evict;
 pub(crate) mod grid;
+pub(crate) mod help;
 pub(crate) mod may;
 pub(crate) mod values;
 pub(crate) mod world;

@@ -1,0 +1,204 @@
+//! The world with one thing changed: a field of a policy, a pod that ends, a
+//! hold that ends, more GPUs. Trials plan with it (`trial`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use mig::ProfileName;
+
+use super::evict;
+use super::group::Group;
+use crate::inventory::{Gpu, Hold, Inventory, Node, Room, Slices, Use};
+use crate::names::{GpuIndex, NodeName, PodRef, PolicyName};
+use crate::policy::{LayoutPolicy, Policy, Unrequested};
+
+/// Trials that may be used to prove that an agent would help on one node.
+const SUBSETS: usize = 8;
+
+/// What to change in a policy.
+#[derive(Clone, Debug)]
+pub(super) struct PolicyChange {
+    /// The policy.
+    pub(super) policy: PolicyName,
+    /// The field.
+    pub(super) field: String,
+    /// To what at least.
+    pub(super) to: String,
+}
+
+/// A field of a policy that may stand in the way.
+pub(super) struct Relaxation {
+    /// The field.
+    pub(super) field: String,
+    /// What kind of field.
+    pub(super) kind: Kind,
+    policy: Policy,
+    profile: Option<ProfileName>,
+}
+
+/// What kind of field it is.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// A maximum.
+    Max {
+        /// Its value.
+        now: u32,
+    },
+    /// A minimum.
+    Min {
+        /// Its value.
+        now: u32,
+    },
+    /// A static layout.
+    Layout,
+}
+
+impl Relaxation {
+    /// The policy's layout with another value in the field; with `None`, as
+    /// if the field were not there.
+    pub(super) fn layout(&self, value: Option<u32>) -> LayoutPolicy {
+        let mut layout = self.policy.layout.clone();
+        match &mut layout {
+            LayoutPolicy::DemandDriven { slices, .. } => {
+                if let Some(bounds) = self.profile.and_then(|profile| slices.get_mut(&profile)) {
+                    match self.kind {
+                        Kind::Max { .. } => bounds.max = value,
+                        Kind::Min { .. } => bounds.min = value.unwrap_or(0),
+                        Kind::Layout => {}
+                    }
+                }
+                layout
+            }
+            LayoutPolicy::Static { .. } => LayoutPolicy::DemandDriven {
+                namespaces: vec![],
+                slices: BTreeMap::new(),
+                unrequested: Unrequested::Keep,
+            },
+        }
+    }
+}
+
+/// Ways to relax a policy for a group.
+pub(super) fn relaxations(policy: &Policy, group: &Group<'_>) -> Vec<Relaxation> {
+    let relaxation = |field: String, kind: Kind, profile: Option<ProfileName>| Relaxation {
+        field,
+        kind,
+        policy: policy.clone(),
+        profile,
+    };
+    let LayoutPolicy::DemandDriven { slices, .. } = &policy.layout else {
+        return vec![relaxation("spec.layout.static.gpus".to_owned(), Kind::Layout, None)];
+    };
+    let field = |profile, name| format!("spec.layout.demandDriven.slices[{profile}].{name}");
+    let asked = slices.iter().filter(|(profile, _)| group.slices.contains_key(profile));
+    let maxima = asked.filter_map(|(profile, bounds)| {
+        let kind = Kind::Max { now: bounds.max? };
+        Some(relaxation(field(profile, "maxCount"), kind, Some(*profile)))
+    });
+    let minima = slices.iter().filter(|(_, bounds)| bounds.min > 0).map(|(profile, bounds)| {
+        relaxation(field(profile, "minCount"), Kind::Min { now: bounds.min }, Some(*profile))
+    });
+    maxima.chain(minima).collect()
+}
+
+pub(super) fn profiles(group: &Group<'_>) -> String {
+    let profiles: Vec<String> = group.slices.keys().map(ToString::to_string).collect();
+    profiles.join(" and ")
+}
+
+/// All ways to choose so many; `None` when they are too many to try.
+pub(super) fn subsets(of: &[GpuIndex], size: usize) -> Option<Vec<Vec<GpuIndex>>> {
+    if size == 0 || size == of.len() {
+        return Some(vec![of.iter().copied().take(size).collect()]);
+    }
+    let (first, rest) = of.split_first()?;
+    let mut with: Vec<Vec<GpuIndex>> = subsets(rest, size - 1)?;
+    with.iter_mut().for_each(|subset| subset.push(*first));
+    with.extend(subsets(rest, size)?);
+    (with.len() <= SUBSETS).then_some(with)
+}
+
+/// Whether something holds the node that may end by itself or by somebody's hand.
+pub(super) fn is_liftable(node: &Node) -> bool {
+    let holds = node.hold.iter().chain(node.gpus.values().filter_map(|gpu| gpu.hold.as_ref()));
+    let liftable = |hold: &Hold| !matches!(hold, Hold::NoPolicy | Hold::HandsOff { .. });
+    holds.clone().all(liftable) && (holds.count() > 0 || !node.schedulable)
+}
+
+pub(super) fn lift(node: &mut Node) {
+    if is_liftable(node) {
+        node.hold = None;
+        node.schedulable = true;
+        node.gpus.values_mut().for_each(|gpu| gpu.hold = None);
+    }
+}
+
+pub(super) fn for_each_use(inventory: &mut Inventory, mut edit: impl FnMut(&mut Use)) {
+    for gpu in inventory.nodes.values_mut().flat_map(|node| node.gpus.values_mut()) {
+        each_use(gpu, &mut edit);
+    }
+}
+
+pub(super) fn each_use(gpu: &mut Gpu, edit: &mut dyn FnMut(&mut Use)) {
+    match &mut gpu.slices {
+        Slices::Placed(slices) => slices.iter_mut().for_each(|s| edit(&mut s.used)),
+        Slices::Counted(slices) => slices.iter_mut().for_each(|s| edit(&mut s.used)),
+        Slices::MigOff { used } => edit(used),
+    }
+}
+
+/// Slices of a GPU that pods hold, or may hold.
+pub(super) fn held(gpu: &Gpu) -> Vec<(Option<ProfileName>, Vec<PodRef>)> {
+    let holders = |used: &Use| match used {
+        Use::Idle => vec![],
+        Use::InUse { by } => vec![by.clone()],
+        Use::MaybeInUse { by } => by.clone(),
+    };
+    match &gpu.slices {
+        Slices::Placed(slices) => slices.iter().map(|s| (Some(s.profile), holders(&s.used))).collect(),
+        Slices::Counted(slices) => slices.iter().map(|s| (Some(s.profile), holders(&s.used))).collect(),
+        Slices::MigOff { used } => vec![(None, holders(used))],
+    }
+}
+
+/// The fleet once a pod has ended: what only it held is idle.
+pub(super) fn without(inventory: &Inventory, pod: &PodRef) -> Inventory {
+    let mut inventory = inventory.clone();
+    let gone = BTreeSet::from([pod.clone()]);
+    for node in inventory.nodes.values_mut() {
+        *node = evict::without(node, &gone);
+    }
+    inventory
+}
+
+/// The fleet and so many more GPUs, whole and idle, one on each of as many
+/// nodes that are like a given one.
+pub(super) fn with_gpus(inventory: &Inventory, like: &Node, gpu: &Gpu, count: usize) -> Inventory {
+    let mut inventory = inventory.clone();
+    let full = super::targets::full_size(&gpu.geometry);
+    let slices = full.map(|profile| crate::inventory::PlacedSlice {
+        profile: gpu.geometry.profile(profile).name,
+        start: 0,
+        used: Use::Idle,
+    });
+    let gpu = Gpu {
+        model: gpu.model.clone(),
+        geometry: Arc::clone(&gpu.geometry),
+        slices: Slices::Placed(slices.into_iter().collect()),
+        hold: None,
+    };
+    for i in 0..count {
+        let node = Node {
+            labels: like.labels.clone(),
+            taints: like.taints.clone(),
+            room: Room::UNLIMITED,
+            scope: like.scope,
+            hold: None,
+            schedulable: true,
+            allocated: BTreeMap::new(),
+            gpus: BTreeMap::from([(GpuIndex(0), gpu.clone())]),
+        };
+        inventory.nodes.insert(NodeName(format!("~more-{i:05}")), node);
+    }
+    inventory
+}
