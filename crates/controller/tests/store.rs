@@ -1,0 +1,243 @@
+//! What the store makes of what watches say.
+#![expect(clippy::unwrap_used, reason = "a helper of tests may panic")]
+
+use std::time::Duration;
+
+use controller::clock;
+use controller::store::awaited::Subject;
+use controller::store::{Change, Foreign, Item, Source, Store, trim};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+
+fn node(name: &str, version: u64, labels: Value) -> Item {
+    let node: Node = serde_json::from_value(json!({
+        "metadata": {"name": name, "uid": format!("uid-{name}"), "resourceVersion": version.to_string(), "labels": labels},
+    }))
+    .unwrap();
+    Item::Node(Box::new(trim::node(node)))
+}
+
+fn gpu_node(name: &str, version: u64) -> Item {
+    node(name, version, json!({"nvidia.com/gpu.present": "true"}))
+}
+
+fn a_pod(name: &str, version: u64, on: Option<&str>, resource: &str) -> Pod {
+    serde_json::from_value(json!({
+        "metadata": {"namespace": "ns", "name": name, "uid": format!("uid-{name}"), "resourceVersion": version.to_string()},
+        "spec": {"nodeName": on, "containers": [{"name": "c", "resources": {"requests": {resource: "1"}}}]},
+    }))
+    .unwrap()
+}
+
+fn pod(name: &str, version: u64, on: Option<&str>, resource: &str) -> Item {
+    Item::Pod(Box::new(trim::pod(a_pod(name, version, on, resource))))
+}
+
+fn dynamic(value: Value) -> Item {
+    let object: DynamicObject = serde_json::from_value(value).unwrap();
+    Item::Dynamic(Box::new(object))
+}
+
+/// A store whose watches of nodes and pods have listed these.
+fn store(nodes: &[Item], pods: &[Item]) -> Store {
+    let mut store = Store::default();
+    for (source, items) in [(Source::Nodes, nodes), (Source::Pods, pods)] {
+        store.expect(source.clone());
+        store.take(&source, Change::Begin);
+        for item in items {
+            store.take(&source, Change::Put(item.clone()));
+        }
+        store.take(&source, Change::End);
+    }
+    store
+}
+
+fn pods(store: &Store) -> Vec<&str> {
+    store.objects.pods.keys().map(|(_, name)| name.as_str()).collect()
+}
+
+#[test]
+fn nothing_is_complete_before_every_watch_has_listed_everything() {
+    let mut store = Store::default();
+    store.expect(Source::Nodes);
+    assert_eq!(store.incomplete().len(), 1);
+    store.take(&Source::Nodes, Change::Begin);
+    store.take(&Source::Nodes, Change::Trouble("no answer".to_owned()));
+    assert_eq!(store.incomplete(), [(Source::Nodes, Some("no answer".to_owned()))]);
+    store.take(&Source::Nodes, Change::End);
+    assert!(store.incomplete().is_empty());
+}
+
+#[test]
+fn pods_are_kept_that_ask_for_gpus_or_are_on_a_node_that_has_some() {
+    let mut store = store(
+        &[gpu_node("a1", 1), node("b1", 1, json!({}))],
+        &[
+            pod("asks", 1, None, "nvidia.com/mig-1g.10gb"),
+            pod("beside", 1, Some("a1"), "cpu"),
+            pod("elsewhere", 1, Some("b1"), "cpu"),
+        ],
+    );
+    assert_eq!(pods(&store), ["asks", "beside"]);
+    assert_eq!(store.objects.nodes.keys().collect::<Vec<_>>(), ["a1"]);
+    assert!(store.take(&Source::Pods, Change::Gone(pod("beside", 2, Some("a1"), "cpu"))));
+    assert_eq!(pods(&store), ["asks"]);
+}
+
+#[test]
+fn a_node_that_turns_out_to_have_gpus_is_shown_once_its_pods_are_listed() {
+    let mut store = store(&[node("a1", 1, json!({}))], &[pod("old", 1, Some("a1"), "cpu")]);
+    assert!(!store.take(&Source::Nodes, Change::Put(gpu_node("a1", 2))), "nothing to look at yet");
+    assert!(store.objects.nodes.is_empty(), "it would look as if nobody were on it");
+    assert_eq!(store.to_list(), ["a1"]);
+    assert!(store.take_pods_of("a1", vec![a_pod("old", 1, Some("a1"), "cpu")]));
+    assert_eq!(pods(&store), ["old"]);
+    assert!(store.objects.nodes.contains_key("a1") && store.to_list().is_empty());
+}
+
+#[test]
+fn what_is_older_than_what_is_known_is_left_aside() {
+    let mut store = store(&[gpu_node("a1", 1)], &[]);
+    let list = vec![a_pod("p", 10, Some("a1"), "nvidia.com/mig-1g.10gb")];
+    store.take_pods_of("a1", list);
+    // The watch is behind: it still tells of the pod before it was bound.
+    assert!(!store.take(&Source::Pods, Change::Put(pod("p", 5, None, "nvidia.com/mig-1g.10gb"))));
+    let bound = |store: &Store| {
+        let pod = &store.objects.pods[&("ns".to_owned(), "p".to_owned())];
+        pod.spec.as_ref().unwrap().node_name.clone()
+    };
+    assert_eq!(bound(&store).as_deref(), Some("a1"));
+    // And of the end of an earlier pod of this name.
+    assert!(!store.take(&Source::Pods, Change::Gone(pod("p", 6, None, "nvidia.com/mig-1g.10gb"))));
+    assert_eq!(bound(&store).as_deref(), Some("a1"));
+}
+
+#[test]
+fn a_consistent_list_ends_pods_that_it_does_not_have() {
+    let mut store = store(&[gpu_node("a1", 1)], &[pod("gone", 1, Some("a1"), "nvidia.com/gpu")]);
+    assert!(store.take_pods_of("a1", Vec::new()));
+    assert!(pods(&store).is_empty());
+}
+
+#[test]
+fn a_list_anew_ends_what_it_does_not_have() {
+    let mut store = store(&[gpu_node("a1", 1), gpu_node("a2", 1)], &[]);
+    store.take(&Source::Nodes, Change::Begin);
+    store.take(&Source::Nodes, Change::Put(gpu_node("a2", 1)));
+    assert_eq!(store.objects.nodes.len(), 2, "until the list is complete nothing is missing");
+    store.take(&Source::Nodes, Change::End);
+    assert_eq!(store.objects.nodes.keys().collect::<Vec<_>>(), ["a2"]);
+}
+
+#[test]
+fn a_heartbeat_is_no_change() {
+    let mut store = store(&[gpu_node("a1", 1)], &[]);
+    assert!(!store.take(&Source::Nodes, Change::Put(gpu_node("a1", 2))));
+    assert!(
+        store.take(&Source::Nodes, Change::Put(node("a1", 3, json!({"nvidia.com/gpu.present": "false"}))))
+    );
+}
+
+#[test]
+fn a_write_of_ours_is_awaited_until_it_or_something_later_is_seen() {
+    let now = clock::instant();
+    let mut store = store(&[gpu_node("a1", 3)], &[]);
+    let subject = |version: &str| Subject::Version {
+        source: Source::Nodes,
+        key: (String::new(), "a1".to_owned()),
+        version: version.to_owned(),
+    };
+    store.wait_for(subject("3"), now);
+    assert!(store.awaited().is_empty(), "it is there already: the write changed nothing");
+    store.wait_for(subject("5"), now);
+    store.take(&Source::Nodes, Change::Put(gpu_node("a1", 4)));
+    assert!(!store.awaited().is_empty(), "that was somebody else's");
+    store.take(&Source::Nodes, Change::Put(gpu_node("a1", 6)));
+    assert!(store.awaited().is_empty());
+    store.wait_for(subject("9"), now);
+    store.take(&Source::Nodes, Change::Gone(gpu_node("a1", 7)));
+    assert!(store.awaited().is_empty(), "what is gone is not waited for");
+}
+
+#[test]
+fn an_evicted_pod_is_awaited_until_it_goes_and_not_for_ever() {
+    let now = clock::instant();
+    let mut store = store(&[gpu_node("a1", 1)], &[pod("p", 1, Some("a1"), "nvidia.com/gpu")]);
+    let going = || Subject::Going { key: ("ns".to_owned(), "p".to_owned()), uid: "uid-p".to_owned() };
+    store.wait_for(going(), now);
+    assert!(!store.awaited().is_empty());
+    let mut leaving = a_pod("p", 2, Some("a1"), "nvidia.com/gpu");
+    leaving.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH));
+    store.take(&Source::Pods, Change::Put(Item::Pod(Box::new(trim::pod(leaving)))));
+    assert!(store.awaited().is_empty());
+    store.take(&Source::Pods, Change::Put(pod("p", 3, Some("a1"), "nvidia.com/gpu")));
+    store.wait_for(going(), now);
+    assert!(store.awaited().give_up(Duration::from_secs(30), now + Duration::from_secs(29)).is_empty());
+    assert_eq!(store.awaited().give_up(Duration::from_secs(30), now + Duration::from_secs(30)).len(), 1);
+}
+
+#[test]
+fn a_kind_that_vanishes_takes_its_objects_along() {
+    let mut store = Store::default();
+    let source = Source::Foreign(Foreign::Notebook);
+    store.expect(source.clone());
+    store.take(&source, Change::Begin);
+    let notebook = json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook",
+        "metadata": {"namespace": "ns", "name": "n", "resourceVersion": "1"}});
+    store.take(&source, Change::Put(dynamic(notebook.clone())));
+    store.take(&source, Change::End);
+    assert_eq!(store.objects.notebooks.len(), 1);
+    store.forget(&source);
+    assert!(store.objects.notebooks.is_empty() && store.incomplete().is_empty());
+    assert!(!store.take(&source, Change::Put(dynamic(notebook))), "a late word of a watch that was stopped");
+    assert!(store.objects.notebooks.is_empty());
+}
+
+#[test]
+fn an_object_that_cannot_be_read_concerns_nobody_else_and_a_node_is_not_forgotten_for_it() {
+    let mut store = Store::default();
+    store.expect(Source::GpuNodes);
+    store.take(&Source::GpuNodes, Change::Begin);
+    let gpu_node = |name: &str, spec: Value| {
+        dynamic(json!({"apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode",
+            "metadata": {"name": name, "resourceVersion": "1"}, "spec": spec}))
+    };
+    store.take(&Source::GpuNodes, Change::Put(gpu_node("good", json!({}))));
+    store.take(&Source::GpuNodes, Change::Put(gpu_node("bad", json!({"gpus": "of a later release"}))));
+    store.take(&Source::GpuNodes, Change::End);
+    assert!(store.incomplete().is_empty());
+    assert_eq!(store.unreadable.len(), 1);
+    let read = |name: &str| reconcile::remembered::read(store.objects.gpu_nodes.get(name).map(AsRef::as_ref));
+    assert!(read("good").is_ok());
+    assert!(read("bad").is_err(), "its node is held, as one of which something unknown is remembered");
+}
+
+#[test]
+fn only_what_is_read_is_kept_of_nodes_and_pods() {
+    let node: Node = serde_json::from_value(json!({
+        "metadata": {"name": "a1", "managedFields": [{"manager": "kubelet"}],
+            "annotations": {"csi.volume.kubernetes.io/nodeid": "x", "machineconfiguration.openshift.io/state": "Done"}},
+        "status": {"images": [{"names": ["registry/large"]}], "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
+            "allocatable": {"cpu": "8", "ephemeral-storage": "1", "nvidia.com/gpu": "1"},
+            "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"},
+                {"type": "DiskPressure", "status": "False"}]},
+    }))
+    .unwrap();
+    let kept = serde_json::to_value(trim::node(node)).unwrap();
+    assert_eq!(
+        kept,
+        json!({"apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": "a1", "annotations": {"machineconfiguration.openshift.io/state": "Done"}},
+            "status": {"allocatable": {"cpu": "8", "nvidia.com/gpu": "1"},
+                "conditions": [{"type": "Ready", "status": "True"}]}})
+    );
+    let mut pod = a_pod("p", 1, Some("a1"), "nvidia.com/gpu");
+    pod.metadata.labels =
+        Some([("app".to_owned(), "x".to_owned()), ("team".to_owned(), "y".to_owned())].into());
+    pod.spec.as_mut().unwrap().service_account_name = Some("default".to_owned());
+    let kept = trim::pod(pod);
+    assert_eq!(kept.metadata.labels.unwrap().into_keys().collect::<Vec<_>>(), ["app"]);
+    assert_eq!(kept.spec.unwrap().service_account_name, None);
+}
