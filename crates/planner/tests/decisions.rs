@@ -104,6 +104,27 @@ fn an_idle_notebook_keeps_its_slice_and_the_answer_names_it() {
 }
 
 #[test]
+fn only_gpus_that_can_have_the_slice_are_named_as_not_provably_idle() {
+    let one = |gpu: planner::build::GpuBuilder, slice: &str| gpu.counted_maybe(slice, 2, &["somewhere"]);
+    let idle_only = || node().scope(ChangeScope::IdleGpus);
+    let inventory = fleet()
+        .node(
+            "big",
+            idle_only().gpu(one(a100(), "3g.40gb")).gpu(one(a100(), "3g.40gb")).allocated("3g.40gb", 1),
+        )
+        .node(
+            "small",
+            idle_only().gpu(one(a30(), "2g.12gb")).gpu(one(a30(), "2g.12gb")).allocated("2g.12gb", 1),
+        )
+        .build();
+    let ask = [request("ada").asks("7g.80gb", 1).build()];
+    let (why, _) = unserved(&plan(&inventory, &ask, &[policy("p").build()]), "ada");
+    let Why::IdlenessNotProvable { gpus } = why else { panic!("{why:?}") };
+    let nodes: Vec<String> = gpus.iter().map(|gpu| gpu.node.to_string()).collect();
+    assert_eq!(nodes, ["big", "big"], "an A30 has no 7g.80gb");
+}
+
+#[test]
 fn without_an_agent_a_gpu_that_may_be_in_use_is_left_alone_and_counted() {
     let two = |name: &str| a100().counted_maybe(name, 2, &["somewhere"]);
     let inventory = fleet()

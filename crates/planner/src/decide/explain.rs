@@ -15,7 +15,7 @@ use super::trial::Trials;
 use super::world::World;
 use crate::demand::Request;
 use crate::eligible::{Eligibility, Ineligible, Judge};
-use crate::inventory::Node;
+use crate::inventory::{Gpu, Node};
 use crate::names::{GpuId, NodeName, PolicyName, RequestId};
 use crate::report::{Help, Outcome, Report, RequestReport, Why};
 
@@ -132,11 +132,12 @@ fn answer(
     } else if trials.is_short_of_room(group) {
         Why::NoRoom
     } else if trials.is_held(group) {
-        let held = counted.iter().filter_map(|(name, node)| Some(((*name).clone(), hold(node)?.clone())));
+        let able = counted.iter().filter(|(_, node)| node.gpus.values().any(|gpu| could_serve(gpu, group)));
+        let held = able.filter_map(|(name, node)| Some(((*name).clone(), hold(node)?.clone())));
         Why::Held { nodes: held.collect() }
     } else if trials.is_unprovable(group) {
         let frozen = counted.iter().flat_map(|(name, node)| {
-            let gpus = node.gpus.iter().filter(|(_, gpu)| is_frozen(node, gpu));
+            let gpus = node.gpus.iter().filter(|(_, gpu)| is_frozen(node, gpu) && could_serve(gpu, group));
             gpus.map(|(index, _)| GpuId { node: (*name).clone(), gpu: *index })
         });
         Why::IdlenessNotProvable { gpus: frozen.collect() }
@@ -146,6 +147,11 @@ fn answer(
         Why::AllUsed
     };
     (why, help)
+}
+
+/// Whether a GPU can have any of the slices that the group asks for.
+fn could_serve(gpu: &Gpu, group: &Group<'_>) -> bool {
+    group.slices.iter().any(|(profile, _)| gpu.geometry.profile_named(*profile).is_some())
 }
 
 /// No node fits: for lack of room only, or because the request asks for what no node is.
