@@ -20,8 +20,16 @@ impl Soak {
         let breaches = scene.hands().breaches();
         ensure!(breaches.is_empty(), "slices were taken from pods that had them: {breaches:#?}");
         let nodes = scene.nodes().list(&ListParams::default()).await?;
+        let gpu_nodes = scene.gpu_nodes().list(&ListParams::default()).await?;
+        // A node that lost its slices by a reboot is away already: what it had
+        // is brought back behind our cordon, whatever the budget.
+        let is_restored = |node: &&Node| {
+            let rollout = gpu_nodes.iter().find(|g| g.name_any() == node.name_any());
+            let rollout = rollout.and_then(|g| g.status.as_ref()?.rollout.as_ref()?.progress.as_ref());
+            rollout.is_some_and(|progress| progress["target"]["restore"] == true)
+        };
         let ours = nodes.iter().filter(|node| node.labels().contains_key("slicewright.io/cordoned-by"));
-        let away: Vec<String> = ours.map(ResourceExt::name_any).collect();
+        let away: Vec<String> = ours.filter(|node| !is_restored(node)).map(ResourceExt::name_any).collect();
         ensure!(
             away.len() <= self.most_away,
             "{away:?} are cordoned by us, and at most {} may be away",

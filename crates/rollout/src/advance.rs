@@ -200,8 +200,11 @@ impl Run<'_> {
     }
 
     fn cordon(&mut self) {
-        let if_version = self.version();
-        self.actions.push(Action::Cordon { if_version });
+        // Two steps of one call may both want it.
+        if !self.actions.iter().any(|action| matches!(action, Action::Cordon { .. })) {
+            let if_version = self.version();
+            self.actions.push(Action::Cordon { if_version });
+        }
     }
 
     fn list_pods(&mut self) {
