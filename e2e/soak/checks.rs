@@ -50,7 +50,11 @@ impl Soak {
             // What a human does who has no time: the node is replaced.
             let Some(spec) = self.fleet.get(name.as_str()) else { continue };
             scene.hands().delete_node(name).await?;
-            scene.hands().add_node(spec.clone())?;
+            // The old one has to be gone first.
+            wait::asking("the node can be made again", PATIENCE, async || {
+                Ok(scene.hands().add_node(spec.clone()).map_err(|error| error.to_string()))
+            })
+            .await?;
             self.replaced += 1;
         }
         if !failed.is_empty() {
