@@ -100,16 +100,35 @@ pub async fn release(
     };
     let mut outcomes = Vec::new();
     for name in wanted {
-        let outcome = seen.one(calls, name, request.resume).await;
-        let outcome = outcome.unwrap_or_else(|error| Outcome::Refused {
-            why: match error.is_conflict() {
-                true => "it changed while it was looked at: run the command again".to_owned(),
-                false => crate::class::chain(&error),
-            },
-        });
-        outcomes.push((name.clone(), outcome));
+        outcomes.push((name.clone(), one(calls, request, name, &seen, now).await?));
     }
     Ok(outcomes)
+}
+
+/// How often a node is looked at again that changed in between: MIG manager,
+/// the kubelet and the operator write to it all the time.
+const LOOKS: usize = 5;
+
+async fn one(
+    calls: &Calls,
+    request: &Request,
+    name: &str,
+    seen: &Seen,
+    now: Timestamp,
+) -> Result<Outcome, ReleaseError> {
+    let mut outcome = seen.one(calls, name, request.resume).await;
+    for _ in 1..LOOKS {
+        if !outcome.as_ref().is_err_and(CallError::is_conflict) {
+            break;
+        }
+        outcome = look(calls, request, now).await?.one(calls, name, request.resume).await;
+    }
+    Ok(outcome.unwrap_or_else(|error| Outcome::Refused {
+        why: match error.is_conflict() {
+            true => format!("it changed {LOOKS} times while it was looked at: run the command again"),
+            false => crate::class::chain(&error),
+        },
+    }))
 }
 
 async fn look(calls: &Calls, request: &Request, now: Timestamp) -> Result<Seen, CallError> {
@@ -162,7 +181,7 @@ impl Seen {
     fn in_the_way(&self, name: &str, phase: Option<Phase>) -> Option<String> {
         let operator = self.operator.as_ref()?;
         // Nothing is under way there, and nothing will be.
-        if phase == Some(Phase::Failed) {
+        if matches!(phase, Some(Phase::Failed | Phase::Released)) {
             return None;
         }
         let policy = self.gpu_nodes.get(name).and_then(|node| node.spec.policy.clone())?;
