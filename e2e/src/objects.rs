@@ -153,7 +153,30 @@ pub async fn install_crds(client: &Client, crds: &[Value]) -> anyhow::Result<()>
         }
     })
     .await
-    .map_err(|error| anyhow!("{}", error.to_string().lines().next().unwrap_or_default()))
+    .map_err(|error| anyhow!("{}", error.to_string().lines().next().unwrap_or_default()))?;
+    for crd in crds {
+        is_discovered(client, crd).await?;
+    }
+    Ok(())
+}
+
+/// Waits until a kind can be discovered: the API server says a little later
+/// than in the CRD's conditions which kinds it has.
+async fn is_discovered(client: &Client, crd: &Value) -> anyhow::Result<()> {
+    let spec = &crd["spec"];
+    let group = spec["group"].as_str().context("a CRD has a group")?;
+    let plural = spec["names"]["plural"].as_str().context("a CRD has a plural")?;
+    let versions = spec["versions"].as_array().into_iter().flatten();
+    for version in versions.filter(|v| v["served"] == true).filter_map(|v| v["name"].as_str()) {
+        let path = format!("{group}/{version}");
+        wait::asking(&format!("{plural}.{path} is discovered"), SERVED_WITHIN, async || {
+            let listed = client.list_api_group_resources(&path).await;
+            let found = listed.is_ok_and(|list| list.resources.iter().any(|r| r.name == plural));
+            Ok(if found { Ok(()) } else { Err("it is not listed".to_owned()) })
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 /// The CRDs of this project.
