@@ -55,7 +55,7 @@ pub fn advance(input: &Input<'_>, thought: &Thought) -> BTreeMap<NodeName, Advan
     if !sound {
         for known in &nodes {
             if let Some(advance) = advances.get_mut(&known.name)
-                && advance.actions.iter().any(is_disruptive)
+                && advance.actions.iter().any(Action::is_disruptive)
             {
                 advance.progress = known.progress.clone();
                 advance.actions.clear();
@@ -115,21 +115,6 @@ pub fn policy_of(
     let began = input.objects.gpu_nodes.get(&node.0).and_then(|n| n.spec.policy.clone()).map(PolicyName);
     let began = began.filter(|name| thought.policies.iter().any(|p| p.name == *name));
     began.filter(|_| progress.phase.disrupts()).or_else(|| thought.policy_of.get(node).cloned())
-}
-
-/// Whether an action may cost somebody a slice, or a node.
-const fn is_disruptive(action: &Action) -> bool {
-    match action {
-        Action::Cordon { .. }
-        | Action::Evict { .. }
-        | Action::SetConfigLabel { .. }
-        | Action::DeletePod { .. }
-        | Action::UnpauseOperands { .. } => true,
-        Action::EnsureMapEntry { .. }
-        | Action::Uncordon { .. }
-        | Action::RemoveCordonedBy { .. }
-        | Action::ListPods => false,
-    }
 }
 
 /// Whether pods may be evicted for a step: static layouts and onboarding only.

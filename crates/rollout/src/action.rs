@@ -73,6 +73,23 @@ pub enum Action {
 }
 
 impl Action {
+    /// Whether it may cost somebody a slice, or a node: what is not begun
+    /// without the lease, nor on a plan that breaks a rule.
+    #[must_use]
+    pub const fn is_disruptive(&self) -> bool {
+        match self {
+            Self::Cordon { .. }
+            | Self::Evict { .. }
+            | Self::SetConfigLabel { .. }
+            | Self::DeletePod { .. }
+            | Self::UnpauseOperands { .. } => true,
+            Self::EnsureMapEntry { .. }
+            | Self::Uncordon { .. }
+            | Self::RemoveCordonedBy { .. }
+            | Self::ListPods => false,
+        }
+    }
+
     /// Its name, for logs and metrics.
     #[must_use]
     pub const fn name(&self) -> &'static str {

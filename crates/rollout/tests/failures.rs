@@ -150,6 +150,16 @@ fn after_a_reboot_a_node_is_closed_until_its_slices_are_back() {
     assert_eq!(caller.progress.verified.as_ref().unwrap().boot_id, "boot-2");
 }
 
+/// Two steps of one call want the cordon then; it is written once.
+#[test]
+fn a_node_that_is_found_with_a_failed_manager_is_cordoned_once() {
+    let mut caller = settled("0:off", "0:1g.10gb*7");
+    caller.world.set("nvidia.com/mig.config.state", "failed");
+    caller.run(30);
+    caller.check_open_with("0:1g.10gb*7");
+    assert_eq!(caller.did("Cordon"), 1, "{}", caller.transcript.join("\n"));
+}
+
 #[test]
 fn mig_manager_that_runs_by_itself_at_night_and_wedges_is_healed() {
     let mut caller = settled("0:off", "0:1g.10gb*7");

@@ -31,15 +31,6 @@ pub const KNOBS: &[(&str, &str)] = &[
     ("uncordon", "somebody uncordons the node, once"),
 ];
 
-const OPERANDS: [(&str, Operand); 6] = [
-    ("mig-manager", Operand::MigManager),
-    ("device-plugin", Operand::DevicePlugin),
-    ("gpu-feature-discovery", Operand::GpuFeatureDiscovery),
-    ("dcgm-exporter", Operand::DcgmExporter),
-    ("dcgm", Operand::Dcgm),
-    ("operator-validator", Operand::OperatorValidator),
-];
-
 /// Why words are not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KnobError {
@@ -89,9 +80,8 @@ fn parse_one(text: &str) -> Result<Knob, KnobError> {
         rest.get(i).and_then(|w| w.parse::<u16>().ok()).ok_or_else(|| wrong("GPU and CODE are numbers"))
     };
     let operand = || {
-        let known = OPERANDS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        let found = rest.first().and_then(|word| OPERANDS.iter().find(|(name, _)| name == word));
-        found.map(|(_, operand)| *operand).ok_or_else(|| wrong(&format!("OPERAND is one of {known}")))
+        let found = rest.first().and_then(|word| Operand::named(word));
+        found.ok_or_else(|| wrong(&format!("OPERAND is one of {}", Operand::names().join(", "))))
     };
     let call = |verb| {
         let times = match rest.first() {

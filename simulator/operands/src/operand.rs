@@ -38,6 +38,33 @@ impl Operand {
     pub const PARKED: [Self; 4] =
         [Self::DevicePlugin, Self::GpuFeatureDiscovery, Self::DcgmExporter, Self::Dcgm];
 
+    /// Its name in the words of stories, files and annotations.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MigManager => "mig-manager",
+            Self::DevicePlugin => "device-plugin",
+            Self::GpuFeatureDiscovery => "gpu-feature-discovery",
+            Self::DcgmExporter => "dcgm-exporter",
+            Self::Dcgm => "dcgm",
+            Self::OperatorValidator => "operator-validator",
+        }
+    }
+
+    /// All names, MIG manager's first.
+    #[must_use]
+    pub fn names() -> [&'static str; 6] {
+        let mut all = Self::ALL;
+        all.sort_unstable();
+        all.map(Self::name)
+    }
+
+    /// The operand of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|operand| operand.name() == name)
+    }
+
     /// The `app` label of its pods.
     #[must_use]
     pub const fn app(self) -> &'static str {

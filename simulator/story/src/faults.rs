@@ -64,15 +64,6 @@ pub const FAULTS: &[Usage] = &[
     Usage { word: "clear", form: "fault NODE clear", meaning: "Nothing misbehaves any more." },
 ];
 
-const OPERANDS: [(&str, Operand); 6] = [
-    ("mig-manager", Operand::MigManager),
-    ("device-plugin", Operand::DevicePlugin),
-    ("gpu-feature-discovery", Operand::GpuFeatureDiscovery),
-    ("dcgm-exporter", Operand::DcgmExporter),
-    ("dcgm", Operand::Dcgm),
-    ("operator-validator", Operand::OperatorValidator),
-];
-
 /// Reads a fault: the knobs that are turned, in this order.
 pub(crate) fn read(words: &mut Words) -> Result<Vec<Knob>, StoryError> {
     let known: Vec<&'static str> = FAULTS.iter().map(|f| f.word).collect();
@@ -100,9 +91,8 @@ pub(crate) fn read(words: &mut Words) -> Result<Vec<Knob>, StoryError> {
 }
 
 fn operand(words: &mut Words) -> Result<Operand, StoryError> {
-    let known: Vec<&'static str> = OPERANDS.iter().map(|(name, _)| *name).collect();
-    let name = words.one_of(&known)?.0;
-    Ok(OPERANDS.iter().find(|(n, _)| *n == name).expect("it is one of them").1)
+    let name = words.one_of(&Operand::names())?.0;
+    Ok(Operand::named(name).expect("it is one of them"))
 }
 
 fn times(words: &mut Words) -> Result<Times, StoryError> {

@@ -79,21 +79,6 @@ pub struct Hands {
     pub stop: CancellationToken,
 }
 
-/// Whether an action takes something away from somebody.
-const fn is_disruptive(action: &Action) -> bool {
-    match action {
-        Action::Cordon { .. }
-        | Action::Evict { .. }
-        | Action::SetConfigLabel { .. }
-        | Action::DeletePod { .. }
-        | Action::UnpauseOperands { .. } => true,
-        Action::EnsureMapEntry { .. }
-        | Action::Uncordon { .. }
-        | Action::RemoveCordonedBy { .. }
-        | Action::ListPods => false,
-    }
-}
-
 impl Hands {
     /// Whether we may write now: the lease is ours, and nobody told us to stop.
     #[must_use]
@@ -137,7 +122,7 @@ impl Hands {
         if self.stop.is_cancelled() {
             return Err(ActionError::Stopping { action: name });
         }
-        if is_disruptive(action) {
+        if action.is_disruptive() {
             self.claim.confirm().await.map_err(lost)?;
         } else if !self.claim.holds() {
             return Err(lost(Lost::Gone));

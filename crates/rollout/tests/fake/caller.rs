@@ -158,6 +158,8 @@ pub fn judge(seen: &Observed, rules: &NodeRules, result: &Advance, now: Timestam
         assert!(*until > now, "a limit that is over: {outlook:?}");
     }
     let marked = seen.labels.contains_key(names::CORDONED_BY);
+    let twice = actions.iter().enumerate().find(|(i, action)| actions[..*i].contains(action));
+    assert!(twice.is_none(), "the same action twice in one call: {twice:?}");
     for action in actions {
         match action {
             Action::Evict { if_uid, .. } => {
