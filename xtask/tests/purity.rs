@@ -88,6 +88,7 @@ const OURS: &[Ours] = &[
             "slicewright-api",
             "slicewright-controller",
             "slicewright-mig",
+            "slicewright-nvml",
             "slicewright-observe",
             "slicewright-planner",
             "slicewright-reconcile",
@@ -111,6 +112,26 @@ const OURS: &[Ours] = &[
         ],
         pure: false,
     },
+    Ours { package: "slicewright-nvml", folder: "crates/nvml", may_use: &["slicewright-mig"], pure: false },
+    Ours {
+        package: "slicewright-sim-store",
+        folder: "simulator/store",
+        may_use: &["slicewright-mig", "slicewright-sim-gpu"],
+        pure: false,
+    },
+    Ours {
+        package: "slicewright-sim-libnvml",
+        folder: "simulator/libnvml",
+        may_use: &["slicewright-mig", "slicewright-sim-gpu", "slicewright-sim-store"],
+        pure: false,
+    },
+    Ours {
+        package: "slicewright-sim-nvidia-smi",
+        folder: "simulator/nvidia-smi",
+        // It goes through the shared library, with the product's safe calls; never through the store.
+        may_use: &["slicewright-nvml"],
+        pure: false,
+    },
     Ours {
         package: "slicewright-sim-cluster",
         folder: "simulator/cluster",
@@ -120,7 +141,13 @@ const OURS: &[Ours] = &[
     Ours {
         package: "slicewright-sim-cli",
         folder: "simulator/cli",
-        may_use: &["slicewright-sim-cluster", "slicewright-sim-operands"],
+        may_use: &[
+            "slicewright-mig",
+            "slicewright-sim-cluster",
+            "slicewright-sim-gpu",
+            "slicewright-sim-operands",
+            "slicewright-sim-store",
+        ],
         pure: false,
     },
     Ours {
@@ -319,4 +346,24 @@ fn the_scan_sees_code_and_neither_comments_nor_tests() {
     let source = "use std::fs; // reads\n/// std::env is not used\nlet x = 1;\n#[cfg(test)]\nmod tests { use std::env; }\n";
     let code: Vec<_> = shipped(source).map(|(_, code)| code.trim()).collect();
     assert_eq!(code, ["use std::fs;", "", "let x = 1;"]);
+}
+
+/// Where `unsafe` may be: the modules that speak C's interface or map memory.
+/// Each file says `allow(unsafe_code)` itself; everywhere else it is denied.
+const UNSAFE: &[&str] = &["crates/nvml/src", "simulator/libnvml/src", "simulator/store/src"];
+
+#[test]
+fn unsafe_code_is_allowed_in_few_places_by_name() {
+    let root = root();
+    let allowing = format!("allow({}", "unsafe_code");
+    for ours in OURS {
+        let mut files = Vec::new();
+        sources(&root.join(ours.folder).join("src"), &mut files);
+        for file in files {
+            let path = file.strip_prefix(&root).unwrap().to_owned();
+            let allows = std::fs::read_to_string(&file).unwrap().contains(&allowing);
+            let may = UNSAFE.iter().any(|folder| path.starts_with(folder));
+            assert!(may || !allows, "{} allows unsafe code: only {UNSAFE:?} may", path.display());
+        }
+    }
 }

@@ -1,0 +1,1 @@
+//! The GPUs of this machine. All of the product's `unsafe` is in this crate.

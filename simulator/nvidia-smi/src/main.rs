@@ -1,0 +1,3 @@
+//! `nvidia-smi`.
+
+fn main() {}

@@ -1,0 +1,2 @@
+//! The state of simulated GPUs, shared by all processes that use one
+//! directory, and kept when they end.
