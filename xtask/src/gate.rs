@@ -133,7 +133,7 @@ fn all(args: &Args) -> Vec<Step> {
         Step {
             after: Some("build"),
             // Whoever has the control plane already needs no Go to run it.
-            tool: args.tools.need_go().then_some(tools::GO),
+            tool: args.tools.need_go(&[tools::Use::ControlPlane]).then_some(tools::GO),
             ..step(
                 "e2e",
                 "scenarios on a real control plane",

@@ -63,7 +63,7 @@ pub(crate) struct BenchArgs {
 /// Runs the demo, or the other one.
 pub(crate) fn demo(args: &DemoArgs, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let go = tools::GO;
-    let lacks_go = args.sources.need_go() && !go.is_present();
+    let lacks_go = args.sources.need_go(&[tools::Use::ControlPlane]) && !go.is_present();
     if lacks_go && !args.in_process {
         writeln!(
             out,
@@ -80,7 +80,7 @@ pub(crate) fn demo(args: &DemoArgs, out: &mut dyn Write) -> anyhow::Result<ExitC
         return run(command.args(["--", "demo"]).args(&args.rest));
     }
     let mut command = Command::new("cargo");
-    for binary in tools::ensure_built(&args.sources, out)? {
+    for binary in tools::ensure_built(&args.sources, &[tools::Use::ControlPlane], out)? {
         command.env(binary.variable(), &binary.path);
     }
     command.args(["run", "--quiet", "--package", "slicewright-e2e", "--bin", "slicewright-demo"]);

@@ -17,12 +17,30 @@ use std::time::Instant;
 use anyhow::{Context, bail, ensure};
 use sha2::{Digest, Sha256};
 
+/// What a family of tools is for. A task builds what it runs and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// The control plane of the end-to-end tests.
+    ControlPlane,
+    /// Programs that talk to NVML, run unmodified over the simulated library.
+    Clients,
+}
+
+impl Use {
+    /// Everything that can be built.
+    pub(crate) const ALL: &'static [Self] = &[Self::ControlPlane, Self::Clients];
+}
+
 /// One Go module of ours, and what is built from it.
 struct Family {
     /// Its folder under `tools/`.
     name: &'static str,
-    /// The binaries: name, and package.
+    /// Who needs it.
+    used_for: Use,
+    /// The binaries: name, and package; `.` is a program of ours in the module.
     binaries: &'static [(&'static str, &'static str)],
+    /// Whether C is compiled as well: go-nvml loads NVML through it.
+    cgo: bool,
     /// The packages whose variables say which version this is, and the module
     /// whose version that is. Without them Kubernetes calls itself `v0.0.0`,
     /// and what asks for a minimum version refuses it.
@@ -30,9 +48,17 @@ struct Family {
 }
 
 const FAMILIES: &[Family] = &[
-    Family { name: "etcd", binaries: &[("etcd", "go.etcd.io/etcd/server/v3")], stamped: None },
+    Family {
+        name: "etcd",
+        used_for: Use::ControlPlane,
+        binaries: &[("etcd", "go.etcd.io/etcd/server/v3")],
+        cgo: false,
+        stamped: None,
+    },
     Family {
         name: "kube",
+        used_for: Use::ControlPlane,
+        cgo: false,
         binaries: &[
             ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
             ("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"),
@@ -43,6 +69,30 @@ const FAMILIES: &[Family] = &[
             &["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"],
             "k8s.io/kubernetes",
         )),
+    },
+    Family {
+        name: "mig-parted",
+        used_for: Use::Clients,
+        binaries: &[("nvidia-mig-parted", "github.com/NVIDIA/mig-parted/cmd/nvidia-mig-parted")],
+        cgo: true,
+        stamped: None,
+    },
+    Family {
+        name: "device-plugin",
+        used_for: Use::Clients,
+        binaries: &[(
+            "gpu-feature-discovery",
+            "github.com/NVIDIA/k8s-device-plugin/cmd/gpu-feature-discovery",
+        )],
+        cgo: true,
+        stamped: None,
+    },
+    Family {
+        name: "go-nvml",
+        used_for: Use::Clients,
+        binaries: &[("go-nvml-session", ".")],
+        cgo: true,
+        stamped: None,
     },
 ];
 
@@ -73,9 +123,11 @@ pub(crate) struct Sources {
 
 /// Builds the real components that the end-to-end tests run against
 ///
-/// etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl,
-/// from the Go modules under tools/. The first time takes some minutes;
-/// afterwards only what changed is built. Prints where each binary is.
+/// etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl;
+/// NVIDIA's mig-parted and gpu-feature-discovery, and a program over go-nvml.
+/// From the Go modules under tools/; the second group needs a C compiler too.
+/// The first time takes some minutes; afterwards only what changed is built.
+/// Prints where each binary is.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -123,10 +175,10 @@ impl Sources {
         Ok(base.join("slicewright/tools"))
     }
 
-    /// Whether something would have to be built, which needs Go.
-    pub(crate) fn need_go(&self) -> bool {
+    /// Whether something would have to be built for these uses, which needs Go.
+    pub(crate) fn need_go(&self, uses: &[Use]) -> bool {
         let Ok(cache) = self.cache() else { return true };
-        FAMILIES.iter().any(|family| {
+        families(uses).any(|family| {
             let folder = family.pinned().map(|pinned| cache.join(pinned.folder()));
             family.binaries.iter().any(|(name, _)| {
                 self.given(name).is_none() && !folder.as_ref().is_ok_and(|folder| folder.join(name).is_file())
@@ -135,12 +187,23 @@ impl Sources {
     }
 }
 
+fn families(uses: &[Use]) -> impl Iterator<Item = &'static Family> {
+    FAMILIES.iter().filter(move |family| uses.contains(&family.used_for))
+}
+
 /// What a missing Go means, in one sentence.
 pub(crate) const GO: crate::steps::Tool = crate::steps::Tool {
     name: "Go",
     probe: &["go", "version"],
-    install: "install Go 1.26 or newer from go.dev, or set KUBEBUILDER_ASSETS to a folder that has etcd, \
-              kube-apiserver, kube-controller-manager, kube-scheduler and kubectl",
+    install: "install Go 1.26 or newer from go.dev, or set KUBEBUILDER_ASSETS to a folder that has the programs \
+              which `cargo xtask tools` would build",
+};
+
+/// What the clients of NVML need beside Go.
+pub(crate) const CC: crate::steps::Tool = crate::steps::Tool {
+    name: "a C compiler",
+    probe: &["cc", "--version"],
+    install: "install gcc or clang (Debian: apt-get install gcc libc6-dev)",
 };
 
 /// A family with all that its build depends on.
@@ -152,6 +215,12 @@ struct Pinned<'a> {
 }
 
 impl Family {
+    /// The first tool that its build needs and that is not there.
+    fn missing(&self) -> Option<crate::steps::Tool> {
+        let needed: &[_] = if self.cgo { &[GO, CC] } else { &[GO] };
+        needed.iter().find(|tool| !tool.is_present()).copied()
+    }
+
     fn pinned(&self) -> anyhow::Result<Pinned<'_>> {
         let module = crate::root().join("tools").join(self.name);
         let read = |file: &str| {
@@ -159,6 +228,16 @@ impl Family {
             fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
         };
         let (go_mod, go_sum) = (read("go.mod")?, read("go.sum")?);
+        let mut ours = Vec::new();
+        for entry in
+            fs::read_dir(&module).with_context(|| format!("cannot read the folder {}", module.display()))?
+        {
+            let name = entry?.file_name().into_string().unwrap_or_default();
+            if name.ends_with(".go") {
+                ours.push((name.clone(), read(&name)?));
+            }
+        }
+        ours.sort();
         let mut linker = "-s -w".to_owned();
         if let Some((packages, of)) = self.stamped {
             let version = version_of(&go_mod, of)
@@ -183,6 +262,8 @@ impl Family {
             .into_iter()
             .chain(flags.iter().map(String::as_str))
             .chain(machine)
+            .chain(ours.iter().flat_map(|(name, text)| [name.as_str(), text.as_str()]))
+            .chain(self.cgo.then_some("cgo"))
         {
             hash.update(part.as_bytes());
             hash.update([0]);
@@ -211,8 +292,9 @@ impl Pinned<'_> {
         let partial = into.with_extension("partial");
         let mut go = Command::new("go");
         go.arg("build").args(&self.flags).arg("-o").arg(&partial).arg(package);
-        // As the module says and nothing else: no workspace, no changed sums, no C library.
-        go.envs([("CGO_ENABLED", "0"), ("GOFLAGS", "-mod=readonly"), ("GOWORK", "off")]);
+        // As the module says and nothing else: no workspace, no changed sums, C only where it is asked for.
+        let cgo = if self.family.cgo { "1" } else { "0" };
+        go.envs([("CGO_ENABLED", cgo), ("GOFLAGS", "-mod=readonly"), ("GOWORK", "off")]);
         let status = go.current_dir(&self.module).stdin(Stdio::null()).status().context("cannot run go")?;
         ensure!(status.success(), "`go build {package}` in tools/{} ended with {status}", self.family.name);
         fs::rename(&partial, into).with_context(|| format!("cannot write {}", into.display()))
@@ -224,14 +306,19 @@ fn clock() -> Instant {
     Instant::now()
 }
 
-/// Every binary, built where it is not there yet.
+/// Every binary for these uses, built where it is not there yet.
 ///
 /// # Errors
-/// When Go is missing and something has to be built, and when a build fails.
-pub(crate) fn ensure_built(sources: &Sources, out: &mut dyn Write) -> anyhow::Result<Vec<Binary>> {
+/// When Go (or the C compiler) is missing and something has to be built, and
+/// when a build fails.
+pub(crate) fn ensure_built(
+    sources: &Sources,
+    uses: &[Use],
+    out: &mut dyn Write,
+) -> anyhow::Result<Vec<Binary>> {
     let cache = sources.cache()?;
     let mut found = Vec::new();
-    for family in FAMILIES {
+    for family in families(uses) {
         let pinned = family.pinned()?;
         let folder = cache.join(pinned.folder());
         for (index, (name, package)) in family.binaries.iter().enumerate() {
@@ -242,8 +329,8 @@ pub(crate) fn ensure_built(sources: &Sources, out: &mut dyn Write) -> anyhow::Re
             }
             let path = folder.join(name);
             if !path.is_file() {
-                if !GO.is_present() {
-                    bail!("{} is missing, and {name} is not built yet: {}", GO.name, GO.install);
+                if let Some(tool) = family.missing() {
+                    bail!("{} is missing, and {name} is not built yet: {}", tool.name, tool.install);
                 }
                 fs::create_dir_all(&folder)
                     .with_context(|| format!("cannot make the folder {}", folder.display()))?;
@@ -286,7 +373,7 @@ fn link(bin: &Path, found: &[Binary]) -> anyhow::Result<()> {
 
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    let found = ensure_built(&args.sources, out)?;
+    let found = ensure_built(&args.sources, Use::ALL, out)?;
     for Binary { name, path } in &found {
         writeln!(out, "{name:<24} {}", path.display())?;
     }
@@ -338,9 +425,9 @@ mod tests {
             etcd: Some(own.clone()),
             ..Sources::default()
         };
-        assert!(!sources.need_go());
+        assert!(!sources.need_go(Use::ALL));
         let mut said = Vec::new();
-        let found = ensure_built(&sources, &mut said).unwrap();
+        let found = ensure_built(&sources, Use::ALL, &mut said).unwrap();
         assert!(said.is_empty(), "{}", String::from_utf8_lossy(&said));
         assert_eq!(found.iter().map(|binary| binary.name).collect::<Vec<_>>(), names);
         assert_eq!(found[0].path, own);
@@ -348,7 +435,7 @@ mod tests {
         assert_eq!(fs::read_link(cache.join("bin/etcd")).unwrap(), own);
 
         let wrong = Sources { etcd: Some(dir.path().join("none")), ..sources };
-        let error = ensure_built(&wrong, &mut Vec::new()).unwrap_err().to_string();
+        let error = ensure_built(&wrong, &[Use::ControlPlane], &mut Vec::new()).unwrap_err().to_string();
         assert!(error.ends_with("none is given for etcd, and it is no file"), "{error}");
     }
 
