@@ -1,0 +1,167 @@
+//! NVML, safely and thinly: every call about instances that nvml-wrapper does
+//! not have or has wrong (its placements are always empty), beside the few
+//! that it has right.
+//!
+//! [`Library`] is the loaded library. Everything that comes from it borrows
+//! it, so that no handle outlives it: [`Gpu`], [`GpuInstance`],
+//! [`ComputeInstance`], [`MigDevice`]. Handles of instances are neither `Send`
+//! nor `Clone`; one that is destroyed takes its handle with it. That another
+//! process destroyed it is found by the driver, which validates each handle
+//! that it is given ([`Code::InvalidArgument`](crate::Code)).
+//!
+//! What is called here speaks of NVML's things in NVML's words.
+
+mod compute;
+mod device;
+mod event;
+mod instance;
+mod profile;
+mod text;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use nvml_wrapper::Nvml;
+use nvml_wrapper::bitmasks::InitFlags;
+use nvml_wrapper::error::NvmlError;
+
+use crate::error::{Error, Result};
+
+pub use compute::{ComputeInstance, ComputeInstanceInfo, ComputeProfile};
+pub use device::{Activation, Gpu, Memory, MigAttributes, MigDevice, MigMode, Mode};
+pub use event::{Event, EventSet};
+pub use instance::{GpuInstance, GpuInstanceInfo};
+pub use profile::{Engines, GpuProfile, Placement, profile_name};
+
+/// The name under which every driver installs the library.
+pub const LIBRARY: &str = "libnvidia-ml.so.1";
+
+/// The loaded and initialised library. Dropping it shuts NVML down and unloads
+/// it; nothing that borrows from it is left then.
+#[derive(Debug)]
+pub struct Library {
+    nvml: Nvml,
+}
+
+impl Library {
+    /// Loads the library that the system finds by [`LIBRARY`]'s name, or the
+    /// one at a path, and initialises it. A machine without a GPU is fine.
+    ///
+    /// # Errors
+    /// [`Error::NoLibrary`], [`Error::NoFunction`] for a library that is
+    /// something else; the code of the initialisation, such as
+    /// [`Code::DriverNotLoaded`](crate::Code::DriverNotLoaded).
+    pub fn load(path: Option<&Path>) -> Result<Self> {
+        let path = path.unwrap_or(Path::new(LIBRARY));
+        let gpus_or_not = load(path.as_os_str(), Some(InitFlags::NO_GPUS));
+        let nvml = match gpus_or_not {
+            // Drivers before 418 have no flags.
+            Err(NvmlError::FailedToLoadSymbol(_)) => load(path.as_os_str(), None),
+            other => other,
+        };
+        let nvml = nvml.map_err(|error| match error {
+            NvmlError::LibloadingError(error) => {
+                Error::NoLibrary { library: PathBuf::from(path), reason: error.to_string() }
+            }
+            other => Error::of("nvmlInit", other),
+        })?;
+        Ok(Self { nvml })
+    }
+
+    /// What nvml-wrapper wraps soundly: names, clocks, utilisation and such.
+    #[must_use]
+    pub const fn nvml(&self) -> &Nvml {
+        &self.nvml
+    }
+
+    /// How many GPUs there are, those that do not answer included.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn gpu_count(&self) -> Result<u32> {
+        self.nvml.device_count().map_err(|e| Error::of("nvmlDeviceGetCount", e))
+    }
+
+    /// A GPU, by its index.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) past the last
+    /// one, [`Code::GpuIsLost`](crate::Code::GpuIsLost) for one that does not
+    /// answer.
+    pub fn gpu(&self, index: u32) -> Result<Gpu<'_>> {
+        let device = self.nvml.device_by_index(index);
+        Ok(Gpu::new(device.map_err(|e| Error::of("nvmlDeviceGetHandleByIndex", e))?))
+    }
+
+    /// A GPU, by its UUID.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`](crate::Code::NotFound).
+    pub fn gpu_by_uuid(&self, uuid: &str) -> Result<Gpu<'_>> {
+        let device = self.nvml.device_by_uuid(uuid);
+        Ok(Gpu::new(device.map_err(|e| Error::of("nvmlDeviceGetHandleByUUID", e))?))
+    }
+
+    /// A MIG device, by its UUID.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`](crate::Code::NotFound).
+    pub fn mig_device_by_uuid(&self, uuid: &str) -> Result<MigDevice<'_>> {
+        let device = self.nvml.device_by_uuid(uuid);
+        Ok(MigDevice::new(device.map_err(|e| Error::of("nvmlDeviceGetHandleByUUID", e))?))
+    }
+
+    /// The driver's version, such as `580.82.07`.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn driver_version(&self) -> Result<String> {
+        self.nvml.sys_driver_version().map_err(|e| Error::of("nvmlSystemGetDriverVersion", e))
+    }
+
+    /// A new set of events, which is empty.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn event_set(&self) -> Result<EventSet<'_>> {
+        let set = self.nvml.create_event_set().map_err(|e| Error::of("nvmlEventSetCreate", e))?;
+        Ok(EventSet::new(set))
+    }
+}
+
+fn load(path: &OsStr, flags: Option<InitFlags>) -> std::result::Result<Nvml, NvmlError> {
+    let mut builder = Nvml::builder();
+    builder.lib_path(path);
+    if let Some(flags) = flags {
+        builder.flags(flags);
+    }
+    builder.init()
+}
+
+/// A function of the library, unless the library is too old to have it.
+fn function<'f, F, E: std::fmt::Display>(
+    call: &'static str,
+    symbol: &'f std::result::Result<F, E>,
+) -> Result<&'f F> {
+    symbol.as_ref().map_err(|reason| Error::NoFunction { call, reason: reason.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_the_driver_is_told_what_to_do() {
+        let error = Library::load(Some(Path::new("/nowhere/libnvidia-ml.so.1"))).unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, Error::NoLibrary { .. }), "{error:?}");
+        assert!(text.starts_with("cannot load /nowhere/libnvidia-ml.so.1: "), "{text}");
+        assert!(text.contains("install NVIDIA's driver, or give the library's path"), "{text}");
+    }
+
+    #[test]
+    fn another_library_is_not_taken_for_nvml() {
+        let error = Library::load(Some(Path::new("libc.so.6"))).unwrap_err();
+        assert!(matches!(error, Error::NoFunction { call: "nvmlInit", .. }), "{error:?}");
+    }
+}
