@@ -13,13 +13,13 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use super::device::Gpu;
-use super::profile::Placement;
+use super::profile::{GpuProfile, Placement};
 use super::{function, text};
 use crate::error::{Error, Result, check};
 
-/// Room for the instances of one profile, whatever the profile says: the
+/// Room for the instances of one profile, or as many as the profile says: the
 /// header names no answer for a buffer that is too small.
-const LEAST_ROOM: usize = 32;
+const LEAST_ROOM: usize = 64;
 
 /// A handle of a GPU instance.
 #[derive(Debug)]
@@ -47,16 +47,15 @@ impl<'l> Gpu<'l> {
     /// # Errors
     /// [`Code::NoPermission`](crate::Code::NoPermission),
     /// [`Code::NotSupported`](crate::Code::NotSupported) while MIG is off.
-    pub fn gpu_instances(&self, profile_id: u32) -> Result<Vec<GpuInstance<'l>>> {
+    pub fn gpu_instances(&self, profile: &GpuProfile) -> Result<Vec<GpuInstance<'l>>> {
         const CALL: &str = "nvmlDeviceGetGpuInstances";
         let call = function(CALL, &self.sys().nvmlDeviceGetGpuInstances)?;
-        let most = self.profiles()?.iter().find(|p| p.id == profile_id).map_or(0, |p| p.max_instances);
-        let room = LEAST_ROOM.max(usize::try_from(most).unwrap_or(LEAST_ROOM));
+        let room = LEAST_ROOM.max(usize::try_from(profile.max_instances).unwrap_or(LEAST_ROOM));
         let mut handles: Vec<nvmlGpuInstance_t> = vec![ptr::null_mut(); room];
         let mut count: c_uint = 0;
         // SAFETY: the handle is of this library, which is loaded; the buffer holds at least as many
         // entries as there can be instances of the profile, which is what the call requires.
-        check(CALL, unsafe { call(self.handle(), profile_id, handles.as_mut_ptr(), &raw mut count) })?;
+        check(CALL, unsafe { call(self.handle(), profile.id, handles.as_mut_ptr(), &raw mut count) })?;
         handles.truncate(text::within(CALL, count, room)?);
         handles.into_iter().map(|handle| self.instance(CALL, handle)).collect()
     }
