@@ -2,20 +2,22 @@
 //! placements exclude one another. Models that differ only in memory size and
 //! names have equal geometries with different names.
 
+use serde::{Deserialize, Serialize};
+
 use crate::layout::{Layout, join};
 use crate::name::{Attribute, ProfileName};
 
 /// The position of a profile in its geometry's table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProfileIndex(pub u8);
 
 /// The position of a placement in its geometry: profiles in the table's
 /// order, starts ascending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PlacementIndex(pub u8);
 
 /// One profile of a geometry.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProfileSpec {
     /// Its name.
     pub name: ProfileName,
@@ -27,8 +29,10 @@ pub struct ProfileSpec {
     pub starts: Vec<u8>,
 }
 
-/// Profiles, placements and what excludes what.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// Profiles, placements and what excludes what. Written down it is its table
+/// of profiles; read, the table is checked as any other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "Table", try_from = "Table")]
 pub struct Geometry {
     memory: u8,
     compute: u8,
@@ -36,6 +40,31 @@ pub struct Geometry {
     placements: Vec<(ProfileIndex, u8)>,
     units: Vec<u16>,
     conflicts: Vec<Layout>,
+}
+
+/// What of a geometry is not computed.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    memory: u8,
+    compute: u8,
+    profiles: Vec<ProfileSpec>,
+}
+
+impl From<Geometry> for Table {
+    fn from(geometry: Geometry) -> Self {
+        let Geometry { memory, compute, profiles, placements: _, units: _, conflicts: _ } = geometry;
+        Self { memory, compute, profiles }
+    }
+}
+
+impl TryFrom<Table> for Geometry {
+    type Error = GeometryError;
+
+    fn try_from(table: Table) -> Result<Self, GeometryError> {
+        let Table { memory, compute, profiles } = table;
+        Self::new(memory, compute, profiles)
+    }
 }
 
 /// Why a table of profiles is not a geometry.

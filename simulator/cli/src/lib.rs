@@ -1,6 +1,7 @@
 //! The `slicewright-sim` command: simulated machines and clusters, for people
 //! and for scripts. Arguments in, one call into a library, sentences out.
 
+mod node;
 mod run_cluster;
 
 use std::ffi::OsString;
@@ -22,6 +23,7 @@ struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     Cluster(run_cluster::Args),
+    Node(node::Args),
 }
 
 /// Runs the command; what people read goes to `out`.
@@ -39,6 +41,7 @@ pub async fn run(
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
     match args.command {
         Command::Cluster(args) => run_cluster::run(args, out).await,
+        Command::Node(args) => node::run(args, out),
     }
 }
 

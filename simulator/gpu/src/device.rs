@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use mig::{Geometry, Layout, PlacementIndex, ProfileIndex};
+use serde::{Deserialize, Serialize};
 
 use crate::compute::{self, ComputeProfile, Span};
 use crate::driver::DriverBranch;
@@ -13,7 +14,7 @@ use crate::model::{MigFacts, Model, ProfileFacts};
 use crate::uuid;
 
 /// Which of the two ways a 7-slice chip numbers its GPU instances.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Labelling {
     /// The first half of the memory is GPU instance 1; `1g` at start 0 is 7.
     #[default]
@@ -34,7 +35,7 @@ pub fn gpu_instance_id(units: u8, start: u8, size: u8, labelling: Labelling) -> 
 }
 
 /// Who has a slice, or a whole GPU, in the kubelet's book.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allocation {
     /// The owner, such as `namespace/pod`.
     pub owner: String,
@@ -45,7 +46,7 @@ pub struct Allocation {
 }
 
 /// A GPU instance.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuInstance {
     /// Its id on the GPU.
     pub id: u8,
@@ -59,7 +60,7 @@ pub struct GpuInstance {
 }
 
 /// A compute instance.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComputeInstance {
     /// Its id in the GPU instance.
     pub id: u8,

@@ -1,9 +1,10 @@
 //! What differs between generations of the driver.
 
 use mig::{Attribute, ProfileSpec};
+use serde::{Deserialize, Serialize};
 
 /// A driver branch by its major number, such as 535.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DriverBranch(pub u16);
 
 impl Default for DriverBranch {

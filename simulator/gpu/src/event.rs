@@ -4,13 +4,13 @@ use std::fmt;
 
 use jiff::Timestamp;
 use mig::ProfileName;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::fault::Verb;
 use crate::mode::Mode;
 
 /// One thing that happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// When.
     pub at: Timestamp,
@@ -21,7 +21,7 @@ pub struct Event {
 }
 
 /// What can happen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Happened {
     /// The MIG mode is another one now.
     ModeChanged {
@@ -92,7 +92,7 @@ pub enum Happened {
 
 /// Invariant 1 broken: a slice, or a whole GPU, that was allocated to
 /// somebody was destroyed, reset or re-purposed under them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Breach {
     /// When.
     pub at: Timestamp,

@@ -94,7 +94,7 @@ pub struct Scheduled {
 
 /// How long calls kept their caller, beyond what they normally take. The
 /// engine's time is not its own: whoever drives it adds this to the clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stall {
     /// Not at all.
     #[default]
@@ -106,7 +106,7 @@ pub enum Stall {
 }
 
 /// The misbehaving calls that are armed, first armed first.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Armed(Vec<(Verb, Option<u16>, Behaviour, Times)>);
 
 impl Armed {

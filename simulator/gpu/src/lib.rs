@@ -20,6 +20,7 @@ mod handle;
 mod machine;
 mod mode;
 mod model;
+mod saved;
 mod session;
 mod uuid;
 mod verbs;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::device::{Allocation, Gpu, Labelling};
 use crate::driver::DriverBranch;
@@ -18,7 +19,7 @@ use crate::session::Nvml;
 use crate::uuid;
 
 /// What a client has open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Target {
     /// A whole GPU.
     Gpu(u16),
@@ -39,7 +40,7 @@ impl Target {
 }
 
 /// What a client does with what it has open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Activity {
     /// It watches (an open file): in the way of mode changes and resets.
     Watches,
@@ -49,7 +50,7 @@ pub enum Activity {
 }
 
 /// A process that has something open.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Client {
     /// Its process id.
     pub pid: u32,
@@ -64,7 +65,7 @@ pub struct Client {
 }
 
 /// The number of one opening; each is closed on its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ClientId(pub u64);
 
 /// A slice as the kubelet's book names it, or a whole GPU.
@@ -79,22 +80,24 @@ pub enum Share {
 /// A host with simulated GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    host: String,
-    driver: DriverBranch,
-    passthrough: bool,
+    pub(crate) host: String,
+    pub(crate) driver: DriverBranch,
+    pub(crate) passthrough: bool,
     pub(crate) now: Timestamp,
-    booted: Timestamp,
-    boots: u32,
+    pub(crate) booted: Timestamp,
+    pub(crate) boots: u32,
     pub(crate) epoch: u64,
     pub(crate) generation: u64,
     pub(crate) gpus: Vec<Gpu>,
-    clients: BTreeMap<ClientId, Client>,
-    next_client: u64,
+    pub(crate) clients: BTreeMap<ClientId, Client>,
+    pub(crate) next_client: u64,
     pub(crate) armed: Armed,
-    scheduled: Vec<Scheduled>,
+    pub(crate) scheduled: Vec<Scheduled>,
     pub(crate) stall: Stall,
-    events: Vec<Event>,
-    breaches: Vec<Breach>,
+    pub(crate) events: Vec<Event>,
+    /// How many events came before those.
+    pub(crate) forgotten: u64,
+    pub(crate) breaches: Vec<Breach>,
 }
 
 impl Machine {
@@ -117,6 +120,7 @@ impl Machine {
             scheduled: Vec::new(),
             stall: Stall::None,
             events: Vec::new(),
+            forgotten: 0,
             breaches: Vec::new(),
         }
     }
@@ -214,10 +218,40 @@ impl Machine {
         self.gpus.get(usize::from(index))
     }
 
-    /// What happened, in order.
+    /// The load of the driver that handles are of; another one with each
+    /// reboot and reload.
+    #[must_use]
+    pub const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// What happened, in order, as far as it is remembered.
     #[must_use]
     pub fn events(&self) -> &[Event] {
         &self.events
+    }
+
+    /// How many events there were since the machine was made: the number that
+    /// the next one will have.
+    #[must_use]
+    pub fn event_count(&self) -> u64 {
+        self.forgotten + self.events.len() as u64
+    }
+
+    /// What happened from the event of this number on. Older ones than those
+    /// that are remembered are left out.
+    #[must_use]
+    pub fn events_from(&self, number: u64) -> &[Event] {
+        let skip = usize::try_from(number.saturating_sub(self.forgotten)).unwrap_or(usize::MAX);
+        self.events.get(skip..).unwrap_or_default()
+    }
+
+    /// Forgets all but the last events, so that a machine that lives for long
+    /// stays small.
+    pub fn forget_events(&mut self, keep: usize) {
+        let old = self.events.len().saturating_sub(keep);
+        self.events.drain(..old);
+        self.forgotten += old as u64;
     }
 
     /// How often invariant 1 was broken, and by what.
@@ -398,6 +432,14 @@ impl Machine {
             gpu.mode =
                 gpu.mode.map(|mode| MigMode::settled(if kept { mode.pending } else { Mode::Disabled }));
         }
+    }
+
+    /// Makes this machine the one that is there instead of another: no handle
+    /// that somebody has of the other one is valid here.
+    pub fn take_the_place_of(&mut self, other: &Self) {
+        self.epoch = other.epoch + 1;
+        self.generation = self.generation.max(other.generation);
+        self.next_client = self.next_client.max(other.next_client);
     }
 
     pub(crate) const fn cannot_reset_itself(&self) -> bool {

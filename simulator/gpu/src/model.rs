@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use mig::{Architecture, Catalog, Geometry, NotSimulatable, ProfileIndex, ProfileName};
+use serde::{Deserialize, Serialize};
 
 /// The PCI class of a card, which NFD's labels carry and by which
 /// MIG manager chooses what it resets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PciClass {
     /// `0302`, a 3D controller: the cards of servers.
     ThreeD,
@@ -17,7 +18,7 @@ pub enum PciClass {
 }
 
 /// One profile's facts, as `nvidia-smi mig -lgip` prints them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfileFacts {
     /// Its place in the geometry.
     pub index: ProfileIndex,
@@ -40,7 +41,7 @@ pub struct ProfileFacts {
 }
 
 /// The engines of an instance.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Engines {
     /// Copy engines.
     pub copy: u32,
@@ -55,7 +56,7 @@ pub struct Engines {
 }
 
 /// A model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Model {
     /// Its name in the catalogue, such as `A100-80GB`; the product's name for
     /// a card that is not in it.
@@ -75,7 +76,8 @@ pub struct Model {
 }
 
 /// The MIG part of a model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "crate::saved::SavedMig", try_from = "crate::saved::SavedMig")]
 pub struct MigFacts {
     /// How its MIG mode behaves.
     pub architecture: Architecture,

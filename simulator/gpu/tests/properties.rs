@@ -197,6 +197,10 @@ proptest! {
             }
             check_legal(&machine);
         }
+        let written = serde_json::to_string(&machine).unwrap();
+        let read: Machine = serde_json::from_str(&written).unwrap();
+        prop_assert_eq!(&read, &machine, "written down and read again, another machine");
+        prop_assert!(read.equals_but_for_time(&machine));
         for op in &ops {
             act(&mut again, op);
         }
