@@ -73,6 +73,35 @@ pub struct ComputeInstance {
     pub(crate) generation: u64,
 }
 
+/// How many ECC errors a GPU's memory had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EccErrors {
+    /// Corrected, since the driver was loaded or the GPU was reset.
+    pub corrected: u64,
+    /// Not corrected, since then.
+    pub uncorrected: u64,
+    /// Corrected, in the life of the board.
+    pub corrected_ever: u64,
+    /// Not corrected, in the life of the board.
+    pub uncorrected_ever: u64,
+}
+
+impl EccErrors {
+    pub(crate) const fn add(&mut self, corrected: u32, uncorrected: u32) {
+        let (corrected, uncorrected) = (corrected as u64, uncorrected as u64);
+        self.corrected = self.corrected.saturating_add(corrected);
+        self.corrected_ever = self.corrected_ever.saturating_add(corrected);
+        self.uncorrected = self.uncorrected.saturating_add(uncorrected);
+        self.uncorrected_ever = self.uncorrected_ever.saturating_add(uncorrected);
+    }
+
+    /// What a reset, or a new load of the driver, leaves of the counters.
+    pub(crate) const fn start_anew(&mut self) {
+        self.corrected = 0;
+        self.uncorrected = 0;
+    }
+}
+
 /// A GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gpu {
@@ -96,6 +125,8 @@ pub struct Gpu {
     pub allocation: Option<Allocation>,
     /// The last Xid error since boot.
     pub last_xid: Option<u32>,
+    /// Its memory's errors.
+    pub ecc: EccErrors,
     pub(crate) driver: DriverBranch,
 }
 

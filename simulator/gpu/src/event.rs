@@ -88,6 +88,13 @@ pub enum Happened {
         /// Its number.
         code: u32,
     },
+    /// The memory had ECC errors.
+    EccErrors {
+        /// So many that were corrected.
+        corrected: u32,
+        /// So many that were not.
+        uncorrected: u32,
+    },
 }
 
 /// Invariant 1 broken: a slice, or a whole GPU, that was allocated to

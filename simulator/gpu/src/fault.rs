@@ -79,6 +79,16 @@ pub enum Fault {
         /// Its number.
         code: u32,
     },
+    /// The memory has ECC errors. The Xid that a driver reports beside them is
+    /// a fault of its own.
+    Ecc {
+        /// On which GPU.
+        gpu: u16,
+        /// So many that are corrected.
+        corrected: u32,
+        /// So many that are not.
+        uncorrected: u32,
+    },
     /// From now on, no more misbehaving calls.
     Clear,
 }

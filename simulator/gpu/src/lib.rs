@@ -26,7 +26,7 @@ mod uuid;
 mod verbs;
 
 pub use compute::ComputeProfile;
-pub use device::{Allocation, ComputeInstance, Gpu, GpuInstance, Labelling, gpu_instance_id};
+pub use device::{Allocation, ComputeInstance, EccErrors, Gpu, GpuInstance, Labelling, gpu_instance_id};
 pub use driver::DriverBranch;
 pub use error::{NvmlError, Reply};
 pub use event::{Breach, Event, Happened};

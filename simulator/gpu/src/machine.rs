@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::device::{Allocation, Gpu, Labelling};
+use crate::device::{Allocation, EccErrors, Gpu, Labelling};
 use crate::driver::DriverBranch;
 use crate::error::{NvmlError, Reply};
 use crate::event::{Breach, Event, Happened};
@@ -159,6 +159,7 @@ impl Machine {
             instances: BTreeMap::new(),
             allocation: None,
             last_xid: None,
+            ecc: EccErrors::default(),
             driver: self.driver,
             model,
         });
@@ -310,6 +311,12 @@ impl Machine {
                     self.log(Some(gpu), Happened::Xid { code });
                 }
             }
+            Fault::Ecc { gpu, corrected, uncorrected } => {
+                if let Some(device) = self.gpus.get_mut(usize::from(gpu)) {
+                    device.ecc.add(corrected, uncorrected);
+                    self.log(Some(gpu), Happened::EccErrors { corrected, uncorrected });
+                }
+            }
             Fault::Clear => self.armed.clear(),
         }
     }
@@ -428,6 +435,7 @@ impl Machine {
         for gpu in &mut self.gpus {
             gpu.instances.clear();
             gpu.last_xid = None;
+            gpu.ecc.start_anew();
             let kept = gpu.mig().is_some_and(MigFacts::mode_is_persistent);
             gpu.mode =
                 gpu.mode.map(|mode| MigMode::settled(if kept { mode.pending } else { Mode::Disabled }));

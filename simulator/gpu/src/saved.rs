@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use mig::{Architecture, Geometry};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::device::{Allocation, Gpu, GpuInstance, Labelling};
+use crate::device::{Allocation, EccErrors, Gpu, GpuInstance, Labelling};
 use crate::driver::DriverBranch;
 use crate::event::{Breach, Event};
 use crate::fault::{Armed, Scheduled, Stall};
@@ -57,6 +57,7 @@ struct SavedGpu {
     instances: BTreeMap<u8, GpuInstance>,
     allocation: Option<Allocation>,
     last_xid: Option<u32>,
+    ecc: EccErrors,
 }
 
 impl From<Machine> for Saved {
@@ -94,6 +95,7 @@ impl From<Machine> for Saved {
                 instances,
                 allocation,
                 last_xid,
+                ecc,
                 // The machine's.
                 driver: _,
             } = gpu;
@@ -112,6 +114,7 @@ impl From<Machine> for Saved {
                 instances,
                 allocation,
                 last_xid,
+                ecc,
             });
         }
         Self {
@@ -251,8 +254,19 @@ impl Machine {
 
 impl SavedGpu {
     fn read(self, models: &[Arc<Model>], driver: DriverBranch) -> Result<Gpu, String> {
-        let Self { model, uuid, bus_id, labelling, mode, persistence, lost, instances, allocation, last_xid } =
-            self;
+        let Self {
+            model,
+            uuid,
+            bus_id,
+            labelling,
+            mode,
+            persistence,
+            lost,
+            instances,
+            allocation,
+            last_xid,
+            ecc,
+        } = self;
         let model = models.get(model).ok_or_else(|| format!("there is no model {model}"))?;
         if model.mig.is_some() != mode.is_some() {
             return Err(format!("a {} and its MIG mode do not go together", model.name));
@@ -268,6 +282,7 @@ impl SavedGpu {
             instances,
             allocation,
             last_xid,
+            ecc,
             driver,
         };
         match gpu.geometry() {

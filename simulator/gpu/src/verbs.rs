@@ -305,6 +305,7 @@ impl Machine {
         let device = &mut self.gpus[usize::from(gpu)];
         device.instances.clear();
         device.last_xid = None;
+        device.ecc.start_anew();
         let before = device.mode;
         device.mode = before.map(|mode| MigMode::settled(mode.pending));
         let changed = before.filter(|mode| mode.current != mode.pending);

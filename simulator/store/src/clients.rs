@@ -2,13 +2,17 @@
 //! the kernel releases when it dies, however it dies, and in whatever
 //! namespace of process ids. So nobody has to be told that a client is gone.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
 
-use gpu::ClientId;
+use gpu::{Client, ClientId, Reply};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::{FdFlags, fcntl_setfd};
 
 use crate::disk::{CLIENTS, Disk};
+use crate::error::StoreError;
 use crate::state::State;
+use crate::store::Store;
 
 impl Disk {
     /// Whether somebody holds the file of a client.
@@ -40,5 +44,72 @@ impl Disk {
         // A reboot closes everything without asking.
         let State { machine, processes, .. } = state;
         processes.retain(|id, _| machine.clients().any(|(open, _)| open == *id));
+    }
+}
+
+/// A process that has something of the node open: as long as this lives, and
+/// whoever inherits its file.
+#[derive(Debug)]
+pub struct Live {
+    id: ClientId,
+    file: File,
+}
+
+impl Live {
+    /// The client.
+    #[must_use]
+    pub const fn id(&self) -> ClientId {
+        self.id
+    }
+
+    /// Lets a program that is started instead of this one be the client, and
+    /// all that it starts: what it has open is closed when the last is gone.
+    ///
+    /// # Errors
+    /// The kernel says no.
+    pub fn pass_on(&self) -> std::io::Result<()> {
+        Ok(fcntl_setfd(&self.file, FdFlags::empty())?)
+    }
+}
+
+impl Store {
+    /// Opens something for this process, until it ends or gives the answer
+    /// away.
+    ///
+    /// # Errors
+    /// The state cannot be changed. Inside: what NVML says if the thing is not
+    /// there.
+    pub fn enter(&self, client: Client) -> Result<Reply<Live>, StoreError> {
+        let entered = self.update(|state| {
+            let number = state.next_process;
+            let id = match state.machine.open(client) {
+                Ok(id) => id,
+                Err(error) => return Ok(Err(error)),
+            };
+            // Held before anybody can read of it. If this process dies here, the state does not
+            // know the number, and the next client gets it.
+            let held = self.disk().hold(number);
+            if held.is_err() {
+                state.machine.close(id);
+            }
+            let file = held?;
+            state.next_process += 1;
+            state.processes.insert(id, number);
+            Ok(Ok(Live { id, file }))
+        })?;
+        entered.map_err(|source| StoreError::Io {
+            doing: "cannot make the file of a client in",
+            path: self.dir().to_owned(),
+            source,
+        })
+    }
+}
+
+impl Disk {
+    fn hold(&self, process: u64) -> std::io::Result<File> {
+        let path = self.path(CLIENTS).join(process.to_string());
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(path)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(file)
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::crash;
 use crate::error::StoreError;
 use crate::page::{LENGTH, MAGIC, Page};
 use crate::state::{State, Writers};
@@ -220,8 +221,10 @@ impl Disk {
         let mut file = options.open(self.path(NEW_STATE)).map_err(self.io("cannot write", NEW_STATE))?;
         // Users may read, whatever the mask of this process says.
         file.set_permissions(Permissions::from_mode(0o644))
-            .and_then(|()| write!(file, "{HEAD} {FORMAT} {generation} {sum:016x}\n{body}"))
-            .map_err(self.io("cannot write", NEW_STATE))
+            .and_then(|()| writeln!(file, "{HEAD} {FORMAT} {generation} {sum:016x}"))
+            .map_err(self.io("cannot write", NEW_STATE))?;
+        crash::point();
+        file.write_all(body.as_bytes()).map_err(self.io("cannot write", NEW_STATE))
     }
 
     /// Makes the written state the one that counts.
@@ -238,7 +241,7 @@ pub(crate) struct Written {
 }
 
 /// FNV-1a: it tells accidents, not enemies.
-fn checksum(bytes: &[u8]) -> u64 {
+pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))

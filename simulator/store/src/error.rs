@@ -63,6 +63,19 @@ pub enum StoreError {
         /// The directory.
         dir: PathBuf,
     },
+    /// The files beside the library were to be kept under `/`.
+    #[error(
+        "files are not kept under /, where the real machine's are: name another folder, and bind-mount from there"
+    )]
+    RealRoot,
+    /// A file under the root is somebody else's.
+    #[error("{} has `{path}`, which is not ours: name an empty folder; nothing was changed", root.display())]
+    InTheWay {
+        /// The root.
+        root: PathBuf,
+        /// What is there.
+        path: String,
+    },
     /// The file system said no.
     #[error("{} {}", doing, path.display())]
     Io {

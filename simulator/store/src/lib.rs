@@ -14,14 +14,19 @@
 
 mod clients;
 mod clock;
+#[doc(hidden)]
+pub mod crash;
 mod disk;
 mod error;
+mod files;
 mod page;
 mod state;
 mod store;
 
+pub use clients::Live;
 pub use clock::now;
 pub use error::StoreError;
+pub use files::{CAPS_MAJOR, NVIDIA_MAJOR, UVM_MAJOR};
 pub use state::{FunctionFault, State, Writers};
 pub use store::Store;
 

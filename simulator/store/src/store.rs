@@ -16,8 +16,10 @@ use rustix::fs::FlockOperation;
 
 use crate::EVENTS_KEPT;
 use crate::clock::now;
+use crate::crash;
 use crate::disk::{Disk, Lock};
 use crate::error::StoreError;
+use crate::files;
 use crate::page::Page;
 use crate::state::State;
 
@@ -66,13 +68,17 @@ impl Store {
         let disk = Disk::new(dir);
         disk.prepare()?;
         let lock = disk.lock(FlockOperation::LockExclusive)?;
+        crash::point();
         let page = Arc::new(disk.make_page()?);
+        crash::point();
         let before = disk.read().ok();
         if let Some(old) = before.as_ref().and_then(|written| disk.parse(written).ok()) {
             state.machine.take_the_place_of(&old.machine);
             state.next_process = state.next_process.max(old.next_process);
+            state.files = state.files.or(old.files);
         }
         disk.set_permissions(state.writers)?;
+        crash::point();
         let generation = next(&page, before.map_or(0, |written| written.generation));
         let known = Known { page, generation, state: Arc::new(state), looked: Timestamp::MIN };
         let store = Self { disk, known: RwLock::new(known.clone()) };
@@ -84,6 +90,10 @@ impl Store {
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.disk.dir()
+    }
+
+    pub(crate) const fn disk(&self) -> &Disk {
+        &self.disk
     }
 
     /// Looks at the state. No system call while it is unchanged, except that
@@ -125,6 +135,7 @@ impl Store {
             return Err(read_only());
         }
         let lock = self.disk.lock(FlockOperation::LockExclusive)?;
+        crash::point();
         let mut known = self.fresh()?;
         if !known.page.is_writable() {
             return Err(read_only());
@@ -134,9 +145,11 @@ impl Store {
         self.disk.bury(&mut state);
         state.machine.advance(now());
         let answer = f(&mut state);
+        crash::point();
         state.machine.forget_events(EVENTS_KEPT);
         known.looked = now();
         if known.page.load() == before && state.equals_but_for_time(&known.state) {
+            bring_files(&known);
             self.remember(known);
             return Ok(answer);
         }
@@ -151,12 +164,56 @@ impl Store {
     /// to look finds one state or the other.
     fn commit(&self, _: &Lock, known: &Known) -> Result<(), StoreError> {
         self.disk.write(known.generation, &known.state)?;
+        crash::point();
         known.page.store(known.generation - 1);
-        let replaced = self.disk.replace();
-        if replaced.is_ok() {
-            known.page.store(known.generation);
+        crash::point();
+        self.disk.replace()?;
+        crash::point();
+        known.page.store(known.generation);
+        crash::point();
+        bring_files(known);
+        crash::point();
+        Ok(())
+    }
+
+    /// Keeps the files that the ecosystem reads beside the library under a
+    /// root, from now on and in step with the state.
+    ///
+    /// # Errors
+    /// The root is `/`, has files of others in the way, or cannot be written.
+    pub fn keep_files(&self, root: &Path) -> Result<(), StoreError> {
+        let io = |source| StoreError::Io { doing: "cannot keep files under", path: root.to_owned(), source };
+        let state = self.snapshot()?;
+        if state.files.as_deref().is_some_and(|old| old != root) {
+            self.drop_files()?;
         }
-        replaced
+        files::adopt(root, &state)?;
+        let root = root.canonicalize().map_err(io)?;
+        self.update(|state| state.files = Some(root.clone()))?;
+        let _alone = self.disk.lock(FlockOperation::LockExclusive)?;
+        let known = self.fresh()?;
+        files::bring(&root, &known.state, known.generation).map_err(io)
+    }
+
+    /// Takes the files beside the library away, and keeps none from now on.
+    ///
+    /// # Errors
+    /// This user may not.
+    pub fn drop_files(&self) -> Result<(), StoreError> {
+        let Some(root) = self.update(|state| state.files.take())? else { return Ok(()) };
+        let _alone = self.disk.lock(FlockOperation::LockExclusive)?;
+        let gone = files::abandon(&root);
+        gone.map_err(|source| StoreError::Io { doing: "cannot remove the files under", path: root, source })
+    }
+
+    /// Whether the files beside the library are up to date; `None` where none
+    /// are kept, or where they cannot be seen from here.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn files_are_current(&self) -> Result<Option<bool>, StoreError> {
+        let known = self.current()?;
+        Ok(files::are_at(&known.state, known.generation))
     }
 
     fn remember(&self, known: Known) {
@@ -247,6 +304,14 @@ impl Store {
             }
             Err(error) => Err(error),
         }
+    }
+}
+
+/// Brings the files beside the library up to date. Whoever cannot leaves it to
+/// the next: the state counts, and the files say how old they are.
+fn bring_files(known: &Known) {
+    if let Some(root) = &known.state.files {
+        let _ = files::bring(root, &known.state, known.generation);
     }
 }
 

@@ -1,6 +1,9 @@
 //! Nodes and commands, as the tests of the store need them.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test file uses its part")]
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use gpu::{Caller, DriverBranch, InstanceHandle, Machine, Mode, Model, Reply};
 use store::State;
 use tempfile::TempDir;
@@ -34,4 +37,32 @@ pub fn create(state: &mut State, gpu: u16, profile: u32) -> Reply<InstanceHandle
 /// The ids of the GPU instances.
 pub fn instances(state: &State, gpu: u16) -> Vec<u8> {
     state.machine.gpu(gpu).unwrap().instances.keys().copied().collect()
+}
+
+/// Everything under a folder: paths, with what is there.
+pub fn listing(root: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(root).unwrap().display().to_string();
+            let kind = std::fs::symlink_metadata(&path).unwrap().file_type();
+            let what = if kind.is_dir() {
+                folders.push(path);
+                "folder".to_owned()
+            } else if kind.is_symlink() {
+                format!("link to {}", std::fs::read_link(&path).unwrap().display())
+            } else if kind.is_file() {
+                String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned()
+            } else {
+                "device".to_owned()
+            };
+            // The generation in it is another one for each root.
+            if name != ".slicewright-sim-files" {
+                found.insert(name, what);
+            }
+        }
+    }
+    found
 }

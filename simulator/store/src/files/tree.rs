@@ -1,0 +1,222 @@
+//! What the ecosystem finds beside the library, as it follows from a state:
+//! the kernel's list of modules, the driver's files under `/proc`, the PCI
+//! devices under `/sys`, and the device files.
+//!
+//! Formats are those that NVIDIA's MIG user guide and the programs that read
+//! them show; figures that say nothing about GPUs (sizes of modules, the
+//! numbers of interrupts) are plausible constants.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use gpu::{Gpu, PciClass};
+
+use super::{CAPS_MAJOR, NVIDIA_MAJOR, UVM_MAJOR};
+use crate::state::State;
+
+/// What is at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    Folder,
+    File { content: Vec<u8>, mode: u32 },
+    Link(String),
+    Device { major: u32, minor: u32, mode: u32 },
+}
+
+/// The most GPUs, GPU instances and compute instances that have numbers.
+const GPUS: u32 = 32;
+const INSTANCES: u32 = 15;
+const COMPUTE: u32 = 8;
+
+/// The minor number of a GPU instance's capability.
+pub(super) const fn instance_minor(gpu: u32, gi: u32) -> u32 {
+    3 + gpu * INSTANCES * (COMPUTE + 1) + gi * (COMPUTE + 1)
+}
+
+/// The minor number of a compute instance's capability.
+pub(super) const fn compute_minor(gpu: u32, gi: u32, ci: u32) -> u32 {
+    instance_minor(gpu, gi) + 1 + ci
+}
+
+/// The address of a GPU as the kernel writes it: `0000:01:00.0`.
+fn address(gpu: &Gpu) -> String {
+    let from = gpu.bus_id.len().saturating_sub("0000:01:00.0".len());
+    gpu.bus_id.get(from..).unwrap_or(&gpu.bus_id).to_ascii_lowercase()
+}
+
+struct Tree(BTreeMap<String, Entry>);
+
+impl Tree {
+    fn add(&mut self, path: String, entry: Entry) {
+        let mut parent = path.as_str();
+        while let Some((up, _)) = parent.rsplit_once('/') {
+            if self.0.contains_key(up) {
+                break;
+            }
+            self.0.insert(up.to_owned(), Entry::Folder);
+            parent = up;
+        }
+        self.0.insert(path, entry);
+    }
+
+    fn text(&mut self, path: impl Into<String>, content: impl Into<Vec<u8>>) {
+        self.add(path.into(), Entry::File { content: content.into(), mode: 0o444 });
+    }
+
+    fn link(&mut self, path: impl Into<String>, to: impl Into<String>) {
+        self.add(path.into(), Entry::Link(to.into()));
+    }
+
+    fn device(&mut self, path: impl Into<String>, major: u32, minor: u32, mode: u32) {
+        self.add(path.into(), Entry::Device { major, minor, mode });
+    }
+
+    /// A capability: the file that says its minor number, and its device file.
+    fn capability(&mut self, path: &str, minor: u32, mode: u32) {
+        let content = format!("DeviceFileMinor: {minor}\nDeviceFileMode: {mode}\nDeviceFileModify: 1\n");
+        self.text(format!("proc/driver/nvidia/capabilities/{path}"), content);
+        self.device(format!("dev/nvidia-caps/nvidia-cap{minor}"), CAPS_MAJOR, minor, mode);
+    }
+}
+
+/// All files, by their paths under the root.
+pub(super) fn of(state: &State) -> BTreeMap<String, Entry> {
+    let mut tree = Tree(BTreeMap::new());
+    driver(&mut tree, &state.driver_version);
+    let mut capable = false;
+    for (index, gpu) in (0u32..).zip(state.machine.gpus()) {
+        card(&mut tree, index, gpu, &state.driver_version);
+        pci(&mut tree, gpu);
+        if gpu.mig().is_some() {
+            capable = true;
+            instances(&mut tree, index, gpu);
+        }
+    }
+    if capable {
+        tree.capability("mig/config", 1, 0o400);
+        tree.capability("mig/monitor", 2, 0o444);
+        tree.text("proc/driver/nvidia-caps/mig-minors", mig_minors());
+    }
+    tree.0
+}
+
+fn driver(tree: &mut Tree, version: &str) {
+    let modules = [
+        ("nvidia_uvm", 2_068_480, 0, ""),
+        ("nvidia_modeset", 1_798_144, 0, ""),
+        ("nvidia", 14_352_384, 2, "nvidia_uvm,nvidia_modeset,"),
+    ];
+    let line = |(name, size, users, by): (&str, u32, u32, &str)| {
+        let by = if by.is_empty() { "-" } else { by };
+        format!("{name} {size} {users} {by} Live 0x0000000000000000 (OE)\n")
+    };
+    tree.text("proc/modules", modules.map(line).concat());
+    tree.text(
+        "proc/devices",
+        format!(
+            "Character devices:\n{NVIDIA_MAJOR} nvidia\n{NVIDIA_MAJOR} nvidia-modeset\n{NVIDIA_MAJOR} nvidiactl\n{CAPS_MAJOR} nvidia-caps\n{UVM_MAJOR} nvidia-uvm\n\nBlock devices:\n"
+        ),
+    );
+    tree.text(
+        "proc/driver/nvidia/version",
+        format!("NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}  simulated by Slicewright\nGCC version:\n"),
+    );
+    tree.text(
+        "proc/driver/nvidia/params",
+        "DeviceFileUID: 0\nDeviceFileGID: 0\nDeviceFileMode: 438\nModifyDeviceFiles: 1\n",
+    );
+    tree.text("sys/module/nvidia/version", format!("{version}\n"));
+    tree.text("sys/module/nvidia/initstate", "live\n");
+    tree.text("sys/class/dmi/id/product_name", "Slicewright simulated node\n");
+    tree.device("dev/nvidiactl", NVIDIA_MAJOR, 255, 0o666);
+    tree.device("dev/nvidia-modeset", NVIDIA_MAJOR, 254, 0o666);
+    tree.device("dev/nvidia-uvm", UVM_MAJOR, 0, 0o666);
+    tree.device("dev/nvidia-uvm-tools", UVM_MAJOR, 1, 0o666);
+}
+
+fn card(tree: &mut Tree, index: u32, gpu: &Gpu, version: &str) {
+    let address = address(gpu);
+    let information = format!(
+        "Model: \t\t {}\nIRQ:   \t\t {}\nGPU UUID: \t {}\nVideo BIOS: \t ??.??.??.??.??\nBus Type: \t PCIe\nDMA Size: \t 47 bits\nDMA Mask: \t 0x7fffffffffff\nBus Location: \t {address}\nDevice Minor: \t {index}\nGPU Firmware: \t {version}\nGPU Excluded:\t No\n",
+        gpu.model.product,
+        100 + index,
+        gpu.uuid,
+    );
+    tree.text(format!("proc/driver/nvidia/gpus/{address}/information"), information);
+    tree.device(format!("dev/nvidia{index}"), NVIDIA_MAJOR, index, 0o666);
+}
+
+fn instances(tree: &mut Tree, index: u32, gpu: &Gpu) {
+    let folder = format!("gpu{index}/mig");
+    tree.add(format!("proc/driver/nvidia/capabilities/{folder}"), Entry::Folder);
+    for gi in gpu.instances.values() {
+        let id = u32::from(gi.id);
+        tree.capability(&format!("{folder}/gi{id}/access"), instance_minor(index, id), 0o444);
+        for ci in gi.compute.keys() {
+            let minor = compute_minor(index, id, u32::from(*ci));
+            tree.capability(&format!("{folder}/gi{id}/ci{ci}/access"), minor, 0o444);
+        }
+    }
+}
+
+fn pci(tree: &mut Tree, gpu: &Gpu) {
+    let address = address(gpu);
+    let folder = format!("sys/bus/pci/devices/{address}");
+    let class: u32 = match gpu.model.pci_class {
+        PciClass::ThreeD => 0x03_0200,
+        PciClass::Vga => 0x03_0000,
+    };
+    // A card of which no source gives the id has none.
+    let device = gpu.model.pci_device.unwrap_or_default();
+    let file = |name: &str| format!("{folder}/{name}");
+    tree.text(file("vendor"), "0x10de\n");
+    tree.text(file("device"), format!("{device:#06x}\n"));
+    tree.text(file("class"), format!("{class:#08x}\n"));
+    tree.text(file("revision"), "0xa1\n");
+    tree.text(file("numa_node"), "-1\n");
+    tree.text(file("enable"), "1\n");
+    tree.text(file("resource"), "0x0000000000000000 0x0000000000000000 0x0000000000000000\n".repeat(13));
+    tree.text(
+        file("uevent"),
+        format!("DRIVER=nvidia\nPCI_CLASS={class:X}\nPCI_ID=10DE:{device:04X}\nPCI_SLOT_NAME={address}\n"),
+    );
+    let mut config = vec![0u8; 256];
+    config[..2].copy_from_slice(&0x10de_u16.to_le_bytes());
+    config[2..4].copy_from_slice(&device.to_le_bytes());
+    config[8] = 0xa1;
+    config[9..12].copy_from_slice(&class.to_le_bytes()[..3]);
+    tree.text(file("config"), config);
+    tree.link(file("driver"), "../../drivers/nvidia");
+    tree.link(format!("sys/bus/pci/drivers/nvidia/{address}"), format!("../../devices/{address}"));
+}
+
+/// The minor numbers of everything that there can be.
+fn mig_minors() -> &'static str {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    TEXT.get_or_init(|| {
+        let mut text = "config 1\nmonitor 2\n".to_owned();
+        for gpu in 0..GPUS {
+            for gi in 0..INSTANCES {
+                text.push_str(&format!("gpu{gpu}/gi{gi}/access {}\n", instance_minor(gpu, gi)));
+                for ci in 0..COMPUTE {
+                    text.push_str(&format!("gpu{gpu}/gi{gi}/ci{ci}/access {}\n", compute_minor(gpu, gi, ci)));
+                }
+            }
+        }
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minors_are_those_of_the_guide() {
+        let text = mig_minors();
+        assert!(text.starts_with("config 1\nmonitor 2\ngpu0/gi0/access 3\ngpu0/gi0/ci0/access 4\n"));
+        assert!(text.ends_with("gpu31/gi14/ci6/access 4321\ngpu31/gi14/ci7/access 4322\n"));
+        // GPU instance 1 and its three compute instances are caps 12 to 15.
+        assert_eq!([instance_minor(0, 1), compute_minor(0, 1, 0), compute_minor(0, 1, 2)], [12, 13, 15]);
+    }
+}
