@@ -5,6 +5,8 @@
 
 use std::os::raw::c_uint;
 
+use nvml_wrapper::enums::device::UsedGpuMemory;
+use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use nvml_wrapper::{Device, Nvml};
 use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t};
 
@@ -49,6 +51,17 @@ pub struct Memory {
     pub total: u64,
     /// What is used.
     pub used: u64,
+}
+
+/// A process that computes on a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    /// How much memory it has, in bytes, where the driver says.
+    pub memory: Option<u64>,
+    /// On which GPU instance and compute instance.
+    pub instance: Option<(u32, u32)>,
 }
 
 /// What a MIG device has.
@@ -150,6 +163,24 @@ impl<'l> Gpu<'l> {
     /// The library's.
     pub fn memory(&self) -> Result<Memory> {
         memory(&self.device)
+    }
+
+    /// The processes that compute on it, on its slices too.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn processes(&self) -> Result<Vec<Process>> {
+        const CALL: &str = "nvmlDeviceGetComputeRunningProcesses_v3";
+        let found = self.device.running_compute_processes().map_err(|e| Error::of(CALL, e))?;
+        let process = |found: ProcessInfo| Process {
+            pid: found.pid,
+            memory: match found.used_gpu_memory {
+                UsedGpuMemory::Used(bytes) => Some(bytes),
+                UsedGpuMemory::Unavailable => None,
+            },
+            instance: found.gpu_instance_id.zip(found.compute_instance_id),
+        };
+        Ok(found.into_iter().map(process).collect())
     }
 
     /// Its MIG mode.

@@ -114,6 +114,9 @@ impl<'l> Gpu<'l> {
 }
 
 impl<'l> GpuInstance<'l> {
+    /// The call by which one is destroyed, as errors name it.
+    pub(crate) const DESTROY: &'static str = "nvmlGpuInstanceDestroy";
+
     pub(super) fn sys(&self) -> &'l NvmlLib {
         self.nvml.lib()
     }
@@ -149,10 +152,9 @@ impl<'l> GpuInstance<'l> {
     /// process has it open. The instance is still there then; get another
     /// handle.
     pub fn destroy(self) -> Result<()> {
-        const CALL: &str = "nvmlGpuInstanceDestroy";
-        let call = function(CALL, &self.sys().nvmlGpuInstanceDestroy)?;
+        let call = function(Self::DESTROY, &self.sys().nvmlGpuInstanceDestroy)?;
         // SAFETY: the handle came from this library, which is loaded and checks whether it still is one;
         // it is used up here.
-        check(CALL, unsafe { call(self.handle) })
+        check(Self::DESTROY, unsafe { call(self.handle) })
     }
 }

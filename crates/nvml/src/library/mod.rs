@@ -28,7 +28,7 @@ use nvml_wrapper::error::NvmlError;
 use crate::error::{Error, Result};
 
 pub use compute::{ComputeInstance, ComputeInstanceInfo, ComputeProfile};
-pub use device::{Activation, Gpu, Memory, MigAttributes, MigDevice, MigMode, Mode};
+pub use device::{Activation, Gpu, Memory, MigAttributes, MigDevice, MigMode, Mode, Process};
 pub use event::{Event, EventSet};
 pub use instance::{GpuInstance, GpuInstanceInfo};
 pub use profile::{Engines, GpuProfile, Placement, profile_name};
@@ -117,6 +117,13 @@ impl Library {
     /// The library's.
     pub fn driver_version(&self) -> Result<String> {
         self.nvml.sys_driver_version().map_err(|e| Error::of("nvmlSystemGetDriverVersion", e))
+    }
+
+    /// The name of a process, where the driver knows it.
+    #[must_use]
+    pub fn process_name(&self, pid: u32) -> Option<String> {
+        const LONGEST: usize = 1024;
+        self.nvml.sys_process_name(pid, LONGEST).ok().filter(|name| !name.is_empty())
     }
 
     /// A new set of events, which is empty.
