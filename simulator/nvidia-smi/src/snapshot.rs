@@ -156,8 +156,6 @@ pub(crate) struct MigDevice {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Attributes {
     pub(crate) multiprocessors: u32,
-    pub(crate) gpu_slices: u32,
-    pub(crate) compute_slices: u32,
     pub(crate) engines: Engines,
 }
 
@@ -199,7 +197,6 @@ pub(crate) struct GpuProfile {
     /// Such as `1g.10gb+me`.
     pub(crate) name: String,
     pub(crate) id: u32,
-    pub(crate) slices: u32,
     pub(crate) free: u32,
     pub(crate) total: u32,
     /// In MiB.

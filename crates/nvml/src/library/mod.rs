@@ -16,6 +16,7 @@ mod device;
 mod event;
 mod instance;
 mod profile;
+mod reset;
 mod text;
 
 use std::ffi::OsStr;

@@ -48,8 +48,7 @@ fn rows(gpu: u32, device: &MigDevice, first: bool, headings: &Headings) -> Strin
     } = device;
     let (own, bar1) = if first { (*own, *bar1) } else { (None, None) };
     let (after_memory, after_bar1) = headings.after_memory;
-    let Attributes { multiprocessors, gpu_slices: _, compute_slices: _, engines: has } =
-        attributes.unwrap_or_default();
+    let Attributes { multiprocessors, engines: has } = attributes.unwrap_or_default();
     let uncorrected = uncorrected.map_or_else(|| "N/A".to_owned(), |count| count.to_string());
     let mut text = row(&[
         format!("{gpu:>3} {gpu_instance:>4} {compute_instance:>3} {index:>3}  "),

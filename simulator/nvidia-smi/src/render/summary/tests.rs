@@ -56,7 +56,6 @@ fn device(cut: Cut) -> MigDevice {
         attributes: Some(Attributes {
             multiprocessors: sm,
             engines: Engines { copy, decoder, encoder, jpeg, ofa },
-            ..Attributes::default()
         }),
         uncorrected: Some(0),
         ..MigDevice::default()
