@@ -6,6 +6,7 @@
 
 mod e2e;
 mod gate;
+mod sim_lib;
 mod steps;
 mod tasks;
 mod tools;
@@ -35,6 +36,7 @@ enum Task {
     Bench(tasks::BenchArgs),
     Tools(tools::Args),
     E2e(e2e::Args),
+    SimLib(sim_lib::Args),
 }
 
 /// The root of the checkout that this program was built from.
@@ -51,6 +53,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Codegen(args) => tasks::codegen(&args)?,
         Task::Bench(args) => tasks::bench(&args)?,
         Task::E2e(args) => e2e::run(&args, &mut out)?,
+        Task::SimLib(args) => sim_lib::run(&args, &mut out)?,
         Task::Tools(args) => tools::run(&args, &mut out)?,
     };
     out.flush()?;

@@ -124,6 +124,10 @@ impl Armed {
         self.0.push((verb, gpu, behaviour, times));
     }
 
+    pub(crate) fn has(&self, verb: Verb) -> bool {
+        self.0.iter().any(|(v, ..)| *v == verb)
+    }
+
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }

@@ -20,6 +20,7 @@ mod handle;
 mod machine;
 mod mode;
 mod model;
+mod question;
 mod saved;
 mod session;
 mod uuid;
@@ -38,4 +39,5 @@ pub use handle::{
 pub use machine::{Activity, Client, ClientId, Machine, Share, Target};
 pub use mode::{Activation, MigMode, Mode};
 pub use model::{Engines, MigFacts, Model, ModelError, PciClass, ProfileFacts};
+pub use question::Subject;
 pub use session::{GPU_INSTANCE_PROFILE_COUNT, Nvml};

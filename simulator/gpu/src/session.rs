@@ -112,7 +112,7 @@ impl<'m> Nvml<'m> {
 
     /// As [`faulted`](Self::faulted), for a call that only reads: one that
     /// ignores its work has nothing to answer with, and reads all the same.
-    fn read<T>(&mut self, gpu: u16, work: impl FnOnce(&Self) -> Reply<T>) -> Reply<T> {
+    pub(crate) fn read<T>(&mut self, gpu: u16, work: impl FnOnce(&Self) -> Reply<T>) -> Reply<T> {
         if self.state(gpu).lost {
             return Err(NvmlError::GpuIsLost);
         }

@@ -1,0 +1,66 @@
+//! ECC: on, as on every card with MIG as it is delivered, and without errors.
+
+use std::ffi::{c_uint, c_ulonglong};
+
+use gpu::{NvmlError, Reply, Subject};
+use nvml_wrapper_sys::bindings as sys;
+
+use crate::argument::{Out, OutArray};
+use crate::handle::Device;
+
+const ON: c_uint = sys::nvmlEnableState_enum_NVML_FEATURE_ENABLED;
+
+/// Cards of which nothing is known but that they have no MIG say nothing.
+fn has_ecc(of: Subject<'_>) -> Reply<()> {
+    of.gpu.mig().map(drop).ok_or(NvmlError::NotSupported)
+}
+
+fn check(kind: c_uint, counter: c_uint) -> Reply<()> {
+    let known = kind < sys::nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_COUNT
+        && counter < sys::nvmlEccCounterType_enum_NVML_ECC_COUNTER_TYPE_COUNT;
+    if known { Ok(()) } else { Err(NvmlError::InvalidArgument) }
+}
+
+entries! {
+    fn nvmlDeviceGetEccMode(call, device: Device, current: Out<sys::nvmlEnableState_t>, pending: Out<sys::nvmlEnableState_t>) {
+        call.ask(device, has_ecc)?;
+        current.set(ON);
+        pending.set(ON)
+    }
+
+    fn nvmlDeviceGetDefaultEccMode(call, device: Device, mode: Out<sys::nvmlEnableState_t>) {
+        call.ask(device, has_ecc)?;
+        mode.set(ON)
+    }
+
+    fn nvmlDeviceGetTotalEccErrors(call, device: Device, kind: c_uint, counter: c_uint, count: Out<c_ulonglong>) {
+        check(kind, counter)?;
+        call.ask(device, has_ecc)?;
+        count.set(0)
+    }
+
+    fn nvmlDeviceGetMemoryErrorCounter(
+        call, device: Device, kind: c_uint, counter: c_uint, location: c_uint, count: Out<c_ulonglong>
+    ) {
+        check(kind, counter)?;
+        if location >= sys::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_COUNT {
+            return Err(NvmlError::InvalidArgument);
+        }
+        call.ask(device, has_ecc)?;
+        count.set(0)
+    }
+
+    /// Cards with MIG remap rows instead of retiring pages.
+    fn nvmlDeviceGetRemappedRows(
+        call, device: Device, corrected: Out<c_uint>, uncorrected: Out<c_uint>, pending: Out<c_uint>, failed: Out<c_uint>
+    ) {
+        call.ask(device, |of| has_ecc(of).and(of.whole(NvmlError::NotSupported).map(drop)))?;
+        for answer in [corrected, uncorrected, pending, failed] {
+            answer.set(0);
+        }
+    }
+
+    fn nvmlDeviceGetRetiredPages(call, device: Device, _cause: c_uint, _count: Out<c_uint>, _pages: OutArray<c_ulonglong>) {
+        call.ask(device, |_| Err(NvmlError::NotSupported))?
+    }
+}

@@ -1,0 +1,87 @@
+//! Field values, as far as monitors ask. Each value carries its own code.
+
+use std::ffi::{c_int, c_uint, c_ulonglong};
+
+use gpu::{NvmlError, Reply, Subject};
+use mig::Architecture;
+use nvml_wrapper_sys::bindings::{self as sys, field_id as id, nvmlFieldValue_t, nvmlReturn_t};
+
+use crate::argument::OutArray;
+use crate::figures;
+use crate::handle::Device;
+
+/// A field's value, and how C reads it.
+enum Value {
+    Int(c_uint),
+    Long(c_ulonglong),
+}
+
+/// Drivers from which on profiles are answered for with MIG off.
+const QUERIES_WITHOUT_MIG: u16 = 536;
+
+/// The value of a field. ECC counts no errors, rows are not remapped.
+fn value(of: Subject<'_>, field: c_uint) -> Reply<Value> {
+    let gpu = of.whole(NvmlError::NotSupported)?;
+    let mig = || gpu.mig().ok_or(NvmlError::NotSupported);
+    let sheet = || figures::sheet(gpu).ok_or(NvmlError::NotSupported);
+    match field {
+        id::NVML_FI_DEV_ECC_CURRENT | id::NVML_FI_DEV_ECC_PENDING => mig().map(|_| Value::Int(1)),
+        id::NVML_FI_DEV_ECC_SBE_VOL_TOTAL..=id::NVML_FI_DEV_ECC_DBE_AGG_CBU => mig().map(|_| Value::Long(0)),
+        id::NVML_FI_DEV_REMAPPED_COR..=id::NVML_FI_DEV_REMAPPED_FAILURE => mig().map(|_| Value::Int(0)),
+        id::NVML_FI_DEV_POWER_AVERAGE | id::NVML_FI_DEV_POWER_INSTANT => {
+            figures::power_mw(of).map(Value::Int).ok_or(NvmlError::NotSupported)
+        }
+        id::NVML_FI_DEV_POWER_MAX_LIMIT
+        | id::NVML_FI_DEV_POWER_DEFAULT_LIMIT
+        | id::NVML_FI_DEV_POWER_CURRENT_LIMIT
+        | id::NVML_FI_DEV_POWER_REQUESTED_LIMIT => sheet().map(|sheet| Value::Int(sheet.power_w * 1000)),
+        id::NVML_FI_DEV_IS_RESETLESS_MIG_SUPPORTED => {
+            mig().map(|mig| Value::Int((mig.architecture != Architecture::Ampere).into()))
+        }
+        id::NVML_FI_DEV_IS_MIG_MODE_INDEPENDENT_MIG_QUERY_CAPABLE => {
+            mig().map(|_| Value::Int((of.machine.driver().0 >= QUERIES_WITHOUT_MIG).into()))
+        }
+        1..id::NVML_FI_MAX => Err(NvmlError::NotSupported),
+        _ => Err(NvmlError::InvalidArgument),
+    }
+}
+
+fn put(field: &mut nvmlFieldValue_t, value: Reply<Value>) {
+    field.timestamp = store::now().as_microsecond();
+    field.latencyUsec = 0;
+    field.nvmlReturn = value.as_ref().err().map_or(0, |error| *error as nvmlReturn_t);
+    match value {
+        Ok(Value::Int(value)) => {
+            field.valueType = sys::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT;
+            field.value = sys::nvmlValue_t { ullVal: value.into() };
+        }
+        Ok(Value::Long(value)) => {
+            field.valueType = sys::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
+            field.value = sys::nvmlValue_t { ullVal: value };
+        }
+        Err(_) => {}
+    }
+}
+
+entries! {
+    fn nvmlDeviceGetFieldValues(call, device: Device, count: c_int, values: OutArray<nvmlFieldValue_t>) {
+        let count = usize::try_from(count).ok().filter(|n| *n > 0).ok_or(NvmlError::InvalidArgument)?;
+        call.ask(device, |_| Ok(()))?;
+        values.update_each(count, |field| {
+            let id = field.fieldId;
+            put(field, call.ask(device, |of| value(of, id)));
+        })?
+    }
+
+    /// The counters are at zero already.
+    fn nvmlDeviceClearFieldValues(call, device: Device, count: c_int, values: OutArray<nvmlFieldValue_t>) {
+        let count = usize::try_from(count).ok().filter(|n| *n > 0).ok_or(NvmlError::InvalidArgument)?;
+        call.privileged()?;
+        call.ask(device, |_| Ok(()))?;
+        values.update_each(count, |field| {
+            let id = field.fieldId;
+            let code = call.ask(device, |of| value(of, id).map(drop)).err();
+            field.nvmlReturn = code.map_or(0, |error| error as nvmlReturn_t);
+        })?
+    }
+}

@@ -1,0 +1,38 @@
+//! Memory. That of a MIG device is its GPU instance's, which all compute
+//! instances there share.
+
+use std::ffi::c_ulonglong;
+
+use gpu::NvmlError;
+use nvml_wrapper_sys::bindings::{nvmlBAR1Memory_t, nvmlMemory_t, nvmlMemory_v2_t};
+
+use crate::argument::{Out, Versioned};
+use crate::figures;
+use crate::handle::Device;
+
+const MIB: c_ulonglong = 1024 * 1024;
+
+entries! {
+    fn nvmlDeviceGetMemoryInfo(call, device: Device, memory: Out<nvmlMemory_t>) {
+        let device = call.device(device)?;
+        let has = call.query(|nvml| nvml.memory(device))?;
+        let (total, used) = (c_ulonglong::from(has.total_mib) * MIB, c_ulonglong::from(has.used_mib) * MIB);
+        memory.set(nvmlMemory_t { total, free: total - used, used })
+    }
+
+    /// With what the driver reserves apart; it reserves nothing here.
+    fn nvmlDeviceGetMemoryInfo_v2(call, device: Device, memory: Versioned) {
+        let memory = memory.must_be::<nvmlMemory_v2_t>(2)?;
+        let version = memory.get()?.version;
+        let device = call.device(device)?;
+        let has = call.query(|nvml| nvml.memory(device))?;
+        let (total, used) = (c_ulonglong::from(has.total_mib) * MIB, c_ulonglong::from(has.used_mib) * MIB);
+        memory.set(nvmlMemory_v2_t { version, total, reserved: 0, free: total - used, used })
+    }
+
+    fn nvmlDeviceGetBAR1MemoryInfo(call, device: Device, memory: Out<nvmlBAR1Memory_t>) {
+        let mib = call.ask(device, |of| figures::bar1_mib(of).ok_or(NvmlError::NotSupported))?;
+        let total = c_ulonglong::from(mib) * MIB;
+        memory.set(nvmlBAR1Memory_t { bar1Total: total, bar1Free: total, bar1Used: 0 })
+    }
+}

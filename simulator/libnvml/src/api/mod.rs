@@ -1,0 +1,21 @@
+//! NVML's functions, one file a topic. They read like the header's table of
+//! contents: name, arguments, what is answered.
+
+mod compute_instances;
+mod device;
+mod ecc;
+mod enumeration;
+mod event_sets;
+mod field_values;
+mod gpu_instances;
+mod init;
+mod internal;
+mod memory;
+mod mig_devices;
+mod mig_mode;
+mod pci;
+mod processes;
+mod sensors;
+mod settings;
+mod system;
+mod unsupported;

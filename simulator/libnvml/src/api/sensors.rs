@@ -1,0 +1,136 @@
+//! Sensors: utilisation, temperature, power, clocks. A simulated card is at
+//! rest or at work, as its clients are, and its figures are made from its data
+//! sheet; a card without one answers NOT_SUPPORTED.
+
+use std::ffi::{c_uint, c_ulonglong};
+
+use gpu::{Gpu, NvmlError, Reply, Subject};
+use nvml_wrapper_sys::bindings as sys;
+
+use crate::argument::{Out, Versioned};
+use crate::figures::{self, Sheet};
+use crate::handle::Device;
+
+/// Every sensor sits on a GPU: a MIG device has none.
+fn card(of: Subject<'_>) -> Reply<&Gpu> {
+    of.whole(NvmlError::NotSupported)
+}
+
+fn sheet(of: Subject<'_>) -> Reply<&'static Sheet> {
+    figures::sheet(card(of)?).ok_or(NvmlError::NotSupported)
+}
+
+/// With MIG on, the device's own utilisation is not supported: of neither kind
+/// of handle.
+fn load(of: Subject<'_>) -> Reply<c_uint> {
+    if card(of)?.mig_is_on() {
+        return Err(NvmlError::NotSupported);
+    }
+    Ok(if figures::is_busy(of) { 100 } else { 0 })
+}
+
+fn clock(of: Subject<'_>, kind: c_uint) -> Reply<c_uint> {
+    let sheet = sheet(of)?;
+    match kind {
+        sys::nvmlClockType_enum_NVML_CLOCK_GRAPHICS | sys::nvmlClockType_enum_NVML_CLOCK_SM => {
+            Ok(sheet.sm_mhz)
+        }
+        sys::nvmlClockType_enum_NVML_CLOCK_MEM => Ok(sheet.memory_mhz),
+        _ => Err(NvmlError::NotSupported),
+    }
+}
+
+const fn is_clock(kind: c_uint) -> Reply<()> {
+    if kind < sys::nvmlClockType_enum_NVML_CLOCK_COUNT { Ok(()) } else { Err(NvmlError::InvalidArgument) }
+}
+
+/// The period over which utilisation is said to be sampled.
+const SAMPLED_US: c_uint = 167_000;
+
+entries! {
+    fn nvmlDeviceGetUtilizationRates(call, device: Device, rates: Out<sys::nvmlUtilization_t>) {
+        let gpu = call.ask(device, load)?;
+        rates.set(sys::nvmlUtilization_t { gpu, memory: 0 })
+    }
+
+    /// Nothing encodes or decodes on a simulated card.
+    fn nvmlDeviceGetEncoderUtilization | nvmlDeviceGetDecoderUtilization | nvmlDeviceGetJpgUtilization | nvmlDeviceGetOfaUtilization(
+        call, device: Device, percent: Out<c_uint>, period: Out<c_uint>
+    ) {
+        call.ask(device, load)?;
+        percent.set(0);
+        period.set(SAMPLED_US)
+    }
+
+    fn nvmlDeviceGetTemperature(call, device: Device, sensor: c_uint, temperature: Out<c_uint>) {
+        if sensor >= sys::nvmlTemperatureSensors_enum_NVML_TEMPERATURE_COUNT {
+            return Err(NvmlError::InvalidArgument);
+        }
+        temperature.set(call.ask(device, |of| card(of).map(|_| figures::temperature(of)))?)
+    }
+
+    fn nvmlDeviceGetTemperatureV(call, device: Device, temperature: Versioned) {
+        let answer = temperature.must_be::<sys::nvmlTemperature_v1_t>(1)?;
+        if answer.get()?.sensorType >= sys::nvmlTemperatureSensors_enum_NVML_TEMPERATURE_COUNT {
+            return Err(NvmlError::InvalidArgument);
+        }
+        let is = call.ask(device, |of| card(of).map(|_| figures::temperature(of)))?;
+        answer.update(|answer| answer.temperature = is.cast_signed())?
+    }
+
+    fn nvmlDeviceGetPowerUsage(call, device: Device, milliwatts: Out<c_uint>) {
+        milliwatts.set(call.ask(device, |of| {
+            card(of)?;
+            figures::power_mw(of).ok_or(NvmlError::NotSupported)
+        })?)
+    }
+
+    fn nvmlDeviceGetPowerManagementMode(call, device: Device, mode: Out<sys::nvmlEnableState_t>) {
+        call.ask(device, |of| sheet(of).map(drop))?;
+        mode.set(sys::nvmlEnableState_enum_NVML_FEATURE_ENABLED)
+    }
+
+    fn nvmlDeviceGetPowerManagementLimit | nvmlDeviceGetPowerManagementDefaultLimit | nvmlDeviceGetEnforcedPowerLimit(
+        call, device: Device, milliwatts: Out<c_uint>
+    ) {
+        milliwatts.set(call.ask(device, |of| sheet(of).map(|sheet| sheet.power_w * 1000))?)
+    }
+
+    fn nvmlDeviceGetPerformanceState | nvmlDeviceGetPowerState(call, device: Device, state: Out<sys::nvmlPstates_t>) {
+        call.ask(device, |of| card(of).map(drop))?;
+        state.set(sys::nvmlPStates_enum_NVML_PSTATE_0)
+    }
+
+    /// Data-centre cards keep their clocks up; a simulated one shows the highest.
+    fn nvmlDeviceGetClockInfo | nvmlDeviceGetMaxClockInfo | nvmlDeviceGetApplicationsClock
+        | nvmlDeviceGetDefaultApplicationsClock | nvmlDeviceGetMaxCustomerBoostClock(
+        call, device: Device, kind: c_uint, mhz: Out<c_uint>
+    ) {
+        is_clock(kind)?;
+        mhz.set(call.ask(device, |of| clock(of, kind))?)
+    }
+
+    fn nvmlDeviceGetClock(call, device: Device, kind: c_uint, id: c_uint, mhz: Out<c_uint>) {
+        is_clock(kind)?;
+        if id >= sys::nvmlClockId_enum_NVML_CLOCK_ID_COUNT {
+            return Err(NvmlError::InvalidArgument);
+        }
+        mhz.set(call.ask(device, |of| clock(of, kind))?)
+    }
+
+    fn nvmlDeviceGetCurrentClocksEventReasons | nvmlDeviceGetCurrentClocksThrottleReasons(
+        call, device: Device, reasons: Out<c_ulonglong>
+    ) {
+        reasons.set(call.ask(device, |of| {
+            card(of)?;
+            Ok(if figures::is_busy(of) { 0 } else { sys::nvmlClocksEventReasonGpuIdle.into() })
+        })?)
+    }
+
+    fn nvmlDeviceGetSupportedClocksEventReasons | nvmlDeviceGetSupportedClocksThrottleReasons(
+        call, device: Device, reasons: Out<c_ulonglong>
+    ) {
+        call.ask(device, |of| card(of).map(drop))?;
+        reasons.set(sys::nvmlClocksEventReasonGpuIdle.into())
+    }
+}

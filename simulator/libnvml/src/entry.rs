@@ -1,0 +1,176 @@
+//! What every function of the library does before its own work, in this order:
+//! it keeps unwinding from C, sees that the library is initialised, checks the
+//! arguments, and lets a fault strike. Permission, support and state come
+//! after, in the function itself and in the engine. The order is inferred.
+
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use gpu::{Behaviour, Nvml, NvmlError, Reply, Stall, Subject};
+use nvml_wrapper_sys::bindings::nvmlReturn_t;
+
+use crate::argument::Argument;
+use crate::clock;
+use crate::events::Sets;
+use crate::handle::{Device, Handle, Handles};
+use crate::process;
+use crate::session::Session;
+
+/// Functions of the library, as the header has them, with what they do. A
+/// function of several names, such as one and its `_v2`, is written once. The
+/// body runs after the checks of all arguments, and ends in success unless it
+/// returns an error.
+macro_rules! entries {
+    ($( $(#[$doc:meta])* fn $($name:ident)|+ ($($arguments:tt)*) { $($body:tt)* } )*) => {
+        $( entries! { @all [$($name)+] ($($arguments)*) { $($body)* } } )*
+    };
+    (@all [$($name:ident)+] $arguments:tt $body:tt) => {
+        $( entries! { @one $name $arguments $body } )+
+    };
+    (@one $name:ident ($call:ident $(, $argument:ident: $type:ty)* $(,)?) { $($body:tt)* }) => {
+        #[allow(unsafe_code, reason = "a name that C looks up; what C promises is in the arguments' types")]
+        #[allow(non_snake_case, reason = "the header's names")]
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($($argument: $type),*) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
+            $crate::entry::enter(Some(stringify!($name)), &[$(&$argument),*], |$call| { $($body)*; Ok(()) })
+        }
+    };
+}
+
+/// Functions that this simulator does not simulate: they check that the
+/// library is initialised and that handles are handles.
+macro_rules! not_supported {
+    ($( $name:ident($($argument:ident: $type:ty),* $(,)?); )*) => {$(
+        #[allow(unsafe_code, reason = "a name that C looks up; nothing is done with the arguments")]
+        #[allow(non_snake_case, reason = "the header's names")]
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($($argument: $type),*) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
+            $crate::entry::enter(Some(stringify!($name)), &[$(&$argument),*], |_| Err(gpu::NvmlError::NotSupported))
+        }
+    )*};
+}
+
+/// One call in progress: it has the process's share of the library to itself.
+#[derive(Debug)]
+pub(crate) struct Call<'p> {
+    pub(crate) handles: &'p mut Handles,
+    pub(crate) sets: &'p mut Sets,
+    pub(crate) session: &'p mut Session,
+    stall: Stall,
+}
+
+impl Call<'_> {
+    /// Runs a query of the engine.
+    ///
+    /// # Errors
+    /// Those of the engine, and of a state that cannot be read.
+    pub(crate) fn query<T>(&mut self, work: impl FnOnce(&mut Nvml<'_>) -> Reply<T>) -> Reply<T> {
+        self.session.query(&mut self.stall, work)
+    }
+
+    /// Runs a call of the engine that changes something.
+    ///
+    /// # Errors
+    /// Those of the engine, and of a state that cannot be written.
+    pub(crate) fn change<T>(&mut self, work: impl FnOnce(&mut Nvml<'_>) -> Reply<T>) -> Reply<T> {
+        self.session.change(&mut self.stall, work)
+    }
+
+    /// Asks about a GPU or a MIG device what the engine has no verb for.
+    ///
+    /// # Errors
+    /// Those of the engine, and those of the answer.
+    pub(crate) fn ask<T>(
+        &mut self,
+        device: Device,
+        answer: impl FnOnce(Subject<'_>) -> Reply<T>,
+    ) -> Reply<T> {
+        let device = self.device(device)?;
+        self.query(|nvml| nvml.ask(device, answer))
+    }
+
+    /// What a device's handle stands for.
+    ///
+    /// # Errors
+    /// `InvalidArgument`.
+    pub(crate) fn device(&self, device: Device) -> Reply<gpu::Device> {
+        device.find(self.handles)
+    }
+
+    /// The pointer that C knows something by.
+    pub(crate) fn give(&mut self, handle: Handle) -> *mut c_void {
+        self.handles.give(handle)
+    }
+
+    /// Whether the caller may do what the header reserves to privileged users.
+    ///
+    /// # Errors
+    /// `NoPermission`.
+    pub(crate) fn privileged(&self) -> Reply<()> {
+        if self.session.is_privileged() { Ok(()) } else { Err(NvmlError::NoPermission) }
+    }
+
+    fn run(
+        &mut self,
+        name: Option<&str>,
+        arguments: &[&dyn Argument],
+        body: impl FnOnce(&mut Self) -> Reply<()>,
+    ) -> Reply<()> {
+        if self.session.refresh()? {
+            self.handles.forget_stale(|handle| self.session.is_stale(handle));
+        }
+        for argument in arguments {
+            argument.check(self.handles)?;
+        }
+        let gpu = || arguments.iter().find_map(|argument| argument.gpu(self.handles));
+        let struck = name.map_or(Ok(None), |name| self.session.strike(name, gpu));
+        match struck? {
+            None => body(self),
+            Some(Behaviour::Fail(error)) => Err(error),
+            Some(Behaviour::FailAfterEffect(error)) => body(self).and(Err(error)),
+            Some(Behaviour::Ignore) => {
+                arguments.iter().for_each(|argument| argument.blank());
+                Ok(())
+            }
+            Some(Behaviour::Slow(more)) => {
+                self.stall = Stall::For(more);
+                body(self)
+            }
+            Some(Behaviour::Hang) => {
+                self.stall = Stall::Forever;
+                Err(NvmlError::Timeout)
+            }
+        }
+    }
+}
+
+/// A call of a function, by the name for which faults strike.
+pub(crate) fn enter(
+    name: Option<&str>,
+    arguments: &[&dyn Argument],
+    body: impl FnOnce(&mut Call<'_>) -> Reply<()>,
+) -> nvmlReturn_t {
+    guarded(|| {
+        let (reply, stall) = process::with(|process| {
+            let Some(session) = process.session.as_mut() else {
+                return (Err(NvmlError::Uninitialized), Stall::None);
+            };
+            let (handles, sets) = (&mut process.handles, &mut process.sets);
+            let mut call = Call { handles, sets, session, stall: Stall::None };
+            (call.run(name, arguments, body), call.stall)
+        });
+        // Others go on meanwhile: the process is theirs again.
+        clock::wait(stall);
+        reply
+    })
+}
+
+/// Turns a reply into C's code, and a panic into `NVML_ERROR_UNKNOWN`: it must
+/// not unwind into a C program.
+pub(crate) fn guarded(work: impl FnOnce() -> Reply<()>) -> nvmlReturn_t {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => nvml_wrapper_sys::bindings::nvmlReturn_enum_NVML_SUCCESS,
+        Ok(Err(error)) => error as nvmlReturn_t,
+        Err(_) => NvmlError::Unknown as nvmlReturn_t,
+    }
+}

@@ -1,0 +1,119 @@
+//! Sets of events, and what of the machine's log they deliver. A set records
+//! from the moment of registration on.
+
+use std::collections::BTreeMap;
+
+use gpu::{Happened, Machine};
+use nvml_wrapper_sys::bindings as sys;
+
+/// What one GPU was registered for in a set.
+#[derive(Clone, Copy, Debug)]
+struct Registration {
+    gpu: u16,
+    types: u64,
+    /// The number of the first event after it.
+    from: u64,
+}
+
+/// A set.
+#[derive(Debug, Default)]
+pub(crate) struct Set {
+    registrations: Vec<Registration>,
+    /// The number of the first event that was not looked at.
+    next: u64,
+}
+
+/// The sets of this process, by number.
+#[derive(Debug)]
+pub(crate) struct Sets {
+    sets: BTreeMap<u64, Set>,
+    next: u64,
+}
+
+/// Something to deliver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Delivery {
+    pub(crate) gpu: u16,
+    pub(crate) event: u64,
+    pub(crate) data: u64,
+}
+
+/// The types that this library delivers.
+pub(crate) const SUPPORTED: u64 = (sys::nvmlEventTypeXidCriticalError | sys::nvmlEventMigConfigChange) as u64;
+
+impl Sets {
+    /// None.
+    pub(crate) const fn new() -> Self {
+        Self { sets: BTreeMap::new(), next: 1 }
+    }
+
+    /// A new, empty one.
+    pub(crate) fn create(&mut self) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.sets.insert(number, Set::default());
+        number
+    }
+
+    /// Ends one; whether it was there.
+    pub(crate) fn free(&mut self, number: u64) -> bool {
+        self.sets.remove(&number).is_some()
+    }
+
+    /// One of them.
+    pub(crate) fn get(&mut self, number: u64) -> Option<&mut Set> {
+        self.sets.get_mut(&number)
+    }
+}
+
+impl Set {
+    /// Registers a GPU for more types of events, from now on.
+    pub(crate) fn register(&mut self, gpu: u16, types: u64, machine: &Machine) {
+        let from = machine.event_count();
+        if self.registrations.is_empty() {
+            self.next = from;
+        }
+        self.registrations.push(Registration { gpu, types, from });
+    }
+
+    /// The GPUs that are registered.
+    pub(crate) fn gpus(&self) -> impl Iterator<Item = u16> {
+        self.registrations.iter().map(|registration| registration.gpu)
+    }
+
+    /// The next event that somebody registered for.
+    pub(crate) fn next(&mut self, machine: &Machine) -> Option<Delivery> {
+        let log = machine.events_from(self.next);
+        // What was forgotten meanwhile is lost, as in a driver whose queue is full.
+        self.next = machine.event_count() - log.len() as u64;
+        for event in log {
+            let at = self.next;
+            self.next += 1;
+            let Some((gpu, (kind, data))) = event.gpu.zip(kind(&event.what)) else { continue };
+            let wanted = |r: &Registration| r.gpu == gpu && r.types & kind != 0 && r.from <= at;
+            if self.registrations.iter().any(wanted) {
+                return Some(Delivery { gpu, event: kind, data });
+            }
+        }
+        None
+    }
+}
+
+/// The type and data of an event, as C has them.
+fn kind(what: &Happened) -> Option<(u64, u64)> {
+    match what {
+        Happened::Xid { code } => Some((u64::from(sys::nvmlEventTypeXidCriticalError), u64::from(*code))),
+        Happened::ModeChanged { .. }
+        | Happened::Created { .. }
+        | Happened::Destroyed { .. }
+        | Happened::ComputeCreated { .. }
+        | Happened::ComputeDestroyed { .. } => Some((u64::from(sys::nvmlEventMigConfigChange), 0)),
+        Happened::ModePending { .. }
+        | Happened::Reset
+        | Happened::Rebooted
+        | Happened::DriverReloaded
+        | Happened::Breach { .. }
+        | Happened::FaultStruck { .. }
+        | Happened::FellOffTheBus => None,
+    }
+}
