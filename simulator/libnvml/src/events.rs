@@ -1,7 +1,7 @@
 //! Sets of events, and what of the machine's log they deliver. A set records
 //! from the moment of registration on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use gpu::{Happened, Machine};
 use nvml_wrapper_sys::bindings as sys;
@@ -21,6 +21,8 @@ pub(crate) struct Set {
     registrations: Vec<Registration>,
     /// The number of the first event that was not looked at.
     next: u64,
+    /// What is to be delivered of those that were.
+    ready: VecDeque<Delivery>,
 }
 
 /// The sets of this process, by number.
@@ -39,7 +41,10 @@ pub(crate) struct Delivery {
 }
 
 /// The types that this library delivers.
-pub(crate) const SUPPORTED: u64 = (sys::nvmlEventTypeXidCriticalError | sys::nvmlEventMigConfigChange) as u64;
+pub(crate) const SUPPORTED: u64 = (sys::nvmlEventTypeXidCriticalError
+    | sys::nvmlEventMigConfigChange
+    | sys::nvmlEventTypeSingleBitEccError
+    | sys::nvmlEventTypeDoubleBitEccError) as u64;
 
 impl Sets {
     /// None.
@@ -89,31 +94,41 @@ impl Set {
         for event in log {
             let at = self.next;
             self.next += 1;
-            let Some((gpu, (kind, data))) = event.gpu.zip(kind(&event.what)) else { continue };
-            let wanted = |r: &Registration| r.gpu == gpu && r.types & kind != 0 && r.from <= at;
-            if self.registrations.iter().any(wanted) {
-                return Some(Delivery { gpu, event: kind, data });
+            let Some(gpu) = event.gpu else { continue };
+            for (kind, data) in kinds(&event.what) {
+                let wanted = |r: &Registration| r.gpu == gpu && r.types & kind != 0 && r.from <= at;
+                if self.registrations.iter().any(wanted) {
+                    self.ready.push_back(Delivery { gpu, event: kind, data });
+                }
             }
         }
-        None
+        self.ready.pop_front()
     }
 }
 
-/// The type and data of an event, as C has them.
-fn kind(what: &Happened) -> Option<(u64, u64)> {
+/// The types and data of an event, as C has them.
+fn kinds(what: &Happened) -> Vec<(u64, u64)> {
+    let one = |kind: u32, data: u32| (u64::from(kind), u64::from(data));
     match what {
-        Happened::Xid { code } => Some((u64::from(sys::nvmlEventTypeXidCriticalError), u64::from(*code))),
+        Happened::Xid { code } => vec![one(sys::nvmlEventTypeXidCriticalError, *code)],
+        Happened::EccErrors { corrected, uncorrected } => {
+            let both = [
+                (*corrected, sys::nvmlEventTypeSingleBitEccError),
+                (*uncorrected, sys::nvmlEventTypeDoubleBitEccError),
+            ];
+            both.into_iter().filter(|(count, _)| *count > 0).map(|(_, kind)| one(kind, 0)).collect()
+        }
         Happened::ModeChanged { .. }
         | Happened::Created { .. }
         | Happened::Destroyed { .. }
         | Happened::ComputeCreated { .. }
-        | Happened::ComputeDestroyed { .. } => Some((u64::from(sys::nvmlEventMigConfigChange), 0)),
+        | Happened::ComputeDestroyed { .. } => vec![one(sys::nvmlEventMigConfigChange, 0)],
         Happened::ModePending { .. }
         | Happened::Reset
         | Happened::Rebooted
         | Happened::DriverReloaded
         | Happened::Breach { .. }
         | Happened::FaultStruck { .. }
-        | Happened::FellOffTheBus => None,
+        | Happened::FellOffTheBus => Vec::new(),
     }
 }

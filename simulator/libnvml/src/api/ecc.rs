@@ -1,18 +1,31 @@
-//! ECC: on, as on every card with MIG as it is delivered, and without errors.
+//! ECC: on, as on every card with MIG as it is delivered. Errors are those of
+//! the memory; caches and register files have none.
 
 use std::ffi::{c_uint, c_ulonglong};
 
-use gpu::{NvmlError, Reply, Subject};
+use gpu::{EccErrors, NvmlError, Reply, Subject};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::{Out, OutArray};
 use crate::handle::Device;
 
 const ON: c_uint = sys::nvmlEnableState_enum_NVML_FEATURE_ENABLED;
+const CORRECTED: c_uint = sys::nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_CORRECTED;
+const VOLATILE: c_uint = sys::nvmlEccCounterType_enum_NVML_VOLATILE_ECC;
 
 /// Cards of which nothing is known but that they have no MIG say nothing.
 fn has_ecc(of: Subject<'_>) -> Reply<()> {
     of.gpu.mig().map(drop).ok_or(NvmlError::NotSupported)
+}
+
+/// How many errors of a kind were counted, since the last reset or ever.
+const fn count_of(errors: &EccErrors, kind: c_uint, counter: c_uint) -> c_ulonglong {
+    match (kind == CORRECTED, counter == VOLATILE) {
+        (true, true) => errors.corrected,
+        (true, false) => errors.corrected_ever,
+        (false, true) => errors.uncorrected,
+        (false, false) => errors.uncorrected_ever,
+    }
 }
 
 fn check(kind: c_uint, counter: c_uint) -> Reply<()> {
@@ -35,8 +48,7 @@ entries! {
 
     fn nvmlDeviceGetTotalEccErrors(call, device: Device, kind: c_uint, counter: c_uint, count: Out<c_ulonglong>) {
         check(kind, counter)?;
-        call.ask(device, has_ecc)?;
-        count.set(0)
+        count.set(call.ask(device, |of| has_ecc(of).map(|()| count_of(&of.gpu.ecc, kind, counter)))?)
     }
 
     fn nvmlDeviceGetMemoryErrorCounter(
@@ -46,8 +58,9 @@ entries! {
         if location >= sys::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_COUNT {
             return Err(NvmlError::InvalidArgument);
         }
-        call.ask(device, has_ecc)?;
-        count.set(0)
+        let in_memory = location == sys::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_DEVICE_MEMORY;
+        let all = call.ask(device, |of| has_ecc(of).map(|()| count_of(&of.gpu.ecc, kind, counter)))?;
+        count.set(if in_memory { all } else { 0 })
     }
 
     /// Cards with MIG remap rows instead of retiring pages.

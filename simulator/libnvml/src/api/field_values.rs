@@ -19,14 +19,19 @@ enum Value {
 /// Drivers from which on profiles are answered for with MIG off.
 const QUERIES_WITHOUT_MIG: u16 = 536;
 
-/// The value of a field. ECC counts no errors, rows are not remapped.
+/// The value of a field. Rows are not remapped.
 fn value(of: Subject<'_>, field: c_uint) -> Reply<Value> {
     let gpu = of.whole(NvmlError::NotSupported)?;
     let mig = || gpu.mig().ok_or(NvmlError::NotSupported);
     let sheet = || figures::sheet(gpu).ok_or(NvmlError::NotSupported);
+    let long = |count| mig().map(|_| Value::Long(count));
     match field {
         id::NVML_FI_DEV_ECC_CURRENT | id::NVML_FI_DEV_ECC_PENDING => mig().map(|_| Value::Int(1)),
-        id::NVML_FI_DEV_ECC_SBE_VOL_TOTAL..=id::NVML_FI_DEV_ECC_DBE_AGG_CBU => mig().map(|_| Value::Long(0)),
+        id::NVML_FI_DEV_ECC_SBE_VOL_TOTAL | id::NVML_FI_DEV_ECC_SBE_VOL_DEV => long(gpu.ecc.corrected),
+        id::NVML_FI_DEV_ECC_DBE_VOL_TOTAL | id::NVML_FI_DEV_ECC_DBE_VOL_DEV => long(gpu.ecc.uncorrected),
+        id::NVML_FI_DEV_ECC_SBE_AGG_TOTAL | id::NVML_FI_DEV_ECC_SBE_AGG_DEV => long(gpu.ecc.corrected_ever),
+        id::NVML_FI_DEV_ECC_DBE_AGG_TOTAL | id::NVML_FI_DEV_ECC_DBE_AGG_DEV => long(gpu.ecc.uncorrected_ever),
+        id::NVML_FI_DEV_ECC_SBE_VOL_TOTAL..=id::NVML_FI_DEV_ECC_DBE_AGG_CBU => long(0),
         id::NVML_FI_DEV_REMAPPED_COR..=id::NVML_FI_DEV_REMAPPED_FAILURE => mig().map(|_| Value::Int(0)),
         id::NVML_FI_DEV_POWER_AVERAGE | id::NVML_FI_DEV_POWER_INSTANT => {
             figures::power_mw(of).map(Value::Int).ok_or(NvmlError::NotSupported)
