@@ -133,6 +133,13 @@ const OURS: &[Ours] = &[
         pure: false,
     },
     Ours {
+        package: "slicewright-sim-clients",
+        folder: "simulator/clients",
+        // It sets the stage and starts programs; what it tests is none of its dependencies.
+        may_use: &["slicewright-sim-gpu", "slicewright-sim-store"],
+        pure: false,
+    },
+    Ours {
         package: "slicewright-sim-cluster",
         folder: "simulator/cluster",
         may_use: &["slicewright-api", "slicewright-mig", "slicewright-sim-gpu", "slicewright-sim-operands"],

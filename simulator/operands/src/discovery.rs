@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use gpu::{Engines, Gpu, Machine, PciClass};
+use gpu::{ComputeInstance, Engines, Gpu, GpuInstance, Machine, PciClass};
 use mig::model::product_label;
 
 use crate::operand::Operand;
@@ -128,19 +128,25 @@ fn full(put: &mut impl FnMut(String, String), product: &str, gpus: &[&Gpu]) {
     }
 }
 
+/// A profile's name in keys and values: a label may not have a `+`.
+fn label_of(gpu: &Gpu, gi: &GpuInstance, ci: &ComputeInstance) -> String {
+    gpu.mig_profile_name(gi, ci).replace('+', ".")
+}
+
 /// A family of labels for each profile that is there.
 fn mixed(put: &mut impl FnMut(String, String), gpus: &[Gpu]) {
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     for gpu in gpus.iter().filter(|gpu| !gpu.lost) {
         for (gi, ci) in gpu.mig_devices() {
             let facts = gpu.profile_of(gi);
-            let resource = format!("mig-{}", gpu.mig_profile_name(gi, ci).replace('+', "."));
+            let profile = label_of(gpu, gi, ci);
+            let resource = format!("mig-{profile}");
             let count = counts.entry(resource.clone()).or_insert(0);
             *count += 1;
             put(format!("{resource}.count"), count.to_string());
             put(
                 format!("{resource}.product"),
-                format!("{}-MIG-{}", product_label(&gpu.model.product), facts.name),
+                format!("{}-MIG-{profile}", product_label(&gpu.model.product)),
             );
             put(format!("{resource}.replicas"), "1".into());
             put(format!("{resource}.sharing-strategy"), "none".into());
@@ -155,7 +161,8 @@ fn single(put: &mut impl FnMut(String, String), gpus: &[Gpu]) {
     for gpu in gpus {
         let Some((gi, ci)) = gpu.mig_devices().next() else { continue };
         let facts = gpu.profile_of(gi);
-        put("gpu.product".into(), format!("{}-MIG-{}", product_label(&gpu.model.product), facts.name));
+        let profile = label_of(gpu, gi, ci);
+        put("gpu.product".into(), format!("{}-MIG-{profile}", product_label(&gpu.model.product)));
         put("gpu.count".into(), count.to_string());
         put("gpu.replicas".into(), "1".into());
         slice(put, "gpu", facts, ci.slices);

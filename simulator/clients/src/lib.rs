@@ -1,0 +1,19 @@
+//! Real programs that talk to NVML, unmodified, on a simulated node.
+//!
+//! The tests of this crate start them: nvml-wrapper and nvidia-ml-py through a
+//! small session of ours, go-nvml likewise, and NVIDIA's nvidia-mig-parted and
+//! gpu-feature-discovery as they are. Each gets a [`Node`]: the shared library
+//! over a state of its own, and, for programs that look at more of a machine
+//! than NVML, the surroundings of a machine with GPUs.
+//!
+//! `cargo xtask clients` builds what is needed and says where it is. Without
+//! that the tests say what they left out.
+
+mod found;
+mod layout;
+mod node;
+mod surroundings;
+
+pub use found::{Found, find};
+pub use layout::cut;
+pub use node::{Node, Said, json_lines};

@@ -1,0 +1,124 @@
+//! A simulated node, and programs that run on it.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, ensure};
+use gpu::Machine;
+use serde_json::Value;
+use store::{State, Store};
+use tempfile::TempDir;
+
+use crate::surroundings;
+
+/// A node with simulated GPUs: a state of its own, which goes with it.
+#[derive(Debug)]
+pub struct Node {
+    dir: TempDir,
+    library: PathBuf,
+    store: Store,
+}
+
+/// What a program said, and how it ended.
+#[derive(Clone, Debug)]
+pub struct Said {
+    /// Its exit status.
+    pub code: i32,
+    /// Its standard output.
+    pub out: String,
+    /// Its standard error.
+    pub err: String,
+}
+
+impl Node {
+    /// A node with this machine, on which programs load the library in a folder.
+    ///
+    /// # Errors
+    /// When its state or its surroundings cannot be written.
+    pub fn new(machine: Machine, library: PathBuf) -> anyhow::Result<Self> {
+        let dir = tempfile::tempdir()?;
+        surroundings::write(&machine, &dir.path().join("surroundings"))?;
+        let store = Store::create(&dir.path().join("state"), State::new(machine))?;
+        Ok(Self { dir, library, store })
+    }
+
+    /// The truth: the machine as it is now.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn machine(&self) -> anyhow::Result<Machine> {
+        Ok(self.store.read(|state| state.machine.clone())?)
+    }
+
+    /// Changes the machine behind the programs' backs.
+    ///
+    /// # Errors
+    /// When the state cannot be written.
+    pub fn change<T>(&self, change: impl FnOnce(&mut Machine) -> T) -> anyhow::Result<T> {
+        Ok(self.store.update(|state| change(&mut state.machine))?)
+    }
+
+    /// Runs a program with these lines as its input.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn run(&self, program: &str, args: &[&str], input: &str) -> anyhow::Result<Said> {
+        let mut command = Command::new(program);
+        command.args(args);
+        self.finish(command, input)
+    }
+
+    /// Runs a program that sees the surroundings, too.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn run_inside(&self, program: &str, args: &[&str]) -> anyhow::Result<Said> {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private"]);
+        if !rustix::process::geteuid().is_root() {
+            // In a user namespace of its own everybody may mount.
+            command.arg("--map-root-user");
+        }
+        command.args(["--", "sh", "-c", surroundings::ENTER, "enter.sh"]);
+        command.arg(self.dir.path().join("surroundings")).arg(program).args(args);
+        self.finish(command, "")
+    }
+
+    fn finish(&self, mut command: Command, input: &str) -> anyhow::Result<Said> {
+        command
+            .env(store::DIRECTORY_VARIABLE, self.dir.path().join("state"))
+            .env("LD_LIBRARY_PATH", &self.library)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        #[expect(clippy::disallowed_methods, reason = "the path on which a program finds nvidia-smi")]
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let with_ours = std::env::split_paths(&path).collect::<Vec<_>>();
+        let all = std::iter::once(self.library.clone()).chain(with_ours);
+        command.env("PATH", std::env::join_paths(all)?);
+        let program = command.get_program().to_owned();
+        let mut child =
+            command.spawn().with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
+        // What these programs are told is less than a pipe holds: nobody waits for anybody.
+        ensure!(input.len() <= 4096, "more input than a pipe holds");
+        let mut stdin = child.stdin.take().context("no standard input")?;
+        stdin.write_all(input.as_bytes())?;
+        drop(stdin);
+        let output = child.wait_with_output()?;
+        Ok(Said {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        })
+    }
+}
+
+/// The answers of a session, one JSON value a line.
+///
+/// # Errors
+/// When it did not end well, or a line is no JSON.
+pub fn json_lines(said: &Said) -> anyhow::Result<Vec<Value>> {
+    ensure!(said.code == 0, "ended with {}: {}", said.code, said.err);
+    said.out.lines().map(|line| serde_json::from_str(line).with_context(|| line.to_owned())).collect()
+}
