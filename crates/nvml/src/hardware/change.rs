@@ -76,13 +76,16 @@ impl<'c, 'l> Change<'c, 'l> {
             return Err(PortError::MigIsOff { gpu: self.uuid.clone() });
         }
         let offered = read::profiles(self.gpu).map_err(self.driver("read the profiles of"))?;
-        let Some(Offered { described, profile }) =
+        let Some(Offered { described, profile, withheld }) =
             offered.iter().find(|offered| offered.profile.name == place.profile)
         else {
             let known = offered.into_iter().map(|offered| offered.profile.name).collect();
             let profile = place.profile.clone();
             return Err(PortError::NoSuchProfile { gpu: self.uuid.clone(), profile, known });
         };
+        if let Some(source) = withheld {
+            return Err(self.driver("read the places of")(source.clone()));
+        }
         let Some(span) = profile.places.iter().find(|span| span.start == place.start) else {
             let starts = profile.places.iter().map(|span| span.start).collect();
             return Err(PortError::NoSuchPlace { gpu: self.uuid.clone(), place: place.clone(), starts });

@@ -48,6 +48,9 @@ pub(super) struct Offered {
     pub(super) described: GpuProfile,
     /// In ours, with its places.
     pub(super) profile: Profile,
+    /// Why its places are not known, where they are not: only the privileged
+    /// may ask for them.
+    pub(super) withheld: Option<Error>,
 }
 
 /// The profiles, with their places.
@@ -57,8 +60,12 @@ pub(super) fn profiles(handle: &GpuHandle<'_>) -> Result<Vec<Offered>> {
 }
 
 fn offered(handle: &GpuHandle<'_>, described: GpuProfile, total_mib: u64) -> Result<Offered> {
-    let mut places =
-        handle.possible_placements(described.id)?.into_iter().map(span_of).collect::<Result<Vec<_>>>()?;
+    let (placements, withheld) = match handle.possible_placements(described.id) {
+        Ok(placements) => (placements, None),
+        Err(error) if error.code() == Some(Code::NoPermission) => (Vec::new(), Some(error)),
+        Err(error) => return Err(error),
+    };
+    let mut places = placements.into_iter().map(span_of).collect::<Result<Vec<_>>>()?;
     places.sort_unstable();
     let GpuProfile { number, id, slices, max_instances, multiprocessors, engines, memory_mib, .. } =
         described;
@@ -67,7 +74,7 @@ fn offered(handle: &GpuHandle<'_>, described: GpuProfile, total_mib: u64) -> Res
     let slices = small(slices)?;
     let profile =
         Profile { name, id, number, slices, max_instances, multiprocessors, memory_mib, engines, places };
-    Ok(Offered { described, profile })
+    Ok(Offered { described, profile, withheld })
 }
 
 fn span_of(placement: Placement) -> Result<Span> {
@@ -104,7 +111,7 @@ pub(super) fn layout(library: &Library, handle: &GpuHandle<'_>) -> Result<Layout
 fn slices(handle: &GpuHandle<'_>) -> Result<Vec<Slice>> {
     let mut devices = devices(handle)?;
     let mut slices = Vec::new();
-    for Offered { described, profile } in profiles(handle)? {
+    for Offered { described, profile, withheld: _ } in profiles(handle)? {
         for instance in handle.gpu_instances(&described)? {
             match slice(&profile, &instance, &mut devices) {
                 Ok(slice) => slices.push(slice),

@@ -74,7 +74,8 @@ pub struct Profile {
     pub memory_mib: u64,
     /// Its engines.
     pub engines: Engines,
-    /// Where it may be, ascending.
+    /// Where it may be, ascending. None for a caller without the right to
+    /// know, to whom the driver does not tell.
     pub places: Vec<Span>,
 }
 

@@ -320,13 +320,15 @@ impl Gpus for InProcess<'_> {
             | Engine::Destroyed { .. }
             | Engine::ComputeCreated { .. }
             | Engine::ComputeDestroyed { .. } => Some(Happened::Repartitioned),
+            Engine::EccErrors { corrected: _, uncorrected } => {
+                (*uncorrected > 0).then_some(Happened::MemoryError)
+            }
             Engine::Xid { code } => Some(Happened::Xid((*code).into())),
             Engine::ModePending { .. }
             | Engine::Reset
             | Engine::Rebooted
             | Engine::DriverReloaded
             | Engine::Breach { .. }
-            | Engine::EccErrors { .. }
             | Engine::FaultStruck { .. }
             | Engine::FellOffTheBus => None,
         };

@@ -5,3 +5,4 @@
 
 mod engine;
 mod others;
+mod shared;

@@ -1,0 +1,128 @@
+//! The suite over the simulator's shared library: the adapter as it is, and
+//! NVML's C interface. Each story plays in a process of its own, with a node
+//! of its own, for a process has one library.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpu::Machine;
+use nvml::conformance::{Bench, CHANGING, Story, reading};
+use nvml::port::{Gpus, Mode, Place};
+use nvml::{Code, Library};
+use store::{State, Store};
+
+use crate::others::{Behind, machine};
+
+/// Says to this program that it is the process of one story, and which.
+const STORY: &str = "SLICEWRIGHT_CONFORMANCE_STORY";
+
+/// The library that cargo built beside this program.
+fn library() -> PathBuf {
+    let library = std::env::current_exe().unwrap().with_file_name("libsimulated_nvml.so");
+    assert!(library.exists(), "{} is not built", library.display());
+    library
+}
+
+/// This process's node, and the library over it.
+struct Shared {
+    directory: PathBuf,
+}
+
+impl Bench for Shared {
+    fn play(&self, story: Story) {
+        let store = Store::create(&self.directory, State::new(machine())).unwrap();
+        let others = Behind(|work: &mut dyn FnMut(&mut Machine)| {
+            store.update(|state| work(&mut state.machine)).unwrap();
+        });
+        nvml::open(Some(&library()), |gpus| story(gpus, &others)).unwrap();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test that starts itself once more")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Runs a test of this program again, in a process with a node of its own.
+#[track_caller]
+fn again(test: &str, story: &str, privileged: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let ran = Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture"])
+        .env(STORY, story)
+        .env(store::DIRECTORY_VARIABLE, directory.path().join("node"))
+        .env("SLICEWRIGHT_SIM_PRIVILEGED", privileged)
+        .output()
+        .unwrap();
+    let text = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success() && text.contains("1 passed"), "{story}\n{text}");
+}
+
+fn directory() -> PathBuf {
+    PathBuf::from(variable(store::DIRECTORY_VARIABLE).unwrap())
+}
+
+#[test]
+fn the_shared_library_keeps_what_the_port_promises() {
+    const TEST: &str = "shared::the_shared_library_keeps_what_the_port_promises";
+    match variable(STORY) {
+        Some(name) => {
+            let (_, story) = CHANGING.iter().find(|(n, _)| *n == name).unwrap();
+            Shared { directory: directory() }.play(*story);
+        }
+        None => CHANGING.iter().for_each(|(name, _)| again(TEST, name, "1")),
+    }
+}
+
+#[test]
+fn what_the_shared_library_tells_hangs_together() {
+    const TEST: &str = "shared::what_the_shared_library_tells_hangs_together";
+    let Some(_) = variable(STORY) else { return again(TEST, "reading", "1") };
+    Store::create(&directory(), State::new(machine())).unwrap();
+    let read = nvml::open(Some(&library()), |gpus| reading(gpus)).unwrap();
+    assert_eq!(read[1], "GPU 1 Tesla T4: without MIG, 0 profiles, 0 slices");
+    assert_eq!(read.len(), 3);
+}
+
+/// What an ordinary user sees, and what it may not do.
+#[test]
+fn without_privileges_one_sees_what_programs_see_and_changes_nothing() {
+    const TEST: &str = "shared::without_privileges_one_sees_what_programs_see_and_changes_nothing";
+    let Some(_) = variable(STORY) else { return again(TEST, "user", "0") };
+    let mut machine = machine();
+    cut(&mut machine);
+    Store::create(&directory(), State::new(machine)).unwrap();
+    nvml::open(Some(&library()), |gpus| {
+        let gpu = gpus.enumerate().unwrap().gpus[0].uuid.clone();
+        let layout = gpus.layout(&gpu).unwrap();
+        let [slice] = layout.slices.as_slice() else { panic!("{layout:?}") };
+        assert_eq!((slice.profile.as_str(), slice.span, slice.is_whole()), ("3g.40gb", None, true));
+        let profiles = gpus.profiles(&gpu).unwrap();
+        assert!(profiles.len() >= 6 && profiles.iter().all(|p| p.places.is_empty()), "{profiles:?}");
+        assert_eq!(reading(gpus).len(), 3);
+        let may_not = gpus.create(&gpu, &Place::new("1g.10gb", 0)).unwrap_err();
+        assert_eq!(may_not.code(), Some(Code::NoPermission), "{may_not:?}");
+        let other = gpus.enumerate().unwrap().gpus[2].uuid.clone();
+        let may_not = gpus.set_mode(&other, Mode::Enabled).unwrap_err();
+        assert_eq!(may_not.code(), Some(Code::NoPermission), "{may_not:?}");
+    })
+    .unwrap();
+}
+
+fn cut(machine: &mut Machine) {
+    let mut nvml = machine.nvml(gpu::Caller::Root);
+    let device = nvml.device_handle_by_index(0).unwrap();
+    nvml.set_mig_mode(device, gpu::Mode::Enabled).unwrap();
+    let slice = nvml.create_gpu_instance(device, 9).unwrap();
+    nvml.create_compute_instance(slice, 2).unwrap();
+}
+
+/// A machine on which nothing was set up is told in words.
+#[test]
+fn a_machine_that_is_not_set_up_is_told_what_to_do() {
+    const TEST: &str = "shared::a_machine_that_is_not_set_up_is_told_what_to_do";
+    let Some(_) = variable(STORY) else { return again(TEST, "nothing", "1") };
+    let error = Library::load(Some(Path::new(&library()))).unwrap_err();
+    assert_eq!(error.code(), Some(Code::DriverNotLoaded));
+    assert!(error.to_string().contains("load NVIDIA's kernel module"), "{error}");
+}
