@@ -6,6 +6,7 @@
 //! [`Worker`] gives it a thread of its own.
 
 mod code;
+pub mod compare;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;

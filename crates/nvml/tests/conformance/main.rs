@@ -4,5 +4,6 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod engine;
+mod hardware;
 mod others;
 mod shared;

@@ -126,3 +126,32 @@ fn a_machine_that_is_not_set_up_is_told_what_to_do() {
     assert_eq!(error.code(), Some(Code::DriverNotLoaded));
     assert!(error.to_string().contains("load NVIDIA's kernel module"), "{error}");
 }
+
+/// The tables are where the simulator's values come from: what comes out at
+/// the other end of the interface is the same.
+#[test]
+fn what_the_shared_library_tells_is_what_the_tables_have() {
+    const TEST: &str = "shared::what_the_shared_library_tells_is_what_the_tables_have";
+    let Some(_) = variable(STORY) else { return again(TEST, "tables", "1") };
+    let catalog = mig::Catalog::builtin();
+    let models: Vec<_> = catalog.models().iter().filter(|model| model.simulatable().is_ok()).collect();
+    assert!(models.len() >= 4 && models.len() <= 32, "{}", models.len());
+    let bare = Machine::new("sim-node", gpu::DriverBranch::default(), jiff::Timestamp::UNIX_EPOCH);
+    let all =
+        models.iter().fold(bare, |machine, model| machine.with_gpu(&gpu::Model::find(&model.id).unwrap()));
+    Store::create(&directory(), State::new(all)).unwrap();
+    nvml::open(Some(&library()), |gpus| {
+        let found = gpus.enumerate().unwrap();
+        assert_eq!(found.gpus.len(), models.len());
+        for (gpu, model) in found.gpus.iter().zip(models) {
+            let profiles = gpus.profiles(&gpu.uuid).unwrap();
+            assert_eq!(nvml::compare::with_model(model, gpu, &profiles), [], "{}", model.id);
+            let geometry = nvml::port::geometry(&profiles).unwrap();
+            assert_eq!(
+                (geometry.memory(), geometry.compute()),
+                (model.geometry.memory(), model.geometry.compute())
+            );
+        }
+    })
+    .unwrap();
+}
