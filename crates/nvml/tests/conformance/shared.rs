@@ -155,3 +155,64 @@ fn what_the_shared_library_tells_is_what_the_tables_have() {
     })
     .unwrap();
 }
+
+/// A card that nobody has heard of: four units of 50 GB.
+fn invented() -> gpu::Model {
+    let spec = |name: &str, compute, starts: &[u8]| mig::ProfileSpec {
+        name: name.parse().unwrap(),
+        compute,
+        size: compute,
+        starts: starts.to_vec(),
+    };
+    let specs =
+        vec![spec("1g.50gb", 1, &[0, 1, 2, 3]), spec("2g.100gb", 2, &[0, 2]), spec("4g.200gb", 4, &[0])];
+    let geometry = mig::Geometry::new(4, 4, specs.clone()).unwrap();
+    let facts = |(index, (number, spec)): (u8, (u32, &mig::ProfileSpec))| gpu::ProfileFacts {
+        index: mig::ProfileIndex(index),
+        name: spec.name,
+        id: 30 + u32::from(index),
+        nvml_enum: number,
+        slices: spec.compute,
+        max_instances: 4 / spec.compute,
+        sm: 40 * u32::from(spec.compute),
+        memory_mib: 51_200 * u32::from(spec.compute) - 512,
+        engines: gpu::Engines { copy: spec.compute.into(), ..gpu::Engines::default() },
+    };
+    let model = gpu::Model::find("A100-80GB").unwrap();
+    let mig = gpu::MigFacts {
+        architecture: mig::Architecture::Hopper,
+        geometry: std::sync::Arc::new(geometry),
+        profiles: (0u8..).zip([0, 1, 3].into_iter().zip(&specs)).map(facts).collect(),
+    };
+    gpu::Model {
+        name: "X1".to_owned(),
+        product: "NVIDIA X1 200GB".to_owned(),
+        pci_device: Some(0xfffe),
+        memory_mib: 4 * 51_200,
+        mig: Some(mig),
+        ..gpu::Model::clone(&model)
+    }
+}
+
+#[test]
+fn a_gpu_that_our_tables_do_not_have_is_cut_all_the_same() {
+    const TEST: &str = "shared::a_gpu_that_our_tables_do_not_have_is_cut_all_the_same";
+    let Some(_) = variable(STORY) else { return again(TEST, "unknown", "1") };
+    let machine = Machine::new("sim-node", gpu::DriverBranch::default(), jiff::Timestamp::UNIX_EPOCH);
+    Store::create(&directory(), State::new(machine.with_gpu(&std::sync::Arc::new(invented())))).unwrap();
+    nvml::open(Some(&library()), |gpus| {
+        let found = gpus.enumerate().unwrap();
+        assert!(mig::Catalog::builtin().by_product_name(&found.gpus[0].name).is_none());
+        let gpu = &found.gpus[0].uuid;
+        gpus.set_mode(gpu, Mode::Enabled).unwrap();
+        for (profile, start) in [("2g.100gb", 2), ("1g.50gb", 1)] {
+            let created = gpus.create(gpu, &Place::new(profile, start)).unwrap();
+            assert!(created.slice().is_whole(), "{created:?}");
+        }
+        assert_eq!(reading(gpus), ["GPU 0 NVIDIA X1 200GB: MIG on, 3 profiles, 2 slices"]);
+        let geometry = nvml::port::geometry(&gpus.profiles(gpu).unwrap()).unwrap();
+        assert_eq!((geometry.memory(), geometry.placement_count()), (4, 7));
+        assert_eq!(gpus.destroy(gpu, &Place::new("2g.100gb", 2)), Ok(nvml::port::Destroyed::Gone));
+    })
+    .unwrap();
+}
