@@ -13,6 +13,7 @@ mod mid_way;
 mod modes;
 mod onboarding;
 mod openshift_ai;
+mod other_stacks;
 mod pods_in_the_way;
 mod release;
 mod seed_000;

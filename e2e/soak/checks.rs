@@ -91,7 +91,13 @@ impl Soak {
                 let rollout = node.status.as_ref().and_then(|status| status.rollout.as_ref());
                 rollout.map(|rollout| rollout.phase.clone()).unwrap_or_default()
             };
-            let busy = nodes.iter().find(|node| !matches!(phase(node).as_str(), "" | "Idle" | "Failed"));
+            // A failed node is away and uses up the budget: who has not begun waits until it is replaced.
+            let any_failed = nodes.iter().any(|node| phase(node) == "Failed");
+            let busy = nodes.iter().find(|node| match phase(node).as_str() {
+                "" | "Idle" | "Failed" => false,
+                "Mapping" => !any_failed,
+                _ => true,
+            });
             let nodes_now = scene.nodes().list(&ListParams::default()).await?;
             let away = nodes_now.iter().find(|node| !is_back(node)).map(offers);
             quiet = if busy.is_none() && away.is_none() { quiet + 1 } else { 0 };

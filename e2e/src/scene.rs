@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::api::ListParams;
 use kube::config::Kubeconfig;
 use kube::{Api, Client, ResourceExt};
-use operands::{Flavour, Strategy};
+use operands::{Flavour, Stack, Strategy};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -223,7 +223,7 @@ impl Scene {
         for node in &mut fleet.nodes {
             node.labels.insert(OURS.to_owned(), "true".to_owned());
         }
-        if !self.has_cluster_policy().await? {
+        if fleet.stack == Stack::DevicePlugin && !self.has_cluster_policy().await? {
             // As an administrator leaves it who did what a condition of our policies asks for.
             self.cluster_policy(fleet.flavour, fleet.strategy, json!({"name": MAP_NAME})).await?;
         }
@@ -273,6 +273,8 @@ impl Scene {
         let strategy = match strategy {
             Strategy::Mixed => "mixed",
             Strategy::Single => "single",
+            Strategy::None => "none",
+            Strategy::Configured => "",
         };
         self.apply(json!({
             "apiVersion": "nvidia.com/v1",

@@ -41,9 +41,9 @@ pub fn inventory(
     let mut inventory = Inventory::default();
     for (name, node) in &objects.nodes {
         let gpu_node = objects.gpu_nodes.get(name).map(Arc::as_ref);
-        let Some(found) = layouts::establish(name, node, gpu_node, objects, &maps, catalog, problems) else {
-            continue;
-        };
+        let found = layouts::establish(name, node, gpu_node, objects, &maps, catalog, problems)
+            .or_else(|| elsewhere(node, objects));
+        let Some(found) = found else { continue };
         let bound = on_node.get(name.as_str()).map_or(&[][..], Vec::as_slice);
         let built = build(name, node, gpu_node, &found, bound, objects, now, problems);
         inventory.nodes.insert(NodeName(name.clone()), built);
@@ -59,6 +59,18 @@ pub fn inventory(
         }
     }
     inventory
+}
+
+/// A node whose GPUs somebody else manages, who writes no labels by which we
+/// would know them: it is there, to be left alone with a reason.
+fn elsewhere<'a>(node: &Node, objects: &Objects) -> Option<layouts::Established<'a>> {
+    let present = node.metadata.labels.as_ref()?.get(names::PRESENT).is_some_and(|value| value == "true");
+    (present && holds::hands_off(node, objects).is_some()).then(|| layouts::Established {
+        gpus: BTreeMap::new(),
+        strategy: layouts::strategy(node, objects),
+        exact: false,
+        doubt: None,
+    })
 }
 
 fn strategies(objects: &Objects) -> Vec<(NodeName, Strategy)> {

@@ -46,7 +46,7 @@ pub fn of(node: &Node, rollout: Option<&NodeRollout>, objects: &Objects, now: Ti
 }
 
 /// Another system manages the node's slices.
-fn hands_off(node: &Node, objects: &Objects) -> Option<Hold> {
+pub(crate) fn hands_off(node: &Node, objects: &Objects) -> Option<Hold> {
     let hands_off = |who: &str| Some(Hold::HandsOff { who: who.to_owned() });
     if objects.gpu_cluster || label(node, names::DEPLOY_DRA) == Some("true") {
         return hands_off("DRA (GPUCluster)");

@@ -144,6 +144,28 @@ pub fn advertised(node: &Node) -> BTreeMap<String, u64> {
         .collect()
 }
 
+/// Why counts say nothing about layouts, if devices of the node are shared:
+/// then they are multiples, and may have other names. GFD says it of each
+/// resource, the GPUs themselves included.
+fn shared(node: &Node) -> Option<String> {
+    let labels = node.metadata.labels.as_ref()?;
+    let (key, replicas) = labels.iter().find(|(key, value)| {
+        key.starts_with(names::NVIDIA)
+            && key.ends_with(names::REPLICAS)
+            && value.parse::<u32>().is_ok_and(|n| n > 1)
+    })?;
+    let by = labels.get(&format!("{}.sharing-strategy", key.trim_end_matches(names::REPLICAS)));
+    let by = by.map_or("time-slicing or MPS", String::as_str);
+    let config = match label(node, names::PLUGIN_CONFIG) {
+        Some(name) => format!("label {}={name}", names::PLUGIN_CONFIG),
+        None => "the default of the ClusterPolicy's spec.devicePlugin.config".to_owned(),
+    };
+    Some(format!(
+        "its devices are shared by {by} (label {key}={replicas}), so what it offers says nothing about slices; \
+         to have it planned, let its device plugin use a configuration without sharing (now: {config})"
+    ))
+}
+
 /// The GPUs of a node; `None` when it has none that can be cut.
 #[must_use]
 pub fn establish<'a>(
@@ -181,10 +203,8 @@ pub fn establish<'a>(
             Err(doubt) => return Some(nothing(doubt)),
         }
     }
-    if label(node, names::PRODUCT).is_some_and(|product| product.ends_with("-SHARED")) {
-        return Some(nothing(
-            "its GPUs are shared by time-slicing or MPS, so counts say nothing about layouts".to_owned(),
-        ));
+    if let Some(doubt) = shared(node) {
+        return Some(nothing(doubt));
     }
     let advertised = advertised(node);
     let off: BTreeMap<u16, Cut> = models.keys().map(|index| (*index, Cut::Off)).collect();

@@ -10,6 +10,14 @@ pub const MIG_STRATEGY: &str = "nvidia.com/mig.strategy";
 pub const MIG_CAPABLE: &str = "nvidia.com/mig.capable";
 /// The product's name.
 pub const PRODUCT: &str = "nvidia.com/gpu.product";
+/// The prefix of NVIDIA's labels and resources.
+pub const NVIDIA: &str = "nvidia.com/";
+/// The end of the labels that say how many share each device of a resource.
+pub const REPLICAS: &str = ".replicas";
+/// The device plugin's configuration of a node: a key of its `ConfigMap`.
+pub const PLUGIN_CONFIG: &str = "nvidia.com/device-plugin.config";
+/// Whether the node has GPUs, whoever manages them.
+pub const PRESENT: &str = "nvidia.com/gpu.present";
 /// How many GPUs; under strategy `single`, how many slices.
 pub const COUNT: &str = "nvidia.com/gpu.count";
 /// The prefix of the labels that say which operands run.

@@ -299,6 +299,56 @@ fn foreign_hands_are_respected() {
 }
 
 #[test]
+fn a_node_under_dra_is_there_and_left_alone_although_no_label_says_what_it_has() {
+    let mut n1 = node("n1");
+    let labels = n1["metadata"]["labels"].as_object_mut().expect("labels");
+    labels.retain(|key, _| !key.starts_with("nvidia.com/"));
+    labels.insert("nvidia.com/gpu.present".into(), "true".into());
+    assert!(see(&[n1.clone()]).inventory.nodes.is_empty(), "nobody manages it");
+    n1["metadata"]["labels"]["nvidia.com/gpu.deploy.dra-driver"] = "true".into();
+    let seen = see(&[n1]);
+    assert_eq!(node_of(&seen, "n1").hold, Some(Hold::HandsOff { who: "DRA (GPUCluster)".into() }));
+    assert_eq!(texts(&seen.problems), [""; 0]);
+}
+
+#[test]
+fn shared_devices_are_left_alone_with_what_would_help() {
+    #[track_caller]
+    fn check(labels: &[(&str, &str)], advertised: &[(&str, u32)], expect: Option<&str>) {
+        let mut n1 = cut(node("n1"), "all-1g.10gb", advertised);
+        for (key, value) in labels {
+            n1["metadata"]["labels"][format!("nvidia.com/{key}")] = (*value).into();
+        }
+        let why = match node_of(&see(&[n1]), "n1").hold.clone() {
+            Some(Hold::NotEstablished { why }) => Some(why),
+            _ => None,
+        };
+        assert_eq!(why.as_deref(), expect);
+    }
+    check(
+        &[
+            ("mig-1g.10gb.replicas", "2"),
+            ("mig-1g.10gb.sharing-strategy", "time-slicing"),
+            ("gpu.replicas", "0"),
+        ],
+        &[("mig-1g.10gb", 28)],
+        Some(
+            "its devices are shared by time-slicing (label nvidia.com/mig-1g.10gb.replicas=2), so what it offers says nothing about slices; to have it planned, let its device plugin use a configuration without sharing (now: the default of the ClusterPolicy's spec.devicePlugin.config)",
+        ),
+    );
+    // Renamed: neither the product nor the resources that we know say anything.
+    check(
+        &[("gpu.replicas", "4"), ("gpu.sharing-strategy", "mps"), ("device-plugin.config", "mps-4")],
+        &[("gpu.shared", 8)],
+        Some(
+            "its devices are shared by mps (label nvidia.com/gpu.replicas=4), so what it offers says nothing about slices; to have it planned, let its device plugin use a configuration without sharing (now: label nvidia.com/device-plugin.config=mps-4)",
+        ),
+    );
+    // A configuration that shares what the node has not is of no account.
+    check(&[("gpu.replicas", "0"), ("mig-1g.10gb.replicas", "1")], &[("mig-1g.10gb", 14)], None);
+}
+
+#[test]
 fn a_rollout_holds_its_node() {
     let rollout = |rollout: Value| {
         json!({

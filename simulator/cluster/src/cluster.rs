@@ -77,6 +77,12 @@ impl Shared {
         self.changes.subscribe()
     }
 
+    /// Whether MIG manager generates its layouts where no map is named.
+    pub(crate) fn generates(&self) -> bool {
+        // The fleet was checked.
+        self.fleet.versions().is_ok_and(|(manager, _)| manager.generates())
+    }
+
     /// Passes on what happened on a node.
     pub(crate) fn tell(&self, host: &mut Host) {
         for change in host.told.drain(..) {
@@ -108,9 +114,11 @@ impl Shared {
         fleet.strategy = policy.strategy;
         let node = fleet.node(&spec, map.as_deref(), self.clock.now())?;
         let mut host = Host::new(node, spec, &self.fleet.namespace);
+        host.node.set_plugin_config(policy.plugin_files(), policy.plugin_default());
+        host.node.set_manager_enabled(policy.manager);
         host.owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner).clone();
         host.latest_map = map;
-        host.generates = !policy.names_a_map();
+        host.generates = !policy.names_a_map() && self.generates();
         if policy.names_a_map() && host.latest_map.is_none() {
             host.node.lose_map();
         }

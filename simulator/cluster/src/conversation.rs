@@ -336,7 +336,7 @@ fn a_write_that_fails_is_done_again_with_what_is_true_then() {
     world.settle();
     assert_eq!(world.label(operands::MIG_CONFIG_STATE), Some("success"));
     assert_eq!(world.allocatable(SLICE), Some("7"));
-    for operand in Operand::ALL {
+    for operand in Operand::ALL.into_iter().filter(|operand| *operand != Operand::MpsControlDaemon) {
         assert_eq!(world.of(operand).len(), 1, "{operand}");
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gpu::{DriverBranch, Machine, Model, PciClass};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
-use operands::{Flavour, ManagerVersion, Setup, Strategy, Timings};
+use operands::{Flavour, ManagerVersion, PluginVersion, Release, Setup, Stack, Strategy, Timings};
 use serde::{Deserialize, Serialize};
 
 /// The word for a GPU that drives a screen and knows no MIG.
@@ -23,8 +23,18 @@ pub struct Fleet {
     pub flavour: Flavour,
     /// `spec.mig.strategy` of the ClusterPolicy that is made when there is none.
     pub strategy: Strategy,
-    /// The MIG manager.
-    pub manager: ManagerVersion,
+    /// Which versions of NVIDIA's components come together: a release of the
+    /// GPU Operator, or `go-modules`.
+    pub release: String,
+    /// Another MIG manager than the release's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manager: Option<ManagerVersion>,
+    /// Another device plugin (and GFD) than the release's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<PluginVersion>,
+    /// Who hands devices to pods: the device plugin, under a ClusterPolicy, or
+    /// DRA, under a `GPUCluster`.
+    pub stack: Stack,
     /// `WITH_REBOOT` of MIG manager.
     pub with_reboot: bool,
     /// Where the GPU Operator's pods are.
@@ -45,7 +55,10 @@ impl Default for Fleet {
             speed: 1.0,
             flavour: Flavour::default(),
             strategy: Strategy::default(),
-            manager: ManagerVersion::default(),
+            release: Release::default().name,
+            manager: None,
+            plugin: None,
+            stack: Stack::default(),
             with_reboot: false,
             namespace: "nvidia-gpu-operator".to_owned(),
             openshift_ai: true,
@@ -131,6 +144,9 @@ pub enum FleetError {
         /// What it may say.
         allowed: String,
     },
+    /// No such release.
+    #[error(transparent)]
+    Release(#[from] operands::ReleaseError),
     /// A node cannot be what it is said to be.
     #[error("node `{node}` cannot be set up")]
     Node {
@@ -178,6 +194,7 @@ impl Fleet {
         if !(self.speed.is_finite() && (0.01..=10_000.0).contains(&self.speed)) {
             return Err(wrong("speed", &self.speed.to_string(), "it is a number from 0.01 to 10000"));
         }
+        self.versions()?;
         let mut names = std::collections::BTreeSet::new();
         for spec in self.each_node() {
             if !is_name(&spec.name) {
@@ -203,6 +220,15 @@ impl Fleet {
         })
     }
 
+    /// MIG manager and device plugin.
+    ///
+    /// # Errors
+    /// The release is not known.
+    pub fn versions(&self) -> Result<(ManagerVersion, PluginVersion), FleetError> {
+        let Release { manager, plugin, name: _ } = Release::find(&self.release)?;
+        Ok((self.manager.unwrap_or(manager), self.plugin.unwrap_or(plugin)))
+    }
+
     /// The engine of one node. `map` is what MIG manager reads; without it,
     /// the configurations that it generates.
     ///
@@ -226,10 +252,14 @@ impl Fleet {
                 machine = machine.with_gpu(&model);
             }
         }
+        let (manager, plugin) = self.versions()?;
         let setup = Setup {
             flavour: self.flavour,
+            stack: self.stack,
             strategy: self.strategy,
-            manager: self.manager,
+            without_manager: false,
+            manager,
+            plugin,
             with_reboot: self.with_reboot,
             timings: self.timings.clone(),
         };

@@ -28,6 +28,11 @@ pub const KNOBS: &[(&str, &str)] = &[
         "driver-upgrade",
         "the Operator upgrades the driver: cordons, parks, reloads, uncordons; with pods that hold devices it fails; once",
     ),
+    (
+        "driver-upgrade-drains",
+        "the same, and the Operator deletes the pods that hold devices first, as `upgradePolicy.podDeletion` has it; once",
+    ),
+    ("map-mounts-after DURATION", "changes of a ConfigMap take so long to arrive in a pod"),
     ("uncordon", "somebody uncordons the node, once"),
 ];
 
@@ -79,6 +84,10 @@ fn parse_one(text: &str) -> Result<Knob, KnobError> {
     let number = |i: usize| {
         rest.get(i).and_then(|w| w.parse::<u16>().ok()).ok_or_else(|| wrong("GPU and CODE are numbers"))
     };
+    let duration = || {
+        let said = rest.first().and_then(|word| word.parse::<SignedDuration>().ok());
+        said.ok_or_else(|| wrong("DURATION is such as `90s`"))
+    };
     let operand = || {
         let found = rest.first().and_then(|word| Operand::named(word));
         found.ok_or_else(|| wrong(&format!("OPERAND is one of {}", Operand::names().join(", "))))
@@ -103,10 +112,7 @@ fn parse_one(text: &str) -> Result<Knob, KnobError> {
             let by = by.ok_or_else(|| wrong("BY is a number such as `-1`"))?;
             Knob::PluginCounts { resource: rest[0].to_owned(), by }
         }
-        "gfd-lags" => {
-            let lag = rest.first().and_then(|word| word.parse::<SignedDuration>().ok());
-            Knob::GfdLags(lag.ok_or_else(|| wrong("DURATION is such as `90s`"))?)
-        }
+        "gfd-lags" => Knob::GfdLags(duration()?),
         "create-fails" => call(Verb::CreateGpuInstance)?,
         "mode-fails" => call(Verb::SetMigMode)?,
         "off-the-bus" => Knob::Hardware(Fault::FallsOffTheBus { gpu: number(0)? }),
@@ -114,6 +120,8 @@ fn parse_one(text: &str) -> Result<Knob, KnobError> {
         "crashes" => Knob::Crashes(operand()?),
         "labels-vanish" => Knob::LabelsVanish,
         "driver-upgrade" => Knob::DriverUpgrade,
+        "driver-upgrade-drains" => Knob::DriverUpgradeDrains,
+        "map-mounts-after" => Knob::MapMountsAfter(duration()?),
         "uncordon" => Knob::Uncordon,
         other => unreachable!("`{other}` is in the table and has no meaning"),
     })
@@ -149,7 +157,7 @@ mod tests {
         refused(
             "does-not-stop plugin",
             "`does-not-stop plugin`: write `does-not-stop OPERAND`, where OPERAND is one of mig-manager, \
-             device-plugin, gpu-feature-discovery, dcgm-exporter, dcgm, operator-validator",
+             device-plugin, gpu-feature-discovery, dcgm-exporter, dcgm, operator-validator, mps-control-daemon",
         );
         refused("xid 0", "`xid 0`: write `xid GPU CODE`, where GPU and CODE are numbers");
         refused("cdi-fails now", "`cdi-fails now`: write `cdi-fails`, where nothing follows");

@@ -12,7 +12,7 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
-use operands::{Flavour, Operand, Strategy};
+use operands::{Flavour, Operand, Stack, Strategy};
 use serde_json::json;
 
 use crate::cluster::Shared;
@@ -32,8 +32,17 @@ pub(crate) struct Policy {
     pub(crate) strategy: Strategy,
     /// The map that it names; empty for generated layouts.
     config: String,
-    /// The content of every map in the namespace that could be named.
+    /// Whether MIG manager is installed.
+    pub(crate) manager: bool,
+    /// The content of every map of layouts in the namespace that could be named.
     maps: BTreeMap<String, String>,
+    /// The ConfigMap with the device plugin's configurations that it names;
+    /// empty for none.
+    plugin_config: String,
+    /// Which of them counts where a node does not say.
+    plugin_default: String,
+    /// Every ConfigMap of the namespace that could be that one.
+    files: BTreeMap<String, BTreeMap<String, String>>,
     /// The state that was last written.
     state: Option<bool>,
 }
@@ -45,7 +54,7 @@ impl Policy {
             Flavour::OpenShift => "gpu-cluster-policy",
             Flavour::Helm => "cluster-policy",
         };
-        Self { name: name.to_owned(), strategy: fleet.strategy, ..Self::default() }
+        Self { name: name.to_owned(), strategy: fleet.strategy, manager: true, ..Self::default() }
     }
 
     /// The content of the map that is named; nothing when none is, or it is
@@ -59,11 +68,28 @@ impl Policy {
         !self.config.is_empty()
     }
 
-    fn take(&mut self, policy: &ClusterPolicy) {
+    /// The device plugin's configurations; nothing where none are named.
+    pub(crate) fn plugin_files(&self) -> Option<BTreeMap<String, String>> {
+        let named = (!self.plugin_config.is_empty()).then(|| self.files.get(&self.plugin_config));
+        named.map(|files| files.cloned().unwrap_or_default())
+    }
+
+    /// Which of them counts where a node does not say.
+    pub(crate) fn plugin_default(&self) -> &str {
+        &self.plugin_default
+    }
+
+    fn take(&mut self, policy: &ClusterPolicy, raw: &DynamicObject) {
         self.strategy = match policy.spec.mig.strategy.as_str() {
             "single" => Strategy::Single,
+            "none" => Strategy::None,
+            "" => Strategy::Configured,
             _ => Strategy::Mixed,
         };
+        self.manager = policy.spec.mig_manager.enabled.unwrap_or(true);
+        let of_plugin = &raw.data["spec"]["devicePlugin"]["config"];
+        of_plugin["name"].as_str().unwrap_or_default().clone_into(&mut self.plugin_config);
+        of_plugin["default"].as_str().unwrap_or_default().clone_into(&mut self.plugin_default);
         let config = policy.spec.mig_manager.config.as_ref();
         self.config = config.map(|config| config.name.clone()).unwrap_or_default();
     }
@@ -82,8 +108,22 @@ fn read(object: &DynamicObject) -> Option<ClusterPolicy> {
     serde_json::from_value(serde_json::to_value(object).ok()?).ok()
 }
 
-/// Makes the ClusterPolicy when there is none, and reads what there is.
+/// Makes the `GPUCluster` when there is none.
+async fn ensure_gpu_cluster(client: &Client) -> Result<(), Error> {
+    let kind = GroupVersionKind::gvk("nvidia.com", "v1alpha1", "GPUCluster");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "gpuclusters");
+    let mut object = DynamicObject::new("gpu-cluster", &resource);
+    object.data = json!({"spec": {}});
+    let made = crate::setup::create(&Api::all_with(client.clone(), &resource), &object).await;
+    made.map(drop).map_err(|source| Error::call("make the GPUCluster", source))
+}
+
+/// Makes the ClusterPolicy when there is none, and reads what there is. Under
+/// DRA there is a `GPUCluster` instead.
 pub(crate) async fn ensure(shared: &Shared) -> Result<(), Error> {
+    if shared.fleet.stack == Stack::Dra {
+        return ensure_gpu_cluster(&shared.client).await;
+    }
     let api = policies(&shared.client);
     let failed = |source| Error::call("read the ClusterPolicy", source);
     let there = api.list(&ListParams::default()).await.map_err(failed)?.items;
@@ -96,19 +136,43 @@ pub(crate) async fn ensure(shared: &Shared) -> Result<(), Error> {
         }
     };
     let maps: Api<ConfigMap> = Api::namespaced(shared.client.clone(), &shared.fleet.namespace);
+    if !shared.generates() {
+        let made = crate::setup::create(&maps, &shipped(&shared.fleet)?).await;
+        made.map_err(|source| Error::call("make the map that the Operator ships", source))?;
+    }
     let failed = |source| Error::call("read the maps of layouts", source);
     let maps = maps.list(&ListParams::default()).await.map_err(failed)?;
     let mut policy = shared.policy.lock().unwrap_or_else(PoisonError::into_inner);
     policy.name = object.name_any();
     if let Some(read) = read(&object) {
-        policy.take(&read);
+        policy.take(&read, &object);
     }
     policy.maps = maps.iter().filter_map(|map| Some((map.name_any(), content(map)?))).collect();
+    policy.files = maps.iter().map(|map| (map.name_any(), files(map))).collect();
     Ok(())
 }
 
 fn content(map: &ConfigMap) -> Option<String> {
     map.data.as_ref()?.get(KEY).cloned()
+}
+
+fn files(map: &ConfigMap) -> BTreeMap<String, String> {
+    map.data.clone().unwrap_or_default()
+}
+
+/// The map that the Operator ships, which counts where MIG manager generates
+/// none: the names of every model of the fleet. (The real one has all models.)
+fn shipped(fleet: &Fleet) -> Result<ConfigMap, Error> {
+    let mut models = Vec::new();
+    for spec in fleet.each_node() {
+        let node = fleet.node(&spec, None, jiff::Timestamp::UNIX_EPOCH)?;
+        models.extend(node.machine().gpus().iter().map(|gpu| Arc::clone(&gpu.model)));
+    }
+    let text = operands::MigConfigs::generated(models.iter().map(|model| &**model)).to_yaml();
+    let mut map = ConfigMap::default();
+    map.metadata.name = Some("default-mig-parted-config".to_owned());
+    map.data = Some(BTreeMap::from([(KEY.to_owned(), text)]));
+    Ok(map)
 }
 
 /// The ClusterPolicy as the installation of this flavour makes it.
@@ -117,6 +181,8 @@ fn first(fleet: &Fleet) -> DynamicObject {
     let strategy = match fleet.strategy {
         Strategy::Mixed => "mixed",
         Strategy::Single => "single",
+        Strategy::None => "none",
+        Strategy::Configured => "",
     };
     let mut manager = json!({"enabled": true});
     if fleet.flavour == Flavour::Helm {
@@ -143,6 +209,7 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
         let name = match seen {
             Seen::There(map) => {
                 let name = map.name_any();
+                policy.files.insert(name.clone(), files(&map));
                 match content(&map) {
                     Some(content) => policy.maps.insert(name.clone(), content),
                     None => policy.maps.remove(&name),
@@ -151,11 +218,18 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
             }
             Seen::Gone(name) => {
                 policy.maps.remove(&name);
+                policy.files.remove(&name);
                 name
             }
         };
         let content = (name == policy.config).then(|| policy.map());
+        let plugin = (name == policy.plugin_config).then(|| policy.plugin_files()).flatten();
         drop(policy);
+        if let Some(files) = plugin {
+            for kept in shared.hosts() {
+                shared.with(&kept, |host| host.node.update_plugin_config(files.clone()));
+            }
+        }
         if let Some(content) = content {
             for kept in shared.hosts() {
                 shared.with(&kept, |host| host.set_map(content.clone()));
@@ -166,9 +240,12 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
         if let Seen::There(object) = seen
             && let Some(read) = read(&object)
         {
-            take_in(&shared, &object.name_any(), &read);
+            take_in(&shared, &object, &read);
         }
     };
+    if shared.fleet.stack == Stack::Dra {
+        return;
+    }
     let any = watcher::Config::default;
     futures::join!(
         follow(maps, any(), shared.stop.clone(), brief, on_map),
@@ -178,27 +255,39 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
 }
 
 /// The ClusterPolicy was seen: what changed in it goes to all nodes.
-fn take_in(shared: &Shared, name: &str, read: &ClusterPolicy) {
+fn take_in(shared: &Shared, object: &DynamicObject, read: &ClusterPolicy) {
     let mut policy = shared.policy.lock().unwrap_or_else(PoisonError::into_inner);
-    if policy.name != name {
+    if policy.name != object.name_any() {
         // A second one is ignored by the Operator.
         return;
     }
     let before = policy.clone();
-    policy.take(read);
+    policy.take(read, object);
     let (strategy, map) = (policy.strategy, policy.map());
     let (new_strategy, new_map) = (strategy != before.strategy, policy.config != before.config);
     let generated = policy.config.is_empty();
+    let manager = policy.manager;
+    let new_plugin =
+        (&policy.plugin_config, &policy.plugin_default) != (&before.plugin_config, &before.plugin_default);
+    let (files, default) = (policy.plugin_files(), policy.plugin_default.clone());
+    let new_manager = manager != before.manager;
     drop(policy);
-    for kept in shared.hosts().iter().filter(|_| new_strategy || new_map) {
+    let any = new_strategy || new_map || new_plugin || new_manager;
+    for kept in shared.hosts().iter().filter(|_| any) {
         shared.with(kept, |host| {
             if new_strategy {
                 host.node.set_strategy(strategy);
             }
+            if new_plugin {
+                host.node.set_plugin_config(files.clone(), &default);
+            }
+            if new_manager {
+                host.node.set_manager_enabled(manager);
+            }
             if new_map {
                 // The DaemonSet's template changed: its pods are made anew.
                 let content = if generated { Some(host.generated_map()) } else { map.clone() };
-                host.generates = generated;
+                host.generates = generated && shared.generates();
                 host.set_map(content);
                 host.node.delete_operand(Operand::MigManager);
             }

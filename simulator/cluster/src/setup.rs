@@ -10,7 +10,7 @@ use kube::api::PostParams;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt};
-use operands::Operand;
+use operands::{Operand, Stack};
 use serde_json::json;
 
 use crate::error::Error;
@@ -23,6 +23,9 @@ const NEEDED: [&str; 2] = [
     include_str!("../crds/sim.slicewright.io_daemonsets.yaml"),
     include_str!("../crds/nvidia.com_clusterpolicies.yaml"),
 ];
+
+/// That of the GPU Operator where DRA hands out devices.
+const DRA: [&str; 1] = [include_str!("../crds/nvidia.com_gpuclusters.yaml")];
 
 /// Those of OpenShift AI.
 const OPENSHIFT_AI: [&str; 2] = [
@@ -45,7 +48,8 @@ fn read(text: &str) -> CustomResourceDefinition {
 pub(crate) async fn crds(client: &Client, fleet: &Fleet) -> Result<(), Error> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let more = if fleet.openshift_ai { OPENSHIFT_AI.as_slice() } else { &[] };
-    let wanted: Vec<_> = NEEDED.iter().chain(more).map(|text| read(text)).collect();
+    let dra = if fleet.stack == Stack::Dra { DRA.as_slice() } else { &[] };
+    let wanted: Vec<_> = NEEDED.iter().chain(more).chain(dra).map(|text| read(text)).collect();
     for crd in &wanted {
         let doing = format!("install the CRD {}", crd.name_any());
         create(&api, crd).await.map_err(|error| Error::call(&doing, error))?;
@@ -100,7 +104,7 @@ mod tests {
 
     #[test]
     fn every_crd_is_read_and_has_one_stored_version() {
-        for text in NEEDED.iter().chain(&OPENSHIFT_AI) {
+        for text in NEEDED.iter().chain(&OPENSHIFT_AI).chain(&DRA) {
             let crd = read(text);
             assert_eq!(crd.name_any(), format!("{}.{}", crd.spec.names.plural, crd.spec.group));
             assert_eq!(crd.spec.versions.iter().filter(|version| version.storage).count(), 1);

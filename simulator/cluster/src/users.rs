@@ -118,7 +118,12 @@ impl Users {
         if !node.ready() {
             return;
         }
+        let to_delete = node.pods_to_delete();
         for (name, user) in self.pods.iter().filter(|(_, user)| !user.dead) {
+            if to_delete.contains(name) && user.seen.metadata.deletion_timestamp.is_none() {
+                let uid = user.seen.metadata.uid.clone().unwrap_or_default();
+                due.push(Write::DeletePod { name: name.clone(), uid, grace: None });
+            }
             if user.stopped && user.seen.metadata.deletion_timestamp.is_some() {
                 let uid = user.seen.metadata.uid.clone().unwrap_or_default();
                 due.push(Write::DeletePod { name: name.clone(), uid, grace: Some(0) });

@@ -3,6 +3,7 @@
 //! toolkit is ready.
 
 use crate::change::What;
+use crate::discovery::MPS_CAPABLE;
 use crate::knob::Knob;
 use crate::node::{Node, Task};
 use crate::operand::{Operand, OperandPhase, OperandPod, pod_name};
@@ -13,7 +14,17 @@ const EXITS: &str = "the container exits with code 1";
 
 impl Node {
     pub(crate) fn is_wanted(&self, operand: Operand) -> bool {
-        self.labels.get(operand.deploy_label()).is_some_and(|value| value == "true")
+        let is = |key: &str| self.labels.get(key).is_some_and(|value| value == "true");
+        is(operand.deploy_label())
+            && match operand {
+                Operand::MpsControlDaemon => is(MPS_CAPABLE),
+                Operand::MigManager => !self.setup.without_manager,
+                Operand::DevicePlugin
+                | Operand::GpuFeatureDiscovery
+                | Operand::DcgmExporter
+                | Operand::Dcgm
+                | Operand::OperatorValidator => true,
+            }
     }
 
     pub(crate) fn is_current(&self, operand: Operand, serial: u64) -> bool {
@@ -90,6 +101,7 @@ impl Node {
                 self.queue.push((self.now + self.setup.timings.gfd_loss, Task::LoseGfd(serial)));
             }
             Operand::MigManager => self.manager_stopped(),
+            Operand::MpsControlDaemon => self.mps_stopped(),
             Operand::GpuFeatureDiscovery
             | Operand::DcgmExporter
             | Operand::Dcgm
@@ -132,20 +144,14 @@ impl Node {
             Operand::MigManager if !self.map_exists => {}
             Operand::OperatorValidator => self.validator_told(),
             Operand::DevicePlugin => self.plugin_starts(serial),
-            Operand::GpuFeatureDiscovery => {
-                self.set_operand_phase(operand, OperandPhase::Ready);
-                let lag = self.knobs.iter().find_map(|knob| match knob {
-                    Knob::GfdLags(lag) => Some(*lag),
-                    _ => None,
-                });
-                let wait = self.setup.timings.gfd_labels + lag.unwrap_or_default();
-                self.queue.push((self.now + wait, Task::WriteGfd(serial)));
-            }
+            Operand::GpuFeatureDiscovery => self.gfd_starts(serial),
             Operand::MigManager => {
                 self.set_operand_phase(operand, OperandPhase::Ready);
                 self.manager_started(serial);
             }
-            Operand::DcgmExporter | Operand::Dcgm => self.set_operand_phase(operand, OperandPhase::Ready),
+            Operand::DcgmExporter | Operand::Dcgm | Operand::MpsControlDaemon => {
+                self.set_operand_phase(operand, OperandPhase::Ready);
+            }
         }
     }
 
@@ -165,7 +171,8 @@ impl Node {
             | Operand::GpuFeatureDiscovery
             | Operand::DcgmExporter
             | Operand::Dcgm
-            | Operand::OperatorValidator => {}
+            | Operand::OperatorValidator
+            | Operand::MpsControlDaemon => {}
         }
     }
 

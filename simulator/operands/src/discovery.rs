@@ -8,7 +8,9 @@ use mig::model::product_label;
 
 use crate::operand::Operand;
 use crate::plugin::{Devices, devices};
-use crate::setup::{Flavour, Setup, Strategy};
+use crate::setup::{Flavour, Setup, Stack, Strategy};
+use crate::sharing::{Method, PluginConfig};
+use crate::version::PluginVersion;
 
 type Labels = BTreeMap<String, String>;
 
@@ -44,16 +46,25 @@ pub(crate) fn identity(host: &str, machine: &Machine, setup: &Setup) -> Labels {
         };
     }
     put("nvidia.com/gpu.present", "true");
-    for key in deploy_labels(machine) {
+    for key in deploy_labels(machine, setup.stack) {
         put(key, "true");
     }
     labels
 }
 
 /// The deploy labels that the Operator keeps on a node with these GPUs.
-pub(crate) fn deploy_labels(machine: &Machine) -> Vec<&'static str> {
+pub(crate) fn deploy_labels(machine: &Machine, stack: Stack) -> Vec<&'static str> {
     if machine.gpus().is_empty() {
         return Vec::new();
+    }
+    if stack == Stack::Dra {
+        return vec![
+            "nvidia.com/gpu.deploy.driver",
+            "nvidia.com/gpu.deploy.dra-driver",
+            "nvidia.com/gpu.deploy.dra-validator",
+            "nvidia.com/gpu.deploy.dcgm-dra",
+            "nvidia.com/gpu.deploy.dcgm-exporter-dra",
+        ];
     }
     let mut keys = vec![
         "nvidia.com/gpu.deploy.driver",
@@ -62,12 +73,21 @@ pub(crate) fn deploy_labels(machine: &Machine) -> Vec<&'static str> {
     ];
     let capable = machine.gpus().iter().any(|gpu| gpu.mode.is_some());
     let operands = Operand::ALL.iter().filter(|o| **o != Operand::MigManager || capable);
+    let operands = operands.filter(|o| **o != Operand::MpsControlDaemon);
     keys.extend(operands.map(|o| o.deploy_label()));
     keys
 }
 
+/// The label that says that MPS's server is wanted.
+pub(crate) const MPS_CAPABLE: &str = "nvidia.com/mps.capable";
+
 /// The labels that GFD writes for the hardware as it is now.
-pub(crate) fn gfd(machine: &Machine, setup: &Setup) -> Labels {
+pub(crate) fn gfd(
+    machine: &Machine,
+    strategy: Strategy,
+    version: PluginVersion,
+    config: &PluginConfig,
+) -> Labels {
     let mut labels = Labels::new();
     let mut put = |key: String, value: String| {
         labels.insert(format!("nvidia.com/{key}"), value);
@@ -77,15 +97,13 @@ pub(crate) fn gfd(machine: &Machine, setup: &Setup) -> Labels {
     put("gpu.mode".into(), "compute".into());
     let gpus = machine.gpus();
     put("mig.capable".into(), gpus.iter().any(|gpu| gpu.mode.is_some()).to_string());
-    put("mps.capable".into(), "false".into());
-    put(
-        "mig.strategy".into(),
-        match setup.strategy {
-            Strategy::Single => "single",
-            Strategy::Mixed => "mixed",
-        }
-        .into(),
-    );
+    let by_mps = config.sharing.as_ref().is_some_and(|sharing| sharing.method == Method::Mps);
+    put("mps.capable".into(), (by_mps && !gpus.iter().any(Gpu::mig_is_on)).to_string());
+    match strategy {
+        Strategy::Single => put("mig.strategy".into(), "single".into()),
+        Strategy::Mixed => put("mig.strategy".into(), "mixed".into()),
+        Strategy::None | Strategy::Configured => {}
+    }
     // Several models on a node overwrite one another; which one stays is the
     // order of a hash map there, and the order of names here.
     let mut products: BTreeMap<String, Vec<&Gpu>> = BTreeMap::new();
@@ -93,11 +111,12 @@ pub(crate) fn gfd(machine: &Machine, setup: &Setup) -> Labels {
         products.entry(product_label(&gpu.model.product)).or_default().push(gpu);
     }
     for (product, gpus) in &products {
-        full(&mut put, product, gpus);
+        full(&mut put, product, gpus, config);
     }
-    match (setup.strategy, devices(machine, setup.strategy)) {
-        (Strategy::Mixed, _) => mixed(&mut put, gpus),
-        (Strategy::Single, Devices::Of(_)) => single(&mut put, gpus),
+    match (strategy, devices(machine, strategy, version, &PluginConfig::default())) {
+        (Strategy::None | Strategy::Configured, _) => {}
+        (Strategy::Mixed, _) => mixed(&mut put, gpus, config),
+        (Strategy::Single, Devices::Of(_)) => single(&mut put, gpus, config),
         (Strategy::Single, Devices::CrashLoop(_)) => {
             for product in products.keys() {
                 put("gpu.product".into(), format!("{product}-MIG-INVALID"));
@@ -111,13 +130,28 @@ pub(crate) fn gfd(machine: &Machine, setup: &Setup) -> Labels {
     labels
 }
 
-fn full(put: &mut impl FnMut(String, String), product: &str, gpus: &[&Gpu]) {
+/// Product, replicas and the way of sharing of a resource, which is named in
+/// the labels as if it were not renamed.
+fn shared(put: &mut impl FnMut(String, String), resource: &str, product: &str, config: &PluginConfig) {
+    let replicas = config.replicas(&format!("nvidia.com/{resource}"));
+    let sharing = config.sharing.as_ref().filter(|_| replicas > 1);
+    let suffix = if sharing.is_some_and(|sharing| !sharing.renamed) { "-SHARED" } else { "" };
+    put(format!("{resource}.product"), format!("{product}{suffix}"));
+    put(format!("{resource}.replicas"), replicas.to_string());
+    let by = sharing.map_or("none", |sharing| sharing.method.label());
+    put(format!("{resource}.sharing-strategy"), by.to_owned());
+}
+
+fn full(put: &mut impl FnMut(String, String), product: &str, gpus: &[&Gpu], config: &PluginConfig) {
     let Some(first) = gpus.first() else { return };
-    put("gpu.product".into(), product.to_owned());
+    if gpus.iter().all(|gpu| gpu.mig_is_on()) {
+        put("gpu.product".into(), product.to_owned());
+        put("gpu.replicas".into(), "0".into());
+        put("gpu.sharing-strategy".into(), "none".into());
+    } else {
+        shared(put, "gpu", product, config);
+    }
     put("gpu.count".into(), gpus.len().to_string());
-    let all_cut = gpus.iter().all(|gpu| gpu.mig_is_on());
-    put("gpu.replicas".into(), if all_cut { "0" } else { "1" }.into());
-    put("gpu.sharing-strategy".into(), "none".into());
     put("gpu.memory".into(), first.model.memory_mib.to_string());
     if let Some(mig) = first.mig() {
         put("gpu.family".into(), mig.architecture.to_string().to_lowercase());
@@ -134,7 +168,7 @@ fn label_of(gpu: &Gpu, gi: &GpuInstance, ci: &ComputeInstance) -> String {
 }
 
 /// A family of labels for each profile that is there.
-fn mixed(put: &mut impl FnMut(String, String), gpus: &[Gpu]) {
+fn mixed(put: &mut impl FnMut(String, String), gpus: &[Gpu], config: &PluginConfig) {
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     for gpu in gpus.iter().filter(|gpu| !gpu.lost) {
         for (gi, ci) in gpu.mig_devices() {
@@ -144,27 +178,23 @@ fn mixed(put: &mut impl FnMut(String, String), gpus: &[Gpu]) {
             let count = counts.entry(resource.clone()).or_insert(0);
             *count += 1;
             put(format!("{resource}.count"), count.to_string());
-            put(
-                format!("{resource}.product"),
-                format!("{}-MIG-{profile}", product_label(&gpu.model.product)),
-            );
-            put(format!("{resource}.replicas"), "1".into());
-            put(format!("{resource}.sharing-strategy"), "none".into());
+            let product = format!("{}-MIG-{profile}", product_label(&gpu.model.product));
+            shared(put, &resource, &product, config);
             slice(put, &resource, facts, ci.slices);
         }
     }
 }
 
 /// The labels of the GPU, turned into those of its slices.
-fn single(put: &mut impl FnMut(String, String), gpus: &[Gpu]) {
+fn single(put: &mut impl FnMut(String, String), gpus: &[Gpu], config: &PluginConfig) {
     let count: usize = gpus.iter().map(|gpu| gpu.mig_devices().count()).sum();
     for gpu in gpus {
         let Some((gi, ci)) = gpu.mig_devices().next() else { continue };
         let facts = gpu.profile_of(gi);
         let profile = label_of(gpu, gi, ci);
-        put("gpu.product".into(), format!("{}-MIG-{profile}", product_label(&gpu.model.product)));
+        let product = format!("{}-MIG-{profile}", product_label(&gpu.model.product));
+        shared(put, "gpu", &product, config);
         put("gpu.count".into(), count.to_string());
-        put("gpu.replicas".into(), "1".into());
         slice(put, "gpu", facts, ci.slices);
     }
 }

@@ -40,6 +40,12 @@ pub enum Knob {
     /// value of its own, reloads the driver, and takes all of that back. With
     /// pods that hold devices it gives up, since nobody drains for it. Once.
     DriverUpgrade,
+    /// The same, by an Operator that is told to delete the pods that hold
+    /// devices ([`crate::Node::pods_to_delete`]), and waits five minutes for
+    /// them. Once.
+    DriverUpgradeDrains,
+    /// The next changes of a ConfigMap take so long to arrive in a pod.
+    MapMountsAfter(SignedDuration),
     /// Somebody (the Operator after a driver upgrade) uncordons the node. Once.
     Uncordon,
     /// Everything above stops going wrong, from now on.

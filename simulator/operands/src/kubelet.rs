@@ -7,8 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::change::What;
 use crate::node::{Node, Task};
+use crate::operand::Operand;
 use crate::plugin;
 use crate::pod::{Opens, Pod, PodName, PodPhase, PodSpec};
+use crate::sharing;
 
 impl Node {
     /// The scheduler binds a pod to the node. The kubelet admits it and gives
@@ -55,8 +57,20 @@ impl Node {
             let holders = self.pods.values().filter(|pod| pod.holds());
             let used: usize = holders.filter_map(|pod| pod.devices.get(resource)).map(Vec::len).sum();
             let mut free: Vec<&String> = self.registered.get(resource).into_iter().flatten().collect();
-            free.retain(|uuid| !has.contains(uuid) && !self.unhealthy.contains(*uuid));
-            free.sort();
+            free.retain(|id| !has.contains(id) && !self.unhealthy.contains(sharing::uuid(id)));
+            // Of shared devices the plugin prefers those that fewest have.
+            let sharers = |id: &str| has.iter().filter(|has| sharing::uuid(has) == sharing::uuid(id)).count();
+            free.sort_by_key(|id| (sharers(id), *id));
+            let shared =
+                self.registered.get(resource).is_some_and(|ids| ids.iter().any(|id| id.contains("::")));
+            let one_each = self.active(Operand::DevicePlugin).sharing.is_some_and(|sharing| sharing.one_each);
+            if shared && one_each && *wanted > 1 {
+                let message = format!(
+                    "Allocate failed due to request for '{resource}: {wanted}' too large: maximum request size for \
+                     shared resources is 1, which is unexpected"
+                );
+                return Err(("UnexpectedAdmissionError".to_owned(), message));
+            }
             let published = self.allocatable.get(resource).copied().unwrap_or(0);
             let wanted_here = usize::try_from(*wanted).unwrap_or(usize::MAX);
             // The device manager allocates before the node's amounts are compared: as long as it
@@ -90,6 +104,8 @@ impl Node {
             self.machine.close(*client);
         }
         self.release(&pod);
+        // Who shared a device with it has it still.
+        self.refresh_allocations();
         Some(pod)
     }
 

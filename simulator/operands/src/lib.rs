@@ -13,6 +13,7 @@
 pub mod apply;
 mod change;
 pub mod config;
+mod config_manager;
 mod daemon_sets;
 mod discovery;
 mod knob;
@@ -23,7 +24,9 @@ mod operand;
 mod plugin;
 mod pod;
 mod setup;
+mod sharing;
 mod upgrade;
+mod version;
 mod view;
 
 pub use change::{Change, What};
@@ -32,5 +35,7 @@ pub use knob::{Knob, ScheduledKnob};
 pub use node::{MIG_CONFIG, MIG_CONFIG_STATE, Node, PAUSED, SetupError};
 pub use operand::{Operand, OperandPhase, OperandPod};
 pub use pod::{Opens, Pod, PodName, PodPhase, PodSpec};
-pub use setup::{Flavour, ManagerVersion, Setup, Strategy, Timings};
+pub use setup::{Flavour, Setup, Stack, Strategy, Timings};
+pub use sharing::{Method, PLUGIN_CONFIG, PluginConfig, PluginConfigError, Sharing};
+pub use version::{ManagerVersion, PluginVersion, Release, ReleaseError, VersionError};
 pub use view::{GpuTruth, SliceTruth};

@@ -9,7 +9,6 @@ use crate::config::{Entry, MigConfigs};
 use crate::knob::Knob;
 use crate::node::{MIG_CONFIG, MIG_CONFIG_STATE, Node, PAUSED, Task};
 use crate::operand::Operand;
-use crate::setup::ManagerVersion;
 
 /// MIG manager's process: gone with its pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -190,11 +189,10 @@ impl Node {
         let late = self.now >= run.deadline;
         if late && !gone {
             let text = format!("timed out waiting for pods of {operand} to be gone");
-            match self.setup.manager {
-                ManagerVersion::V0_12 => self.log(&text),
-                ManagerVersion::V0_15_0 => return self.give_up(&text),
-                ManagerVersion::V0_15_1 => return self.fail(&text),
+            if !self.setup.manager.is_the_script() {
+                return self.give_up(&text);
             }
+            self.log(&text);
         }
         if gone || late {
             let deadline = self.now + self.setup.timings.phase_timeout;
@@ -226,11 +224,10 @@ impl Node {
     fn restart_validator(&mut self, run: &Run) {
         if self.has_knob(&Knob::ValidatorDeleteFails) {
             let text = "failed to delete the validator's pod";
-            match self.setup.manager {
-                ManagerVersion::V0_12 => self.log(text),
-                ManagerVersion::V0_15_0 => return self.give_up(text),
-                ManagerVersion::V0_15_1 => return self.fail(text),
+            if !self.setup.manager.is_the_script() {
+                return self.give_up(text);
             }
+            self.log(text);
         } else {
             self.delete_operand(Operand::OperatorValidator);
         }
@@ -249,7 +246,7 @@ impl Node {
 
     /// Whether a failure, in this process, leaves the operands parked.
     fn leaves_parked(&self) -> bool {
-        self.manager.completed && self.setup.manager != ManagerVersion::V0_12
+        self.manager.completed && self.setup.manager.leaves_parked()
     }
 
     fn fail(&mut self, why: &str) {
@@ -261,10 +258,15 @@ impl Node {
         self.end_run();
     }
 
-    /// The wedge: the run ends and nobody is told.
+    /// The operands did not stop in time, or the validator's pod could not be
+    /// deleted. Up to 0.15.0 it is a wedge: the run ends and nobody is told.
     fn give_up(&mut self, why: &str) {
-        self.log(why);
-        self.end_run();
+        if self.setup.manager.gives_up_in_silence() {
+            self.log(why);
+            self.end_run();
+        } else {
+            self.fail(why);
+        }
     }
 
     fn end_run(&mut self) {

@@ -5,18 +5,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpu::Machine;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::apply::{apply_geometry, apply_modes};
 use crate::change::{Change, What};
 use crate::config::{ConfigError, MigConfigs};
+use crate::config_manager::PluginConfigs;
 use crate::discovery;
 use crate::knob::{Knob, ScheduledKnob};
 use crate::manager::{Manager, Step};
 use crate::operand::{Operand, OperandPhase, OperandPod, pod_name};
 use crate::plugin::{self, Devices};
 use crate::pod::{Pod, PodName};
-use crate::setup::{Flavour, Setup, Strategy};
+use crate::setup::{Flavour, Setup, Stack, Strategy, Timings};
 
 /// The label that names the configuration.
 pub const MIG_CONFIG: &str = "nvidia.com/mig.config";
@@ -40,6 +41,9 @@ pub(crate) enum Task {
     WriteGfd(u64),
     LoseGfd(u64),
     Mount(String),
+    MountPlugin(BTreeMap<String, String>),
+    Reconfigure(Operand),
+    PluginLooks(u64),
     PodRuns(PodName, Timestamp),
     PodOpens(PodName, Timestamp),
     Boot,
@@ -106,6 +110,9 @@ pub struct Node {
     pub(crate) pods: BTreeMap<PodName, Pod>,
     pub(crate) manager: Manager,
     pub(crate) mounted: String,
+    /// How many changes of maps were on their way here.
+    mounts: u64,
+    pub(crate) plugin_configs: PluginConfigs,
     /// Whether the map that MIG manager mounts exists.
     pub(crate) map_exists: bool,
     pub(crate) knobs: Vec<Knob>,
@@ -154,6 +161,8 @@ impl Node {
             pods: BTreeMap::new(),
             manager: Manager::default(),
             mounted,
+            mounts: 0,
+            plugin_configs: PluginConfigs::default(),
             map_exists: true,
             knobs: Vec::new(),
             queue: Queue::default(),
@@ -172,7 +181,12 @@ impl Node {
             apply_geometry(&mut self.machine, entries)?;
         }
         let capable = self.machine.gpus().iter().any(|gpu| gpu.mode.is_some());
-        let stamped = (self.setup.flavour == Flavour::Helm && capable).then_some("all-disabled");
+        let stamped = self.stamps(capable).then_some("all-disabled");
+        if self.setup.stack == Stack::Dra {
+            // What somebody cut by hand; no label says so.
+            self.changes.clear();
+            return Ok(());
+        }
         let label = self.labels.get(MIG_CONFIG).cloned();
         if let Some(value) = config.map(str::to_owned).or(label).or(stamped.map(str::to_owned)) {
             self.labels.insert(MIG_CONFIG.to_owned(), value.clone());
@@ -189,7 +203,8 @@ impl Node {
                 self.operands.insert(operand, pod);
             }
         }
-        match plugin::devices(&self.machine, self.setup.strategy) {
+        let config = self.active(Operand::DevicePlugin);
+        match plugin::devices(&self.machine, self.strategy(), self.setup.plugin, &config) {
             Devices::Of(found) if self.operands.contains_key(&Operand::DevicePlugin) => {
                 for (resource, uuids) in &found {
                     let count = u64::try_from(uuids.len()).unwrap_or(u64::MAX);
@@ -199,13 +214,19 @@ impl Node {
                 self.registered = found;
             }
             Devices::Of(_) => {}
-            Devices::CrashLoop(why) => self.plugin_crashes(why),
+            Devices::CrashLoop(why) => self.plugin_crashes(&why),
         }
         if self.operands.contains_key(&Operand::GpuFeatureDiscovery) {
             self.write_gfd();
         }
         self.changes.clear();
         Ok(())
+    }
+
+    /// Whether the Operator gives a node without a configuration the default one.
+    fn stamps(&self, capable: bool) -> bool {
+        let Setup { flavour, stack, without_manager, .. } = &self.setup;
+        *flavour == Flavour::Helm && *stack == Stack::DevicePlugin && !without_manager && capable
     }
 
     /// Lets time pass, and says what changed since the last call, in order.
@@ -256,6 +277,17 @@ impl Node {
                 }
             }
             Task::Mount(content) => self.mounted = content,
+            Task::MountPlugin(files) => self.mount_plugin(files),
+            Task::Reconfigure(operand) => self.reconfigure(operand),
+            Task::PluginLooks(serial) => {
+                if self
+                    .operands
+                    .get(&Operand::DevicePlugin)
+                    .is_some_and(|p| p.serial == serial && p.is_ready())
+                {
+                    self.plugin_looks(serial);
+                }
+            }
             Task::PodRuns(name, bound) => self.pod_runs(&name, bound),
             Task::PodOpens(name, bound) => self.pod_opens(&name, bound),
             Task::Boot => self.boot(),
@@ -309,8 +341,28 @@ impl Node {
             }
             return;
         }
-        let at = self.now + self.setup.timings.map_mount;
+        let at = self.now + self.mount_delay();
         self.queue.push((at, Task::Mount(content.to_owned())));
+    }
+
+    /// How long the next change of a map takes until a pod has it. The kubelet
+    /// looks at its own times: nodes differ, and so do changes.
+    pub(crate) fn mount_delay(&mut self) -> SignedDuration {
+        self.mounts += 1;
+        let Timings { map_mount, map_mount_spread, .. } = self.setup.timings;
+        let seed = self
+            .name
+            .bytes()
+            .fold(self.mounts, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        let said = self.knobs.iter().rev().find_map(|knob| match knob {
+            Knob::MapMountsAfter(after) => Some(*after),
+            _ => None,
+        });
+        if let Some(after) = said {
+            return after;
+        }
+        let part = i32::try_from((seed >> 16) % 101).unwrap_or(0);
+        map_mount + map_mount_spread * part / 100
     }
 
     /// The ConfigMap that MIG manager reads does not exist. A pod that has it
@@ -336,6 +388,13 @@ impl Node {
         }
     }
 
+    /// `spec.migManager.enabled` of the ClusterPolicy: without it the pod goes,
+    /// and whatever it was about stays as it is.
+    pub fn set_manager_enabled(&mut self, enabled: bool) {
+        self.setup.without_manager = !enabled;
+        self.reconcile_operands();
+    }
+
     /// Something goes wrong from now on.
     pub fn turn(&mut self, knob: Knob) {
         match knob {
@@ -344,7 +403,8 @@ impl Node {
                 self.hardware_changed();
             }
             Knob::Uncordon => self.set_unschedulable(false),
-            Knob::DriverUpgrade => self.begin_upgrade(),
+            Knob::DriverUpgrade => self.begin_upgrade(false),
+            Knob::DriverUpgradeDrains => self.begin_upgrade(true),
             Knob::LabelsVanish => {
                 self.lose_gfd();
                 if let Some(gfd) = self.operands.get(&Operand::GpuFeatureDiscovery).filter(|p| p.is_ready()) {
@@ -429,7 +489,8 @@ impl Node {
                 Operand::DevicePlugin
                 | Operand::GpuFeatureDiscovery
                 | Operand::DcgmExporter
-                | Operand::Dcgm => {
+                | Operand::Dcgm
+                | Operand::MpsControlDaemon => {
                     continue;
                 }
             };
@@ -442,7 +503,7 @@ impl Node {
     /// device plugin does not notice; GFD does within a minute.
     pub fn machine_mut(&mut self) -> &mut Machine {
         if let Some(gfd) = self.operands.get(&Operand::GpuFeatureDiscovery).filter(|p| p.is_ready()) {
-            let at = self.now + jiff::SignedDuration::from_mins(1);
+            let at = self.now + SignedDuration::from_mins(1);
             self.queue.push((at, Task::WriteGfd(gfd.serial)));
         }
         &mut self.machine
@@ -465,7 +526,8 @@ impl Node {
     /// Everybody who watches the labels looks at them.
     pub(crate) fn labels_changed(&mut self) {
         self.wake_manager();
-        let keys = discovery::deploy_labels(&self.machine);
+        self.wake_config_managers();
+        let keys = discovery::deploy_labels(&self.machine, self.setup.stack);
         if keys.iter().any(|key| self.labels.get(*key).is_none_or(String::is_empty)) {
             self.queue.push((self.now + self.setup.timings.operator, Task::Operator));
         }
@@ -475,13 +537,13 @@ impl Node {
     /// The Operator puts back the deploy labels that are absent, and stamps
     /// the default configuration where it does so at all.
     fn operator_reconciles(&mut self) {
-        for key in discovery::deploy_labels(&self.machine) {
+        for key in discovery::deploy_labels(&self.machine, self.setup.stack) {
             if self.labels.get(key).is_none_or(String::is_empty) {
                 self.set_label(key, Some("true".to_owned()));
             }
         }
         let capable = self.machine.gpus().iter().any(|gpu| gpu.mode.is_some());
-        if self.setup.flavour == Flavour::Helm && capable && !self.labels.contains_key(MIG_CONFIG) {
+        if self.stamps(capable) && !self.labels.contains_key(MIG_CONFIG) {
             self.set_label(MIG_CONFIG, Some("all-disabled".to_owned()));
         }
         self.wake_manager();
@@ -489,7 +551,8 @@ impl Node {
     }
 
     pub(crate) fn write_gfd(&mut self) {
-        let labels = discovery::gfd(&self.machine, &self.setup);
+        let config = self.active(Operand::GpuFeatureDiscovery);
+        let labels = discovery::gfd(&self.machine, self.strategy(), self.setup.plugin, &config);
         let old = std::mem::take(&mut self.gfd_keys);
         for key in old.iter().filter(|key| !labels.contains_key(*key)) {
             self.set_label(key, None);
@@ -498,6 +561,8 @@ impl Node {
         for (key, value) in labels {
             self.set_label(&key, Some(value));
         }
+        // MPS's server goes where GFD says so.
+        self.reconcile_operands();
     }
 
     fn lose_gfd(&mut self) {

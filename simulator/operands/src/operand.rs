@@ -21,17 +21,20 @@ pub enum Operand {
     Dcgm,
     /// The validator, for whose word that the toolkit is ready the others wait.
     OperatorValidator,
+    /// MPS's server, where GPUs are shared through it.
+    MpsControlDaemon,
 }
 
 impl Operand {
     /// All of them, in the order in which they start.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::OperatorValidator,
         Self::DevicePlugin,
         Self::GpuFeatureDiscovery,
         Self::Dcgm,
         Self::DcgmExporter,
         Self::MigManager,
+        Self::MpsControlDaemon,
     ];
 
     /// Those that MIG manager stops, in the order in which it waits for them.
@@ -48,12 +51,13 @@ impl Operand {
             Self::DcgmExporter => "dcgm-exporter",
             Self::Dcgm => "dcgm",
             Self::OperatorValidator => "operator-validator",
+            Self::MpsControlDaemon => "mps-control-daemon",
         }
     }
 
     /// All names, MIG manager's first.
     #[must_use]
-    pub fn names() -> [&'static str; 6] {
+    pub fn names() -> [&'static str; 7] {
         let mut all = Self::ALL;
         all.sort_unstable();
         all.map(Self::name)
@@ -75,15 +79,17 @@ impl Operand {
             Self::DcgmExporter => "nvidia-dcgm-exporter",
             Self::Dcgm => "nvidia-dcgm",
             Self::OperatorValidator => "nvidia-operator-validator",
+            Self::MpsControlDaemon => "nvidia-device-plugin-mps-control-daemon",
         }
     }
 
-    /// The node label that its DaemonSet selects.
+    /// The node label that its DaemonSet selects. MPS's server has none of its
+    /// own: it is where the device plugin is, if GFD says `mps.capable`.
     #[must_use]
     pub const fn deploy_label(self) -> &'static str {
         match self {
             Self::MigManager => "nvidia.com/gpu.deploy.mig-manager",
-            Self::DevicePlugin => "nvidia.com/gpu.deploy.device-plugin",
+            Self::DevicePlugin | Self::MpsControlDaemon => "nvidia.com/gpu.deploy.device-plugin",
             Self::GpuFeatureDiscovery => "nvidia.com/gpu.deploy.gpu-feature-discovery",
             Self::DcgmExporter => "nvidia.com/gpu.deploy.dcgm-exporter",
             Self::Dcgm => "nvidia.com/gpu.deploy.dcgm",

@@ -4,12 +4,15 @@
 use std::collections::BTreeMap;
 
 use gpu::{Machine, Share};
+use jiff::SignedDuration;
 
 use crate::change::What;
 use crate::knob::Knob;
 use crate::node::{Node, Task};
-use crate::operand::{Operand, OperandPhase};
+use crate::operand::{Operand, OperandPhase, OperandPod};
 use crate::setup::Strategy;
+use crate::sharing::{self, Method, PluginConfig};
+use crate::version::PluginVersion;
 
 /// The resource of whole GPUs.
 pub(crate) const GPU: &str = "nvidia.com/gpu";
@@ -19,11 +22,52 @@ pub(crate) enum Devices {
     /// UUIDs by resource.
     Of(BTreeMap<String, Vec<String>>),
     /// Nothing that it can serve under this strategy: it exits, with this.
-    CrashLoop(&'static str),
+    CrashLoop(String),
 }
 
-/// The devices under a strategy.
-pub(crate) fn devices(machine: &Machine, strategy: Strategy) -> Devices {
+/// The resource of a profile, under strategy `mixed`.
+fn resource_of(profile: &str, version: PluginVersion) -> Result<String, String> {
+    let is_partial = profile.split('.').next().is_some_and(|first| first.ends_with('c'));
+    if version.matches_whole_names() {
+        // Only profiles that take a whole GPU instance have a resource.
+        if is_partial {
+            return Err(format!("unmatched MIG profile: {profile}"));
+        }
+        return Ok(format!("nvidia.com/mig-{}", profile.replace('+', ".")));
+    }
+    // The first name that is a part of it: that of the plain profile.
+    let whole = if is_partial { profile.split_once('.').map_or(profile, |(_, rest)| rest) } else { profile };
+    Ok(format!("nvidia.com/mig-{}", whole.split(['+', '-']).next().unwrap_or(whole)))
+}
+
+/// The devices under a strategy, shared as the configuration says.
+pub(crate) fn devices(
+    machine: &Machine,
+    strategy: Strategy,
+    version: PluginVersion,
+    config: &PluginConfig,
+) -> Devices {
+    if let Some(why) = config.mps_refuses(machine, strategy) {
+        return Devices::CrashLoop(why);
+    }
+    let found = match unshared(machine, strategy, version) {
+        Devices::Of(found) => found,
+        exits @ Devices::CrashLoop(_) => return exits,
+    };
+    let shared = |(resource, uuids): (String, Vec<String>)| {
+        let replicas = config.replicas(&resource);
+        if replicas < 2 {
+            return (resource, uuids);
+        }
+        let renamed = config.sharing.as_ref().is_some_and(|sharing| sharing.renamed);
+        let name = if renamed { format!("{resource}.shared") } else { resource };
+        let copies = |uuid: String| (0..replicas).map(move |n| format!("{uuid}::{n}"));
+        (name, uuids.into_iter().flat_map(copies).collect())
+    };
+    Devices::Of(found.into_iter().map(shared).collect())
+}
+
+fn unshared(machine: &Machine, strategy: Strategy, version: PluginVersion) -> Devices {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let present = || machine.gpus().iter().filter(|gpu| !gpu.lost);
     match strategy {
@@ -31,12 +75,20 @@ pub(crate) fn devices(machine: &Machine, strategy: Strategy) -> Devices {
             for gpu in present() {
                 if gpu.mig_is_on() {
                     for (gi, ci) in gpu.mig_devices() {
-                        let name = gpu.mig_profile_name(gi, ci).replace('+', ".");
-                        found.entry(format!("nvidia.com/mig-{name}")).or_default().push(gpu.mig_uuid(gi, ci));
+                        match resource_of(&gpu.mig_profile_name(gi, ci), version) {
+                            Ok(name) => found.entry(name).or_default().push(gpu.mig_uuid(gi, ci)),
+                            Err(why) => return Devices::CrashLoop(why),
+                        }
                     }
                 } else {
                     found.entry(GPU.to_owned()).or_default().push(gpu.uuid.clone());
                 }
+            }
+        }
+        // `Configured` was resolved by whoever asks.
+        Strategy::None | Strategy::Configured => {
+            for gpu in present() {
+                found.entry(GPU.to_owned()).or_default().push(gpu.uuid.clone());
             }
         }
         Strategy::Single => {
@@ -47,13 +99,15 @@ pub(crate) fn devices(machine: &Machine, strategy: Strategy) -> Devices {
             }
             if on < present().count() {
                 return Devices::CrashLoop(
-                    "all devices on the node must be configured with the same migEnabled value",
+                    "all devices on the node must be configured with the same migEnabled value".to_owned(),
                 );
             }
             let mut profiles = std::collections::BTreeSet::new();
             for gpu in present() {
                 if gpu.mig_devices().next().is_none() {
-                    return Devices::CrashLoop("a device on the node has no MIG devices configured");
+                    return Devices::CrashLoop(
+                        "a device on the node has no MIG devices configured".to_owned(),
+                    );
                 }
                 for (gi, ci) in gpu.mig_devices() {
                     profiles.insert(gpu.mig_profile_name(gi, ci));
@@ -61,15 +115,16 @@ pub(crate) fn devices(machine: &Machine, strategy: Strategy) -> Devices {
                 }
             }
             if profiles.len() > 1 {
-                return Devices::CrashLoop("more than one MIG device type present on node");
+                return Devices::CrashLoop("more than one MIG device type present on node".to_owned());
             }
         }
     }
     Devices::Of(found)
 }
 
-/// The slice or GPU with a UUID, if it is there.
-pub(crate) fn share(machine: &Machine, uuid: &str) -> Option<Share> {
+/// The slice or GPU of a device, if it is there.
+pub(crate) fn share(machine: &Machine, device: &str) -> Option<Share> {
+    let uuid = sharing::uuid(device);
     machine.gpus().iter().zip(0u16..).find_map(|(gpu, index)| {
         if gpu.uuid == uuid {
             return Some(Share::Gpu(index));
@@ -79,6 +134,9 @@ pub(crate) fn share(machine: &Machine, uuid: &str) -> Option<Share> {
     })
 }
 
+/// How long the plugin waits before it asks again whether MPS's server is there.
+const MPS_RETRY: SignedDuration = SignedDuration::from_secs(30);
+
 /// The Xid errors after which the plugin still takes a GPU for healthy:
 /// they are the application's.
 const HARMLESS_XIDS: [u32; 6] = [13, 31, 43, 45, 68, 109];
@@ -86,8 +144,26 @@ const HARMLESS_XIDS: [u32; 6] = [13, 31, 43, 45, 68, 109];
 impl Node {
     /// The plugin's pod is up: it looks for devices and registers them.
     pub(crate) fn plugin_starts(&mut self, serial: u64) {
-        let found = match devices(&self.machine, self.setup.strategy) {
-            Devices::CrashLoop(why) => return self.plugin_crashes(why),
+        if !self.is_current(Operand::DevicePlugin, serial) {
+            return;
+        }
+        if let Err(why) = self.configure(Operand::DevicePlugin) {
+            return self.plugin_crashes(&why);
+        }
+        self.plugin_looks(serial);
+    }
+
+    /// It looks for devices and registers them, or exits.
+    pub(crate) fn plugin_looks(&mut self, serial: u64) {
+        let config = self.active(Operand::DevicePlugin);
+        let found = match devices(&self.machine, self.strategy(), self.setup.plugin, &config) {
+            Devices::CrashLoop(why) => {
+                // What it had registered before is lost with it.
+                if !self.registered.is_empty() {
+                    self.plugin_stopped(serial);
+                }
+                return self.plugin_crashes(&why);
+            }
             Devices::Of(found) => found,
         };
         self.set_operand_phase(Operand::DevicePlugin, OperandPhase::Ready);
@@ -95,8 +171,19 @@ impl Node {
         if self.has_knob(&Knob::PluginNeverRegisters) {
             return;
         }
+        let by_mps = config.sharing.as_ref().is_some_and(|sharing| sharing.method == Method::Mps);
+        if by_mps && !self.operands.get(&Operand::MpsControlDaemon).is_some_and(OperandPod::is_ready) {
+            if !self.registered.is_empty() {
+                self.plugin_stopped(serial);
+            }
+            return self.queue.push((self.now + MPS_RETRY, Task::PluginLooks(serial)));
+        }
         self.registered = found;
         let mut resources: Vec<_> = self.registered.keys().cloned().collect();
+        // What is offered under another name now is offered no more.
+        let gone =
+            self.allocatable.iter().filter(|(name, n)| **n > 0 && !self.registered.contains_key(*name));
+        resources.extend(gone.map(|(name, _)| name.clone()));
         // What the status still shows and the plugin no longer has keeps its
         // key, and its capacity until the grace is over.
         for resource in self.capacity.keys() {
@@ -138,12 +225,12 @@ impl Node {
         if !self.is_current(Operand::DevicePlugin, serial) {
             return;
         }
-        let Some(uuids) = self.registered.get(resource) else { return };
+        let Some(uuids) = self.registered.get(resource) else { return self.set_allocatable(resource, 0) };
         let wrong = self.knobs.iter().find_map(|knob| match knob {
             Knob::PluginCounts { resource: r, by } if r == resource => Some(*by),
             _ => None,
         });
-        let healthy = uuids.iter().filter(|uuid| !self.unhealthy.contains(*uuid)).count();
+        let healthy = uuids.iter().filter(|id| !self.unhealthy.contains(sharing::uuid(id))).count();
         let counted = |n: usize| {
             let n = i64::try_from(n).unwrap_or(i64::MAX);
             u64::try_from(n.saturating_add(wrong.unwrap_or(0))).unwrap_or(0)
@@ -194,7 +281,8 @@ impl Node {
             lost.push(gpu.uuid.clone());
             lost.extend(gpu.mig_devices().map(|(gi, ci)| gpu.mig_uuid(gi, ci)));
         }
-        let known = |uuid: &String| self.registered.values().any(|uuids| uuids.contains(uuid));
+        let is_of = |ids: &[String], uuid: &str| ids.iter().any(|id| sharing::uuid(id) == uuid);
+        let known = |uuid: &String| self.registered.values().any(|ids| is_of(ids, uuid));
         lost.retain(|uuid| known(uuid) && !self.unhealthy.contains(uuid));
         if lost.is_empty() {
             return;
@@ -202,7 +290,7 @@ impl Node {
         let touched: Vec<String> = self
             .registered
             .iter()
-            .filter(|(_, uuids)| uuids.iter().any(|uuid| lost.contains(uuid)))
+            .filter(|(_, ids)| lost.iter().any(|uuid| is_of(ids, uuid)))
             .map(|(resource, _)| resource.clone())
             .collect();
         self.unhealthy.extend(lost);

@@ -3,6 +3,8 @@
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
+use crate::version::{ManagerVersion, PluginVersion};
+
 /// How the GPU Operator was installed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -16,6 +18,18 @@ pub enum Flavour {
     Helm,
 }
 
+/// Who hands devices to pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stack {
+    /// The device plugin, under a ClusterPolicy.
+    #[default]
+    DevicePlugin,
+    /// DRA, under a `GPUCluster`: no MIG manager, no GFD, no device plugin,
+    /// and none of their labels.
+    Dra,
+}
+
 /// `spec.mig.strategy` of the ClusterPolicy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -25,24 +39,11 @@ pub enum Strategy {
     Mixed,
     /// `nvidia.com/gpu` for MIG devices too; they must be of one profile.
     Single,
-}
-
-/// The generations of MIG manager, which fail in different ways.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum ManagerVersion {
-    /// The script, up to 0.12: goes on when operands do not stop in time.
-    #[serde(rename = "0.12")]
-    V0_12,
-    /// 0.13 to 0.15.0: when operands do not stop in time it gives up without
-    /// a word (`pending`, everything parked, for ever); and after one full run
-    /// a failure no longer un-parks.
-    #[default]
-    #[serde(rename = "0.15.0")]
-    V0_15_0,
-    /// From 0.15.1: a timeout is `failed`. That a failure after a full run
-    /// leaves everything parked is, by its code, still so.
-    #[serde(rename = "0.15.1")]
-    V0_15_1,
+    /// `nvidia.com/gpu` for GPUs; MIG devices are not seen.
+    None,
+    /// Empty: what the device plugin's configuration says, and else none.
+    #[serde(rename = "")]
+    Configured,
 }
 
 /// How the cluster is set up.
@@ -51,10 +52,16 @@ pub enum ManagerVersion {
 pub struct Setup {
     /// How the GPU Operator was installed.
     pub flavour: Flavour,
+    /// Who hands devices to pods.
+    pub stack: Stack,
     /// How MIG devices become resources.
     pub strategy: Strategy,
+    /// `spec.migManager.enabled: false`: MIG manager is not installed.
+    pub without_manager: bool,
     /// The MIG manager.
     pub manager: ManagerVersion,
+    /// The device plugin and GFD.
+    pub plugin: PluginVersion,
     /// `WITH_REBOOT`: reboot the host when a mode change does not take effect.
     pub with_reboot: bool,
     /// How long things take.
@@ -66,8 +73,14 @@ pub struct Setup {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timings {
-    /// From a change of the ConfigMap to its arrival in MIG manager's pod.
+    /// From a change of a ConfigMap to its arrival in a pod, at least.
     pub map_mount: SignedDuration,
+    /// How much longer it takes at most: the kubelet looks when it looks. How
+    /// much of it follows from the node's name and the number of the change.
+    pub map_mount_spread: SignedDuration,
+    /// From a change of the label that names the device plugin's
+    /// configuration until the plugin has been told.
+    pub config_manager: SignedDuration,
     /// From a label's change until MIG manager begins to work on it; the old
     /// state stays meanwhile.
     pub manager_wakes: SignedDuration,
@@ -113,6 +126,8 @@ impl Default for Timings {
     fn default() -> Self {
         Self {
             map_mount: SignedDuration::from_secs(60),
+            map_mount_spread: SignedDuration::ZERO,
+            config_manager: SignedDuration::from_secs(2),
             manager_wakes: SignedDuration::from_secs(1),
             validate: SignedDuration::from_secs(1),
             operand_stops: SignedDuration::from_secs(10),

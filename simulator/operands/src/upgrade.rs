@@ -1,35 +1,67 @@
 //! A driver upgrade by the Operator, as far as others notice: the state label,
 //! the cordon, the parked operands, and a driver that was reloaded.
 
+use jiff::{SignedDuration, Timestamp};
+
 use crate::node::{Node, Task};
 use crate::operand::Operand;
+use crate::pod::PodName;
 
 /// The label that says how far an upgrade is.
 pub(crate) const STATE: &str = "nvidia.com/gpu-driver-upgrade-state";
+/// Its value while pods are being deleted.
+const DELETES: &str = "pod-deletion-required";
 const PAUSED: &str = "paused-for-driver-upgrade";
 
 /// The steps of an upgrade. Whether the node was cordoned before decides
 /// whether it stays so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    Park { was_cordoned: bool },
-    Reload { was_cordoned: bool },
-    Finish { was_cordoned: bool },
+    /// Waits for the pods that hold devices, which it has deleted.
+    Drain {
+        was_cordoned: bool,
+        until: Timestamp,
+    },
+    Park {
+        was_cordoned: bool,
+    },
+    Reload {
+        was_cordoned: bool,
+    },
+    Finish {
+        was_cordoned: bool,
+    },
 }
 
 /// Which operands the driver manager parks.
-const PARKED: [Operand; 6] = Operand::ALL;
+const PARKED: [Operand; 7] = Operand::ALL;
+/// How long it waits for pods to be gone.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
 
 impl Node {
-    pub(crate) fn begin_upgrade(&mut self) {
+    /// With `drains`, the pods that hold devices are deleted first, as
+    /// `upgradePolicy.podDeletion` has it; without, they make it fail.
+    pub(crate) fn begin_upgrade(&mut self, drains: bool) {
         let was_cordoned = self.unschedulable;
         self.set_label(STATE, Some("cordon-required".to_owned()));
         self.set_unschedulable(true);
-        self.later(Step::Park { was_cordoned });
+        let until = self.now + PATIENCE;
+        self.later(if drains { Step::Drain { was_cordoned, until } } else { Step::Park { was_cordoned } });
+    }
+
+    /// The pods that the Operator deletes before it takes the driver away.
+    #[must_use]
+    pub fn pods_to_delete(&self) -> Vec<PodName> {
+        if self.labels.get(STATE).is_none_or(|state| state != DELETES) {
+            return Vec::new();
+        }
+        let holders = self.pods.values().filter(|pod| pod.holds() && !pod.devices.is_empty());
+        holders.map(|pod| pod.spec.name.clone()).collect()
     }
 
     fn later(&mut self, step: Step) {
         let after = match step {
+            Step::Drain { .. } => SignedDuration::from_secs(1),
             Step::Park { .. } => self.setup.timings.operator,
             Step::Reload { .. } => self.setup.timings.operand_stops * 3,
             Step::Finish { .. } => self.setup.timings.operand_starts,
@@ -39,6 +71,16 @@ impl Node {
 
     pub(crate) fn upgrade(&mut self, step: Step) {
         match step {
+            Step::Drain { was_cordoned, until } => {
+                self.set_label(STATE, Some(DELETES.to_owned()));
+                if self.pods_to_delete().is_empty() {
+                    return self.later(Step::Park { was_cordoned });
+                }
+                if self.now >= until {
+                    return self.set_label(STATE, Some("upgrade-failed".to_owned()));
+                }
+                self.later(step);
+            }
             Step::Park { was_cordoned } => {
                 self.set_label(STATE, Some("pod-restart-required".to_owned()));
                 self.park_as(PAUSED);
