@@ -2,6 +2,8 @@
 //! loaded as every program loads it.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub(crate) mod raw;
+
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -70,5 +72,12 @@ impl Sim {
     /// The library through the wrapper that Rust programs use.
     pub(crate) fn wrapper(&self) -> nvml_wrapper::Nvml {
         nvml_wrapper::Nvml::builder().lib_path(self.library.as_os_str()).init().unwrap()
+    }
+}
+
+impl Drop for Sim {
+    fn drop(&mut self) {
+        // The library may stay loaded, and the next node is another one.
+        while self.shutdown().is_ok() {}
     }
 }
