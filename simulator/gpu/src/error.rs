@@ -112,6 +112,79 @@ pub enum NvmlError {
 }
 
 impl NvmlError {
+    /// All of them, by number.
+    pub const ALL: [Self; 31] = [
+        Self::Uninitialized,
+        Self::InvalidArgument,
+        Self::NotSupported,
+        Self::NoPermission,
+        Self::AlreadyInitialized,
+        Self::NotFound,
+        Self::InsufficientSize,
+        Self::InsufficientPower,
+        Self::DriverNotLoaded,
+        Self::Timeout,
+        Self::IrqIssue,
+        Self::LibraryNotFound,
+        Self::FunctionNotFound,
+        Self::CorruptedInforom,
+        Self::GpuIsLost,
+        Self::ResetRequired,
+        Self::OperatingSystem,
+        Self::LibRmVersionMismatch,
+        Self::InUse,
+        Self::Memory,
+        Self::NoData,
+        Self::VgpuEccNotSupported,
+        Self::InsufficientResources,
+        Self::FreqNotSupported,
+        Self::ArgumentVersionMismatch,
+        Self::Deprecated,
+        Self::NotReady,
+        Self::GpuNotFound,
+        Self::InvalidState,
+        Self::ResetTypeNotSupported,
+        Self::Unknown,
+    ];
+
+    /// Its name in `nvml.h`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Uninitialized => "NVML_ERROR_UNINITIALIZED",
+            Self::InvalidArgument => "NVML_ERROR_INVALID_ARGUMENT",
+            Self::NotSupported => "NVML_ERROR_NOT_SUPPORTED",
+            Self::NoPermission => "NVML_ERROR_NO_PERMISSION",
+            Self::AlreadyInitialized => "NVML_ERROR_ALREADY_INITIALIZED",
+            Self::NotFound => "NVML_ERROR_NOT_FOUND",
+            Self::InsufficientSize => "NVML_ERROR_INSUFFICIENT_SIZE",
+            Self::InsufficientPower => "NVML_ERROR_INSUFFICIENT_POWER",
+            Self::DriverNotLoaded => "NVML_ERROR_DRIVER_NOT_LOADED",
+            Self::Timeout => "NVML_ERROR_TIMEOUT",
+            Self::IrqIssue => "NVML_ERROR_IRQ_ISSUE",
+            Self::LibraryNotFound => "NVML_ERROR_LIBRARY_NOT_FOUND",
+            Self::FunctionNotFound => "NVML_ERROR_FUNCTION_NOT_FOUND",
+            Self::CorruptedInforom => "NVML_ERROR_CORRUPTED_INFOROM",
+            Self::GpuIsLost => "NVML_ERROR_GPU_IS_LOST",
+            Self::ResetRequired => "NVML_ERROR_RESET_REQUIRED",
+            Self::OperatingSystem => "NVML_ERROR_OPERATING_SYSTEM",
+            Self::LibRmVersionMismatch => "NVML_ERROR_LIB_RM_VERSION_MISMATCH",
+            Self::InUse => "NVML_ERROR_IN_USE",
+            Self::Memory => "NVML_ERROR_MEMORY",
+            Self::NoData => "NVML_ERROR_NO_DATA",
+            Self::VgpuEccNotSupported => "NVML_ERROR_VGPU_ECC_NOT_SUPPORTED",
+            Self::InsufficientResources => "NVML_ERROR_INSUFFICIENT_RESOURCES",
+            Self::FreqNotSupported => "NVML_ERROR_FREQ_NOT_SUPPORTED",
+            Self::ArgumentVersionMismatch => "NVML_ERROR_ARGUMENT_VERSION_MISMATCH",
+            Self::Deprecated => "NVML_ERROR_DEPRECATED",
+            Self::NotReady => "NVML_ERROR_NOT_READY",
+            Self::GpuNotFound => "NVML_ERROR_GPU_NOT_FOUND",
+            Self::InvalidState => "NVML_ERROR_INVALID_STATE",
+            Self::ResetTypeNotSupported => "NVML_ERROR_RESET_TYPE_NOT_SUPPORTED",
+            Self::Unknown => "NVML_ERROR_UNKNOWN",
+        }
+    }
+
     /// The number of `nvmlReturn_t`.
     #[must_use]
     pub const fn code(self) -> u32 {
@@ -139,5 +212,8 @@ mod tests {
             assert_eq!((error.code(), error.to_string().as_str()), (code, text));
         }
         assert_eq!(NvmlError::Unknown.code(), 999);
+        assert!(NvmlError::ALL.is_sorted_by_key(|error| error.code()), "by number");
+        assert_eq!(NvmlError::ALL.len(), 31);
+        assert_eq!(NvmlError::GpuIsLost.name(), "NVML_ERROR_GPU_IS_LOST");
     }
 }

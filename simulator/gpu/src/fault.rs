@@ -128,6 +128,16 @@ impl Armed {
         self.0.iter().any(|(v, ..)| *v == verb)
     }
 
+    pub(crate) fn calls(&self) -> impl Iterator<Item = Fault> {
+        let call = |(verb, gpu, behaviour, times): &(Verb, Option<u16>, Behaviour, Times)| Fault::Call {
+            verb: *verb,
+            gpu: *gpu,
+            behaviour: *behaviour,
+            times: *times,
+        };
+        self.0.iter().map(call)
+    }
+
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }

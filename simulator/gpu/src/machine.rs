@@ -295,6 +295,22 @@ impl Machine {
         self.scheduled.push(fault);
     }
 
+    /// What is on the schedule, in the order in which it was put there.
+    #[must_use]
+    pub fn scheduled(&self) -> &[Scheduled] {
+        &self.scheduled
+    }
+
+    /// The calls that misbehave, first armed first.
+    pub fn armed(&self) -> impl Iterator<Item = Fault> {
+        self.armed.calls()
+    }
+
+    /// Forgets what is on the schedule.
+    pub fn clear_schedule(&mut self) {
+        self.scheduled.clear();
+    }
+
     /// Begins a fault now. A GPU that is not there has none.
     pub fn begin(&mut self, fault: Fault) {
         match fault {

@@ -1,6 +1,8 @@
 //! What is read is checked: a machine that somebody had in their hands is
 //! refused with what is wrong, and never panics later.
 
+#![expect(clippy::unwrap_used, reason = "a helper of tests may panic")]
+
 mod support;
 
 use gpu::{Activity, Machine, Target};

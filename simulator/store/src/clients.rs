@@ -32,18 +32,21 @@ impl Disk {
         gone.map(|(id, _)| *id).collect()
     }
 
-    /// Closes what dead processes had open.
+    /// Closes what dead processes had open, and forgets those whose client was
+    /// closed by others: a reboot closes everything without asking.
     pub(crate) fn bury(&self, state: &mut State) {
         for id in self.dead(state) {
             state.machine.close(id);
-            if let Some(process) = state.processes.remove(&id) {
+        }
+        let State { machine, processes, .. } = state;
+        processes.retain(|id, process| {
+            let open = machine.clients().any(|(open, _)| open == *id);
+            if !open {
                 // Whoever may not remove it leaves it; it holds nobody up.
                 let _ = std::fs::remove_file(self.path(CLIENTS).join(process.to_string()));
             }
-        }
-        // A reboot closes everything without asking.
-        let State { machine, processes, .. } = state;
-        processes.retain(|id, _| machine.clients().any(|(open, _)| open == *id));
+            open
+        });
     }
 }
 
@@ -73,8 +76,7 @@ impl Live {
 }
 
 impl Store {
-    /// Opens something for this process, until it ends or gives the answer
-    /// away.
+    /// Opens something for this process, until it ends or drops the answer.
     ///
     /// # Errors
     /// The state cannot be changed. Inside: what NVML says if the thing is not

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use gpu::{Behaviour, ClientId, Machine, Times};
+use gpu::{Behaviour, ClientId, DriverBranch, Machine, Times};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,34 @@ pub struct State {
     pub files: Option<PathBuf>,
     /// Who may change this.
     pub writers: Writers,
+}
+
+/// The version of a branch that came with a CUDA toolkit; what is not among
+/// them is told apart by its number.
+fn driver_version(branch: DriverBranch) -> String {
+    let known = match branch.0 {
+        450 => "450.80.02",
+        460 => "460.32.03",
+        470 => "470.57.02",
+        510 => "510.47.03",
+        515 => "515.65.01",
+        520 => "520.61.05",
+        525 => "525.60.13",
+        530 => "530.30.02",
+        535 => "535.104.05",
+        545 => "545.23.08",
+        550 => "550.54.15",
+        555 => "555.42.06",
+        560 => "560.35.03",
+        565 => "565.57.01",
+        570 => "570.86.15",
+        575 => "575.51.03",
+        580 => "580.65.06",
+        590 => "590.44.01",
+        595 => "595.45.04",
+        other => return format!("{other}.00"),
+    };
+    known.to_owned()
 }
 
 /// Who may change a simulated node.
@@ -62,7 +90,7 @@ impl State {
     #[must_use]
     pub fn new(machine: Machine) -> Self {
         Self {
-            driver_version: format!("{}.65.06", machine.driver().0),
+            driver_version: driver_version(machine.driver()),
             machine,
             functions: Vec::new(),
             processes: BTreeMap::new(),

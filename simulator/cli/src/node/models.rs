@@ -3,15 +3,11 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use gpu::{Model, PciClass};
+use gpu::{Model, ModelError, PciClass};
+use mig::sharing::Known;
 
-/// Cards without MIG that can be set up: name, what NVML calls it, memory in
-/// MiB as nvidia-smi shows it, PCI class.
-const WITHOUT_MIG: &[(&str, &str, u32, PciClass)] = &[
-    ("display", "NVIDIA DGX Display", 3911, PciClass::Vga),
-    ("t4", "Tesla T4", 15_360, PciClass::ThreeD),
-    ("v100-32gb", "Tesla V100-SXM2-32GB", 32_768, PciClass::ThreeD),
-];
+/// The display card of a workstation: it has no MIG and no CUDA work.
+const DISPLAY: &str = "display";
 
 /// A model and how many of it.
 #[derive(Clone, Debug)]
@@ -36,12 +32,23 @@ impl FromStr for Gpus {
 }
 
 fn model(name: &str) -> Result<Arc<Model>, String> {
-    let known = WITHOUT_MIG
-        .iter()
-        .find(|(id, product, ..)| id.eq_ignore_ascii_case(name) || product.eq_ignore_ascii_case(name));
-    if let Some((_, product, memory_mib, class)) = known {
-        return Ok(Arc::new(Model::without_mig(product, *memory_mib, *class)));
+    if name.eq_ignore_ascii_case(DISPLAY) {
+        return Ok(Arc::new(Model::without_mig("NVIDIA DGX Display", 4096, PciClass::Vga)));
     }
-    let others = || WITHOUT_MIG.iter().map(|(id, ..)| *id).collect::<Vec<_>>().join(", ");
-    Model::find(name).map_err(|error| format!("{error}; without MIG: {}", others()))
+    if let Some(Known::Card(card)) = mig::sharing::find(name) {
+        // The size on the data sheet; what nvidia-smi shows of it is a little less.
+        let mut model = Model::without_mig(&card.names[0], card.memory_gb * 1024, PciClass::ThreeD);
+        model.name.clone_from(&card.id);
+        return Ok(Arc::new(model));
+    }
+    Model::find(name).map_err(|error| match error {
+        ModelError::Unknown(_) => format!("{error}; without MIG: {}", without_mig().join(", ")),
+        ModelError::NotSimulatable(_) => error.to_string(),
+    })
+}
+
+/// The names of the cards without MIG.
+pub(super) fn without_mig() -> Vec<&'static str> {
+    let cards = mig::sharing::cards().iter().map(|card| card.id.as_str());
+    std::iter::once(DISPLAY).chain(cards).collect()
 }
