@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
 
+use crate::clients;
 use crate::steps::{self, Action, Step, Tool};
 use crate::tasks;
 use crate::tools;
@@ -69,7 +70,7 @@ fn cargo(args: &[&str]) -> Command {
 }
 
 fn step(name: &'static str, what: &'static str, command: Command) -> Step {
-    Step { name, what, tool: None, after: None, action: Action::Run(command) }
+    Step { name, what, tools: &[], after: None, action: Action::Run(command) }
 }
 
 fn all(args: &Args) -> Vec<Step> {
@@ -78,11 +79,11 @@ fn all(args: &Args) -> Vec<Step> {
     let before = git_status();
     let mut steps = vec![
         Step {
-            tool: Some(RUSTFMT),
+            tools: &[RUSTFMT],
             ..step("format", "the code is formatted", cargo(&["fmt", "--all", "--check"]))
         },
         Step {
-            tool: Some(CLIPPY),
+            tools: &[CLIPPY],
             ..step(
                 "lint",
                 "clippy and rustc have no warning, tests and benches included",
@@ -113,6 +114,8 @@ fn all(args: &Args) -> Vec<Step> {
                     "--workspace",
                     "--exclude",
                     "slicewright-e2e",
+                    "--exclude",
+                    "slicewright-sim-clients",
                     "--locked",
                     "--no-fail-fast",
                     "--lib",
@@ -133,13 +136,16 @@ fn all(args: &Args) -> Vec<Step> {
         Step {
             after: Some("build"),
             // Whoever has the control plane already needs no Go to run it.
-            tool: args.tools.need_go(&[tools::Use::ControlPlane]).then_some(tools::GO),
+            tools: if args.tools.need_go(&[tools::Use::ControlPlane]) { &[tools::GO] } else { &[] },
             ..step(
                 "e2e",
                 "scenarios on a real control plane",
                 cargo(&["run", "--quiet", "--locked", "--package", "xtask", "--", "e2e"]),
             )
         },
+    ];
+    steps.extend(clients::steps(&args.tools).into_iter().map(|step| Step { after: Some("build"), ..step }));
+    steps.extend([
         step("docs", "the documentation of the code builds without a warning", docs),
         Step {
             after: Some("build"),
@@ -150,7 +156,7 @@ fn all(args: &Args) -> Vec<Step> {
             )
         },
         Step {
-            tool: Some(DENY),
+            tools: &[DENY],
             ..step(
                 "deny",
                 "licences, duplicates and sources of the dependencies",
@@ -167,10 +173,10 @@ fn all(args: &Args) -> Vec<Step> {
                 ]),
             )
         },
-    ];
+    ]);
     if args.advisories || args.steps.iter().any(|wanted| wanted == ADVISORIES) {
         steps.push(Step {
-            tool: Some(DENY),
+            tools: &[DENY],
             ..step(
                 ADVISORIES,
                 "no dependency has a known hole",
@@ -179,7 +185,7 @@ fn all(args: &Args) -> Vec<Step> {
         });
     }
     steps.push(Step {
-        tool: Some(GIT),
+        tools: &[GIT],
         action: Action::Check(Box::new(move || unchanged(before, git_status()))),
         ..step("tree", "the checks above changed no file of the checkout", Command::new("git"))
     });
@@ -203,7 +209,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     let mut steps = all(args);
     if args.list {
         for Step { name, what, .. } in &steps {
-            writeln!(out, "{name:<11} {what}")?;
+            writeln!(out, "{name:<14} {what}")?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -235,7 +241,21 @@ mod tests {
         let names: Vec<_> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
         assert_eq!(
             names,
-            ["format", "lint", "build", "test", "doctest", "e2e", "docs", "generated", "deny", "tree"]
+            [
+                "format",
+                "lint",
+                "build",
+                "test",
+                "doctest",
+                "e2e",
+                "clients-rust",
+                "clients-go",
+                "clients-python",
+                "docs",
+                "generated",
+                "deny",
+                "tree"
+            ]
         );
     }
 

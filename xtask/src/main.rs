@@ -4,6 +4,7 @@
 //! It needs nothing but Rust; a task that wants another tool names it and
 //! counts what it had to leave out.
 
+mod clients;
 mod e2e;
 mod gate;
 mod sim_lib;
@@ -37,6 +38,7 @@ enum Task {
     Tools(tools::Args),
     E2e(e2e::Args),
     SimLib(sim_lib::Args),
+    Clients(clients::Args),
 }
 
 /// The root of the checkout that this program was built from.
@@ -52,6 +54,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Demo(args) => tasks::demo(&args, &mut out)?,
         Task::Codegen(args) => tasks::codegen(&args)?,
         Task::Bench(args) => tasks::bench(&args)?,
+        Task::Clients(args) => clients::run(&args, &mut out)?,
         Task::E2e(args) => e2e::run(&args, &mut out)?,
         Task::SimLib(args) => sim_lib::run(&args, &mut out)?,
         Task::Tools(args) => tools::run(&args, &mut out)?,

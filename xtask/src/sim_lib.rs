@@ -18,7 +18,7 @@ const NAMES: (&str, &str) = ("libnvidia-ml.so.1", "libnvidia-ml.so");
 /// The folder gets `libnvidia-ml.so.1` and the link `libnvidia-ml.so`. Point a
 /// program to it with LD_LIBRARY_PATH, and to a simulated node with
 /// SLICEWRIGHT_SIM_DIR.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     /// Where it goes [default: `sim-lib` in the target folder]
     #[arg(long, value_name = "DIR")]
@@ -30,6 +30,15 @@ pub(crate) struct Args {
 
 /// Builds it, and prints the folder.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    writeln!(out, "{}", ensure_built(args)?.display())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds it, and says in which folder it is.
+///
+/// # Errors
+/// When it does not build, or cannot be copied.
+pub(crate) fn ensure_built(args: &Args) -> anyhow::Result<PathBuf> {
     let profile = if args.release { "release" } else { "debug" };
     let mut build = Command::new("cargo");
     build.args(["build", "--quiet", "--package", "slicewright-sim-libnvml", "--lib"]);
@@ -43,8 +52,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     let target = here.parent().and_then(Path::parent).context("cannot find the target folder")?;
     let folder = args.out.clone().unwrap_or_else(|| target.join("sim-lib"));
     lay_out(&target.join(profile).join(BUILT), &folder)?;
-    writeln!(out, "{}", folder.display())?;
-    Ok(ExitCode::SUCCESS)
+    Ok(folder)
 }
 
 /// Copies the library under its names. A program that has the old one loaded

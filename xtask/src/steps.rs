@@ -49,7 +49,7 @@ pub(crate) struct Step {
     /// What it checks, for people.
     pub(crate) what: &'static str,
     /// What it needs beside cargo.
-    pub(crate) tool: Option<Tool>,
+    pub(crate) tools: &'static [Tool],
     /// A step without whose success this one makes no sense.
     pub(crate) after: Option<&'static str>,
     /// What it does.
@@ -92,13 +92,14 @@ pub(crate) fn run(steps: Vec<Step>, strict: bool, out: &mut dyn Write) -> io::Re
         let blocked = step
             .after
             .filter(|after| done.iter().any(|d| d.name == *after && matches!(d.outcome, Outcome::Failed(_))));
-        let outcome = match (blocked, step.tool) {
+        let missing = || step.tools.iter().find(|tool| !tool.is_present());
+        let outcome = match (blocked, missing()) {
             (Some(after), _) => Outcome::Skipped(format!("{after} failed")),
-            (None, Some(tool)) if !tool.is_present() => {
+            (None, Some(tool)) => {
                 let why = format!("{} is missing: {}", tool.name, tool.install);
                 if strict { Outcome::Failed(why) } else { Outcome::Skipped(why) }
             }
-            (None, _) => perform(step.action),
+            (None, None) => perform(step.action),
         };
         let took = start.elapsed();
         writeln!(out, "--- {name}: {} in {}", describe(&outcome), seconds(took))?;
@@ -160,11 +161,13 @@ mod tests {
     const ABSENT: Tool =
         Tool { name: "moonbeam", probe: &["no-such-program-as-moonbeam"], install: "look up at night" };
 
+    const PRESENT: Tool = Tool { name: "cargo", probe: &["cargo", "--version"], install: "rustup" };
+
     fn step(name: &'static str, result: Result<(), &'static str>) -> Step {
         Step {
             name,
             what: "a check",
-            tool: None,
+            tools: &[],
             after: None,
             action: Action::Check(Box::new(move || result.map_err(str::to_owned))),
         }
@@ -192,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_missing_tool_is_named_and_counted_on_a_laptop_and_fails_in_ci() {
-        let wants = || vec![Step { tool: Some(ABSENT), ..step("moon", Ok(())) }];
+        let wants = || vec![Step { tools: &[PRESENT, ABSENT], ..step("moon", Ok(())) }];
         let (good, text) = transcript(wants(), false);
         assert!(good);
         assert!(text.contains("skipped (moonbeam is missing: look up at night)"), "{text}");

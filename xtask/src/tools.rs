@@ -39,6 +39,8 @@ struct Family {
     used_for: Use,
     /// The binaries: name, and package; `.` is a program of ours in the module.
     binaries: &'static [(&'static str, &'static str)],
+    /// Files of published modules that are taken along: name, module, path.
+    files: &'static [(&'static str, &'static str, &'static str)],
     /// Whether C is compiled as well: go-nvml loads NVML through it.
     cgo: bool,
     /// The packages whose variables say which version this is, and the module
@@ -52,12 +54,14 @@ const FAMILIES: &[Family] = &[
         name: "etcd",
         used_for: Use::ControlPlane,
         binaries: &[("etcd", "go.etcd.io/etcd/server/v3")],
+        files: &[],
         cgo: false,
         stamped: None,
     },
     Family {
         name: "kube",
         used_for: Use::ControlPlane,
+        files: &[],
         cgo: false,
         binaries: &[
             ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
@@ -74,6 +78,11 @@ const FAMILIES: &[Family] = &[
         name: "mig-parted",
         used_for: Use::Clients,
         binaries: &[("nvidia-mig-parted", "github.com/NVIDIA/mig-parted/cmd/nvidia-mig-parted")],
+        files: &[(
+            "mig-parted-config.yaml",
+            "github.com/NVIDIA/mig-parted",
+            "deployments/systemd/config-default.yaml",
+        )],
         cgo: true,
         stamped: None,
     },
@@ -84,6 +93,7 @@ const FAMILIES: &[Family] = &[
             "gpu-feature-discovery",
             "github.com/NVIDIA/k8s-device-plugin/cmd/gpu-feature-discovery",
         )],
+        files: &[],
         cgo: true,
         stamped: None,
     },
@@ -91,6 +101,7 @@ const FAMILIES: &[Family] = &[
         name: "go-nvml",
         used_for: Use::Clients,
         binaries: &[("go-nvml-session", ".")],
+        files: &[],
         cgo: true,
         stamped: None,
     },
@@ -134,7 +145,7 @@ pub(crate) struct Args {
     sources: Sources,
 }
 
-/// A binary that can be run.
+/// A binary that can be run, or a file that came with one.
 #[derive(Debug)]
 pub(crate) struct Binary {
     /// Its name, such as `kube-apiserver`.
@@ -147,7 +158,7 @@ impl Binary {
     /// The variable by which a test is told where this binary is, as
     /// controller-runtime's envtest names it.
     pub(crate) fn variable(&self) -> String {
-        format!("TEST_ASSET_{}", self.name.to_uppercase().replace('-', "_"))
+        format!("TEST_ASSET_{}", self.name.to_uppercase().replace(['-', '.'], "_"))
     }
 }
 
@@ -165,7 +176,7 @@ impl Sources {
         of_its_own.clone().filter(|path| !path.as_os_str().is_empty()).or_else(in_the_folder)
     }
 
-    fn cache(&self) -> anyhow::Result<PathBuf> {
+    pub(crate) fn cache(&self) -> anyhow::Result<PathBuf> {
         if let Some(dir) = &self.tools {
             return Ok(dir.clone());
         }
@@ -180,7 +191,7 @@ impl Sources {
         let Ok(cache) = self.cache() else { return true };
         families(uses).any(|family| {
             let folder = family.pinned().map(|pinned| cache.join(pinned.folder()));
-            family.binaries.iter().any(|(name, _)| {
+            family.names().any(|name| {
                 self.given(name).is_none() && !folder.as_ref().is_ok_and(|folder| folder.join(name).is_file())
             })
         })
@@ -219,6 +230,11 @@ impl Family {
     fn missing(&self) -> Option<crate::steps::Tool> {
         let needed: &[_] = if self.cgo { &[GO, CC] } else { &[GO] };
         needed.iter().find(|tool| !tool.is_present()).copied()
+    }
+
+    /// What it gives: binaries, then files.
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.binaries.iter().map(|(name, _)| *name).chain(self.files.iter().map(|(name, ..)| *name))
     }
 
     fn pinned(&self) -> anyhow::Result<Pinned<'_>> {
@@ -287,7 +303,34 @@ impl Pinned<'_> {
         format!("{}-{}", self.family.name, self.key)
     }
 
-    /// Builds one binary beside its place, and moves it there when it is whole.
+    /// Makes what has this name beside its place, and moves it there when it is whole.
+    fn make(&self, name: &str, into: &Path) -> anyhow::Result<()> {
+        for (_, package) in self.family.binaries.iter().filter(|(binary, _)| *binary == name) {
+            self.build(package, into)?;
+        }
+        for (_, module, path) in self.family.files.iter().filter(|(file, ..)| *file == name) {
+            self.take(module, path, into)?;
+        }
+        Ok(())
+    }
+
+    /// Copies a file of a published module.
+    fn take(&self, module: &str, path: &str, into: &Path) -> anyhow::Result<()> {
+        let mut go = Command::new("go");
+        go.args(["mod", "download", "-json", module]).env("GOWORK", "off");
+        let output = go.current_dir(&self.module).stdin(Stdio::null()).output().context("cannot run go")?;
+        ensure!(output.status.success(), "`go mod download {module}` ended with {}", output.status);
+        let said: serde_json::Value =
+            serde_json::from_slice(&output.stdout).context("cannot read where go keeps a module")?;
+        let folder = said["Dir"].as_str().with_context(|| format!("go does not say where {module} is"))?;
+        let text = fs::read(Path::new(folder).join(path))
+            .with_context(|| format!("{module} has no {path} any more"))?;
+        let partial = into.with_extension("partial");
+        fs::write(&partial, text)
+            .and_then(|()| fs::rename(&partial, into))
+            .with_context(|| format!("cannot write {}", into.display()))
+    }
+
     fn build(&self, package: &str, into: &Path) -> anyhow::Result<()> {
         let partial = into.with_extension("partial");
         let mut go = Command::new("go");
@@ -321,7 +364,7 @@ pub(crate) fn ensure_built(
     for family in families(uses) {
         let pinned = family.pinned()?;
         let folder = cache.join(pinned.folder());
-        for (index, (name, package)) in family.binaries.iter().enumerate() {
+        for (index, name) in family.names().enumerate() {
             if let Some(path) = sources.given(name) {
                 ensure!(path.is_file(), "{} is given for {name}, and it is no file", path.display());
                 found.push(Binary { name, path });
@@ -338,11 +381,11 @@ pub(crate) fn ensure_built(
                 lock.lock().context("cannot wait for another build of the same tools")?;
                 // Another may have built it while we waited.
                 if !path.is_file() {
-                    let many = family.binaries.len();
+                    let many = family.names().count();
                     writeln!(out, "tools: building {name} ({} of {many} of {})", index + 1, family.name)?;
                     out.flush()?;
                     let start = clock();
-                    pinned.build(package, &path)?;
+                    pinned.make(name, &path)?;
                     writeln!(out, "tools: {name} is built, in {} s", start.elapsed().as_secs())?;
                 }
             }
@@ -413,7 +456,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (assets, cache) = (dir.path().join("assets"), dir.path().join("cache"));
         fs::create_dir(&assets).unwrap();
-        let names: Vec<_> = FAMILIES.iter().flat_map(|f| f.binaries.iter().map(|(name, _)| *name)).collect();
+        let names: Vec<_> = FAMILIES.iter().flat_map(Family::names).collect();
         for name in &names {
             fs::write(assets.join(name), "").unwrap();
         }

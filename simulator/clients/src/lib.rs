@@ -4,7 +4,7 @@
 //! small session of ours, go-nvml likewise, and NVIDIA's nvidia-mig-parted and
 //! gpu-feature-discovery as they are. Each gets a [`Node`]: the shared library
 //! over a state of its own, and, for programs that look at more of a machine
-//! than NVML, the surroundings of a machine with GPUs.
+//! than NVML, its kernel modules and PCI devices in a mount namespace.
 //!
 //! `cargo xtask clients` builds what is needed and says where it is. Without
 //! that the tests say what they left out.
@@ -12,7 +12,6 @@
 mod found;
 mod layout;
 mod node;
-mod surroundings;
 
 pub use found::{Found, find};
 pub use layout::cut;

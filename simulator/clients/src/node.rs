@@ -10,9 +10,10 @@ use serde_json::Value;
 use store::{State, Store};
 use tempfile::TempDir;
 
-use crate::surroundings;
+/// What makes a program see the files of the node instead of this machine's.
+const ENTER: &str = include_str!("enter.sh");
 
-/// A node with simulated GPUs: a state of its own, which goes with it.
+/// A node with simulated GPUs: a state and files of its own, which go with it.
 #[derive(Debug)]
 pub struct Node {
     dir: TempDir,
@@ -35,12 +36,19 @@ impl Node {
     /// A node with this machine, on which programs load the library in a folder.
     ///
     /// # Errors
-    /// When its state or its surroundings cannot be written.
+    /// When its state or its files cannot be written.
     pub fn new(machine: Machine, library: PathBuf) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
-        surroundings::write(&machine, &dir.path().join("surroundings"))?;
+        std::fs::create_dir(dir.path().join("proc"))?;
         let store = Store::create(&dir.path().join("state"), State::new(machine))?;
+        store.keep_files(&dir.path().join("root"))?;
         Ok(Self { dir, library, store })
+    }
+
+    /// Where a file of the node is, such as `proc/modules`.
+    #[must_use]
+    pub fn file(&self, path: &str) -> PathBuf {
+        self.dir.path().join("root").join(path)
     }
 
     /// The truth: the machine as it is now.
@@ -69,7 +77,7 @@ impl Node {
         self.finish(command, input)
     }
 
-    /// Runs a program that sees the surroundings, too.
+    /// Runs a program that sees the node's kernel modules and PCI devices, too.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -80,8 +88,7 @@ impl Node {
             // In a user namespace of its own everybody may mount.
             command.arg("--map-root-user");
         }
-        command.args(["--", "sh", "-c", surroundings::ENTER, "enter.sh"]);
-        command.arg(self.dir.path().join("surroundings")).arg(program).args(args);
+        command.args(["--", "sh", "-c", ENTER, "enter.sh"]).arg(self.dir.path()).arg(program).args(args);
         self.finish(command, "")
     }
 

@@ -21,9 +21,10 @@ fn machine(models: &[&str]) -> Machine {
 fn discovered(machine: &Machine, strategy: &str) -> Option<Labels> {
     let found = find(&["gpu-feature-discovery"])?;
     let node = Node::new(machine.clone(), found.library).unwrap();
-    let args =
-        ["--oneshot", "--no-timestamp", "--output-file", "", "--machine-type-file", "", "--mig-strategy"];
-    let args: Vec<_> = args.into_iter().chain([strategy]).collect();
+    let product = node.file("sys/class/dmi/id/product_name");
+    let product = product.to_str().unwrap();
+    let args = ["--oneshot", "--no-timestamp", "--output-file", "", "--machine-type-file", product];
+    let args: Vec<_> = args.into_iter().chain(["--mig-strategy", strategy]).collect();
     let said = node.run_inside(found.programs[0].to_str().unwrap(), &args).unwrap();
     assert_eq!(said.code, 0, "{}", said.err);
     // Its settings and its labels share the standard output.
@@ -53,7 +54,8 @@ fn a_node_without_mig_has_the_same_labels_under_every_strategy_but_for_its_name(
     let Some(none) = discovered(&machine, "none") else { return };
     assert_eq!(
         under(&none, "gpu"),
-        "compute.major=9 compute.minor=0 count=2 family=hopper machine=unknown memory=81559 mode=compute \
+        "compute.major=9 compute.minor=0 count=2 family=hopper machine=Slicewright-simulated-node \
+         memory=81559 mode=compute \
          product=NVIDIA-H100-80GB-HBM3 replicas=1 sharing-strategy=none"
     );
     for (key, value) in [
@@ -82,7 +84,8 @@ fn mixed_gives_the_labels_of_nvidias_documentation() {
     let Some(labels) = discovered(&machine, "mixed") else { return };
     assert_eq!(
         under(&labels, "gpu"),
-        "compute.major=9 compute.minor=0 count=1 family=hopper machine=unknown memory=81559 mode=compute \
+        "compute.major=9 compute.minor=0 count=1 family=hopper machine=Slicewright-simulated-node \
+         memory=81559 mode=compute \
          product=NVIDIA-H100-80GB-HBM3 replicas=0 sharing-strategy=none"
     );
     assert_eq!(

@@ -1,0 +1,148 @@
+//! `cargo xtask clients`: real programs that talk to NVML, unmodified, over the
+//! simulated library.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, ensure};
+use sha2::{Digest, Sha256};
+
+use crate::sim_lib;
+use crate::steps::{self, Action, Step, Tool};
+use crate::tools::{self, Sources, Use};
+
+/// Runs real clients of NVML over the simulated library
+///
+/// Rust's nvml-wrapper; go-nvml, nvidia-mig-parted and gpu-feature-discovery,
+/// which are built first where that has not happened yet; nvidia-ml-py and
+/// nvitop, which are installed into a virtual environment of their own. Without
+/// KIND all run, and what a missing tool leaves out is named and counted.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Treat a missing tool as a failure
+    #[arg(long, env = "CI", value_parser = clap::builder::FalseyValueParser::new())]
+    ci: bool,
+    #[command(flatten)]
+    sources: Sources,
+    /// Which ones
+    #[arg(value_enum)]
+    kind: Option<Kind>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Kind {
+    /// nvml-wrapper
+    Rust,
+    /// go-nvml, nvidia-mig-parted, gpu-feature-discovery
+    Go,
+    /// nvidia-ml-py, nvitop
+    Python,
+}
+
+/// A mount namespace, in which a program sees the PCI devices of the
+/// simulated node and not those of this machine.
+const NAMESPACES: Tool = Tool {
+    name: "a mount namespace for a program (unshare)",
+    probe: &["sh", "-c", "unshare --mount true || unshare --map-root-user --mount true"],
+    install: "install util-linux, and run as root or where user namespaces are allowed",
+};
+const PYTHON: Tool = Tool {
+    name: "Python 3 with venv",
+    probe: &["python3", "-c", "import ensurepip, venv"],
+    install: "install python3 and python3-venv",
+};
+
+/// The steps, one for each kind of client.
+pub(crate) fn steps(sources: &Sources) -> Vec<Step> {
+    let step = |name, what, tools, kind| {
+        let mut command = Command::new("cargo");
+        command.args(["run", "--quiet", "--locked", "--package", "xtask", "--", "clients", kind]);
+        Step { name, what, tools, after: None, action: Action::Run(command) }
+    };
+    let go: &[_] =
+        if sources.need_go(&[Use::Clients]) { &[tools::GO, tools::CC, NAMESPACES] } else { &[NAMESPACES] };
+    vec![
+        step("clients-rust", "nvml-wrapper over the simulated library", &[], "rust"),
+        step("clients-go", "go-nvml, mig-parted and GFD over the simulated library", go, "go"),
+        step("clients-python", "nvidia-ml-py and nvitop over the simulated library", &[PYTHON], "python"),
+    ]
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let Some(kind) = args.kind else {
+        let good = steps::run(steps(&args.sources), args.ci, out).context("cannot write the progress")?;
+        return Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    };
+    let mut test = Command::new("cargo");
+    test.args(["test", "--quiet", "--locked", "--no-fail-fast", "--package", "slicewright-sim-clients"]);
+    let library = sim_lib::ensure_built(&sim_lib::Args::default())?;
+    match kind {
+        Kind::Rust => {
+            test.args(["--lib", "--test", "nvml_wrapper"]);
+        }
+        Kind::Go => {
+            test.args(["--test", "go_nvml", "--test", "mig_parted", "--test", "feature_discovery"]);
+            for binary in tools::ensure_built(&args.sources, &[Use::Clients], out)? {
+                test.env(binary.variable(), &binary.path);
+            }
+            with_nvidia_smi(&library)?;
+        }
+        Kind::Python => {
+            test.args(["--test", "python"]);
+            test.env("TEST_ASSET_PYTHON", environment(&args.sources.cache()?, out)?);
+        }
+    }
+    test.env("SLICEWRIGHT_SIM_LIBRARY", &library).env("SLICEWRIGHT_CLIENTS", "all");
+    let status = test.current_dir(crate::root()).status().context("cannot run cargo")?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128);
+    Ok(ExitCode::from(code))
+}
+
+/// Puts the simulated nvidia-smi beside the library.
+fn with_nvidia_smi(library: &Path) -> anyhow::Result<()> {
+    let mut build = Command::new("cargo");
+    build.args(["build", "--quiet", "--locked", "--package", "slicewright-sim-nvidia-smi"]);
+    let status = build.current_dir(crate::root()).status().context("cannot run cargo")?;
+    ensure!(status.success(), "the simulated nvidia-smi does not build");
+    // This program stands in the same folder.
+    let built = std::env::current_exe()?.with_file_name("nvidia-smi");
+    let beside = library.join(format!(".nvidia-smi-{}", std::process::id()));
+    fs::copy(&built, &beside).with_context(|| format!("cannot copy {}", built.display()))?;
+    fs::rename(&beside, library.join("nvidia-smi")).context("cannot put nvidia-smi beside the library")
+}
+
+/// The Python of a virtual environment that has what
+/// `tools/python/requirements.txt` pins, made where it is not there yet.
+fn environment(cache: &Path, out: &mut dyn Write) -> anyhow::Result<PathBuf> {
+    let pinned = crate::root().join("tools/python/requirements.txt");
+    let text = fs::read_to_string(&pinned).with_context(|| format!("cannot read {}", pinned.display()))?;
+    let version = Command::new("python3").arg("--version").output().context("cannot run python3")?;
+    let hash = Sha256::new().chain_update(&text).chain_update(&version.stdout).finalize();
+    let key: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let folder = cache.join(format!("python-{key}"));
+    let (python, whole) = (folder.join("bin/python"), folder.join("whole"));
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let lock = File::create(folder.join(".lock")).context("cannot make the lock of the environment")?;
+    lock.lock().context("cannot wait for another who makes the same environment")?;
+    if !whole.is_file() {
+        writeln!(out, "clients: installing what tools/python/requirements.txt names")?;
+        out.flush()?;
+        let call = |command: &mut Command| -> anyhow::Result<()> {
+            let status = command.stdin(Stdio::null()).status().context("cannot run python3")?;
+            ensure!(status.success(), "{command:?} ended with {status}");
+            Ok(())
+        };
+        call(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+        call(
+            Command::new(&python)
+                .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+                .args(["--require-hashes", "--only-binary", ":all:", "--requirement"])
+                .arg(&pinned),
+        )?;
+        fs::write(&whole, "")?;
+    }
+    Ok(python)
+}
