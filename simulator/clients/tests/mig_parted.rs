@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use clients::{Node, Said, find};
+use clients::{Node, Said, cut, find};
 use gpu::{Activity, Client, DriverBranch, Gpu, Machine, MigMode, Mode, Model, PciClass, Target};
 use serde::Deserialize;
 use serde_json::Value;
@@ -266,6 +266,72 @@ fn a_slice_that_is_open_stops_it_and_stays() {
     );
     let left = bench.gpu(0);
     assert!(left.mig_devices().any(|(left_gi, left_ci)| (left_gi.id, left_ci.id) == (gi, ci)));
+}
+
+#[test]
+fn a_busy_gpu_keeps_its_mode_until_it_is_left() {
+    let Some(bench) = Bench::of("A100-80GB") else { return };
+    let Some(_) = find(&["nvidia-smi"]) else { return };
+    let client = Client {
+        pid: std::process::id(),
+        name: "nv-hostengine".to_owned(),
+        target: Target::Gpu(0),
+        activity: Activity::Watches,
+        memory_mib: 0,
+    };
+    let id = bench.node.change(|machine| machine.open(client)).unwrap().unwrap();
+    let said = bench.with_layout("apply", "all-1g.10gb");
+    assert_eq!(said.code, 1, "{}", said.out);
+    assert!(said.err.contains("error resetting all GPUs: exit status"), "{}", said.err);
+    assert!(said.err.contains("In use by another client"), "what nvidia-smi said: {}", said.err);
+    assert_eq!(bench.gpu(0).mode, Some(MigMode { current: Mode::Disabled, pending: Mode::Enabled }));
+    bench.node.change(|machine| machine.close(id)).unwrap().unwrap();
+    bench.applies("all-1g.10gb");
+    bench.holds("all-1g.10gb");
+}
+
+#[test]
+fn a_checkpoint_brings_every_slice_back_to_its_place_after_a_reboot() {
+    let Some(bench) = Bench::new(|machine| {
+        let mut machine =
+            machine.with_gpu(&Model::find("H100-80GB").unwrap()).with_gpu(&Model::find("A100-80GB").unwrap());
+        // Not the order in which mig-parted would make them, so that they are not where it would.
+        cut(&mut machine, 0, &["1g.10gb", "2g.20gb", "1g.20gb", "1g.10gb"]);
+        machine
+    }) else {
+        return;
+    };
+    let devices = |gpu: &Gpu| -> Vec<String> {
+        gpu.mig_devices()
+            .map(|(gi, ci)| format!("{} {}", gpu.mig_profile_name(gi, ci), gpu.mig_uuid(gi, ci)))
+            .collect()
+    };
+    let before = devices(&bench.gpu(0));
+    assert_eq!(before.len(), 4);
+    let file = bench.node.file("../checkpoint.json");
+    let file = file.to_str().unwrap();
+    let said = bench.run(&["checkpoint", "-f", file]);
+    assert_eq!(
+        (said.code, said.out.as_str()),
+        (0, "MIG configuration checkpointed successfully\n"),
+        "{}",
+        said.err
+    );
+    bench.node.change(Machine::reboot).unwrap();
+    assert_eq!(
+        (mode(&bench.gpu(0)), devices(&bench.gpu(0)).len()),
+        (Some(false), 0),
+        "a Hopper loses its mode"
+    );
+    let said = bench.run(&["restore", "-f", file]);
+    assert_eq!(
+        (said.code, said.out.as_str()),
+        (0, "MIG configuration restored successfully\n"),
+        "{}",
+        said.err
+    );
+    assert_eq!(devices(&bench.gpu(0)), before);
+    assert_eq!(mode(&bench.gpu(1)), Some(false));
 }
 
 #[test]
