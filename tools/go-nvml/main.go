@@ -9,6 +9,8 @@
 //	rm-gi GPU GI              destroy a GPU instance
 //	rm-ci GPU GI CI           destroy a compute instance
 //	find UUID                 look a device up
+//	watch GPU                 register for changes of its MIG configuration and for Xid errors
+//	next MS                   wait so long for an event
 //	table GPU                 NVIDIA's own table for A100-SXM4-40GB: what differs from it
 //
 // Every answer has "code", the number that the call returned, and "text", what
@@ -74,6 +76,13 @@ func run(words []string) (answer, error) {
 	if words[0] == "find" && len(words) == 2 {
 		return find(words[1]), nil
 	}
+	if words[0] == "next" && len(words) == 2 {
+		milliseconds, err := strconv.ParseUint(words[1], 10, 32)
+		if err != nil {
+			return nil, err
+		}
+		return next(uint32(milliseconds)), nil
+	}
 	var numbers []int
 	for _, word := range words[1:] {
 		number, err := strconv.Atoi(word)
@@ -116,6 +125,8 @@ func run(words []string) (answer, error) {
 			return returned(ret), nil
 		}
 		return returned(ci.Destroy()), nil
+	case words[0] == "watch" && len(rest) == 0:
+		return watch(device), nil
 	case words[0] == "table" && len(rest) == 0:
 		return table(device), nil
 	}
@@ -185,5 +196,31 @@ func find(uuid string) answer {
 	reply["isMig"] = isMig
 	name, ret := device.GetName()
 	reply.with("name", name, ret)
+	return reply
+}
+
+// events is the one set of events of this session.
+var events nvml.EventSet
+
+func watch(device nvml.Device) answer {
+	if events == nil {
+		set, ret := nvml.EventSetCreate()
+		if ret != nvml.SUCCESS {
+			return returned(ret)
+		}
+		events = set
+	}
+	return returned(device.RegisterEvents(nvml.EventMigConfigChange|nvml.EventTypeXidCriticalError, events))
+}
+
+func next(milliseconds uint32) answer {
+	event, ret := events.Wait(milliseconds)
+	reply := returned(ret)
+	if ret == nvml.SUCCESS {
+		index, ret := event.Device.GetIndex()
+		reply.with("gpu", index, ret)
+		reply["type"], reply["data"] = event.EventType, event.EventData
+		reply["instances"] = []uint32{event.GpuInstanceId, event.ComputeInstanceId}
+	}
 	return reply
 }

@@ -59,6 +59,7 @@ pub(crate) fn steps(sources: &Sources) -> Vec<Step> {
     let step = |name, what, tools, kind| {
         let mut command = Command::new("cargo");
         command.args(["run", "--quiet", "--locked", "--package", "xtask", "--", "clients", kind]);
+        sources.hand_on(&mut command);
         Step { name, what, tools, after: None, action: Action::Run(command) }
     };
     let go: &[_] =

@@ -186,6 +186,12 @@ impl Sources {
         Ok(base.join("slicewright/tools"))
     }
 
+    /// Lets another `cargo xtask` look in the same places.
+    pub(crate) fn hand_on(&self, command: &mut Command) {
+        let folders = [("KUBEBUILDER_ASSETS", &self.assets), ("SLICEWRIGHT_TOOLS", &self.tools)];
+        command.envs(folders.into_iter().filter_map(|(name, folder)| Some((name, folder.as_ref()?))));
+    }
+
     /// Whether something would have to be built for these uses, which needs Go.
     pub(crate) fn need_go(&self, uses: &[Use]) -> bool {
         let Ok(cache) = self.cache() else { return true };

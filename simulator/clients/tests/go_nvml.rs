@@ -3,8 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests may panic")]
 
+use std::time::Duration;
+
 use clients::{Node, find, json_lines};
-use gpu::{DriverBranch, Machine, Model};
+use gpu::{DriverBranch, Fault, Machine, Model, Scheduled};
 use serde_json::{Value, json};
 
 /// NVML's numbers.
@@ -12,6 +14,7 @@ const SUCCESS: u64 = 0;
 const INVALID_ARGUMENT: u64 = 2;
 const NOT_SUPPORTED: u64 = 3;
 const NOT_FOUND: u64 = 6;
+const TIMEOUT: u64 = 10;
 const IN_USE: u64 = 19;
 const INSUFFICIENT_RESOURCES: u64 = 23;
 
@@ -250,4 +253,27 @@ fn partial_compute_instances_share_the_memory_of_their_slice() {
         assert_eq!(mig["attributes"]["ComputeInstanceSliceCount"], 1);
         assert_eq!(mig["attributes"]["MemorySizeMB"], mig["memoryMiB"]);
     }
+}
+
+#[test]
+fn an_xid_error_is_an_event_of_the_gpu_and_a_quiet_one_times_out() {
+    let Some(bench) = Bench::of("H100-80GB") else { return };
+    let after = |milliseconds| {
+        bench.node.change(|machine| {
+            let at = machine.now() + Duration::from_millis(milliseconds);
+            machine.schedule(Scheduled { at, fault: Fault::Xid { gpu: 0, code: 63 } });
+        })
+    };
+    after(300).unwrap();
+    let answers = bench.session(&["watch 0", "next 5000", "next 0"].map(str::to_owned));
+    assert_eq!(answers[0]["code"], SUCCESS);
+    let event = &answers[1];
+    assert_eq!(
+        (&event["gpu"], &event["type"], &event["data"]),
+        (&json!(0), &json!(8), &json!(63)),
+        "{event}"
+    );
+    // The header: no instance, if it is of none.
+    assert_eq!(event["instances"], json!([u32::MAX, u32::MAX]));
+    assert_eq!(answers[2]["code"], TIMEOUT);
 }
