@@ -14,6 +14,8 @@ pub enum Status {
     Changes,
     /// 3: `plan`: something would change, and something is blocked or violated.
     Blocked,
+    /// 4: `plan`: an expectation does not hold, whether something changes or not.
+    Unmet,
     /// 64: a wrong command line, or a question that makes no sense.
     Usage,
     /// 65: input that cannot be read or is not valid.
@@ -29,6 +31,7 @@ impl Status {
             Self::Negative => 1,
             Self::Changes => 2,
             Self::Blocked => 3,
+            Self::Unmet => 4,
             Self::Usage => 64,
             Self::Data => 65,
         }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::exit::{Failure, chain};
+use crate::kustomization;
 
 /// A file's name, as it was found, and its text.
 pub type Text = (String, String);
@@ -18,9 +19,9 @@ pub fn read(path: &Path) -> Result<Text, Failure> {
     Ok((path.display().to_string(), text))
 }
 
-/// Reads a file, or all manifests (`*.yaml`, `*.yml`, `*.json`) below a
-/// folder, by name. `kustomization.yaml` is an instruction to another tool and
-/// is left out.
+/// Reads a file, or a folder: what its `kustomization.yaml` names where it has
+/// one, else all manifests (`*.yaml`, `*.yml`, `*.json`) below it, by name
+/// (kustomizations further down are left out).
 ///
 /// # Errors
 /// Names the file or folder and says what is wrong with it.
@@ -28,15 +29,12 @@ pub fn read_manifests(path: &Path) -> Result<Vec<Text>, Failure> {
     if !path.is_dir() {
         return Ok(vec![read(path)?]);
     }
+    if kustomization::of(path).is_some() {
+        return kustomization::read(path);
+    }
     let mut files = Vec::new();
     collect(path, &mut files)?;
     files.sort();
-    if files.is_empty() {
-        return Err(Failure::Data(format!(
-            "{} holds no manifest: there is no file *.yaml, *.yml or *.json in it",
-            path.display()
-        )));
-    }
     files.iter().map(|file| read(file)).collect()
 }
 
@@ -47,7 +45,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
         let path = entry.map_err(|error| wrong(&error))?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let is_manifest = path.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
-        if name.starts_with('.') || name.starts_with("kustomization.") {
+        if name.starts_with('.') || name.to_lowercase().starts_with("kustomization") {
             continue;
         }
         if path.is_dir() {

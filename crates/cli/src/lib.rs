@@ -6,6 +6,7 @@ pub mod commands;
 pub mod draw;
 pub mod exit;
 pub mod files;
+pub mod kustomization;
 pub mod picture;
 pub mod preview;
 pub mod question;

@@ -1,14 +1,17 @@
 //! A question about a fleet: a snapshot, policies, and what the planner says.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
-use mig::Catalog;
+use observe::Observed;
+use observe::manifest::{self, Skipped};
 use observe::problem::{Problem, Severity};
 use observe::snapshot::{self, Snapshot};
-use observe::{Observed, Settings, manifest, observe};
 use planner::check::check;
 use planner::decide::{Decision, decide};
+use reconcile::think::{Sight, see};
+use reconcile::{Input, Settings};
 
 use crate::exit::Failure;
 use crate::files;
@@ -22,6 +25,18 @@ pub struct Question {
     pub seen: Observed,
     /// Warnings and notes.
     pub problems: Vec<Problem>,
+    /// What stands beside the policies and is not read.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Whether a folder of policies may be without any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Empty {
+    /// Then it is probably the wrong folder.
+    Refused,
+    /// It is compared with another one: the first policy is being added, or
+    /// the last one removed.
+    Allowed,
 }
 
 /// Reads a snapshot.
@@ -47,16 +62,24 @@ impl Question {
         snapshot: &Snapshot,
         mut problems: Vec<Problem>,
         policies: Option<&Path>,
+        empty: Empty,
     ) -> Result<Self, Failure> {
         let mut snapshot = snapshot.clone();
+        let mut skipped = Vec::new();
         if let Some(path) = policies {
             snapshot.objects.policies.clear();
             snapshot.objects.sources.clear();
             let texts = files::read_manifests(path)?;
+            if texts.is_empty() && empty == Empty::Refused {
+                return Err(Failure::Data(format!(
+                    "{} holds no manifest: there is no file *.yaml, *.yml or *.json in it",
+                    path.display()
+                )));
+            }
             let texts = texts.iter().map(|(file, text)| (file.as_str(), text.as_str()));
-            manifest::read_all(&mut snapshot.objects, texts, &mut problems);
+            skipped = manifest::read_all(&mut snapshot.objects, texts, &mut problems);
             refuse_errors(&problems)?;
-            if snapshot.objects.policies.is_empty() {
+            if snapshot.objects.policies.is_empty() && empty == Empty::Refused {
                 let message = format!(
                     "{} holds no policy: at least one object of kind GpuPartitionPolicy ({}/v1alpha1) is needed",
                     path.display(),
@@ -65,12 +88,19 @@ impl Question {
                 return Err(Failure::Data(message));
             }
         }
-        let seen = observe(&snapshot.objects, Catalog::builtin(), &Settings::default(), snapshot.taken_at);
+        let input = Input {
+            objects: &snapshot.objects,
+            beside: &BTreeMap::new(),
+            map_changed: None,
+            settings: &Settings::default(),
+            now: snapshot.taken_at,
+        };
+        let Sight { seen, progress: _, unreadable: _ } = see(&input);
         problems.extend(seen.problems.iter().cloned());
         problems.sort();
         problems.dedup();
         refuse_errors(&problems)?;
-        Ok(Self { snapshot, seen, problems })
+        Ok(Self { snapshot, seen, problems, skipped })
     }
 
     /// The moment for which everything is decided.

@@ -51,6 +51,7 @@ fn page() -> String {
 | 1 | it does not fit; an expectation of a story did not hold; something failed that is nobody's input |
 | 2 | `plan`: something would change |
 | 3 | `plan`: something would change, and something is blocked or violated |
+| 4 | `plan`: an expectation does not hold, whether something changes or not |
 | 64 | a wrong command line, or a question that makes no sense |
 | 65 | input that cannot be read or is not valid |
 ",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use api::located::{Located, documents};
 
-use crate::objects::Objects;
+use crate::objects::{Objects, is_read};
 use crate::problem::{Location, Problem, Severity};
 
 /// Reads a text of manifests into `objects`. `file` is only a name, for
@@ -22,12 +22,27 @@ pub fn read(objects: &mut Objects, file: &str, text: &str, problems: &mut Vec<Pr
     }
 }
 
-/// Reads several texts, each with its name. An object of ours that is there
-/// twice is an error: which one counts would depend on the order of files.
-pub fn read_all<'a, I>(objects: &mut Objects, texts: I, problems: &mut Vec<Problem>)
+/// A document that is not read here, and where it stands.
+#[derive(Clone, Debug)]
+pub struct Skipped {
+    /// What it is, such as `Deployment web/shop`; `a document` when it does not say.
+    pub what: String,
+    /// Where it stands.
+    pub place: Location,
+    /// Why it is not read.
+    pub why: &'static str,
+    /// The document, for a caller who knows what to do with it.
+    pub document: Located,
+}
+
+/// Reads several texts, each with its name, and says what of them is not read.
+/// An object of ours that is there twice is an error: which one counts would
+/// depend on the order of files.
+pub fn read_all<'a, I>(objects: &mut Objects, texts: I, problems: &mut Vec<Problem>) -> Vec<Skipped>
 where
     I: IntoIterator<Item = (&'a str, &'a str)>,
 {
+    let mut skipped = Vec::new();
     let mut seen: BTreeMap<(String, String), Location> = BTreeMap::new();
     for (file, text) in texts {
         for document in documents(text) {
@@ -57,8 +72,41 @@ where
                 }
                 seen.insert((kind, name), here);
             }
-            objects.add(document, file, problems);
+            match why_not(&document) {
+                Some(why) => skipped.push(Skipped {
+                    what: what(&document),
+                    place: Location::new(file, document.place),
+                    why,
+                    document,
+                }),
+                None => objects.add(document, file, problems),
+            }
         }
+    }
+    skipped
+}
+
+/// Why a document is left aside; none when it is read (or refused).
+fn why_not(document: &Located) -> Option<&'static str> {
+    let text = |field| document.get(field).and_then(Located::as_str);
+    let (version, kind) = match (text("apiVersion"), text("kind")) {
+        (None, None) => return Some("it is no Kubernetes object"),
+        // One of the two is missing: that is a mistake, and is told as one.
+        (Some(version), Some(kind)) => (version, kind),
+        (Some(_), None) | (None, Some(_)) => return None,
+    };
+    (!kind.ends_with("List") && !is_read(version, kind)).then_some("its kind says nothing about slices")
+}
+
+/// Kind and name for messages.
+fn what(document: &Located) -> String {
+    let text = |value: Option<&Located>| value.and_then(Located::as_str).map(str::to_owned);
+    let metadata = |field: &str| text(document.get("metadata").and_then(|metadata| metadata.get(field)));
+    let kind = text(document.get("kind")).unwrap_or_else(|| "a document".to_owned());
+    match (metadata("namespace"), metadata("name")) {
+        (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
+        (None, Some(name)) => format!("{kind} {name}"),
+        (_, None) => kind,
     }
 }
 

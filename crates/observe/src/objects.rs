@@ -87,6 +87,24 @@ pub fn title(kind: &str, metadata: &ObjectMeta) -> String {
     }
 }
 
+/// Whether objects of this kind say something about GPUs, slices or who wants
+/// them: whether [`Objects::add`] does more with one than to remember its owner.
+#[must_use]
+pub fn is_read(api_version: &str, kind: &str) -> bool {
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    group == api::GROUP
+        || legacy::replacement(api_version, kind).is_some()
+        || matches!(
+            (group, kind),
+            ("", "Node" | "Pod" | "Namespace" | "ConfigMap")
+                | ("scheduling.k8s.io", "PriorityClass")
+                | ("kubeflow.org", "Notebook")
+                | ("infrastructure.opendatahub.io", "HardwareProfile")
+                | ("kueue.x-k8s.io", "Workload")
+                | ("nvidia.com", "ClusterPolicy" | "GPUCluster")
+        )
+}
+
 impl Objects {
     /// Takes one object in. A list (`kind: List` or `…List`) is taken apart.
     /// Kinds that say nothing about GPUs are kept only as owners.

@@ -70,9 +70,22 @@ pub const fn can_return(phase: Phase) -> bool {
     matches!(phase, Phase::Idle | Phase::Mapping | Phase::Cordoning | Phase::Quiescing | Phase::Retreating)
 }
 
-/// Observes, decides and checks.
+/// What is observed and remembered, before anything is decided.
+#[derive(Clone, Debug, Default)]
+pub struct Sight {
+    /// The fleet, the demand and the policies. A node on its way is there as
+    /// it will be.
+    pub seen: observe::Observed,
+    /// What is remembered of the rollout of every node that has a `GpuNode`.
+    pub progress: BTreeMap<NodeName, Progress>,
+    /// Nodes of which something is remembered that cannot be read.
+    pub unreadable: BTreeMap<NodeName, Unreadable>,
+}
+
+/// Observes. A preview sees a recorded fleet through this too, so that what is
+/// planned from a file is what is planned on the cluster.
 #[must_use]
-pub fn think(input: &Input<'_>) -> Thought {
+pub fn see(input: &Input<'_>) -> Sight {
     let mut progress = BTreeMap::new();
     let mut unreadable = BTreeMap::new();
     for (name, gpu_node) in &input.objects.gpu_nodes {
@@ -87,8 +100,8 @@ pub fn think(input: &Input<'_>) -> Thought {
     }
     let objects = as_the_planner_sees_them(input.objects, &progress);
     let catalog = Catalog::builtin();
-    let seen = observe::observe(&objects, catalog, &input.settings.observe, input.now);
-    let observe::Observed { mut inventory, requests, policies, rollouts, problems } = seen;
+    let mut seen = observe::observe(&objects, catalog, &input.settings.observe, input.now);
+    let inventory = &mut seen.inventory;
     for (name, progress) in &progress {
         let Some(object) = input.objects.nodes.get(&name.0) else { continue };
         // Once the label is written there is no way back, whatever was stored.
@@ -110,6 +123,14 @@ pub fn think(input: &Input<'_>) -> Thought {
             node.hold = Some(Hold::NotEstablished { why: error.to_string() });
         }
     }
+    Sight { seen, progress, unreadable }
+}
+
+/// Observes, decides and checks.
+#[must_use]
+pub fn think(input: &Input<'_>) -> Thought {
+    let Sight { seen, progress, unreadable } = see(input);
+    let observe::Observed { inventory, requests, policies, rollouts, problems } = seen;
     let Decision { plan, report } = decide(&inventory, &requests, &policies, input.now);
     let notes = check(&plan, &inventory, &requests, &policies);
     let policy_of = planner::assign::policy_of(&inventory, &policies).policy_of;

@@ -8,7 +8,7 @@ use planner::report::PolicyReport;
 
 use crate::draw::Colour;
 use crate::exit::{Failure, Status};
-use crate::question::{Question, fleet};
+use crate::question::{Empty, Question, fleet};
 use crate::{Outcome, picture};
 
 /// Says why: why a request is served or not and what would help, what a
@@ -43,7 +43,7 @@ enum What {
 /// Runs it.
 pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
     let (snapshot, problems) = fleet(&args.fleet)?;
-    let question = Question::read(&snapshot, problems, args.file.as_deref())?;
+    let question = Question::read(&snapshot, problems, args.file.as_deref(), Empty::Refused)?;
     let decision = question.decide()?;
     match args.what {
         What::Request => request(&decision, &args.name, out)?,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::draw::{self, Colour};
 use crate::exit::Status;
-use crate::question::{Question, fleet};
+use crate::question::{Empty, Question, fleet};
 use crate::{Outcome, picture};
 
 /// Draws a recorded fleet: every GPU with its slices, and who may use them
@@ -22,7 +22,7 @@ pub struct Args {
 /// Runs it.
 pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
     let (snapshot, problems) = fleet(&args.fleet)?;
-    let question = Question::read(&snapshot, problems, None)?;
+    let question = Question::read(&snapshot, problems, None, Empty::Allowed)?;
     write!(out, "{}", picture::fleet(&question.seen.inventory, colour))?;
     writeln!(out, "\n{}", draw::legend(colour))?;
     for problem in &question.problems {

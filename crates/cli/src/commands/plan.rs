@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use crate::Outcome;
-use crate::preview::{preview, print};
-use crate::question::{Question, fleet};
+use crate::preview::{markdown, preview, print};
+use crate::question::{Empty, Question, fleet};
 
 /// Shows what policies would change on a recorded fleet, before anybody merges
 ///
@@ -18,20 +18,25 @@ use crate::question::{Question, fleet};
 Examples:
   slicewright plan --fleet examples/fleet/lab.yaml -f examples/policies
   slicewright plan --fleet lab.yaml --base main/policies -f policies     what a change of policies changes
+  slicewright plan --fleet lab.yaml --base main/policies -f policies -o markdown > comment.md
   slicewright plan --fleet lab.yaml -f policies -o json | jq .verdict")]
 pub struct Args {
     /// The recorded fleet (docs/reference/snapshot.md)
     #[arg(long, value_name = "SNAPSHOT")]
     fleet: PathBuf,
-    /// Policies before: a file, or a folder of manifests
+    /// Policies before, to compare with: a file, or a folder of manifests (it may be empty)
     #[arg(long, value_name = "DIR")]
     base: Option<PathBuf>,
-    /// Policies: a file, or a folder of manifests; other objects in it are added to the fleet's
+    /// Policies: a file, or a folder of manifests; other objects in it are added to the fleet's. Of a
+    /// folder with a kustomization.yaml, what its `resources` name
     #[arg(short = 'f', long = "file", value_name = "DIR_OR_FILE")]
     file: PathBuf,
     /// How it is printed
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
+    /// How long the Markdown may be, in bytes; what is left out is said
+    #[arg(long, value_name = "BYTES", default_value_t = markdown::MOST_BYTES)]
+    max_bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -40,16 +45,20 @@ enum Output {
     Text,
     /// For programs (formatVersion 1)
     Json,
+    /// For one comment of a pull request
+    Markdown,
 }
 
 /// Runs it.
 pub fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     let (snapshot, problems) = fleet(&args.fleet)?;
-    let question = Question::read(&snapshot, problems, Some(&args.file))?;
+    // With something to compare with, having no policy (any more) is an answer.
+    let empty = if args.base.is_some() { Empty::Allowed } else { Empty::Refused };
+    let question = Question::read(&snapshot, problems, Some(&args.file), empty)?;
     let decision = question.decide()?;
     let base = match &args.base {
         Some(base) => {
-            let base = Question::read(&snapshot, vec![], Some(base))?;
+            let base = Question::read(&snapshot, vec![], Some(base), Empty::Allowed)?;
             let decided = base.decide()?;
             Some((base, decided))
         }
@@ -59,6 +68,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     match args.output {
         Output::Text => print(&preview, out)?,
         Output::Json => writeln!(out, "{}", serde_json::json!(preview))?,
+        Output::Markdown => markdown::print(&preview, args.max_bytes, out)?,
     }
     Ok(preview.status())
 }

@@ -1,15 +1,17 @@
 //! The preview of a plan, for the comment in a pull request: what changes, who
 //! is affected, what capacity results, before anybody merges.
 
+pub mod compare;
+pub mod markdown;
+pub mod risks;
 mod text;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use mig::ProfileName;
-use observe::problem::Severity;
 use planner::decide::Decision;
-use planner::names::{GpuId, NodeName, PodRef, PolicyName};
+use planner::names::{NodeName, PodRef, PolicyName};
 use planner::plan::{NodeStep, Plan};
 use planner::policy::Mode;
 use planner::report::{Outcome, RequestReport, Supply};
@@ -20,6 +22,9 @@ use serde::Serialize;
 use crate::exit::Status;
 use crate::question::Question;
 
+use compare::{Compared, compare};
+pub use risks::Risk;
+use risks::risks;
 pub use text::print;
 
 /// The version of the JSON; it grows when a field changes its meaning or goes.
@@ -48,8 +53,23 @@ pub struct Preview {
     pub requests: Vec<Answer>,
     /// How good the plan is, level by level.
     pub certificate: Vec<planner::report::LevelCertificate>,
+    /// What stands beside the policies and was not read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_read: Vec<NotRead>,
     /// What it was made from.
     pub provenance: Provenance,
+}
+
+/// A document beside the policies that was not read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotRead {
+    /// What it is.
+    pub what: String,
+    /// File, line and column.
+    pub place: String,
+    /// Why it was not read.
+    pub why: &'static str,
 }
 
 /// The counts of the first line.
@@ -70,16 +90,6 @@ pub struct Verdict {
     pub served: usize,
     /// Policies' bounds that are not met.
     pub violations: usize,
-}
-
-/// One thing that can go wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Risk {
-    /// `violation`, `eviction`, `loss`, `blocked`, `warning` or `note`.
-    pub kind: &'static str,
-    /// One sentence.
-    pub message: String,
 }
 
 /// One node that changes.
@@ -142,20 +152,6 @@ pub struct Answer {
     pub answer: String,
 }
 
-/// The difference to another revision of the policies.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Compared {
-    /// Whether the policies differ at all.
-    pub policies_differ: bool,
-    /// GPUs that change only with the new revision, or to something else.
-    pub gpus_differ: Vec<GpuId>,
-    /// Requests that only the new revision serves.
-    pub gain: Vec<String>,
-    /// Requests that only the old revision serves.
-    pub lose: Vec<String>,
-}
-
 /// What a preview was made from.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -177,20 +173,12 @@ pub struct Provenance {
 #[must_use]
 pub fn preview(question: &Question, decision: &Decision, base: Option<(&Question, &Decision)>) -> Preview {
     let steps = &decision.plan.steps;
-    let compared = base.map(|(other, decided)| compare(question, decision, other, decided));
+    let compared = base.map(|old| compare((question, decision), old));
     let risks = risks(question, decision, compared.as_ref());
     let answers: Vec<Answer> = decision.report.requests.iter().map(answer).collect();
     Preview {
         format_version: FORMAT_VERSION,
-        verdict: Verdict {
-            gpus: steps.iter().map(|step| step.gpus.len()).sum(),
-            nodes: steps.len(),
-            drains: steps.iter().filter(|step| !step.evicts.is_empty()).count(),
-            evictions: steps.iter().map(|step| step.evicts.len()).sum(),
-            requests: answers.len(),
-            served: answers.iter().filter(|answer| answer.served).count(),
-            violations: risks.iter().filter(|risk| risk.kind == "violation").count(),
-        },
+        verdict: Verdict::of(question, decision),
         risks,
         nodes: steps.iter().map(|step| node(question, step)).collect(),
         supply: decision.report.policies.iter().map(|p| (p.policy.clone(), p.supply.clone())).collect(),
@@ -198,6 +186,11 @@ pub fn preview(question: &Question, decision: &Decision, base: Option<(&Question
         rollout: waves(question, &decision.plan),
         requests: answers,
         certificate: decision.report.certificate.clone(),
+        not_read: question
+            .skipped
+            .iter()
+            .map(|s| NotRead { what: s.what.clone(), place: s.place.to_string(), why: s.why })
+            .collect(),
         provenance: Provenance {
             cluster: question.snapshot.cluster.clone(),
             snapshot_taken_at: question.now(),
@@ -205,6 +198,24 @@ pub fn preview(question: &Question, decision: &Decision, base: Option<(&Question
             policy_digest: policy_digest(question),
             plan_digest: decision.plan.digest(),
         },
+    }
+}
+
+impl Verdict {
+    /// The counts of a decision.
+    fn of(question: &Question, decision: &Decision) -> Self {
+        let steps = &decision.plan.steps;
+        let reports = &decision.report.requests;
+        let risks = risks(question, decision, None);
+        Self {
+            gpus: steps.iter().map(|step| step.gpus.len()).sum(),
+            nodes: steps.len(),
+            drains: steps.iter().filter(|step| !step.evicts.is_empty()).count(),
+            evictions: steps.iter().map(|step| step.evicts.len()).sum(),
+            requests: reports.len(),
+            served: reports.iter().filter(|r| !matches!(r.outcome, Outcome::Unserved { .. })).count(),
+            violations: risks.iter().filter(|risk| risk.kind == "violation").count(),
+        }
     }
 }
 
@@ -254,70 +265,6 @@ fn node(question: &Question, step: &NodeStep) -> NodePreview {
         enables_mig: *enable_mig,
         evicts: evicts.clone(),
         serves: serves.iter().map(ToString::to_string).collect(),
-    }
-}
-
-fn risks(question: &Question, decision: &Decision, compared: Option<&Compared>) -> Vec<Risk> {
-    let mut risks = Vec::new();
-    let mut risk = |kind, message: String| risks.push(Risk { kind, message });
-    for report in &decision.report.policies {
-        let policy = &report.policy;
-        for unmet in &report.unmet {
-            let (field, wanted, reached) = (&unmet.field, unmet.wanted, unmet.reached);
-            risk(
-                "violation",
-                format!("policy {policy}: {field} is {wanted}, and the plan reaches {reached}"),
-            );
-        }
-        for unknown in report.unknown_profiles.iter().filter(|unknown| unknown.everywhere) {
-            let (profile, models) = (unknown.profile, unknown.lacking.join(", "));
-            risk("violation", format!("policy {policy}: none of its models has {profile} ({models})"));
-        }
-        if report.nodes.is_empty() {
-            risk("blocked", format!("policy {policy}: selects no node that it could have"));
-        }
-    }
-    for step in decision.plan.steps.iter().filter(|step| !step.evicts.is_empty()) {
-        let pods: Vec<String> = step.evicts.iter().map(ToString::to_string).collect();
-        risk("eviction", format!("{}: {} pod(s) are evicted: {}", step.node, pods.len(), pods.join(", ")));
-    }
-    for lost in compared.iter().flat_map(|compared| &compared.lose) {
-        risk("loss", format!("{lost} is served under the policies before, and not under these"));
-    }
-    let frozen = &decision.report.frozen_for_lack_of_agent;
-    if !frozen.is_empty() {
-        let n = frozen.len();
-        risk("note", format!("{n} GPU(s) are left alone only because no agent can prove them idle"));
-    }
-    for problem in &question.problems {
-        let kind = if problem.severity == Severity::Note { "note" } else { "warning" };
-        risk(kind, problem.to_string());
-    }
-    risks
-}
-
-fn compare(question: &Question, decision: &Decision, other: &Question, decided: &Decision) -> Compared {
-    let changes = |plan: &Plan| -> BTreeSet<(GpuId, Vec<(ProfileName, u8)>)> {
-        let gpus = plan.steps.iter().flat_map(|step| step.gpus.iter().map(move |gpu| (step, gpu)));
-        gpus.map(|(step, gpu)| (GpuId { node: step.node.clone(), gpu: gpu.gpu }, gpu.after.clone())).collect()
-    };
-    let served = |decision: &Decision| -> BTreeSet<String> {
-        let reports = decision.report.requests.iter();
-        reports
-            .filter(|report| !matches!(report.outcome, Outcome::Unserved { .. }))
-            .map(|report| report.id.to_string())
-            .collect()
-    };
-    let (mine, theirs) = (served(decision), served(decided));
-    let gpus: BTreeSet<GpuId> = changes(&decision.plan)
-        .symmetric_difference(&changes(&decided.plan))
-        .map(|(gpu, _)| gpu.clone())
-        .collect();
-    Compared {
-        policies_differ: policy_digest(question) != policy_digest(other),
-        gpus_differ: gpus.into_iter().collect(),
-        gain: mine.difference(&theirs).cloned().collect(),
-        lose: theirs.difference(&mine).cloned().collect(),
     }
 }
 

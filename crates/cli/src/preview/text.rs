@@ -4,35 +4,48 @@ use std::io::{self, Write};
 
 use jiff::Timestamp;
 
-use super::{Preview, Verdict};
+use planner::names::PolicyName;
+use planner::report::Supply;
+
+use super::compare::{Change, Compared, FieldDiff};
+use super::{NotRead, Preview, Verdict, WavePreview};
+
+/// How many of what is of little account are named.
+const SHOWN: usize = 10;
 
 /// Prints it.
 ///
 /// # Errors
 /// If `out` cannot be written to.
 pub fn print(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
-    verdict(preview, out)?;
+    writeln!(out, "{}", verdict_line(preview))?;
     risks(preview, out)?;
     nodes(preview, out)?;
     supply(preview, out)?;
     requests(preview, out)?;
     compared(preview, out)?;
     rollout(preview, out)?;
+    not_read(preview, out)?;
     provenance(preview, out)
 }
 
-fn verdict(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
+/// The first line: what changes, in counts.
+pub(super) fn verdict_line(preview: &Preview) -> String {
     let Verdict { gpus, nodes, drains, evictions, requests, served, violations } = preview.verdict;
+    let mut parts = Vec::new();
     if gpus == 0 {
-        write!(out, "Plan: no changes")?;
+        parts.push("Plan: no changes".to_owned());
     } else {
-        write!(
-            out,
+        parts.push(format!(
             "Plan: {} on {}",
             many(gpus, "GPU changes", "GPUs change"),
             many(nodes, "node", "nodes")
-        )?;
-        write!(out, "; {}, {} evicted", many(drains, "drain", "drains"), many(evictions, "pod", "pods"))?;
+        ));
+        parts.push(format!(
+            "{}, {} evicted",
+            many(drains, "drain", "drains"),
+            many(evictions, "pod", "pods")
+        ));
     }
     let mut capacity = Vec::new();
     for supply in preview.supply.values() {
@@ -41,12 +54,13 @@ fn verdict(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     if !capacity.is_empty() {
-        write!(out, "; capacity {}", capacity.join(", "))?;
+        parts.push(format!("capacity {}", capacity.join(", ")));
     }
     if requests > 0 {
-        write!(out, "; {served} of {} served", many(requests, "request", "requests"))?;
+        parts.push(format!("{served} of {} served", many(requests, "request", "requests")));
     }
-    writeln!(out, "; {}", many(violations, "violation", "violations"))
+    parts.push(many(violations, "violation", "violations"));
+    parts.join("; ")
 }
 
 fn risks(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
@@ -127,11 +141,42 @@ fn compared(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
     if !compared.policies_differ {
         return writeln!(out, "  the policies are the same");
     }
-    if compared.gpus_differ.is_empty() && compared.gain.is_empty() && compared.lose.is_empty() {
+    for diff in &compared.policies {
+        match diff.change {
+            Change::Added => writeln!(out, "  policy {} is added", diff.policy)?,
+            Change::Removed => writeln!(out, "  policy {} is removed", diff.policy)?,
+            Change::Changed => {
+                writeln!(out, "  policy {} changes", diff.policy)?;
+                for FieldDiff { field, before, after } in &diff.fields {
+                    let shown =
+                        |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+                    writeln!(out, "    {field}: {} -> {}", shown(before), shown(after))?;
+                }
+            }
+        }
+    }
+    for moved in &compared.nodes {
+        let name = |policy: &Option<PolicyName>| {
+            policy.as_ref().map_or("no policy".to_owned(), |policy| format!("policy {policy}"))
+        };
+        writeln!(out, "  node {}: {} -> {}", moved.node, name(&moved.before), name(&moved.after))?;
+    }
+    supply_before(compared, out)?;
+    if compared.gpus.is_empty()
+        && compared.gain.is_empty()
+        && compared.lose.is_empty()
+        && compared.wait.is_empty()
+    {
         return writeln!(out, "  the policies differ, the plan does not");
     }
-    for gpu in &compared.gpus_differ {
-        writeln!(out, "  {gpu} is planned differently")?;
+    for diff in &compared.gpus {
+        writeln!(out, "  {} has {}: before {}, now {}", diff.gpu, diff.now, diff.before, diff.after)?;
+    }
+    for pod in &compared.evicts {
+        writeln!(out, "  {pod} is evicted, and was not before")?;
+    }
+    for pod in &compared.spares {
+        writeln!(out, "  {pod} is not evicted any more")?;
     }
     for request in &compared.gain {
         writeln!(out, "  {request} gains: it is served now")?;
@@ -139,7 +184,43 @@ fn compared(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
     for request in &compared.lose {
         writeln!(out, "  {request} loses: it was served before")?;
     }
+    for request in &compared.wait {
+        writeln!(out, "  {request} waits for a change: it was served with what is there before")?;
+    }
     Ok(())
+}
+
+/// Profiles of which another number is planned, or goes unserved, than before.
+fn supply_before(compared: &Compared, out: &mut dyn Write) -> io::Result<()> {
+    for (policy, profiles) in &compared.supply {
+        for (profile, diff) in profiles {
+            let of = |supply: Option<Supply>| supply.map_or((0, 0), |s| (s.planned, s.unserved));
+            let (before, after) = (of(diff.before), of(diff.after));
+            if before != after {
+                writeln!(
+                    out,
+                    "  {profile} under {policy}: planned {} -> {}, unserved {} -> {}",
+                    before.0, after.0, before.1, after.1
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What stands beside the policies and was not read: the first few.
+fn not_read(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
+    if preview.not_read.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nBeside the policies, and not read")?;
+    for NotRead { what, place, why } in preview.not_read.iter().take(SHOWN) {
+        writeln!(out, "  {place}: {what}: {why}")?;
+    }
+    match preview.not_read.len().saturating_sub(SHOWN) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {more} more"),
+    }
 }
 
 fn rollout(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
@@ -147,11 +228,7 @@ fn rollout(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "\nRollout of policy {policy} (estimated at the slow end of what is seen)")?;
         for (number, wave) in (1..).zip(waves) {
             let nodes: Vec<String> = wave.nodes.iter().map(ToString::to_string).collect();
-            let when = match (wave.starts, wave.ends) {
-                (Some(starts), Some(ends)) => format!("{} to {}", minute(starts), minute(ends)),
-                _ => "does not start: no window opens, the budget is 0, or the policy is not enforced"
-                    .to_owned(),
-            };
+            let when = when(wave);
             writeln!(out, "  {number}. {when}: {}", nodes.join(", "))?;
         }
     }
@@ -177,6 +254,23 @@ fn provenance(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// When a wave changes.
+pub(super) fn when(wave: &WavePreview) -> String {
+    match (wave.starts, wave.ends) {
+        (Some(starts), Some(ends)) => format!("{} to {}", minute(starts), minute(ends)),
+        _ => "does not start: no window opens, the budget is 0, or the policy is not enforced".to_owned(),
+    }
+}
+
+/// `a, b and 3 more`: the first few.
+pub(super) fn some<T: ToString>(items: &[T]) -> String {
+    let shown: Vec<_> = items.iter().take(SHOWN).map(ToString::to_string).collect();
+    match items.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 /// A moment to the minute.

@@ -1,0 +1,79 @@
+//! What can go wrong, or is already wrong: the part of a preview that is read
+//! first.
+
+use observe::problem::Severity;
+use planner::decide::Decision;
+use serde::Serialize;
+
+use super::compare::Compared;
+use crate::question::Question;
+
+/// One thing that can go wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Risk {
+    /// `violation`, `blocked`, `eviction`, `loss`, `wait`, `warning` or `note`.
+    pub kind: &'static str,
+    /// One sentence.
+    pub message: String,
+}
+
+/// The risks of a decision, the worst first.
+pub(super) fn risks(question: &Question, decision: &Decision, compared: Option<&Compared>) -> Vec<Risk> {
+    let mut risks = Vec::new();
+    let mut risk = |kind, message: String| risks.push(Risk { kind, message });
+    for report in &decision.report.policies {
+        let policy = &report.policy;
+        for unmet in &report.unmet {
+            let (field, wanted, reached) = (&unmet.field, unmet.wanted, unmet.reached);
+            risk(
+                "violation",
+                format!("policy {policy}: {field} is {wanted}, and the plan reaches {reached}"),
+            );
+        }
+        for unknown in report.unknown_profiles.iter().filter(|unknown| unknown.everywhere) {
+            let (profile, models) = (unknown.profile, unknown.lacking.join(", "));
+            risk("violation", format!("policy {policy}: none of its models has {profile} ({models})"));
+        }
+        if report.nodes.is_empty() {
+            risk("blocked", format!("policy {policy}: selects no node that it could have"));
+        }
+    }
+    for step in decision.plan.steps.iter().filter(|step| !step.evicts.is_empty()) {
+        let pods: Vec<String> = step.evicts.iter().map(ToString::to_string).collect();
+        risk("eviction", format!("{}: {} pod(s) are evicted: {}", step.node, pods.len(), pods.join(", ")));
+    }
+    if let Some(compared) = compared {
+        for lost in &compared.lose {
+            risk("loss", format!("{lost} is served under the policies before, and not under these"));
+        }
+        for waits in &compared.wait {
+            risk(
+                "wait",
+                format!(
+                    "{waits} is served with what is there under the policies before, and has to wait for a change under these"
+                ),
+            );
+        }
+        for left in compared.nodes.iter().filter(|node| node.after.is_none()) {
+            let before = left.before.as_ref().map(ToString::to_string).unwrap_or_default();
+            risk(
+                "warning",
+                format!(
+                    "{} has no policy any more (it was {before}'s): it keeps its layout, and nobody changes it",
+                    left.node
+                ),
+            );
+        }
+    }
+    let frozen = &decision.report.frozen_for_lack_of_agent;
+    if !frozen.is_empty() {
+        let n = frozen.len();
+        risk("note", format!("{n} GPU(s) are left alone only because no agent can prove them idle"));
+    }
+    for problem in &question.problems {
+        let kind = if problem.severity == Severity::Note { "note" } else { "warning" };
+        risk(kind, problem.to_string());
+    }
+    risks
+}
