@@ -4,7 +4,7 @@
 //! The table holds for GPU instances of 1, 2, 3, 4 and 7 slices. Placements
 //! follow the driver's tree of compute spans: halves, quarters, single slices.
 //! SM counts are given only where they were seen: evenly on Ampere; on Hopper
-//! for the default profile and inside a `2g`.
+//! for the default profile and for a `1c` inside a `2g` or `3g`.
 
 use mig::Architecture;
 
@@ -81,7 +81,8 @@ fn multiprocessors(gi: &ProfileFacts, architecture: Architecture, slices: u8) ->
     match architecture {
         _ if slices == gi.slices => Some(gi.sm),
         Architecture::Ampere => Some(14 * u32::from(slices)),
-        Architecture::Hopper if gi.slices == 2 => Some(16),
+        // A 2g and a 3g were seen; a 1c there has as many as a 1g.
+        Architecture::Hopper if slices == 1 && matches!(gi.slices, 2 | 3) => Some(16),
         Architecture::Hopper | Architecture::Blackwell => None,
     }
 }

@@ -20,7 +20,8 @@ impl Nvml<'_> {
     /// the activation says why.
     ///
     /// # Errors
-    /// `NoPermission`, `NotSupported` without MIG.
+    /// `NoPermission`, `NotSupported` without MIG; `InUse` from Hopper on when
+    /// MIG is to be switched off while instances are there.
     pub fn set_mig_mode(&mut self, device: Device, mode: Mode) -> Reply<Activation> {
         self.initialised()?;
         let gpu = self.whole(device)?;
@@ -30,7 +31,7 @@ impl Nvml<'_> {
             |nvml| {
                 nvml.privileged()?;
                 let now = nvml.state(gpu).mode.ok_or(NvmlError::NotSupported)?;
-                Ok(nvml.machine.set_mode(gpu, now, mode))
+                nvml.machine.set_mode(gpu, now, mode)
             },
             |_| Activation::Success,
         )
@@ -258,19 +259,26 @@ impl Nvml<'_> {
 
 impl Machine {
     /// What becomes of a wanted mode; the GPU has MIG.
-    fn set_mode(&mut self, gpu: u16, now: MigMode, wanted: Mode) -> Activation {
+    ///
+    /// Where the change resets the GPU, GPU instances without compute instances
+    /// are not in its way: they go with the reset. Where it does not, instances
+    /// of any kind refuse it.
+    fn set_mode(&mut self, gpu: u16, now: MigMode, wanted: Mode) -> Reply<Activation> {
         if now == MigMode::settled(wanted) {
-            return Activation::Success;
+            return Ok(Activation::Success);
         }
         let device = &mut self.gpus[usize::from(gpu)];
         let resets = device.mig().is_some_and(MigFacts::mode_needs_reset);
-        let empty = device.instances.is_empty();
         if now.current == wanted {
             device.mode = Some(MigMode::settled(wanted));
-            return Activation::Success;
+            return Ok(Activation::Success);
         }
+        if !resets && !device.instances.is_empty() {
+            return Err(NvmlError::InUse);
+        }
+        let in_the_way = device.instances.values().any(|gi| !gi.compute.is_empty());
         device.mode = Some(MigMode { current: now.current, pending: wanted });
-        let pending = if self.is_busy(gpu) || !empty {
+        let pending = if self.is_busy(gpu) || in_the_way {
             Some(Activation::InUse)
         } else if resets && (self.cannot_reset_itself() || self.reset_fails(gpu)) {
             Some(Activation::ResetRequired)
@@ -279,15 +287,16 @@ impl Machine {
         };
         if let Some(why) = pending {
             self.log(Some(gpu), Happened::ModePending { to: wanted });
-            return why;
+            return Ok(why);
         }
         self.harm_all(gpu, Verb::SetMigMode);
+        self.gpus[usize::from(gpu)].instances.clear();
         if resets {
             self.log(Some(gpu), Happened::Reset);
         }
         self.gpus[usize::from(gpu)].mode = Some(MigMode::settled(wanted));
         self.log(Some(gpu), Happened::ModeChanged { to: wanted });
-        Activation::Success
+        Ok(Activation::Success)
     }
 
     /// Whether a fault spoils the reset that the driver does itself.

@@ -190,18 +190,31 @@ fn the_same_place_has_the_same_uuid_each_time_it_is_cut() {
 }
 
 #[test]
-fn mig_is_switched_off_after_its_instances_are_gone() {
+fn mig_is_switched_off_after_its_compute_instances_are_gone() {
     let mut machine = dgx_station();
     mig(&mut machine, 0, Mode::Enabled).unwrap();
     cgi(&mut machine, 0, &[19, 14]);
     assert_eq!(mig(&mut machine, 0, Mode::Disabled), Ok(Activation::InUse));
     dci(&mut machine, 0).unwrap();
-    dgi(&mut machine, 0).unwrap();
     let dcgm = open(&mut machine, "nv-hostengine", Target::Gpu(0), Activity::Watches);
     assert_eq!(mig(&mut machine, 0, Mode::Disabled), Ok(Activation::InUse));
     machine.close(dcgm).unwrap();
+    // As the document does: the GPU instances go with the reset.
     assert_eq!(mig(&mut machine, 0, Mode::Disabled), Ok(Activation::Success));
     assert_eq!(mode(&mut machine, 0), Ok(MigMode::OFF));
+    assert_eq!(machine.gpu(0).unwrap().instances.len(), 0);
+}
+
+#[test]
+fn from_hopper_on_instances_refuse_to_have_mig_switched_off() {
+    let mut machine = support::cut_ready("H100-80GB");
+    cgi(&mut machine, 0, &[19]);
+    assert_eq!(mig(&mut machine, 0, Mode::Disabled), Err(NvmlError::InUse));
+    dci(&mut machine, 0).unwrap();
+    assert_eq!(mig(&mut machine, 0, Mode::Disabled), Err(NvmlError::InUse), "GPU instances too");
+    assert_eq!(mode(&mut machine, 0).unwrap().pending, Mode::Enabled, "nothing is pending");
+    dgi(&mut machine, 0).unwrap();
+    assert_eq!(mig(&mut machine, 0, Mode::Disabled), Ok(Activation::Success));
 }
 
 #[test]

@@ -136,13 +136,14 @@ pub(crate) fn power_mw(of: Subject<'_>) -> Option<u32> {
 }
 
 /// The address window. Of a GPU: its memory, as a power of two. Of a MIG
-/// device its share of that, by memory.
+/// device its share of that, by memory, of which 1 MiB is missing in every
+/// capture up to driver 560; how later drivers count is not known.
 pub(crate) fn bar1_mib(of: Subject<'_>) -> Option<u32> {
     let whole = of.gpu.model.memory_mib.checked_next_power_of_two()?;
     let Some((gi, _)) = of.mig else { return Some(whole) };
     let (_, size) = of.gpu.span_of(gi);
     let units = of.gpu.geometry()?.memory();
-    Some(whole / u32::from(units) * u32::from(size))
+    (whole / u32::from(units) * u32::from(size)).checked_sub(1)
 }
 
 /// The architecture, by the compute capability.

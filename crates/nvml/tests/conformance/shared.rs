@@ -98,7 +98,8 @@ fn without_privileges_one_sees_what_programs_see_and_changes_nothing() {
         let [slice] = layout.slices.as_slice() else { panic!("{layout:?}") };
         assert_eq!((slice.profile.as_str(), slice.span, slice.is_whole()), ("3g.40gb", None, true));
         let profiles = gpus.profiles(&gpu).unwrap();
-        assert!(profiles.len() >= 6 && profiles.iter().all(|p| p.places.is_empty()), "{profiles:?}");
+        // Drivers tell everybody where instances may be, whatever the header says.
+        assert!(profiles.len() >= 6 && profiles.iter().all(|p| !p.places.is_empty()), "{profiles:?}");
         assert_eq!(reading(gpus).len(), 3);
         let may_not = gpus.create(&gpu, &Place::new("1g.10gb", 0)).unwrap_err();
         assert_eq!(may_not.code(), Some(Code::NoPermission), "{may_not:?}");
