@@ -99,7 +99,10 @@ impl Soak {
                 _ => true,
             });
             let nodes_now = scene.nodes().list(&ListParams::default()).await?;
-            let away = nodes_now.iter().find(|node| !is_back(node)).map(offers);
+            // A failed node is what it is, whoever uncordoned it.
+            let has_failed =
+                |node: &&Node| nodes.iter().any(|n| n.name_any() == node.name_any() && phase(n) == "Failed");
+            let away = nodes_now.iter().find(|node| !has_failed(node) && !is_back(node)).map(offers);
             quiet = if busy.is_none() && away.is_none() { quiet + 1 } else { 0 };
             if quiet < 60 {
                 let what = busy.map(|node| format!("{} is {}", node.name_any(), phase(node))).or(away);
@@ -134,12 +137,11 @@ impl Soak {
     }
 }
 
-/// Ready, and offering something or given up: back from a reboot.
+/// Ready, and offering something: back from a reboot.
 fn is_back(node: &Node) -> bool {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let ready = conditions.filter(|c| c.type_ == "Ready").any(|c| c.status == "True");
-    let given_up = node.labels().contains_key("slicewright.io/cordoned-by");
-    ready && (given_up || !offers(node).ends_with("nothing"))
+    ready && !offers(node).ends_with("nothing")
 }
 
 /// A node in one line: what its label says, and what it offers.

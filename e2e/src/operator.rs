@@ -70,6 +70,15 @@ pub struct Operator {
 /// # Errors
 /// When it gets no token.
 pub async fn account(administrator: &Kubeconfig) -> anyhow::Result<kube::Config> {
+    let kubeconfig = kubeconfig(administrator).await?;
+    Ok(kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
+}
+
+/// The same, as a kubeconfig.
+///
+/// # Errors
+/// When it gets no token.
+pub async fn kubeconfig(administrator: &Kubeconfig) -> anyhow::Result<Kubeconfig> {
     let admin = crate::control_plane::client_of(administrator).await?;
     let accounts: Api<ServiceAccount> = Api::namespaced(admin, OPERATOR_NAMESPACE);
     let request = TokenRequest {
@@ -81,10 +90,11 @@ pub async fn account(administrator: &Kubeconfig) -> anyhow::Result<kube::Config>
         .await
         .context("the operator's service account gets no token")?;
     let token = answer.status.map(|status| status.token).context("the answer has no token")?;
-    let options = KubeConfigOptions::default();
-    let mut config = kube::Config::from_custom_kubeconfig(administrator.clone(), &options).await?;
-    config.auth_info = serde_json::from_value(serde_json::json!({"token": token}))?;
-    Ok(config)
+    let mut kubeconfig = administrator.clone();
+    for user in &mut kubeconfig.auth_infos {
+        user.auth_info = Some(serde_json::from_value(serde_json::json!({"token": token}))?);
+    }
+    Ok(kubeconfig)
 }
 
 impl Operator {

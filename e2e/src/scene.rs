@@ -333,6 +333,15 @@ impl Scene {
         self.start(settings).await
     }
 
+    /// A kubeconfig of the operator's service account, for one that runs as a
+    /// process of its own.
+    ///
+    /// # Errors
+    /// When it gets no token.
+    pub async fn operator_kubeconfig(&self) -> anyhow::Result<Kubeconfig> {
+        operator::kubeconfig(&self.administrator).await
+    }
+
     async fn start(&mut self, mut settings: controller::Settings) -> anyhow::Result<()> {
         self.started += 1;
         settings.identity = format!("operator-{}", self.started);

@@ -194,7 +194,8 @@ impl Node {
     /// saying so; whoever waited for that starts.
     pub(crate) fn validator_told(&mut self) {
         let there = self.operands.get(&Operand::OperatorValidator);
-        if there.is_none_or(|pod| pod.phase == OperandPhase::Terminating)
+        if !self.ready
+            || there.is_none_or(|pod| pod.phase == OperandPhase::Terminating)
             || self.has_knob(&Knob::ValidatorNeverReady)
             || self.toolkit_ready
         {

@@ -490,3 +490,15 @@ fn a_driver_upgrade_cordons_parks_loses_the_slices_and_takes_all_back() {
     assert!(node.unschedulable());
     assert!(node.breaches().is_empty());
 }
+
+#[test]
+fn faults_that_end_while_the_node_is_down_do_not_keep_its_operands_down() {
+    let mut node = old(ManagerVersion::V0_15_0);
+    node.turn(Knob::ValidatorNeverReady);
+    node.reboot();
+    pass(&mut node, 60);
+    node.turn(Knob::Clear);
+    settle(&mut node);
+    assert!(node.operand_pods().all(operands::OperandPod::is_ready));
+    assert!(has(&node, &[("mig-1g.5gb", 7)]));
+}

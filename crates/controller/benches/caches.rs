@@ -1,0 +1,222 @@
+//! How much memory the trimmed caches take: fills a store as the watches do,
+//! with objects as a large cluster has them, and prints what the process
+//! resides in. `cargo bench -p slicewright-controller --bench caches -- NODES PODS PERCENT`.
+#![expect(clippy::print_stdout, reason = "a bench prints its table")]
+
+use controller::store::{Change, Item, Source, Store, trim};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use serde_json::{Map, Value, json};
+
+/// What the kernel says of this process, in MiB.
+fn resident() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)).and_then(|n| n.parse::<f64>().ok());
+    kib.unwrap_or_default() / 1024.0
+}
+
+fn managed_fields() -> Value {
+    let one = json!({"manager": "kubelet", "operation": "Update", "apiVersion": "v1", "time": "2026-11-22T08:00:00Z",
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:annotations": {"f:a": {}, "f:b": {}}}}});
+    json!([one, one, one])
+}
+
+/// A node with the labels that NFD, the GPU Operator and GFD write: some
+/// eighty, and with the images and conditions of a kubelet.
+fn node(n: usize, has_gpus: bool) -> Node {
+    let name = format!("worker-{n}.cluster.example.com");
+    let mut labels = Map::new();
+    let mut put = |key: String, value: &str| labels.insert(key, json!(value));
+    for (key, value) in [
+        ("kubernetes.io/arch", "amd64"),
+        ("kubernetes.io/os", "linux"),
+        ("node-role.kubernetes.io/worker", ""),
+        ("node.openshift.io/os_id", "rhcos"),
+        ("topology.kubernetes.io/zone", "zone-a"),
+        ("topology.kubernetes.io/region", "region-1"),
+        ("node.kubernetes.io/instance-type", "gpu.8xlarge"),
+        ("slicewright.io/pool", "research"),
+    ] {
+        put(key.to_owned(), value);
+    }
+    put("kubernetes.io/hostname".to_owned(), &name);
+    if has_gpus {
+        for feature in 0..40 {
+            put(format!("feature.node.kubernetes.io/cpu-cpuid.FEATURE{feature}"), "true");
+        }
+        put("feature.node.kubernetes.io/pci-10de.present".to_owned(), "true");
+        for operand in [
+            "driver",
+            "container-toolkit",
+            "device-plugin",
+            "gpu-feature-discovery",
+            "dcgm",
+            "dcgm-exporter",
+            "mig-manager",
+            "node-status-exporter",
+            "operator-validator",
+        ] {
+            put(format!("nvidia.com/gpu.deploy.{operand}"), "true");
+        }
+        for (key, value) in [
+            ("gpu.present", "true"),
+            ("gpu.product", "NVIDIA-A100-SXM4-80GB"),
+            ("gpu.count", "8"),
+            ("gpu.memory", "81920"),
+            ("gpu.family", "ampere"),
+            ("gpu.replicas", "0"),
+            ("gpu.mode", "compute"),
+            ("gpu.sharing-strategy", "none"),
+            ("gpu.compute.major", "8"),
+            ("gpu.compute.minor", "0"),
+            ("mig.capable", "true"),
+            ("mig.strategy", "mixed"),
+            ("mig.config", "slicewright-3074d2073e"),
+            ("mig.config.state", "success"),
+            ("cuda.driver-version.full", "595.91.07"),
+            ("cuda.driver-version.major", "595"),
+            ("cuda.driver-version.minor", "91"),
+            ("gfd.timestamp", "1790000000"),
+            ("gpu.machine", "DGX-A100"),
+        ] {
+            put(format!("nvidia.com/{key}"), value);
+        }
+        for profile in ["1g.10gb", "3g.40gb"] {
+            for (key, value) in [
+                ("count", "16"),
+                ("product", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"),
+                ("memory", "9728"),
+                ("replicas", "1"),
+                ("sharing-strategy", "none"),
+                ("multiprocessors", "14"),
+                ("slices.gi", "1"),
+                ("slices.ci", "1"),
+                ("engines.copy", "1"),
+                ("engines.decoder", "0"),
+                ("engines.encoder", "0"),
+                ("engines.jpeg", "0"),
+                ("engines.ofa", "0"),
+            ] {
+                put(format!("nvidia.com/mig-{profile}.{key}"), value);
+            }
+        }
+    }
+    let mut has = json!({"cpu": "127500m", "memory": "1031871744Ki", "pods": "250", "ephemeral-storage": "900Gi",
+        "hugepages-1Gi": "0", "hugepages-2Mi": "0"});
+    if has_gpus {
+        for (resource, count) in
+            [("nvidia.com/gpu", "0"), ("nvidia.com/mig-1g.10gb", "16"), ("nvidia.com/mig-3g.40gb", "8")]
+        {
+            has[resource] = json!(count);
+        }
+    }
+    let image =
+        json!({"names": [format!("registry/image@sha256:{:064}", n), "registry/image:v1"], "sizeBytes": 1});
+    let condition = |kind: &str| {
+        json!({"type": kind, "status": "True", "reason": "KubeletReady",
+        "message": "kubelet is posting ready status", "lastHeartbeatTime": "2026-11-22T08:00:00Z",
+        "lastTransitionTime": "2026-11-20T08:00:00Z"})
+    };
+    let conditions = ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"].map(condition);
+    serde_json::from_value(json!({
+        "metadata": {"name": name, "uid": format!("00000000-0000-4000-8000-{n:012}"), "resourceVersion": "1234567890",
+            "creationTimestamp": "2026-11-01T08:00:00Z", "labels": labels, "managedFields": managed_fields(),
+            "annotations": {
+                "machineconfiguration.openshift.io/currentConfig": "rendered-worker-0123456789abcdef0123456789abcdef",
+                "machineconfiguration.openshift.io/desiredConfig": "rendered-worker-0123456789abcdef0123456789abcdef",
+                "machineconfiguration.openshift.io/state": "Done",
+                "nfd.node.kubernetes.io/feature-labels": "a,b,c", "volumes.kubernetes.io/controller-managed-attach-detach": "true",
+            }},
+        "spec": {"podCIDR": "10.128.0.0/23", "providerID": "x:///y"},
+        "status": {"capacity": has, "allocatable": has, "images": vec![image; 50],
+            "conditions": conditions,
+            "nodeInfo": {"architecture": "amd64", "bootID": format!("{n:032}"), "containerRuntimeVersion": "cri-o://1.33",
+                "kernelVersion": "5.14.0", "kubeProxyVersion": "", "kubeletVersion": "v1.33.5", "machineID": "m",
+                "operatingSystem": "linux", "osImage": "rhcos", "systemUUID": "s"}},
+    }))
+    .expect("a node is built from the parts of one")
+}
+
+/// A pod with two containers, of which every fifth one asks for a slice.
+fn pod(n: usize, on: usize) -> Pod {
+    let asks = n.is_multiple_of(5);
+    let owner = if asks { "StatefulSet" } else { "DaemonSet" };
+    let container = |name: &str, slice: bool| {
+        let mut amounts = json!({"cpu": "500m", "memory": "1Gi"});
+        if slice {
+            amounts["nvidia.com/mig-1g.10gb"] = json!("1");
+        }
+        let env: Vec<Value> =
+            (0..20).map(|i| json!({"name": format!("VARIABLE_{i}"), "value": "some value"})).collect();
+        json!({"name": name, "image": "registry/repository/image@sha256:0123456789abcdef", "env": env,
+            "resources": {"requests": amounts, "limits": amounts},
+            "volumeMounts": [{"name": "a", "mountPath": "/a"}, {"name": "b", "mountPath": "/b"}]})
+    };
+    let status = |name: &str| {
+        json!({"name": name, "ready": true, "restartCount": 0, "image": "i",
+        "imageID": "registry/repository/image@sha256:0123456789abcdef", "containerID": "cri-o://0123456789abcdef"})
+    };
+    let condition =
+        |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": "2026-11-20T08:00:00Z"});
+    let conditions = ["Initialized", "Ready", "ContainersReady", "PodScheduled"].map(condition);
+    serde_json::from_value(json!({
+        "metadata": {"name": format!("some-workload-{n}-0"), "namespace": format!("team-{}", n % 400),
+            "uid": format!("10000000-0000-4000-8000-{n:012}"), "resourceVersion": "1234567890",
+            "creationTimestamp": "2026-11-20T08:00:00Z", "managedFields": managed_fields(),
+            "labels": {"app": "some-workload", "pod-template-hash": "5d4f8c7b9", "controller-revision-hash": "5d4f8c7b9",
+                "statefulset": "some-workload", "team": "vision"},
+            "annotations": {"k8s.ovn.org/pod-networks": "{\"default\":{\"ip_addresses\":[\"10.128.0.1/23\"]}}",
+                "openshift.io/scc": "restricted-v2"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": owner, "name": format!("some-workload-{n}"),
+                "uid": format!("20000000-0000-4000-8000-{n:012}"), "controller": true, "blockOwnerDeletion": true}]},
+        "spec": {"nodeName": format!("worker-{on}.cluster.example.com"), "priority": 0,
+            "containers": [container("main", asks), container("side", false)],
+            "initContainers": [container("init", false)],
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+                {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}],
+            "volumes": [{"name": "a", "emptyDir": {}}, {"name": "b", "emptyDir": {}}]},
+        "status": {"phase": "Running", "podIP": "10.128.0.1", "startTime": "2026-11-20T08:00:00Z",
+            "conditions": conditions,
+            "containerStatuses": [status("main"), status("side")]},
+    }))
+    .expect("a pod is built from the parts of one")
+}
+
+fn main() {
+    // Cargo adds `--bench`.
+    let numbers: Vec<usize> = std::env::args().skip(1).filter_map(|arg| arg.parse().ok()).collect();
+    let [nodes, pods, percent] = match numbers[..] {
+        [nodes, pods, percent] => [nodes, pods, percent],
+        [nodes, pods] => [nodes, pods, 100],
+        _ => [15_000, 150_000, 100],
+    };
+    let before = resident();
+    let mut store = Store::default();
+    for source in [Source::Nodes, Source::Pods] {
+        store.expect(source);
+    }
+    let has_gpus = |n: usize| n % 100 < percent;
+    store.take(&Source::Nodes, Change::Begin);
+    for n in 0..nodes {
+        store.take(&Source::Nodes, Change::Put(Item::Node(Box::new(trim::node(node(n, has_gpus(n)))))));
+    }
+    store.take(&Source::Nodes, Change::End);
+    let after_nodes = resident();
+    store.take(&Source::Pods, Change::Begin);
+    for n in 0..pods {
+        store.take(&Source::Pods, Change::Put(Item::Pod(Box::new(trim::pod(pod(n, n % nodes))))));
+    }
+    store.take(&Source::Pods, Change::End);
+    let after = resident();
+    println!(
+        "| nodes | with GPUs | pods | kept nodes | kept pods | before, MiB | nodes, MiB | pods, MiB | resident, MiB |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    println!(
+        "| {nodes} | {percent} % | {pods} | {} | {} | {before:.0} | {:.0} | {:.0} | {after:.0} |",
+        store.objects.nodes.len(),
+        store.objects.pods.len(),
+        after_nodes - before,
+        after - after_nodes,
+    );
+}
