@@ -10,6 +10,7 @@ pub mod kustomization;
 pub mod picture;
 pub mod preview;
 pub mod question;
+mod table;
 pub mod transcript;
 
 use std::ffi::OsString;
@@ -50,6 +51,7 @@ enum Command {
     Simulate(commands::simulate::Args),
     Demo(commands::demo::Args),
     Release(commands::release::Args),
+    Gpus(commands::gpus::Args),
 }
 
 /// Runs one command line. Results go to `out`, messages for people to `err`.
@@ -85,6 +87,7 @@ where
         Command::Simulate(args) => commands::simulate::run(&args, colour, out),
         Command::Demo(args) => commands::demo::run(&args, colour, out),
         Command::Release(args) => commands::release::run(&args, out),
+        Command::Gpus(args) => commands::gpus::run(&args, colour, out),
     };
     result.unwrap_or_else(|failure| failure.report(err))
 }

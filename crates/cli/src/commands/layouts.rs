@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::Outcome;
 use crate::draw::{self, Colour, Mark};
 use crate::exit::{Failure, Status};
+use crate::table::table;
 
 /// Lists the GPU models, or draws all full layouts of one
 ///
@@ -304,28 +305,6 @@ fn print_maximal(space: &Space, colour: Colour, out: &mut dyn Write) -> io::Resu
     writeln!(out, "  {}", draw::ruler(space.geometry.memory(), colour))?;
     for layout in space.maximal() {
         writeln!(out, "  {}", draw::layout(&space.geometry, layout, |_| Mark::Idle, colour))?;
-    }
-    Ok(())
-}
-
-/// Columns as wide as they need to be, indented by two; those with nothing but
-/// numbers below the header are set right.
-fn table(rows: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let cells = |column: usize| rows.iter().filter_map(move |row| row.get(column));
-    let numeric = |text: &String| text == "?" || text.bytes().all(|byte| byte.is_ascii_digit());
-    let shape: Vec<(usize, bool)> = (0..columns)
-        .map(|column| {
-            let width = cells(column).map(String::len).max().unwrap_or(0);
-            (width, cells(column).skip(1).all(numeric))
-        })
-        .collect();
-    for row in rows {
-        let mut line = String::from(" ");
-        for (text, (width, numeric)) in row.iter().zip(&shape) {
-            line.push_str(&if *numeric { format!(" {text:>width$}") } else { format!(" {text:<width$}") });
-        }
-        writeln!(out, "{}", line.trim_end())?;
     }
     Ok(())
 }
