@@ -110,6 +110,10 @@ pub(super) fn what_cannot_be_is_refused_by_name(gpus: &mut dyn Gpus, _: &dyn Oth
         panic!("a GPU that is not there")
     };
     assert_eq!((asked, known.len()), (nobody, 3));
+    // A part of a GPU is none.
+    let part = GpuUuid(ok(gpus.layout(&gpu)).slices[0].devices[0].uuid.clone());
+    let no_gpu = refused(gpus.layout(&part));
+    assert!(matches!(no_gpu, PortError::NoSuchGpu { .. }), "{no_gpu:?}");
     assert_eq!(layout(gpus, &gpu), ["1g.10gb+me@0", "3g.40gb@4"]);
 }
 

@@ -26,6 +26,7 @@ use nvml_wrapper::Nvml;
 use nvml_wrapper::bitmasks::InitFlags;
 use nvml_wrapper::error::NvmlError;
 
+use crate::code::Code;
 use crate::error::{Error, Result};
 
 pub use compute::{ComputeInstance, ComputeInstanceInfo, ComputeProfile};
@@ -99,8 +100,15 @@ impl Library {
     /// # Errors
     /// [`Code::NotFound`](crate::Code::NotFound).
     pub fn gpu_by_uuid(&self, uuid: &str) -> Result<Gpu<'_>> {
-        let device = self.nvml.device_by_uuid(uuid);
-        Ok(Gpu::new(device.map_err(|e| Error::of("nvmlDeviceGetHandleByUUID", e))?))
+        const CALL: &str = "nvmlDeviceGetHandleByUUID";
+        let device = self.nvml.device_by_uuid(uuid).map_err(|e| Error::of(CALL, e))?;
+        // The call finds MIG devices too.
+        match device.mig_is_mig_device_handle() {
+            Ok(true) => Err(Error::Failed { call: CALL, code: Code::NotFound }),
+            // A driver that cannot tell them apart has none.
+            Ok(false) | Err(NvmlError::FailedToLoadSymbol(_)) => Ok(Gpu::new(device)),
+            Err(error) => Err(Error::of("nvmlDeviceIsMigDeviceHandle", error)),
+        }
     }
 
     /// A MIG device, by its UUID.

@@ -87,6 +87,8 @@ impl Gpu<'_> {
         for number in 0..MOST_PROFILES {
             match self.profile(number) {
                 Ok(profile) => profiles.push(profile),
+                // A driver from before MIG.
+                Err(Error::NoFunction { .. }) => break,
                 Err(error) => match error.code() {
                     Some(Code::NotSupported) => {}
                     Some(Code::InvalidArgument) => break,

@@ -32,7 +32,12 @@ impl<'m> InProcess<'m> {
     }
 
     fn device(&self, uuid: &GpuUuid) -> Answer<gpu::Device> {
-        self.engine(|nvml| nvml.device_handle_by_uuid(&uuid.0)).map_err(|_| PortError::NoSuchGpu {
+        let whole = |device: gpu::Device| match device {
+            gpu::Device::Gpu { .. } => Ok(device),
+            gpu::Device::Mig(_) => Err(NvmlError::NotFound),
+        };
+        let found = self.engine(|nvml| nvml.device_handle_by_uuid(&uuid.0)).and_then(whole);
+        found.map_err(|_| PortError::NoSuchGpu {
             gpu: uuid.clone(),
             known: self.machine.borrow().gpus().iter().map(|gpu| GpuUuid(gpu.uuid.clone())).collect(),
         })
