@@ -63,6 +63,14 @@ pub mod reason {
     pub const MAP_NOT_OURS: &str = "MapNotOurs";
     /// Our map cannot be written as it should be.
     pub const MAP_INVALID: &str = "MapInvalid";
+    /// The GPU Operator is not set up.
+    pub const NO_CLUSTER_POLICY: &str = "NoClusterPolicy";
+    /// MIG manager is switched off.
+    pub const MANAGER_DISABLED: &str = "ManagerDisabled";
+    /// A layout cannot be applied as the cluster is set up.
+    pub const LAYOUT_REFUSED: &str = "LayoutRefused";
+    /// A human ended the rollout of a node.
+    pub const RELEASED: &str = "Released";
     /// The checker found the plan wrong: a mistake of ours, and nothing is done.
     pub const PLAN_REFUSED: &str = "PlanRefused";
     /// No policy selects the node.

@@ -101,6 +101,8 @@ fn a_name_that_does_not_exist_gets_the_nearest_one() {
     let (status, _, err) = run("explain policy reserch --fleet examples/fleet/lab.yaml -f examples/policies");
     assert_eq!(status, Status::Usage);
     assert_eq!(err, "error: there is no policy `reserch`; did you mean `research`? There are: research\n");
+    let (_, _, err) = run("explain node nope --fleet examples/fleet/lab.yaml -f examples/policies");
+    assert!(err.starts_with("error: there is no node with GPUs `nope`. There are: gpu-1, "), "{err}");
 }
 
 #[test]

@@ -70,10 +70,18 @@ pub struct Metrics {
     conditions: Family<Labels<3>, Gauge>,
     /// Changes that the plan asks for.
     plan_changes: Family<Labels<1>, Gauge>,
-    /// Node changes that ended, by result.
-    repartitions: Family<Labels<1>, Counter>,
+    /// Node changes that ended, by result and reason.
+    repartitions: Family<Labels<2>, Counter>,
     /// How long a node was away for a change.
     repartition_seconds: Histogram,
+    /// Changes of objects that no round has looked at.
+    backlog: Gauge,
+    /// Policies as they are written.
+    policy_info: Family<Labels<3>, Gauge>,
+    /// How much of what nobody holds is in pieces.
+    fragmentation: Family<Labels<1>, Gauge<f64, AtomicU64>>,
+    /// Events for people, by what came of them.
+    events: Family<Labels<1>, Counter>,
     /// When the last round ended (seconds since 1970).
     last_round: Gauge<f64, AtomicU64>,
 }
@@ -87,6 +95,11 @@ pub struct PolicyGauges {
     pub nodes: std::collections::BTreeMap<String, i64>,
     /// Requests that are not served.
     pub unserved: i64,
+    /// Its mode and its type of layout.
+    pub info: Option<(String, String)>,
+    /// Of the compute slices that nobody holds, the share on GPUs of which
+    /// somebody holds another; none where nothing is left.
+    pub fragmentation: Option<f64>,
 }
 
 impl Default for Metrics {
@@ -140,6 +153,10 @@ impl Metrics {
             plan_changes: Family::default(),
             repartitions: Family::default(),
             repartition_seconds: minutes(),
+            backlog: Gauge::default(),
+            policy_info: Family::default(),
+            fragmentation: Family::default(),
+            events: Family::default(),
             last_round: Gauge::default(),
             registry: Mutex::new(Registry::default()),
             described: Vec::new(),
@@ -211,7 +228,7 @@ impl Metrics {
         registry.add(
             "counter",
             "gpu_repartition",
-            "Node changes that ended, by result (verified, rolled_back, taken_back, failed)",
+            "Node changes that ended, by result (verified, rolled_back, taken_back, failed) and reason (what went wrong; none)",
             metrics.repartitions.clone(),
         );
         registry.add(
@@ -219,6 +236,30 @@ impl Metrics {
             "gpu_repartition_duration_seconds",
             "How long a node was cordoned for a change that was verified",
             metrics.repartition_seconds.clone(),
+        );
+        registry.add(
+            "gauge",
+            "workqueue_depth",
+            "Changes of objects that were seen and that no round has looked at yet",
+            metrics.backlog.clone(),
+        );
+        registry.add(
+            "gauge",
+            "policy_info",
+            "1 for each policy, with its mode and its type of layout",
+            metrics.policy_info.clone(),
+        );
+        registry.add(
+            "gauge",
+            "fragmentation_ratio",
+            "Of the compute slices of a policy that nobody holds, the share on GPUs of which somebody holds (or may hold) another: they cannot become one full-size slice",
+            metrics.fragmentation.clone(),
+        );
+        registry.add(
+            "counter",
+            "events",
+            "Events for people, by result (sent, retried, refused, dropped)",
+            metrics.events.clone(),
         );
         registry.add(
             "gauge",
@@ -298,7 +339,16 @@ impl Metrics {
         self.conditions.clear();
         self.nodes.clear();
         self.unserved.clear();
-        for (policy, PolicyGauges { conditions, nodes, unserved }) in all {
+        self.policy_info.clear();
+        self.fragmentation.clear();
+        for (policy, PolicyGauges { conditions, nodes, unserved, info, fragmentation }) in all {
+            if let Some((mode, layout)) = info {
+                let labels = [("policy", policy.clone()), ("mode", mode), ("layout", layout)];
+                self.policy_info.get_or_create(&labels).set(1);
+            }
+            if let Some(ratio) = fragmentation {
+                self.fragmentation.get_or_create(&[("policy", policy.clone())]).set(ratio);
+            }
             for (kind, status) in conditions {
                 let labels = [("policy", policy.clone()), ("type", kind), ("status", status)];
                 self.conditions.get_or_create(&labels).set(1);
@@ -307,6 +357,18 @@ impl Metrics {
                 self.nodes.get_or_create(&[("policy", policy.clone()), ("phase", phase)]).set(n);
             }
             self.unserved.get_or_create(&[("policy", policy)]).set(unserved);
+        }
+    }
+
+    /// How many changes wait for a round.
+    pub fn backlog(&self, n: usize) {
+        self.backlog.set(i64::try_from(n).unwrap_or(i64::MAX));
+    }
+
+    /// What came of events.
+    pub fn events(&self, result: &'static str, n: usize) {
+        if n > 0 {
+            self.events.get_or_create(&[("result", result.to_owned())]).inc_by(n as u64);
         }
     }
 
@@ -319,8 +381,14 @@ impl Metrics {
     }
 
     /// A node's change ended.
-    pub fn repartitioned(&self, result: &'static str, away: Option<std::time::Duration>) {
-        self.repartitions.get_or_create(&[("result", result.to_owned())]).inc();
+    pub fn repartitioned(
+        &self,
+        result: &'static str,
+        reason: &'static str,
+        away: Option<std::time::Duration>,
+    ) {
+        let labels = [("result", result.to_owned()), ("reason", reason.to_owned())];
+        self.repartitions.get_or_create(&labels).inc();
         if let Some(away) = away {
             self.repartition_seconds.observe(away.as_secs_f64());
         }

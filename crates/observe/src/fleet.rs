@@ -79,9 +79,16 @@ fn strategies(objects: &Objects) -> Vec<(NodeName, Strategy)> {
 }
 
 fn single_advice(objects: &Objects) -> String {
+    format!("its slices are not offered by profile, since {}", strategy_is_not_mixed(objects))
+}
+
+/// Why demand by profile cannot be served under another MIG strategy than
+/// `mixed`, and the command that sets it; it goes on from "since".
+#[must_use]
+pub fn strategy_is_not_mixed(objects: &Objects) -> String {
     let policy = objects.cluster_policies.keys().next().map_or("gpu-cluster-policy", String::as_str);
     format!(
-        "its slices are not offered by profile (MIG strategy is not `mixed`), so demand by profile cannot be served; set it with: oc patch clusterpolicy {policy} --type merge -p '{{\"spec\":{{\"mig\":{{\"strategy\":\"mixed\"}}}}}}'"
+        "the MIG strategy is not `mixed`, so demand by profile cannot be served; set it with: kubectl patch clusterpolicies.nvidia.com {policy} --type merge -p '{{\"spec\":{{\"mig\":{{\"strategy\":\"mixed\"}}}}}}', or write a Static layout with one profile for all GPUs"
     )
 }
 

@@ -2,10 +2,10 @@
 //! where an agent (or the simulator) says so, else as counts from the map's
 //! entry, when allocatable agrees with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::GpuNode;
-use api::gpu_node::{ObservedBy, ObservedGpu};
+use api::gpu_node::{Observed, ObservedBy, ObservedGpu};
 use k8s_openapi::api::core::v1::Node;
 use mig::{Catalog, Model, ProfileName};
 
@@ -182,38 +182,33 @@ pub fn establish<'a>(
         |doubt: String| Established { gpus: BTreeMap::new(), strategy, exact: false, doubt: Some(doubt) };
     let remembered = gpu_node.and_then(|n| n.status.as_ref()?.observed.as_ref());
     if let Some(observed) = remembered {
-        let boot = node.status.as_ref().and_then(|s| s.node_info.as_ref()).map(|info| info.boot_id.as_str());
-        let rebooted = observed.boot_id.as_deref().is_some_and(|seen| boot.is_some_and(|boot| boot != seen));
-        if observed.by == ObservedBy::Agent && !rebooted {
+        if observed.by == ObservedBy::Agent && !has_booted(node, observed) {
             return exact(name, observed, strategy, catalog, problems);
         }
     }
-    let mut models: BTreeMap<u16, &Model> = BTreeMap::new();
-    if let Some(observed) = remembered {
-        for gpu in &observed.gpus {
-            if let (Ok(index), Some(model)) = (u16::try_from(gpu.index), catalog.get(&gpu.model)) {
-                models.insert(index, model);
-            }
-        }
-    }
     let entry = label(node, names::MIG_CONFIG);
-    if models.is_empty() {
-        match from_labels(name, node, strategy, entry, maps, catalog) {
-            Ok(found) => models = found?,
-            Err(doubt) => return Some(nothing(doubt)),
+    let labelled = from_labels(name, node, strategy, entry, maps, catalog);
+    let known = remembered.map(|observed| remembered_models(observed, catalog)).unwrap_or_default();
+    let advertised = advertised(node);
+    let explains = |gpus: &BTreeMap<u16, &Model>| {
+        let by_entry = cuts(name, entry, gpus, maps);
+        let off = gpus.keys().map(|index| (*index, Cut::Off)).collect();
+        by_entry.is_ok_and(|cuts| expected(&cuts, strategy) == advertised)
+            || expected(&off, strategy) == advertised
+    };
+    let models = match (remembered.filter(|_| !known.is_empty()), labelled) {
+        (None, Ok(found)) => found?,
+        (None, Err(doubt)) => return Some(nothing(doubt)),
+        (Some(observed), Ok(Some(found))) if others_are_there(node, observed, &known, &found, explains) => {
+            found
         }
-    }
+        (Some(_), _) => known,
+    };
     if let Some(doubt) = shared(node) {
         return Some(nothing(doubt));
     }
-    let advertised = advertised(node);
     let off: BTreeMap<u16, Cut> = models.keys().map(|index| (*index, Cut::Off)).collect();
-    let by_entry: Result<BTreeMap<u16, Cut>, String> = match entry {
-        None => Ok(off.clone()),
-        Some(entry) => {
-            models.iter().map(|(index, model)| Ok((*index, maps.cut(name, entry, *index, model)?))).collect()
-        }
-    };
+    let by_entry = cuts(name, entry, &models, maps);
     let found = |cuts: BTreeMap<u16, Cut>, doubt| {
         let gpus = cuts
             .into_iter()
@@ -244,6 +239,59 @@ pub fn establish<'a>(
         Err(_) if advertised == self::expected(&off, strategy) && !advertised.is_empty() => found(off, None),
         Err(why) => found(models.keys().map(|i| (*i, Cut::Slices(BTreeMap::new()))).collect(), Some(why)),
     }
+}
+
+/// What the label makes of the GPUs of a node; without one, MIG is off.
+fn cuts(
+    name: &str,
+    entry: Option<&str>,
+    models: &BTreeMap<u16, &Model>,
+    maps: &Maps,
+) -> Result<BTreeMap<u16, Cut>, String> {
+    let cut = |index: u16, model: &Model| match entry {
+        None => Ok(Cut::Off),
+        Some(entry) => maps.cut(name, entry, index, model),
+    };
+    models.iter().map(|(index, model)| Ok((*index, cut(*index, model)?))).collect()
+}
+
+/// The GPUs that were seen last.
+fn remembered_models<'a>(observed: &Observed, catalog: &'a Catalog) -> BTreeMap<u16, &'a Model> {
+    let gpus = observed.gpus.iter();
+    gpus.filter_map(|gpu| Some((u16::try_from(gpu.index).ok()?, catalog.get(&gpu.model)?))).collect()
+}
+
+/// Whether somebody put other GPUs into the node than are remembered.
+///
+/// Labels vanish during a change, and under strategy `single` their count
+/// means something else then, but they never name a model that is not there:
+/// another model is believed at once. Another number is believed only after a
+/// boot, which no change of hardware goes without (in the same boot a GPU that
+/// fell off the bus looks the same, and moves the indices of the others), and
+/// only where it explains what the node advertises and what is remembered does
+/// not. What an agent saw is not judged by labels, which know one model for all.
+fn others_are_there(
+    node: &Node,
+    observed: &Observed,
+    known: &BTreeMap<u16, &Model>,
+    labelled: &BTreeMap<u16, &Model>,
+    explains: impl Fn(&BTreeMap<u16, &Model>) -> bool,
+) -> bool {
+    let models = |gpus: &BTreeMap<u16, &Model>| gpus.values().map(|m| m.id.clone()).collect::<BTreeSet<_>>();
+    if observed.by != ObservedBy::Controller || labelled.is_empty() {
+        return false;
+    }
+    models(known) != models(labelled)
+        || (known.len() != labelled.len()
+            && has_booted(node, observed)
+            && explains(labelled)
+            && !explains(known))
+}
+
+/// Whether the node was booted after it was seen so.
+fn has_booted(node: &Node, observed: &Observed) -> bool {
+    let boot = node.status.as_ref().and_then(|s| s.node_info.as_ref()).map(|info| info.boot_id.as_str());
+    observed.boot_id.as_deref().is_some_and(|seen| boot.is_some_and(|boot| boot != seen))
 }
 
 /// Models and indices from the labels of GPU feature discovery.
@@ -321,7 +369,7 @@ fn from_labels<'a>(
 
 fn exact<'a>(
     name: &str,
-    observed: &api::gpu_node::Observed,
+    observed: &Observed,
     strategy: Strategy,
     catalog: &'a Catalog,
     problems: &mut Vec<Problem>,

@@ -117,6 +117,52 @@ fn models_are_remembered_while_labels_are_away() {
     assert_eq!(why, "label nvidia.com/gpu.product is not there (yet), and the node was not seen before");
 }
 
+/// What the controller saw of a node in the boot `b-1`.
+fn remembered(gpus: u16, model: &str) -> Value {
+    let gpus: Vec<Value> = (0..gpus)
+        .map(|index| json!({"index": index, "model": model, "migEnabled": true, "slices": []}))
+        .collect();
+    json!({
+        "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": "n1"}, "spec": {},
+        "status": {"observed": {"by": "Controller", "at": "2026-11-21T08:00:00Z", "bootId": "b-1",
+            "gpus": gpus}},
+    })
+}
+
+#[test]
+fn gpus_that_were_swapped_are_believed_over_what_is_remembered() {
+    let mut n1 = cut(node("n1"), "all-1g.6gb", &[("mig-1g.6gb", 8)]);
+    n1["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-A30".into();
+    n1["status"]["nodeInfo"]["bootID"] = "b-2".into();
+    let seen = see(&[n1.clone(), remembered(2, "A100-80GB")]);
+    let found = node_of(&seen, "n1");
+    assert_eq!(found.gpus.values().map(|gpu| gpu.model.as_str()).collect::<Vec<_>>(), ["A30", "A30"]);
+    assert_eq!((slices(found, 1).len(), &found.hold), (4, &None));
+    // While the labels are away it is as before.
+    n1["metadata"]["labels"].as_object_mut().expect("labels").remove("nvidia.com/gpu.product");
+    let seen = see(&[n1, remembered(2, "A100-80GB")]);
+    assert_eq!(node_of(&seen, "n1").gpus[&planner::names::GpuIndex(0)].model, "A100-80GB");
+}
+
+#[test]
+fn another_number_of_gpus_is_believed_after_a_boot_and_not_within_one() {
+    // Three were there, and two are.
+    let mut n1 = cut(node("n1"), "all-1g.10gb", &[("mig-1g.10gb", 14)]);
+    let within = see(&[n1.clone(), remembered(3, "A100-80GB")]);
+    let found = node_of(&within, "n1");
+    assert_eq!(found.gpus.len(), 3);
+    assert!(matches!(found.hold, Some(Hold::NotEstablished { .. })), "{:?}", found.hold);
+    n1["status"]["nodeInfo"]["bootID"] = "b-2".into();
+    let after = see(&[n1.clone(), remembered(3, "A100-80GB")]);
+    let found = node_of(&after, "n1");
+    assert_eq!((found.gpus.len(), &found.hold), (2, &None));
+    // What the node advertises has to agree: a label may be of before the boot.
+    n1["status"]["allocatable"]["nvidia.com/mig-1g.10gb"] = "21".into();
+    let stale = see(&[n1, remembered(3, "A100-80GB")]);
+    let found = node_of(&stale, "n1");
+    assert_eq!((found.gpus.len(), &found.hold), (3, &None));
+}
+
 // Who holds what.
 
 fn two_kinds() -> Value {

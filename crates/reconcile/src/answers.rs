@@ -8,6 +8,7 @@ use planner::report::{Outcome, RequestReport};
 use rollout::{Advance, Outlook, Phase};
 
 use crate::input::Input;
+use crate::policy_status::why_name;
 use crate::think::{Thought, can_return};
 
 /// `1 node`, `3 nodes`.
@@ -31,6 +32,23 @@ pub struct Answer {
     pub text: String,
     /// The sentence without the estimate: a moment that moves is no news.
     pub gist: String,
+    /// What the sentence comes to.
+    pub kind: Kind,
+    /// Why, in one word; empty when all goes as it should. Which of several
+    /// nodes it will be, and who else is on the way, moves from round to round
+    /// and is not what people wait for: another word is.
+    pub topic: &'static str,
+}
+
+/// What an answer comes to, for who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// The slices are there, and free.
+    Free,
+    /// They are being made, or will be.
+    Coming,
+    /// There are none for it.
+    Unavailable,
 }
 
 /// What somebody who asked is told now.
@@ -62,7 +80,14 @@ pub(crate) fn answer(
         }
     };
     let gist = text.split(", at about ").next().unwrap_or_default().to_owned();
-    Answer { id: request.id.clone(), text, gist }
+    let (kind, topic) = match (&request.outcome, outlook) {
+        (Outcome::Unserved { why, .. }, _) => (Kind::Unavailable, why_name(why)),
+        (Outcome::ServedNow { .. }, _) if !on_its_way => (Kind::Free, ""),
+        (_, Some(Outlook::Holding(hold))) => (Kind::Coming, hold.reason().name),
+        (_, Some(Outlook::Failed(_))) => (Kind::Coming, "Failed"),
+        (_, Some(Outlook::Working { .. } | Outlook::Idle) | None) => (Kind::Coming, ""),
+    };
+    Answer { id: request.id.clone(), text, gist, kind, topic }
 }
 
 /// When the slices of a node that goes through all of its change should be

@@ -21,6 +21,9 @@ pub struct About<'a> {
     pub requests: Vec<&'a RequestReport>,
     /// What is wrong with it, as far as it is its author's to repair.
     pub errors: Vec<String>,
+    /// What the cluster lacks for its layout: the MIG strategy, and the command
+    /// that sets it. It is refused until then.
+    pub refused: Option<String>,
     /// How its nodes stand; nodes that rest are left out.
     pub outlooks: BTreeMap<&'a NodeName, &'a Outlook>,
     /// Its GPUs that keep another layout than the one that is always wanted,
@@ -39,9 +42,13 @@ pub fn conditions(about: &About<'_>) -> Vec<Wanted> {
     let accepted = accepted(about);
     let valid = accepted.status == Tri::True;
     let planned = planned(about);
-    let ready = match accepted.reason {
-        reason::INVALID => Wanted { kind: kind::READY, ..accepted.clone() },
-        _ => ready(about),
+    let ready = match (accepted.reason, ready(about)) {
+        // Nothing can be where nothing is accepted; what its nodes still do is told first.
+        (reason::INVALID | reason::STRATEGY_SINGLE, _) => Wanted { kind: kind::READY, ..accepted.clone() },
+        (_, ready) if accepted.status == Tri::False && ready.status == Tri::True => {
+            Wanted { kind: kind::READY, ..accepted.clone() }
+        }
+        (_, ready) => ready,
     };
     let reconciling = match ready.reason {
         reason::CHANGING | reason::WAITING => Tri::True,
@@ -49,7 +56,14 @@ pub fn conditions(about: &About<'_>) -> Vec<Wanted> {
     };
     let stuck = matches!(
         ready.reason,
-        reason::ROLLOUT_FAILED | reason::FOREIGN_LAYOUT | reason::MAP_NOT_OURS | reason::HANDS_OFF
+        reason::ROLLOUT_FAILED
+            | reason::FOREIGN_LAYOUT
+            | reason::MAP_NOT_OURS
+            | reason::HANDS_OFF
+            | reason::NO_CLUSTER_POLICY
+            | reason::MANAGER_DISABLED
+            | reason::LAYOUT_REFUSED
+            | reason::RELEASED
     );
     let stalled = if valid { ready.clone() } else { accepted.clone() };
     // A paused policy is planned with nodes that may not change: what it lacks is no trouble.
@@ -94,6 +108,9 @@ fn accepted(about: &About<'_>) -> Wanted {
     let Some(report) = about.report else {
         return say(Tri::Unknown, reason::PENDING, "it was not looked at yet".to_owned());
     };
+    if let Some(refused) = &about.refused {
+        return say(Tri::False, reason::STRATEGY_SINGLE, refused.clone());
+    }
     if let Some(unknown) = report.unknown_profiles.iter().find(|u| u.everywhere) {
         let message =
             format!("no GPU of its nodes has {}: they are {}", unknown.profile, unknown.lacking.join(", "));
@@ -143,22 +160,51 @@ fn planned(about: &About<'_>) -> Wanted {
     say(Tri::True, reason::DEMAND_SERVED, "everything that is asked for has, or gets, its slices".to_owned())
 }
 
+/// Whether a node does not go on before a human did something. That a device
+/// plugin restarts, or a device is unhealthy ([`Hold::NotAsVerified`]), is told
+/// on the node: mostly it passes, and a policy that stalls fails pipelines.
+const fn waits_for_a_human(hold: &Hold) -> bool {
+    match hold {
+        Hold::ForeignLayout { .. }
+        | Hold::HandsOff { .. }
+        | Hold::NoClusterPolicy
+        | Hold::ManagerDisabled
+        | Hold::MapNotOurs
+        | Hold::LayoutRefused(_)
+        | Hold::Released => true,
+        Hold::NotEnforced
+        | Hold::Budget { .. }
+        | Hold::Window { .. }
+        | Hold::Cooldown { .. }
+        | Hold::BackedOff { .. }
+        | Hold::PodsInTheWay { .. }
+        | Hold::CordonedByOthers
+        | Hold::NotReady
+        | Hold::ForeignWork { .. }
+        | Hold::ManagerNotReady
+        | Hold::RunInProgress { .. }
+        | Hold::NotAsVerified { .. } => false,
+    }
+}
+
 fn ready(about: &About<'_>) -> Wanted {
     let say = |status, reason, message| Wanted { kind: kind::READY, status, reason, message };
     for (node, outlook) in &about.outlooks {
         if let Outlook::Failed(failure) = outlook {
-            let message =
-                format!("{node}: {}; look at the node, then run `slicewright release {node}`", failure.why);
+            let message = format!("{node}: {}. {}", failure.why, failure.help(&node.0));
             return say(Tri::False, reason::ROLLOUT_FAILED, message);
         }
     }
     for (node, outlook) in &about.outlooks {
         if let Outlook::Holding(hold @ Hold::ForeignLayout { .. }) = outlook {
-            return say(Tri::False, reason::FOREIGN_LAYOUT, format!("{node}: {hold}"));
+            let message = format!("{node}: {hold}. {}", hold.help(&node.0));
+            return say(Tri::False, reason::FOREIGN_LAYOUT, message);
         }
     }
     for (node, outlook) in &about.outlooks {
-        if let Outlook::Holding(hold @ (Hold::MapNotOurs | Hold::HandsOff { .. })) = outlook {
+        if let Outlook::Holding(hold) = outlook
+            && waits_for_a_human(hold)
+        {
             let at_cluster = about.cluster.iter().find(|(reason, _)| *reason == hold.reason().name);
             let message = at_cluster
                 .map_or_else(|| format!("{node}: {hold}. {}", hold.help(&node.0)), |(_, m)| m.clone());

@@ -127,7 +127,10 @@ fn status(
         None => BTreeMap::new(),
     };
     let observed = match node {
-        Some(node) if !hardware::has_agent(old) => observed(input, name, node, before.observed.as_ref()),
+        Some(node) if !hardware::has_agent(old) => {
+            let last = before.observed.as_ref().filter(|_| !thought.swapped.contains(name));
+            observed(input, name, node, last)
+        }
         _ => before.observed.clone(),
     };
     let generation = old.and_then(|node| node.metadata.generation);

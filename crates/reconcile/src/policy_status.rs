@@ -1,15 +1,17 @@
 //! The status of a policy: the report's figures, and its conditions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use api::GpuPartitionPolicyStatus;
 use api::condition::{self, reason};
 use api::policy_status::{Level, NodeCounts, ProfileSupply, Unserved, UnservedRequest};
+use k8s_openapi::api::core::v1::Node;
 use planner::demand::Request;
 use planner::inventory::{Hold as PlannerHold, Slices, Use};
 use planner::names::{GpuIndex, NodeName, PolicyName, RequestId};
 use planner::plan::digest;
-use planner::policy::{Mode, Policy};
+use planner::policy::{LayoutPolicy, Mode, Policy};
 use planner::report::{Outcome, PolicyReport, RequestReport, Why};
 use rollout::{Advance, Hold, Outlook};
 
@@ -50,7 +52,11 @@ pub(crate) fn statuses(
             let object = input.objects.policies.get(&policy.name.0)?;
             let generation = object.metadata.generation.unwrap_or(1);
             let report = thought.report.policies.iter().find(|r| r.policy == policy.name);
-            let about = about(policy, report, thought, advances, &cluster);
+            let mut about = about(policy, report, thought, advances, &cluster);
+            about.refused = refused(policy, input, thought);
+            if about.refused.is_some() {
+                about.left_alone.clear();
+            }
             let mut conditions_now =
                 object.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
             for wanted in conditions(&about) {
@@ -103,6 +109,7 @@ fn about<'a>(
             .iter()
             .filter(|r| r.policy.as_ref() == Some(&policy.name))
             .collect(),
+        refused: None,
         errors: errors
             .map(
                 |p| {
@@ -119,6 +126,21 @@ fn about<'a>(
         left_alone: left_alone.collect(),
         cluster: if policy.mode == Mode::Enforce { cluster.to_vec() } else { Vec::new() },
     }
+}
+
+/// Why a policy cannot work at all: it goes by demand for profiles, and none of
+/// its nodes offers slices by profile.
+fn refused(policy: &Policy, input: &Input<'_>, thought: &Thought) -> Option<String> {
+    let by_demand = matches!(policy.layout, LayoutPolicy::DemandDriven { .. });
+    let mine = thought.policy_of.iter().filter(|(_, owner)| **owner == policy.name);
+    let mut nodes = mine.filter_map(|(name, _)| input.objects.nodes.get(&name.0)).peekable();
+    let any = nodes.peek().is_some();
+    let offers = |node: &Arc<Node>| observe::layouts::strategy(node, input.objects);
+    let none_by_profile = nodes.all(|node| offers(node) != observe::layouts::Strategy::Mixed);
+    (by_demand && any && none_by_profile).then(|| {
+        let why = observe::fleet::strategy_is_not_mixed(input.objects);
+        format!("spec.layout.type: DemandDriven cannot work, since {why}")
+    })
 }
 
 /// The GPUs of a static policy that keep another layout, and why: their node

@@ -9,7 +9,7 @@ use observe::layouts;
 use planner::names::{NodeName, PodRef};
 use rollout::map::{MigMap, NodeGpu};
 use rollout::observed::{MapSeen, Observed, Operator, Pod as SeenPod, PodPhase};
-use rollout::{Strategy, names};
+use rollout::{GpuLayout, NodeLayout, Strategy, names};
 
 use crate::hardware::{self, Models};
 use crate::input::{Beside, Input};
@@ -58,6 +58,7 @@ impl<'a> Looks<'a> {
             self.models(name).into_iter().map(|(index, model)| NodeGpu { index, model }).collect();
         let label_layout =
             labels.get(names::MIG_CONFIG).and_then(|label| self.map.layout_for(label, &gpus).ok());
+        let label_layout = label_layout.filter(|layout| is_possible(layout, &gpus));
         Some(Observed {
             resource_version: node.metadata.resource_version.clone().unwrap_or_default(),
             annotations: node.metadata.annotations.clone().unwrap_or_default(),
@@ -81,6 +82,18 @@ impl<'a> Looks<'a> {
         let gpu_node = self.input.objects.gpu_nodes.get(&name.0).map(Arc::as_ref);
         hardware::models(self.thought.inventory.nodes.get(name), gpu_node)
     }
+}
+
+/// Whether the GPUs know the profiles of a layout. An entry may be for others:
+/// GPUs are swapped, and the label stays.
+fn is_possible(layout: &NodeLayout, gpus: &[NodeGpu<'_>]) -> bool {
+    gpus.iter().all(|gpu| match (layout.0.get(&gpu.index), gpu.model) {
+        (Some(GpuLayout::Mig(slices)), Some(model)) => {
+            slices.keys().all(|profile| model.profiles.iter().any(|known| known.name == *profile))
+        }
+        (Some(GpuLayout::Mig(_)), None) => false,
+        (Some(GpuLayout::Off) | None, _) => true,
+    })
 }
 
 /// Our map as the API server has it.

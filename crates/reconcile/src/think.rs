@@ -1,7 +1,7 @@
 //! Observe, decide, check: from the objects to a plan, a report, and what the
 //! checker says of the plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
@@ -47,6 +47,8 @@ pub struct Thought {
     pub progress: BTreeMap<NodeName, Progress>,
     /// Nodes of which something is remembered that cannot be read.
     pub unreadable: BTreeMap<NodeName, Unreadable>,
+    /// Nodes with other GPUs than before, whose rollout was forgotten for that.
+    pub swapped: BTreeSet<NodeName>,
 }
 
 impl Thought {
@@ -80,6 +82,8 @@ pub struct Sight {
     pub progress: BTreeMap<NodeName, Progress>,
     /// Nodes of which something is remembered that cannot be read.
     pub unreadable: BTreeMap<NodeName, Unreadable>,
+    /// Nodes with other GPUs than before, whose rollout was forgotten for that.
+    pub swapped: BTreeSet<NodeName>,
 }
 
 /// Observes. A preview sees a recorded fleet through this too, so that what is
@@ -102,6 +106,7 @@ pub fn see(input: &Input<'_>) -> Sight {
     let catalog = Catalog::builtin();
     let mut seen = observe::observe(&objects, catalog, &input.settings.observe, input.now);
     let inventory = &mut seen.inventory;
+    let swapped = forget_swapped(&mut progress, inventory, input.objects);
     for (name, progress) in &progress {
         let Some(object) = input.objects.nodes.get(&name.0) else { continue };
         // Once the label is written there is no way back, whatever was stored.
@@ -123,13 +128,13 @@ pub fn see(input: &Input<'_>) -> Sight {
             node.hold = Some(Hold::NotEstablished { why: error.to_string() });
         }
     }
-    Sight { seen, progress, unreadable }
+    Sight { seen, progress, unreadable, swapped }
 }
 
 /// Observes, decides and checks.
 #[must_use]
 pub fn think(input: &Input<'_>) -> Thought {
-    let Sight { seen, progress, unreadable } = see(input);
+    let Sight { seen, progress, unreadable, swapped } = see(input);
     let observe::Observed { inventory, requests, policies, rollouts, problems } = seen;
     let Decision { plan, report } = decide(&inventory, &requests, &policies, input.now);
     let notes = check(&plan, &inventory, &requests, &policies);
@@ -146,7 +151,32 @@ pub fn think(input: &Input<'_>) -> Thought {
         notes,
         progress,
         unreadable,
+        swapped,
     }
+}
+
+/// A layout that was proved on other GPUs says nothing of those that are there
+/// now: a node whose GPUs were swapped is new to us, so that it is neither held
+/// to the layout before nor failed for want of it. One that is on its way to a
+/// new layout finds out by itself that it does not get there.
+fn forget_swapped(
+    progress: &mut BTreeMap<NodeName, Progress>,
+    inventory: &Inventory,
+    objects: &Objects,
+) -> BTreeSet<NodeName> {
+    let mut swapped = BTreeSet::new();
+    for (name, progress) in progress {
+        let (Some(node), Some(gpu_node)) = (inventory.nodes.get(name), objects.gpu_nodes.get(&name.0)) else {
+            continue;
+        };
+        let restores = progress.target.as_ref().is_some_and(|target| target.restore);
+        let may_forget = restores || matches!(progress.phase, Phase::Idle | Phase::Failed);
+        if may_forget && *progress != Progress::default() && hardware::was_swapped(node, gpu_node) {
+            *progress = Progress::default();
+            swapped.insert(name.clone());
+        }
+    }
+    swapped
 }
 
 /// The objects without what we did to nodes that can still be taken back: our

@@ -229,3 +229,85 @@ fn a_policy_that_makes_no_sense_is_not_ready_and_says_which_field() {
     let said = text(Cluster::condition(&round, "Stalled"));
     assert!(said.starts_with("True Invalid: "), "{said}");
 }
+
+#[test]
+fn a_policy_by_demand_is_refused_under_strategy_single_with_the_command_that_helps() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.pod("asks", "1g.10gb", None);
+    cluster.strategy("single");
+    cluster.edit_node("n1", |node| {
+        let labels = node.metadata.labels.as_mut().unwrap();
+        labels.insert("nvidia.com/mig.strategy".to_owned(), "single".to_owned());
+    });
+    let round = cluster.step(Until::End);
+    for (kind, status) in [("Accepted", "False"), ("Ready", "False"), ("Stalled", "True")] {
+        let said = text(Cluster::condition(&round, kind));
+        assert!(said.starts_with(&format!("{status} StrategySingle: spec.layout.type: ")), "{said}");
+        let command = "kubectl patch clusterpolicies.nvidia.com gpu-cluster-policy --type merge -p '{\"spec\":{\"mig\":{\"strategy\":\"mixed\"}}}'";
+        assert!(said.contains(command), "{said}");
+    }
+    assert_eq!(Cluster::condition(&round, "Degraded"), None, "it is said once");
+    assert!(round.nodes.values().all(|n| n.advance.actions.is_empty()));
+    // One profile on all GPUs works there.
+    cluster.policy(
+        json!({"type": "Static", "static": {"gpus": [{"slices": [{"profile": "1g.10gb", "count": 7}]}]}}),
+    );
+    assert_eq!(Cluster::condition(&cluster.round(), "Accepted").unwrap().1, "Valid");
+}
+
+#[test]
+fn a_gpu_operator_that_is_not_set_up_stalls_the_policy_with_the_next_step() {
+    let mut absent = Cluster::new();
+    absent.node("n1");
+    absent.objects.cluster_policies.clear();
+    let mut off = Cluster::new();
+    off.node("n1");
+    off.edit_node("n1", |node| {
+        let labels = node.metadata.labels.as_mut().unwrap();
+        labels.insert("nvidia.com/gpu.deploy.mig-manager".to_owned(), "false".to_owned());
+    });
+    for (mut cluster, reason, help) in [
+        (absent, "NoClusterPolicy", "Install the GPU Operator and create its `ClusterPolicy`."),
+        (off, "ManagerDisabled", "Set `spec.migManager.enabled: true`, and the node's label to `true`."),
+    ] {
+        cluster.pod("asks", "1g.10gb", None);
+        let round = cluster.step(Until::End);
+        for said in [Cluster::condition(&round, "Stalled"), Cluster::node_condition(&round, "n1", "Stalled")]
+        {
+            let said = text(said);
+            assert!(said.starts_with(&format!("True {reason}: ")) && said.ends_with(help), "{said}");
+        }
+        assert_eq!(Cluster::condition(&round, "Reconciling"), None, "nothing goes on by itself");
+    }
+}
+
+#[test]
+fn a_foreign_label_comes_with_the_command_for_each_way_out() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.pod("asks", "1g.10gb", None);
+    cluster.settle();
+    let ours = cluster.objects.nodes["n1"].metadata.labels.as_ref().unwrap()["nvidia.com/mig.config"].clone();
+    cluster.edit_node("n1", |node| {
+        let labels = node.metadata.labels.as_mut().unwrap();
+        labels.insert("nvidia.com/mig.config".to_owned(), "all-disabled".to_owned());
+    });
+    let round = cluster.step(Until::End);
+    for kind in ["Ready", "Stalled"] {
+        let said = text(Cluster::condition(&round, kind));
+        assert!(said.contains("ForeignLayout: n1: nvidia.com/mig.config has `all-disabled`"), "{said}");
+        let give_back = format!("kubectl label node n1 nvidia.com/mig.config={ours} --overwrite");
+        assert!(said.contains(&give_back) && said.contains("slicewright release n1"), "{said}");
+    }
+}
+
+#[test]
+fn a_policy_that_selects_nothing_is_not_ready() {
+    let cluster = Cluster::new();
+    let round = cluster.round();
+    for kind in ["Accepted", "Ready"] {
+        let said = text(Cluster::condition(&round, kind));
+        assert!(said.starts_with("False NoNodes: "), "{said}");
+    }
+}

@@ -139,3 +139,37 @@ fn a_node_whose_labels_change_midway_is_finished_by_the_policy_that_began() {
     let round = cluster.round();
     assert_eq!(round.gpu_nodes.values().next().unwrap().spec.policy, None);
 }
+
+#[test]
+fn a_node_whose_gpus_were_swapped_is_new_to_us() {
+    let quantity = |n: &str| k8s_openapi::apimachinery::pkg::api::resource::Quantity(n.to_owned());
+    let mut cluster = with_a_request();
+    cluster.settle();
+    cluster.objects.pods.retain(|(namespace, _), _| namespace != "team");
+    cluster.settle();
+    // It boots; labels and slices are away, and what was there is to come back.
+    cluster.edit_node("n1", |node| {
+        let labels = node.metadata.labels.as_mut().unwrap();
+        labels.remove("nvidia.com/gpu.product");
+        labels.insert(rollout::names::MIG_CONFIG_STATE.to_owned(), "failed".to_owned());
+        let status = node.status.as_mut().unwrap();
+        status.node_info.as_mut().unwrap().boot_id = "b-2".to_owned();
+        status.allocatable.as_mut().unwrap().retain(|resource, _| !resource.starts_with("nvidia.com/"));
+    });
+    let round = cluster.step(Until::Stored);
+    assert_eq!(round.nodes.values().next().unwrap().advance.progress.phase, Phase::Healing);
+    // It turns out that there is another GPU.
+    cluster.edit_node("n1", |node| {
+        let labels = node.metadata.labels.as_mut().unwrap();
+        labels.insert("nvidia.com/gpu.product".to_owned(), "NVIDIA-A30".to_owned());
+        labels.retain(|key, _| !key.ends_with(".count") || key == "nvidia.com/gpu.count");
+        let allocatable = node.status.as_mut().unwrap().allocatable.as_mut().unwrap();
+        allocatable.insert("nvidia.com/gpu".to_owned(), quantity("1"));
+    });
+    cluster.pod("asks", "1g.6gb", None);
+    cluster.settle();
+    assert_ne!(cluster.offers("n1", "1g.6gb"), "0", "the new GPU serves who asks");
+    assert!(!cluster.is_cordoned("n1"));
+    let seen = cluster.objects.gpu_nodes["n1"].status.clone().unwrap().observed.unwrap();
+    assert_eq!((seen.gpus[0].model.as_str(), seen.boot_id.as_deref()), ("A30", Some("b-2")));
+}

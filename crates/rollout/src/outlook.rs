@@ -399,6 +399,27 @@ impl fmt::Display for Unproven {
     }
 }
 
+impl Trouble {
+    /// Its name, for metrics.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::WriteNotSeen => "WriteNotSeen",
+            Self::PodsNotStarting { .. } => "PodsNotStarting",
+            Self::PodsInTheWay { .. } => "PodsInTheWay",
+            Self::Uncordoned => "Uncordoned",
+            Self::NotPickedUp => "NotPickedUp",
+            Self::ManagerFailed => "ManagerFailed",
+            Self::ManagerWedged => "ManagerWedged",
+            Self::TooSlow => "TooSlow",
+            Self::NotBack => "NotBack",
+            Self::NotSchedulable { .. } => "NotSchedulable",
+            Self::ManagerGone => "ManagerGone",
+            Self::Interrupted { .. } => "Interrupted",
+        }
+    }
+}
+
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -178,8 +178,7 @@ fn how_to_share(advice: &[String], out: &mut dyn Write) -> Result<(), Failure> {
 fn unknown(what: &str, name: &str, known: impl Iterator<Item = String>) -> Failure {
     let known: Vec<String> = known.collect();
     let meant = api::spelling::nearest(name, known.iter().map(String::as_str))
-        .map(|right| format!("; did you mean `{right}`?"))
-        .unwrap_or_default();
+        .map_or_else(|| ".".to_owned(), |right| format!("; did you mean `{right}`?"));
     let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     Failure::Usage(format!("there is no {what} `{name}`{meant} There are: {list}"))
 }

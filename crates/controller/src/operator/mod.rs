@@ -8,6 +8,7 @@
 mod owners;
 mod round;
 mod steps;
+mod tell;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use crate::clock;
 use crate::health::{Health, ListenError, serve};
 use crate::lease::{Claim, Keeper};
 use crate::metrics::Metrics;
+use crate::publish::events::Draft;
 use crate::publish::news::Told;
 use crate::retries::Retries;
 use crate::settings::Settings;
@@ -93,6 +95,8 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
         beside: BTreeMap::new(),
         owners: owners::Owners::default(),
         told: Told::default(),
+        unsent: Vec::new(),
+        backlog: 0,
         dirty: None,
         wake: None,
         led: false,
@@ -132,6 +136,10 @@ struct Operator {
     owners: owners::Owners,
     /// What people were told already.
     told: Told,
+    /// Events that were not sent, with the time of what they tell.
+    unsent: Vec<(Draft, Timestamp)>,
+    /// How many changes no round has looked at.
+    backlog: usize,
     /// Since when something has changed that no round has looked at.
     dirty: Option<Instant>,
     /// When to look even if nothing changes.
@@ -179,8 +187,14 @@ impl Operator {
             }
             if self.store.take(&source, change) {
                 self.dirty.get_or_insert_with(clock::instant);
+                self.backlog += 1;
             }
         }
+        // Who does not lead has no rounds to wait for.
+        if !self.led {
+            self.backlog = 0;
+        }
+        self.metrics.backlog(self.backlog);
         self.watches.adjust(&mut self.store);
     }
 

@@ -59,6 +59,7 @@ impl Operator {
     pub(super) async fn round(&mut self) {
         let start = clock::instant();
         self.dirty = None;
+        self.backlog = 0;
         self.wake = None;
         let now = clock::now();
         let View { objects, outdated } = self.view();
@@ -134,7 +135,7 @@ impl Operator {
     }
 
     /// Says what went wrong, and when it is tried again. Counts it.
-    fn judge(&mut self, what: &str, outcome: Result<(), CallError>) -> usize {
+    pub(super) fn judge(&mut self, what: &str, outcome: Result<(), CallError>) -> usize {
         match outcome {
             Ok(()) => {
                 self.retries.succeeded(what);
@@ -336,18 +337,7 @@ impl Operator {
             }
         }
         let drafts = news::drafts(&mut self.told, objects, round, &news_of, now);
-        let mut work = Vec::new();
-        for draft in drafts {
-            work.push(steps::send(self.hands.clone(), draft, self.settings.identity.clone(), now));
-        }
-        for outcome in self.pump(together(at_once, work)).await {
-            // An event that was not sent is lost: the status says the same.
-            if let Err(error) = outcome {
-                say("event", error.class(), 1, &chain(&error));
-                failures += 1;
-            }
-        }
-        failures
+        failures + self.tell(drafts, now).await
     }
 
     fn may_write(&self, what: &str) -> bool {
@@ -370,7 +360,7 @@ fn subject_of(node: &NodeName) -> String {
 }
 
 /// Says that something failed: once when it begins, and then seldom.
-fn say(what: &str, class: Class, times: u32, error: &str) {
+pub(super) fn say(what: &str, class: Class, times: u32, error: &str) {
     if !times.is_power_of_two() {
         return;
     }

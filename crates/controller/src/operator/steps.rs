@@ -61,15 +61,16 @@ pub(super) async fn publish(
     (name, outcome)
 }
 
-/// Sends an event.
+/// Sends an event; hands it back with what came of it.
 pub(super) async fn send(
     hands: Hands,
     draft: Draft,
     instance: String,
-    now: Timestamp,
-) -> Result<(), CallError> {
-    if !hands.may_write() {
-        return Ok(());
-    }
-    events::send(&hands.calls, &draft, &instance, now).await
+    at: Timestamp,
+) -> (Draft, Timestamp, Result<(), CallError>) {
+    let outcome = match hands.may_write() {
+        true => events::send(&hands.calls, &draft, &instance, at).await,
+        false => Ok(()),
+    };
+    (draft, at, outcome)
 }

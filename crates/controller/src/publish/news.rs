@@ -9,29 +9,30 @@ use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use observe::{Objects, owners, pods};
 use planner::names::{NodeName, PolicyName, RequestId};
-use planner::report::Outcome;
-use reconcile::answers::Answer;
+use reconcile::answers::{Answer, Kind};
 use reconcile::{NodeRound, Round};
 use rollout::Phase;
 
 use super::events::Draft;
 
-/// What those who asked were told last, and how often. It is lost in a crash;
-/// what the status of a policy says then counts as told, and what is said
-/// again has the same name, and is not sent twice.
+/// What those who asked were told. It is lost in a crash; what the status of a
+/// policy says then counts as told, and what is said again has the same name,
+/// and is not sent twice.
 #[derive(Debug, Default)]
 pub struct Told {
     requests: BTreeMap<RequestId, Said>,
 }
 
-/// What somebody who asked was told last.
-#[derive(Debug, Default)]
+/// What somebody who asked was told.
+#[derive(Debug)]
 struct Said {
-    gist: String,
-    /// How many answers came before it.
+    kind: Kind,
+    /// How many answers of another kind came before it.
     times: u32,
-    /// The objects that have it: a workbench's pod may come later.
-    to: BTreeSet<Option<String>>,
+    /// Every topic of this kind, with the objects that have it: a workbench's
+    /// pod may come later. A topic that comes back, as while several nodes are
+    /// on their way, is not told again.
+    topics: BTreeMap<&'static str, BTreeSet<Option<String>>>,
 }
 
 /// What of a round was written: only that is news.
@@ -60,7 +61,7 @@ pub fn drafts(
             drafts.extend(of_node(name, node, objects));
         }
     }
-    of_requests(told, objects, round, &mut drafts);
+    of_requests(told, objects, &round.answers, &mut drafts);
     drafts
 }
 
@@ -188,36 +189,35 @@ fn of_node(name: &NodeName, node: &NodeRound, objects: &Objects) -> Option<Draft
 }
 
 /// Those who asked, where the answer is another than the last.
-fn of_requests(told: &mut Told, objects: &Objects, round: &Round, drafts: &mut Vec<Draft>) {
-    let answers: BTreeMap<&RequestId, &Answer> = round.answers.iter().map(|a| (&a.id, a)).collect();
-    told.requests.retain(|id, _| answers.contains_key(id));
+fn of_requests(told: &mut Told, objects: &Objects, answers: &[Answer], drafts: &mut Vec<Draft>) {
+    let asking: BTreeSet<&RequestId> = answers.iter().map(|answer| &answer.id).collect();
+    told.requests.retain(|id, _| asking.contains(id));
     let mut waiting: Option<BTreeMap<RequestId, &Pod>> = None;
-    for request in &round.thought.report.requests {
-        let Some(answer) = answers.get(&request.id) else { continue };
-        let last = told.requests.get(&request.id);
+    for answer in answers {
+        let last = told.requests.get(&answer.id);
         // Who finds a free slice at once needs no word from us.
-        if last.is_none() && matches!(request.outcome, Outcome::ServedNow { .. }) {
+        if last.is_none() && answer.kind == Kind::Free {
             continue;
         }
         let waiting = waiting.get_or_insert_with(|| waiting_pods(objects));
-        if last.is_none_or(|said| said.gist != answer.gist) {
-            let times = last.map_or(0, |said| said.times + 1);
-            // Before a restart, or by another replica, it was told already.
-            let to = if last.is_none() && is_in_a_status(objects, answer) {
-                askers(&request.id, objects, waiting).into_iter().map(|asker| asker.uid).collect()
-            } else {
-                BTreeSet::new()
-            };
-            told.requests.insert(request.id.clone(), Said { gist: answer.gist.clone(), times, to });
+        // Before a restart, or by another replica, it was told already.
+        let before = last.is_none() && is_in_a_status(objects, answer);
+        let first = || Said { kind: answer.kind, times: 0, topics: BTreeMap::new() };
+        let said = told.requests.entry(answer.id.clone()).or_insert_with(first);
+        if said.kind != answer.kind {
+            *said = Said { times: said.times + 1, ..first() };
         }
-        let Some(said) = told.requests.get_mut(&request.id) else { continue };
-        let (reason, action, warning) = match &request.outcome {
-            Outcome::ServedNow { .. } => ("SliceFree", "Plan", false),
-            Outcome::ServedByPlan { .. } => ("SliceComing", "Plan", false),
-            Outcome::Unserved { .. } => ("SliceUnavailable", "Plan", true),
+        let to = said.topics.entry(answer.topic).or_default();
+        if before {
+            to.extend(askers(&answer.id, objects, waiting).into_iter().map(|asker| asker.uid));
+        }
+        let (reason, warning) = match answer.kind {
+            Kind::Free => ("SliceFree", false),
+            Kind::Coming => ("SliceComing", false),
+            Kind::Unavailable => ("SliceUnavailable", true),
         };
-        for regarding in askers(&request.id, objects, waiting) {
-            if !said.to.insert(regarding.uid.clone()) {
+        for regarding in askers(&answer.id, objects, waiting) {
+            if !to.insert(regarding.uid.clone()) {
                 continue;
             }
             drafts.push(Draft {
@@ -225,9 +225,9 @@ fn of_requests(told: &mut Told, objects: &Objects, round: &Round, drafts: &mut V
                 related: None,
                 warning,
                 reason: reason.to_owned(),
-                action: action.to_owned(),
+                action: "Plan".to_owned(),
                 note: answer.text.clone(),
-                once: format!("{} {}", answer.gist, said.times),
+                once: format!("{} {}", answer.topic, said.times),
             });
         }
     }
@@ -235,7 +235,7 @@ fn of_requests(told: &mut Told, objects: &Objects, round: &Round, drafts: &mut V
 
 /// Whether the status of a policy gives this answer already.
 fn is_in_a_status(objects: &Objects, answer: &Answer) -> bool {
-    let Answer { id, text, gist: _ } = answer;
+    let Answer { id, text, gist: _, kind: _, topic: _ } = answer;
     let unserved = objects.policies.values().filter_map(|policy| policy.status.as_ref()?.unserved.as_ref());
     unserved.flat_map(|unserved| &unserved.requests).any(|request| {
         (&request.kind, &request.namespace, &request.name) == (&id.kind, &id.namespace, &id.name)
@@ -281,7 +281,70 @@ mod tests {
             name: name.to_owned(),
             ordinal: 0,
         };
-        Answer { id, text: text.to_owned(), gist: text.to_owned() }
+        Answer { id, text: text.to_owned(), gist: text.to_owned(), kind: Kind::Unavailable, topic: "Held" }
+    }
+
+    fn coming(topic: &'static str, text: &str) -> Answer {
+        Answer { kind: Kind::Coming, topic, ..answer("train", text) }
+    }
+
+    /// What is sent, as `reason note`, when these answers follow each other.
+    fn sent(answers: &[Answer]) -> Vec<String> {
+        let mut objects = Objects::default();
+        let pod = serde_json::json!({
+            "metadata": {"namespace": "team-a", "name": "train", "uid": "u-train"},
+            "spec": {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}]},
+            "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+                "reason": "Unschedulable"}]},
+        });
+        let pod: Pod = serde_json::from_value(pod).expect("it is a pod");
+        objects.pods.insert(("team-a".to_owned(), "train".to_owned()), std::sync::Arc::new(pod));
+        let (mut told, mut drafts) = (Told::default(), Vec::new());
+        for answer in answers {
+            of_requests(&mut told, &objects, std::slice::from_ref(answer), &mut drafts);
+        }
+        let names: BTreeSet<_> = drafts.iter().map(|draft| (&draft.reason, &draft.once)).collect();
+        assert_eq!(names.len(), drafts.len(), "each has a name of its own");
+        drafts.iter().map(|draft| format!("{} {}", draft.reason, draft.note)).collect()
+    }
+
+    #[test]
+    fn who_waits_while_several_nodes_are_on_their_way_is_told_once() {
+        let answers = [
+            coming("Budget", "a3 has to change: at most 1 may be unavailable, and 1 is: a1"),
+            coming("", "a1 is changed for it"),
+            coming("Budget", "a3 has to change: at most 1 may be unavailable, and 1 is: a2"),
+            coming("", "a2 is changed for it"),
+            coming("Budget", "a4 has to change: at most 1 may be unavailable, and 1 is: a2"),
+        ];
+        assert_eq!(
+            sent(&answers),
+            [
+                "SliceComing a3 has to change: at most 1 may be unavailable, and 1 is: a1",
+                "SliceComing a1 is changed for it"
+            ]
+        );
+    }
+
+    #[test]
+    fn another_kind_of_answer_is_news_also_when_it_comes_back() {
+        let free = |text| Answer { kind: Kind::Free, topic: "", ..answer("train", text) };
+        let answers = [
+            free("1g.10gb is free on a1"),
+            answer("train", "not served: a1 is not ready"),
+            coming("", "a1 is changed for it"),
+            answer("train", "not served: a1 is not ready"),
+            free("1g.10gb is free on a1"),
+        ];
+        assert_eq!(
+            sent(&answers),
+            [
+                "SliceUnavailable not served: a1 is not ready",
+                "SliceComing a1 is changed for it",
+                "SliceUnavailable not served: a1 is not ready",
+                "SliceFree 1g.10gb is free on a1"
+            ]
+        );
     }
 
     #[test]

@@ -71,6 +71,11 @@ impl Cluster {
         self.objects.cluster_policies.insert("gpu-cluster-policy".to_owned(), policy);
     }
 
+    pub fn strategy(&mut self, strategy: &str) {
+        let policy = self.objects.cluster_policies.get_mut("gpu-cluster-policy").expect("there is one");
+        policy.spec.mig.strategy = strategy.to_owned();
+    }
+
     pub fn policy(&mut self, layout: Value) {
         let policy: GpuPartitionPolicy = read(json!({
             "apiVersion": api::API_VERSION, "kind": "GpuPartitionPolicy",
@@ -360,7 +365,8 @@ impl Cluster {
                 self.now = round.wake_at.unwrap_or(self.now).max(self.now + SignedDuration::from_secs(1));
             }
         }
-        panic!("it does not settle");
+        let stands: Vec<_> = self.round().nodes.into_iter().map(|(n, r)| (n, r.advance.outlook)).collect();
+        panic!("it does not settle: {stands:?}");
     }
 
     /// What a node offers of a profile.
