@@ -54,37 +54,34 @@ fn the_real_crds_of_others_are_accepted_where_they_are_at_hand() {
     });
 }
 
-/// Each rule of our CRDs: where an object is changed to what is wrong, and
-/// what the API server must say.
-fn wrong() -> Vec<(Value, &'static str, Value)> {
-    let layout = "/spec/layout";
-    let slices = |bounds: Value| json!({"type": "DemandDriven", "demandDriven": {"slices": [bounds]}});
-    let expression = |expression: Value| json!({"matchExpressions": [expression]});
-    let gpus = json!([{"slices": [{"profile": "1g.10gb", "count": 7}]}]);
-    let rollout = "/spec/rollout";
-    let window = |duration: &str| json!({"windows": [{"schedule": "0 22 * * *", "duration": duration}]});
-    let policy = [
-        ("/spec/nodeSelector", json!({})),
-        ("/spec/nodeSelector", expression(json!({"key": "pool", "operator": "In"}))),
-        ("/spec/nodeSelector", expression(json!({"key": "pool", "operator": "Exists", "values": ["a"]}))),
-        (layout, json!({"type": "DemandDriven", "static": {"gpus": gpus}})),
-        (layout, json!({"type": "Static", "static": {"gpus": gpus}, "demandDriven": {}})),
-        (layout, json!({"type": "Static"})),
-        (layout, slices(json!({"profile": "1g.10gb", "minCount": 5, "maxCount": 4}))),
-        (layout, slices(json!({"profile": "1g.10gb", "spareCount": 5, "maxCount": 4}))),
-        (rollout, json!({"maxUnavailable": 0})),
-        (rollout, json!({"maxUnavailable": "0%"})),
-        (rollout, json!({"cooldown": "200h"})),
-        (rollout, json!({"cooldown": ""})),
-        (rollout, window("0s")),
-        (rollout, window("169h")),
-    ];
-    let slice = json!({"profile": "1g.10gb", "used": "Idle", "by": [{"namespace": "a", "name": "p"}]});
-    let gpu = json!({"index": 0, "model": "A100-80GB", "migEnabled": true, "slices": [slice]});
-    let observed = json!({"by": "Controller", "at": "2026-01-01T00:00:00Z", "gpus": [gpu]});
-    let gpu_node = [("/status", json!({"observed": observed}))];
-    let of = |kind: fn() -> Value| move |(at, value)| (kind(), at, value);
-    policy.into_iter().map(of(right)).chain(gpu_node.into_iter().map(of(right_node))).collect()
+/// A value that a rule must refuse, and one that it must accept.
+#[derive(serde::Deserialize)]
+struct Case {
+    of: String,
+    at: String,
+    refuses: Value,
+    accepts: Value,
+}
+
+/// The table that the rules are tried with in Rust too.
+fn cases() -> anyhow::Result<Vec<Case>> {
+    Ok(serde_saphyr::from_str(include_str!("../../crates/api/tests/rules.yaml"))?)
+}
+
+/// What the API server says to an object with this value in it. Statuses are
+/// written to the object that is there; anything else is a dry run.
+async fn tried(client: &kube::Client, case: &Case, value: &Value) -> anyhow::Result<kube::Result<()>> {
+    let mut object = if case.of == "policy" { right() } else { right_node() };
+    let (parent, field) = case.at.rsplit_once('/').unwrap_or_default();
+    object.pointer_mut(parent).unwrap_or_else(|| panic!("there is no {parent}"))[field] = value.clone();
+    let (api, _) = objects::api_of(client, &object).await?;
+    if case.at == "/status" {
+        let patch = Patch::Apply(&object);
+        return Ok(api.patch_status("n1", &PatchParams::apply("e2e"), &patch).await.map(drop));
+    }
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    object["metadata"]["name"] = json!("tried");
+    Ok(api.create(&dry, &serde_json::from_value(object)?).await.map(drop))
 }
 
 /// The messages of all rules in a schema.
@@ -112,28 +109,20 @@ fn every_rule_of_our_crds_refuses_what_is_wrong_and_says_what_to_write() {
         for object in [right(), right_node()] {
             scene.apply(object).await?;
         }
-        for (right, at, value) in wrong() {
-            let mut object = right;
-            let (parent, field) = at.rsplit_once('/').unwrap_or_default();
-            object.pointer_mut(parent).unwrap_or_else(|| panic!("there is no {parent}"))[field] =
-                value.clone();
-            let (api, _) = objects::api_of(&scene.client(), &object).await?;
-            let name = "n1";
-            let answer = match at {
-                "/status" => api.patch_status(name, &PatchParams::apply("e2e"), &Patch::Apply(&object)).await,
-                _ => {
-                    let dry = PostParams { dry_run: true, ..PostParams::default() };
-                    object["metadata"]["name"] = json!("wrong");
-                    api.create(&dry, &serde_json::from_value(object)?).await
-                }
+        for case in cases()? {
+            let Case { at, refuses, accepts, .. } = &case;
+            let Err(error) = tried(&scene.client(), &case, refuses).await? else {
+                panic!("{at}: {refuses} is accepted")
             };
-            let Err(error) = answer else { panic!("{at}: {value} is accepted") };
             let said = error.to_string();
             assert!(
                 rules.iter().any(|rule| said.contains(rule)),
-                "{at}: {value} is refused otherwise: {said}"
+                "{at}: {refuses} is refused otherwise: {said}"
             );
             untried.retain(|rule| !said.contains(rule.as_str()));
+            if let Err(error) = tried(&scene.client(), &case, accepts).await? {
+                panic!("{at}: {accepts} is refused: {error}");
+            }
         }
         assert!(untried.is_empty(), "nothing tried these rules: {untried:#?}");
         Ok(())

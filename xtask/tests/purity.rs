@@ -303,6 +303,14 @@ fn the_kubernetes_types_come_without_a_client() {
     assert!(!below.contains_key("kube-client"), "{:?}", below.get("kube-client"));
 }
 
+#[test]
+fn chrono_is_for_tests_of_the_rules_alone() {
+    for ours in OURS {
+        let below = Tree::of(ours.package).chains;
+        assert!(!below.contains_key("chrono"), "{}: {:?}", ours.package, below.get("chrono"));
+    }
+}
+
 /// The sources of a folder, test modules' files apart.
 fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -181,10 +181,11 @@ pub fn establish<'a>(
     let nothing =
         |doubt: String| Established { gpus: BTreeMap::new(), strategy, exact: false, doubt: Some(doubt) };
     let remembered = gpu_node.and_then(|n| n.status.as_ref()?.observed.as_ref());
-    if let Some(observed) = remembered {
-        if observed.by == ObservedBy::Agent && !has_booted(node, observed) {
-            return exact(name, observed, strategy, catalog, problems);
-        }
+    if let Some(observed) = remembered
+        && observed.by == ObservedBy::Agent
+        && !has_booted(node, observed)
+    {
+        return exact(name, observed, strategy, catalog, problems);
     }
     let entry = label(node, names::MIG_CONFIG);
     let labelled = from_labels(name, node, strategy, entry, maps, catalog);
