@@ -1,5 +1,9 @@
 //! The operator is killed, its leader is, the API server restarts.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use e2e::wire::{Fault, Wire};
 use e2e::{a100, policy, scenario};
 
 /// Every phase in which a node is on its way when nothing goes wrong.
@@ -19,6 +23,63 @@ fn an_operator_that_is_killed_at_any_step_converges_when_it_is_back() {
             let (profile, count) = layout[0];
             scene.offers("n1", &[(profile, i64::from(count))]).await?;
             scene.converged("research").await?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn an_operator_that_dies_after_each_of_its_writes_gets_there_all_the_same() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
+        scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
+        let mut kinds = BTreeMap::new();
+        let mut deaths = 0;
+        loop {
+            let wire = Wire::dying();
+            scene.operator_through(wire.clone(), |_| ()).await?;
+            let converged = tokio::select! {
+                () = wire.is_written() => false,
+                converged = scene.converged("research") => { converged?; true }
+            };
+            scene.kill_operators();
+            if converged {
+                break;
+            }
+            for kind in wire.tried().into_keys() {
+                *kinds.entry(kind).or_insert(0) += 1;
+            }
+            deaths += 1;
+            assert!(deaths < 200, "it does not get anywhere: {kinds:?}");
+        }
+        for kind in ["GpuNode", "status of a GpuNode", "map", "node", "status of a policy", "event"] {
+            assert!(kinds.contains_key(kind), "it never died after a write of this kind: {kind}; {kinds:?}");
+        }
+        scene.offers("n1", &[("3g.40gb", 2)]).await?;
+        // The first to live finishes what is left to be said.
+        scene.operator_through(Wire::failing(&[]), |_| ()).await?;
+        scene.converged("research").await
+    });
+}
+
+#[test]
+fn answers_that_fail_once_in_every_way_for_every_kind_of_write_change_nothing_in_the_end() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
+        let wire = Wire::failing(&Fault::ALL);
+        scene
+            .operator_through(wire.clone(), |settings| {
+                settings.call_timeout = Duration::from_millis(1_000);
+                settings.longest_retry = Duration::from_millis(500);
+            })
+            .await?;
+        scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
+        scene.offers("n1", &[("3g.40gb", 2)]).await?;
+        scene.converged("research").await?;
+        let tried = wire.tried();
+        for kind in ["GpuNode", "status of a GpuNode", "map", "node", "status of a policy"] {
+            let times = tried.get(kind).copied().unwrap_or_default();
+            assert!(times > Fault::ALL.len(), "{kind} was tried {times} times only: {tried:?}");
         }
         Ok(())
     });

@@ -73,3 +73,24 @@ fn outside_of_its_window_nothing_starts() {
         scene.converged("research").await
     });
 }
+
+#[test]
+fn a_window_that_closes_mid_way_lets_the_node_finish_and_no_other_start() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb"), a100("n2", "all-1g.10gb")]).await?;
+        scene.operator().await?;
+        let layout = |window: &str| {
+            let windows = json!([{"schedule": window, "duration": "1h"}]);
+            policy("research", "research").always(&[("3g.40gb", 2)]).spec("/rollout/windows", windows)
+        };
+        scene.apply(layout("* * * * *")).await?;
+        let first = scene.first_cordoned().await?;
+        scene.phase(&first, "Changing").await?;
+        scene.apply(layout("0 0 29 2 *")).await?;
+        scene.offers(&first, &[("3g.40gb", 2)]).await?;
+        let message = scene.says("research", "Ready", "False", "Waiting").await?;
+        let other = if first == "n1" { "n2" } else { "n1" };
+        assert!(message.contains(&format!("{other}: no window is open; the next opens at ")), "{message}");
+        scene.offers(other, &[("1g.10gb", 7)]).await
+    });
+}

@@ -26,6 +26,7 @@ pub mod process;
 pub mod provider;
 mod scene;
 pub mod wait;
+pub mod wire;
 
 pub use cluster::{Fleet, GpuSpec, NodeSpec};
 pub use manifests::{POOL, TEAM, a100, mig, pod, policy, workbench};

@@ -116,16 +116,22 @@ pub async fn ensure_namespace(client: &Client, name: &str, labels: &Value) -> an
 pub async fn install_operator(client: &Client) -> anyhow::Result<()> {
     ensure_namespace(client, OPERATOR_NAMESPACE, &json!({})).await?;
     ensure_namespace(client, GPU_OPERATOR_NAMESPACE, &json!({})).await?;
-    let installation = controller::rbac::Installation {
+    for object in installation().manifests() {
+        apply(client, &object).await?;
+    }
+    Ok(())
+}
+
+/// How the operator of scenarios is installed.
+#[must_use]
+pub fn installation() -> controller::rbac::Installation {
+    controller::rbac::Installation {
         namespace: OPERATOR_NAMESPACE.to_owned(),
         account: OPERATOR_ACCOUNT.to_owned(),
         gpu_operator_namespace: GPU_OPERATOR_NAMESPACE.to_owned(),
         patch_cluster_policy: true,
-    };
-    for object in installation.manifests() {
-        apply(client, &object).await?;
+        administrators_map: None,
     }
-    Ok(())
 }
 
 /// Installs CRDs, and waits until they are served.

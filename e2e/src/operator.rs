@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::objects::{OPERATOR_ACCOUNT, OPERATOR_NAMESPACE};
 use crate::wait;
+use crate::wire::Wire;
 
 /// How many times faster than real the simulated world is: its minutes are
 /// seconds, and the operator's times of the protocol are as much shorter,
@@ -102,7 +103,19 @@ impl Operator {
     ///
     /// # Errors
     /// When no port or no thread is to be had.
-    pub fn start(config: kube::Config, mut settings: Settings) -> anyhow::Result<Self> {
+    pub fn start(config: kube::Config, settings: Settings) -> anyhow::Result<Self> {
+        Self::start_through(None, config, settings)
+    }
+
+    /// Starts one whose calls go through this wire.
+    ///
+    /// # Errors
+    /// When no port or no thread is to be had.
+    pub fn start_through(
+        wire: Option<Wire>,
+        config: kube::Config,
+        mut settings: Settings,
+    ) -> anyhow::Result<Self> {
         let metrics = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         settings.metrics_address = Some(metrics);
         settings.health_address = Some(metrics);
@@ -113,6 +126,10 @@ impl Operator {
         let thread = std::thread::Builder::new().name(identity.clone()).spawn(move || {
             let ended = runtime.block_on(async {
                 let client = controller::client::client(config)?;
+                let client = match wire {
+                    Some(wire) => wire.through(client),
+                    None => client,
+                };
                 tokio::select! {
                     ended = controller::run(client, settings, stop) => anyhow::Ok(ended?),
                     () = kill.cancelled() => Ok(()),

@@ -24,6 +24,7 @@ use crate::objects::{self, GPU_OPERATOR_NAMESPACE, MAP_NAME, OPERATOR_NAMESPACE,
 use crate::operator::{self, Operator, SPEED};
 use crate::pool::{self, Lent};
 use crate::provider::{Kind, Provider};
+use crate::wire::Wire;
 
 /// A cluster in which one scenario happens.
 pub struct Scene {
@@ -340,6 +341,25 @@ impl Scene {
     /// When it gets no token.
     pub async fn operator_kubeconfig(&self) -> anyhow::Result<Kubeconfig> {
         operator::kubeconfig(&self.administrator).await
+    }
+
+    /// Starts an operator whose calls go through this wire. It has the name of
+    /// the one before, so that it need not wait for that one's lease.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub async fn operator_through(
+        &mut self,
+        wire: Wire,
+        change: impl FnOnce(&mut controller::Settings),
+    ) -> anyhow::Result<()> {
+        let mut settings = operator::settings("operator-wired");
+        change(&mut settings);
+        self.started += 1;
+        let config = operator::account(&self.administrator).await?;
+        self.operators.push(Operator::start_through(Some(wire), config, settings.clone())?);
+        self.last = Some(settings);
+        Ok(())
     }
 
     async fn start(&mut self, mut settings: controller::Settings) -> anyhow::Result<()> {

@@ -311,6 +311,31 @@ fn chrono_is_for_tests_of_the_rules_alone() {
     }
 }
 
+/// What a build of the operator with these features consists of.
+fn operator_with(features: &str) -> BTreeSet<String> {
+    let package = ["tree", "-p", "slicewright-controller", "--locked", "-e", "normal,build"];
+    let features = ["--no-default-features", "--features", features, "--prefix", "none", "--format", "{p}"];
+    let text = cargo(&[package.as_slice(), features.as_slice()].concat());
+    text.lines().filter_map(|line| Some(line.split(' ').next()?.to_owned())).collect()
+}
+
+/// One implementation of TLS in each build: that of the certified image is the
+/// image's own OpenSSL, and nothing beside it.
+#[test]
+fn each_build_of_the_operator_has_one_implementation_of_tls() {
+    let rustls = ["rustls", "aws-lc-rs", "aws-lc-sys", "hyper-rustls"];
+    let openssl = ["openssl", "openssl-sys", "hyper-openssl"];
+    for (features, with, without) in
+        [("tls-rustls", &rustls[..], &openssl[..]), ("tls-openssl", &openssl[..], &rustls[..])]
+    {
+        let built = operator_with(features);
+        assert!(with.iter().all(|name| built.contains(*name)), "{features} lacks one of {with:?}");
+        let too_many: Vec<_> = without.iter().filter(|name| built.contains(**name)).collect();
+        assert!(too_many.is_empty(), "{features} brings {too_many:?}");
+        assert!(!built.contains("ring"), "{features} brings ring");
+    }
+}
+
 /// The sources of a folder, test modules' files apart.
 fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -350,8 +350,8 @@ pub struct Window {
     /// How long it stays open, such as `6h` or `1h30m`. At most 168h.
     #[schemars(length(max = 16), regex(pattern = r"^([0-9]+h)?([0-9]+m)?([0-9]+s)?$"))]
     #[x_kube(
-        validation = Rule::new("self != '' && duration(self) > duration('0s') && duration(self) <= duration('168h')")
-            .message("duration is a duration of hours, minutes and seconds up to 168h, such as 6h or 1h30m")
+        validation = Rule::new("self != '' && duration(self) >= duration('1m') && duration(self) <= duration('168h')")
+            .message("duration is a duration of hours, minutes and seconds from 1m up to 168h, such as 6h or 1h30m")
     )]
     pub duration: String,
 

@@ -52,28 +52,14 @@ pub fn duration(text: &str) -> Result<SignedDuration, DurationError> {
     if duration > LONGEST { Err(long()) } else { Ok(duration) }
 }
 
-/// A number of nodes, or a share of them.
+/// A number of nodes, or a share of them. How many that is of a fleet, the
+/// rollout says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeCount {
     /// So many.
     Number(u32),
     /// So many in a hundred.
     Percent(u8),
-}
-
-impl NodeCount {
-    /// How many of `nodes` that is: a share is rounded down, and is at least
-    /// one, so that a rollout never stands still for ever.
-    #[must_use]
-    pub fn of(self, nodes: u32) -> u32 {
-        match self {
-            Self::Number(n) => n,
-            Self::Percent(p) => {
-                let share = u64::from(nodes) * u64::from(p) / 100;
-                u32::try_from(share).expect("a share is not more than the whole").max(1)
-            }
-        }
-    }
 }
 
 /// Why a value is not a number or share of nodes.
@@ -142,10 +128,10 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_nodes_is_rounded_down_and_at_least_one() {
-        let percent = node_count(&IntOrString::String("10%".into())).expect("right");
-        assert_eq!([0, 5, 10, 29].map(|n| percent.of(n)), [1, 1, 1, 2]);
-        assert_eq!(node_count(&IntOrString::Int(3)).expect("right").of(100), 3);
+    fn nodes_are_counted_or_given_as_a_share() {
+        let read = |value: IntOrString| node_count(&value).expect("right");
+        assert_eq!(read(IntOrString::Int(3)), NodeCount::Number(3));
+        assert_eq!(read(IntOrString::String("10%".into())), NodeCount::Percent(10));
     }
 
     #[test]

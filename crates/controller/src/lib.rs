@@ -11,6 +11,9 @@
 //!
 //! Nothing here is global: several operators may run in one process.
 
+#[cfg(not(any(feature = "tls-rustls", feature = "tls-openssl")))]
+compile_error!("choose how to talk TLS: --features tls-rustls (the default) or --features tls-openssl");
+
 pub mod apply;
 pub mod args;
 pub mod calls;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use reconcile::MapRef;
 use serde_json::{Value, json};
 
 use crate::settings::Settings;
@@ -251,6 +252,9 @@ pub struct Installation {
     pub gpu_operator_namespace: String,
     /// Whether the operator runs with `--patch-cluster-policy`.
     pub patch_cluster_policy: bool,
+    /// The administrators' map, where the operator runs with
+    /// `--administrators-map`.
+    pub administrators_map: Option<MapRef>,
 }
 
 impl Default for Installation {
@@ -260,6 +264,7 @@ impl Default for Installation {
             account: "slicewright-operator".to_owned(),
             gpu_operator_namespace: Settings::new("", "").gpu_operator_namespace,
             patch_cluster_policy: false,
+            administrators_map: None,
         }
     }
 }
@@ -321,7 +326,35 @@ impl Installation {
                 "subjects": subjects,
             }));
         }
+        manifests.extend(self.administrators_role());
         manifests
+    }
+
+    /// The role and the binding for an administrators' map in a namespace of
+    /// its own: to read that one map, and nothing else there. A map in the GPU
+    /// Operator's namespace needs none.
+    fn administrators_role(&self) -> Vec<Value> {
+        let elsewhere = |map: &&MapRef| map.namespace != self.gpu_operator_namespace;
+        let Some(MapRef { namespace, name }) = self.administrators_map.as_ref().filter(elsewhere) else {
+            return Vec::new();
+        };
+        let role = format!("{}-administrators-map", self.account);
+        let rbac = "rbac.authorization.k8s.io/v1";
+        let metadata = json!({"name": role, "namespace": namespace, "labels": {
+            "app.kubernetes.io/name": "slicewright", "app.kubernetes.io/component": "operator",
+        }});
+        vec![
+            json!({
+                "apiVersion": rbac, "kind": "Role", "metadata": metadata,
+                "rules": [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name],
+                    "verbs": ["list", "watch"]}],
+            }),
+            json!({
+                "apiVersion": rbac, "kind": "RoleBinding", "metadata": metadata,
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role},
+                "subjects": [{"kind": "ServiceAccount", "name": self.account, "namespace": self.namespace}],
+            }),
+        ]
     }
 }
 
@@ -356,10 +389,17 @@ pub fn page() -> String {
         }
     }
     page.push_str(
-        "\nAn administrators' map in another namespace (`--administrators-map NAMESPACE/NAME`) needs a Role of its own\n\
-         there: `list` and `watch` on that ConfigMap. A lease of another name (`--lease-name`) needs its name in the\n\
-         Role above.\n",
+        "\n## For an administrators' map in another namespace\n\n\
+         With `--administrators-map NAMESPACE/NAME`, where NAMESPACE is not that of the GPU Operator, the operator also\n\
+         needs to read that one map. For `platform/mig-layouts`:\n\n```yaml\n",
     );
+    let map = MapRef { namespace: "platform".to_owned(), name: "mig-layouts".to_owned() };
+    let elsewhere = Installation { administrators_map: Some(map), ..Installation::default() };
+    for manifest in elsewhere.administrators_role() {
+        // JSON is YAML, and kubectl takes it as it is.
+        let _ = writeln!(page, "---\n{manifest:#}");
+    }
+    page.push_str("```\n\nA lease of another name (`--lease-name`) needs its name in the Role above.\n");
     page
 }
 
@@ -386,6 +426,17 @@ mod tests {
         let settings = Settings::new("", "");
         assert_eq!(settings.lease.name, LEASE);
         assert_eq!(settings.map_name, rollout::names::MAP_NAME);
+    }
+
+    #[test]
+    fn a_map_of_the_administrators_gets_a_role_only_where_the_others_do_not_reach() {
+        let of = |namespace: &str| {
+            let map = MapRef { namespace: namespace.to_owned(), name: "theirs".to_owned() };
+            let installation = Installation { administrators_map: Some(map), ..Installation::default() };
+            installation.manifests().len() - Installation::default().manifests().len()
+        };
+        assert_eq!(of("platform"), 2);
+        assert_eq!(of(&Installation::default().gpu_operator_namespace), 0);
     }
 
     #[test]

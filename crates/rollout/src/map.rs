@@ -101,15 +101,22 @@ impl Item {
             return Ok(chosen);
         }
         let Some(model) = gpu.model else { return Ok(false) };
+        let mut board = None;
         for filter in &self.device_filter {
-            if filter.contains(':') {
-                return Err(Unclear::Filter { entry: entry.to_owned(), filter: filter.clone() });
+            let (device, subsystem) = filter.split_once(':').unwrap_or((filter, ""));
+            if !model.pci_device_ids.iter().any(|id| device.trim().eq_ignore_ascii_case(&pci(*id))) {
+                continue;
             }
-            if model.pci_device_ids.iter().any(|id| filter.eq_ignore_ascii_case(&pci(*id))) {
+            if subsystem.is_empty() {
                 return Ok(true);
             }
+            board.get_or_insert(filter);
         }
-        Ok(false)
+        // Which board it is, is of interest only where the device is the right one.
+        match board {
+            None => Ok(false),
+            Some(filter) => Err(Unclear::Filter { entry: entry.to_owned(), filter: filter.clone() }),
+        }
     }
 
     fn layout(&self, entry: &str) -> Result<GpuLayout, Unclear> {

@@ -38,16 +38,6 @@ pub enum MaxUnavailable {
     Percent(u8),
 }
 
-/// Why a text is not a `maxUnavailable`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "maxUnavailable: `{text}` is neither a number of nodes nor a percentage from 0% to 100%, such as 1 or 10%"
-)]
-pub struct MaxUnavailableError {
-    /// What was given.
-    pub text: String,
-}
-
 impl MaxUnavailable {
     /// How many of `nodes` nodes may be unavailable. A percentage is rounded
     /// down, as a Deployment does it, but to at least one, as the Machine
@@ -59,32 +49,6 @@ impl MaxUnavailable {
             Self::Nodes(n) => n as usize,
             Self::Percent(0) => 0,
             Self::Percent(percent) => (nodes * usize::from(percent) / 100).max(1),
-        }
-    }
-}
-
-impl std::str::FromStr for MaxUnavailable {
-    type Err = MaxUnavailableError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || MaxUnavailableError { text: text.to_owned() };
-        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        match text.strip_suffix('%') {
-            Some(number) if digits(number) => {
-                let percent = number.parse().ok().filter(|n: &u8| *n <= 100).ok_or_else(error)?;
-                Ok(Self::Percent(percent))
-            }
-            None if digits(text) => text.parse().map(Self::Nodes).map_err(|_| error()),
-            _ => Err(error()),
-        }
-    }
-}
-
-impl std::fmt::Display for MaxUnavailable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Nodes(n) => write!(f, "{n}"),
-            Self::Percent(n) => write!(f, "{n}%"),
         }
     }
 }

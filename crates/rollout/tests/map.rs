@@ -135,7 +135,10 @@ fn an_entry_that_leaves_something_open_says_what() {
 version: v1
 mig-configs:
   half: [{devices: [0], mig-enabled: true, mig-devices: {1g.10gb: 7}}]
-  board: [{device-filter: ['0x233010DE:0x16C110DE'], devices: all, mig-enabled: false}]
+  board: [{device-filter: ['0x20B210DE:0x16C110DE'], devices: all, mig-enabled: false}]
+  others:
+    - {devices: all, mig-enabled: true, mig-devices: {1g.10gb: 7}}
+    - {device-filter: ['0x233010DE:0x16C110DE'], devices: all, mig-enabled: false}
   compute: [{devices: all, mig-enabled: true, mig-devices: {1c.3g.40gb: 6}}]
   twice:
     - {devices: all, mig-enabled: true, mig-devices: {1g.10gb: 7}}
@@ -147,6 +150,8 @@ mig-configs:
     let unclear = |entry: &str| map.layout_for(entry, &gpus(&two)).unwrap_err().to_string();
     assert_eq!(unclear("half"), "entry `half` says nothing of gpu 1");
     assert!(unclear("board").contains("subsystem id"));
+    // Another device's board is of no interest.
+    assert!(map.layout_for("others", &gpus(&two)).is_ok());
     assert!(unclear("compute").contains("`1c.3g.40gb`"));
     assert_eq!(unclear("none"), "the map has no entry `none`");
     // Items count in order; a display GPU stays as it is.

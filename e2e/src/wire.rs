@@ -1,0 +1,170 @@
+//! What goes wrong on the wire between an operator and the API server: answers
+//! that fail, come late or are cut off, and a process that dies the moment a
+//! write is done.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::{Method, Request, Response, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+/// How a write fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// 409: it is not done, somebody was faster.
+    Conflict,
+    /// 429: it is not done, the API server is busy.
+    Busy,
+    /// 504, and it is not done.
+    NotDone,
+    /// 504, and it is done.
+    Done,
+    /// It is done, and no answer comes.
+    Slow,
+    /// It is done, and half of the answer comes.
+    CutOff,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Conflict, Self::Busy, Self::NotDone, Self::Done, Self::Slow, Self::CutOff];
+}
+
+/// A wire. Its clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Wire {
+    faults: &'static [Fault],
+    dies: bool,
+    /// How often each kind of write was tried.
+    tried: Arc<Mutex<BTreeMap<&'static str, usize>>>,
+    /// A write was done, after which the operator is to die.
+    written: CancellationToken,
+}
+
+impl Wire {
+    /// Each kind of write fails once in each of these ways, one after the
+    /// other; then it works.
+    #[must_use]
+    pub fn failing(faults: &'static [Fault]) -> Self {
+        Self { faults, dies: false, tried: Arc::default(), written: CancellationToken::new() }
+    }
+
+    /// The first write is done, and nobody hears of it, nor does another.
+    #[must_use]
+    pub fn dying() -> Self {
+        Self { dies: true, ..Self::failing(&[]) }
+    }
+
+    /// Waits until the write is done after which the operator is to die.
+    pub async fn is_written(&self) {
+        self.written.cancelled().await;
+    }
+
+    /// How often each kind of write was tried.
+    #[must_use]
+    pub fn tried(&self) -> BTreeMap<&'static str, usize> {
+        self.tried.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A client whose calls go through it.
+    #[must_use]
+    pub fn through(self, client: Client) -> Client {
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (wire, client) = (self.clone(), client.clone());
+            async move { wire.carry(&client, request).await }
+        });
+        Client::new(service, "default")
+    }
+
+    async fn carry(&self, client: &Client, request: Request<Body>) -> kube::Result<Response<Body>> {
+        let Some(kind) = kind(request.method(), request.uri().path()) else {
+            return client.send(request).await;
+        };
+        let times = {
+            let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
+            let times = tried.entry(kind).or_default();
+            *times += 1;
+            *times
+        };
+        if self.dies {
+            // What was to come after the first is never sent.
+            if self.written.is_cancelled() || self.tried().values().sum::<usize>() > 1 {
+                return pending().await;
+            }
+            let answer = client.send(request).await;
+            self.written.cancel();
+            return if answer.is_ok() { pending().await } else { answer };
+        }
+        match self.faults.get(times - 1) {
+            None => client.send(request).await,
+            Some(Fault::Conflict) => Ok(failure(StatusCode::CONFLICT, "Conflict")),
+            Some(Fault::Busy) => Ok(failure(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests")),
+            Some(Fault::NotDone) => Ok(failure(StatusCode::GATEWAY_TIMEOUT, "Timeout")),
+            Some(Fault::Done) => {
+                client.send(request).await?;
+                Ok(failure(StatusCode::GATEWAY_TIMEOUT, "Timeout"))
+            }
+            Some(Fault::Slow) => {
+                client.send(request).await?;
+                pending().await
+            }
+            Some(Fault::CutOff) => {
+                let (parts, body) = client.send(request).await?.into_parts();
+                let whole = body.collect_bytes().await?;
+                Ok(Response::from_parts(parts, Body::from(whole[..whole.len() / 2].to_vec())))
+            }
+        }
+    }
+}
+
+fn failure(code: StatusCode, reason: &str) -> Response<Body> {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code.as_u16(), "reason": reason,
+        "message": "so it was arranged",
+    });
+    let mut response = Response::new(Body::from(status.to_string().into_bytes()));
+    *response.status_mut() = code;
+    response
+}
+
+/// The kind of a write; none for what only reads, and for the lease, of which
+/// others tell.
+fn kind(method: &Method, path: &str) -> Option<&'static str> {
+    if method == Method::GET || path.contains("/leases") {
+        return None;
+    }
+    let kinds = [
+        ("/eviction", "eviction"),
+        ("/gpunodes/", if path.ends_with("/status") { "status of a GpuNode" } else { "GpuNode" }),
+        ("/gpupartitionpolicies/", "status of a policy"),
+        ("/configmaps", "map"),
+        ("/events", "event"),
+        ("/pods/", "pod"),
+        ("/nodes/", "node"),
+    ];
+    Some(kinds.into_iter().find(|(part, _)| path.contains(part)).map_or("other", |(_, kind)| kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_are_told_apart_and_reads_are_none() {
+        let of = |method: Method, path: &str| kind(&method, path);
+        assert_eq!(of(Method::GET, "/api/v1/nodes/a1"), None);
+        assert_eq!(of(Method::PUT, "/apis/coordination.k8s.io/v1/namespaces/n/leases/l"), None);
+        assert_eq!(of(Method::PATCH, "/api/v1/nodes/a1"), Some("node"));
+        assert_eq!(of(Method::PATCH, "/apis/slicewright.io/v1alpha1/gpunodes/a1"), Some("GpuNode"));
+        let status = "/apis/slicewright.io/v1alpha1/gpunodes/a1/status";
+        assert_eq!(of(Method::PATCH, status), Some("status of a GpuNode"));
+        assert_eq!(of(Method::POST, "/api/v1/namespaces/n/pods/p/eviction"), Some("eviction"));
+        assert_eq!(of(Method::DELETE, "/api/v1/namespaces/n/pods/p"), Some("pod"));
+        assert_eq!(of(Method::POST, "/apis/events.k8s.io/v1/namespaces/n/events"), Some("event"));
+    }
+}
