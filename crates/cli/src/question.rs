@@ -95,7 +95,7 @@ impl Question {
             settings: &Settings::default(),
             now: snapshot.taken_at,
         };
-        let Sight { seen, progress: _, unreadable: _ } = see(&input);
+        let Sight { seen, progress: _, unreadable: _, swapped: _ } = see(&input);
         problems.extend(seen.problems.iter().cloned());
         problems.sort();
         problems.dedup();
