@@ -91,7 +91,7 @@ fn a_program_has_a_slice_open_as_long_as_it_runs_and_ends_as_it_ends() {
     let node: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let client = &node["clients"][0];
     assert_eq!(client["pid"], pid, "the program has the place of the command");
-    assert_eq!((&client["name"], &client["on"]), (&"trainer".into(), &"0:13".into()));
+    assert_eq!((&client["name"], &client["on"]), (&"trainer".into(), &"0:13:0".into()));
     assert_eq!((&client["memoryMib"], &client["process"]), (&9000.into(), &true.into()));
     let after: serde_json::Value =
         serde_json::from_str(&says(command(dir.path()).args(["show", "-o", "json"]))).unwrap();
@@ -155,4 +155,27 @@ fn what_is_shown_for_programs_has_everything() {
     assert_eq!(node["functionFaults"][0]["function"], "nvmlDeviceGetName");
     assert_eq!(node["faults"].as_array().unwrap().len(), 1);
     assert_eq!(node["scheduled"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn who_computes_in_a_slice_needs_a_compute_instance_and_who_watches_does_not() {
+    let dir = tempfile::tempdir().unwrap();
+    with_a_slice(dir.path());
+    let store = Store::open(dir.path()).unwrap();
+    let destroy = |state: &mut store::State| {
+        let mut nvml = state.machine.nvml(Caller::Root);
+        let device = nvml.device_handle_by_index(0)?;
+        let instance = nvml.gpu_instance_by_id(device, 13)?;
+        let compute = nvml.compute_instance_by_id(instance, 0)?;
+        nvml.destroy_compute_instance(compute)
+    };
+    says(command(dir.path()).args(["client", "start", "--on", "0:13"]));
+    assert_eq!(store.update(destroy).unwrap(), Err(gpu::NvmlError::InUse));
+    says(command(dir.path()).args(["client", "end", "--all"]));
+    assert_eq!(store.update(destroy).unwrap(), Ok(()));
+    let refused = command(dir.path()).args(["client", "start", "--on", "0:13"]).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("has no compute instance") && said.contains("give --watches"), "{said}");
+    let watches = says(command(dir.path()).args(["client", "start", "--on", "0:13", "--watches"]));
+    assert_eq!(watches, "client 2: python has 0:13 open\n");
 }

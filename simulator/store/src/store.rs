@@ -124,7 +124,7 @@ impl Store {
     /// Changes the state, alone: nobody else changes it meanwhile, and `f`
     /// sees all that others did, at the present time. If nothing but the time
     /// changed, nothing is written. Whatever `f` waits for, everybody waits
-    /// for.
+    /// for; an update inside of `f` waits for ever.
     ///
     /// # Errors
     /// This user may not, or the disk says no; then nothing was changed.

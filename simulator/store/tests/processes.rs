@@ -51,6 +51,12 @@ fn in_a_process_of_its_own() {
             Store::create(dir, after_create()).unwrap();
             println!("\npoints left {}", store::crash::left());
         }
+        "read" => {
+            let dir = dir.to_owned();
+            // The kernel ends only the thread; joining one that ended so panics.
+            let ended = std::thread::spawn(move || read_in_a_sandbox(&dir)).join();
+            assert!(ended.is_err(), "the sandbox was not there");
+        }
         other => panic!("no such task: {other}"),
     }
 }
@@ -234,4 +240,28 @@ fn a_process_killed_while_it_sets_a_node_up_leaves_the_old_one_or_the_new_one() 
         Store::create(dir.path(), before()).unwrap();
         Store::open(dir.path()).unwrap();
     }
+}
+
+/// Reads in a sandbox in which a system call other than `write` is death.
+fn read_in_a_sandbox(dir: &Path) {
+    let store = Store::open(dir).unwrap();
+    let mut gpus = store.read(|state| state.machine.gpus().len()).unwrap();
+    rustix::thread::set_secure_computing_mode(rustix::thread::SecureComputingMode::Strict).unwrap();
+    for _ in 0..1000 {
+        gpus += store.read(|state| state.machine.gpus().len()).unwrap();
+        gpus += usize::try_from(store.generation() % 2).unwrap();
+    }
+    let done: &[u8] = if gpus == 2002 { b"\nread 2002\n" } else { b"\nread something else\n" };
+    rustix::io::write(rustix::stdio::stdout(), done).unwrap();
+    // Ending is a system call, too: here it dies.
+}
+
+#[test]
+fn reading_an_unchanged_state_makes_no_system_call() {
+    let dir = fresh();
+    // Without what needs a clock: the sandbox takes the counter away by which one is read.
+    Store::create(dir.path(), State::new(a100s(2))).unwrap();
+    let output = worker(&format!("read {}", dir.path().display())).output().unwrap();
+    assert_eq!(said(&output.stdout, "read"), Some(2002), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!output.status.success(), "the sandbox was there");
 }

@@ -78,6 +78,7 @@ pub(super) struct RunArgs {
 #[derive(Debug, clap::Args)]
 struct Opens {
     /// What it opens: a GPU (0), a GPU instance (0:13), a compute instance (0:13:0), or a UUID.
+    /// Who computes in a GPU instance has its compute instance open.
     #[arg(long, value_name = "PLACE")]
     on: Place,
     /// How much memory it has there, in MiB.
@@ -91,7 +92,10 @@ struct Opens {
 
 impl Opens {
     fn client(&self, store: &Store, pid: u32, name: String) -> anyhow::Result<Client> {
-        let target = store.read(|state| self.on.find(&state.machine))??;
+        let target = store.read(|state| {
+            let target = self.on.find(&state.machine)?;
+            if self.watches { Ok(target) } else { place::where_one_computes(&state.machine, target) }
+        })??;
         let activity = if self.watches { Activity::Watches } else { Activity::Computes };
         Ok(Client { pid, name, target, activity, memory_mib: self.memory })
     }

@@ -64,6 +64,24 @@ impl Place {
     }
 }
 
+/// What a program that computes has open: the compute instance, where a GPU
+/// instance was named.
+pub(super) fn where_one_computes(machine: &Machine, target: Target) -> anyhow::Result<Target> {
+    let Target::GpuInstance(gpu, gi) = target else { return Ok(target) };
+    let compute = &find_gpu(machine, gpu)?.instances[&gi].compute;
+    let ids: Vec<u8> = compute.keys().copied().collect();
+    match ids.as_slice() {
+        [ci] => Ok(Target::ComputeInstance(gpu, gi, *ci)),
+        [] => bail!(
+            "GPU instance {gi} of GPU {gpu} has no compute instance, so that nothing can compute there: \
+             create one, or give --watches"
+        ),
+        [first, ..] => bail!(
+            "GPU instance {gi} of GPU {gpu} has several compute instances: name one, such as {gpu}:{gi}:{first}"
+        ),
+    }
+}
+
 /// A GPU that is there.
 pub(super) fn find_gpu(machine: &Machine, index: u16) -> anyhow::Result<&Gpu> {
     match machine.gpu(index) {
