@@ -133,7 +133,8 @@ fn timeless(text: &str) -> String {
 }
 
 /// What happens to a node. The first lines make it:
-/// `machine DRIVER [passed-through]`, `gpu MODEL [V2]`, `display MIB PRODUCT`.
+/// `machine DRIVER [passed-through]`, `gpu MODEL [V2]`, `product NAME`, `display MIB
+/// PRODUCT`.
 /// Later: `opens PID NAME gpu G`, `opens PID NAME gpu G MIB`,
 /// `opens PID NAME ci G GI CI MIB` (with memory it computes, without it
 /// watches), `ends NAME`, `reboot`, `falls off the bus G`.
@@ -149,10 +150,12 @@ fn happens(event: &str, setup: &mut Option<(gpu::Machine, String)>, node: &mut O
             let machine = if words.len() > 2 { machine.passed_through() } else { machine };
             *setup = Some((machine, driver));
         }
-        "gpu" | "display" => {
+        "gpu" | "product" | "display" => {
             let (machine, driver) = setup.take().unwrap();
             let machine = if words[0] == "display" {
                 with_display(machine, &words[2..].join(" "), number(1))
+            } else if words[0] == "product" {
+                with(machine, &words[1..].join(" "), Labelling::V1)
             } else {
                 let labelling = if words.len() > 2 { Labelling::V2 } else { Labelling::V1 };
                 with(machine, words[1], labelling)

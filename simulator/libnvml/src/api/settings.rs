@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_uint};
 
-use gpu::{Mode, NvmlError};
+use gpu::{Mode, NvmlError, PciClass};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::Out;
@@ -34,8 +34,16 @@ entries! {
         mode.set(sys::nvmlComputeMode_enum_NVML_COMPUTEMODE_DEFAULT)
     }
 
-    /// No display is attached, to a card with connectors neither.
-    fn nvmlDeviceGetDisplayMode | nvmlDeviceGetDisplayActive(call, device: Device, display: Out<sys::nvmlEnableState_t>) {
+    /// Whether a display may be attached: servers' cards say that one is, although they have no connectors
+    /// (an A100 and a T4 did); a card with connectors says that none is.
+    fn nvmlDeviceGetDisplayMode(call, device: Device, display: Out<sys::nvmlEnableState_t>) {
+        display.set(call.ask(device, |of| {
+            let gpu = of.whole(NvmlError::NotSupported)?;
+            Ok(if gpu.model.pci_class == PciClass::ThreeD { ON } else { OFF })
+        })?)
+    }
+
+    fn nvmlDeviceGetDisplayActive(call, device: Device, display: Out<sys::nvmlEnableState_t>) {
         call.ask(device, |of| of.whole(NvmlError::NotSupported).map(drop))?;
         display.set(OFF)
     }
