@@ -13,7 +13,7 @@ use crate::argument::Argument;
 use crate::clock;
 use crate::events::Sets;
 use crate::handle::{Device, Handle, Handles};
-use crate::process;
+use crate::process::{self, Process};
 use crate::session::Session;
 
 /// Functions of the library, as the header has them, with what they do. A
@@ -151,18 +151,50 @@ pub(crate) fn enter(
     body: impl FnOnce(&mut Call<'_>) -> Reply<()>,
 ) -> nvmlReturn_t {
     guarded(|| {
-        let (reply, stall) = process::with(|process| {
-            let Some(session) = process.session.as_mut() else {
-                return (Err(NvmlError::Uninitialized), Stall::None);
-            };
-            let (handles, sets) = (&mut process.handles, &mut process.sets);
-            let mut call = Call { handles, sets, session, stall: Stall::None };
-            (call.run(name, arguments, body), call.stall)
-        });
+        let (reply, stall) = process::with(|process| run(process, name, arguments, body));
         // Others go on meanwhile: the process is theirs again.
         clock::wait(stall);
         reply
     })
+}
+
+/// A call that initialises the library or shuts it down: `count` says how many
+/// uses there are after it. The state is there for the call, since faults are
+/// in it, and after it as long as somebody uses it.
+pub(crate) fn enter_counted(
+    name: &str,
+    open: impl FnOnce(&mut Process) -> Reply<()>,
+    count: impl FnOnce(u32) -> u32,
+) -> nvmlReturn_t {
+    guarded(|| {
+        let (reply, stall) = process::with(|process| {
+            if let Err(error) = open(process) {
+                return (Err(error), Stall::None);
+            }
+            let done = run(process, Some(name), &[], |call| {
+                call.session.uses = count(call.session.uses);
+                Ok(())
+            });
+            process.close_unused();
+            done
+        });
+        clock::wait(stall);
+        reply
+    })
+}
+
+fn run(
+    process: &mut Process,
+    name: Option<&str>,
+    arguments: &[&dyn Argument],
+    body: impl FnOnce(&mut Call<'_>) -> Reply<()>,
+) -> (Reply<()>, Stall) {
+    let Some(session) = process.session.as_mut() else {
+        return (Err(NvmlError::Uninitialized), Stall::None);
+    };
+    let (handles, sets) = (&mut process.handles, &mut process.sets);
+    let mut call = Call { handles, sets, session, stall: Stall::None };
+    (call.run(name, arguments, body), call.stall)
 }
 
 /// Turns a reply into C's code, and a panic into `NVML_ERROR_UNKNOWN`: it must

@@ -96,20 +96,25 @@ pub(crate) struct Sheet {
     pub(crate) sm_mhz: u32,
     /// The clock of the memory, in MHz.
     pub(crate) memory_mhz: u32,
+    /// The generation of its PCI Express interface, which has 16 lanes.
+    pub(crate) pcie: u32,
 }
+
+/// Lanes of the PCI Express interface of every card in the table.
+pub(crate) const PCIE_LANES: u32 = 16;
 
 /// NVIDIA's data sheets and product briefs. The longest name counts.
 const SHEETS: &[Sheet] = &[
-    Sheet { product: "NVIDIA A100-PCIE-40GB", power_w: 250, sm_mhz: 1410, memory_mhz: 1215 },
-    Sheet { product: "NVIDIA A100-SXM4-40GB", power_w: 400, sm_mhz: 1410, memory_mhz: 1215 },
-    Sheet { product: "NVIDIA A100 80GB PCIe", power_w: 300, sm_mhz: 1410, memory_mhz: 1512 },
-    Sheet { product: "NVIDIA A100-SXM4-80GB", power_w: 400, sm_mhz: 1410, memory_mhz: 1593 },
-    Sheet { product: "NVIDIA A30", power_w: 165, sm_mhz: 1440, memory_mhz: 1215 },
-    Sheet { product: "NVIDIA H100 PCIe", power_w: 350, sm_mhz: 1755, memory_mhz: 1593 },
-    Sheet { product: "NVIDIA H100 80GB HBM3", power_w: 700, sm_mhz: 1980, memory_mhz: 2619 },
-    Sheet { product: "NVIDIA H100 NVL", power_w: 400, sm_mhz: 1785, memory_mhz: 2619 },
-    Sheet { product: "NVIDIA H200", power_w: 700, sm_mhz: 1980, memory_mhz: 3201 },
-    Sheet { product: "Tesla T4", power_w: 70, sm_mhz: 1590, memory_mhz: 5001 },
+    Sheet { product: "NVIDIA A100-PCIE-40GB", power_w: 250, sm_mhz: 1410, memory_mhz: 1215, pcie: 4 },
+    Sheet { product: "NVIDIA A100-SXM4-40GB", power_w: 400, sm_mhz: 1410, memory_mhz: 1215, pcie: 4 },
+    Sheet { product: "NVIDIA A100 80GB PCIe", power_w: 300, sm_mhz: 1410, memory_mhz: 1512, pcie: 4 },
+    Sheet { product: "NVIDIA A100-SXM4-80GB", power_w: 400, sm_mhz: 1410, memory_mhz: 1593, pcie: 4 },
+    Sheet { product: "NVIDIA A30", power_w: 165, sm_mhz: 1440, memory_mhz: 1215, pcie: 4 },
+    Sheet { product: "NVIDIA H100 PCIe", power_w: 350, sm_mhz: 1755, memory_mhz: 1593, pcie: 5 },
+    Sheet { product: "NVIDIA H100 80GB HBM3", power_w: 700, sm_mhz: 1980, memory_mhz: 2619, pcie: 5 },
+    Sheet { product: "NVIDIA H100 NVL", power_w: 400, sm_mhz: 1785, memory_mhz: 2619, pcie: 5 },
+    Sheet { product: "NVIDIA H200", power_w: 700, sm_mhz: 1980, memory_mhz: 3201, pcie: 5 },
+    Sheet { product: "Tesla T4", power_w: 70, sm_mhz: 1590, memory_mhz: 5001, pcie: 3 },
 ];
 
 /// The data sheet of a GPU, if it is known.

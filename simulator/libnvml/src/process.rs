@@ -1,9 +1,9 @@
-//! What one process has of the library: how often it was initialised, its view
-//! of the state, the handles and event sets that it was given.
+//! What one process has of the library: its view of the state, the handles and
+//! event sets that it was given.
 
 use std::sync::{Mutex, PoisonError};
 
-use gpu::{NvmlError, Reply};
+use gpu::Reply;
 
 use crate::events::Sets;
 use crate::handle::Handles;
@@ -12,8 +12,6 @@ use crate::session::Session;
 /// The library in this process.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// How often it was initialised and not shut down.
-    uses: u32,
     /// There while it is initialised.
     pub(crate) session: Option<Session>,
     /// Pointers given out stay valid over a shutdown, as NVML's do.
@@ -22,7 +20,7 @@ pub(crate) struct Process {
 }
 
 static PROCESS: Mutex<Process> =
-    Mutex::new(Process { uses: 0, session: None, handles: Handles::new(), sets: Sets::new() });
+    Mutex::new(Process { session: None, handles: Handles::new(), sets: Sets::new() });
 
 /// Does something with the process's share of the library, alone. A call that
 /// panicked before has left nothing half done that matters: the state is in the
@@ -32,27 +30,19 @@ pub(crate) fn with<T>(work: impl FnOnce(&mut Process) -> T) -> T {
 }
 
 impl Process {
-    /// Initialises it once more.
+    /// Opens the state, if that has not happened. It is nobody's use yet.
     ///
     /// # Errors
     /// That there is no simulated machine, or that its state is refused.
-    pub(crate) fn initialise(&mut self) -> Reply<()> {
+    pub(crate) fn open(&mut self) -> Reply<()> {
         if self.session.is_none() {
             self.session = Some(Session::open()?);
         }
-        self.uses += 1;
         Ok(())
     }
 
-    /// Takes one initialisation back; with the last one the state is closed.
-    ///
-    /// # Errors
-    /// `Uninitialized`.
-    pub(crate) fn shut_down(&mut self) -> Reply<()> {
-        self.uses = self.uses.checked_sub(1).ok_or(NvmlError::Uninitialized)?;
-        if self.uses == 0 {
-            self.session = None;
-        }
-        Ok(())
+    /// Closes the state, if nobody uses it.
+    pub(crate) fn close_unused(&mut self) {
+        self.session.take_if(|session| session.uses == 0);
     }
 }

@@ -18,6 +18,8 @@ const PRIVILEGED_VARIABLE: &str = "SLICEWRIGHT_SIM_PRIVILEGED";
 /// The view.
 #[derive(Debug)]
 pub(crate) struct Session {
+    /// How often the process initialised the library and did not shut it down.
+    pub(crate) uses: u32,
     store: Store,
     caller: Caller,
     /// The state as it was last seen.
@@ -43,7 +45,7 @@ impl Session {
             _ => Caller::User,
         };
         let state = store.snapshot().map_err(|error| refused(&error))?;
-        Ok(Self { machine: state.machine.clone(), store, caller, state })
+        Ok(Self { uses: 0, machine: state.machine.clone(), store, caller, state })
     }
 
     /// The state, as it was at the beginning of the call.

@@ -66,6 +66,9 @@ fn tables() -> Vec<(String, usize)> {
     found
 }
 
+/// How a section of ELF says that it is the table of dynamic symbols.
+const DYNAMIC_SYMBOLS: usize = 11;
+
 /// The names that the built library defines for others: its dynamic symbols.
 fn exported(library: &[u8]) -> BTreeSet<String> {
     let word = |at: usize, size: usize| {
@@ -74,7 +77,6 @@ fn exported(library: &[u8]) -> BTreeSet<String> {
     assert_eq!(&library[..5], b"\x7fELF\x02", "a 64-bit ELF file");
     let (sections, size, count) = (word(0x28, 8), word(0x3A, 2), word(0x3C, 2));
     let header = |i: usize| sections + i * size;
-    const DYNAMIC_SYMBOLS: usize = 11;
     let table = (0..count).map(header).find(|at| word(at + 4, 4) == DYNAMIC_SYMBOLS).unwrap();
     let strings = word(header(word(table + 0x28, 4)) + 0x18, 8);
     let (start, length) = (word(table + 0x18, 8), word(table + 0x20, 8));

@@ -230,6 +230,32 @@ fn an_initialisation_that_is_made_to_fail_leaves_nothing_behind() {
 }
 
 #[test]
+fn an_initialisation_that_fails_after_its_effect_is_one() {
+    let sim = Sim::with(&["A30"]);
+    let fails = fault("nvmlInit_v2", Behaviour::FailAfterEffect(NvmlError::Unknown), Times::Count(1));
+    sim.store.update(|state| state.functions.push(fails)).unwrap();
+    assert_eq!(sim.init(), Err(999));
+    assert_eq!(sim.shutdown(), Ok(()));
+}
+
+#[test]
+fn threads_initialise_and_shut_down_as_they_like() {
+    let sim = Sim::with(&["A30"]);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    sim.init().unwrap();
+                    sim.gpu(0).unwrap();
+                    sim.shutdown().unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(sim.shutdown(), Err(UNINITIALIZED));
+}
+
+#[test]
 fn a_call_that_hangs_keeps_its_caller_and_nobody_else() {
     let sim = Sim::with(&["A30"]);
     sim.init().unwrap();

@@ -23,51 +23,39 @@ struct Facts {
     engines: Engines,
 }
 
-fn v1(Facts { profile, engines, free: _ }: &Facts) -> InfoV1 {
-    InfoV1 {
-        id: profile.id,
-        sliceCount: profile.slices.into(),
-        instanceCount: profile.max_instances.into(),
-        multiprocessorCount: profile.sm.unwrap_or(0),
-        sharedCopyEngineCount: engines.copy,
-        sharedDecoderCount: engines.decoder,
-        sharedEncoderCount: engines.encoder,
-        sharedJpegCount: engines.jpeg,
-        sharedOfaCount: engines.ofa,
-    }
+/// A profile as one of the structs; what not all of them have comes last.
+macro_rules! info {
+    ($type:ident, $facts:expr, { $($field:ident: $value:expr),* $(,)? }) => {{
+        let Facts { profile, engines, free: _ } = $facts;
+        $type {
+            id: profile.id,
+            sliceCount: profile.slices.into(),
+            instanceCount: profile.max_instances.into(),
+            multiprocessorCount: profile.sm.unwrap_or(0),
+            sharedCopyEngineCount: engines.copy,
+            sharedDecoderCount: engines.decoder,
+            sharedEncoderCount: engines.encoder,
+            sharedJpegCount: engines.jpeg,
+            sharedOfaCount: engines.ofa,
+            $($field: $value),*
+        }
+    }};
 }
 
-fn v2(Facts { profile, engines, free: _ }: &Facts, version: c_uint) -> InfoV2 {
-    InfoV2 {
-        version,
-        id: profile.id,
-        sliceCount: profile.slices.into(),
-        instanceCount: profile.max_instances.into(),
-        multiprocessorCount: profile.sm.unwrap_or(0),
-        sharedCopyEngineCount: engines.copy,
-        sharedDecoderCount: engines.decoder,
-        sharedEncoderCount: engines.encoder,
-        sharedJpegCount: engines.jpeg,
-        sharedOfaCount: engines.ofa,
-        name: text(&format!("MIG {}", profile.name)),
-    }
+fn name(facts: &Facts) -> String {
+    format!("MIG {}", facts.profile.name)
 }
 
-fn v3(Facts { profile, engines, free: _ }: &Facts, version: c_uint) -> InfoV3 {
-    InfoV3 {
-        version,
-        id: profile.id,
-        sliceCount: profile.slices.into(),
-        instanceCount: profile.max_instances.into(),
-        multiprocessorCount: profile.sm.unwrap_or(0),
-        sharedCopyEngineCount: engines.copy,
-        sharedDecoderCount: engines.decoder,
-        sharedEncoderCount: engines.encoder,
-        sharedJpegCount: engines.jpeg,
-        sharedOfaCount: engines.ofa,
-        name: text(&format!("MIG {}", profile.name)),
-        capabilities: 0,
-    }
+fn v1(facts: &Facts) -> InfoV1 {
+    info!(InfoV1, facts, {})
+}
+
+fn v2(facts: &Facts, version: c_uint) -> InfoV2 {
+    info!(InfoV2, facts, { version: version, name: text(&name(facts)) })
+}
+
+fn v3(facts: &Facts, version: c_uint) -> InfoV3 {
+    info!(InfoV3, facts, { version: version, name: text(&name(facts)), capabilities: 0 })
 }
 
 /// The profiles inside a GPU instance. Their ids are the header's enums.

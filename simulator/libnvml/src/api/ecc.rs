@@ -6,7 +6,7 @@ use std::ffi::{c_uint, c_ulonglong};
 use gpu::{EccErrors, NvmlError, Reply, Subject};
 use nvml_wrapper_sys::bindings as sys;
 
-use crate::argument::{Out, OutArray};
+use crate::argument::Out;
 use crate::handle::Device;
 
 const ON: c_uint = sys::nvmlEnableState_enum_NVML_FEATURE_ENABLED;
@@ -71,9 +71,5 @@ entries! {
         for answer in [corrected, uncorrected, pending, failed] {
             answer.set(0);
         }
-    }
-
-    fn nvmlDeviceGetRetiredPages(call, device: Device, _cause: c_uint, _count: Out<c_uint>, _pages: OutArray<c_ulonglong>) {
-        call.ask(device, |_| Err(NvmlError::NotSupported))?
     }
 }

@@ -15,8 +15,7 @@ type InfoV1 = sys::nvmlGpuInstanceProfileInfo_t;
 type InfoV2 = sys::nvmlGpuInstanceProfileInfo_v2_t;
 type InfoV3 = sys::nvmlGpuInstanceProfileInfo_v3_t;
 
-/// Instances have no peer-to-peer, but for one that is the whole GPU, of which
-/// no capture says otherwise either.
+/// No capture shows an instance with peer-to-peer.
 const NO_P2P: c_uint = 0;
 
 /// What the library calls a profile: as nvidia-smi prints it.
@@ -29,56 +28,36 @@ fn capabilities(facts: &ProfileFacts) -> c_uint {
     if facts.name.attribute == mig::Attribute::Graphics { sys::NVML_GPU_INSTANCE_PROFILE_CAPS_GFX } else { 0 }
 }
 
+/// A profile as one of the structs; what not all of them have comes last.
+macro_rules! info {
+    ($type:ident, $facts:expr, { $($field:ident: $value:expr),* $(,)? }) => {{
+        let facts: &ProfileFacts = $facts;
+        $type {
+            id: facts.id,
+            sliceCount: facts.slices.into(),
+            instanceCount: facts.max_instances.into(),
+            multiprocessorCount: facts.sm,
+            copyEngineCount: facts.engines.copy,
+            decoderCount: facts.engines.decoder,
+            encoderCount: facts.engines.encoder,
+            jpegCount: facts.engines.jpeg,
+            ofaCount: facts.engines.ofa,
+            memorySizeMB: facts.memory_mib.into(),
+            $($field: $value),*
+        }
+    }};
+}
+
 fn v1(facts: &ProfileFacts) -> InfoV1 {
-    InfoV1 {
-        id: facts.id,
-        isP2pSupported: NO_P2P,
-        sliceCount: facts.slices.into(),
-        instanceCount: facts.max_instances.into(),
-        multiprocessorCount: facts.sm,
-        copyEngineCount: facts.engines.copy,
-        decoderCount: facts.engines.decoder,
-        encoderCount: facts.engines.encoder,
-        jpegCount: facts.engines.jpeg,
-        ofaCount: facts.engines.ofa,
-        memorySizeMB: facts.memory_mib.into(),
-    }
+    info!(InfoV1, facts, { isP2pSupported: NO_P2P })
 }
 
 fn v2(facts: &ProfileFacts, version: c_uint) -> InfoV2 {
-    InfoV2 {
-        version,
-        id: facts.id,
-        isP2pSupported: NO_P2P,
-        sliceCount: facts.slices.into(),
-        instanceCount: facts.max_instances.into(),
-        multiprocessorCount: facts.sm,
-        copyEngineCount: facts.engines.copy,
-        decoderCount: facts.engines.decoder,
-        encoderCount: facts.engines.encoder,
-        jpegCount: facts.engines.jpeg,
-        ofaCount: facts.engines.ofa,
-        memorySizeMB: facts.memory_mib.into(),
-        name: text(&name(facts)),
-    }
+    info!(InfoV2, facts, { version: version, isP2pSupported: NO_P2P, name: text(&name(facts)) })
 }
 
 fn v3(facts: &ProfileFacts, version: c_uint) -> InfoV3 {
-    InfoV3 {
-        version,
-        id: facts.id,
-        sliceCount: facts.slices.into(),
-        instanceCount: facts.max_instances.into(),
-        multiprocessorCount: facts.sm,
-        copyEngineCount: facts.engines.copy,
-        decoderCount: facts.engines.decoder,
-        encoderCount: facts.engines.encoder,
-        jpegCount: facts.engines.jpeg,
-        ofaCount: facts.engines.ofa,
-        memorySizeMB: facts.memory_mib.into(),
-        name: text(&name(facts)),
-        capabilities: capabilities(facts),
-    }
+    info!(InfoV3, facts, { version: version, name: text(&name(facts)), capabilities: capabilities(facts) })
 }
 
 /// Answers in the version that the caller asked for.

@@ -5,27 +5,12 @@ use std::ffi::{CStr, c_char, c_uint};
 use gpu::NvmlError;
 use nvml_wrapper_sys::bindings::nvmlReturn_t;
 
-use crate::entry::{enter, guarded};
-use crate::process;
+use crate::entry::enter_counted;
+use crate::process::Process;
 
 /// What the header knows as `NVML_INIT_FLAG_*`.
 const KNOWN_FLAGS: c_uint =
     nvml_wrapper_sys::bindings::NVML_INIT_FLAG_NO_GPUS | nvml_wrapper_sys::bindings::NVML_INIT_FLAG_NO_ATTACH;
-
-/// Initialises the library, then lets a fault strike: what is not initialised
-/// knows of none.
-fn initialise(name: &str) -> nvmlReturn_t {
-    let done = guarded(|| process::with(process::Process::initialise));
-    if done != 0 {
-        return done;
-    }
-    let struck = enter(Some(name), &[], |_| Ok(()));
-    if struck != 0 {
-        // One that failed leaves nothing behind.
-        guarded(|| process::with(process::Process::shut_down));
-    }
-    struck
-}
 
 macro_rules! initialisers {
     ($( $name:ident($($argument:ident: $type:ty)?) $check:expr; )*) => {$(
@@ -33,7 +18,7 @@ macro_rules! initialisers {
         #[allow(non_snake_case, reason = "the header's names")]
         #[unsafe(no_mangle)]
         extern "C" fn $name($($argument: $type)?) -> nvmlReturn_t {
-            if $check { initialise(stringify!($name)) } else { NvmlError::InvalidArgument as nvmlReturn_t }
+            if $check { enter_counted(stringify!($name), Process::open, |uses| uses + 1) } else { NvmlError::InvalidArgument as nvmlReturn_t }
         }
     )*};
 }
@@ -48,11 +33,7 @@ initialisers! {
 #[allow(non_snake_case, reason = "the header's names")]
 #[unsafe(no_mangle)]
 extern "C" fn nvmlShutdown() -> nvmlReturn_t {
-    let struck = enter(Some("nvmlShutdown"), &[], |_| Ok(()));
-    if struck != 0 {
-        return struck;
-    }
-    guarded(|| process::with(process::Process::shut_down))
+    enter_counted("nvmlShutdown", |_| Ok(()), |uses| uses - 1)
 }
 
 #[allow(unsafe_code, reason = "a name that C looks up")]

@@ -118,6 +118,18 @@ entries! {
         mhz.set(call.ask(device, |of| clock(of, kind))?)
     }
 
+    /// The link runs as fast as the card can.
+    fn nvmlDeviceGetMaxPcieLinkGeneration | nvmlDeviceGetGpuMaxPcieLinkGeneration | nvmlDeviceGetCurrPcieLinkGeneration(
+        call, device: Device, generation: Out<c_uint>
+    ) {
+        generation.set(call.ask(device, |of| sheet(of).map(|sheet| sheet.pcie))?)
+    }
+
+    fn nvmlDeviceGetMaxPcieLinkWidth | nvmlDeviceGetCurrPcieLinkWidth(call, device: Device, lanes: Out<c_uint>) {
+        call.ask(device, |of| sheet(of).map(drop))?;
+        lanes.set(figures::PCIE_LANES)
+    }
+
     fn nvmlDeviceGetCurrentClocksEventReasons | nvmlDeviceGetCurrentClocksThrottleReasons(
         call, device: Device, reasons: Out<c_ulonglong>
     ) {

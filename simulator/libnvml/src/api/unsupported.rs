@@ -36,11 +36,6 @@ not_supported! {
     nvmlDeviceGetInforomConfigurationChecksum(a: Device, b: Ignored);
     nvmlDeviceValidateInforom(a: Device);
     nvmlDeviceGetLastBBXFlushTime(a: Device, b: Ignored, c: Ignored);
-    nvmlDeviceGetMaxPcieLinkGeneration(a: Device, b: Ignored);
-    nvmlDeviceGetGpuMaxPcieLinkGeneration(a: Device, b: Ignored);
-    nvmlDeviceGetMaxPcieLinkWidth(a: Device, b: Ignored);
-    nvmlDeviceGetCurrPcieLinkGeneration(a: Device, b: Ignored);
-    nvmlDeviceGetCurrPcieLinkWidth(a: Device, b: Ignored);
     nvmlDeviceGetPcieThroughput(a: Device, b: c_uint, c: Ignored);
     nvmlDeviceGetPcieReplayCounter(a: Device, b: Ignored);
     nvmlDeviceGetGpcClkVfOffset(a: Device, b: Ignored);
@@ -115,6 +110,7 @@ not_supported! {
     nvmlDeviceGetAccountingStats(a: Device, b: c_uint, c: Ignored);
     nvmlDeviceGetAccountingPids(a: Device, b: Ignored, c: Ignored);
     nvmlDeviceGetAccountingBufferSize(a: Device, b: Ignored);
+    nvmlDeviceGetRetiredPages(a: Device, b: c_uint, c: Ignored, d: Ignored);
     nvmlDeviceGetRetiredPages_v2(a: Device, b: c_uint, c: Ignored, d: Ignored, e: Ignored);
     nvmlDeviceGetRetiredPagesPendingStatus(a: Device, b: Ignored);
     nvmlDeviceGetRowRemapperHistogram(a: Device, b: Ignored);

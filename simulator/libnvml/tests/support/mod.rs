@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub(crate) mod raw;
+pub(crate) mod sweep;
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
