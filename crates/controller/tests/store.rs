@@ -241,3 +241,41 @@ fn only_what_is_read_is_kept_of_nodes_and_pods() {
     assert_eq!(kept.metadata.labels.unwrap().into_keys().collect::<Vec<_>>(), ["app"]);
     assert_eq!(kept.spec.unwrap().service_account_name, None);
 }
+
+#[test]
+fn a_bound_pod_takes_the_same_before_and_after_it_is_trimmed() {
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "p", "namespace": "a", "labels": {"app": "web"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": true}]},
+        "spec": {"nodeName": "a1", "overhead": {"cpu": "50m"},
+            "initContainers": [
+                {"name": "large", "resources": {"requests": {"cpu": "4"}}},
+                {"name": "sidecar", "restartPolicy": "Always", "resources": {"requests": {"cpu": "150m"}}},
+            ],
+            "containers": [
+                {"name": "a", "resources": {"requests": {"cpu": "1500m", "memory": "1.5Gi", "nvidia.com/mig-1g.10gb": "1"}}},
+                {"name": "b", "resources": {"limits": {"memory": "100M", "nvidia.com/gpu": "1"}}},
+            ]},
+        "status": {"phase": "Running", "conditions": [
+            {"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}]},
+    }))
+    .unwrap();
+    let takes = |pod: &Pod| observe::pods::takes(pod.spec.as_ref().unwrap());
+    let kept = trim::pod(pod.clone());
+    assert_eq!(takes(&kept), takes(&pod));
+    assert_eq!(trim::pod(kept.clone()), kept, "it is trimmed once");
+    assert!(trim::concerns_gpus(&kept) && kept.metadata.owner_references.is_some());
+    assert_eq!(kept.status.unwrap().conditions.unwrap().len(), 1);
+
+    let mut plain = pod;
+    for container in &mut plain.spec.as_mut().unwrap().containers {
+        let resources = container.resources.as_mut().unwrap();
+        for list in [&mut resources.requests, &mut resources.limits] {
+            list.iter_mut().for_each(|list| list.retain(|resource, _| !resource.starts_with("nvidia.com/")));
+        }
+    }
+    let kept = trim::pod(plain.clone());
+    assert_eq!(takes(&kept), takes(&plain));
+    assert!(kept.metadata.labels.is_none() && kept.metadata.owner_references.is_none());
+    assert_eq!(kept.status.unwrap().phase.as_deref(), Some("Running"));
+}

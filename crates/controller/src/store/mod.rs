@@ -328,9 +328,6 @@ impl Store {
         let going = pod.metadata.deletion_timestamp.is_some();
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         self.awaited.is_going(&key, &uid, going);
-        if let Some(owner) = pod.metadata.owner_references.iter().flatten().next() {
-            self.objects.owners.insert(("Pod".to_owned(), key.clone()), owner.clone());
-        }
         let before = self.objects.pods.insert(key.clone(), Arc::new(pod));
         let after = &self.objects.pods[&key];
         before.is_none_or(|before| {

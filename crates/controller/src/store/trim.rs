@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{
     ResourceRequirements,
 };
 use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// Annotations of nodes that are read: where the Machine Config Operator is.
@@ -23,6 +24,9 @@ const POD_LABELS: &[&str] = &[
     "apps.kubernetes.io/pod-index",
     "batch.kubernetes.io/job-completion-index",
 ];
+
+/// How the `app` labels of the GPU Operator's operands begin.
+const OPERANDS: &[&str] = &["nvidia-", "gpu-feature-discovery"];
 
 /// Conditions of pods that are read.
 const POD_CONDITIONS: &[&str] = &["PodScheduled", "Ready"];
@@ -146,16 +150,58 @@ fn container(full: Container) -> Container {
     Container { name, resources, restart_policy, ..Container::default() }
 }
 
+/// What is kept of a pod that has a node: where, and what it takes there. The
+/// sum stands in `overhead`, since containers are large, and nobody asks which
+/// of them takes what once the pod is somewhere.
+fn bound(full: PodSpec) -> PodSpec {
+    let all =
+        observe::pods::takes_of(&full, "").into_iter().filter(|(resource, n)| is_read(resource) && *n > 0);
+    let overhead: BTreeMap<String, Quantity> = all
+        .map(|(resource, n)| {
+            // CPU is counted in thousandths.
+            let text = if resource == "cpu" { format!("{n}m") } else { n.to_string() };
+            (resource, Quantity(text))
+        })
+        .collect();
+    let PodSpec { node_name, priority, priority_class_name, .. } = full;
+    PodSpec {
+        node_name,
+        overhead: (!overhead.is_empty()).then_some(overhead),
+        // The class says nothing that the number does not.
+        priority_class_name: priority_class_name.filter(|_| priority.is_none()),
+        priority,
+        ..PodSpec::default()
+    }
+}
+
+/// Whether a pod does nothing but take room on its node: it is bound, has
+/// nothing of NVIDIA's, speaks for nobody, and is none of the operands.
+fn only_takes_room(pod: &Pod) -> bool {
+    let is_bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+    let app = pod.metadata.labels.as_ref().and_then(|labels| labels.get("app"));
+    let is_operand = app.is_some_and(|app| OPERANDS.iter().any(|prefix| app.starts_with(prefix)));
+    is_bound && !is_operand && !concerns_gpus(pod)
+}
+
 /// A pod: what it takes, where it is or may go, who stands behind it, and how
-/// far it is.
+/// far it is. Of one that only takes room on its node, that.
 #[must_use]
 pub fn pod(full: Pod) -> Pod {
+    let plain = only_takes_room(&full);
     let Pod { metadata: meta, spec, status } = full;
     let mut meta = metadata(meta);
     meta.annotations = None;
-    meta.labels = keep(meta.labels, |key| POD_LABELS.contains(&key));
+    meta.labels = keep(meta.labels, |key| !plain && POD_LABELS.contains(&key));
+    meta.owner_references = meta.owner_references.filter(|_| !plain);
+    if plain {
+        let status = status.map(|status| PodStatus { phase: status.phase, ..PodStatus::default() });
+        return Pod { metadata: meta, spec: spec.map(bound), status };
+    }
+    let is_bound = spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
     let spec = spec.map(|spec| {
-        let bound = spec.node_name.is_some();
+        if is_bound {
+            return bound(spec);
+        }
         let PodSpec {
             containers,
             init_containers,
@@ -172,12 +218,10 @@ pub fn pod(full: Pod) -> Pod {
         PodSpec {
             containers: containers.into_iter().map(container).collect(),
             init_containers: init_containers.map(|all| all.into_iter().map(container).collect()),
-            // Where it may go is of no account once it is somewhere.
-            node_selector: node_selector.filter(|_| !bound),
+            node_selector,
             affinity: affinity
-                .filter(|_| !bound)
                 .map(|all| Affinity { node_affinity: all.node_affinity, ..Affinity::default() }),
-            tolerations: tolerations.filter(|_| !bound),
+            tolerations,
             node_name,
             overhead,
             priority,
@@ -191,7 +235,10 @@ pub fn pod(full: Pod) -> Pod {
         reason: status.reason,
         nominated_node_name: status.nominated_node_name,
         conditions: status.conditions.map(|all| {
-            let read = all.into_iter().filter(|c| POD_CONDITIONS.contains(&c.type_.as_str()));
+            // That it has been placed is said by its node.
+            let read = all
+                .into_iter()
+                .filter(|c| POD_CONDITIONS.contains(&c.type_.as_str()) && (!is_bound || c.type_ == "Ready"));
             read.map(|c| k8s_openapi::api::core::v1::PodCondition {
                 type_: c.type_,
                 status: c.status,
@@ -215,6 +262,7 @@ pub fn concerns_gpus(pod: &Pod) -> bool {
     let labels = pod.metadata.labels.iter().flatten();
     let speaks =
         labels.into_iter().any(|(key, _)| key == "notebook-name" || key.starts_with("serving.kserve.io/"));
+    let in_sum = spec.overhead.iter().flatten().any(|(resource, _)| is_gpu(resource));
     let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
     let asks = |container: &Container| {
         container.resources.as_ref().is_some_and(|resources| {
@@ -222,7 +270,7 @@ pub fn concerns_gpus(pod: &Pod) -> bool {
             all.into_iter().any(|(resource, _)| is_gpu(resource))
         })
     };
-    speaks || containers.into_iter().any(asks)
+    speaks || in_sum || containers.into_iter().any(asks)
 }
 
 /// A map of layouts.
