@@ -6,7 +6,7 @@ mod process;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
@@ -17,6 +17,7 @@ use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::runtime::watcher::{Config, Event, watcher};
 use kube::{Api, ResourceExt, api::ListParams};
+use tokio::time::Instant;
 
 use crate::process::Measured;
 
