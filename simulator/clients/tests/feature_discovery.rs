@@ -4,10 +4,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests may panic")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
-use clients::{Node, cut, find};
-use gpu::{DriverBranch, Machine, Model};
+use clients::{Node, Said, cut, find};
+use gpu::{DriverBranch, Machine, Model, PciClass};
 use operands::{Setup, Strategy};
 
 type Labels = BTreeMap<String, String>;
@@ -19,20 +21,34 @@ fn machine(models: &[&str]) -> Machine {
 
 /// What the real one writes, without the prefix that all keys have.
 fn discovered(machine: &Machine, strategy: &str) -> Option<Labels> {
+    let said = run(machine, strategy, None)?;
+    assert_eq!(said.code, 0, "{}", said.err);
+    Some(written(&said))
+}
+
+/// Runs it once, with a configuration of the device plugin if there is one.
+fn run(machine: &Machine, strategy: &str, configuration: Option<&str>) -> Option<Said> {
     let found = find(&["gpu-feature-discovery"])?;
     let node = Node::new(machine.clone(), found.library).unwrap();
     let product = node.file("sys/class/dmi/id/product_name");
     let product = product.to_str().unwrap();
     let args = ["--oneshot", "--no-timestamp", "--output-file", "", "--machine-type-file", product];
-    let args: Vec<_> = args.into_iter().chain(["--mig-strategy", strategy]).collect();
-    let said = node.run_inside(found.programs[0].to_str().unwrap(), &args).unwrap();
-    assert_eq!(said.code, 0, "{}", said.err);
-    // Its settings and its labels share the standard output.
+    let mut args: Vec<_> = args.into_iter().chain(["--mig-strategy", strategy]).collect();
+    let file = node.file("../configuration.yaml");
+    if let Some(text) = configuration {
+        std::fs::write(&file, text).unwrap();
+        args.extend(["--config-file", file.to_str().unwrap()]);
+    }
+    Some(node.run_inside(found.programs[0].to_str().unwrap(), &args).unwrap())
+}
+
+/// The labels in what it said: its settings share the standard output.
+fn written(said: &Said) -> Labels {
     let labels = said.out.lines().filter_map(|line| {
         let (key, value) = line.strip_prefix("nvidia.com/")?.split_once('=')?;
         Some((key.to_owned(), value.to_owned()))
     });
-    Some(labels.collect())
+    labels.collect()
 }
 
 /// The labels under a resource, such as `gpu` or `mig-1g.10gb`, in one line.
@@ -161,9 +177,43 @@ fn is_not_simulated(key: &str) -> bool {
     key.starts_with("cuda.") || others.contains(&key)
 }
 
+/// What `simulator/operands` writes on a node with this machine, once all has
+/// settled, as far as GFD is the writer.
+fn simulated(machine: &Machine, strategy: Strategy, configuration: Option<&str>) -> Labels {
+    let setup = Setup { strategy, ..Setup::default() };
+    let mut node = operands::Node::new(setup, machine.clone(), Labels::new(), None, None).unwrap();
+    if let Some(text) = configuration {
+        node.set_plugin_config(Some([("all".to_owned(), text.to_owned())].into()), "all");
+    }
+    let end = node.now() + Duration::from_hours(1);
+    while let Some(at) = node.next_event().filter(|at| *at <= end) {
+        node.tick(at);
+    }
+    let others = |key: &str| key.starts_with("gpu.deploy.") || key.starts_with("mig.config");
+    node.labels()
+        .iter()
+        .filter_map(|(key, value)| Some((key.strip_prefix("nvidia.com/")?.to_owned(), value.clone())))
+        .filter(|(key, _)| !others(key) && !is_not_simulated(key))
+        .collect()
+}
+
+#[track_caller]
+fn operands_write_what_the_real_one_writes(machine: &Machine, configuration: Option<&str>) {
+    for (strategy, name) in
+        [(Strategy::None, "none"), (Strategy::Single, "single"), (Strategy::Mixed, "mixed")]
+    {
+        let Some(said) = run(machine, name, configuration) else { return };
+        assert_eq!(said.code, 0, "{}", said.err);
+        let mut real = written(&said);
+        real.retain(|key, _| !is_not_simulated(key));
+        assert_eq!(simulated(machine, strategy, configuration), real, "{name} {configuration:?}");
+    }
+}
+
 #[test]
 fn the_simulated_operands_write_what_the_real_one_writes() {
     let layouts: &[(&[&str], &[&[&str]])] = &[
+        (&["H100-80GB"], &[]),
         (&["H100-80GB"], &[&[]]),
         (&["H100-80GB", "H100-80GB"], &[&["3g.40gb", "2g.20gb", "1g.10gb", "1g.10gb"], &["7g.80gb"]]),
         (&["A100-80GB"], &[&["1g.10gb+me", "1g.20gb", "3g.40gb"]]),
@@ -175,21 +225,50 @@ fn the_simulated_operands_write_what_the_real_one_writes() {
         for (index, slices) in (0..).zip(*layout) {
             cut(&mut machine, index, slices);
         }
-        for (strategy, name) in [(Strategy::Single, "single"), (Strategy::Mixed, "mixed")] {
-            let Some(real) = discovered(&machine, name) else { return };
-            let setup = Setup { strategy, ..Setup::default() };
-            let node = operands::Node::new(setup, machine.clone(), Labels::new(), None, None).unwrap();
-            let ours: Labels = node
-                .labels()
-                .iter()
-                .filter_map(|(key, value)| Some((key.strip_prefix("nvidia.com/")?.to_owned(), value.clone())))
-                .filter(|(key, _)| !key.starts_with("gpu.deploy.") && !key.starts_with("mig.config"))
-                .collect();
-            let simulated = |labels: &Labels| -> BTreeSet<(String, String)> {
-                let all = labels.iter().filter(|(key, _)| !is_not_simulated(key));
-                all.map(|(key, value)| (key.clone(), value.clone())).collect()
-            };
-            assert_eq!(simulated(&ours), simulated(&real), "{models:?} {layout:?} {name}");
-        }
+        operands_write_what_the_real_one_writes(&machine, None);
     }
+}
+
+#[test]
+fn the_display_of_a_dgx_station_is_left_out_and_another_card_with_a_display_is_not() {
+    let with = |product: &str| {
+        let mut card = Model::without_mig(product, 4096, PciClass::Vga);
+        card.compute_capability = Some((8, 6));
+        machine(&["A100-80GB"]).with_gpu(&Arc::new(card))
+    };
+    operands_write_what_the_real_one_writes(&with("NVIDIA DGX Display"), None);
+    // Which of two models has the labels of a GPU is the order of a map: only what is of the node counts.
+    let machine = with("NVIDIA RTX A2000");
+    let Some(real) = discovered(&machine, "none") else { return };
+    let ours = simulated(&machine, Strategy::None, None);
+    for key in ["gpu.mode", "mig.capable"] {
+        assert_eq!(ours[key], real[key], "{key}");
+    }
+    says(&real, "gpu.mode", "unknown");
+}
+
+#[test]
+fn so_they_do_when_devices_are_shared() {
+    let whole = machine(&["A100-80GB"]);
+    let mut sliced = machine(&["A100-80GB"]);
+    cut(&mut sliced, 0, &["3g.40gb", "3g.40gb"]);
+    let resources =
+        "resources: [{name: nvidia.com/gpu, replicas: 4}, {name: nvidia.com/mig-3g.40gb, replicas: 2}]";
+    let by_turns = format!("version: v1\nsharing: {{timeSlicing: {{{resources}}}}}\n");
+    let renamed = format!("version: v1\nsharing: {{timeSlicing: {{renameByDefault: true, {resources}}}}}\n");
+    for configuration in [&by_turns, &renamed] {
+        operands_write_what_the_real_one_writes(&whole, Some(configuration));
+        operands_write_what_the_real_one_writes(&sliced, Some(configuration));
+    }
+    let at_once = "version: v1\nsharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 8}]}}\n";
+    let Some(said) = run(&whole, "single", Some(at_once)) else { return };
+    let mut real = written(&said);
+    real.retain(|key, _| !is_not_simulated(key));
+    says(&real, "mps.capable", "true");
+    assert_eq!(simulated(&whole, Strategy::Single, Some(at_once)), real);
+    // The real one ends there, and so does the simulated pod.
+    let said = run(&sliced, "single", Some(at_once)).unwrap();
+    assert_eq!(said.code, 1, "{}", said.out);
+    assert!(said.err.contains("MPS sharing is not supported for mig devices"), "{}", said.err);
+    assert_eq!(written(&said), Labels::new());
 }

@@ -1,13 +1,13 @@
 //! What NFD, the Operator and GPU feature discovery (GFD) write onto the node.
 //! Pure functions of the hardware and the setup.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gpu::{ComputeInstance, Engines, Gpu, GpuInstance, Machine, PciClass};
 use mig::model::product_label;
 
 use crate::operand::Operand;
-use crate::plugin::{Devices, devices};
+use crate::plugin::{Devices, devices, seen};
 use crate::setup::{Flavour, Setup, Stack, Strategy};
 use crate::sharing::{Method, PluginConfig};
 use crate::version::PluginVersion;
@@ -94,11 +94,17 @@ pub(crate) fn gfd(
     };
     put("gfd.timestamp".into(), machine.now().as_second().to_string());
     put("cuda.driver-version.major".into(), machine.driver().0.to_string());
-    put("gpu.mode".into(), "compute".into());
-    let gpus = machine.gpus();
+    let gpus: Vec<&Gpu> = seen(machine).collect();
+    let classes: BTreeSet<_> = gpus.iter().map(|gpu| gpu.model.pci_class).collect();
+    let mode = match classes.into_iter().collect::<Vec<_>>()[..] {
+        [PciClass::ThreeD] => "compute",
+        [PciClass::Vga] => "graphics",
+        _ => "unknown",
+    };
+    put("gpu.mode".into(), mode.into());
     put("mig.capable".into(), gpus.iter().any(|gpu| gpu.mode.is_some()).to_string());
     let by_mps = config.sharing.as_ref().is_some_and(|sharing| sharing.method == Method::Mps);
-    put("mps.capable".into(), (by_mps && !gpus.iter().any(Gpu::mig_is_on)).to_string());
+    put("mps.capable".into(), (by_mps && !gpus.iter().any(|gpu| gpu.mig_is_on())).to_string());
     match strategy {
         Strategy::Single => put("mig.strategy".into(), "single".into()),
         Strategy::Mixed => put("mig.strategy".into(), "mixed".into()),
@@ -107,7 +113,7 @@ pub(crate) fn gfd(
     // Several models on a node overwrite one another; which one stays is the
     // order of a hash map there, and the order of names here.
     let mut products: BTreeMap<String, Vec<&Gpu>> = BTreeMap::new();
-    for gpu in gpus.iter().filter(|gpu| !gpu.lost) {
+    for gpu in &gpus {
         products.entry(product_label(&gpu.model.product)).or_default().push(gpu);
     }
     for (product, gpus) in &products {
@@ -115,8 +121,8 @@ pub(crate) fn gfd(
     }
     match (strategy, devices(machine, strategy, version, &PluginConfig::default())) {
         (Strategy::None | Strategy::Configured, _) => {}
-        (Strategy::Mixed, _) => mixed(&mut put, gpus, config),
-        (Strategy::Single, Devices::Of(_)) => single(&mut put, gpus, config),
+        (Strategy::Mixed, _) => mixed(&mut put, &gpus, config),
+        (Strategy::Single, Devices::Of(_)) => single(&mut put, &gpus, config),
         (Strategy::Single, Devices::CrashLoop(_)) => {
             for product in products.keys() {
                 put("gpu.product".into(), format!("{product}-MIG-INVALID"));
@@ -168,9 +174,9 @@ fn label_of(gpu: &Gpu, gi: &GpuInstance, ci: &ComputeInstance) -> String {
 }
 
 /// A family of labels for each profile that is there.
-fn mixed(put: &mut impl FnMut(String, String), gpus: &[Gpu], config: &PluginConfig) {
+fn mixed(put: &mut impl FnMut(String, String), gpus: &[&Gpu], config: &PluginConfig) {
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
-    for gpu in gpus.iter().filter(|gpu| !gpu.lost) {
+    for gpu in gpus {
         for (gi, ci) in gpu.mig_devices() {
             let facts = gpu.profile_of(gi);
             let profile = label_of(gpu, gi, ci);
@@ -186,7 +192,7 @@ fn mixed(put: &mut impl FnMut(String, String), gpus: &[Gpu], config: &PluginConf
 }
 
 /// The labels of the GPU, turned into those of its slices.
-fn single(put: &mut impl FnMut(String, String), gpus: &[Gpu], config: &PluginConfig) {
+fn single(put: &mut impl FnMut(String, String), gpus: &[&Gpu], config: &PluginConfig) {
     let count: usize = gpus.iter().map(|gpu| gpu.mig_devices().count()).sum();
     for gpu in gpus {
         let Some((gi, ci)) = gpu.mig_devices().next() else { continue };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use gpu::{Machine, Share};
+use gpu::{Gpu, Machine, Share};
 use jiff::SignedDuration;
 
 use crate::change::What;
@@ -67,9 +67,18 @@ pub(crate) fn devices(
     Devices::Of(found.into_iter().map(shared).collect())
 }
 
+/// The cards that NVIDIA's library for its components leaves out, by name: the
+/// display of a DGX Station is for nobody's pods.
+const LEFT_OUT: [&str; 2] = ["DGX Display", "NVIDIA DGX Display"];
+
+/// The GPUs that the plugin and GFD see.
+pub(crate) fn seen(machine: &Machine) -> impl Iterator<Item = &Gpu> {
+    machine.gpus().iter().filter(|gpu| !gpu.lost && !LEFT_OUT.contains(&gpu.model.product.as_str()))
+}
+
 fn unshared(machine: &Machine, strategy: Strategy, version: PluginVersion) -> Devices {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let present = || machine.gpus().iter().filter(|gpu| !gpu.lost);
+    let present = || seen(machine);
     match strategy {
         Strategy::Mixed => {
             for gpu in present() {
