@@ -101,7 +101,8 @@ impl Check<'_> {
         if schema["x-kubernetes-preserve-unknown-fields"] == true {
             return;
         }
-        if let Some(values) = schema.get("additionalProperties") {
+        // `false` only says that the properties are all there are.
+        if let Some(values) = schema.get("additionalProperties").filter(|values| values.is_object()) {
             for (key, _, value) in entries {
                 self.value(&join(path, key), value, values);
             }

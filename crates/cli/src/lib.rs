@@ -5,6 +5,7 @@
 pub mod commands;
 pub mod draw;
 pub mod exit;
+pub mod expectations;
 pub mod files;
 pub mod kustomization;
 pub mod picture;

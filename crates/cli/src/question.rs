@@ -129,7 +129,8 @@ impl Question {
     }
 }
 
-fn refuse_errors(problems: &[Problem]) -> Result<(), Failure> {
+/// Stops at errors, a line each.
+pub(crate) fn refuse_errors(problems: &[Problem]) -> Result<(), Failure> {
     let errors: Vec<String> =
         problems.iter().filter(|p| p.severity == Severity::Error).map(ToString::to_string).collect();
     if errors.is_empty() { Ok(()) } else { Err(Failure::Data(errors.join("\nerror: "))) }

@@ -197,7 +197,9 @@ fn static_rule(rule: &spec::StaticGpus) -> StaticRule {
     }
 }
 
-fn expressions(selector: &Selector) -> Vec<Expression> {
+/// The expressions of a selector; all must match.
+#[must_use]
+pub fn expressions(selector: &Selector) -> Vec<Expression> {
     let labels = selector.match_labels.iter().map(|(key, value)| Expression {
         key: key.clone(),
         operator: Operator::In,

@@ -8,6 +8,8 @@ use std::io::{self, Write};
 use planner::names::PolicyName;
 use planner::report::Supply;
 
+use crate::expectations::{Failed, Judged};
+
 use super::compare::{Change, Compared, FieldDiff, SupplyDiff};
 use super::{Preview, text};
 
@@ -93,6 +95,13 @@ fn render(preview: &Preview, most: usize) -> String {
 
 fn sections(preview: &Preview) -> Vec<Section> {
     let mut all = Vec::new();
+    let (held, failed): (Vec<_>, Vec<_>) = preview.expectations.iter().partition(|judged| judged.holds);
+    all.push(list(
+        "Expectations that FAILED",
+        "failed expectations",
+        false,
+        failed.into_iter().map(failure).collect(),
+    ));
     let risk = |risk: &super::Risk| item(&format!("**{}**: {}", risk.kind, plain(&risk.message)));
     let (notes, risks): (Vec<_>, Vec<_>) = preview.risks.iter().partition(|risk| risk.kind == "note");
     all.push(list("What can go wrong", "risks", false, risks.into_iter().map(risk).collect()));
@@ -105,6 +114,13 @@ fn sections(preview: &Preview) -> Vec<Section> {
         |answer: &super::Answer| item(&format!("{}: {}", code(&answer.request), plain(&answer.answer)));
     all.push(list("Requests that wait", "requests", true, preview.requests.iter().map(answer).collect()));
     all.push(rollout(preview));
+    let holds = |judged: &Judged| item(&format!("{}{}", plain(&judged.name), text::before(judged)));
+    all.push(list(
+        "Expectations that hold",
+        "expectations that hold",
+        true,
+        held.into_iter().map(holds).collect(),
+    ));
     all.push(list("Notes", "notes", true, notes.into_iter().map(risk).collect()));
     let not_read = |n: &super::NotRead| item(&format!("{} at {}: {}", code(&n.what), code(&n.place), n.why));
     all.push(list(
@@ -123,6 +139,18 @@ fn list(title: &str, of: &'static str, folded: bool, items: Vec<String>) -> Sect
 
 fn item(text: &str) -> String {
     format!("- {}", cut(text, MOST_LINE))
+}
+
+/// An expectation that does not hold: what is expected, what is found, what to do.
+fn failure(judged: &Judged) -> String {
+    let mut parts = vec![format!("**{}**{}", plain(&judged.name), text::before(judged))];
+    for Failed { field: _, message, next } in &judged.failures {
+        parts.push(format!("{}. Next: {}", plain(&cut(message, 400)), plain(&cut(next, 400))));
+    }
+    if let Some(why) = &judged.why {
+        parts.push(format!("Why it is expected: {}", plain(&cut(why, 400))));
+    }
+    format!("- {}", parts.join("<br>"))
 }
 
 /// What differs from the policies before, and for whom.

@@ -20,6 +20,7 @@ use rollout::fleet::{PlannedChange, Wave, estimate};
 use serde::Serialize;
 
 use crate::exit::Status;
+use crate::expectations::{Expectation, Judged, judge};
 use crate::question::Question;
 
 use compare::{Compared, compare};
@@ -38,6 +39,9 @@ pub struct Preview {
     pub format_version: u32,
     /// The counts.
     pub verdict: Verdict,
+    /// What must hold, and whether it does; failed ones first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub expectations: Vec<Judged>,
     /// What can go wrong, or is already wrong.
     pub risks: Vec<Risk>,
     /// The nodes that change, in the order in which they should.
@@ -171,7 +175,14 @@ pub struct Provenance {
 /// Makes the preview of a question; `base` is the same fleet under another
 /// revision of the policies.
 #[must_use]
-pub fn preview(question: &Question, decision: &Decision, base: Option<(&Question, &Decision)>) -> Preview {
+pub fn preview(
+    question: &Question,
+    decision: &Decision,
+    base: Option<(&Question, &Decision)>,
+    expectations: &[Expectation],
+) -> Preview {
+    let mut judged = judge(expectations, (question, decision), base);
+    judged.sort_by_key(|expectation| expectation.holds);
     let steps = &decision.plan.steps;
     let compared = base.map(|old| compare((question, decision), old));
     let risks = risks(question, decision, compared.as_ref());
@@ -179,6 +190,7 @@ pub fn preview(question: &Question, decision: &Decision, base: Option<(&Question
     Preview {
         format_version: FORMAT_VERSION,
         verdict: Verdict::of(question, decision),
+        expectations: judged,
         risks,
         nodes: steps.iter().map(|step| node(question, step)).collect(),
         supply: decision.report.policies.iter().map(|p| (p.policy.clone(), p.supply.clone())).collect(),
@@ -189,6 +201,7 @@ pub fn preview(question: &Question, decision: &Decision, base: Option<(&Question
         not_read: question
             .skipped
             .iter()
+            .filter(|s| !crate::expectations::is_expectations(&s.document))
             .map(|s| NotRead { what: s.what.clone(), place: s.place.to_string(), why: s.why })
             .collect(),
         provenance: Provenance {
@@ -221,9 +234,13 @@ impl Verdict {
 
 impl Preview {
     /// 0 when nothing changes, 2 when something does, 3 when a policy is
-    /// violated or blocked.
+    /// violated or blocked; 4 before all of these when an expectation does
+    /// not hold.
     #[must_use]
     pub fn status(&self) -> Status {
+        if self.expectations.iter().any(|expectation| !expectation.holds) {
+            return Status::Unmet;
+        }
         let blocked = self.risks.iter().any(|risk| matches!(risk.kind, "violation" | "blocked"));
         match (blocked, self.verdict.gpus) {
             (true, _) => Status::Blocked,

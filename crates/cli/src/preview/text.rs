@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use planner::names::PolicyName;
 use planner::report::Supply;
 
+use crate::expectations::{Failed, Judged};
+
 use super::compare::{Change, Compared, FieldDiff};
 use super::{NotRead, Preview, Verdict, WavePreview};
 
@@ -19,6 +21,7 @@ const SHOWN: usize = 10;
 /// If `out` cannot be written to.
 pub fn print(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", verdict_line(preview))?;
+    expectations(preview, out)?;
     risks(preview, out)?;
     nodes(preview, out)?;
     supply(preview, out)?;
@@ -60,7 +63,42 @@ pub(super) fn verdict_line(preview: &Preview) -> String {
         parts.push(format!("{served} of {} served", many(requests, "request", "requests")));
     }
     parts.push(many(violations, "violation", "violations"));
+    let expected = preview.expectations.len();
+    match preview.expectations.iter().filter(|expectation| !expectation.holds).count() {
+        _ if expected == 0 => {}
+        0 => parts.push(many(expected, "expectation holds", "expectations hold")),
+        failed => parts.push(format!("{failed} of {} FAILED", many(expected, "expectation", "expectations"))),
+    }
     parts.join("; ")
+}
+
+fn expectations(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
+    if preview.expectations.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nExpectations")?;
+    for judged in &preview.expectations {
+        let verdict = if judged.holds { "holds" } else { "FAILED" };
+        writeln!(out, "  {verdict:<10} {}{}", judged.name, before(judged))?;
+        for Failed { field: _, message, next } in &judged.failures {
+            writeln!(out, "    {message}")?;
+            writeln!(out, "    next: {next}")?;
+        }
+        if let Some(why) = judged.why.as_ref().filter(|_| !judged.holds) {
+            writeln!(out, "    why it is expected: {why} ({})", judged.place)?;
+        }
+    }
+    Ok(())
+}
+
+/// What the policies before have to do with it.
+pub(super) fn before(judged: &Judged) -> &'static str {
+    match (judged.holds, judged.held_before) {
+        (false, Some(true)) => " (it held before this change)",
+        (false, Some(false)) => " (it did not hold before this change either)",
+        (true, Some(false)) => " (it did not hold before this change)",
+        (true, Some(true)) | (_, None) => "",
+    }
 }
 
 fn risks(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
