@@ -185,7 +185,7 @@ fn simulated(machine: &Machine, strategy: Strategy, configuration: Option<&str>)
     if let Some(text) = configuration {
         node.set_plugin_config(Some([("all".to_owned(), text.to_owned())].into()), "all");
     }
-    let end = node.now() + Duration::from_hours(1);
+    let end = node.now() + Duration::from_secs(3600);
     while let Some(at) = node.next_event().filter(|at| *at <= end) {
         node.tick(at);
     }
