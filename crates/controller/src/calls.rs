@@ -5,6 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
@@ -325,6 +326,20 @@ impl Calls {
         self.limit(Verb::Patch, title, api.patch(name, &params, &Patch::Merge(body))).await
     }
 
+    /// Scales a Deployment to nothing, through its `scale` alone.
+    ///
+    /// # Errors
+    /// When it was not, or may not have been, scaled.
+    pub async fn scale_to_nothing(&self, api: &Api<Deployment>, name: &str) -> Result<(), CallError> {
+        let params =
+            PatchParams { field_manager: Some(managers::RELEASE.name.to_owned()), ..PatchParams::default() };
+        let body = json!({"spec": {"replicas": 0}});
+        let patch = Patch::Merge(&body);
+        let title = format!("the scale of Deployment {name}");
+        self.limit(Verb::Patch, title, api.patch_scale(name, &params, &patch)).await?;
+        Ok(())
+    }
+
     /// All pods bound to a node, by a consistent read: no resource version, so
     /// the API server asks its quorum and not its cache.
     ///
@@ -446,6 +461,8 @@ pub mod managers {
     pub const STATUS: Manager = Manager { name: "slicewright-status", ours_alone: true };
     /// Events.
     pub const EVENTS: Manager = Manager { name: "slicewright-events", ours_alone: true };
+    /// The scale of the operator's own Deployment, when it is uninstalled.
+    pub const RELEASE: Manager = Manager { name: "slicewright-release", ours_alone: false };
     /// The lease.
     pub const LEASE: Manager = Manager { name: "slicewright-lease", ours_alone: true };
 }

@@ -30,6 +30,7 @@ pub mod rbac;
 pub mod release;
 pub mod retries;
 pub mod settings;
+pub mod stop;
 pub mod store;
 pub mod telemetry;
 pub mod watch;

@@ -152,7 +152,7 @@ async fn look(calls: &Calls, request: &Request, now: Timestamp) -> Result<Seen, 
 }
 
 /// Who has the lease and has renewed it lately.
-fn holder(lease: &Lease, now: Timestamp) -> Option<String> {
+pub(crate) fn holder(lease: &Lease, now: Timestamp) -> Option<String> {
     let spec = lease.spec.as_ref()?;
     let holder = spec.holder_identity.clone().filter(|holder| !holder.is_empty())?;
     let duration = SignedDuration::from_secs(i64::from(spec.lease_duration_seconds.unwrap_or(15)));

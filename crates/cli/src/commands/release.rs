@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use controller::calls::Calls;
 use controller::release::{Outcome, ReleaseError, Request, release};
+use controller::stop::{StopError, Stopped, stop};
 use controller::{client, clock};
 
 use crate::exit::{Failure, Status, chain};
@@ -25,6 +26,10 @@ pub struct Args {
     /// Hand released nodes back to the operator
     #[arg(long)]
     resume: bool,
+    /// First stop the operator: scale this Deployment, in --operator-namespace, to nothing and
+    /// wait until nobody has the lease. For uninstalling
+    #[arg(long, value_name = "DEPLOYMENT", conflicts_with = "resume")]
+    stop_operator: Option<String>,
     /// A kubeconfig; without it the usual one
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<String>,
@@ -41,6 +46,8 @@ pub struct Args {
 
 /// How long one call may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the operator may take to stop: longer than its grace period and the lease's duration.
+const STOPPING: Duration = Duration::from_secs(90);
 
 /// Runs it.
 pub fn run(args: &Args, out: &mut dyn Write) -> crate::Outcome {
@@ -53,15 +60,34 @@ pub fn run(args: &Args, out: &mut dyn Write) -> crate::Outcome {
         resume: args.resume,
         lease: (args.operator_namespace.clone(), args.lease_name.clone()),
     };
-    let outcomes = runtime.block_on(async {
+    let (stopped, outcomes) = runtime.block_on(async {
         let client = client::connect(args.kubeconfig.as_deref(), args.context.as_deref())
             .await
             .map_err(|error| Failure::data(&error))?;
-        release(&Calls::new(client, PATIENCE), &request, clock::now()).await.map_err(|error| match error {
+        let calls = Calls::new(client, PATIENCE);
+        let stopped = match &args.stop_operator {
+            None => None,
+            Some(deployment) => {
+                let stopped = stop(&calls, deployment, &request.lease, STOPPING).await;
+                let stopped = stopped.map_err(|error: StopError| Failure::Unavailable(chain(&error)))?;
+                Some((deployment, stopped))
+            }
+        };
+        let outcomes = release(&calls, &request, clock::now()).await.map_err(|error| match error {
             ReleaseError::NoNode { .. } => Failure::Usage(error.to_string()),
             ReleaseError::Look(_) => Failure::Unavailable(chain(&error)),
-        })
+        })?;
+        Ok::<_, Failure>((stopped, outcomes))
     })?;
+    match stopped {
+        None => {}
+        Some((name, Stopped::Now)) => {
+            writeln!(out, "the operator is stopped: Deployment {name} has no replicas")?
+        }
+        Some((name, Stopped::NotThere)) => {
+            writeln!(out, "there is no Deployment {name}, and nobody has the lease")?
+        }
+    }
     tell(&outcomes, out)
 }
 
