@@ -9,6 +9,7 @@ mod crashes;
 mod crds;
 mod demand;
 mod foreign_hands;
+mod installation;
 mod mid_way;
 mod modes;
 mod onboarding;

@@ -71,15 +71,25 @@ pub struct Operator {
 /// # Errors
 /// When it gets no token.
 pub async fn account(administrator: &Kubeconfig) -> anyhow::Result<kube::Config> {
-    let kubeconfig = kubeconfig(administrator).await?;
-    Ok(kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
+    account_of(administrator, OPERATOR_ACCOUNT).await
 }
 
-/// The same, as a kubeconfig.
+/// How to reach the API server as a service account of the operator's
+/// namespace.
 ///
 /// # Errors
 /// When it gets no token.
-pub async fn kubeconfig(administrator: &Kubeconfig) -> anyhow::Result<Kubeconfig> {
+pub async fn account_of(administrator: &Kubeconfig, account: &str) -> anyhow::Result<kube::Config> {
+    let kubeconfig = kubeconfig_of(administrator, account).await?;
+    Ok(kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
+}
+
+/// A kubeconfig with nothing but the token of a service account of the
+/// operator's namespace, as a pod has it.
+///
+/// # Errors
+/// When it gets no token.
+pub async fn kubeconfig_of(administrator: &Kubeconfig, account: &str) -> anyhow::Result<Kubeconfig> {
     let admin = crate::control_plane::client_of(administrator).await?;
     let accounts: Api<ServiceAccount> = Api::namespaced(admin, OPERATOR_NAMESPACE);
     let request = TokenRequest {
@@ -87,9 +97,9 @@ pub async fn kubeconfig(administrator: &Kubeconfig) -> anyhow::Result<Kubeconfig
         ..TokenRequest::default()
     };
     let answer = accounts
-        .create_token_request(OPERATOR_ACCOUNT, &PostParams::default(), &request)
+        .create_token_request(account, &PostParams::default(), &request)
         .await
-        .context("the operator's service account gets no token")?;
+        .with_context(|| format!("the service account {account} gets no token"))?;
     let token = answer.status.map(|status| status.token).context("the answer has no token")?;
     let mut kubeconfig = administrator.clone();
     for user in &mut kubeconfig.auth_infos {

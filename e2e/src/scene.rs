@@ -20,7 +20,7 @@ use crate::audit::Audit;
 use crate::control_plane::client_of;
 use crate::empty::empty;
 use crate::manifests::TEAM;
-use crate::objects::{self, GPU_OPERATOR_NAMESPACE, MAP_NAME, OPERATOR_NAMESPACE, OURS};
+use crate::objects::{self, GPU_OPERATOR_NAMESPACE, MAP_NAME, OPERATOR_ACCOUNT, OPERATOR_NAMESPACE, OURS};
 use crate::operator::{self, Operator, SPEED};
 use crate::pool::{self, Lent};
 use crate::provider::{Kind, Provider};
@@ -340,7 +340,7 @@ impl Scene {
     /// # Errors
     /// When it gets no token.
     pub async fn operator_kubeconfig(&self) -> anyhow::Result<Kubeconfig> {
-        operator::kubeconfig(&self.administrator).await
+        operator::kubeconfig_of(&self.administrator, OPERATOR_ACCOUNT).await
     }
 
     /// Starts an operator whose calls go through this wire. It has the name of

@@ -55,7 +55,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     if args.list {
         command.arg("--list");
     } else if let Provider::Processes = args.provider {
-        for binary in tools::ensure_built(&args.sources, &[tools::Use::ControlPlane], out)? {
+        for binary in
+            tools::ensure_built(&args.sources, &[tools::Use::ControlPlane, tools::Use::Packaging], out)?
+        {
             command.env(binary.variable(), &binary.path);
         }
     }

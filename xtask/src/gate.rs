@@ -116,6 +116,8 @@ fn all(args: &Args) -> Vec<Step> {
                     "slicewright-e2e",
                     "--exclude",
                     "slicewright-sim-clients",
+                    "--exclude",
+                    "slicewright-packaging",
                     "--locked",
                     "--no-fail-fast",
                     "--lib",
@@ -135,8 +137,21 @@ fn all(args: &Args) -> Vec<Step> {
         },
         Step {
             after: Some("build"),
-            // Whoever has the control plane already needs no Go to run it.
-            tools: if args.tools.need_go(&[tools::Use::ControlPlane]) { &[tools::GO] } else { &[] },
+            tools: if args.tools.need_go(&[tools::Use::Packaging]) { &[tools::GO] } else { &[] },
+            ..step(
+                "chart",
+                "real Helm renders the chart as reviewed, and refuses bad values",
+                cargo(&["run", "--quiet", "--locked", "--package", "xtask", "--", "chart"]),
+            )
+        },
+        Step {
+            after: Some("build"),
+            // Whoever has the control plane and Helm already needs no Go to run them.
+            tools: if args.tools.need_go(&[tools::Use::ControlPlane, tools::Use::Packaging]) {
+                &[tools::GO]
+            } else {
+                &[]
+            },
             ..step(
                 "e2e",
                 "scenarios on a real control plane",
@@ -247,6 +262,7 @@ mod tests {
                 "build",
                 "test",
                 "doctest",
+                "chart",
                 "e2e",
                 "clients-rust",
                 "clients-go",

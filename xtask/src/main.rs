@@ -4,6 +4,7 @@
 //! It needs nothing but Rust; a task that wants another tool names it and
 //! counts what it had to leave out.
 
+mod chart;
 mod clients;
 mod e2e;
 mod gate;
@@ -37,6 +38,7 @@ enum Task {
     Bench(tasks::BenchArgs),
     Tools(tools::Args),
     E2e(e2e::Args),
+    Chart(chart::Args),
     SimLib(sim_lib::Args),
     Clients(clients::Args),
 }
@@ -56,6 +58,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Bench(args) => tasks::bench(&args)?,
         Task::Clients(args) => clients::run(&args, &mut out)?,
         Task::E2e(args) => e2e::run(&args, &mut out)?,
+        Task::Chart(args) => chart::run(&args, &mut out)?,
         Task::SimLib(args) => sim_lib::run(&args, &mut out)?,
         Task::Tools(args) => tools::run(&args, &mut out)?,
     };

@@ -24,11 +24,13 @@ pub(crate) enum Use {
     ControlPlane,
     /// Programs that talk to NVML, run unmodified over the simulated library.
     Clients,
+    /// What installs us: Helm.
+    Packaging,
 }
 
 impl Use {
     /// Everything that can be built.
-    pub(crate) const ALL: &'static [Self] = &[Self::ControlPlane, Self::Clients];
+    pub(crate) const ALL: &'static [Self] = &[Self::ControlPlane, Self::Clients, Self::Packaging];
 }
 
 /// One Go module of ours, and what is built from it.
@@ -103,6 +105,14 @@ const FAMILIES: &[Family] = &[
         binaries: &[("go-nvml-session", ".")],
         files: &[],
         cgo: true,
+        stamped: None,
+    },
+    Family {
+        name: "helm",
+        used_for: Use::Packaging,
+        binaries: &[("helm", "helm.sh/helm/v4/cmd/helm")],
+        cgo: false,
+        files: &[],
         stamped: None,
     },
 ];

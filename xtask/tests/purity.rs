@@ -170,6 +170,7 @@ const OURS: &[Ours] = &[
         ],
         pure: false,
     },
+    Ours { package: "slicewright-packaging", folder: "packaging", may_use: &[], pure: false },
     Ours { package: "xtask", folder: "xtask", may_use: &[], pure: false },
 ];
 

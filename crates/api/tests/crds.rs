@@ -10,18 +10,26 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/crds")
 }
 
+/// The chart brings the same files; its templates add labels.
+fn chart() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/slicewright/files/crds")
+}
+
 /// `UPDATE=1` writes the files; the diff is the review.
 #[test]
 fn the_crds_in_the_repository_are_those_of_the_code() {
     #[expect(clippy::disallowed_methods, reason = "a test's switch, not configuration")]
     let update = std::env::var("UPDATE").is_ok();
     for (file, yaml) in api::crds() {
-        let path = folder().join(file);
-        if update {
-            std::fs::write(&path, &yaml).expect("the folder is there");
+        for path in [folder().join(file), chart().join(file)] {
+            if update {
+                std::fs::create_dir_all(path.parent().expect("it is in a folder")).expect("a folder is made");
+                std::fs::write(&path, &yaml).expect("the folder is there");
+            }
+            let found = std::fs::read_to_string(&path).unwrap_or_default();
+            let path = path.display();
+            assert!(found == yaml, "{path} is not up to date: run `UPDATE=1 cargo test -p slicewright-api`");
         }
-        let found = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(found == yaml, "{file} is not up to date: run `UPDATE=1 cargo test -p slicewright-api`");
     }
 }
 

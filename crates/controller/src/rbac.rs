@@ -274,20 +274,7 @@ impl Installation {
         let wanted = |right: &&Right| {
             right.scope == scope && (right.when == When::Always || self.patch_cluster_policy)
         };
-        // Resources of one group with the same verbs share a rule.
-        let mut rules: BTreeMap<(&str, &str, Vec<&str>), Vec<&str>> = BTreeMap::new();
-        for right in RIGHTS.iter().filter(wanted) {
-            let verbs = right.verbs.iter().map(|(verb, _)| *verb).collect();
-            rules.entry((right.group, right.name, verbs)).or_default().push(right.resource);
-        }
-        let rule = |((group, name, verbs), resources): ((&str, &str, Vec<&str>), Vec<&str>)| {
-            let mut rule = json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
-            if !name.is_empty() {
-                rule["resourceNames"] = json!([name]);
-            }
-            rule
-        };
-        rules.into_iter().map(rule).collect()
+        rules(RIGHTS.iter().filter(wanted))
     }
 
     /// The service account, the roles and the bindings. The namespaces are
@@ -356,6 +343,61 @@ impl Installation {
             }),
         ]
     }
+}
+
+/// What `slicewright release` needs beside reading the lease: the rights with
+/// which a chart or an administrator runs it. [`Scope::Cluster`] all of them.
+pub const RELEASE: &[Right] = &[
+    right(
+        Scope::Cluster,
+        "",
+        "nodes",
+        &[("list", "to see what is cordoned by us"), ("patch", "to uncordon it and to take our label off")],
+    ),
+    right(Scope::Cluster, api::GROUP, "gpupartitionpolicies", &[("list", "to see what is in force")]),
+    right(Scope::Cluster, api::GROUP, "gpunodes", &[("list", "to see where nodes are on their way")]),
+    right(
+        Scope::Cluster,
+        api::GROUP,
+        "gpunodes/status",
+        &[("patch", "to store that a node is released, so that nothing goes on there")],
+    ),
+];
+
+/// The rules of all scopes as the chart reads them: one list of RBAC rules a
+/// key.
+#[must_use]
+pub fn rules_by_scope() -> Value {
+    let always = Installation::default();
+    let with = Installation { patch_cluster_policy: true, ..Installation::default() };
+    let cluster = always.rules(Scope::Cluster);
+    let patch: Vec<Value> =
+        with.rules(Scope::Cluster).into_iter().filter(|rule| !cluster.contains(rule)).collect();
+    json!({
+        "cluster": cluster,
+        "patchClusterPolicy": patch,
+        "own": always.rules(Scope::Own),
+        "gpuOperator": always.rules(Scope::GpuOperator),
+        "release": rules(RELEASE.iter()),
+    })
+}
+
+/// RBAC's rules for some rights. Resources of one group with the same verbs
+/// share a rule.
+fn rules<'a>(rights: impl Iterator<Item = &'a Right>) -> Vec<Value> {
+    let mut rules: BTreeMap<(&str, &str, Vec<&str>), Vec<&str>> = BTreeMap::new();
+    for right in rights {
+        let verbs = right.verbs.iter().map(|(verb, _)| *verb).collect();
+        rules.entry((right.group, right.name, verbs)).or_default().push(right.resource);
+    }
+    let rule = |((group, name, verbs), resources): ((&str, &str, Vec<&str>), Vec<&str>)| {
+        let mut rule = json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
+        if !name.is_empty() {
+            rule["resourceNames"] = json!([name]);
+        }
+        rule
+    };
+    rules.into_iter().map(rule).collect()
 }
 
 /// The page that explains each right.

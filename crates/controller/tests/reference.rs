@@ -32,6 +32,13 @@ fn the_rights_are_up_to_date() {
 }
 
 #[test]
+fn the_rights_in_the_chart_are_up_to_date() {
+    let rules = serde_saphyr::to_string(&rbac::rules_by_scope()).unwrap();
+    let head = "# RBAC rules by scope; templates/rbac.yaml makes roles of them. Made from the code.\n";
+    check("charts/slicewright/files/rights.yaml", &format!("{head}{rules}"));
+}
+
+#[test]
 fn the_metrics_are_up_to_date() {
     check("docs/reference/metrics.md", &controller::metrics::page());
 }

@@ -1,0 +1,235 @@
+//! The chart on a real API server, by real Helm: installed, upgraded, rolled
+//! back and uninstalled while policies are there. No kubelet runs here, so
+//! the test does what the pods would: it runs the operator with the token of
+//! the chart's service account, and the command of the chart's hook with the
+//! token of the hook's.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, anyhow, ensure};
+use e2e::control_plane::{ControlPlane, client_of};
+use e2e::objects::{self, GPU_OPERATOR_NAMESPACE, OPERATOR_NAMESPACE};
+use e2e::operator::{self, Operator};
+use e2e::{policy, wait};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, ResourceExt};
+use packaging::Helm;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// The release, and what its objects are named after.
+const RELEASE: &str = "slicewright";
+/// The operator, as the API server knows it.
+const USER: &str = "system:serviceaccount:slicewright-system:slicewright";
+
+/// A cluster of its own: what is installed here would be in the way of others.
+struct Site {
+    plane: ControlPlane,
+    client: Client,
+    helm: Helm,
+    home: TempDir,
+}
+
+impl Site {
+    async fn new() -> anyhow::Result<Self> {
+        let home = TempDir::new()?;
+        let helm = Helm::find(home.path())?;
+        let plane = ControlPlane::start(USER).await?;
+        let client = client_of(plane.administrator()).await?;
+        let namespace = |name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        objects::apply(&client, &namespace(GPU_OPERATOR_NAMESPACE)).await?;
+        Ok(Self { plane, client, helm, home })
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.helm.command();
+        command.args(args).args(["--namespace", OPERATOR_NAMESPACE]);
+        command.arg("--kubeconfig").arg(self.plane.kubeconfig());
+        command
+    }
+
+    /// Runs Helm beside everything else that goes on.
+    async fn helm(&self, args: &[&str]) -> anyhow::Result<String> {
+        let mut command = self.command(args);
+        let output = tokio::task::spawn_blocking(move || command.output()).await??;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let error = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "helm {}: {error}{said}", args.join(" "));
+        Ok(said)
+    }
+
+    async fn install(&self) -> anyhow::Result<String> {
+        let chart = packaging::chart();
+        let chart = chart.to_str().context("the chart's path is text")?;
+        self.helm(&["install", RELEASE, chart, "--create-namespace"]).await
+    }
+
+    /// The operator of the release, with its rights.
+    async fn operator(&self) -> anyhow::Result<Operator> {
+        let config = operator::account_of(self.plane.administrator(), RELEASE).await?;
+        Operator::start(config, operator::settings("first"))
+    }
+
+    async fn replicas(&self) -> anyhow::Result<Option<i32>> {
+        let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), OPERATOR_NAMESPACE);
+        let found = deployments.get_opt(RELEASE).await?;
+        Ok(found.and_then(|deployment| deployment.spec?.replicas))
+    }
+
+    async fn may_patch_cluster_policy(&self) -> anyhow::Result<bool> {
+        let roles: Api<ClusterRole> = Api::all(self.client.clone());
+        let rules = roles.get(RELEASE).await?.rules.unwrap_or_default();
+        let patches = |verbs: &[String]| verbs.iter().any(|verb| verb == "patch");
+        let concerns = |all: &Option<Vec<String>>| all.iter().flatten().any(|r| r == "clusterpolicies");
+        Ok(rules.iter().any(|rule| patches(&rule.verbs) && concerns(&rule.resources)))
+    }
+
+    /// Waits until the operator has said something about the policy: it could
+    /// read it, and it may write its status. That no node is there to be
+    /// partitioned is what it says.
+    async fn answered(&self, name: &str) -> anyhow::Result<()> {
+        let policies: Api<api::GpuPartitionPolicy> = Api::all(self.client.clone());
+        wait::until_one(policies, name, "the operator has answered the policy", wait::PATIENCE, |policy| {
+            let status = policy.and_then(|policy| policy.status.as_ref()).ok_or("it has no status")?;
+            let digest = status.policy_digest.as_ref().ok_or("its status has no digest")?;
+            if digest.is_empty() { Err("its digest is empty".to_owned()) } else { Ok(()) }
+        })
+        .await
+    }
+
+    async fn policies(&self) -> anyhow::Result<Vec<String>> {
+        let policies: Api<api::GpuPartitionPolicy> = Api::all(self.client.clone());
+        let all = policies.list(&kube::api::ListParams::default()).await?;
+        Ok(all.iter().map(ResourceExt::name_any).collect())
+    }
+
+    /// A kubeconfig with nothing but the token of a service account, as a pod
+    /// has it.
+    async fn kubeconfig_of(&self, account: &str) -> anyhow::Result<PathBuf> {
+        let kubeconfig = operator::kubeconfig_of(self.plane.administrator(), account).await?;
+        let path = self.home.path().join(format!("{account}.kubeconfig"));
+        std::fs::write(&path, serde_saphyr::to_string(&kubeconfig)?)?;
+        Ok(path)
+    }
+
+    /// Does what a kubelet would do with the hook's pod: runs its command, and
+    /// says that it succeeded.
+    async fn run_the_hook(&self) -> anyhow::Result<String> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), OPERATOR_NAMESPACE);
+        let hook =
+            |pod: &Pod| pod.labels().get("app.kubernetes.io/component").is_some_and(|c| c == "release");
+        let pod = wait::until(pods.clone(), "the hook's pod is there", wait::PATIENCE, |seen| {
+            seen.values().find(|pod| hook(pod)).cloned().ok_or_else(|| "there is none".to_owned())
+        })
+        .await?;
+        let spec = pod.spec.as_ref().context("a pod has a spec")?;
+        let container = spec.containers.first().context("a pod has a container")?;
+        ensure!(container.command.as_deref() == Some(&["/usr/bin/slicewright".to_owned()]), "{container:?}");
+        let account = spec.service_account_name.as_deref().context("the hook has an account of its own")?;
+        let kubeconfig = self.kubeconfig_of(account).await?;
+        let args = container.args.clone().unwrap_or_default();
+        let said = tokio::task::spawn_blocking(move || command_line(&args, &kubeconfig)).await??;
+        let done = json!({"status": {"phase": "Succeeded"}});
+        pods.patch_status(&pod.name_any(), &PatchParams::default(), &Patch::Merge(&done)).await?;
+        Ok(said)
+    }
+}
+
+/// The command of the hook's image, in this process.
+fn command_line(args: &[String], kubeconfig: &Path) -> anyhow::Result<String> {
+    let mut line = vec![OsString::from("slicewright")];
+    line.extend(args.iter().map(OsString::from));
+    line.extend(["--kubeconfig".into(), kubeconfig.into()]);
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let status = cli::run(line, &mut out, &mut err);
+    let said = String::from_utf8(out)? + &String::from_utf8(err)?;
+    ensure!(status == cli::exit::Status::Success, "{status:?}: {said}");
+    Ok(said)
+}
+
+fn on_a_site(story: impl AsyncFnOnce(&Site) -> anyhow::Result<()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.unwrap_or_else(|error| panic!("no runtime: {error}"));
+    let told = runtime.block_on(async {
+        let site = Site::new().await?;
+        story(&site).await
+    });
+    told.unwrap_or_else(|error| panic!("{error:?}"));
+}
+
+#[test]
+fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_survive() {
+    on_a_site(async |site| {
+        let notes = site.install().await?;
+        ensure!(notes.contains("It changes nothing until there is a policy"), "{notes}");
+        let operator = site.operator().await?;
+        let demand: Value = policy("research", "research").always(&[("3g.40gb", 2)]).into();
+        objects::apply(&site.client, &demand).await?;
+        let whole: Value = policy("training", "training").into();
+        objects::apply(&site.client, &whole).await?;
+        site.answered("research").await?;
+        site.answered("training").await?;
+
+        let chart = packaging::chart();
+        let chart = chart.to_str().context("the chart's path is text")?;
+        let values = ["--set", "replicas=3", "--set", "gpuOperator.patchClusterPolicy=true"];
+        site.helm(&[["upgrade", RELEASE, chart].as_slice(), &values].concat()).await?;
+        assert_eq!(site.replicas().await?, Some(3));
+        assert!(site.may_patch_cluster_policy().await?);
+        assert_eq!(site.policies().await?, ["research", "training"]);
+        site.helm(&["rollback", RELEASE, "1"]).await?;
+        assert_eq!(site.replicas().await?, Some(2));
+        assert!(!site.may_patch_cluster_policy().await?);
+        assert_eq!(site.policies().await?, ["research", "training"]);
+
+        // A node that we hold when everything goes.
+        let held = json!({
+            "apiVersion": "v1", "kind": "Node", "spec": {"unschedulable": true},
+            "metadata": {"name": "n1", "labels": {"slicewright.io/cordoned-by": "slicewright"}},
+        });
+        objects::apply(&site.client, &held).await?;
+        let deployments: Api<Deployment> = Api::namespaced(site.client.clone(), OPERATOR_NAMESPACE);
+        let scaled =
+            wait::until_one(deployments, RELEASE, "the operator is scaled down", wait::PATIENCE, |d| {
+                let replicas = d.and_then(|d| d.spec.as_ref()?.replicas);
+                (replicas == Some(0)).then_some(()).ok_or_else(|| format!("{replicas:?}"))
+            });
+        let kubelet = async {
+            scaled.await?;
+            operator.stop().await
+        };
+        let (gone, said, stopped) = tokio::join!(
+            site.helm(&["uninstall", RELEASE, "--timeout", "120s"]),
+            site.run_the_hook(),
+            kubelet
+        );
+        stopped?;
+        let said = said?;
+        gone?;
+        assert!(said.contains("the operator is stopped: Deployment slicewright has no replicas"), "{said}");
+        assert!(said.contains("n1: released and uncordoned"), "{said}");
+        let nodes: Api<Node> = Api::all(site.client.clone());
+        let node = nodes.get("n1").await?;
+        assert_ne!(node.spec.and_then(|spec| spec.unschedulable), Some(true));
+
+        assert_eq!(site.replicas().await?, None);
+        assert_eq!(site.policies().await?, ["research", "training"]);
+        let crds: Api<CustomResourceDefinition> = Api::all(site.client.clone());
+        crds.get("gpupartitionpolicies.slicewright.io")
+            .await
+            .map_err(|error| anyhow!("a CRD is gone: {error}"))?;
+
+        // Whoever comes back finds the policies as they were.
+        site.install().await?;
+        let operator = site.operator().await?;
+        operator.has_run_rounds(1).await?;
+        site.answered("research").await?;
+        operator.stop().await
+    });
+}

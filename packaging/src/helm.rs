@@ -1,0 +1,124 @@
+//! Helm, as `cargo xtask tools` builds it, kept away from the settings of
+//! whoever runs the tests.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Why Helm gave nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no Helm.
+    #[error(
+        "helm is missing: run `cargo xtask tools` (it needs Go), or set TEST_ASSET_HELM to a Helm 3.18 or newer"
+    )]
+    Missing,
+    /// It could not be started.
+    #[error("{0} cannot be run")]
+    Start(PathBuf, #[source] std::io::Error),
+    /// It refused.
+    #[error("helm refused: {0}")]
+    Refused(String),
+    /// What it rendered is not YAML.
+    #[error("helm rendered something that is not YAML: {0}")]
+    Syntax(String),
+}
+
+/// A Helm with a home of its own.
+#[derive(Debug)]
+pub struct Helm {
+    program: PathBuf,
+    home: PathBuf,
+}
+
+/// How the chart is rendered.
+#[derive(Clone, Debug, Default)]
+pub struct Render {
+    /// Files with values.
+    pub values: Vec<PathBuf>,
+    /// Values, as `--set-json` takes them.
+    pub set: Vec<String>,
+    /// APIs that the cluster is said to have.
+    pub apis: Vec<&'static str>,
+}
+
+impl Helm {
+    /// The Helm that `TEST_ASSET_HELM` names, or the one that was built. Its
+    /// caches and settings go into `home`.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn find(home: &Path) -> Result<Self, Error> {
+        #[expect(clippy::disallowed_methods, reason = "a test has no command line to be told by")]
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let built = || {
+            let tools = variable("SLICEWRIGHT_TOOLS").map(PathBuf::from);
+            let cache = variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
+            let home = || variable("HOME").map(|home| Path::new(&home).join(".cache"));
+            let tools = tools.or_else(|| Some(cache.or_else(home)?.join("slicewright/tools")))?;
+            Some(tools.join("bin/helm"))
+        };
+        let program = variable("TEST_ASSET_HELM").map(PathBuf::from).or_else(built);
+        let program = program.filter(|path| path.is_file()).ok_or(Error::Missing)?;
+        Ok(Self { program, home: home.to_owned() })
+    }
+
+    /// A command of this Helm.
+    #[must_use]
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        for (variable, folder) in
+            [("HELM_CONFIG_HOME", "config"), ("HELM_CACHE_HOME", "cache"), ("HELM_DATA_HOME", "data")]
+        {
+            command.env(variable, self.home.join(folder));
+        }
+        command.env_remove("KUBECONFIG").env_remove("HELM_NAMESPACE");
+        command
+    }
+
+    /// Runs it; what it printed.
+    ///
+    /// # Errors
+    /// When it cannot be started or refuses.
+    pub fn run(&self, command: &mut Command) -> Result<String, Error> {
+        let Output { status, stdout, stderr } =
+            command.output().map_err(|error| Error::Start(self.program.clone(), error))?;
+        if status.success() {
+            return Ok(String::from_utf8_lossy(&stdout).into_owned());
+        }
+        let said = String::from_utf8_lossy(&stderr).into_owned() + &String::from_utf8_lossy(&stdout);
+        Err(Error::Refused(said.trim().to_owned()))
+    }
+
+    /// The chart's text, rendered without a cluster as the release
+    /// `slicewright` in the namespace `slicewright-system`.
+    ///
+    /// # Errors
+    /// When Helm refuses, as it does with bad values.
+    pub fn text(&self, chart: &Path, render: &Render) -> Result<String, Error> {
+        let mut command = self.command();
+        command.args(["template", "slicewright", "--namespace", "slicewright-system"]).arg(chart);
+        for file in &render.values {
+            command.arg("--values").arg(file);
+        }
+        for set in &render.set {
+            command.arg("--set-json").arg(set);
+        }
+        for api in &render.apis {
+            command.arg("--api-versions").arg(api);
+        }
+        self.run(&mut command)
+    }
+
+    /// The objects of the rendered chart, in Helm's order.
+    ///
+    /// # Errors
+    /// When Helm refuses, or renders something that is not YAML.
+    pub fn objects(&self, chart: &Path, render: &Render) -> Result<Vec<Value>, Error> {
+        let text = self.text(chart, render)?;
+        let documents: Vec<Value> =
+            serde_saphyr::from_multiple(&text).map_err(|error| Error::Syntax(error.to_string()))?;
+        Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
+    }
+}

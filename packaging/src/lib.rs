@@ -1,0 +1,20 @@
+//! What tests of the chart and of what it installs share: real Helm, and the
+//! objects that it renders.
+
+mod helm;
+
+pub use helm::{Error, Helm, Render};
+
+use std::path::{Path, PathBuf};
+
+/// The root of the repository.
+#[must_use]
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The chart.
+#[must_use]
+pub fn chart() -> PathBuf {
+    root().join("charts/slicewright")
+}

@@ -1,0 +1,68 @@
+//! The chart, rendered by real Helm: what each set of values gives, what is
+//! refused, and that it grants and asks for what the code says.
+#![expect(clippy::unwrap_used, reason = "a helper of tests may panic")]
+
+mod promises;
+mod readme;
+mod refused;
+mod rendered;
+
+use std::path::PathBuf;
+
+use packaging::{Helm, Render};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The kinds of the Prometheus Operator, as `--api-versions` takes them.
+const MONITORING: [&str; 2] =
+    ["monitoring.coreos.com/v1/ServiceMonitor", "monitoring.coreos.com/v1/PrometheusRule"];
+
+/// A Helm, and the folder that it lives in.
+struct Bench {
+    helm: Helm,
+    _home: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let home = TempDir::new().unwrap();
+        let helm = Helm::find(home.path()).unwrap_or_else(|error| panic!("{error}"));
+        Self { helm, _home: home }
+    }
+
+    fn with(&self, set: &[&str]) -> Vec<Value> {
+        let set = set.iter().map(|s| (*s).to_owned()).collect();
+        self.helm.objects(&packaging::chart(), &Render { set, ..Render::default() }).unwrap()
+    }
+
+    #[track_caller]
+    fn refusal(&self, set: &[&str]) -> String {
+        let set = set.iter().map(|s| (*s).to_owned()).collect();
+        match self.helm.text(&packaging::chart(), &Render { set, ..Render::default() }) {
+            Err(packaging::Error::Refused(said)) => said,
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+}
+
+/// The sets of values that the chart is checked with: name and file.
+fn value_sets() -> Vec<(String, PathBuf)> {
+    let mut files: Vec<_> = std::fs::read_dir(packaging::chart().join("ci"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            (name.strip_suffix("-values.yaml").unwrap().to_owned(), path)
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[track_caller]
+fn the<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
+    objects
+        .iter()
+        .find(|object| object["kind"] == kind && object["metadata"]["name"] == name)
+        .unwrap_or_else(|| panic!("there is no {kind} {name}"))
+}

@@ -1,0 +1,178 @@
+//! What the chart promises: the rights of the code and no others, flags that
+//! the operator knows, pods that a restricted namespace admits, and policies
+//! that survive.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::{Bench, the};
+
+fn read(file: &str) -> String {
+    std::fs::read_to_string(packaging::root().join(file)).unwrap()
+}
+
+fn documents(text: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(text).unwrap()
+}
+
+/// Rules as a set: neither their order nor that of their words matters.
+fn rules(role: &Value) -> BTreeSet<String> {
+    let sorted = |value: &Value| -> Vec<String> {
+        let mut all: Vec<String> =
+            value.as_array().into_iter().flatten().map(|v| v.as_str().unwrap().to_owned()).collect();
+        all.sort();
+        all
+    };
+    role["rules"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|rule| {
+            let fields =
+                ["apiGroups", "resources", "resourceNames", "verbs"].map(|field| sorted(&rule[field]));
+            json!(fields).to_string()
+        })
+        .collect()
+}
+
+#[test]
+fn the_chart_grants_what_the_code_asks_for_and_nothing_else() {
+    let objects = Bench::new().with(&[]);
+    let granted = documents(&read("deploy/rbac.yaml"));
+    for (kind, ours, theirs) in [
+        ("ClusterRole", "slicewright", "slicewright-operator"),
+        ("Role", "slicewright", "slicewright-operator"),
+        ("Role", "slicewright-maps", "slicewright-operator-maps"),
+    ] {
+        assert_eq!(rules(the(&objects, kind, ours)), rules(the(&granted, kind, theirs)), "{kind} {ours}");
+    }
+    // Beside those: what people may be given, and what the hook may do before the chart goes.
+    let others: BTreeSet<_> = objects
+        .iter()
+        .filter(|o| ["ClusterRole", "Role"].contains(&o["kind"].as_str().unwrap()))
+        .map(|o| format!("{} {}", o["kind"].as_str().unwrap(), o["metadata"]["name"].as_str().unwrap()))
+        .collect();
+    let expected = [
+        "ClusterRole slicewright",
+        "ClusterRole slicewright-policy-editor",
+        "ClusterRole slicewright-release",
+        "ClusterRole slicewright-view",
+        "Role slicewright",
+        "Role slicewright-maps",
+        "Role slicewright-release",
+    ];
+    assert_eq!(others, expected.map(str::to_owned).into());
+}
+
+#[test]
+fn cluster_policy_may_be_written_only_where_the_value_says_so() {
+    let bench = Bench::new();
+    let may = |objects: &[Value]| {
+        rules(the(objects, "ClusterRole", "slicewright"))
+            .iter()
+            .any(|rule| rule.contains("clusterpolicies") && rule.contains("\"patch\""))
+    };
+    assert!(!may(&bench.with(&[])));
+    assert!(may(&bench.with(&["gpuOperator.patchClusterPolicy=true"])));
+}
+
+#[test]
+fn a_map_in_another_namespace_comes_with_the_right_to_read_it_and_only_it() {
+    let bench = Bench::new();
+    let objects = bench.with(&[r#"gpuOperator.administratorsMap="platform/mig-layouts""#]);
+    let role = the(&objects, "Role", "slicewright-administrators-map");
+    assert_eq!(role["metadata"]["namespace"], "platform");
+    assert_eq!(
+        role["rules"],
+        json!([{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mig-layouts"], "verbs": ["list", "watch"]}])
+    );
+    let near = bench.with(&[r#"gpuOperator.administratorsMap="nvidia-gpu-operator/mig-layouts""#]);
+    assert!(near.iter().all(|o| o["metadata"]["name"] != "slicewright-administrators-map"));
+}
+
+#[test]
+fn every_flag_is_one_that_the_operator_knows() {
+    let reference = read("docs/reference/operator.md");
+    let set = [r#"gpuOperator={"patchClusterPolicy":true,"administratorsMap":"a/b"}"#];
+    let objects = Bench::new().with(&set);
+    let container = &the(&objects, "Deployment", "slicewright")["spec"]["template"]["spec"]["containers"][0];
+    let flags: Vec<&str> =
+        container["args"].as_array().unwrap().iter().map(|a| a.as_str().unwrap()).collect();
+    assert!(flags.len() > 8, "{flags:?}");
+    for flag in flags {
+        let name = flag.split('=').next().unwrap();
+        let known = reference.lines().any(|line| line.trim().split([' ', '\n']).next() == Some(name));
+        assert!(known, "{flag} is not in docs/reference/operator.md");
+    }
+    let hook = &the(&objects, "Job", "slicewright-release")["spec"]["template"]["spec"]["containers"][0];
+    let cli = read("docs/reference/cli.md");
+    for flag in hook["args"].as_array().unwrap().iter().skip(1) {
+        let name = flag.as_str().unwrap().split('=').next().unwrap();
+        assert!(
+            cli.lines().any(|line| line.trim().starts_with(name)),
+            "{name} is not in docs/reference/cli.md"
+        );
+    }
+}
+
+/// Pod Security's level `restricted`, and OpenShift's restricted-v2.
+#[test]
+fn every_pod_is_one_that_a_restricted_namespace_admits() {
+    let bench = Bench::new();
+    for (set, ids) in [
+        (r#"openshift.adaptSecurityContext="disabled""#, true),
+        (r#"openshift.adaptSecurityContext="force""#, false),
+    ] {
+        let objects = bench.with(&[set]);
+        let pods = [the(&objects, "Deployment", "slicewright"), the(&objects, "Job", "slicewright-release")];
+        for pod in pods.map(|owner| &owner["spec"]["template"]["spec"]) {
+            assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+            assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+            for id in ["runAsUser", "runAsGroup", "fsGroup"] {
+                assert_eq!(pod["securityContext"].get(id).is_some(), ids, "{set}: {id}");
+            }
+            for container in pod["containers"].as_array().unwrap() {
+                let context = &container["securityContext"];
+                assert_eq!(context["allowPrivilegeEscalation"], false);
+                assert_eq!(context["readOnlyRootFilesystem"], true);
+                assert_eq!(context["capabilities"]["drop"], json!(["ALL"]));
+                assert!(container["resources"]["requests"]["memory"].is_string());
+                assert!(container["resources"]["limits"].get("cpu").is_none());
+            }
+        }
+    }
+}
+
+#[test]
+fn crds_stay_with_every_policy_unless_told_otherwise() {
+    let bench = Bench::new();
+    let of = |objects: &[Value]| -> Vec<Value> {
+        objects.iter().filter(|o| o["kind"] == "CustomResourceDefinition").cloned().collect()
+    };
+    let kept = of(&bench.with(&[]));
+    assert_eq!(kept.len(), 2);
+    for crd in &kept {
+        assert_eq!(crd["metadata"]["annotations"]["helm.sh/resource-policy"], "keep");
+        let file = format!(
+            "docs/reference/crds/slicewright.io_{}.yaml",
+            crd["spec"]["names"]["plural"].as_str().unwrap()
+        );
+        assert_eq!(crd["spec"], documents(&read(&file))[0]["spec"], "{file}");
+    }
+    let gone = of(&bench.with(&["crds.keep=false"]));
+    assert!(gone.iter().all(|crd| crd["metadata"]["annotations"].get("helm.sh/resource-policy").is_none()));
+    assert!(of(&bench.with(&["crds.install=false"])).is_empty());
+}
+
+#[test]
+fn an_image_with_a_digest_never_changes_by_itself() {
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let set = format!(r#"image={{"registry":"mirror.example.com/","digest":"{digest}","tag":"9.9.9"}}"#);
+    let objects = Bench::new().with(&[&set]);
+    for kind in ["Deployment", "Job"] {
+        let name = if kind == "Job" { "slicewright-release" } else { "slicewright" };
+        let image = &the(&objects, kind, name)["spec"]["template"]["spec"]["containers"][0]["image"];
+        assert_eq!(*image, format!("mirror.example.com/slicewright/slicewright@{digest}"));
+    }
+}

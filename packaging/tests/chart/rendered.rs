@@ -1,0 +1,58 @@
+//! What each set of values gives, kept as a snapshot; the difference is the
+//! review.
+
+use packaging::Render;
+use serde_json::Value;
+
+use crate::{Bench, MONITORING, value_sets};
+
+/// A CRD is a file of its own, and checked as such.
+fn without_schema(mut object: Value) -> Value {
+    if object["kind"] == "CustomResourceDefinition" {
+        object["spec"] = Value::String("as in docs/reference/crds".to_owned());
+    }
+    object
+}
+
+#[test]
+fn every_set_of_values_renders_as_reviewed_and_twice_the_same() {
+    let bench = Bench::new();
+    let sets = value_sets();
+    assert!(sets.len() >= 6, "{sets:?}");
+    for (name, file) in sets {
+        let render = Render { values: vec![file], apis: MONITORING.to_vec(), ..Render::default() };
+        let text = bench.helm.text(&packaging::chart(), &render).unwrap();
+        assert_eq!(text, bench.helm.text(&packaging::chart(), &render).unwrap(), "{name}");
+        let objects = bench.helm.objects(&packaging::chart(), &render).unwrap();
+        let shown: Vec<Value> = objects.into_iter().map(without_schema).collect();
+        insta::with_settings!({ snapshot_path => "../snapshots", prepend_module_to_snapshot => false }, {
+            insta::assert_yaml_snapshot!(format!("chart-{name}"), shown);
+        });
+    }
+}
+
+#[test]
+fn helm_has_nothing_to_say_about_any_set_of_values() {
+    let bench = Bench::new();
+    for (name, file) in value_sets() {
+        let mut command = bench.helm.command();
+        command.args(["lint", "--strict", "--quiet", "--values"]).arg(&file).arg(packaging::chart());
+        let said = bench.helm.run(&mut command).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(!said.contains("[WARNING]") && !said.contains("[ERROR]"), "{name}: {said}");
+    }
+}
+
+#[test]
+fn monitoring_kinds_that_are_not_there_are_skipped_or_named() {
+    let bench = Bench::new();
+    let said = bench.refusal(&[r#"metrics.serviceMonitor={"enabled":true}"#]);
+    assert!(said.contains("has no kind ServiceMonitor"), "{said}");
+    assert!(said.contains("metrics.serviceMonitor.ifAbsent=skip"), "{said}");
+    let said = bench.refusal(&[r#"metrics.prometheusRule={"enabled":true}"#]);
+    assert!(said.contains("has no kind PrometheusRule"), "{said}");
+    let skipped = bench.with(&[
+        r#"metrics.serviceMonitor={"enabled":true,"ifAbsent":"skip"}"#,
+        r#"metrics.prometheusRule={"enabled":true,"ifAbsent":"skip"}"#,
+    ]);
+    assert_eq!(skipped, bench.with(&[]));
+}
