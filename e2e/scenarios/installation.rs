@@ -168,7 +168,13 @@ fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_surv
     on_a_site(async |site| {
         let notes = site.install().await?;
         ensure!(notes.contains("It changes nothing until there is a policy"), "{notes}");
+        // The policy that the notes tell people to begin with is one that the API server takes.
+        let first = notes.split("<<POLICY\n").nth(1).and_then(|rest| rest.split("     POLICY\n").next());
+        for first in objects::documents(first.context("the notes have a first policy")?)? {
+            objects::apply(&site.client, &first).await?;
+        }
         let operator = site.operator().await?;
+        site.answered("fleet").await?;
         let demand: Value = policy("research", "research").always(&[("3g.40gb", 2)]).into();
         objects::apply(&site.client, &demand).await?;
         let whole: Value = policy("training", "training").into();
@@ -182,11 +188,11 @@ fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_surv
         site.helm(&[["upgrade", RELEASE, chart].as_slice(), &values].concat()).await?;
         assert_eq!(site.replicas().await?, Some(3));
         assert!(site.may_patch_cluster_policy().await?);
-        assert_eq!(site.policies().await?, ["research", "training"]);
+        assert_eq!(site.policies().await?, ["fleet", "research", "training"]);
         site.helm(&["rollback", RELEASE, "1"]).await?;
         assert_eq!(site.replicas().await?, Some(2));
         assert!(!site.may_patch_cluster_policy().await?);
-        assert_eq!(site.policies().await?, ["research", "training"]);
+        assert_eq!(site.policies().await?, ["fleet", "research", "training"]);
 
         // A node that we hold when everything goes.
         let held = json!({
@@ -219,7 +225,7 @@ fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_surv
         assert_ne!(node.spec.and_then(|spec| spec.unschedulable), Some(true));
 
         assert_eq!(site.replicas().await?, None);
-        assert_eq!(site.policies().await?, ["research", "training"]);
+        assert_eq!(site.policies().await?, ["fleet", "research", "training"]);
         let crds: Api<CustomResourceDefinition> = Api::all(site.client.clone());
         crds.get("gpupartitionpolicies.slicewright.io")
             .await

@@ -194,7 +194,7 @@ fn cluster(input: &Input<'_>, thought: &Thought, map: &MapRound) -> Vec<(&'stati
         all.push((
             reason::PLAN_REFUSED,
             format!(
-                "the plan breaks a rule, which is a mistake in slicewright: nothing is changed until that is gone; please report it with `slicewright snapshot`: {what}"
+                "the plan breaks a rule, which is a mistake in slicewright: nothing is changed until that is gone; please report it, with the policy and the nodes: {what}"
             ),
         ));
     }

@@ -160,9 +160,7 @@ impl<'a> Figures<'a> {
                     "the snapshot has no namespace `{namespace}`{}",
                     nearest(namespace, known.keys().map(String::as_str))
                 ),
-                next: "correct the name, or record the fleet anew (a redacted snapshot has other names: \
-                       `slicewright snapshot --redact --keep-namespace NAME`)"
-                    .to_owned(),
+                next: "correct the name, or record the fleet anew".to_owned(),
             });
         }
         let inventory = &self.question.seen.inventory;
