@@ -121,25 +121,27 @@ const FAMILIES: &[Family] = &[
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Sources {
     /// A folder with binaries that are used instead of ours
-    #[arg(long, value_name = "DIR", env = "KUBEBUILDER_ASSETS")]
+    #[arg(long, value_name = "DIR", env = "KUBEBUILDER_ASSETS", value_parser = path())]
     assets: Option<PathBuf>,
     /// The folder that keeps what was built
     ///
     /// [default: slicewright/tools under $XDG_CACHE_HOME or ~/.cache]
-    #[arg(long, value_name = "DIR", env = "SLICEWRIGHT_TOOLS")]
+    #[arg(long, value_name = "DIR", env = "SLICEWRIGHT_TOOLS", value_parser = path())]
     tools: Option<PathBuf>,
-    #[arg(long, hide = true, env = "XDG_CACHE_HOME")]
+    #[arg(long, hide = true, env = "XDG_CACHE_HOME", value_parser = path())]
     cache_home: Option<PathBuf>,
-    #[arg(long, hide = true, env = "TEST_ASSET_ETCD")]
+    #[arg(long, hide = true, env = "TEST_ASSET_ETCD", value_parser = path())]
     etcd: Option<PathBuf>,
-    #[arg(long, hide = true, env = "TEST_ASSET_KUBE_APISERVER")]
+    #[arg(long, hide = true, env = "TEST_ASSET_KUBE_APISERVER", value_parser = path())]
     kube_apiserver: Option<PathBuf>,
-    #[arg(long, hide = true, env = "TEST_ASSET_KUBE_CONTROLLER_MANAGER")]
+    #[arg(long, hide = true, env = "TEST_ASSET_KUBE_CONTROLLER_MANAGER", value_parser = path())]
     kube_controller_manager: Option<PathBuf>,
-    #[arg(long, hide = true, env = "TEST_ASSET_KUBE_SCHEDULER")]
+    #[arg(long, hide = true, env = "TEST_ASSET_KUBE_SCHEDULER", value_parser = path())]
     kube_scheduler: Option<PathBuf>,
-    #[arg(long, hide = true, env = "TEST_ASSET_KUBECTL")]
+    #[arg(long, hide = true, env = "TEST_ASSET_KUBECTL", value_parser = path())]
     kubectl: Option<PathBuf>,
+    #[arg(long, hide = true, env = "TEST_ASSET_HELM", value_parser = path())]
+    helm: Option<PathBuf>,
 }
 
 /// Builds the real components that the end-to-end tests run against
@@ -172,6 +174,17 @@ impl Binary {
     }
 }
 
+/// A path that may be empty: a variable that is set to nothing says nothing,
+/// which is how a caller takes it away.
+fn path() -> impl clap::builder::TypedValueParser<Value = PathBuf> {
+    clap::builder::TypedValueParser::map(clap::builder::OsStringValueParser::new(), PathBuf::from)
+}
+
+/// What was said, if anything was.
+fn said(path: &Option<PathBuf>) -> Option<&PathBuf> {
+    path.as_ref().filter(|path| !path.as_os_str().is_empty())
+}
+
 impl Sources {
     fn given(&self, name: &str) -> Option<PathBuf> {
         let of_its_own = match name {
@@ -180,14 +193,15 @@ impl Sources {
             "kube-controller-manager" => &self.kube_controller_manager,
             "kube-scheduler" => &self.kube_scheduler,
             "kubectl" => &self.kubectl,
+            "helm" => &self.helm,
             _ => &None,
         };
-        let in_the_folder = || self.assets.as_ref().map(|dir| dir.join(name)).filter(|path| path.is_file());
-        of_its_own.clone().filter(|path| !path.as_os_str().is_empty()).or_else(in_the_folder)
+        let in_the_folder = || said(&self.assets).map(|dir| dir.join(name)).filter(|path| path.is_file());
+        said(of_its_own).cloned().or_else(in_the_folder)
     }
 
     pub(crate) fn cache(&self) -> anyhow::Result<PathBuf> {
-        if let Some(dir) = &self.tools {
+        if let Some(dir) = said(&self.tools) {
             return Ok(dir.clone());
         }
         let home = || std::env::home_dir().map(|home| home.join(".cache"));
@@ -496,6 +510,16 @@ mod tests {
         let wrong = Sources { etcd: Some(dir.path().join("none")), ..sources };
         let error = ensure_built(&wrong, &[Use::ControlPlane], &mut Vec::new()).unwrap_err().to_string();
         assert!(error.ends_with("none is given for etcd, and it is no file"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_that_is_set_to_nothing_is_not_set() {
+        use clap::{Args as _, FromArgMatches as _};
+        let command = Sources::augment_args(clap::Command::new("x"));
+        let matches = command.try_get_matches_from(["x", "--assets", "", "--tools", ""]).unwrap();
+        let sources = Sources::from_arg_matches(&matches).unwrap();
+        assert_eq!((said(&sources.assets), said(&sources.tools)), (None, None));
+        assert_eq!(sources.given("etcd"), None);
     }
 
     #[test]
