@@ -436,7 +436,10 @@ fn under_strategy_single_a_demand_driven_policy_is_told_how_to_go_on() {
     // A demand-driven policy's: refused, with the command.
     let seen = see(&[n1, policy("research")]);
     let Some(Hold::NotEstablished { why }) = &node_of(&seen, "n1").hold else { panic!("it is held") };
-    assert!(why.contains("oc patch clusterpolicy gpu-cluster-policy --type merge"), "{why}");
+    assert!(
+        why.contains("kubectl patch clusterpolicies.nvidia.com gpu-cluster-policy --type merge"),
+        "{why}"
+    );
 }
 
 /// The rules of the CRD (in CEL) have their twins here: what the API server

@@ -82,10 +82,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> crate::Outcome {
     match stopped {
         None => {}
         Some((name, Stopped::Now)) => {
-            writeln!(out, "the operator is stopped: Deployment {name} has no replicas")?
+            writeln!(out, "the operator is stopped: Deployment {name} has no replicas")?;
         }
         Some((name, Stopped::NotThere)) => {
-            writeln!(out, "there is no Deployment {name}, and nobody has the lease")?
+            writeln!(out, "there is no Deployment {name}, and nobody has the lease")?;
         }
     }
     tell(&outcomes, out)
