@@ -91,6 +91,9 @@ fn a_window_that_closes_mid_way_lets_the_node_finish_and_no_other_start() {
         let message = scene.says("research", "Ready", "False", "Waiting").await?;
         let other = if first == "n1" { "n2" } else { "n1" };
         assert!(message.contains(&format!("{other}: no window is open; the next opens at ")), "{message}");
-        scene.offers(other, &[("1g.10gb", 7)]).await
+        scene.offers(other, &[("1g.10gb", 7)]).await?;
+        scene.apply(layout("* * * * *")).await?;
+        scene.offers(other, &[("3g.40gb", 2)]).await?;
+        scene.converged("research").await
     });
 }

@@ -100,7 +100,7 @@ fn without_a_strategy_a_demand_driven_policy_says_which_one_to_set() {
         scene.offers_resources("n1", &[("nvidia.com/gpu", 1)]).await?;
         scene.operator().await?;
         scene.apply(policy("research", "research")).await?;
-        let message = scene.says("research", "Degraded", "True", "NotEstablished").await?;
+        let message = scene.says("research", "Accepted", "False", "StrategySingle").await?;
         assert!(message.contains(r#"{"spec":{"mig":{"strategy":"mixed"}}}"#), "{message}");
         Ok(())
     });

@@ -39,7 +39,8 @@ impl Fault {
 #[derive(Clone, Debug)]
 pub struct Wire {
     faults: &'static [Fault],
-    dies: bool,
+    /// How many writes are done and heard of before the one that is the last.
+    dies_after: Option<usize>,
     /// How often each kind of write was tried.
     tried: Arc<Mutex<BTreeMap<&'static str, usize>>>,
     /// A write was done, after which the operator is to die.
@@ -51,13 +52,14 @@ impl Wire {
     /// other; then it works.
     #[must_use]
     pub fn failing(faults: &'static [Fault]) -> Self {
-        Self { faults, dies: false, tried: Arc::default(), written: CancellationToken::new() }
+        Self { faults, dies_after: None, tried: Arc::default(), written: CancellationToken::new() }
     }
 
-    /// The first write is done, and nobody hears of it, nor does another.
+    /// After this many writes one more is done, and nobody hears of it; no
+    /// other is.
     #[must_use]
-    pub fn dying() -> Self {
-        Self { dies: true, ..Self::failing(&[]) }
+    pub fn dying_after(writes: usize) -> Self {
+        Self { dies_after: Some(writes), ..Self::failing(&[]) }
     }
 
     /// Waits until the write is done after which the operator is to die.
@@ -91,9 +93,10 @@ impl Wire {
             *times += 1;
             *times
         };
-        if self.dies {
-            // What was to come after the first is never sent.
-            if self.written.is_cancelled() || self.tried().values().sum::<usize>() > 1 {
+        let all = self.tried().values().sum::<usize>();
+        if let Some(before) = self.dies_after.filter(|before| all > *before) {
+            // What was to come after it is never sent.
+            if self.written.is_cancelled() || all > before + 1 {
                 return pending().await;
             }
             let answer = client.send(request).await;
