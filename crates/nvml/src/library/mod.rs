@@ -52,7 +52,7 @@ impl Library {
     /// # Errors
     /// [`Error::NoLibrary`], [`Error::NoFunction`] for a library that is
     /// something else; the code of the initialisation, such as
-    /// [`Code::DriverNotLoaded`](crate::Code::DriverNotLoaded).
+    /// [`Code::DriverNotLoaded`].
     pub fn load(path: Option<&Path>) -> Result<Self> {
         let path = path.unwrap_or(Path::new(LIBRARY));
         let gpus_or_not = load(path.as_os_str(), Some(InitFlags::NO_GPUS));
@@ -87,8 +87,8 @@ impl Library {
     /// A GPU, by its index.
     ///
     /// # Errors
-    /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) past the last
-    /// one, [`Code::GpuIsLost`](crate::Code::GpuIsLost) for one that does not
+    /// [`Code::InvalidArgument`] past the last
+    /// one, [`Code::GpuIsLost`] for one that does not
     /// answer.
     pub fn gpu(&self, index: u32) -> Result<Gpu<'_>> {
         let device = self.nvml.device_by_index(index);
@@ -98,7 +98,7 @@ impl Library {
     /// A GPU, by its UUID.
     ///
     /// # Errors
-    /// [`Code::NotFound`](crate::Code::NotFound).
+    /// [`Code::NotFound`].
     pub fn gpu_by_uuid(&self, uuid: &str) -> Result<Gpu<'_>> {
         const CALL: &str = "nvmlDeviceGetHandleByUUID";
         let device = self.nvml.device_by_uuid(uuid).map_err(|e| Error::of(CALL, e))?;
@@ -114,7 +114,7 @@ impl Library {
     /// A MIG device, by its UUID.
     ///
     /// # Errors
-    /// [`Code::NotFound`](crate::Code::NotFound).
+    /// [`Code::NotFound`].
     pub fn mig_device_by_uuid(&self, uuid: &str) -> Result<MigDevice<'_>> {
         let device = self.nvml.device_by_uuid(uuid);
         Ok(MigDevice::new(device.map_err(|e| Error::of("nvmlDeviceGetHandleByUUID", e))?))
