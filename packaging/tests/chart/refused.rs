@@ -31,6 +31,6 @@ fn bad_values_are_refused_with_the_key_and_what_is_allowed() {
         &["adaptSecurityContext", "'auto', 'force', 'disabled'"],
     );
     check(r#"networkPolicy.apiServerPorts=[]"#, &["apiServerPorts", "minItems"]);
-    check(r#"metrics.prometheusRule.runbookUrl="docs""#, &["runbookUrl", "pattern"]);
+    check(r#"metrics.serviceMonitor.interval="often""#, &["interval", "pattern"]);
     check(r#"serviceAccount={"create":false}"#, &["serviceAccount.name is empty", "name the account"]);
 }

@@ -48,11 +48,6 @@ fn monitoring_kinds_that_are_not_there_are_skipped_or_named() {
     let said = bench.refusal(&[r#"metrics.serviceMonitor={"enabled":true}"#]);
     assert!(said.contains("has no kind ServiceMonitor"), "{said}");
     assert!(said.contains("metrics.serviceMonitor.ifAbsent=skip"), "{said}");
-    let said = bench.refusal(&[r#"metrics.prometheusRule={"enabled":true}"#]);
-    assert!(said.contains("has no kind PrometheusRule"), "{said}");
-    let skipped = bench.with(&[
-        r#"metrics.serviceMonitor={"enabled":true,"ifAbsent":"skip"}"#,
-        r#"metrics.prometheusRule={"enabled":true,"ifAbsent":"skip"}"#,
-    ]);
+    let skipped = bench.with(&[r#"metrics.serviceMonitor={"enabled":true,"ifAbsent":"skip"}"#]);
     assert_eq!(skipped, bench.with(&[]));
 }
