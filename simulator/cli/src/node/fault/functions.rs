@@ -26,7 +26,7 @@ pub(super) fn find(text: &str) -> anyhow::Result<String> {
         return Ok(name.to_owned());
     }
     let nearest = mig::nearest::nearest(text, names());
-    let hint = nearest.map(|name| format!(": did you mean {name}?")).unwrap_or_default();
+    let hint = nearest.map(|name| format!(" (did you mean {name}?)")).unwrap_or_default();
     bail!(
         "the library has no function `{text}`{hint}; `slicewright-sim node fault functions TEXT` lists them"
     )
