@@ -7,6 +7,7 @@
 mod chart;
 mod clients;
 mod e2e;
+mod families;
 mod gate;
 mod sim_lib;
 mod steps;

@@ -17,105 +17,8 @@ use std::time::Instant;
 use anyhow::{Context, bail, ensure};
 use sha2::{Digest, Sha256};
 
-/// What a family of tools is for. A task builds what it runs and nothing else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
-    /// The control plane of the end-to-end tests.
-    ControlPlane,
-    /// Programs that talk to NVML, run unmodified over the simulated library.
-    Clients,
-    /// What installs us: Helm.
-    Packaging,
-}
-
-impl Use {
-    /// Everything that can be built.
-    pub(crate) const ALL: &'static [Self] = &[Self::ControlPlane, Self::Clients, Self::Packaging];
-}
-
-/// One Go module of ours, and what is built from it.
-struct Family {
-    /// Its folder under `tools/`.
-    name: &'static str,
-    /// Who needs it.
-    used_for: Use,
-    /// The binaries: name, and package; `.` is a program of ours in the module.
-    binaries: &'static [(&'static str, &'static str)],
-    /// Files of published modules that are taken along: name, module, path.
-    files: &'static [(&'static str, &'static str, &'static str)],
-    /// Whether C is compiled as well: go-nvml loads NVML through it.
-    cgo: bool,
-    /// The packages whose variables say which version this is, and the module
-    /// whose version that is. Without them Kubernetes calls itself `v0.0.0`,
-    /// and what asks for a minimum version refuses it.
-    stamped: Option<(&'static [&'static str], &'static str)>,
-}
-
-const FAMILIES: &[Family] = &[
-    Family {
-        name: "etcd",
-        used_for: Use::ControlPlane,
-        binaries: &[("etcd", "go.etcd.io/etcd/server/v3")],
-        files: &[],
-        cgo: false,
-        stamped: None,
-    },
-    Family {
-        name: "kube",
-        used_for: Use::ControlPlane,
-        files: &[],
-        cgo: false,
-        binaries: &[
-            ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
-            ("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"),
-            ("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
-            ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
-        ],
-        stamped: Some((
-            &["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"],
-            "k8s.io/kubernetes",
-        )),
-    },
-    Family {
-        name: "mig-parted",
-        used_for: Use::Clients,
-        binaries: &[("nvidia-mig-parted", "github.com/NVIDIA/mig-parted/cmd/nvidia-mig-parted")],
-        files: &[(
-            "mig-parted-config.yaml",
-            "github.com/NVIDIA/mig-parted",
-            "deployments/systemd/config-default.yaml",
-        )],
-        cgo: true,
-        stamped: None,
-    },
-    Family {
-        name: "device-plugin",
-        used_for: Use::Clients,
-        binaries: &[(
-            "gpu-feature-discovery",
-            "github.com/NVIDIA/k8s-device-plugin/cmd/gpu-feature-discovery",
-        )],
-        files: &[],
-        cgo: true,
-        stamped: None,
-    },
-    Family {
-        name: "go-nvml",
-        used_for: Use::Clients,
-        binaries: &[("go-nvml-session", ".")],
-        files: &[],
-        cgo: true,
-        stamped: None,
-    },
-    Family {
-        name: "helm",
-        used_for: Use::Packaging,
-        binaries: &[("helm", "helm.sh/helm/v4/cmd/helm")],
-        cgo: false,
-        files: &[],
-        stamped: None,
-    },
-];
+pub(crate) use crate::families::Use;
+use crate::families::{FAMILIES, Family};
 
 /// Where ready-made binaries are, and where ours are kept.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -144,15 +47,18 @@ pub(crate) struct Sources {
     helm: Option<PathBuf>,
 }
 
-/// Builds the real components that the end-to-end tests run against
+/// Builds the real components that the tests run against
 ///
-/// etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl;
-/// NVIDIA's mig-parted and gpu-feature-discovery, and a program over go-nvml.
-/// From the Go modules under tools/; the second group needs a C compiler too.
-/// The first time takes some minutes; afterwards only what changed is built.
-/// Prints where each binary is.
+/// From the Go modules under tools/, in groups: the control plane of the
+/// end-to-end tests, clients of NVML (these need a C compiler too), Helm, the
+/// validators of OLM bundles, what the release check runs, and what a kind
+/// cluster is made of. The first time takes some minutes; afterwards only what
+/// changed is built. Prints where each is.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// The groups to build [default: what `cargo xtask test` needs]
+    #[arg(value_enum, value_name = "GROUP")]
+    groups: Vec<Use>,
     #[command(flatten)]
     sources: Sources,
 }
@@ -196,7 +102,7 @@ impl Sources {
             "helm" => &self.helm,
             _ => &None,
         };
-        let in_the_folder = || said(&self.assets).map(|dir| dir.join(name)).filter(|path| path.is_file());
+        let in_the_folder = || said(&self.assets).map(|dir| dir.join(name)).filter(|path| path.exists());
         said(of_its_own).cloned().or_else(in_the_folder)
     }
 
@@ -222,7 +128,7 @@ impl Sources {
         families(uses).any(|family| {
             let folder = family.pinned().map(|pinned| cache.join(pinned.folder()));
             family.names().any(|name| {
-                self.given(name).is_none() && !folder.as_ref().is_ok_and(|folder| folder.join(name).is_file())
+                self.given(name).is_none() && !folder.as_ref().is_ok_and(|folder| folder.join(name).exists())
             })
         })
     }
@@ -268,7 +174,7 @@ impl Family {
     }
 
     fn pinned(&self) -> anyhow::Result<Pinned<'_>> {
-        let module = crate::root().join("tools").join(self.name);
+        let module = crate::root().join("tools").join(self.module);
         let read = |file: &str| {
             let path = module.join(file);
             fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
@@ -287,7 +193,7 @@ impl Family {
         let mut linker = "-s -w".to_owned();
         if let Some((packages, of)) = self.stamped {
             let version = version_of(&go_mod, of)
-                .with_context(|| format!("tools/{}/go.mod requires no {of}", self.name))?;
+                .with_context(|| format!("tools/{}/go.mod requires no {of}", self.module))?;
             let mut parts = version.trim_start_matches('v').split('.');
             let (major, minor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
             for package in packages {
@@ -301,7 +207,10 @@ impl Family {
                 }
             }
         }
-        let flags = vec!["-trimpath".to_owned(), "-ldflags".to_owned(), linker];
+        let mut flags = vec!["-trimpath".to_owned(), "-ldflags".to_owned(), linker];
+        if !self.tags.is_empty() {
+            flags.extend(["-tags".to_owned(), self.tags.join(",")]);
+        }
         let machine = [std::env::consts::OS, std::env::consts::ARCH];
         let mut hash = Sha256::new();
         for part in [go_mod.as_str(), go_sum.as_str()]
@@ -353,10 +262,13 @@ impl Pinned<'_> {
         let said: serde_json::Value =
             serde_json::from_slice(&output.stdout).context("cannot read where go keeps a module")?;
         let folder = said["Dir"].as_str().with_context(|| format!("go does not say where {module} is"))?;
-        let text = fs::read(Path::new(folder).join(path))
-            .with_context(|| format!("{module} has no {path} any more"))?;
+        let from = Path::new(folder).join(path);
+        ensure!(from.exists(), "{module} has no {path} any more");
         let partial = into.with_extension("partial");
-        fs::write(&partial, text)
+        if partial.is_dir() {
+            fs::remove_dir_all(&partial).with_context(|| format!("cannot remove {}", partial.display()))?;
+        }
+        copy(&from, &partial)
             .and_then(|()| fs::rename(&partial, into))
             .with_context(|| format!("cannot write {}", into.display()))
     }
@@ -364,14 +276,28 @@ impl Pinned<'_> {
     fn build(&self, package: &str, into: &Path) -> anyhow::Result<()> {
         let partial = into.with_extension("partial");
         let mut go = Command::new("go");
-        go.arg("build").args(&self.flags).arg("-o").arg(&partial).arg(package);
+        // Not stamped with this repository's commit: the same sources give the same binary.
+        go.args(["build", "-buildvcs=false"]).args(&self.flags).arg("-o").arg(&partial).arg(package);
         // As the module says and nothing else: no workspace, no changed sums, C only where it is asked for.
         let cgo = if self.family.cgo { "1" } else { "0" };
         go.envs([("CGO_ENABLED", cgo), ("GOFLAGS", "-mod=readonly"), ("GOWORK", "off")]);
         let status = go.current_dir(&self.module).stdin(Stdio::null()).status().context("cannot run go")?;
-        ensure!(status.success(), "`go build {package}` in tools/{} ended with {status}", self.family.name);
+        ensure!(status.success(), "`go build {package}` in tools/{} ended with {status}", self.family.module);
         fs::rename(&partial, into).with_context(|| format!("cannot write {}", into.display()))
     }
+}
+
+/// Copies a file or a folder. The modules' own files may not be written to; copies may.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    if !from.is_dir() {
+        return fs::write(to, fs::read(from)?);
+    }
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long a build took is told to people and decides nothing")]
@@ -396,12 +322,12 @@ pub(crate) fn ensure_built(
         let folder = cache.join(pinned.folder());
         for (index, name) in family.names().enumerate() {
             if let Some(path) = sources.given(name) {
-                ensure!(path.is_file(), "{} is given for {name}, and it is no file", path.display());
+                ensure!(path.exists(), "{} is given for {name}, and it is not there", path.display());
                 found.push(Binary { name, path });
                 continue;
             }
             let path = folder.join(name);
-            if !path.is_file() {
+            if !path.exists() {
                 if let Some(tool) = family.missing() {
                     bail!("{} is missing, and {name} is not built yet: {}", tool.name, tool.install);
                 }
@@ -410,7 +336,7 @@ pub(crate) fn ensure_built(
                 let lock = File::create(folder.join(".lock")).context("cannot make the lock of the build")?;
                 lock.lock().context("cannot wait for another build of the same tools")?;
                 // Another may have built it while we waited.
-                if !path.is_file() {
+                if !path.exists() {
                     let many = family.names().count();
                     writeln!(out, "tools: building {name} ({} of {many} of {})", index + 1, family.name)?;
                     out.flush()?;
@@ -446,7 +372,8 @@ fn link(bin: &Path, found: &[Binary]) -> anyhow::Result<()> {
 
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    let found = ensure_built(&args.sources, Use::ALL, out)?;
+    let uses = if args.groups.is_empty() { Use::GATE } else { &args.groups };
+    let found = ensure_built(&args.sources, uses, out)?;
     for Binary { name, path } in &found {
         writeln!(out, "{name:<24} {}", path.display())?;
     }
@@ -457,6 +384,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every use there is.
+    fn all() -> Vec<Use> {
+        clap::ValueEnum::value_variants().to_vec()
+    }
 
     #[test]
     fn the_version_is_read_where_the_module_requires_it() {
@@ -498,9 +430,9 @@ mod tests {
             etcd: Some(own.clone()),
             ..Sources::default()
         };
-        assert!(!sources.need_go(Use::ALL));
+        assert!(!sources.need_go(&all()));
         let mut said = Vec::new();
-        let found = ensure_built(&sources, Use::ALL, &mut said).unwrap();
+        let found = ensure_built(&sources, &all(), &mut said).unwrap();
         assert!(said.is_empty(), "{}", String::from_utf8_lossy(&said));
         assert_eq!(found.iter().map(|binary| binary.name).collect::<Vec<_>>(), names);
         assert_eq!(found[0].path, own);
@@ -509,7 +441,7 @@ mod tests {
 
         let wrong = Sources { etcd: Some(dir.path().join("none")), ..sources };
         let error = ensure_built(&wrong, &[Use::ControlPlane], &mut Vec::new()).unwrap_err().to_string();
-        assert!(error.ends_with("none is given for etcd, and it is no file"), "{error}");
+        assert!(error.ends_with("none is given for etcd, and it is not there"), "{error}");
     }
 
     #[test]

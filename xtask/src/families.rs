@@ -1,0 +1,245 @@
+//! The Go modules under `tools/`, and what is built from each: data for
+//! [`crate::tools`].
+
+/// What a family of tools is for. A task builds what it runs and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Use {
+    /// The control plane of the end-to-end tests
+    ControlPlane,
+    /// Programs that talk to NVML, run unmodified over the simulated library
+    Clients,
+    /// What installs us: Helm
+    Packaging,
+    /// What judges an OLM bundle and its catalog
+    Bundle,
+    /// What reads our alerts: promtool
+    Alerts,
+    /// What the release check alone runs: Helm 3, Flux, OLM
+    Release,
+    /// What a kind cluster and the nodes of ours are made of
+    Kind,
+}
+
+impl Use {
+    /// What `cargo xtask test` runs.
+    pub(crate) const GATE: &'static [Self] =
+        &[Self::ControlPlane, Self::Clients, Self::Packaging, Self::Bundle];
+}
+
+/// What is built from one Go module of ours for one use.
+pub(crate) struct Family {
+    /// What it is called: the name of its folder in the cache.
+    pub(crate) name: &'static str,
+    /// The module's folder under `tools/`.
+    pub(crate) module: &'static str,
+    /// Who needs it.
+    pub(crate) used_for: Use,
+    /// The binaries: name, and package; `.` is a program of ours in the module.
+    pub(crate) binaries: &'static [(&'static str, &'static str)],
+    /// Files and folders of published modules that are taken along: name, module, path.
+    pub(crate) files: &'static [(&'static str, &'static str, &'static str)],
+    /// Whether C is compiled as well: go-nvml loads NVML through it.
+    pub(crate) cgo: bool,
+    /// Build tags, where a program of ours needs less than all of it.
+    pub(crate) tags: &'static [&'static str],
+    /// The packages whose variables say which version this is, and the module
+    /// whose version that is. Without them Kubernetes calls itself `v0.0.0`,
+    /// and what asks for a minimum version refuses it.
+    pub(crate) stamped: Option<(&'static [&'static str], &'static str)>,
+}
+
+/// What most families have nothing of.
+const PLAIN: Family = Family {
+    name: "",
+    module: "",
+    used_for: Use::ControlPlane,
+    binaries: &[],
+    files: &[],
+    cgo: false,
+    tags: &[],
+    stamped: None,
+};
+
+/// Kubernetes says its version in two places.
+const KUBERNETES: Option<(&[&str], &str)> =
+    Some((&["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"], "k8s.io/kubernetes"));
+
+/// All of them, in the order in which they are built.
+pub(crate) const FAMILIES: &[Family] = &[
+    Family { name: "etcd", module: "etcd", binaries: &[("etcd", "go.etcd.io/etcd/server/v3")], ..PLAIN },
+    Family {
+        name: "kube",
+        module: "kube",
+        binaries: &[
+            ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+            ("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"),
+            ("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
+            ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+        ],
+        stamped: KUBERNETES,
+        ..PLAIN
+    },
+    Family {
+        name: "mig-parted",
+        module: "mig-parted",
+        used_for: Use::Clients,
+        binaries: &[("nvidia-mig-parted", "github.com/NVIDIA/mig-parted/cmd/nvidia-mig-parted")],
+        files: &[(
+            "mig-parted-config.yaml",
+            "github.com/NVIDIA/mig-parted",
+            "deployments/systemd/config-default.yaml",
+        )],
+        cgo: true,
+        ..PLAIN
+    },
+    Family {
+        name: "gpu-feature-discovery",
+        module: "device-plugin",
+        used_for: Use::Clients,
+        binaries: &[(
+            "gpu-feature-discovery",
+            "github.com/NVIDIA/k8s-device-plugin/cmd/gpu-feature-discovery",
+        )],
+        cgo: true,
+        ..PLAIN
+    },
+    Family {
+        name: "go-nvml",
+        module: "go-nvml",
+        used_for: Use::Clients,
+        binaries: &[("go-nvml-session", ".")],
+        cgo: true,
+        ..PLAIN
+    },
+    Family {
+        name: "helm",
+        module: "helm",
+        used_for: Use::Packaging,
+        binaries: &[("helm", "helm.sh/helm/v4/cmd/helm")],
+        ..PLAIN
+    },
+    Family {
+        name: "bundle",
+        module: "bundle",
+        used_for: Use::Bundle,
+        binaries: &[("bundle-validate", ".")],
+        ..PLAIN
+    },
+    Family {
+        name: "opm",
+        module: "opm",
+        used_for: Use::Bundle,
+        binaries: &[("opm", "github.com/operator-framework/operator-registry/cmd/opm")],
+        tags: &["json1", "containers_image_openpgp"],
+        ..PLAIN
+    },
+    Family {
+        name: "scorecard",
+        module: "scorecard",
+        used_for: Use::Bundle,
+        binaries: &[("scorecard-test", "github.com/operator-framework/operator-sdk/images/scorecard-test")],
+        tags: &["containers_image_openpgp"],
+        ..PLAIN
+    },
+    Family {
+        name: "promtool",
+        module: "promtool",
+        used_for: Use::Alerts,
+        binaries: &[("promtool", "github.com/prometheus/prometheus/cmd/promtool")],
+        ..PLAIN
+    },
+    Family {
+        name: "helm3",
+        module: "helm3",
+        used_for: Use::Release,
+        binaries: &[("helm3", "helm.sh/helm/v3/cmd/helm")],
+        ..PLAIN
+    },
+    Family {
+        name: "flux",
+        module: "flux",
+        used_for: Use::Release,
+        binaries: &[
+            ("source-controller", "github.com/fluxcd/source-controller"),
+            ("kustomize-controller", "github.com/fluxcd/kustomize-controller"),
+        ],
+        files: &[
+            ("source-controller-crds", "github.com/fluxcd/source-controller", "config/crd/bases"),
+            ("kustomize-controller-crds", "github.com/fluxcd/kustomize-controller", "config/crd/bases"),
+        ],
+        ..PLAIN
+    },
+    Family {
+        name: "olm",
+        module: "olm",
+        used_for: Use::Release,
+        binaries: &[("olm", "github.com/operator-framework/operator-lifecycle-manager/cmd/olm")],
+        files: &[("olm-crds", "github.com/operator-framework/api", "crds")],
+        ..PLAIN
+    },
+    Family {
+        name: "kube-node",
+        module: "kube",
+        used_for: Use::Kind,
+        binaries: &[
+            ("kubelet", "k8s.io/kubernetes/cmd/kubelet"),
+            ("kubeadm", "k8s.io/kubernetes/cmd/kubeadm"),
+            ("kube-proxy", "k8s.io/kubernetes/cmd/kube-proxy"),
+        ],
+        stamped: KUBERNETES,
+        ..PLAIN
+    },
+    Family {
+        name: "containerd",
+        module: "containerd",
+        used_for: Use::Kind,
+        binaries: &[
+            ("containerd", "github.com/containerd/containerd/v2/cmd/containerd"),
+            ("containerd-shim-runc-v2", "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2"),
+            ("ctr", "github.com/containerd/containerd/v2/cmd/ctr"),
+        ],
+        tags: &["no_btrfs", "no_devmapper", "no_zfs", "no_aufs", "no_tracing"],
+        ..PLAIN
+    },
+    Family {
+        name: "crictl",
+        module: "crictl",
+        used_for: Use::Kind,
+        binaries: &[("crictl", "sigs.k8s.io/cri-tools/cmd/crictl")],
+        ..PLAIN
+    },
+    Family {
+        name: "kind",
+        module: "kind",
+        used_for: Use::Kind,
+        binaries: &[("kind", "sigs.k8s.io/kind")],
+        files: &[("kind-node-files", "sigs.k8s.io/kind", "images/base/files")],
+        ..PLAIN
+    },
+    Family {
+        name: "coredns",
+        module: "coredns",
+        used_for: Use::Kind,
+        binaries: &[("coredns", ".")],
+        ..PLAIN
+    },
+    Family {
+        name: "device-plugin",
+        module: "device-plugin",
+        used_for: Use::Kind,
+        binaries: &[
+            ("nvidia-device-plugin", "github.com/NVIDIA/k8s-device-plugin/cmd/nvidia-device-plugin"),
+            ("config-manager", "github.com/NVIDIA/k8s-device-plugin/cmd/config-manager"),
+        ],
+        cgo: true,
+        ..PLAIN
+    },
+    Family {
+        name: "mig-manager",
+        module: "mig-parted",
+        used_for: Use::Kind,
+        binaries: &[("nvidia-mig-manager", "github.com/NVIDIA/mig-parted/cmd/nvidia-mig-manager")],
+        cgo: true,
+        ..PLAIN
+    },
+];
