@@ -10,10 +10,8 @@ use serde_json::Value;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no Helm.
-    #[error(
-        "helm is missing: run `cargo xtask tools` (it needs Go), or set TEST_ASSET_HELM to a Helm 3.18 or newer"
-    )]
-    Missing,
+    #[error(transparent)]
+    Missing(#[from] tools::Missing),
     /// It could not be started.
     #[error("{0} cannot be run")]
     Start(PathBuf, #[source] std::io::Error),
@@ -44,23 +42,14 @@ pub struct Render {
 }
 
 impl Helm {
-    /// The Helm that `TEST_ASSET_HELM` names, or the one that was built. Its
+    /// The Helm that `TEST_ASSET_HELM` names, or the one that was built
+    /// (Helm 3.18 or newer). Its
     /// caches and settings go into `home`.
     ///
     /// # Errors
     /// When there is none.
     pub fn find(home: &Path) -> Result<Self, Error> {
-        #[expect(clippy::disallowed_methods, reason = "a test has no command line to be told by")]
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let built = || {
-            let tools = variable("SLICEWRIGHT_TOOLS").map(PathBuf::from);
-            let cache = variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
-            let home = || variable("HOME").map(|home| Path::new(&home).join(".cache"));
-            let tools = tools.or_else(|| Some(cache.or_else(home)?.join("slicewright/tools")))?;
-            Some(tools.join("bin/helm"))
-        };
-        let program = variable("TEST_ASSET_HELM").map(PathBuf::from).or_else(built);
-        let program = program.filter(|path| path.is_file()).ok_or(Error::Missing)?;
+        let program = tools::find("helm")?;
         Ok(Self { program, home: home.to_owned() })
     }
 

@@ -24,6 +24,8 @@ impl Use {
     /// What `cargo xtask test` runs.
     pub(crate) const GATE: &'static [Self] =
         &[Self::ControlPlane, Self::Clients, Self::Packaging, Self::Bundle];
+    /// What `cargo xtask release-check` runs beside that.
+    pub(crate) const RELEASE: &'static [Self] = &[Self::Alerts, Self::Release];
 }
 
 /// What is built from one Go module of ours for one use.

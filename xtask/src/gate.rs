@@ -4,10 +4,8 @@
 use std::io::Write;
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, bail};
-
 use crate::clients;
-use crate::steps::{self, Action, Step, Tool};
+use crate::steps::{self, Action, Step, Tool, step};
 use crate::tasks;
 use crate::tools;
 
@@ -60,17 +58,13 @@ const ADVISORIES: &str = "advisories";
 
 /// `cargo` with these arguments, and without what would let a test rewrite
 /// its own expectation.
-fn cargo(args: &[&str]) -> Command {
+pub(crate) fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command.args(args).env("INSTA_UPDATE", "no");
     for variable in [tasks::UPDATE, "INSTA_FORCE_PASS", "TRYCMD", "SNAPSHOTS"] {
         command.env_remove(variable);
     }
     command
-}
-
-fn step(name: &'static str, what: &'static str, command: Command) -> Step {
-    Step { name, what, tools: &[], after: None, action: Action::Run(command) }
 }
 
 fn all(args: &Args) -> Vec<Step> {
@@ -221,22 +215,8 @@ fn unchanged(before: Option<String>, after: Option<String>) -> Result<(), String
 
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    let mut steps = all(args);
-    if args.list {
-        for Step { name, what, .. } in &steps {
-            writeln!(out, "{name:<14} {what}")?;
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-    if let Some(unknown) = args.steps.iter().find(|wanted| !steps.iter().any(|s| s.name == wanted.as_str())) {
-        let names: Vec<_> = steps.iter().map(|s| s.name).collect();
-        bail!("there is no step {unknown:?}; there are {}", names.join(", "));
-    }
-    if !args.steps.is_empty() {
-        steps.retain(|s| args.steps.iter().any(|wanted| wanted == s.name));
-    }
-    let good = steps::run(steps, args.ci, out).context("cannot write the progress")?;
-    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let steps = all(args);
+    steps::run_chosen(steps, &args.steps, args.list, args.ci, out)
 }
 
 #[cfg(test)]

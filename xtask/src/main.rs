@@ -9,6 +9,7 @@ mod clients;
 mod e2e;
 mod families;
 mod gate;
+mod release_check;
 mod sim_lib;
 mod steps;
 mod tasks;
@@ -34,6 +35,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Task {
     Test(gate::Args),
+    ReleaseCheck(release_check::Args),
     Demo(tasks::DemoArgs),
     Codegen(tasks::CodegenArgs),
     Bench(tasks::BenchArgs),
@@ -54,6 +56,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout();
     let code = match cli.task {
         Task::Test(args) => gate::run(&args, &mut out)?,
+        Task::ReleaseCheck(args) => release_check::run(&args, &mut out)?,
         Task::Demo(args) => tasks::demo(&args, &mut out)?,
         Task::Codegen(args) => tasks::codegen(&args)?,
         Task::Bench(args) => tasks::bench(&args)?,

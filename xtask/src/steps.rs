@@ -5,8 +5,10 @@
 //! out by name; with `CI` set that is a failure.
 
 use std::io::{self, Write};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
 
 /// A program that a step needs and a machine may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +58,11 @@ pub(crate) struct Step {
     pub(crate) action: Action,
 }
 
+/// A step that is one command and needs nothing.
+pub(crate) fn step(name: &'static str, what: &'static str, command: Command) -> Step {
+    Step { name, what, tools: &[], after: None, action: Action::Run(command) }
+}
+
 /// What came of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -72,6 +79,34 @@ struct Done {
     name: &'static str,
     outcome: Outcome,
     took: Duration,
+}
+
+/// Lists the steps, or runs the ones that are asked for: all when none is.
+///
+/// # Errors
+/// When one is asked for that is not there, and when `out` cannot be written to.
+pub(crate) fn run_chosen(
+    mut steps: Vec<Step>,
+    wanted: &[String],
+    list: bool,
+    strict: bool,
+    out: &mut dyn Write,
+) -> anyhow::Result<ExitCode> {
+    if list {
+        for Step { name, what, .. } in &steps {
+            writeln!(out, "{name:<14} {what}")?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(unknown) = wanted.iter().find(|wanted| !steps.iter().any(|s| s.name == wanted.as_str())) {
+        let names: Vec<_> = steps.iter().map(|s| s.name).collect();
+        bail!("there is no step {unknown:?}; there are {}", names.join(", "));
+    }
+    if !wanted.is_empty() {
+        steps.retain(|s| wanted.iter().any(|wanted| wanted == s.name));
+    }
+    let good = run(steps, strict, out).context("cannot write the progress")?;
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Runs the steps in order, all of them whatever comes of each, and writes a
@@ -163,7 +198,7 @@ mod tests {
 
     const PRESENT: Tool = Tool { name: "cargo", probe: &["cargo", "--version"], install: "rustup" };
 
-    fn step(name: &'static str, result: Result<(), &'static str>) -> Step {
+    fn checked(name: &'static str, result: Result<(), &'static str>) -> Step {
         Step {
             name,
             what: "a check",
@@ -186,8 +221,10 @@ mod tests {
 
     #[test]
     fn all_steps_run_and_the_last_line_counts_them() {
-        let (good, text) =
-            transcript(vec![step("a", Ok(())), step("b", Err("7 is odd")), step("c", Ok(()))], false);
+        let (good, text) = transcript(
+            vec![checked("a", Ok(())), checked("b", Err("7 is odd")), checked("c", Ok(()))],
+            false,
+        );
         assert!(!good);
         assert!(text.contains("--- b: FAILED (7 is odd) in"), "{text}");
         ends_with(&text, "2 passed, 1 failed, 0 skipped");
@@ -195,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_missing_tool_is_named_and_counted_on_a_laptop_and_fails_in_ci() {
-        let wants = || vec![Step { tools: &[PRESENT, ABSENT], ..step("moon", Ok(())) }];
+        let wants = || vec![Step { tools: &[PRESENT, ABSENT], ..checked("moon", Ok(())) }];
         let (good, text) = transcript(wants(), false);
         assert!(good);
         assert!(text.contains("skipped (moonbeam is missing: look up at night)"), "{text}");
@@ -208,8 +245,8 @@ mod tests {
 
     #[test]
     fn what_needs_a_failed_step_is_left_out() {
-        let needs = Step { after: Some("build"), ..step("test", Ok(())) };
-        let (good, text) = transcript(vec![step("build", Err("no")), needs], true);
+        let needs = Step { after: Some("build"), ..checked("test", Ok(())) };
+        let (good, text) = transcript(vec![checked("build", Err("no")), needs], true);
         assert!(!good);
         assert!(text.contains("--- test: skipped (build failed)"), "{text}");
         ends_with(&text, "0 passed, 1 failed, 1 skipped");
@@ -222,7 +259,7 @@ mod tests {
         let commands = [false_command, Command::new("no-such-program-as-moonbeam")];
         for command in commands {
             let (good, text) =
-                transcript(vec![Step { action: Action::Run(command), ..step("run", Ok(())) }], false);
+                transcript(vec![Step { action: Action::Run(command), ..checked("run", Ok(())) }], false);
             assert!(!good, "{text}");
             ends_with(&text, "0 passed, 1 failed, 0 skipped");
         }

@@ -136,7 +136,7 @@ const OURS: &[Ours] = &[
         package: "slicewright-sim-clients",
         folder: "simulator/clients",
         // It sets the stage and starts programs; what it tests is none of its dependencies.
-        may_use: &["slicewright-sim-gpu", "slicewright-sim-store"],
+        may_use: &["slicewright-sim-gpu", "slicewright-sim-store", "slicewright-tools"],
         pure: false,
     },
     Ours {
@@ -167,10 +167,18 @@ const OURS: &[Ours] = &[
             "slicewright-sim-cluster",
             "slicewright-sim-gpu",
             "slicewright-sim-operands",
+            "slicewright-tools",
         ],
         pure: false,
     },
-    Ours { package: "slicewright-packaging", folder: "packaging", may_use: &[], pure: false },
+    Ours {
+        package: "slicewright-packaging",
+        folder: "packaging",
+        may_use: &["slicewright-tools"],
+        pure: false,
+    },
+    // A leaf for tests: where the built programs are.
+    Ours { package: "slicewright-tools", folder: "tools/find", may_use: &[], pure: false },
     Ours { package: "xtask", folder: "xtask", may_use: &[], pure: false },
 ];
 

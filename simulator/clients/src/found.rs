@@ -2,7 +2,7 @@
 //! tests without it gets what was built last, and is told what is left out.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The variable that names the folder of the shared library.
 const LIBRARY: &str = "SLICEWRIGHT_SIM_LIBRARY";
@@ -26,15 +26,11 @@ pub struct Found {
 /// If one is missing and `cargo xtask clients` promised that all are there.
 #[must_use]
 pub fn find(names: &[&'static str]) -> Option<Found> {
-    let variable = |name: &str| {
-        #[expect(clippy::disallowed_methods, reason = "a test has no command line to be told by")]
-        std::env::var_os(name).filter(|value| !value.is_empty())
-    };
-    match find_with(names, &variable) {
+    match find_with(names, &tools::variable) {
         Ok(found) => Some(found),
         Err(missing) => {
             let said = format!("{missing} is missing: run `cargo xtask clients`");
-            assert!(variable(STRICT).is_none(), "{said}");
+            assert!(tools::variable(STRICT).is_none(), "{said}");
             #[expect(clippy::print_stderr, reason = "what a test left out is said where its output goes")]
             {
                 eprintln!("left out: {said}");
@@ -53,24 +49,17 @@ fn find_with(
     let programs = names
         .iter()
         .map(|name| {
-            let own = format!("TEST_ASSET_{}", name.to_uppercase().replace(['-', '.'], "_"));
-            let given = variable(&own).map(PathBuf::from);
-            let beside = Some(library.join(name)).filter(|path| path.is_file());
-            let built = || Some(built(variable)?.join(name));
-            given.or(beside).or_else(built).filter(|path| path.is_file()).ok_or(*name)
+            // What was built with the library comes before an older one of the same name, and after what is said.
+            let beside = library.join(name);
+            let said = variable(&tools::variable_of(name)).is_some();
+            if !said && beside.is_file() {
+                Ok(beside)
+            } else {
+                tools::find_with(name, variable).map_err(|_| *name)
+            }
         })
         .collect::<Result<_, _>>()?;
     Ok(Found { library, programs })
-}
-
-/// The folder in which `cargo xtask tools` links what it built.
-fn built(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    if let Some(tools) = variable("SLICEWRIGHT_TOOLS") {
-        return Some(Path::new(&tools).join("bin"));
-    }
-    let home = || variable("HOME").map(|home| Path::new(&home).join(".cache"));
-    let base = variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute()).or_else(home)?;
-    Some(base.join("slicewright/tools/bin"))
 }
 
 #[cfg(test)]

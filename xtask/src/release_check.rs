@@ -1,0 +1,77 @@
+//! `cargo xtask release-check`: what is checked before a release and takes too
+//! long for every change.
+
+use std::io::Write;
+use std::process::{Command, ExitCode};
+
+use crate::steps::{self, Step, step};
+use crate::tools::{self, Sources};
+
+/// Runs what is checked before a release, beside `cargo xtask test`
+///
+/// Helm 3, Prometheus' own reading of the alerts, real Flux and OLM on the
+/// control plane, builds that must come out the same twice, other
+/// architectures. What it needs is built first, from the Go modules under
+/// tools/: about fifteen minutes, once.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only these steps (`--list` names them); all when none is named
+    #[arg(value_name = "STEP")]
+    steps: Vec<String>,
+    /// List the steps and stop
+    #[arg(long)]
+    list: bool,
+    /// Treat a missing tool as a failure
+    #[arg(long, env = "CI", value_parser = clap::builder::FalseyValueParser::new())]
+    ci: bool,
+    #[command(flatten)]
+    tools: Sources,
+}
+
+/// This program again, with another task, looking for tools in the same places.
+fn xtask(sources: &Sources, args: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(["run", "--quiet", "--locked", "--package", "xtask", "--"]).args(args);
+    sources.hand_on(&mut command);
+    command
+}
+
+fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
+    let built = sources.cache()?.join("bin");
+    let with_helm3 = |args: &[&str]| {
+        let mut command = xtask(sources, args);
+        command.env("TEST_ASSET_HELM", built.join("helm3"));
+        command
+    };
+    Ok(vec![
+        Step {
+            tools: if sources.need_go(tools::Use::RELEASE) { &[tools::GO] } else { &[] },
+            ..step(
+                "tools",
+                "what the release check runs is built",
+                xtask(sources, &["tools", "release", "alerts"]),
+            )
+        },
+        Step {
+            after: Some("tools"),
+            ..step(
+                "helm3",
+                "Helm 3 renders the chart as Helm 4 does, and refuses what it refuses",
+                with_helm3(&["chart"]),
+            )
+        },
+        Step {
+            after: Some("tools"),
+            ..step(
+                "helm3-install",
+                "Helm 3 installs, upgrades, rolls back and uninstalls it on a real API server",
+                with_helm3(&["e2e", "installation"]),
+            )
+        },
+    ])
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    steps::run_chosen(all(&args.tools)?, &args.steps, args.list, args.ci, out)
+}
