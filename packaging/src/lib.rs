@@ -1,6 +1,7 @@
-//! What tests of the chart and of what it installs share: real Helm, and the
-//! objects that it renders.
+//! What the packages and their tests share: real Helm and the objects that
+//! it renders of the chart, and the OLM bundle that is made of those.
 
+pub mod bundle;
 mod helm;
 
 pub use helm::{Error, Helm, Render};
