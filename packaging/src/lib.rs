@@ -2,6 +2,7 @@
 //! it renders of the chart, and the OLM bundle that is made of those.
 
 pub mod bundle;
+pub mod catalog;
 mod helm;
 
 pub use helm::{Error, Helm, Render};

@@ -22,7 +22,16 @@ pub(crate) struct Args {
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let mut command = Command::new("cargo");
-    command.args(["test", "--quiet", "--package", "slicewright-packaging", "--locked"]);
+    command.args([
+        "test",
+        "--quiet",
+        "--package",
+        "slicewright-packaging",
+        "--locked",
+        "--lib",
+        "--test",
+        "chart",
+    ]);
     for binary in tools::ensure_built(&args.sources, &[tools::Use::Packaging], out)? {
         command.env(binary.variable(), &binary.path);
     }

@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::process::{Command, ExitCode};
 
+use crate::bundle;
 use crate::clients;
 use crate::steps::{self, Action, Step, Tool, step};
 use crate::tasks;
@@ -140,6 +141,15 @@ fn all(args: &Args) -> Vec<Step> {
         },
         Step {
             after: Some("build"),
+            tools: if args.tools.need_go(bundle::USES) { &[tools::GO] } else { &[] },
+            ..step(
+                "bundle",
+                "the OLM bundle and its catalog: as generated, as the chart, and faultless to their judges",
+                cargo(&["run", "--quiet", "--locked", "--package", "xtask", "--", "bundle"]),
+            )
+        },
+        Step {
+            after: Some("build"),
             // Whoever has the control plane and Helm already needs no Go to run them.
             tools: if args.tools.need_go(&[tools::Use::ControlPlane, tools::Use::Packaging]) {
                 &[tools::GO]
@@ -243,6 +253,7 @@ mod tests {
                 "test",
                 "doctest",
                 "chart",
+                "bundle",
                 "e2e",
                 "clients-rust",
                 "clients-go",

@@ -4,6 +4,7 @@
 //! It needs nothing but Rust; a task that wants another tool names it and
 //! counts what it had to leave out.
 
+mod bundle;
 mod chart;
 mod clients;
 mod e2e;
@@ -42,6 +43,7 @@ enum Task {
     Tools(tools::Args),
     E2e(e2e::Args),
     Chart(chart::Args),
+    Bundle(bundle::Args),
     SimLib(sim_lib::Args),
     Clients(clients::Args),
 }
@@ -58,11 +60,12 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Test(args) => gate::run(&args, &mut out)?,
         Task::ReleaseCheck(args) => release_check::run(&args, &mut out)?,
         Task::Demo(args) => tasks::demo(&args, &mut out)?,
-        Task::Codegen(args) => tasks::codegen(&args)?,
+        Task::Codegen(args) => tasks::codegen(&args, &mut out)?,
         Task::Bench(args) => tasks::bench(&args)?,
         Task::Clients(args) => clients::run(&args, &mut out)?,
         Task::E2e(args) => e2e::run(&args, &mut out)?,
         Task::Chart(args) => chart::run(&args, &mut out)?,
+        Task::Bundle(args) => bundle::run(&args, &mut out)?,
         Task::SimLib(args) => sim_lib::run(&args, &mut out)?,
         Task::Tools(args) => tools::run(&args, &mut out)?,
     };

@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 
+use crate::bundle;
 use crate::tools;
 
 /// The variable that makes an up-to-date test write what it would compare.
@@ -45,6 +46,8 @@ pub(crate) struct CodegenArgs {
     /// Write nothing; fail when a file is not what would be generated
     #[arg(long)]
     check: bool,
+    #[command(flatten)]
+    sources: tools::Sources,
 }
 
 /// Runs the benchmarks of the planner, optimised
@@ -95,15 +98,38 @@ pub(crate) fn demo(args: &DemoArgs, out: &mut dyn Write) -> anyhow::Result<ExitC
 }
 
 /// Writes or checks what is generated.
-pub(crate) fn codegen(args: &CodegenArgs) -> anyhow::Result<ExitCode> {
-    run(&mut codegen_command(args.check))
+pub(crate) fn codegen(args: &CodegenArgs, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let code = run(&mut codegen_command(args.check))?;
+    let go = tools::GO;
+    if args.sources.need_go(bundle::USES) && !go.is_present() {
+        writeln!(
+            out,
+            "{} is missing, so the OLM bundle and the chart's README are left as they are: {}.",
+            go.name, go.install
+        )?;
+        return Ok(code);
+    }
+    // Made of what was just written: the chart and the CRDs in it.
+    let mut command = up_to_date(&["--package", PACKAGING], args.check);
+    for binary in tools::ensure_built(&args.sources, bundle::USES, out)? {
+        command.env(binary.variable(), &binary.path);
+    }
+    let packages = run(&mut command)?;
+    Ok(if code == ExitCode::SUCCESS { packages } else { code })
 }
 
-/// The up-to-date tests, with leave to write unless `check`.
+/// What needs Helm to be generated; the gate has steps of its own for it.
+const PACKAGING: &str = "slicewright-packaging";
+
+/// The up-to-date tests that need nothing but Rust, with leave to write unless `check`.
 pub(crate) fn codegen_command(check: bool) -> Command {
+    up_to_date(&["--workspace", "--exclude", PACKAGING], check)
+}
+
+fn up_to_date(packages: &[&str], check: bool) -> Command {
     let mut command = Command::new("cargo");
-    command.args(["test", "--quiet", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"]);
-    command.args(["--", UP_TO_DATE]);
+    command.args(["test", "--quiet", "--no-fail-fast", "--lib", "--bins", "--tests"]);
+    command.args(packages).args(["--", UP_TO_DATE]);
     if check {
         command.env_remove(UPDATE);
     } else {

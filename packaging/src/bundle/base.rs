@@ -64,7 +64,7 @@ pub fn folder() -> PathBuf {
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) fn read(name: &str) -> Result<String, Error> {
+pub fn read(name: &str) -> Result<String, Error> {
     let path = folder().join(name);
     std::fs::read_to_string(&path).map_err(|source| Error::Read { path, source })
 }

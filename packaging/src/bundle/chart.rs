@@ -135,9 +135,7 @@ mod tests {
 
     #[test]
     fn rights_in_a_third_namespace_become_rights_in_the_cluster_and_own_ones_stay() {
-        let role = |name: &str, namespace: &str, verb: &str| {
-            json!({"kind": "Role", "metadata": {"name": name, "namespace": namespace}, "rules": [{"verbs": [verb]}]})
-        };
+        let role = |name: &str, namespace: &str, verb: &str| json!({"kind": "Role", "metadata": {"name": name, "namespace": namespace}, "rules": [{"verbs": [verb]}]});
         let binding = |name: &str, namespace: &str| {
             json!({
                 "kind": "RoleBinding", "metadata": {"name": name, "namespace": namespace},

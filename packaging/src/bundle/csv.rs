@@ -144,7 +144,9 @@ fn install(installed: &Installed, image: &Image) -> Result<Value, Error> {
     for container in spec["template"]["spec"]["containers"].as_array_mut().into_iter().flatten() {
         // Where a cluster is disconnected, those who mirror look for images under this name.
         let related = json!({"name": "RELATED_IMAGE_OPERATOR", "value": image.to_string()});
-        container["env"].as_array_mut().map(|env| env.push(related));
+        if let Some(env) = container["env"].as_array_mut() {
+            env.push(related);
+        }
     }
     Ok(json!({
         "clusterPermissions": [{"serviceAccountName": account, "rules": installed.cluster_rules}],

@@ -52,6 +52,9 @@ fn urn(name: &str) -> String {
 /// `layout.demandDriven` is `Layout: demand driven`.
 fn display_name(path: &str) -> String {
     let words = |key: &str| {
+        if key == "gpus" {
+            return "GPUs".to_owned();
+        }
         key.chars().fold(String::new(), |mut text, letter| {
             if letter.is_uppercase() {
                 text.push(' ');

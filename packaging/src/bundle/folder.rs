@@ -107,7 +107,9 @@ pub(super) fn around(base: &Base) -> Files {
     for (key, value) in &annotations {
         image.push_str(&format!("LABEL {key}={value}\n"));
     }
-    image.push_str("\nCOPY manifests /manifests/\nCOPY metadata /metadata/\nCOPY tests/scorecard /tests/scorecard/\n");
+    image.push_str(
+        "\nCOPY manifests /manifests/\nCOPY metadata /metadata/\nCOPY tests/scorecard /tests/scorecard/\n",
+    );
     files.0.insert("bundle.Dockerfile".to_owned(), image);
     let tests: Vec<Value> = SCORECARD_TESTS
         .iter()

@@ -29,6 +29,15 @@ impl Image {
         }
     }
 
+    /// The same for the image with the bundle itself.
+    #[must_use]
+    pub fn unreleased_bundle() -> Self {
+        Self {
+            repository: "registry.example.com/slicewright/slicewright-bundle".to_owned(),
+            ..Self::unreleased()
+        }
+    }
+
     /// Whether it is that one, or has its digest.
     #[must_use]
     pub fn is_unreleased(&self) -> bool {

@@ -9,7 +9,7 @@ mod descriptors;
 mod folder;
 mod image;
 
-pub use base::{Base, Kind, folder as sources};
+pub use base::{Base, Kind, folder as sources, read as read_source};
 pub use folder::{Files, SCORECARD_TESTS, read_folder};
 pub use image::Image;
 

@@ -2,9 +2,14 @@
 //! installs, and everybody who judges bundles has nothing to say.
 #![expect(clippy::unwrap_used, reason = "a helper of tests may panic")]
 
+mod judged;
+mod promises;
+mod same;
 mod up_to_date;
 
 use packaging::Helm;
+use packaging::bundle::Files;
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// A Helm, and the folder that it lives in.
@@ -19,4 +24,15 @@ impl Bench {
         let helm = Helm::find(home.path()).unwrap_or_else(|error| panic!("{error}"));
         Self { helm, _home: home }
     }
+}
+
+/// The manifests among a bundle's files.
+fn manifests_of(files: &Files) -> Vec<Value> {
+    let manifests = files.0.iter().filter(|(path, _)| path.starts_with("manifests/"));
+    manifests.map(|(_, text)| serde_saphyr::from_str(text).unwrap()).collect()
+}
+
+/// Its ClusterServiceVersion.
+fn csv_of(files: &Files) -> Value {
+    manifests_of(files).into_iter().find(|object| object["kind"] == "ClusterServiceVersion").unwrap()
 }
