@@ -1,34 +1,40 @@
 //! The gauges, from what a round found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 use std::time::Duration;
 
+use mig::{Catalog, ProfileName};
 use observe::Objects;
+use planner::demand::Request;
 use planner::inventory::{Node, Slices, Use};
-use planner::report::Outcome;
+use planner::names::RequestId;
+use planner::policy::{LayoutPolicy, Policy};
+use planner::report::{Outcome, PolicyReport, RequestReport};
 use reconcile::Round;
-use rollout::{Phase, Progress};
+use reconcile::policy_status::why_name;
+use rollout::{Advance, Outlook, Phase, Progress};
 
-use crate::metrics::{Metrics, PolicyGauges};
+use crate::metrics::{Metrics, NodeGauges, PolicyGauges, Waiting};
 
 /// Sets every gauge to what the round found, and counts changes that ended.
 pub fn set(metrics: &Metrics, objects: &Objects, round: &Round) {
     cached(metrics, objects);
     metrics.slices(slices(round));
-    let mut pending: BTreeMap<String, i64> = BTreeMap::new();
-    for request in &round.thought.requests {
-        for (profile, n) in &request.slices {
-            *pending.entry(profile.to_string()).or_default() += i64::from(*n);
-        }
-    }
-    metrics.pending(pending);
+    metrics.pending(pending(&round.thought.requests));
+    metrics.unserved(unserved(&round.thought.requests, &round.thought.report.requests));
     metrics.policies(policies(objects, round));
+    metrics.nodes(nodes(round));
     let gpus = round.thought.plan.steps.iter().map(|step| step.gpus.len()).sum();
     metrics.plan(round.thought.plan.steps.len(), gpus);
-    for node in round.nodes.values() {
+    for (name, node) in &round.nodes {
         let (before, next) = (&node.before, &node.advance.progress);
         if before.phase == next.phase {
             continue;
+        }
+        let works = matches!(next.phase, Phase::Changing | Phase::Verifying | Phase::Releasing);
+        if before.phase == Phase::Healing && works {
+            metrics.healed(name.0.clone());
         }
         let rolled_back = next.set_back.as_ref().is_some_and(|back| back.rolled_back);
         let result = match (before.phase, next.phase) {
@@ -81,6 +87,86 @@ fn slices(round: &Round) -> impl Iterator<Item = (String, String, &'static str, 
     all.into_iter().map(|((node, profile, state), n)| (node, profile, state, n))
 }
 
+/// A profile as a label. People may ask for any that they can spell: one that
+/// no model has is one value for all.
+fn profile_label(profile: &ProfileName) -> String {
+    static KNOWN: LazyLock<BTreeSet<ProfileName>> = LazyLock::new(|| {
+        let models = Catalog::builtin().models().iter();
+        models.flat_map(|model| model.geometry.profiles()).map(|profile| profile.name).collect()
+    });
+    if KNOWN.contains(profile) { profile.to_string() } else { "other".to_owned() }
+}
+
+/// The profiles that a request asks for, as labels; whole GPUs are one of them.
+fn asked(request: &Request) -> BTreeMap<String, i64> {
+    let mut asked: BTreeMap<String, i64> = BTreeMap::new();
+    for (profile, n) in &request.slices {
+        *asked.entry(profile_label(profile)).or_default() += i64::from(*n);
+    }
+    if request.whole_gpus > 0 {
+        asked.insert("gpu".to_owned(), i64::from(request.whole_gpus));
+    }
+    asked
+}
+
+fn pending(requests: &[Request]) -> BTreeMap<String, i64> {
+    let mut pending: BTreeMap<String, i64> = BTreeMap::new();
+    for (profile, n) in requests.iter().flat_map(asked) {
+        *pending.entry(profile).or_default() += n;
+    }
+    pending
+}
+
+/// Who waits, by policy, profile and reason.
+fn unserved(requests: &[Request], reports: &[RequestReport]) -> BTreeMap<[String; 3], Waiting> {
+    let by_id: BTreeMap<&RequestId, &Request> = requests.iter().map(|r| (&r.id, r)).collect();
+    let mut all: BTreeMap<[String; 3], Waiting> = BTreeMap::new();
+    for report in reports {
+        let (Outcome::Unserved { why, .. }, Some(request)) = (&report.outcome, by_id.get(&report.id)) else {
+            continue;
+        };
+        let policy = report.policy.as_ref().map(|policy| policy.0.clone()).unwrap_or_default();
+        for profile in asked(request).into_keys() {
+            let labels = [policy.clone(), profile, why_name(why).to_owned()];
+            let waiting = all.entry(labels).or_insert(Waiting { requests: 0, since: request.since });
+            waiting.requests += 1;
+            waiting.since = waiting.since.min(request.since);
+        }
+    }
+    all
+}
+
+/// Where every node is on its way, and what holds it.
+fn nodes(round: &Round) -> impl Iterator<Item = (String, NodeGauges)> {
+    round.nodes.iter().map(|(name, node)| {
+        let policy = round.thought.policy_of.get(name).map(|policy| policy.0.clone()).unwrap_or_default();
+        let Advance { progress, outlook, .. } = &node.advance;
+        let on_its_way = !matches!(progress.phase, Phase::Idle | Phase::Released);
+        let phase =
+            progress.since.filter(|_| on_its_way).map(|since| (format!("{:?}", progress.phase), since));
+        let hold = match outlook {
+            Outlook::Holding(hold) => Some(hold.reason().name),
+            Outlook::Failed(failure) => Some(failure.why.reason().name),
+            Outlook::Working { .. } | Outlook::Idle => None,
+        };
+        (name.0.clone(), NodeGauges { policy, phase, hold })
+    })
+}
+
+/// The floors of a policy: how many slices it promises, and how many of them
+/// are not there.
+fn floors(policy: &Policy, report: Option<&PolicyReport>) -> Vec<(String, i64, i64)> {
+    let LayoutPolicy::DemandDriven { slices, .. } = &policy.layout else { return Vec::new() };
+    let promised = slices.iter().filter(|(_, bounds)| bounds.min > 0);
+    promised
+        .map(|(profile, bounds)| {
+            let present = report.and_then(|report| report.supply.get(profile)).map_or(0, |s| s.present);
+            let missing = bounds.min.saturating_sub(present);
+            (profile_label(profile), i64::from(bounds.min), i64::from(missing))
+        })
+        .collect()
+}
+
 /// Why a change did not end as it should have, in one word.
 fn reason(next: &Progress) -> &'static str {
     match (&next.failed, &next.last_error) {
@@ -112,27 +198,29 @@ fn fragmentation<'a>(nodes: impl Iterator<Item = &'a Node>) -> Option<f64> {
 fn policies(objects: &Objects, round: &Round) -> impl Iterator<Item = (String, PolicyGauges)> {
     let mut all: BTreeMap<String, PolicyGauges> = BTreeMap::new();
     for (name, status) in &round.policies {
-        let conditions = status.conditions.iter().map(|c| (c.type_.clone(), c.status.clone())).collect();
+        let conditions = status.conditions.iter();
+        let conditions = conditions.map(|c| [c.type_.clone(), c.status.clone(), c.reason.clone()]).collect();
         let info = objects
             .policies
             .get(&name.0)
             .map(|policy| (format!("{:?}", policy.spec.mode), format!("{:?}", policy.spec.layout.type_)));
         let mine = round.thought.policy_of.iter().filter(|(_, owner)| *owner == name);
         let nodes = mine.filter_map(|(node, _)| round.thought.inventory.nodes.get(node));
-        let gauges =
-            PolicyGauges { conditions, info, fragmentation: fragmentation(nodes), ..PolicyGauges::default() };
+        let report = round.thought.report.policies.iter().find(|report| report.policy == *name);
+        let policy = round.thought.policies.iter().find(|policy| policy.name == *name);
+        let gauges = PolicyGauges {
+            conditions,
+            info,
+            nodes: BTreeMap::new(),
+            floors: policy.map(|policy| floors(policy, report)).unwrap_or_default(),
+            fragmentation: fragmentation(nodes),
+        };
         all.insert(name.0.clone(), gauges);
     }
     for (node, policy) in &round.thought.policy_of {
         let Some(gauges) = all.get_mut(&policy.0) else { continue };
         let phase = round.nodes.get(node).map_or(Phase::Idle, |node| node.advance.progress.phase);
         *gauges.nodes.entry(format!("{phase:?}")).or_default() += 1;
-    }
-    for request in &round.thought.report.requests {
-        let unserved = matches!(request.outcome, Outcome::Unserved { .. });
-        if let Some(gauges) = request.policy.as_ref().and_then(|policy| all.get_mut(&policy.0)) {
-            gauges.unserved += i64::from(unserved);
-        }
     }
     all.into_iter()
 }
@@ -143,6 +231,7 @@ mod tests {
 
     use planner::inventory::{ChangeScope, CountedSlice, Gpu, Room};
     use planner::names::{GpuIndex, PodRef};
+    use planner::report::Why;
 
     use super::*;
 
@@ -184,5 +273,100 @@ mod tests {
         assert_eq!(fragmentation([&nodes].into_iter()), Some(4.0 / 11.0));
         assert_eq!(fragmentation([&node(&[&[("7g.80gb", true)]])].into_iter()), None);
         assert_eq!(fragmentation([&node(&[&[("1g.10gb", false)]])].into_iter()), Some(0.0));
+    }
+
+    fn request(name: &str, profiles: &[&str], since: i64) -> Request {
+        Request {
+            id: RequestId {
+                kind: "Pod".to_owned(),
+                namespace: "a".to_owned(),
+                name: name.to_owned(),
+                ordinal: 0,
+            },
+            slices: profiles.iter().map(|p| (p.parse().expect("a profile"), 1)).collect(),
+            whole_gpus: 0,
+            priority: 0,
+            since: jiff::Timestamp::from_second(since).expect("a moment"),
+            namespace_labels: BTreeMap::new(),
+            constraints: planner::demand::Constraints::default(),
+            takes: Room { cpu_milli: 0, memory_bytes: 0, pods: 1 },
+            evidence: planner::demand::Evidence::PendingPod,
+            blocked_elsewhere: None,
+        }
+    }
+
+    #[test]
+    fn who_waits_is_counted_by_profile_and_reason_with_the_time_of_the_oldest() {
+        let requests = [
+            request("p", &["1g.10gb"], 300),
+            request("q", &["1g.10gb", "3g.40gb"], 100),
+            request("r", &["1g.10gb"], 50),
+        ];
+        let report = |of: &Request, why: Option<Why>| RequestReport {
+            id: of.id.clone(),
+            policy: Some(planner::names::PolicyName("research".to_owned())),
+            outcome: match why {
+                Some(why) => Outcome::Unserved { why, help: Vec::new() },
+                None => {
+                    Outcome::ServedNow { node: planner::names::NodeName("n".to_owned()), gpus: Vec::new() }
+                }
+            },
+        };
+        let reports = [
+            report(&requests[0], Some(Why::AllUsed)),
+            report(&requests[1], Some(Why::AllUsed)),
+            report(&requests[2], None),
+        ];
+        let at = |second| jiff::Timestamp::from_second(second).expect("a moment");
+        let labels = |profile: &str| ["research", profile, "AllUsed"].map(str::to_owned);
+        assert_eq!(
+            unserved(&requests, &reports),
+            BTreeMap::from([
+                (labels("1g.10gb"), Waiting { requests: 2, since: at(100) }),
+                (labels("3g.40gb"), Waiting { requests: 1, since: at(100) }),
+            ])
+        );
+    }
+
+    #[test]
+    fn whatever_people_spell_is_one_label() {
+        let many = (10..110).map(|n| format!("1g.{n}00gb"));
+        let requests: Vec<Request> = many.map(|profile| request("p", &[&profile], 0)).collect();
+        assert_eq!(pending(&requests), BTreeMap::from([("other".to_owned(), 100)]));
+        assert_eq!(pending(&[request("p", &["1g.10gb"], 0)]), BTreeMap::from([("1g.10gb".to_owned(), 1)]));
+    }
+
+    #[test]
+    fn a_floor_misses_what_is_not_there() {
+        let policy = |min| Policy {
+            name: planner::names::PolicyName("research".to_owned()),
+            nodes: Vec::new(),
+            priority: 0,
+            mode: planner::policy::Mode::Enforce,
+            layout: LayoutPolicy::DemandDriven {
+                namespaces: Vec::new(),
+                slices: BTreeMap::from([(
+                    "1g.10gb".parse().expect("a profile"),
+                    planner::policy::Bounds { min, spare: 1, max: None },
+                )]),
+                unrequested: planner::policy::Unrequested::Keep,
+            },
+            drain: planner::policy::Drain::Never,
+        };
+        let supply = planner::report::Supply { present: 3, ..Default::default() };
+        let report = PolicyReport {
+            policy: planner::names::PolicyName("research".to_owned()),
+            nodes: Vec::new(),
+            lost: Vec::new(),
+            supply: BTreeMap::from([("1g.10gb".parse().expect("a profile"), supply)]),
+            unmet: Vec::new(),
+            static_missed: Vec::new(),
+            unknown_profiles: Vec::new(),
+        };
+        let profile = || "1g.10gb".to_owned();
+        assert_eq!(floors(&policy(4), Some(&report)), [(profile(), 4, 1)]);
+        assert_eq!(floors(&policy(2), Some(&report)), [(profile(), 2, 0)]);
+        assert_eq!(floors(&policy(2), None), [(profile(), 2, 2)]);
+        assert_eq!(floors(&policy(0), Some(&report)), []);
     }
 }

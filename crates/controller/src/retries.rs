@@ -10,7 +10,14 @@ use crate::class::Class;
 #[derive(Debug)]
 pub struct Retries {
     longest: Duration,
-    failed: BTreeMap<String, (u32, Instant)>,
+    failed: BTreeMap<String, Failed>,
+}
+
+#[derive(Debug)]
+struct Failed {
+    times: u32,
+    since: Instant,
+    next: Instant,
 }
 
 /// The first pause.
@@ -26,18 +33,19 @@ impl Retries {
     /// Whether something may be tried now.
     #[must_use]
     pub fn may_try(&self, what: &str, now: Instant) -> bool {
-        self.failed.get(what).is_none_or(|(_, at)| now >= *at)
+        self.failed.get(what).is_none_or(|failed| now >= failed.next)
     }
 
     /// It failed. What a human must allow, or what we got wrong, is tried
     /// seldom from the start. Says how often in a row it failed.
     pub fn failed(&mut self, what: &str, class: Class, now: Instant) -> u32 {
-        let times = self.failed.get(what).map_or(0, |(times, _)| *times).saturating_add(1);
+        let (times, since) = self.failed.get(what).map_or((0, now), |failed| (failed.times, failed.since));
+        let times = times.saturating_add(1);
         let pause = match class {
             Class::Transient => FIRST.saturating_mul(1 << times.min(16).saturating_sub(1)),
             Class::UserInput | Class::Blocked | Class::Bug => self.longest,
         };
-        self.failed.insert(what.to_owned(), (times, now + pause.min(self.longest)));
+        self.failed.insert(what.to_owned(), Failed { times, since, next: now + pause.min(self.longest) });
         times
     }
 
@@ -49,13 +57,19 @@ impl Retries {
     /// When the next may be tried.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
-        self.failed.values().map(|(_, at)| *at).min()
+        self.failed.values().map(|failed| failed.next).min()
+    }
+
+    /// How many things fail, and since when the one that has failed for longest.
+    #[must_use]
+    pub fn failing(&self) -> (usize, Option<Instant>) {
+        (self.failed.len(), self.failed.values().map(|failed| failed.since).min())
     }
 
     /// What could have been tried at `start` and was not is no longer of
     /// interest.
     pub fn forget_before(&mut self, start: Instant) {
-        self.failed.retain(|_, (_, at)| *at > start);
+        self.failed.retain(|_, failed| failed.next > start);
     }
 }
 
@@ -76,9 +90,11 @@ mod tests {
             assert!(retries.may_try("node b", at));
             at += Duration::from_millis(expect);
             assert!(retries.may_try("node a", at));
+            assert_eq!(retries.failing(), (1, Some(start)));
         }
         retries.succeeded("node a");
         assert_eq!(retries.next(), None);
+        assert_eq!(retries.failing(), (0, None));
     }
 
     #[test]

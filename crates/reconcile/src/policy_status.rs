@@ -278,7 +278,8 @@ fn slices(request: &Request) -> String {
 }
 
 /// The reason in one word.
-pub(crate) const fn why_name(why: &Why) -> &'static str {
+#[must_use]
+pub const fn why_name(why: &Why) -> &'static str {
     match why {
         Why::WholeGpu => "WholeGpu",
         Why::NoPolicy => "NoPolicy",

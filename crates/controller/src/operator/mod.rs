@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use planner::names::NodeName;
 use reconcile::{Beside, MapRef};
 use tokio::sync::mpsc;
@@ -170,6 +170,7 @@ impl Operator {
             if self.is_ready().await && self.is_due() {
                 self.round().await;
             }
+            self.count_waiting();
         }
         self.metrics.leads(false);
     }
@@ -195,7 +196,23 @@ impl Operator {
             self.backlog = 0;
         }
         self.metrics.backlog(self.backlog);
+        self.count_waiting();
         self.watches.adjust(&mut self.store);
+    }
+
+    /// Counts what waits for a round, and what fails and is tried again. Who
+    /// does not lead waits for nothing.
+    fn count_waiting(&self) {
+        if self.led {
+            let (now, instant) = (clock::now(), clock::instant());
+            let at = |since: Instant| {
+                let ago =
+                    SignedDuration::try_from(instant.saturating_duration_since(since)).unwrap_or_default();
+                now.checked_sub(ago).unwrap_or(now)
+            };
+            let (retrying, failing) = self.retries.failing();
+            self.metrics.waiting(self.dirty.map(at), retrying, failing.map(at));
+        }
     }
 
     /// Notices that the lease was won or lost.
