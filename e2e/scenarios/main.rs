@@ -9,6 +9,7 @@ mod crashes;
 mod crds;
 mod demand;
 mod foreign_hands;
+mod gitops_tools;
 mod installation;
 mod mid_way;
 mod modes;

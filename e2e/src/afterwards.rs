@@ -1,11 +1,15 @@
 //! What every scenario must keep, whatever it was about: no slice was taken
 //! from a pod, no node stays cordoned in silence, the operator asked for
-//! nothing that it may not have, and planning again changes nothing.
+//! nothing that it may not have, planning again changes nothing, and every
+//! status that was ever written reads right to those who wait for it.
+
+use std::collections::BTreeSet;
 
 use anyhow::{Context, bail, ensure};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use kube::api::ListParams;
+use serde_json::Value;
 
 use crate::expect::is_cordoned;
 use crate::scene::Scene;
@@ -16,6 +20,24 @@ use crate::wait::{self, PATIENCE, until};
 const QUIET: u32 = 16;
 /// Phases in which a node rests.
 const AT_REST: &[&str] = &["", "Idle", "Failed", "Released"];
+/// How the API server knows us as the writer of a field.
+const OUR_MANAGERS: &str = "slicewright-";
+
+/// What of a policy we wrote though it is its author's: everything but the
+/// status.
+fn theirs(object: &Value) -> Option<String> {
+    if object["kind"] != "GpuPartitionPolicy" {
+        return None;
+    }
+    let managed = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let ours = managed.filter(|m| m["manager"].as_str().is_some_and(|m| m.starts_with(OUR_MANAGERS)));
+    let fields: Vec<_> = ours.flat_map(|m| m["fieldsV1"].as_object().into_iter().flatten()).collect();
+    if fields.is_empty() {
+        return Some("the API server knows no field of it as ours, the status neither".to_owned());
+    }
+    let wrong: Vec<_> = fields.into_iter().filter(|(field, _)| *field != "f:status").collect();
+    (!wrong.is_empty()).then(|| format!("the operator wrote what is not its own: {wrong:?}"))
+}
 
 impl Scene {
     /// Looks at all of it.
@@ -30,7 +52,26 @@ impl Scene {
         }
         self.nothing_was_taken()?;
         self.nobody_is_cordoned_in_silence().await?;
+        self.every_status_reads_right()?;
         self.nothing_was_refused()
+    }
+
+    /// Not only the last one: a tool that waits may look at any moment.
+    fn every_status_reads_right(&self) -> anyhow::Result<()> {
+        if !self.is_audited() {
+            return Ok(());
+        }
+        let judges = gitops::Judges::shipped();
+        let mut problems = BTreeSet::new();
+        for object in self.audit()?.objects()? {
+            let (verdict, found) = gitops::judged(&judges, &object);
+            let found = found.iter().map(ToString::to_string).chain(theirs(&object));
+            let name = format!("{} {}", object["kind"], object["metadata"]["name"]);
+            let of = |problem| format!("{name} ({verdict:?}): {problem}: {}", object["status"]["conditions"]);
+            problems.extend(found.map(of));
+        }
+        ensure!(problems.is_empty(), "statuses that do not read right: {problems:#?}");
+        Ok(())
     }
 
     fn nothing_was_taken(&self) -> anyhow::Result<()> {

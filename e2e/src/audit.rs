@@ -10,6 +10,8 @@ use anyhow::Context;
 use serde::Deserialize;
 use serde_json::Value;
 
+/// The group of our own kinds.
+const OUR_GROUP: &str = "slicewright.io";
 /// How much of a body is shown.
 const SHOWN: usize = 400;
 
@@ -35,6 +37,9 @@ pub struct Request {
     /// The answer.
     #[serde(default)]
     pub response_status: Status,
+    /// The object as it was after the write, of our own kinds.
+    #[serde(default)]
+    pub response_object: Option<Value>,
     /// With path and arguments.
     #[serde(rename = "requestURI", default)]
     pub uri: String,
@@ -150,6 +155,16 @@ impl Audit {
         let mut requests = self.requests()?;
         requests.retain(|r| r.is_write() && !r.is_about_a_lease() && !r.is_a_question());
         Ok(requests)
+    }
+
+    /// Our own objects, each as it was after each write, in order.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn objects(&self) -> anyhow::Result<Vec<Value>> {
+        let written = self.writes()?.into_iter().filter(|write| write.object_ref.api_group == OUR_GROUP);
+        let objects = written.filter_map(|write| write.response_object);
+        Ok(objects.filter(|object| object["kind"] != "Status").collect())
     }
 
     /// What the operator's rights did not allow.

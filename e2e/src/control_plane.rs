@@ -53,7 +53,9 @@ impl Ports {
     }
 }
 
-/// Who audits whom: everything that the operator does, and nothing else.
+/// Who audits whom: everything that the operator does, and nothing else. Of
+/// our own objects the answers too: what each status that was ever written
+/// looks like beside the rest of its object.
 const AUDIT_POLICY: &str = r#"apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -61,6 +63,9 @@ rules:
 - level: Metadata
   users: ["USER"]
   verbs: [get, list, watch]
+- level: RequestResponse
+  users: ["USER"]
+  resources: [{group: slicewright.io}]
 - level: Request
   users: ["USER"]
 - level: None

@@ -182,6 +182,12 @@ impl Scene {
         self.client.clone()
     }
 
+    /// How an administrator reaches the cluster.
+    #[must_use]
+    pub fn administrator(&self) -> &Kubeconfig {
+        &self.administrator
+    }
+
     /// What the operators asked of the API server since the scenario began.
     ///
     /// # Errors

@@ -163,6 +163,7 @@ const OURS: &[Ours] = &[
         may_use: &[
             "slicewright-api",
             "slicewright-controller",
+            "slicewright-gitops",
             "slicewright-mig",
             "slicewright-sim-cluster",
             "slicewright-sim-gpu",
@@ -179,6 +180,7 @@ const OURS: &[Ours] = &[
     },
     // A leaf for tests: where the built programs are.
     Ours { package: "slicewright-tools", folder: "tools/find", may_use: &[], pure: false },
+    Ours { package: "slicewright-gitops", folder: "gitops", may_use: &[], pure: false },
     Ours { package: "xtask", folder: "xtask", may_use: &[], pure: false },
 ];
 
