@@ -26,6 +26,9 @@ pub struct About<'a> {
     pub refused: Option<String>,
     /// How its nodes stand; nodes that rest are left out.
     pub outlooks: BTreeMap<&'a NodeName, &'a Outlook>,
+    /// Its nodes that rest since a moment ago: what was planned in this round
+    /// took them for nodes on their way, and the next round may find more to do.
+    pub arrived: Vec<&'a NodeName>,
     /// Its GPUs that keep another layout than the one that is always wanted,
     /// and why: reason and sentence.
     pub missed: Vec<(&'static str, String)>,
@@ -225,6 +228,11 @@ fn ready(about: &About<'_>) -> Wanted {
             reason::CHANGING,
             format!("{} on the way: {first}", plural(working.len(), "node")),
         );
+    }
+    if let Some(first) = about.arrived.first() {
+        let message =
+            format!("{} on the way: {first} is looked at once more", plural(about.arrived.len(), "node"));
+        return say(Tri::False, reason::CHANGING, message);
     }
     let holding: Vec<String> = about
         .outlooks

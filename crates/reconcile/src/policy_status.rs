@@ -122,6 +122,14 @@ fn about<'a>(
             .filter(|(node, advance)| mine(node) && advance.outlook != Outlook::Idle)
             .map(|(node, advance)| (node, &advance.outlook))
             .collect(),
+        arrived: thought
+            .inventory
+            .nodes
+            .iter()
+            .filter(|(name, node)| mine(name) && node.hold == Some(PlannerHold::Changing))
+            .map(|(name, _)| name)
+            .filter(|name| advances.get(*name).is_none_or(|advance| advance.outlook == Outlook::Idle))
+            .collect(),
         missed: report.map(|report| missed(report, thought)).unwrap_or_default(),
         left_alone: left_alone.collect(),
         cluster: if policy.mode == Mode::Enforce { cluster.to_vec() } else { Vec::new() },

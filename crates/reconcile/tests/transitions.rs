@@ -43,6 +43,25 @@ fn a_request_is_served_and_then_there_is_rest() {
 }
 
 #[test]
+fn nothing_is_ready_before_a_round_has_looked_at_nodes_that_rest() {
+    let mut cluster = with_a_request();
+    let mut ready = 0;
+    for _ in 0..60 {
+        let before = cluster.writes;
+        let round = cluster.step(Until::End);
+        let counts = round.policies.values().filter_map(|status| status.nodes.as_ref()).next().unwrap();
+        if Cluster::condition(&round, "Ready").is_some_and(|(status, ..)| status == "True") {
+            ready += 1;
+            assert_eq!((counts.ready, counts.changing), (counts.total, 0));
+        }
+        if cluster.writes == before {
+            cluster.now = round.wake_at.unwrap_or(cluster.now);
+        }
+    }
+    assert!(ready > 0, "it gets there");
+}
+
+#[test]
 fn the_same_input_gives_the_same_round() {
     let mut cluster = with_a_request();
     for _ in 0..6 {
