@@ -13,6 +13,7 @@ mod gitops_tools;
 mod installation;
 mod mid_way;
 mod modes;
+mod olm_bundle;
 mod onboarding;
 mod openshift_ai;
 mod other_stacks;

@@ -38,15 +38,23 @@ pub(super) fn descriptors(
             });
             let known = shown.get(path).map(Vec::as_slice).unwrap_or_default();
             if !known.is_empty() {
-                descriptor["x-descriptors"] = known.iter().map(|name| urn(name)).collect();
+                descriptor["x-descriptors"] = known.iter().flat_map(|name| urns(name, field)).collect();
             }
             Ok(descriptor)
         })
         .collect()
 }
 
-fn urn(name: &str) -> String {
-    if name.starts_with("urn:") { name.to_owned() } else { format!("{CONSOLE}{name}") }
+/// The whole names; a `select` has one for each value that the field may have.
+fn urns(name: &str, field: &Value) -> Vec<String> {
+    if name.starts_with("urn:") {
+        return vec![name.to_owned()];
+    }
+    if name != "select" {
+        return vec![format!("{CONSOLE}{name}")];
+    }
+    let values = field["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    values.map(|value| format!("{CONSOLE}select:{value}")).collect()
 }
 
 /// `layout.demandDriven` is `Layout: demand driven`.
@@ -79,11 +87,11 @@ mod tests {
     #[test]
     fn a_field_has_its_name_and_its_first_sentence() {
         let schema = json!({"properties": {
-            "mode": {"description": "Whether it changes nodes. More is in the guide."},
+            "mode": {"description": "Whether it changes nodes. More is in the guide.", "enum": ["Off", "Preview"]},
             "layout": {"description": "What.", "properties": {"demandDriven": {"description": "By demand."}}},
         }});
         let shown = BTreeMap::from([
-            ("mode".to_owned(), vec!["select:Preview".to_owned()]),
+            ("mode".to_owned(), vec!["select".to_owned()]),
             ("layout.demandDriven".to_owned(), Vec::new()),
         ]);
         assert_eq!(
@@ -97,7 +105,10 @@ mod tests {
                 }),
                 json!({
                     "path": "mode", "displayName": "Mode", "description": "Whether it changes nodes.",
-                    "x-descriptors": ["urn:alm:descriptor:com.tectonic.ui:select:Preview"],
+                    "x-descriptors": [
+                        "urn:alm:descriptor:com.tectonic.ui:select:Off",
+                        "urn:alm:descriptor:com.tectonic.ui:select:Preview",
+                    ],
                 }),
             ]
         );

@@ -1,0 +1,98 @@
+//! The API server takes what the OLM bundle holds: the examples that the
+//! console shows to people, and the objects that OLM would create.
+
+use e2e::{objects, scenario};
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::{Api, Client};
+use packaging::bundle::read_folder;
+use serde_json::{Value, json};
+
+fn manifests() -> anyhow::Result<Vec<Value>> {
+    let files = read_folder(&packaging::root().join("olm-bundle"))?;
+    let manifests = files.0.iter().filter(|(path, _)| path.starts_with("manifests/"));
+    manifests.map(|(_, text)| Ok(serde_saphyr::from_str(text)?)).collect()
+}
+
+fn csv() -> anyhow::Result<Value> {
+    let csv = manifests()?.into_iter().find(|object| object["kind"] == "ClusterServiceVersion");
+    Ok(csv.unwrap_or_default())
+}
+
+/// Unknown fields are errors, and nothing is kept.
+fn dry() -> PatchParams {
+    PatchParams::apply("e2e").force().dry_run().validation_strict()
+}
+
+async fn api_of(client: &Client, object: &Value) -> anyhow::Result<(Api<DynamicObject>, String)> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    Ok((objects::api_of(client, object).await?.0, name))
+}
+
+#[test]
+fn the_examples_of_the_bundle_are_accepted_with_their_statuses() {
+    scenario(async |scene| {
+        let csv = csv()?;
+        let examples = csv["metadata"]["annotations"]["alm-examples"].as_str().unwrap_or_default();
+        let examples: Vec<Value> = serde_json::from_str(examples)?;
+        assert_eq!(examples.len(), 2, "one for each kind");
+        for example in examples {
+            let (api, name) = api_of(&scene.client(), &example).await?;
+            api.patch(&name, &dry(), &Patch::Apply(&example)).await?;
+            // A status is judged only when it is written to an object that is there.
+            let mut object = example.clone();
+            object["status"].take();
+            scene.apply(object).await?;
+            let judged = api.patch_status(&name, &dry(), &Patch::Apply(&example)).await?;
+            assert_eq!(judged.data["status"]["conditions"], example["status"]["conditions"]);
+
+            // And it is judged: what is wrong is refused.
+            let mut wrong = example.clone();
+            wrong["spec"]["moonlight"] = json!(true);
+            let refused = api.patch(&name, &dry(), &Patch::Apply(&wrong)).await.map(drop);
+            assert!(refused.is_err_and(|error| error.to_string().contains("moonlight")));
+            let mut wrong = example;
+            wrong["status"]["moonlight"] = json!(true);
+            let refused = api.patch_status(&name, &dry(), &Patch::Apply(&wrong)).await.map(drop);
+            assert!(refused.is_err_and(|error| error.to_string().contains("moonlight")));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn every_object_of_the_bundle_is_accepted() {
+    scenario(async |scene| {
+        let csv = csv()?;
+        let mut objects = manifests()?;
+        let deployment = &csv["spec"]["install"]["spec"]["deployments"][0];
+        objects.push(json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": deployment["name"], "labels": deployment["label"]},
+            "spec": deployment["spec"],
+        }));
+        for part in ["permissions", "clusterPermissions"] {
+            objects.push(json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+                "metadata": {"name": part.to_lowercase()},
+                "rules": csv["spec"]["install"]["spec"][part][0]["rules"],
+            }));
+        }
+        let (mut taken, mut foreign) = (0, Vec::new());
+        for mut object in objects {
+            let group = object["apiVersion"].as_str().unwrap_or_default().to_owned();
+            if group.contains(".coreos.com/") {
+                foreign.push(object["kind"].as_str().unwrap_or_default().to_owned());
+                continue;
+            }
+            object["metadata"]["namespace"] = json!(scene.operator_namespace());
+            let (api, name) = api_of(&scene.client(), &object).await?;
+            api.patch(&name, &dry(), &Patch::Apply(&object)).await?;
+            taken += 1;
+        }
+        assert!(taken >= 10, "{taken}");
+        // Kinds of others, which this control plane does not have.
+        let known = ["ClusterServiceVersion", "PrometheusRule", "ServiceMonitor"];
+        assert!(foreign.iter().all(|kind| known.contains(&kind.as_str())), "{foreign:?}");
+        Ok(())
+    });
+}
