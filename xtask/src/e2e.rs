@@ -21,6 +21,9 @@ pub(crate) struct Args {
     /// [default: one for each core]
     #[arg(long, value_name = "N")]
     jobs: Option<u16>,
+    /// Run those of the release check instead: with real Flux and OLM
+    #[arg(long)]
+    release: bool,
     /// List the scenarios and stop
     #[arg(long)]
     list: bool,
@@ -48,16 +51,17 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     let mut command = Command::new("cargo");
     command.args(["test", "--quiet", "--package", "slicewright-e2e", "--locked"]);
     // What the harness promises is tested with the scenarios, unless some are named.
-    if args.names.is_empty() && !args.list {
+    if args.names.is_empty() && !args.list && !args.release {
         command.arg("--lib");
     }
-    command.args(["--test", "scenarios", "--"]).args(&args.names);
+    let target = if args.release { "release" } else { "scenarios" };
+    command.args(["--test", target, "--"]).args(&args.names);
     if args.list {
         command.arg("--list");
     } else if let Provider::Processes = args.provider {
-        for binary in
-            tools::ensure_built(&args.sources, &[tools::Use::ControlPlane, tools::Use::Packaging], out)?
-        {
+        let mut uses = vec![tools::Use::ControlPlane, tools::Use::Packaging];
+        uses.extend(args.release.then_some(tools::Use::Release));
+        for binary in tools::ensure_built(&args.sources, &uses, out)? {
             command.env(binary.variable(), &binary.path);
         }
     }

@@ -48,7 +48,7 @@ const DENY: Tool = Tool {
     probe: &["cargo", "deny", "--version"],
     install: "cargo install cargo-deny --locked --version 0.20.2",
 };
-const GIT: Tool = Tool {
+pub(crate) const GIT: Tool = Tool {
     name: "git (and a checkout made with it)",
     probe: &["git", "rev-parse", "--is-inside-work-tree"],
     install: "clone the repository with git",

@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::process::{Command, ExitCode};
 
+use crate::gate::GIT;
 use crate::steps::{self, Step, step};
 use crate::tools::{self, Sources};
 
@@ -66,6 +67,15 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
                 "helm3-install",
                 "Helm 3 installs, upgrades, rolls back and uninstalls it on a real API server",
                 with_helm3(&["e2e", "installation"]),
+            )
+        },
+        Step {
+            after: Some("tools"),
+            tools: &[GIT],
+            ..step(
+                "flux",
+                "real Flux applies the example repository, refuses bad commits, reverts, prunes and corrects",
+                xtask(sources, &["e2e", "--release", "flux"]),
             )
         },
     ])
