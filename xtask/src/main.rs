@@ -4,6 +4,7 @@
 //! It needs nothing but Rust; a task that wants another tool names it and
 //! counts what it had to leave out.
 
+mod alerts;
 mod bundle;
 mod chart;
 mod clients;
@@ -43,6 +44,7 @@ enum Task {
     Tools(tools::Args),
     E2e(e2e::Args),
     Chart(chart::Args),
+    Alerts(alerts::Args),
     Bundle(bundle::Args),
     SimLib(sim_lib::Args),
     Clients(clients::Args),
@@ -64,6 +66,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Bench(args) => tasks::bench(&args)?,
         Task::Clients(args) => clients::run(&args, &mut out)?,
         Task::E2e(args) => e2e::run(&args, &mut out)?,
+        Task::Alerts(args) => alerts::run(&args, &mut out)?,
         Task::Chart(args) => chart::run(&args, &mut out)?,
         Task::Bundle(args) => bundle::run(&args, &mut out)?,
         Task::SimLib(args) => sim_lib::run(&args, &mut out)?,

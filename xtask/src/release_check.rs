@@ -56,6 +56,14 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
         Step {
             after: Some("tools"),
             ..step(
+                "alerts",
+                "promtool reads the alerts; each fires, does not fire, and is over",
+                xtask(sources, &["alerts"]),
+            )
+        },
+        Step {
+            after: Some("tools"),
+            ..step(
                 "helm3",
                 "Helm 3 renders the chart as Helm 4 does, and refuses what it refuses",
                 with_helm3(&["chart"]),

@@ -2,6 +2,7 @@
 //! refused, and that it grants and asks for what the code says.
 #![expect(clippy::unwrap_used, reason = "a helper of tests may panic")]
 
+mod monitoring;
 mod promises;
 mod readme;
 mod refused;
@@ -13,8 +14,9 @@ use packaging::{Helm, Render};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The kind of the Prometheus Operator that the chart makes, as `--api-versions` takes it.
-const MONITORING: [&str; 1] = ["monitoring.coreos.com/v1/ServiceMonitor"];
+/// The kinds of the Prometheus Operator that the chart makes, as `--api-versions` takes them.
+const MONITORING: [&str; 2] =
+    ["monitoring.coreos.com/v1/ServiceMonitor", "monitoring.coreos.com/v1/PrometheusRule"];
 
 /// A Helm, and the folder that it lives in.
 struct Bench {

@@ -41,13 +41,3 @@ fn helm_has_nothing_to_say_about_any_set_of_values() {
         assert!(!said.contains("[WARNING]") && !said.contains("[ERROR]"), "{name}: {said}");
     }
 }
-
-#[test]
-fn monitoring_kinds_that_are_not_there_are_skipped_or_named() {
-    let bench = Bench::new();
-    let said = bench.refusal(&[r#"metrics.serviceMonitor={"enabled":true}"#]);
-    assert!(said.contains("has no kind ServiceMonitor"), "{said}");
-    assert!(said.contains("metrics.serviceMonitor.ifAbsent=skip"), "{said}");
-    let skipped = bench.with(&[r#"metrics.serviceMonitor={"enabled":true,"ifAbsent":"skip"}"#]);
-    assert_eq!(skipped, bench.with(&[]));
-}
