@@ -30,6 +30,8 @@ struct World {
     writes: Vec<String>,
     /// How many writes fail before one succeeds.
     failures: u32,
+    /// How many writes of the node are done and get no answer.
+    unanswered: u32,
 }
 
 impl World {
@@ -45,6 +47,7 @@ impl World {
             version: 0,
             writes: Vec::new(),
             failures: 0,
+            unanswered: 0,
         };
         world.settle();
         world.writes.clear();
@@ -123,6 +126,10 @@ impl World {
         for write in due {
             let answer = if self.failures > 0 {
                 self.failures -= 1;
+                Answer::Failed
+            } else if self.unanswered > 0 && matches!(write, Write::PatchNode { .. }) {
+                self.unanswered -= 1;
+                let _ = self.perform(&write);
                 Answer::Failed
             } else {
                 self.perform(&write)
@@ -339,6 +346,30 @@ fn a_write_that_fails_is_done_again_with_what_is_true_then() {
     for operand in Operand::ALL.into_iter().filter(|operand| *operand != Operand::MpsControlDaemon) {
         assert_eq!(world.of(operand).len(), 1, "{operand}");
     }
+}
+
+#[test]
+fn a_write_that_was_done_and_got_no_answer_is_not_what_stays() {
+    let mut world = World::new(Some("all-1g.10gb"));
+    let plugin = Operand::DevicePlugin.deploy_label();
+    world.set_config("all-3g.40gb");
+    while world.host.node.labels()[plugin] == "true" {
+        world.now = world.host.next_event().expect("it works");
+        world.host.advance(world.now);
+    }
+    world.unanswered = 1;
+    world.write();
+    assert_ne!(world.label(plugin), Some("true"), "it was done");
+    // The API server is away for longer than the run takes, and nothing was seen of it since.
+    for _ in 0..1_000 {
+        let Some(next) = world.host.next_event() else { break };
+        world.now = world.now.max(next);
+        world.host.advance(world.now);
+    }
+    world.settle();
+    assert_eq!(world.label(operands::MIG_CONFIG_STATE), Some("success"));
+    assert_eq!(world.label(plugin), Some("true"));
+    assert_eq!(world.allocatable("nvidia.com/mig-3g.40gb"), Some("2"));
 }
 
 #[test]

@@ -75,6 +75,8 @@ pub(crate) struct Host {
     gone: bool,
     pending: BTreeMap<String, Option<String>>,
     sent: BTreeMap<String, Option<String>>,
+    /// Keys of which a write got no answer: the API server may have it.
+    unsure: BTreeSet<String>,
     cordon: Option<bool>,
     cordon_sent: Option<bool>,
     operand_pods: BTreeMap<String, core::Pod>,
@@ -105,6 +107,7 @@ impl Host {
             gone: false,
             pending: BTreeMap::new(),
             sent: BTreeMap::new(),
+            unsure: BTreeSet::new(),
             cordon: None,
             cordon_sent: None,
             operand_pods: BTreeMap::new(),
@@ -314,7 +317,9 @@ impl Host {
         };
         let mut due = Vec::new();
         let labels = seen.metadata.labels.as_ref();
-        self.pending.retain(|key, value| labels.and_then(|l| l.get(key)) != value.as_ref());
+        let unsure = &self.unsure;
+        self.pending
+            .retain(|key, value| unsure.contains(key) || labels.and_then(|l| l.get(key)) != value.as_ref());
         let mut patch = Map::new();
         if !self.pending.is_empty() {
             patch.insert("metadata".to_owned(), json!({"labels": self.pending}));
@@ -399,10 +404,14 @@ impl Host {
         if let Write::PatchNode { .. } = write {
             let (sent, cordon) = (std::mem::take(&mut self.sent), self.cordon_sent.take());
             if matches!(answer, Answer::Failed) {
+                // It may have been done: what was seen before says nothing of these keys any more.
+                self.unsure.extend(sent.keys().cloned());
                 for (key, value) in sent {
                     self.pending.entry(key).or_insert(value);
                 }
                 self.cordon = self.cordon.or(cordon);
+            } else {
+                self.unsure.retain(|key| !sent.contains_key(key));
             }
         }
         match (write, answer) {
