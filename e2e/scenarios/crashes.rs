@@ -95,22 +95,43 @@ fn answers_that_fail_once_in_every_way_for_every_kind_of_write_change_nothing_in
     });
 }
 
-#[test]
-fn when_the_leader_is_killed_the_other_replica_goes_on() {
+/// Kills the leader in each of these phases; the other replica goes on, and a
+/// new one stands by for the next.
+fn the_leader_is_killed_in(phases: &'static [&'static str]) {
     scenario(async |scene| {
         scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
-        scene.operator().await?;
+        let short = |settings: &mut controller::Settings| {
+            settings.lease.duration = Duration::from_millis(2_000);
+            settings.lease.renew_deadline = Duration::from_millis(1_500);
+            settings.lease.retry = Duration::from_millis(300);
+        };
+        scene.operator_with(short).await?;
         scene.operator_again().await?;
-        scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
-        scene.phase("n1", "Changing").await?;
-        let leader = scene.leader().await?;
-        let operator = scene.take_operator(&leader);
-        operator.unwrap_or_else(|| panic!("{leader} has the lease and does not run")).kill();
-        scene.offers("n1", &[("3g.40gb", 2)]).await?;
-        scene.converged("research").await?;
-        assert_ne!(scene.leader().await?, leader);
+        let layouts = [[("3g.40gb", 2)], [("1g.10gb", 7)]];
+        for (phase, layout) in phases.iter().zip(layouts.iter().cycle()) {
+            scene.apply(policy("research", "research").always(layout)).await?;
+            scene.phase("n1", phase).await?;
+            let leader = scene.leader().await?;
+            let operator = scene.take_operator(&leader);
+            operator.unwrap_or_else(|| panic!("{leader} has the lease and does not run")).kill();
+            let (profile, count) = layout[0];
+            scene.offers("n1", &[(profile, i64::from(count))]).await?;
+            scene.converged("research").await?;
+            assert_ne!(scene.leader().await?, leader, "killed in {phase}");
+            scene.operator_again().await?;
+        }
         Ok(())
     });
+}
+
+#[test]
+fn when_the_leader_is_killed_before_the_change_the_other_replica_goes_on() {
+    the_leader_is_killed_in(&PHASES[..3]);
+}
+
+#[test]
+fn when_the_leader_is_killed_after_the_label_the_other_replica_goes_on() {
+    the_leader_is_killed_in(&PHASES[3..]);
 }
 
 #[test]

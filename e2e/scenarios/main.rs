@@ -1,6 +1,8 @@
 //! What happens on a real control plane. One file for each behaviour; a
 //! test's name is the sentence that it proves.
 
+mod any_cluster;
+mod batches;
 mod bounds;
 mod budget;
 mod cluster_faults;
@@ -8,6 +10,7 @@ mod cluster_workbenches;
 mod crashes;
 mod crds;
 mod demand;
+mod demo_ends;
 mod foreign_hands;
 mod gitops_tools;
 mod installation;
@@ -18,6 +21,7 @@ mod onboarding;
 mod openshift_ai;
 mod other_stacks;
 mod pods_in_the_way;
+mod refusals;
 mod release;
 mod seed_000;
 mod static_policy;

@@ -136,7 +136,8 @@ impl Scene {
     }
 
     async fn nobody_is_cordoned_in_silence(&self) -> anyhow::Result<()> {
-        let nodes = self.nodes().list(&ListParams::default()).await?;
+        let made = ListParams::default().labels(cluster::annotations::NODE);
+        let nodes = self.nodes().list(&made).await?;
         let cordoned: Vec<&Node> = nodes.iter().filter(|node| is_cordoned(node)).collect();
         for node in cordoned {
             let name = node.name_any();

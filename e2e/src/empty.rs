@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use anyhow::bail;
 use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PropagationPolicy};
 use kube::core::{ApiResource, PartialObjectMeta};
 use kube::discovery::{Discovery, Scope, verbs};
@@ -84,8 +88,59 @@ pub(crate) async fn empty(client: &Client, everything: bool) -> anyhow::Result<(
     }
 }
 
+/// How long namespaces and CRDs may take to go with all that is in them.
+const LONGER: Duration = Duration::from_secs(120);
+
+/// Removes what scenarios put around themselves on a cluster that is not ours
+/// alone, and nothing else: namespaces, CRDs and rights with our label, the
+/// nodes of the simulator, and what the operator told in a namespace that is
+/// everybody's.
+///
+/// # Errors
+/// When something stays.
+pub(crate) async fn remove_made(client: &Client) -> anyhow::Result<()> {
+    let ours = ListParams::default().labels(OURS);
+    let nodes: Api<Node> = Api::all(client.clone());
+    gone("nodes", &nodes, &ListParams::default().labels(cluster::annotations::NODE)).await?;
+    let told: Api<Event> = Api::namespaced(client.clone(), "default");
+    for event in told.list(&ListParams::default()).await? {
+        if event.reporting_controller.as_deref() == Some(controller::publish::events::REPORTER) {
+            told.delete(&event.name_any(), &DeleteParams::default()).await.map(drop).or_else(is_gone)?;
+        }
+    }
+    gone("cluster role bindings", &Api::<ClusterRoleBinding>::all(client.clone()), &ours).await?;
+    gone("cluster roles", &Api::<ClusterRole>::all(client.clone()), &ours).await?;
+    gone("namespaces", &Api::<Namespace>::all(client.clone()), &ours).await?;
+    gone("CRDs", &Api::<CustomResourceDefinition>::all(client.clone()), &ours).await
+}
+
+/// That it is not there is what was wanted.
+fn is_gone(error: kube::Error) -> kube::Result<()> {
+    if matches!(&error, kube::Error::Api(status) if status.code == 404) { Ok(()) } else { Err(error) }
+}
+
+/// Deletes what is listed, and waits until nothing is.
+async fn gone<K>(what: &str, api: &Api<K>, which: &ListParams) -> anyhow::Result<()>
+where
+    K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let mut asked = std::collections::BTreeSet::new();
+    crate::wait::asking(&format!("the {what} of scenarios are gone"), LONGER, async || {
+        let left = api.list_metadata(which).await?.items;
+        for one in &left {
+            // A namespace is deleted once, and takes its time.
+            if asked.insert(one.name_any()) {
+                api.delete(&one.name_any(), &DeleteParams::background()).await.map(drop).or_else(is_gone)?;
+            }
+        }
+        let names: Vec<_> = left.iter().map(ResourceExt::name_any).collect();
+        Ok(if left.is_empty() { Ok(()) } else { Err(names.join(", ")) })
+    })
+    .await
+}
+
 async fn our_namespaces(client: &Client) -> anyhow::Result<Vec<String>> {
-    let api: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
+    let api: Api<Namespace> = Api::all(client.clone());
     let ours = api.list(&ListParams::default().labels(OURS)).await?;
     Ok(ours.iter().map(ResourceExt::name_any).collect())
 }

@@ -15,8 +15,8 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::manifests::{TEAM, mig};
-use crate::objects::OPERATOR_NAMESPACE;
-use crate::scene::Scene;
+use crate::objects::{OPERATOR_NAMESPACE, OURS};
+use crate::scene::{NotHere, Scene};
 use crate::wait::{PATIENCE, until, until_one};
 
 /// How many of a resource a node offers.
@@ -274,7 +274,10 @@ impl Scene {
         let api: Api<CustomResourceDefinition> = Api::all(self.client());
         for crd in crds {
             let name = crd["metadata"]["name"].as_str().unwrap_or_default();
-            if api.get_opt(name).await?.is_some() {
+            if let Some(found) = api.get_opt(name).await? {
+                if !found.labels().contains_key(OURS) {
+                    anyhow::bail!(NotHere("a CRD of somebody else would have to go"));
+                }
                 api.delete(name, &DeleteParams::default()).await?;
             }
             until_one(api.clone(), name, &format!("CRD {name} is gone"), PATIENCE, |crd| {

@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind, TypeMeta};
 use kube::discovery::{self, Scope};
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::wait;
@@ -90,7 +90,7 @@ pub fn documents(text: &str) -> anyhow::Result<Vec<Value>> {
 /// A namespace in which pods can be made at once.
 ///
 /// # Errors
-/// When it cannot be made.
+/// When it cannot be made, or is there and somebody else's.
 pub async fn ensure_namespace(client: &Client, name: &str, labels: &Value) -> anyhow::Result<()> {
     let mut object =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {}}});
@@ -99,6 +99,10 @@ pub async fn ensure_namespace(client: &Client, name: &str, labels: &Value) -> an
         into.insert(OURS.to_owned(), json!("true"));
     }
     let api: Api<Namespace> = Api::all(client.clone());
+    let found = api.get_opt(name).await?;
+    if found.is_some_and(|found| !found.labels().contains_key(OURS)) {
+        bail!("the cluster has a namespace {name} of its own; scenarios need it for themselves");
+    }
     api.patch(name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(&object)).await?;
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), name);
     let what = format!("namespace {name} has its default service account");
@@ -116,7 +120,8 @@ pub async fn ensure_namespace(client: &Client, name: &str, labels: &Value) -> an
 pub async fn install_operator(client: &Client) -> anyhow::Result<()> {
     ensure_namespace(client, OPERATOR_NAMESPACE, &json!({})).await?;
     ensure_namespace(client, GPU_OPERATOR_NAMESPACE, &json!({})).await?;
-    for object in installation().manifests() {
+    for mut object in installation().manifests() {
+        object["metadata"]["labels"][OURS] = json!("true");
         apply(client, &object).await?;
     }
     Ok(())
@@ -143,7 +148,9 @@ pub async fn install_crds(client: &Client, crds: &[Value]) -> anyhow::Result<()>
     let mut names = Vec::new();
     for crd in crds {
         let name = crd["metadata"]["name"].as_str().context("a CRD has a name")?;
-        api.patch(name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(crd))
+        let mut crd = crd.clone();
+        crd["metadata"]["labels"][OURS] = json!("true");
+        api.patch(name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(&crd))
             .await
             .with_context(|| format!("CRD {name} is refused"))?;
         names.push(name);
@@ -164,6 +171,24 @@ pub async fn install_crds(client: &Client, crds: &[Value]) -> anyhow::Result<()>
         is_discovered(client, crd).await?;
     }
     Ok(())
+}
+
+/// Those of these CRDs that are not there, or that a scenario made: what
+/// somebody else installed is used as it is.
+///
+/// # Errors
+/// When they cannot be listed.
+pub async fn not_theirs(client: &Client, crds: Vec<Value>) -> anyhow::Result<Vec<Value>> {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let mut rest = Vec::new();
+    for crd in crds {
+        let name = crd["metadata"]["name"].as_str().context("a CRD has a name")?;
+        let found = api.get_metadata_opt(name).await?;
+        if found.is_none_or(|found| found.labels().contains_key(OURS)) {
+            rest.push(crd);
+        }
+    }
+    Ok(rest)
 }
 
 /// Waits until a kind can be discovered: the API server says a little later

@@ -18,12 +18,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
 use crate::control_plane::client_of;
-use crate::empty::empty;
+use crate::empty::{empty, remove_made};
 use crate::manifests::TEAM;
 use crate::objects::{self, GPU_OPERATOR_NAMESPACE, MAP_NAME, OPERATOR_ACCOUNT, OPERATOR_NAMESPACE, OURS};
 use crate::operator::{self, Operator, SPEED};
 use crate::pool::{self, Lent};
 use crate::provider::{Kind, Provider};
+use crate::times;
 use crate::wire::Wire;
 
 /// A cluster in which one scenario happens.
@@ -66,6 +67,7 @@ pub fn scenario(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Result<()>) {
         .build()
         .expect("a runtime can be started");
     logs();
+    let begin = tokio::time::Instant::now();
     let mut reusable = None;
     let outcome = runtime.block_on(async {
         let mut scene = Scene::open().await.context("there is no cluster for the scenario")?;
@@ -74,7 +76,9 @@ pub fn scenario(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Result<()>) {
             scene.afterwards().await
         };
         let told = AssertUnwindSafe(whole).catch_unwind().await;
+        let left_out = matches!(&told, Ok(Err(error)) if error.is::<NotHere>());
         if !matches!(told, Ok(Ok(())))
+            && !left_out
             && let Some(folder) = scene.provider.evidence()
         {
             eprintln!("{}", scene.picture().await);
@@ -85,8 +89,10 @@ pub fn scenario(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Result<()>) {
     });
     runtime.shutdown_background();
     pool::give_back(reusable);
+    times::note(begin.elapsed());
     match outcome {
         Ok(Ok(Ok(()))) => {}
+        Ok(Ok(Err(error))) if error.is::<NotHere>() => eprintln!("{error:#}"),
         Ok(Ok(Err(error))) | Err(error) => panic!("{error:#}"),
         // It was told already.
         Ok(Err(panic)) => std::panic::resume_unwind(panic),
@@ -94,7 +100,7 @@ pub fn scenario(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Result<()>) {
 }
 
 /// A cluster in which somebody's GPUs are is none to play with: scenarios cut
-/// GPUs, and empty the GPU Operator's namespace.
+/// GPUs, and run an operator that has all nodes in its sight.
 async fn leave_others_alone(client: &Client) -> anyhow::Result<()> {
     let nodes: Api<Node> = Api::all(client.clone());
     let theirs = ListParams::default().labels(&format!("nvidia.com/gpu.present=true,!{OURS}"));
@@ -105,13 +111,34 @@ async fn leave_others_alone(client: &Client) -> anyhow::Result<()> {
         );
     }
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    if let Some(namespace) = namespaces.get_opt(GPU_OPERATOR_NAMESPACE).await?
-        && !namespace.labels().contains_key(OURS)
+    for name in [GPU_OPERATOR_NAMESPACE, OPERATOR_NAMESPACE, TEAM] {
+        if let Some(namespace) = namespaces.get_opt(name).await?
+            && !namespace.labels().contains_key(OURS)
+        {
+            bail!("the cluster has a namespace {name} of its own; scenarios need it for themselves");
+        }
+    }
+    let ours = objects::our_crds();
+    if objects::not_theirs(client, ours.clone()).await?.len() < ours.len() {
+        bail!("the cluster has Slicewright installed, which would work on the nodes of scenarios too");
+    }
+    let policies = json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy"});
+    if let Ok((api, _)) = objects::api_of(client, &policies).await
+        && let Some(policy) =
+            api.list(&ListParams::default().labels(&format!("!{OURS}"))).await?.items.first()
     {
-        bail!("the cluster has a namespace {GPU_OPERATOR_NAMESPACE} of its own, which scenarios would empty");
+        bail!("the cluster has a ClusterPolicy of its own, {}, and there can be one only", policy.name_any());
     }
     Ok(())
 }
+
+/// An audit log.
+const NO_AUDIT: NotHere = NotHere("this provider has no audit log to look into");
+
+/// What a scenario needs of its cluster that this one does not give.
+#[derive(Debug, thiserror::Error)]
+#[error("left out: {0}")]
+pub(crate) struct NotHere(pub(crate) &'static str);
 
 /// What operators and virtual nodes log goes to the output of the test, which
 /// is shown when it fails.
@@ -137,6 +164,9 @@ impl Scene {
         let administrator = provider.administrator();
         let client = client_of(&administrator).await?;
         if !provider.is_ours_alone() {
+            // What an earlier run could not remove is in the way of this one.
+            empty(&client, false).await?;
+            remove_made(&client).await?;
             leave_others_alone(&client).await?;
         }
         objects::install_crds(&client, &objects::our_crds()).await?;
@@ -144,7 +174,11 @@ impl Scene {
             empty(&client, provider.is_ours_alone()).await?;
             objects::install_operator(&client).await?;
         }
-        objects::install_crds(&client, &objects::foreign_crds()?).await?;
+        let mut foreign = objects::foreign_crds()?;
+        if !provider.is_ours_alone() {
+            foreign = objects::not_theirs(&client, foreign).await?;
+        }
+        objects::install_crds(&client, &foreign).await?;
         objects::ensure_namespace(&client, TEAM, &json!({})).await?;
         let audit = provider.audit_log().map(Audit::from_now).transpose()?;
         Ok(Self {
@@ -173,7 +207,12 @@ impl Scene {
         }
         provider.is_well().await.ok()?;
         empty(&client, provider.is_ours_alone()).await.ok()?;
-        Some(provider)
+        if provider.is_ours_alone() {
+            return Some(provider);
+        }
+        // Nobody knows which scenario is the last.
+        remove_made(&client).await.ok()?;
+        None
     }
 
     /// An administrator's client.
@@ -193,7 +232,7 @@ impl Scene {
     /// # Errors
     /// When the provider has no audit log.
     pub fn audit(&self) -> anyhow::Result<Audit> {
-        self.audit.clone().context("this provider has no audit log")
+        Ok(self.audit.clone().ok_or(NO_AUDIT)?)
     }
 
     /// The audit log from now on.
@@ -201,7 +240,7 @@ impl Scene {
     /// # Errors
     /// When the provider has none.
     pub fn audit_from_now(&self) -> anyhow::Result<Audit> {
-        Audit::from_now(self.provider.audit_log().context("this provider has no audit log")?)
+        Audit::from_now(self.provider.audit_log().ok_or(NO_AUDIT)?)
     }
 
     /// Whether there is an audit log.
@@ -466,6 +505,9 @@ impl Scene {
     /// # Errors
     /// When the provider cannot.
     pub async fn restart_api_server(&mut self) -> anyhow::Result<()> {
+        if !self.provider.is_ours_alone() {
+            bail!(NotHere("the API server of this cluster is not ours to restart"));
+        }
         self.provider.restart_api_server().await?;
         // One that has just started does not know all rights yet.
         self.audit = self.provider.audit_log().map(Audit::from_now).transpose()?;

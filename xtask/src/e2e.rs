@@ -37,6 +37,24 @@ pub(crate) struct Args {
 /// How the tests are told where to run.
 const PROVIDER: &str = "SLICEWRIGHT_E2E_PROVIDER";
 
+/// How the tests are told where to write how long they took.
+const TIMES: &str = "SLICEWRIGHT_E2E_TIMES";
+/// How many of the slowest are told.
+const TOLD: usize = 5;
+
+/// The scenarios that took longest, slowest first, from lines of seconds and
+/// name.
+fn slowest(taken: &str) -> Vec<String> {
+    let read = |line: &str| {
+        let (seconds, name) = line.split_once(' ')?;
+        Some((seconds.parse::<f64>().ok()?, name.to_owned()))
+    };
+    let mut all: Vec<_> = taken.lines().filter_map(read).collect();
+    all.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    all.truncate(TOLD);
+    all.into_iter().map(|(seconds, name)| format!("{seconds:>6.1} s  {name}")).collect()
+}
+
 /// Where scenarios run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Provider {
@@ -72,8 +90,28 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         Provider::Processes => "processes",
         Provider::Kubeconfig => "kubeconfig",
     };
-    command.env(PROVIDER, provider).env("INSTA_UPDATE", "no");
+    let times = std::env::temp_dir().join(format!("slicewright-e2e-times-{}", std::process::id()));
+    command.env(PROVIDER, provider).env("INSTA_UPDATE", "no").env(TIMES, &times);
     let status = command.current_dir(crate::root()).status().context("cannot run cargo")?;
+    let taken = std::fs::read_to_string(&times).unwrap_or_default();
+    // It may never have been made.
+    let _ = std::fs::remove_file(&times);
+    for line in slowest(&taken) {
+        writeln!(out, "{line}")?;
+    }
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128);
     Ok(ExitCode::from(code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_are_told_first_and_not_all_of_them() {
+        let taken = "3.2 a\n12.0 b\nrubbish\n0.5 c\n4.0 d\n5.0 e\n6.0 f\n";
+        let names: Vec<_> =
+            slowest(taken).iter().map(|l| l.split_whitespace().last().unwrap().to_owned()).collect();
+        assert_eq!(names, ["b", "f", "e", "d", "a"]);
+    }
 }

@@ -63,24 +63,37 @@ pub(crate) struct BenchArgs {
     rest: Vec<String>,
 }
 
+/// The demo that needs no control plane, where it is that one: because it was
+/// asked for, or, with a sentence that says so, because there is no Go to build
+/// a control plane with.
+fn in_process(args: &DemoArgs, go_is_present: bool) -> Option<(String, Command)> {
+    let go = tools::GO;
+    let lacks_go = args.sources.need_go(&[tools::Use::ControlPlane]) && !go_is_present;
+    if !lacks_go && !args.in_process && args.rest.is_empty() {
+        return None;
+    }
+    let said = match lacks_go && !args.in_process {
+        true => format!(
+            "{} is missing, so there is no control plane: this is the demo without one. To see the other, {}.\n\n",
+            go.name, go.install
+        ),
+        false => String::new(),
+    };
+    let mut command = Command::new("cargo");
+    command.args(["run", "--quiet", "--package", "slicewright-cli", "--bin", "slicewright"]);
+    if args.release {
+        command.arg("--release");
+    }
+    command.args(["--", "demo"]).args(&args.rest);
+    Some((said, command))
+}
+
 /// Runs the demo, or the other one.
 pub(crate) fn demo(args: &DemoArgs, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    let go = tools::GO;
-    let lacks_go = args.sources.need_go(&[tools::Use::ControlPlane]) && !go.is_present();
-    if lacks_go && !args.in_process {
-        writeln!(
-            out,
-            "{} is missing, so there is no control plane: this is the demo without one. To see the other, {}.\n",
-            go.name, go.install
-        )?;
-    }
-    if lacks_go || args.in_process || !args.rest.is_empty() {
-        let mut command = Command::new("cargo");
-        command.args(["run", "--quiet", "--package", "slicewright-cli", "--bin", "slicewright"]);
-        if args.release {
-            command.arg("--release");
-        }
-        return run(command.args(["--", "demo"]).args(&args.rest));
+    if let Some((said, mut command)) = in_process(args, tools::GO.is_present()) {
+        write!(out, "{said}")?;
+        out.flush()?;
+        return run(&mut command);
     }
     let mut command = Command::new("cargo");
     for binary in tools::ensure_built(&args.sources, &[tools::Use::ControlPlane], out)? {
@@ -154,4 +167,46 @@ fn run(command: &mut Command) -> anyhow::Result<ExitCode> {
     // A child that a signal ended has no code; its own convention is 128 and more.
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128);
     Ok(ExitCode::from(code))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        demo: DemoArgs,
+    }
+
+    /// What is said and run when this is typed, on a machine on which nothing
+    /// was built.
+    fn typed(words: &[&str], go_is_present: bool) -> Option<(String, Vec<String>)> {
+        let nothing = tempfile::tempdir().unwrap();
+        let cache = nothing.path().display().to_string();
+        let line = ["demo", "--tools", cache.as_str()].into_iter().chain(words.iter().copied());
+        let (said, command) = in_process(&Line::parse_from(line).demo, go_is_present)?;
+        Some((said, command.get_args().map(|word| word.to_string_lossy().into_owned()).collect()))
+    }
+
+    #[test]
+    fn without_go_one_sentence_says_so_and_the_demo_is_the_one_in_process() {
+        let (said, runs) = typed(&[], false).expect("there is nothing to build a control plane with");
+        let sentence = said.trim_end();
+        assert!(sentence.starts_with("Go is missing, so there is no control plane: "), "{sentence}");
+        assert_eq!(sentence.lines().count(), 1, "{sentence}");
+        let expect = ["run", "--quiet", "--package", "slicewright-cli", "--bin", "slicewright", "--", "demo"];
+        assert_eq!(runs, expect);
+    }
+
+    #[test]
+    fn with_go_it_is_the_one_on_a_control_plane_unless_the_other_is_asked_for() {
+        assert_eq!(typed(&[], true), None);
+        let (said, runs) = typed(&["--in-process"], true).expect("it was asked for");
+        assert_eq!((said.as_str(), runs.last().map(String::as_str)), ("", Some("demo")));
+        let (said, _) = typed(&["--in-process"], false).expect("it was asked for");
+        assert_eq!(said, "", "who asked for it needs no excuse");
+    }
 }

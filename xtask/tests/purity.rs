@@ -67,6 +67,12 @@ const OURS: &[Ours] = &[
         pure: true,
     },
     Ours {
+        package: "slicewright-sim-workbenches",
+        folder: "simulator/workbenches",
+        may_use: &["slicewright-api"],
+        pure: true,
+    },
+    Ours {
         package: "slicewright-sim-story",
         folder: "simulator/story",
         may_use: &[
@@ -78,6 +84,7 @@ const OURS: &[Ours] = &[
             "slicewright-rollout",
             "slicewright-sim-gpu",
             "slicewright-sim-operands",
+            "slicewright-sim-workbenches",
         ],
         pure: true,
     },
@@ -142,7 +149,13 @@ const OURS: &[Ours] = &[
     Ours {
         package: "slicewright-sim-cluster",
         folder: "simulator/cluster",
-        may_use: &["slicewright-api", "slicewright-mig", "slicewright-sim-gpu", "slicewright-sim-operands"],
+        may_use: &[
+            "slicewright-api",
+            "slicewright-mig",
+            "slicewright-sim-gpu",
+            "slicewright-sim-operands",
+            "slicewright-sim-workbenches",
+        ],
         pure: false,
     },
     Ours {

@@ -90,18 +90,8 @@ impl Failure {
     }
 }
 
-/// An error and what caused it, in one line.
-#[must_use]
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}
+/// An error and what caused it, in one line, each thing once.
+pub use controller::class::chain;
 
 /// What clap says, with our statuses: help and version are results.
 pub(crate) fn clap_error(error: &clap::Error, out: &mut dyn Write, err: &mut dyn Write) -> Status {

@@ -215,7 +215,7 @@ fn main() {
     println!(
         "| {nodes} | {percent} % | {pods} | {} | {} | {before:.0} | {:.0} | {:.0} | {after:.0} |",
         store.objects.nodes.len(),
-        store.objects.pods.len(),
+        store.pods_kept(),
         after_nodes - before,
         after - after_nodes,
     );

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 use controller::args::Args;
+use controller::class::chain;
 use controller::{client, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -14,7 +15,8 @@ async fn main() -> ExitCode {
     match operate(Args::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(error = format!("{error:#}"), "the operator ends");
+            // Some errors repeat their cause.
+            tracing::error!(error = chain(error.as_ref()), "the operator ends");
             ExitCode::FAILURE
         }
     }

@@ -36,14 +36,18 @@ impl Retries {
         self.failed.get(what).is_none_or(|failed| now >= failed.next)
     }
 
-    /// It failed. What a human must allow, or what we got wrong, is tried
-    /// seldom from the start. Says how often in a row it failed.
+    /// It failed. What we got wrong is tried seldom from the start, and so is
+    /// what people wrote: a change of theirs is seen. What a human must allow is
+    /// tried soon at first, since an API server that has just started refuses
+    /// for a moment what it allows, and then seldom. Says how often in a row it
+    /// failed.
     pub fn failed(&mut self, what: &str, class: Class, now: Instant) -> u32 {
         let (times, since) = self.failed.get(what).map_or((0, now), |failed| (failed.times, failed.since));
         let times = times.saturating_add(1);
         let pause = match class {
             Class::Transient => FIRST.saturating_mul(1 << times.min(16).saturating_sub(1)),
-            Class::UserInput | Class::Blocked | Class::Bug => self.longest,
+            Class::Blocked => FIRST.saturating_mul(1 << (2 * times.min(8).saturating_sub(1))),
+            Class::UserInput | Class::Bug => self.longest,
         };
         self.failed.insert(what.to_owned(), Failed { times, since, next: now + pause.min(self.longest) });
         times
@@ -98,10 +102,22 @@ mod tests {
     }
 
     #[test]
-    fn what_a_human_must_allow_is_tried_seldom() {
+    fn what_a_human_must_allow_is_tried_soon_for_a_moment_and_then_seldom() {
         let start = crate::clock::instant();
         let mut retries = Retries::new(Duration::from_secs(60));
-        retries.failed("map", Class::Blocked, start);
-        assert_eq!(retries.next(), Some(start + Duration::from_secs(60)));
+        for expect in [500, 2_000, 8_000, 32_000, 60_000, 60_000] {
+            retries.failed("map", Class::Blocked, start);
+            assert_eq!(retries.next(), Some(start + Duration::from_millis(expect)));
+        }
+    }
+
+    #[test]
+    fn what_nobody_but_us_can_mend_is_tried_seldom_from_the_start() {
+        let start = crate::clock::instant();
+        for class in [Class::UserInput, Class::Bug] {
+            let mut retries = Retries::new(Duration::from_secs(60));
+            retries.failed("map", class, start);
+            assert_eq!(retries.next(), Some(start + Duration::from_secs(60)));
+        }
     }
 }

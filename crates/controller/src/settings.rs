@@ -36,6 +36,8 @@ pub struct Settings {
     pub parallel_nodes: usize,
     /// How many retries of one kind of trouble wait at most this long.
     pub longest_retry: Duration,
+    /// A watch that broke is tried again after at most this long.
+    pub longest_watch_retry: Duration,
     /// How long the loop may stand still before `/healthz` says so.
     pub stuck_after: Duration,
     /// Where `/healthz` and `/readyz` are served; `None`: nowhere.
@@ -84,6 +86,7 @@ impl Settings {
             page_size: 500,
             parallel_nodes: 8,
             longest_retry: Duration::from_secs(60),
+            longest_watch_retry: Duration::from_secs(10),
             stuck_after: Duration::from_secs(180),
             health_address: None,
             metrics_address: None,

@@ -14,6 +14,7 @@ use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
 use kube::core::gvk::GroupVersionKind;
 use kube::runtime::WatchStreamExt;
+use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
@@ -30,6 +31,40 @@ pub const BACKLOG: usize = 4096;
 /// connection up a little later (see [`crate::client`]).
 pub const WATCH_SECONDS: u32 = 240;
 
+/// How soon a watch that broke is tried again: doubled each time, until it gets
+/// through. There are a dozen watches, of one replica or two; so a short longest
+/// pause costs an API server in trouble little, and everything that is decided
+/// meanwhile is decided on what was seen before.
+#[derive(Clone, Debug)]
+struct Pauses {
+    next: Duration,
+    longest: Duration,
+}
+
+impl Pauses {
+    const FIRST: Duration = Duration::from_millis(250);
+
+    const fn new(longest: Duration) -> Self {
+        Self { next: Self::FIRST, longest }
+    }
+}
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let pause = self.next.min(self.longest);
+        self.next = pause * 2;
+        Some(pause)
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.next = Self::FIRST;
+    }
+}
+
 /// The watches that run.
 pub struct Watches {
     client: Client,
@@ -39,6 +74,7 @@ pub struct Watches {
     running: BTreeMap<Source, AbortHandle>,
     maps: BTreeSet<MapRef>,
     operator_namespace: String,
+    pauses: Pauses,
 }
 
 impl Watches {
@@ -57,6 +93,7 @@ impl Watches {
             running: BTreeMap::new(),
             maps,
             operator_namespace: here.clone(),
+            pauses: Pauses::new(settings.longest_watch_retry),
         }
     }
 
@@ -126,7 +163,7 @@ impl Watches {
 
     fn start(&mut self, source: Source) -> AbortHandle {
         let (client, config, changes) = (self.client.clone(), self.config.clone(), self.changes.clone());
-        let out = Out { source: source.clone(), changes };
+        let out = Out { source: source.clone(), changes, pauses: self.pauses.clone() };
         match source {
             Source::Nodes => {
                 let item = |node: Node| Item::Node(Box::new(trim::node(node)));
@@ -181,6 +218,7 @@ fn ours(plural: &str, kind: &str) -> ApiResource {
 struct Out {
     source: Source,
     changes: mpsc::Sender<(Source, Change)>,
+    pauses: Pauses,
 }
 
 impl Out {
@@ -230,7 +268,7 @@ async fn follow<K>(api: Api<K>, config: watcher::Config, out: Out, item: impl Fn
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let mut events = std::pin::pin!(watcher(api, config).default_backoff());
+    let mut events = std::pin::pin!(watcher(api, config).backoff(out.pauses.clone()));
     while let Some(event) = events.next().await {
         let change = match event {
             Ok(Event::Init) => Change::Begin,
@@ -242,5 +280,19 @@ where
         if !out.send(change).await {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_that_broke_is_tried_soon_and_then_at_most_so_seldom() {
+        let mut pauses = Pauses::new(Duration::from_secs(1));
+        let millis: Vec<_> = pauses.by_ref().take(4).map(|pause| pause.as_millis()).collect();
+        assert_eq!(millis, [250, 500, 1_000, 1_000]);
+        pauses.reset();
+        assert_eq!(pauses.next(), Some(Duration::from_millis(250)));
     }
 }

@@ -111,7 +111,7 @@ fn build(
     now: Timestamp,
     problems: &mut Vec<Problem>,
 ) -> inventory::Node {
-    let (held, room) = taken(node, bound, problems);
+    let (held, room) = taken(node, bound, objects.crowd.get(name), problems);
     let (mut slices, allocated, excess) = usage::of(found, &held);
     let rollout = gpu_node.and_then(|n| n.status.as_ref()?.rollout.as_ref());
     let mut hold = holds::of(node, rollout, objects, now);
@@ -187,7 +187,7 @@ fn taints(node: &Node) -> Vec<Taint> {
 }
 
 /// What the pods of a node hold, and what is left for others.
-fn taken(node: &Node, bound: &[&Pod], problems: &mut Vec<Problem>) -> (Held, Room) {
+fn taken(node: &Node, bound: &[&Pod], crowd: Option<&Room>, problems: &mut Vec<Problem>) -> (Held, Room) {
     let mut held = Held::default();
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
     let has = |resource: &str| {
@@ -200,14 +200,18 @@ fn taken(node: &Node, bound: &[&Pod], problems: &mut Vec<Problem>) -> (Held, Roo
         memory_bytes: has("memory").unwrap_or(i64::MAX),
         pods: has("pods").unwrap_or(i64::MAX),
     };
+    let mut leave = |taken: &Room| {
+        let Room { cpu_milli, memory_bytes, pods } = &mut room;
+        *cpu_milli = cpu_milli.saturating_sub(taken.cpu_milli).max(0);
+        *memory_bytes = memory_bytes.saturating_sub(taken.memory_bytes).max(0);
+        *pods = pods.saturating_sub(taken.pods).max(0);
+    };
+    crowd.into_iter().for_each(&mut leave);
     for pod in bound {
         let Some(spec) = &pod.spec else { continue };
         let app = pod.metadata.labels.as_ref().and_then(|labels| labels.get("app"));
         let takes = pods::takes(spec);
-        let Room { cpu_milli, memory_bytes, pods } = &mut room;
-        *cpu_milli = cpu_milli.saturating_sub(takes.room.cpu_milli).max(0);
-        *memory_bytes = memory_bytes.saturating_sub(takes.room.memory_bytes).max(0);
-        *pods = pods.saturating_sub(takes.room.pods).max(0);
+        leave(&takes.room);
         if app.is_some_and(|app| names::VALIDATORS.contains(&app.as_str())) {
             continue;
         }

@@ -4,57 +4,13 @@
 use std::collections::BTreeMap;
 
 use mig::{Model, ProfileName};
-use serde::Deserialize;
+use planner::names::GpuIndex;
+use rollout::GpuLayout;
+use rollout::map::{MigMap, NodeGpu, Unclear};
 
 /// A map of layouts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Map {
-    /// The entries, by name.
-    #[serde(rename = "mig-configs")]
-    pub entries: BTreeMap<String, Vec<Rule>>,
-}
-
-/// What some GPUs of a node are cut into.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Rule {
-    /// PCI ids, such as `0x20B210DE`; empty: any GPU.
-    #[serde(default)]
-    pub device_filter: Filter,
-    /// Which GPUs.
-    pub devices: Devices,
-    /// Whether MIG is on.
-    pub mig_enabled: bool,
-    /// How many slices of each profile.
-    #[serde(default)]
-    pub mig_devices: BTreeMap<String, u32>,
-}
-
-/// PCI ids; written as one text or a list.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
-pub enum Filter {
-    /// One id.
-    One(String),
-    /// Several.
-    Many(Vec<String>),
-}
-
-impl Default for Filter {
-    fn default() -> Self {
-        Self::Many(Vec::new())
-    }
-}
-
-/// Which GPUs a rule is for.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
-pub enum Devices {
-    /// These, by index.
-    Indices(Vec<u16>),
-    /// `all`.
-    All(String),
-}
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Map(MigMap);
 
 /// What one GPU is cut into, as far as a map says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,41 +21,22 @@ pub enum Cut {
     Slices(BTreeMap<ProfileName, u32>),
 }
 
-/// Why an entry says nothing about a GPU.
+/// The text is not a map.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MapError {
-    /// The text is not a map.
-    #[error("it is not a map of layouts: {message}")]
-    Syntax {
-        /// What is wrong.
-        message: String,
-    },
-    /// No rule of the entry is for this GPU.
-    #[error("no rule of entry `{entry}` is for GPU {gpu}")]
-    Uncovered {
-        /// The entry.
-        entry: String,
-        /// The GPU.
-        gpu: u16,
-    },
-    /// A profile name that cannot be read.
-    #[error("entry `{entry}`: {source}")]
-    Profile {
-        /// The entry.
-        entry: String,
-        /// What is wrong.
-        source: mig::NameError,
-    },
+#[error("it is not a map of layouts: {message}")]
+pub struct NoMap {
+    /// What is wrong.
+    message: String,
 }
 
 impl Map {
-    /// Reads a map.
+    /// Reads a map, as the rollout reads it and MIG manager would.
     ///
     /// # Errors
     /// If it is not one.
-    pub fn parse(text: &str) -> Result<Self, MapError> {
-        serde_saphyr::from_str(text).map_err(|error| MapError::Syntax {
-            message: error.without_snippet().to_string().lines().next().unwrap_or_default().to_owned(),
+    pub fn parse(text: &str) -> Result<Self, NoMap> {
+        text.parse().map(Self).map_err(|error: rollout::map::MapError| NoMap {
+            message: error.to_string().lines().next().unwrap_or_default().to_owned(),
         })
     }
 
@@ -108,51 +45,23 @@ impl Map {
     /// order.
     ///
     /// # Errors
-    /// If the entry does not speak of the GPU, or of profiles that are none.
-    pub fn cut(&self, entry: &str, gpu: u16, model: &Model) -> Option<Result<Cut, MapError>> {
-        let rules = self.entries.get(entry)?;
-        let rule = rules.iter().rev().find(|rule| rule.is_for(gpu, model));
-        Some(match rule {
-            None => Err(MapError::Uncovered { entry: entry.to_owned(), gpu }),
-            Some(rule) => rule.cut(entry),
+    /// If the entry leaves it open.
+    pub fn cut(&self, entry: &str, gpu: u16, model: &Model) -> Option<Result<Cut, Unclear>> {
+        let gpu = NodeGpu { index: GpuIndex(gpu), model: Some(model) };
+        let layout = match self.0.layout_for(entry, &[gpu]) {
+            Ok(layout) => layout,
+            Err(Unclear::NoEntry { .. }) => return None,
+            Err(unclear) => return Some(Err(unclear)),
+        };
+        layout.0.into_values().next().map(|layout| {
+            Ok(match layout {
+                GpuLayout::Off => Cut::Off,
+                GpuLayout::Mig(slices) => {
+                    Cut::Slices(slices.into_iter().map(|(profile, n)| (profile, u32::from(n))).collect())
+                }
+            })
         })
     }
-}
-
-impl Rule {
-    fn is_for(&self, gpu: u16, model: &Model) -> bool {
-        let ids = match &self.device_filter {
-            Filter::One(id) => std::slice::from_ref(id),
-            Filter::Many(ids) => ids,
-        };
-        let by_id = ids.is_empty()
-            || ids.iter().any(|id| device_id(id).is_some_and(|id| model.pci_device_ids.contains(&id)));
-        by_id
-            && match &self.devices {
-                Devices::All(word) => word == "all",
-                Devices::Indices(indices) => indices.contains(&gpu),
-            }
-    }
-
-    fn cut(&self, entry: &str) -> Result<Cut, MapError> {
-        if !self.mig_enabled {
-            return Ok(Cut::Off);
-        }
-        let mut slices = BTreeMap::new();
-        for (name, count) in self.mig_devices.iter().filter(|(_, count)| **count > 0) {
-            let profile =
-                name.parse().map_err(|source| MapError::Profile { entry: entry.to_owned(), source })?;
-            *slices.entry(profile).or_insert(0) += count;
-        }
-        Ok(Cut::Slices(slices))
-    }
-}
-
-/// `0x20B210DE`, or with a subsystem after a colon, is device `0x20B2`.
-fn device_id(text: &str) -> Option<u16> {
-    let id = text.split(':').next()?.trim();
-    let id = u32::from_str_radix(id.strip_prefix("0x").or_else(|| id.strip_prefix("0X"))?, 16).ok()?;
-    u16::try_from(id >> 16).ok()
 }
 
 /// What one of the names that NVIDIA ships means for a model: `all-disabled`,

@@ -9,6 +9,7 @@ use api::{GpuNode, GpuPartitionPolicy, strict};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use planner::inventory::Room;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -26,6 +27,10 @@ pub struct Objects {
     pub nodes: BTreeMap<String, Arc<Node>>,
     /// Pods.
     pub pods: BTreeMap<Key, Arc<Pod>>,
+    /// What pods that do nothing but take room take of each node, summed up:
+    /// whoever has very many of them need not keep each. Pods that are in
+    /// [`Objects::pods`] are not in here.
+    pub crowd: BTreeMap<String, Room>,
     /// Namespaces, by name.
     pub namespaces: BTreeMap<String, Namespace>,
     /// Config maps.

@@ -4,16 +4,16 @@
 //! Workload, a Notebook that should run and has no pod yet.
 
 mod constraints;
+mod workbench;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::foreign::HardwareProfile;
-use api::foreign::notebook::{Intent, Notebook};
+use api::foreign::notebook::Intent;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use mig::ProfileName;
-use planner::demand::{Evidence, Request};
+use planner::demand::{Evidence, Refusal, Request};
 use planner::eligible::{Eligibility, Judge};
 use planner::inventory::Inventory;
 use planner::names::RequestId;
@@ -75,10 +75,8 @@ pub fn all(
         if spoken_for.contains(&id) || notebook.intent() != Intent::Run {
             continue;
         }
-        if let Some(asked) = of_notebook(notebook, objects, problems)
-            && let Some(request) =
-                asked.request(id.clone(), Evidence::StartingNotebook, objects, now, problems)
-        {
+        let asked = workbench::asks(notebook, objects, problems);
+        if let Some(request) = asked.request(id.clone(), Evidence::StartingNotebook, objects, now, problems) {
             requests.insert(id, request);
         }
     }
@@ -148,11 +146,16 @@ struct Asked<'a> {
     metadata: &'a ObjectMeta,
     spec: std::borrow::Cow<'a, PodSpec>,
     priority: Option<i32>,
+    /// Why it cannot come to run.
+    refused: Option<Refusal>,
+    /// Whether it may ask for more than is known.
+    is_unknown: bool,
 }
 
 impl<'a> Asked<'a> {
     fn of(spec: &'a PodSpec, metadata: &'a ObjectMeta, object: String) -> Self {
-        Self { object, metadata, spec: std::borrow::Cow::Borrowed(spec), priority: None }
+        let spec = std::borrow::Cow::Borrowed(spec);
+        Self { object, metadata, spec, priority: None, refused: None, is_unknown: false }
     }
 
     /// The request; `None` when it asks for no GPU.
@@ -172,7 +175,7 @@ impl<'a> Asked<'a> {
                 format!("asks for {resource}, which is no profile's resource (those are written like nvidia.com/mig-1g.10gb); nothing is planned for it"),
             ));
         }
-        if takes.slices.is_empty() && takes.whole_gpus == 0 {
+        if takes.slices.is_empty() && takes.whole_gpus == 0 && !self.is_unknown {
             return None;
         }
         let class = || {
@@ -192,6 +195,7 @@ impl<'a> Asked<'a> {
             takes: takes.room,
             evidence,
             blocked_elsewhere: None,
+            refused: self.refused.clone(),
             id,
         })
     }
@@ -205,60 +209,6 @@ pub fn namespace_labels(objects: &Objects, namespace: &str) -> BTreeMap<String, 
     let mut labels = found.unwrap_or_default();
     labels.entry(names::NAMESPACE_NAME.to_owned()).or_insert_with(|| namespace.to_owned());
     labels
-}
-
-/// What a workbench asks for: its pod template, with what its hardware profile
-/// adds where the template is silent (as the profile's webhook does it).
-fn of_notebook<'a>(
-    notebook: &'a Notebook,
-    objects: &Objects,
-    problems: &mut Vec<Problem>,
-) -> Option<Asked<'a>> {
-    let object = title("Notebook", &notebook.metadata);
-    let mut asked = Asked::of(&notebook.spec.template.spec, &notebook.metadata, object.clone());
-    let Some((namespace, name)) = notebook.hardware_profile() else { return Some(asked) };
-    let Some(profile) = objects.hardware_profiles.get(&(namespace.clone(), name.clone())) else {
-        problems.push(
-            Problem::new(
-                Severity::Warning,
-                object,
-                format!("names the hardware profile {namespace}/{name}, which is not there; only what its own container asks for counts"),
-            )
-            .field(format!("metadata.annotations[{}]", api::foreign::notebook::PROFILE_NAME)),
-        );
-        return Some(asked);
-    };
-    apply_profile(asked.spec.to_mut(), profile, notebook.metadata.name.as_deref().unwrap_or_default());
-    Some(asked)
-}
-
-/// What the profile's webhook injects: identifiers whose keys the target
-/// container lacks, node selector and tolerations.
-fn apply_profile(spec: &mut PodSpec, profile: &HardwareProfile, name: &str) {
-    let only = spec.containers.len() == 1;
-    if let Some(container) = spec.containers.iter_mut().find(|c| only || c.name == name) {
-        let resources = container.resources.get_or_insert_default();
-        for identifier in &profile.spec.identifiers {
-            let key = &identifier.identifier;
-            let has = |list: &Option<BTreeMap<String, _>>| list.as_ref().is_some_and(|l| l.contains_key(key));
-            if has(&resources.requests) || has(&resources.limits) {
-                continue;
-            }
-            let count = match &identifier.default_count {
-                Some(k8s_openapi::apimachinery::pkg::util::intstr::IntOrString::Int(n)) => n.to_string(),
-                Some(k8s_openapi::apimachinery::pkg::util::intstr::IntOrString::String(text)) => text.clone(),
-                None => continue,
-            };
-            let quantity = k8s_openapi::apimachinery::pkg::api::resource::Quantity(count);
-            resources.requests.get_or_insert_default().insert(key.clone(), quantity);
-        }
-    }
-    let Some(scheduling) = &profile.spec.scheduling else { return };
-    // With a queue, the webhook writes neither selector nor tolerations.
-    if let Some(node) = scheduling.node.as_ref().filter(|_| scheduling.type_ != "Queue") {
-        spec.node_selector.get_or_insert_default().extend(node.node_selector.clone());
-        spec.tolerations.get_or_insert_default().extend(node.tolerations.iter().cloned());
-    }
 }
 
 /// Marks requests whose slices have been free and schedulable on a node that

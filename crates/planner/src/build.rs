@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use mig::{Geometry, ProfileName, ProfileSpec};
 
-use crate::demand::{Constraints, Evidence, Expression, Operator, Request, Term, Toleration};
+use crate::demand::{Constraints, Evidence, Expression, Operator, Refusal, Request, Term, Toleration};
 use crate::inventory::{
     ChangeScope, CountedSlice, Gpu, Hold, Inventory, Node, PlacedSlice, Room, Slices, Taint, Use,
 };
@@ -341,6 +341,7 @@ pub fn request(name: &str) -> RequestBuilder {
         takes: Room::NOTHING,
         evidence: Evidence::PendingPod,
         blocked_elsewhere: None,
+        refused: None,
     })
 }
 
@@ -416,6 +417,13 @@ impl RequestBuilder {
     #[must_use]
     pub fn takes(mut self, cpu_milli: i64, memory_bytes: i64) -> Self {
         self.0.takes = Room { cpu_milli, memory_bytes, pods: 1 };
+        self
+    }
+
+    /// It cannot come to run.
+    #[must_use]
+    pub fn refused(mut self, why: &str, advice: &str) -> Self {
+        self.0.refused = Some(Refusal { why: why.to_owned(), advice: advice.to_owned() });
         self
     }
 

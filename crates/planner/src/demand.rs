@@ -40,6 +40,19 @@ pub struct Request {
     /// run: something else is in its way, and its slice may be reused.
     #[serde(default)]
     pub blocked_elsewhere: Option<String>,
+    /// What it asks for cannot come to run, whatever is cut: nothing is planned
+    /// for it, and who asks is told so.
+    #[serde(default)]
+    pub refused: Option<Refusal>,
+}
+
+/// Why nothing is planned for a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// What is wrong, as a sentence about it.
+    pub why: String,
+    /// What to do instead.
+    pub advice: String,
 }
 
 /// Where a request is known from, strongest first.

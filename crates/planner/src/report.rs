@@ -112,6 +112,11 @@ pub enum Why {
         /// What the scheduler says.
         message: String,
     },
+    /// It cannot come to run, whatever is cut.
+    Refused {
+        /// What is wrong.
+        why: String,
+    },
 }
 
 /// The smallest thing that would help.

@@ -71,6 +71,7 @@ impl fmt::Display for Why {
                     "its slice is there, and something else keeps it from running; the scheduler says: {message}"
                 )
             }
+            Self::Refused { why } => write!(f, "it cannot start, whatever is cut: {why}"),
         }
     }
 }

@@ -316,8 +316,17 @@ fn requests_that_nothing_can_serve_are_told_why() {
         request("far").asks("1g.6gb", 1).selects("zone", "moon").build(),
         request("huge").asks("1g.6gb", 9).build(),
         request("stuck").asks("1g.6gb", 1).blocked_elsewhere("volume node affinity conflict").build(),
+        request("never").asks("1g.6gb", 1).refused("its name is long", "shorten it").build(),
+        request("unknown").refused("its profile is not there", "choose another").build(),
     ];
     let decision = plan(&inventory, &requests, &[policy("p").build()]);
+    for (name, why, advice) in [
+        ("never", "its name is long", "shorten it"),
+        ("unknown", "its profile is not there", "choose another"),
+    ] {
+        let help = vec![Help::ChangeRequest { advice: advice.to_owned() }];
+        assert_eq!(unserved(&decision, name), (Why::Refused { why: why.to_owned() }, help), "{name}");
+    }
     assert_eq!(unserved(&decision, "whole").0, Why::WholeGpu);
     let (why, help) = unserved(&decision, "wrong");
     assert_eq!(why, Why::NoSuchProfile { profile: profile("1g.10gb") });
@@ -325,6 +334,17 @@ fn requests_that_nothing_can_serve_are_told_why() {
     assert_eq!(unserved(&decision, "far").0, Why::NoEligibleNode);
     assert_eq!(unserved(&decision, "huge").0, Why::TooLarge { most: 4, profile: profile("1g.6gb") });
     assert!(matches!(unserved(&decision, "stuck").0, Why::BlockedElsewhere { .. }));
+}
+
+#[test]
+fn nothing_is_cut_for_who_cannot_start() {
+    let inventory = fleet().node("n1", node().gpu(a30().idle("4g.24gb", 0))).build();
+    let asks = || request("never").asks("1g.6gb", 1);
+    let decision = plan(&inventory, &[asks().build()], &[policy("p").build()]);
+    assert_eq!(changes(&decision), ["n1/0: 1g.6gb@0"]);
+    let refused = asks().refused("its name is long", "shorten it").build();
+    let decision = plan(&inventory, &[refused], &[policy("p").build()]);
+    assert_eq!(changes(&decision), [""; 0]);
 }
 
 #[test]

@@ -282,6 +282,10 @@ fn slices(request: &Request) -> String {
     if request.whole_gpus > 0 {
         parts.push(format!("{} x {}", request.whole_gpus, rollout::names::RESOURCE_GPU));
     }
+    if parts.is_empty() {
+        // What it asks for would come from a hardware profile that is not there.
+        return "not known".to_owned();
+    }
     parts.join(", ")
 }
 
@@ -301,6 +305,7 @@ pub const fn why_name(why: &Why) -> &'static str {
         Why::IdlenessNotProvable { .. } => "IdlenessNotProvable",
         Why::PolicyForbids { .. } => "PolicyForbids",
         Why::BlockedElsewhere { .. } => "BlockedElsewhere",
+        Why::Refused { .. } => "Refused",
     }
 }
 

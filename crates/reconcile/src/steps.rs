@@ -1,40 +1,119 @@
-//! The steps of a rollout in words, for transcripts and logs.
+//! The steps of a rollout in words: a short one for transcripts and logs, and
+//! the event for people, side by side, so that both say the same.
 
+use planner::names::NodeName;
 use rollout::{Phase, Progress, Rung};
 
-/// What a node does from now on, as a sentence without its subject; nothing
-/// when it goes on with what it did.
+/// A step in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What the node does from now on, as a sentence without its subject.
+    pub text: String,
+    /// What people are told of it; nothing of steps that only follow.
+    pub event: Option<StepEvent>,
+}
+
+/// What people are told of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepEvent {
+    /// One word.
+    pub reason: &'static str,
+    /// What was done, in one word.
+    pub action: &'static str,
+    /// Whether somebody should look.
+    pub warning: bool,
+    /// A sentence.
+    pub note: String,
+}
+
+/// The step that a node took; nothing when it goes on with what it did.
 #[must_use]
-pub fn step_taken(before: &Progress, next: &Progress) -> Option<String> {
+pub fn step_taken(node: &NodeName, before: &Progress, next: &Progress) -> Option<Step> {
     if before.phase == next.phase {
         return None;
     }
     let trouble = next.last_error.as_ref().filter(|_| before.last_error != next.last_error);
-    let text = match next.phase {
-        Phase::Idle => match trouble {
-            Some(why) => format!("gives up: {why}"),
-            None => "is done".to_owned(),
-        },
-        Phase::Mapping => "its layout goes into the map".to_owned(),
-        Phase::Cordoning => "is cordoned".to_owned(),
-        Phase::Quiescing => "waits until no pod can lose a slice".to_owned(),
-        Phase::Changing => "the label is written; MIG manager takes over".to_owned(),
-        Phase::Verifying => "MIG manager says success; is it schedulable?".to_owned(),
-        Phase::Healing => "MIG manager's pod is replaced".to_owned(),
-        Phase::Relabelling => match next.target.as_ref().map(|t| t.rung) {
-            Some(Rung::RollBack) => "goes back to the last verified layout".to_owned(),
-            _ => "the same layout is tried under another name".to_owned(),
-        },
-        Phase::Releasing => "the slices are schedulable: verified; it is uncordoned".to_owned(),
-        Phase::Retreating => "nothing was changed: it is uncordoned".to_owned(),
-        Phase::Failed => match &next.failed {
-            Some(why) => format!("FAILED: {why}; it stays cordoned, and a human has to look"),
-            None => "FAILED".to_owned(),
-        },
-        Phase::Released => "was released by a human".to_owned(),
+    let rolled_back = next.set_back.as_ref().is_some_and(|back| back.rolled_back);
+    let goes_back = matches!(next.target.as_ref().map(|target| target.rung), Some(Rung::RollBack));
+    let quiet = |text: &str| (text.to_owned(), None);
+    let loud = |text: &str, (reason, action, warning): (&'static str, &'static str, bool), note: &str| {
+        (text.to_owned(), Some(StepEvent { reason, action, warning, note: note.to_owned() }))
     };
-    Some(match trouble {
+    let (text, event) = match next.phase {
+        Phase::Idle => {
+            let text = match trouble {
+                Some(why) => format!("gives up: {why}"),
+                None => "is done".to_owned(),
+            };
+            match before.phase == Phase::Releasing && rolled_back {
+                true => loud(&text, ("RepartitionRolledBack", "Uncordon", true), "the layout before is back"),
+                false => quiet(&text),
+            }
+        }
+        Phase::Mapping => quiet("its layout goes into the map"),
+        Phase::Cordoning => loud(
+            "is cordoned",
+            ("RepartitionStarted", "Cordon", false),
+            "its GPUs are cut anew: it is cordoned until that is done",
+        ),
+        Phase::Quiescing => quiet("waits until no pod can lose a slice"),
+        Phase::Changing => loud(
+            "the label is written; MIG manager takes over",
+            ("LayoutRequested", "Label", false),
+            "no pod can lose a slice: MIG manager is told the new layout",
+        ),
+        Phase::Verifying => quiet("MIG manager says success; is it schedulable?"),
+        Phase::Healing => loud(
+            "MIG manager's pod is replaced",
+            ("ManagerRestarted", "DeletePod", true),
+            "MIG manager is stuck: its pod is replaced",
+        ),
+        Phase::Relabelling => loud(
+            match goes_back {
+                true => "goes back to the last verified layout",
+                false => "the same layout is tried under another name",
+            },
+            ("RepartitionRetried", "Label", true),
+            "the layout was not reached: another name for it, or the layout before, is tried",
+        ),
+        Phase::Releasing => loud(
+            "the slices are schedulable: verified; it is uncordoned",
+            ("RepartitionVerified", "Uncordon", false),
+            "pods can use the slices: it is uncordoned",
+        ),
+        Phase::Retreating => loud(
+            "nothing was changed: it is uncordoned",
+            ("RepartitionTakenBack", "Uncordon", false),
+            "nothing was changed: it is uncordoned",
+        ),
+        Phase::Failed => {
+            let (text, note) = match &next.failed {
+                Some(why) => (
+                    format!("FAILED: {why}; it stays cordoned, and a human has to look"),
+                    format!("{why}; {}", why.help(&node.0)),
+                ),
+                None => ("FAILED".to_owned(), "a human has to look".to_owned()),
+            };
+            loud(&text, ("RepartitionFailed", "Stop", true), &note)
+        }
+        Phase::Released => loud(
+            "was released by a human",
+            ("Released", "Release", false),
+            "a human ended its rollout; nothing is done to it until `slicewright release --resume`",
+        ),
+    };
+    let with = |text: String| match trouble {
         Some(why) if !matches!(next.phase, Phase::Idle | Phase::Failed) => format!("{why}; {text}"),
         _ => text,
-    })
+    };
+    let event = event.map(|event| {
+        // What failed says so itself.
+        let why = trouble.filter(|_| next.failed.is_none());
+        let note = match why {
+            Some(why) => format!("{why}; {}", event.note),
+            None => event.note,
+        };
+        StepEvent { note, ..event }
+    });
+    Some(Step { text: with(text), event })
 }

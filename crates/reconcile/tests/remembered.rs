@@ -49,6 +49,7 @@ fn unproven() -> impl Strategy<Value = Unproven> {
         Just(Unproven::PluginPod),
         Just(Unproven::CountLabels),
         Just(Unproven::Stability),
+        text().prop_map(|label| Unproven::Shared { label }),
         (resources(), resources()).prop_map(|(expected, found)| Unproven::Allocatable { expected, found }),
     ]
 }

@@ -40,6 +40,8 @@ pub const APP_MANAGER: &str = "nvidia-mig-manager";
 pub const APP_VALIDATORS: [&str; 2] = ["nvidia-cuda-validator", "nvidia-device-plugin-validator"];
 /// The prefix of every resource of NVIDIA's device plugin.
 pub const RESOURCE_PREFIX: &str = "nvidia.com/";
+/// How the label of a resource ends that says how often each device counts.
+pub const REPLICAS: &str = ".replicas";
 /// Whole GPUs, or slices under strategy `single`.
 pub const RESOURCE_GPU: &str = "nvidia.com/gpu";
 /// The `ConfigMap` that we own.

@@ -263,6 +263,17 @@ impl Observed {
         }
     }
 
+    /// The label by which GPU feature discovery says that devices are shared,
+    /// with its value: a resource counts so many times.
+    pub(crate) fn shared(&self) -> Option<String> {
+        let factor = |(key, value): &(&String, &String)| {
+            key.starts_with(names::RESOURCE_PREFIX)
+                && key.ends_with(names::REPLICAS)
+                && value.parse::<u32>().is_ok_and(|n| n > 1)
+        };
+        self.labels.iter().find(factor).map(|(key, value)| format!("{key}={value}"))
+    }
+
     /// `nvidia.com/*` without zeros: kubelet keeps keys of resources that went.
     pub(crate) fn nvidia(&self) -> BTreeMap<String, u64> {
         self.allocatable

@@ -217,6 +217,12 @@ pub enum Unproven {
         /// What is.
         found: BTreeMap<String, u64>,
     },
+    /// Its devices are shared, so that it offers multiples of slices, maybe
+    /// under other names: nothing that is tried changes that.
+    Shared {
+        /// The label that says so, with its value.
+        label: String,
+    },
     /// GPU feature discovery's labels still count something else.
     CountLabels,
     /// Everything is there, and has to stay so for a moment.
@@ -393,6 +399,10 @@ impl fmt::Display for Unproven {
             Self::Allocatable { expected, found } => {
                 write!(f, "the node offers {}; expected is {}", vector(found), vector(expected))
             }
+            Self::Shared { label } => write!(
+                f,
+                "its devices are shared (label {label}), so what it offers says nothing about slices; let its device plugin use a configuration without sharing, and the node is opened by itself"
+            ),
             Self::CountLabels => f.write_str("the labels of GPU feature discovery are not up to date"),
             Self::Stability => f.write_str("everything is there, and is watched for a moment"),
         }

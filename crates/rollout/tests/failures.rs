@@ -40,6 +40,35 @@ fn a_failed_run_is_repeated_under_an_alias_and_then_with_a_new_pod() {
 }
 
 #[test]
+fn sharing_that_begins_on_the_way_is_told_and_not_fought() {
+    let mut caller = settled("0:off", "0:1g.10gb*7");
+    let runs = caller.world.runs;
+    caller.want("0:3g.40gb*2");
+    for _ in 0..100 {
+        if caller.progress.phase == Phase::Changing {
+            break;
+        }
+        let until = caller.turn();
+        caller.world.pass(until);
+    }
+    assert_eq!(caller.progress.phase, Phase::Changing);
+    caller.world.shared = 2;
+    caller.run(120);
+    let Outlook::Failed(failure) = caller.last.as_ref().unwrap().outlook.clone() else {
+        panic!("{}", caller.transcript.join("\n"))
+    };
+    let why = failure.why.to_string();
+    assert!(why.contains("its devices are shared (label nvidia.com/mig-3g.40gb.replicas=2)"), "{why}");
+    assert!(why.contains("let its device plugin use a configuration without sharing"), "{why}");
+    assert_eq!(caller.world.runs, runs + 1, "no other run would end otherwise");
+    caller.check_never("DeletePod");
+    // Whoever began it ends it.
+    caller.world.share(1);
+    caller.run(40);
+    caller.check_open_with("0:3g.40gb*2");
+}
+
+#[test]
 fn a_layout_that_cannot_be_reached_is_rolled_back_and_not_tried_at_once() {
     let mut caller = settled("0:off", "0:1g.10gb*7");
     caller.world.faults = vec![Fault::Fail; 3];

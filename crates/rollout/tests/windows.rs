@@ -128,3 +128,13 @@ fn what_is_wrong_is_named() {
     check_refused("0 22 * * *", "169h", "UTC", "write 1m to 168h");
     check_refused("0 22 * * *", "6h", "Asia/Atlantis", "timeZone `Asia/Atlantis` is not known");
 }
+
+/// An image of the operator has no zone database of its own; this one is in the
+/// program.
+#[test]
+fn zones_are_known_without_a_database_of_the_system() {
+    let bundled = jiff::tz::TimeZoneDatabase::bundled();
+    for zone in ["Asia/Seoul", "America/New_York", "Europe/Berlin"] {
+        assert!(bundled.get(zone).is_ok(), "{zone}");
+    }
+}

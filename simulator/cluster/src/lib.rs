@@ -38,7 +38,6 @@ mod openshift_ai;
 mod perform;
 mod pod_object;
 mod policy;
-mod profiles;
 mod setup;
 mod users;
 mod watch;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::host::version;
 use crate::node_object::whole_seconds;
-use crate::profiles::{Injected, inject};
+use workbenches::{Injected, inject};
 
 /// On a StatefulSet: from what its template was made.
 const TEMPLATE: &str = "sim.slicewright.io/template";
@@ -109,7 +109,7 @@ impl Book {
         }
         let stopped = annotation(object, STOPPED).is_some();
         let replicas = i32::from(!stopped);
-        match self.sets.get(name) {
+        match self.sets.get(&set_name(name)) {
             None => due.push(Write::CreateSet(Box::new(set(object, replicas, &digest, &injected)))),
             Some(have) => {
                 let mut patch = json!({});
@@ -122,7 +122,7 @@ impl Book {
                     patch["spec"]["template"]["spec"] = injected.spec;
                 }
                 if patch != json!({}) {
-                    due.push(Write::PatchSet(name.clone(), patch));
+                    due.push(Write::PatchSet(set_name(name), patch));
                 }
             }
         }
@@ -141,7 +141,7 @@ impl Book {
                 None => Injected { spec, queue: None },
                 Some((namespace, profile)) => {
                     match self.profiles.get(&PodName::new(&namespace, &profile)) {
-                        Some(profile) => inject(&notebook, spec, profile),
+                        Some(profile) => inject(&name.name, spec, profile),
                         // A stale reference is let through; a new one is not.
                         None => self.injected.get(name).map(|(_, before)| before.clone())?,
                     }
@@ -155,9 +155,10 @@ impl Book {
 
     fn status_due(&self, name: &PodName, due: &mut Vec<Write>) {
         let pod = self.pods.get(&pod_name(name));
-        let wanted = mirrored(&name.name, pod, self.sets.get(name));
+        let set = self.sets.get(&set_name(name));
+        let wanted = mirrored(&name.name, pod, set);
         let object = &self.notebooks[name];
-        if self.sets.contains_key(name) && object.data["status"] != wanted {
+        if set.is_some() && object.data["status"] != wanted {
             let mut patch = json!({ "status": wanted });
             for state in ["waiting", "running", "terminated"] {
                 // A merge patch keeps what it does not name.
@@ -208,7 +209,22 @@ fn annotation<'a>(object: &'a DynamicObject, key: &str) -> Option<&'a str> {
 }
 
 fn pod_name(notebook: &PodName) -> PodName {
-    PodName::new(&notebook.namespace, &format!("{}-0", notebook.name))
+    let PodName { namespace, name } = set_name(notebook);
+    PodName::new(&namespace, &format!("{name}-0"))
+}
+
+/// How long the name of a StatefulSet may be that its pods' labels can carry.
+const LONGEST_SET: usize = 52;
+
+/// The StatefulSet of a Notebook has its name. For one that is too long the API
+/// server makes one up, which begins with `nb-`; here it is made of the name, so
+/// that it is found again.
+fn set_name(notebook: &PodName) -> PodName {
+    if notebook.name.len() <= LONGEST_SET {
+        return notebook.clone();
+    }
+    let digest = digest(&notebook.name);
+    PodName::new(&notebook.namespace, &format!("nb-{}", &digest[..5]))
 }
 
 /// A short name for a text.
@@ -220,7 +236,9 @@ fn digest(text: &str) -> String {
 }
 
 fn set(notebook: &DynamicObject, replicas: i32, digest: &str, injected: &Injected) -> StatefulSet {
-    let PodName { namespace, name } = name_of(&notebook.metadata);
+    let full = name_of(&notebook.metadata);
+    let set_name = set_name(&full).name;
+    let PodName { namespace, name } = full;
     let mut labels = notebook.metadata.labels.clone().unwrap_or_default();
     for (key, value) in
         [("notebook-name", &*name), ("statefulset", &*name), ("opendatahub.io/workbenches", "true")]
@@ -240,12 +258,12 @@ fn set(notebook: &DynamicObject, replicas: i32, digest: &str, injected: &Injecte
         .collect();
     serde_json::from_value(json!({
         "metadata": {
-            "name": name, "namespace": namespace, "labels": labels, "annotations": {TEMPLATE: digest},
+            "name": set_name, "namespace": namespace, "labels": labels, "annotations": {TEMPLATE: digest},
             "ownerReferences": [{"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "name": name,
                 "uid": notebook.metadata.uid, "controller": true, "blockOwnerDeletion": true}],
         },
         "spec": {
-            "replicas": replicas, "serviceName": name, "selector": {"matchLabels": {"statefulset": name}},
+            "replicas": replicas, "serviceName": set_name, "selector": {"matchLabels": {"statefulset": name}},
             "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": injected.spec},
         },
     }))
@@ -383,6 +401,28 @@ mod tests {
         let due = desk.settle(at(0));
         assert!(matches!(&due[..], [Write::PatchStatus(..)]), "{due:?}");
         assert_eq!(desk.settle(at(0)), [], "what is mirrored is not written again");
+    }
+
+    #[test]
+    fn a_long_name_makes_a_set_and_a_pod_with_names_of_their_own() {
+        let long = PodName::new("a", &"n".repeat(60));
+        let notebook: DynamicObject = serde_json::from_value(json!({
+            "apiVersion": "kubeflow.org/v1", "kind": "Notebook",
+            "metadata": {"name": long.name, "namespace": "a", "uid": "n", "resourceVersion": "1"},
+            "spec": {"template": {"spec": {"containers": [{"name": long.name}]}}},
+        }))
+        .expect("an object");
+        let mut book = Book::default();
+        take(&mut book.notebooks, long.clone(), notebook);
+        let due = book.due(at(0), at(0));
+        let [Write::CreateSet(set)] = &due[..] else { panic!("{due:?}") };
+        let name = set.metadata.name.clone().expect("a name");
+        assert!(name.starts_with("nb-") && name.len() == 8, "{name}");
+        assert_eq!(set.metadata.labels.as_ref().expect("labels")["notebook-name"], long.name);
+        take(&mut book.sets, name_of(&set.metadata), (**set).clone());
+        let due = book.due(at(0), at(0));
+        assert!(!due.iter().any(|write| matches!(write, Write::CreateSet(_))), "it is found again: {due:?}");
+        assert_eq!(pod_name(&long).name, format!("{name}-0"));
     }
 
     #[test]

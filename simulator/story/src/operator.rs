@@ -158,7 +158,8 @@ impl Operator {
         next: &Progress,
         counters: &mut Counters,
     ) {
-        let Some(text) = reconcile::steps::step_taken(before, next) else { return };
+        let Some(step) = reconcile::steps::step_taken(name, before, next) else { return };
+        let text = step.text;
         if next.phase == Phase::Cordoning {
             counters.changes += 1;
         }

@@ -1,8 +1,9 @@
-//! What OpenShift AI's webhook writes into a Notebook from its hardware
-//! profile (release 3.5: limits equal requests; earlier ones differ there).
+//! OpenShift AI's webhook for Notebooks: refuses a hardware profile that is not
+//! there, and has the others injected.
 
+use api::foreign::HardwareProfile;
 use kube::core::DynamicObject;
-use serde_json::{Map, Value, json};
+use workbenches::Injected;
 
 use crate::store::{Shelf, path};
 
@@ -28,71 +29,23 @@ pub(crate) fn inject(notebook: &mut DynamicObject, profiles: &Shelf<DynamicObjec
              hardware profile {name} not found in namespace {namespace}"
         ));
     };
-    let container_name = notebook.metadata.name.clone().unwrap_or_default();
-    let spec = &profile.data["spec"];
-    if let Some(container) = target(&mut notebook.data, &container_name) {
-        for identifier in spec["identifiers"].as_array().into_iter().flatten() {
-            let Some(key) = identifier["identifier"].as_str() else { continue };
-            let count = match &identifier["defaultCount"] {
-                Value::String(text) => json!(text),
-                other => json!(other.to_string()),
-            };
-            for list in ["requests", "limits"] {
-                let list = object(object(container, "resources"), list);
-                if !list.contains_key(key) {
-                    list.insert(key.to_owned(), count.clone());
-                }
-            }
-        }
-    }
-    let scheduling = &spec["scheduling"];
-    if scheduling["type"] == "Queue" {
-        let queue = scheduling["kueue"]["localQueueName"].as_str().unwrap_or_default().to_owned();
-        notebook
-            .metadata
-            .labels
-            .get_or_insert_default()
-            .insert("kueue.x-k8s.io/queue-name".to_owned(), queue);
-        return Ok(());
-    }
-    let Some(pod) = pod_spec(&mut notebook.data) else { return Ok(()) };
-    for (key, value) in scheduling["node"]["nodeSelector"].as_object().into_iter().flatten() {
-        object(pod, "nodeSelector").insert(key.clone(), value.clone());
-    }
-    let wanted = scheduling["node"]["tolerations"].as_array().cloned().unwrap_or_default();
-    if !wanted.is_empty() {
-        let list = pod.entry("tolerations").or_insert_with(|| json!([]));
-        if let Value::Array(list) = list {
-            let own: Vec<Value> = list.iter().filter(|t| !wanted.contains(t)).cloned().collect();
-            *list = wanted.into_iter().chain(own).collect();
-        }
+    let read = serde_json::to_value(profile).and_then(serde_json::from_value::<HardwareProfile>);
+    let profile = read.map_err(|error| format!("hardware profile {name} cannot be read: {error}"))?;
+    let own_name = notebook.metadata.name.clone().unwrap_or_default();
+    let Some(spec) = notebook.data.pointer_mut("/spec/template/spec") else { return Ok(()) };
+    let Injected { spec: injected, queue } = workbenches::inject(&own_name, spec.take(), &profile);
+    *spec = injected;
+    if let Some(queue) = queue {
+        let labels = notebook.metadata.labels.get_or_insert_default();
+        labels.insert("kueue.x-k8s.io/queue-name".to_owned(), queue);
     }
     Ok(())
-}
-
-fn pod_spec(data: &mut Value) -> Option<&mut Map<String, Value>> {
-    data.pointer_mut("/spec/template/spec")?.as_object_mut()
-}
-
-/// The only container, or the one that is named like the Notebook.
-fn target<'a>(data: &'a mut Value, name: &str) -> Option<&'a mut Map<String, Value>> {
-    let containers = data.pointer_mut("/spec/template/spec/containers")?.as_array_mut()?;
-    let at = if containers.len() == 1 { 0 } else { containers.iter().position(|c| c["name"] == name)? };
-    containers[at].as_object_mut()
-}
-
-/// The map under a key, which is made when it is not there.
-fn object<'a>(map: &'a mut Map<String, Value>, key: &str) -> &'a mut Map<String, Value> {
-    let value = map.entry(key).or_insert_with(|| json!({}));
-    if !value.is_object() {
-        *value = json!({});
-    }
-    value.as_object_mut().expect("it was made one")
 }
 
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::store::Revision;

@@ -28,7 +28,6 @@ use crate::clock;
 use crate::health::{Health, ListenError, serve};
 use crate::lease::{Claim, Keeper};
 use crate::metrics::Metrics;
-use crate::publish::events::Draft;
 use crate::publish::news::Told;
 use crate::retries::Retries;
 use crate::settings::Settings;
@@ -95,7 +94,7 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
         beside: BTreeMap::new(),
         owners: owners::Owners::default(),
         told: Told::default(),
-        unsent: Vec::new(),
+        unsent: tell::Unsent::default(),
         backlog: 0,
         dirty: None,
         wake: None,
@@ -136,8 +135,8 @@ struct Operator {
     owners: owners::Owners,
     /// What people were told already.
     told: Told,
-    /// Events that were not sent, with the time of what they tell.
-    unsent: Vec<(Draft, Timestamp)>,
+    /// Events that were not sent.
+    unsent: tell::Unsent,
     /// How many changes no round has looked at.
     backlog: usize,
     /// Since when something has changed that no round has looked at.

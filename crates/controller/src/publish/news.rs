@@ -10,8 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use observe::{Objects, owners, pods};
 use planner::names::{NodeName, PolicyName, RequestId};
 use reconcile::answers::{Answer, Kind};
+use reconcile::steps::{StepEvent, step_taken};
 use reconcile::{NodeRound, Round};
-use rollout::Phase;
 
 use super::events::Draft;
 
@@ -109,67 +109,9 @@ fn of_policy(name: &PolicyName, objects: &Objects, round: &Round, now: Timestamp
 
 /// A node that took a step.
 fn of_node(name: &NodeName, node: &NodeRound, objects: &Objects) -> Option<Draft> {
-    let (before, next) = (&node.before, &node.advance.progress);
-    if before.phase == next.phase {
-        return None;
-    }
+    let next = &node.advance.progress;
+    let StepEvent { reason, action, warning, note } = step_taken(name, &node.before, next)?.event?;
     let object = objects.nodes.get(&name.0)?;
-    let rolled_back = next.set_back.as_ref().is_some_and(|back| back.rolled_back);
-    let (reason, action, warning, text) = match next.phase {
-        Phase::Cordoning => (
-            "RepartitionStarted",
-            "Cordon",
-            false,
-            "its GPUs are cut anew: it is cordoned until that is done".to_owned(),
-        ),
-        Phase::Changing => (
-            "LayoutRequested",
-            "Label",
-            false,
-            "no pod can lose a slice: MIG manager is told the new layout".to_owned(),
-        ),
-        Phase::Healing => {
-            ("ManagerRestarted", "DeletePod", true, "MIG manager is stuck: its pod is replaced".to_owned())
-        }
-        Phase::Relabelling => (
-            "RepartitionRetried",
-            "Label",
-            true,
-            "the layout was not reached: another name for it, or the layout before, is tried".to_owned(),
-        ),
-        Phase::Releasing => {
-            ("RepartitionVerified", "Uncordon", false, "pods can use the slices: it is uncordoned".to_owned())
-        }
-        Phase::Retreating => {
-            ("RepartitionTakenBack", "Uncordon", false, "nothing was changed: it is uncordoned".to_owned())
-        }
-        Phase::Failed => (
-            "RepartitionFailed",
-            "Stop",
-            true,
-            match &next.failed {
-                Some(why) => format!("{why}; {}", why.help(&name.0)),
-                None => "a human has to look".to_owned(),
-            },
-        ),
-        Phase::Released => (
-            "Released",
-            "Release",
-            false,
-            "a human ended its rollout; nothing is done to it until `slicewright release --resume`"
-                .to_owned(),
-        ),
-        Phase::Idle if before.phase == Phase::Releasing && rolled_back => {
-            ("RepartitionRolledBack", "Uncordon", true, "the layout before is back".to_owned())
-        }
-        Phase::Idle | Phase::Mapping | Phase::Quiescing | Phase::Verifying => return None,
-    };
-    let trouble =
-        next.last_error.as_ref().filter(|_| before.last_error != next.last_error && next.failed.is_none());
-    let note = match trouble {
-        Some(why) => format!("{why}; {text}"),
-        None => text,
-    };
     let mut regarding = reference("v1", "Node", &object.metadata);
     // Events of kubelet and of the node controller have the name there, and
     // `kubectl describe node` looks for it.

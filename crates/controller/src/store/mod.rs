@@ -7,6 +7,7 @@
 //! has always done.
 
 pub mod awaited;
+mod crowd;
 pub mod trim;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,6 +154,8 @@ pub struct Store {
     /// Nodes whose pods must be listed before they are shown to anybody: they
     /// turned out to have GPUs after their pods were passed over.
     waiting: BTreeMap<String, Arc<Node>>,
+    /// Pods that only take room.
+    crowd: crowd::Crowd,
     watches: BTreeMap<Source, Watch>,
     awaited: Awaited,
 }
@@ -203,6 +206,12 @@ impl Store {
     #[must_use]
     pub fn to_list(&self) -> Vec<String> {
         self.waiting.keys().cloned().collect()
+    }
+
+    /// How many pods are kept, those that only take room included.
+    #[must_use]
+    pub fn pods_kept(&self) -> usize {
+        self.objects.pods.len() + self.crowd.len()
     }
 
     /// What was written, and is not seen yet.
@@ -325,6 +334,12 @@ impl Store {
         if !kept {
             return self.remove(&Source::Pods, &key);
         }
+        if trim::only_takes_room(&pod) {
+            // It was waited for only while it was more than that.
+            let was_more = !self.crowd.contains(&key) && self.remove(&Source::Pods, &key);
+            return self.crowd.put(&key, &pod, &mut self.objects.crowd) | was_more;
+        }
+        self.crowd.remove(&key, &mut self.objects.crowd);
         let going = pod.metadata.deletion_timestamp.is_some();
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         self.awaited.is_going(&key, &uid, going);
@@ -356,6 +371,7 @@ impl Store {
             .iter()
             .filter(|(key, pod)| on_node(pod) && !listed.contains(key))
             .map(|(key, _)| key.clone())
+            .chain(self.crowd.on(node).filter(|key| !listed.contains(key)))
             .collect();
         for key in gone {
             self.awaited.is_gone(&Source::Pods, &key);
@@ -394,7 +410,7 @@ impl Store {
         let objects = &self.objects;
         match source {
             Source::Nodes => objects.nodes.keys().chain(self.waiting.keys()).map(cluster).collect(),
-            Source::Pods => objects.pods.keys().cloned().collect(),
+            Source::Pods => objects.pods.keys().cloned().chain(self.crowd.keys()).collect(),
             Source::Namespaces => objects.namespaces.keys().map(cluster).collect(),
             Source::PriorityClasses => objects.priority_classes.keys().map(cluster).collect(),
             Source::Policies => objects.policies.keys().map(cluster).collect(),
@@ -416,6 +432,9 @@ impl Store {
     #[must_use]
     pub fn version(&self, source: &Source, key: &Key) -> Option<String> {
         let objects = &self.objects;
+        if *source == Source::Pods && self.crowd.contains(key) {
+            return self.crowd.version(key);
+        }
         let meta = match source {
             Source::Nodes => &objects.nodes.get(&key.1).or_else(|| self.waiting.get(&key.1))?.metadata,
             Source::Pods => &objects.pods.get(key)?.metadata,
@@ -442,7 +461,7 @@ impl Store {
             }
             Source::Pods => {
                 objects.owners.remove(&("Pod".to_owned(), key.clone()));
-                objects.pods.remove(key).is_some()
+                objects.pods.remove(key).is_some() | self.crowd.remove(key, &mut objects.crowd)
             }
             Source::Namespaces => objects.namespaces.remove(name).is_some(),
             Source::PriorityClasses => objects.priority_classes.remove(name).is_some(),

@@ -176,7 +176,8 @@ fn bound(full: PodSpec) -> PodSpec {
 
 /// Whether a pod does nothing but take room on its node: it is bound, has
 /// nothing of NVIDIA's, speaks for nobody, and is none of the operands.
-fn only_takes_room(pod: &Pod) -> bool {
+#[must_use]
+pub fn only_takes_room(pod: &Pod) -> bool {
     let is_bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
     let app = pod.metadata.labels.as_ref().and_then(|labels| labels.get("app"));
     let is_operand = app.is_some_and(|app| OPERANDS.iter().any(|prefix| app.starts_with(prefix)));

@@ -204,6 +204,11 @@ pub enum Problem {
     /// Requests that the step serves take more CPU, memory or pod slots
     /// together than are free.
     RoomExceeded,
+    /// The request cannot come to run, whatever is cut.
+    Refused {
+        /// The request.
+        request: RequestId,
+    },
     /// The request's slice was there, and something else is in its way.
     BlockedElsewhere {
         /// The request.
@@ -399,6 +404,7 @@ impl fmt::Display for Problem {
                 write!(f, "its requests need {needed} of {profile}, and {free} will be free")
             }
             Self::RoomExceeded => write!(f, "its requests take more CPU, memory or pod slots than are free"),
+            Self::Refused { request } => write!(f, "{request} cannot start, whatever is cut"),
             Self::BlockedElsewhere { request } => write!(f, "{request} had its slice and did not run"),
             Self::AboveMax { policy, profile, max, after } => {
                 write!(f, "policy {policy} allows {max} of {profile}, and there would be {after}")

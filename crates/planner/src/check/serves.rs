@@ -45,6 +45,9 @@ impl<'a> Served<'a> {
             if request.whole_gpus > 0 {
                 notes.push(say(|request| Problem::WholeGpu { request }));
             }
+            if request.refused.is_some() {
+                notes.push(say(|request| Problem::Refused { request }));
+            }
             if request.blocked_elsewhere.is_some() {
                 notes.push(Problem::BlockedElsewhere { request: id.clone() }.warn_on(&step.node));
             }

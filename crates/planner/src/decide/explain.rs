@@ -13,7 +13,7 @@ use super::hand_out::Handed;
 use super::supply::{hold, is_frozen};
 use super::trial::Trials;
 use super::world::World;
-use crate::demand::Request;
+use crate::demand::{Refusal, Request};
 use crate::eligible::{Eligibility, Ineligible, Judge};
 use crate::inventory::{Gpu, Node};
 use crate::names::{GpuId, NodeName, PolicyName, RequestId};
@@ -88,6 +88,10 @@ fn policy_for(world: &World<'_>, request: &Request, outcome: &Outcome) -> Option
 /// The answer to a request that takes no part in planning.
 fn not_planned(request: &Request) -> Outcome {
     debug_assert!(!is_planned(request), "every other request is in a group");
+    if let Some(Refusal { why, advice }) = &request.refused {
+        let help = vec![Help::ChangeRequest { advice: advice.clone() }];
+        return Outcome::Unserved { why: Why::Refused { why: why.clone() }, help };
+    }
     if let Some(message) = &request.blocked_elsewhere {
         let why = Why::BlockedElsewhere { message: message.clone() };
         return Outcome::Unserved { why, help: vec![] };

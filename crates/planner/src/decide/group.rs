@@ -150,7 +150,10 @@ fn merge<'a>(groups: BTreeMap<Key<'a>, Vec<&'a Request>>, alone: &[Alone]) -> Ve
 
 /// Whether a request takes part in planning at all.
 pub(super) fn is_planned(request: &Request) -> bool {
-    request.whole_gpus == 0 && request.blocked_elsewhere.is_none() && request.slices.values().any(|n| *n > 0)
+    request.whole_gpus == 0
+        && request.blocked_elsewhere.is_none()
+        && request.refused.is_none()
+        && request.slices.values().any(|n| *n > 0)
 }
 
 /// Whether the requests of this one's namespace count for a policy.

@@ -347,6 +347,13 @@ fn who_is_served_is_really_served() {
         &["warning: ridge: Pod lab/ada had its slice and did not run"],
     );
     recut().broken(
+        |w| {
+            w.requests[0] =
+                request("ada").asks("1g.20gb", 1).refused("its name is long", "shorten it").build()
+        },
+        &["fatal: ridge: Pod lab/ada cannot start, whatever is cut"],
+    );
+    recut().broken(
         |w| w.node("ridge").room.pods = 1,
         &["warning: ridge: its requests take more CPU, memory or pod slots than are free"],
     );

@@ -76,8 +76,10 @@ impl<'a> Demand<'a> {
                 Some((*name, *selecting.first()?))
             })
             .collect();
-        let counted: Vec<&Request> =
-            requests.iter().filter(|r| r.whole_gpus == 0 && r.blocked_elsewhere.is_none()).collect();
+        let counted: Vec<&Request> = requests
+            .iter()
+            .filter(|r| r.whole_gpus == 0 && r.blocked_elsewhere.is_none() && r.refused.is_none())
+            .collect();
         let mut profiles: BTreeSet<ProfileName> =
             counted.iter().flat_map(|r| r.slices.keys().copied()).collect();
         for policy in policies {

@@ -3,7 +3,7 @@
 //! are told by the stories.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::{GpuNode, GpuPartitionPolicy};
@@ -38,6 +38,9 @@ pub struct Cluster {
     pub now: Timestamp,
     /// How often anything was written.
     pub writes: usize,
+    /// Whether every MIG manager says `failed`, and changes nothing.
+    pub managers_fail: bool,
+    failed_runs: BTreeSet<String>,
     version: u64,
 }
 
@@ -56,6 +59,8 @@ impl Cluster {
             settings: Settings::default(),
             now: "2026-11-21T09:00:00Z".parse().expect("a time"),
             writes: 0,
+            managers_fail: false,
+            failed_runs: BTreeSet::new(),
             version: 100,
         };
         cluster.cluster_policy(names::MAP_NAME);
@@ -149,6 +154,43 @@ impl Cluster {
             "status": status,
         }));
         self.objects.pods.insert(("team".to_owned(), name.to_owned()), Arc::new(pod));
+    }
+
+    /// A workbench without a pod, and without slices of its own, that names a
+    /// hardware profile.
+    pub fn workbench(&mut self, name: &str, profile: &str) {
+        let notebook = read(json!({
+            "metadata": {"name": name, "namespace": "team", "uid": format!("u-{name}"),
+                "creationTimestamp": self.now,
+                "annotations": {"opendatahub.io/hardware-profile-name": profile}},
+            "spec": {"template": {"spec": {"containers": [{"name": name}]}}},
+        }));
+        self.objects.notebooks.insert(("team".to_owned(), name.to_owned()), notebook);
+    }
+
+    /// Rounds until a node is in a phase; time passes as the rounds say. Each
+    /// round is shown, with the objects that it saw.
+    #[track_caller]
+    pub fn until(
+        &mut self,
+        node: &str,
+        phase: rollout::Phase,
+        mut shown: impl FnMut(&Objects, &Round, Timestamp),
+    ) {
+        for _ in 0..200 {
+            let (before, seen) = (self.writes, self.objects.clone());
+            let round = self.step(Until::End);
+            shown(&seen, &round, self.now);
+            let name = NodeName(node.to_owned());
+            if round.nodes.get(&name).is_some_and(|n| n.advance.progress.phase == phase) {
+                return;
+            }
+            if self.writes == before {
+                self.now = round.wake_at.unwrap_or(self.now).max(self.now + SignedDuration::from_secs(1));
+            }
+        }
+        let stands: Vec<_> = self.round().nodes.into_iter().map(|(n, r)| (n, r.advance.outlook)).collect();
+        panic!("{node} is never {phase:?}: {stands:?}");
     }
 
     pub fn administrators_map(&mut self, text: &str) {
@@ -309,21 +351,40 @@ impl Cluster {
         }
     }
 
-    /// Where a label of ours has no state yet, MIG manager does as it says.
+    /// Where a label of ours has no state yet, MIG manager takes it up, and is
+    /// done the next time.
     fn mig_managers(&mut self) {
         let map: rollout::map::MigMap = self.our_map().parse().unwrap_or_default();
         let a100 = mig::Catalog::builtin().get("A100-80GB");
-        let due: Vec<(String, String)> = self
+        let due: Vec<(String, String, bool)> = self
             .objects
             .nodes
             .iter()
             .filter_map(|(name, node)| {
                 let labels = node.metadata.labels.as_ref()?;
-                let label = labels.get(names::MIG_CONFIG)?;
-                (!labels.contains_key(names::MIG_CONFIG_STATE)).then(|| (name.clone(), label.clone()))
+                let label = labels.get(names::MIG_CONFIG)?.clone();
+                match labels.get(names::MIG_CONFIG_STATE).map(String::as_str) {
+                    None => Some((name.clone(), label, false)),
+                    Some("pending") => Some((name.clone(), label, true)),
+                    Some(_) => None,
+                }
             })
             .collect();
-        for (name, label) in due {
+        for (name, label, taken_up) in due {
+            // One run for each label and pod: that the state is taken away is no reason for another.
+            let pod = &self.objects.pods[&(OPERATOR.to_owned(), format!("{}-{name}", names::APP_MANAGER))];
+            let run = format!("{name} {label} {}", pod.metadata.uid.as_deref().unwrap_or_default());
+            if !taken_up {
+                if !self.failed_runs.contains(&run) {
+                    self.label(&name, names::MIG_CONFIG_STATE, Some("pending"));
+                }
+                continue;
+            }
+            if self.managers_fail {
+                self.failed_runs.insert(run);
+                self.label(&name, names::MIG_CONFIG_STATE, Some("failed"));
+                continue;
+            }
             let gpu = rollout::map::NodeGpu { index: planner::names::GpuIndex(0), model: a100 };
             let layout = map.layout_for(&label, &[gpu]).expect("the entry is there before the label");
             let offers = layout.allocatable(rollout::Strategy::Mixed).expect("it can be applied");

@@ -97,7 +97,10 @@ impl Run<'_> {
         if let Some(missing) = self.unproven(&target) {
             self.next.matched_since = None;
             if self.late(settings.verify_limit) {
-                return self.trouble(Trouble::NotSchedulable { missing });
+                // Another run of MIG manager would end the same way.
+                let in_vain = matches!(missing, Unproven::Shared { .. });
+                let trouble = Trouble::NotSchedulable { missing };
+                return if in_vain { self.give_up(trouble) } else { self.trouble(trouble) };
             }
             if missing == Unproven::PluginPod && self.old_plugin_needs_list(&target) {
                 self.list_pods();

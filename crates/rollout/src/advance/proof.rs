@@ -63,6 +63,9 @@ impl Run<'_> {
         let found = self.seen.nvidia();
         let expected = layout.allocatable(strategy).unwrap_or_default();
         if expected != found {
+            if let Some(label) = self.seen.shared() {
+                return Some(Unproven::Shared { label });
+            }
             return Some(Unproven::Allocatable { expected, found });
         }
         let wanted = layout.count_labels(strategy);

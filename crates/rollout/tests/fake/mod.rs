@@ -103,6 +103,8 @@ pub struct World {
     pub breaches: u32,
     pub evicted: Vec<PodRef>,
     pub runs: u32,
+    /// How often each device counts.
+    pub shared: u64,
     plugin: Option<(u64, bool)>,
     manager: Option<u64>,
     manager_seen: Option<String>,
@@ -127,6 +129,7 @@ impl World {
             ready: true,
             boot: 1,
             allocatable: BTreeMap::new(),
+            shared: 1,
             hardware,
             users: Vec::new(),
             faults: Vec::new(),
@@ -245,6 +248,7 @@ impl World {
                 }
             }
         }
+        all.values_mut().for_each(|n| *n *= self.shared);
         // Kubelet keeps the keys of what went.
         for (key, n) in &mut self.allocatable {
             *n = all.remove(key).unwrap_or(0);
@@ -253,11 +257,22 @@ impl World {
     }
 
     fn count_labels(&mut self) {
-        self.labels.retain(|key, _| !(key.starts_with("nvidia.com/mig-") && key.ends_with(".count")));
+        self.labels.retain(|key, _| !key.starts_with("nvidia.com/mig-"));
         for (key, n) in self.allocatable.clone() {
             if n > 0 && key.starts_with("nvidia.com/mig-") {
                 self.labels.insert(format!("{key}.count"), n.to_string());
+                self.labels.insert(format!("{key}.replicas"), self.shared.to_string());
             }
+        }
+    }
+
+    /// Somebody has each device count so many times, or no longer.
+    pub fn share(&mut self, times: u64) {
+        self.shared = times;
+        self.version += 1;
+        if !self.allocatable.is_empty() {
+            self.advertise();
+            self.count_labels();
         }
     }
 

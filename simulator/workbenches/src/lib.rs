@@ -1,27 +1,29 @@
 //! What OpenShift AI's webhook writes into a Notebook from its hardware
-//! profile (release 3.5: limits equal requests). There is no webhook here: the
-//! notebook controller's stand-in asks this module whenever a Notebook was
-//! created or updated, as the API server would have asked the webhook, and
-//! the effect is in the StatefulSet instead of in the Notebook. Pure.
+//! profile (release 3.5: limits equal requests). Pure: the stories call it when
+//! a Notebook is written; on a real API server there is no webhook of ours, and
+//! the notebook controller's stand-in calls it instead.
+//!
+//! The operator reads profiles by itself (`observe`): what judges it is not
+//! what it uses.
 
+use api::foreign::HardwareProfile;
 use api::foreign::hardware_profile::Identifier;
-use api::foreign::{HardwareProfile, Notebook};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Map, Value, json};
 
 /// What the webhook makes of a Notebook.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Injected {
+pub struct Injected {
     /// The pod's spec.
-    pub(crate) spec: Value,
+    pub spec: Value,
     /// The local queue, for the label.
-    pub(crate) queue: Option<String>,
+    pub queue: Option<String>,
 }
 
-/// Injects a hardware profile into the pod spec of a Notebook. Keys that the
-/// user gave stay.
-pub(crate) fn inject(notebook: &Notebook, mut spec: Value, profile: &HardwareProfile) -> Injected {
-    let name = notebook.metadata.name.as_deref().unwrap_or_default();
+/// Injects a hardware profile into the pod spec of a Notebook of this name.
+/// Keys that the user gave stay.
+#[must_use]
+pub fn inject(name: &str, mut spec: Value, profile: &HardwareProfile) -> Injected {
     if let Some(container) = target(&mut spec, name) {
         for Identifier { identifier, default_count, .. } in &profile.spec.identifiers {
             let count = match default_count {
@@ -87,10 +89,6 @@ mod tests {
         .expect("a profile")
     }
 
-    fn notebook() -> Notebook {
-        serde_json::from_value(json!({"metadata": {"name": "lab", "namespace": "a"}})).expect("a notebook")
-    }
-
     #[test]
     fn keys_that_the_user_gave_stay_and_the_others_come_from_the_profile() {
         let spec = json!({
@@ -99,7 +97,7 @@ mod tests {
         });
         let profile = profile(json!({"type": "Node", "node": {
             "nodeSelector": {"gpu": "yes"}, "tolerations": [{"key": "workload"}]}}));
-        let Injected { spec, queue } = inject(&notebook(), spec, &profile);
+        let Injected { spec, queue } = inject("lab", spec, &profile);
         assert_eq!(
             spec["containers"][1]["resources"]["requests"],
             json!({"cpu": "2", "memory": "32Gi", "nvidia.com/mig-1g.5gb": "1"})
@@ -113,7 +111,7 @@ mod tests {
     #[test]
     fn a_queue_gets_its_label_and_neither_selector_nor_tolerations() {
         let profile = profile(json!({"type": "Queue", "kueue": {"localQueueName": "gpus"}}));
-        let injected = inject(&notebook(), json!({"containers": [{"name": "other"}]}), &profile);
+        let injected = inject("lab", json!({"containers": [{"name": "other"}]}), &profile);
         assert_eq!(injected.queue.as_deref(), Some("gpus"));
         assert_eq!(injected.spec.get("nodeSelector"), None);
         assert_eq!(injected.spec["containers"][0]["resources"]["limits"]["cpu"], "8", "the only container");

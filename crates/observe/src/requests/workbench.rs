@@ -1,0 +1,107 @@
+//! What a workbench without a pod asks for, and what keeps it from ever having
+//! one: the cluster would not say a word of it, so we do.
+
+use std::collections::BTreeMap;
+
+use api::foreign::HardwareProfile;
+use api::foreign::notebook::{Notebook, PROFILE_NAME};
+use k8s_openapi::api::core::v1::PodSpec;
+use planner::demand::Refusal;
+
+use super::Asked;
+use crate::objects::{Objects, title};
+use crate::pods;
+use crate::problem::{Problem, Severity};
+
+/// How long the value of a label may be. The pod of a workbench, and the set
+/// that makes it, carry the workbench's name in one.
+const LONGEST_NAME: usize = 63;
+
+/// What a workbench asks for: its pod template, with what its hardware profile
+/// adds where the template is silent (as the profile's webhook does it).
+pub(super) fn asks<'a>(notebook: &'a Notebook, objects: &Objects, problems: &mut Vec<Problem>) -> Asked<'a> {
+    let object = title("Notebook", &notebook.metadata);
+    let mut asked = Asked::of(&notebook.spec.template.spec, &notebook.metadata, object);
+    let own_name = notebook.metadata.name.as_deref().unwrap_or_default();
+    if own_name.len() > LONGEST_NAME {
+        let why = format!(
+            "its name has {} characters, and its pod carries it in a label, which takes {LONGEST_NAME}: there will be no pod",
+            own_name.len()
+        );
+        let advice = format!("make the workbench anew under a name of at most {LONGEST_NAME} characters");
+        asked.refused = Some(Refusal { why, advice });
+    }
+    let Some((namespace, name)) = notebook.hardware_profile() else { return asked };
+    match objects.hardware_profiles.get(&(namespace.clone(), name.clone())) {
+        None => missing(&mut asked, &format!("{namespace}/{name}"), problems),
+        Some(profile) => match target(asked.spec.to_mut(), own_name) {
+            Some(at) => apply(asked.spec.to_mut(), at, profile),
+            None => problems.push(no_container(&asked, &name, own_name)),
+        },
+    }
+    asked
+}
+
+/// The profile that it names is not there. What its own container asks for
+/// counts; where that is nothing, nobody can tell what it wants.
+fn missing(asked: &mut Asked<'_>, profile: &str, problems: &mut Vec<Problem>) {
+    let takes = pods::takes(&asked.spec);
+    let asks_itself = !takes.slices.is_empty() || takes.whole_gpus > 0;
+    let what = format!("names the hardware profile {profile}, which is not there");
+    let rest = if asks_itself { "; only what its own container asks for counts" } else { "" };
+    problems.push(
+        Problem::new(Severity::Warning, asked.object.clone(), format!("{what}{rest}"))
+            .field(format!("metadata.annotations[{PROFILE_NAME}]")),
+    );
+    if !asks_itself {
+        asked.is_unknown = true;
+        asked.refused.get_or_insert(Refusal {
+            why: format!("it {what}, and asks for no slices itself, so that nobody knows what it wants"),
+            advice: "choose another hardware profile for the workbench, or have this one made again"
+                .to_owned(),
+        });
+    }
+}
+
+fn no_container(asked: &Asked<'_>, profile: &str, own_name: &str) -> Problem {
+    let names: Vec<_> = asked.spec.containers.iter().map(|c| c.name.as_str()).collect();
+    let message = format!(
+        "has the containers {}, and none is named {own_name} like the workbench, so that its hardware profile {profile} is applied to none; name one so",
+        names.join(", ")
+    );
+    Problem::new(Severity::Warning, asked.object.clone(), message).field("spec.template.spec.containers")
+}
+
+/// The only container, or the one that is named like the workbench.
+fn target(spec: &PodSpec, name: &str) -> Option<usize> {
+    let only = spec.containers.len() == 1;
+    spec.containers.iter().position(|c| only || c.name == name)
+}
+
+/// What the profile's webhook injects: identifiers whose keys the target
+/// container lacks, node selector and tolerations.
+fn apply(spec: &mut PodSpec, at: usize, profile: &HardwareProfile) {
+    if let Some(container) = spec.containers.get_mut(at) {
+        let resources = container.resources.get_or_insert_default();
+        for identifier in &profile.spec.identifiers {
+            let key = &identifier.identifier;
+            let has = |list: &Option<BTreeMap<String, _>>| list.as_ref().is_some_and(|l| l.contains_key(key));
+            if has(&resources.requests) || has(&resources.limits) {
+                continue;
+            }
+            let count = match &identifier.default_count {
+                Some(k8s_openapi::apimachinery::pkg::util::intstr::IntOrString::Int(n)) => n.to_string(),
+                Some(k8s_openapi::apimachinery::pkg::util::intstr::IntOrString::String(text)) => text.clone(),
+                None => continue,
+            };
+            let quantity = k8s_openapi::apimachinery::pkg::api::resource::Quantity(count);
+            resources.requests.get_or_insert_default().insert(key.clone(), quantity);
+        }
+    }
+    let Some(scheduling) = &profile.spec.scheduling else { return };
+    // With a queue, the webhook writes neither selector nor tolerations.
+    if let Some(node) = scheduling.node.as_ref().filter(|_| scheduling.type_ != "Queue") {
+        spec.node_selector.get_or_insert_default().extend(node.node_selector.clone());
+        spec.tolerations.get_or_insert_default().extend(node.tolerations.iter().cloned());
+    }
+}

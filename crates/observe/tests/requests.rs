@@ -1,0 +1,169 @@
+//! What counts as a request, and who is told at once that nothing can come of it.
+
+mod words;
+
+use planner::demand::{Evidence, Request};
+use serde_json::{Value, json};
+use words::*;
+
+const PROFILE: &str = "opendatahub.io/hardware-profile-name";
+const PROFILE_NAMESPACE: &str = "opendatahub.io/hardware-profile-namespace";
+
+#[track_caller]
+fn one(objects: &[Value]) -> Request {
+    let seen = see(objects);
+    let [request] = &seen.requests[..] else { panic!("{:#?}", seen.requests) };
+    request.clone()
+}
+
+fn asks(request: &Request) -> Vec<String> {
+    request.slices.iter().map(|(profile, n)| format!("{n} x {profile}")).collect()
+}
+
+fn none(objects: &[Value]) {
+    assert_eq!(see(objects).requests, []);
+}
+
+/// A workbench whose container asks for nothing of NVIDIA's.
+fn plain(name: &str) -> Value {
+    let mut lab = notebook("vision", name);
+    lab["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({});
+    lab
+}
+
+fn with_profile(mut lab: Value, profile: &str) -> Value {
+    lab["metadata"]["annotations"][PROFILE] = profile.into();
+    lab
+}
+
+fn profile(namespace: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": "infrastructure.opendatahub.io/v1", "kind": "HardwareProfile",
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {"identifiers": [
+            {"identifier": "cpu", "displayName": "CPU", "minCount": 1, "defaultCount": 1},
+            {"identifier": "memory", "displayName": "Memory", "minCount": "1Gi", "defaultCount": "1Gi"},
+            {"identifier": "nvidia.com/mig-3g.40gb", "displayName": "Slice", "minCount": 1, "defaultCount": 1},
+        ]},
+    })
+}
+
+/// A workbench's pod, as its controller makes it.
+fn pod_of(lab: &str, on: Option<&str>) -> Value {
+    let mut pod = pod("vision", &format!("{lab}-0"), &[("mig-1g.10gb", 1)], on);
+    pod["metadata"]["labels"] = json!({"notebook-name": lab, "statefulset": lab});
+    pod
+}
+
+#[test]
+fn a_workbench_and_its_pod_are_one_request_and_none_once_the_pod_is_bound() {
+    let lab = notebook("vision", "lab");
+    assert_eq!(one(&[lab.clone()]).evidence, Evidence::StartingNotebook);
+    let pending = one(&[lab.clone(), pod_of("lab", None)]);
+    assert_eq!(pending.evidence, Evidence::PendingPod);
+    assert_eq!(pending.id.to_string(), "Notebook vision/lab");
+    none(&[lab, pod_of("lab", Some("n1"))]);
+}
+
+#[test]
+fn a_workbench_that_is_stopped_or_culled_asks_for_nothing_and_one_that_is_locked_does() {
+    let with = |value: &str| {
+        let mut lab = notebook("vision", "lab");
+        lab["metadata"]["annotations"]["kubeflow-resource-stopped"] = value.into();
+        lab
+    };
+    none(&[with("2026-11-21T08:45:00Z")]);
+    assert_eq!(asks(&one(&[with("odh-notebook-controller-lock")])), ["1 x 1g.10gb"]);
+}
+
+#[test]
+fn pods_that_are_gated_nominated_or_not_yet_judged_ask_for_nothing() {
+    let pending = pod("vision", "train", &[("mig-1g.10gb", 1)], None);
+    assert_eq!(asks(&one(&[pending.clone()])), ["1 x 1g.10gb"]);
+    let mut gated = pending.clone();
+    gated["spec"]["schedulingGates"] = json!([{"name": "kueue.x-k8s.io/admission"}]);
+    none(&[gated]);
+    let mut nominated = pending.clone();
+    nominated["status"]["nominatedNodeName"] = "n1".into();
+    none(&[nominated]);
+    let mut fresh = pending;
+    fresh["status"]["conditions"] = json!([]);
+    none(&[fresh]);
+}
+
+#[test]
+fn a_profile_gives_what_the_container_lacks_and_nothing_else() {
+    let named = with_profile(plain("lab"), "slice");
+    assert_eq!(asks(&one(&[named.clone(), profile("vision", "slice")])), ["1 x 3g.40gb"]);
+    let mut elsewhere = named;
+    elsewhere["metadata"]["annotations"][PROFILE_NAMESPACE] = "apps".into();
+    assert_eq!(asks(&one(&[elsewhere, profile("apps", "slice")])), ["1 x 3g.40gb"]);
+    let mut own = with_profile(plain("lab"), "slice");
+    let limits = json!({"limits": {"nvidia.com/mig-3g.40gb": "2"}});
+    own["spec"]["template"]["spec"]["containers"][0]["resources"] = limits;
+    assert_eq!(asks(&one(&[own, profile("vision", "slice")])), ["2 x 3g.40gb"]);
+}
+
+#[test]
+fn a_workbench_whose_profile_is_not_there_is_refused_and_told_what_to_do() {
+    let request = one(&[with_profile(plain("lab"), "gone"), profile("vision", "slice")]);
+    assert!(request.slices.is_empty());
+    let refusal = request.refused.expect("nothing can be planned for it");
+    assert_eq!(
+        refusal.why,
+        "it names the hardware profile vision/gone, which is not there, and asks for no slices itself, so that nobody knows what it wants"
+    );
+    assert!(refusal.advice.starts_with("choose another hardware profile"), "{}", refusal.advice);
+    // One that is offered in another namespace is another profile.
+    let request = one(&[with_profile(plain("lab"), "slice"), profile("apps", "slice")]);
+    assert!(request.refused.is_some());
+    // What its container asks for itself is asked for all the same.
+    let seen = see(&[with_profile(notebook("vision", "lab"), "gone")]);
+    assert_eq!(
+        (asks(&seen.requests[0]), seen.requests[0].refused.clone()),
+        (vec!["1 x 1g.10gb".into()], None)
+    );
+    assert_eq!(
+        texts(&seen.problems),
+        [
+            "Notebook vision/lab: metadata.annotations[opendatahub.io/hardware-profile-name]: names the hardware profile vision/gone, which is not there; only what its own container asks for counts"
+        ]
+    );
+    // Once it has a pod, the pod says what it wants.
+    none(&[with_profile(plain("lab"), "gone"), pod_of("lab", Some("n1"))]);
+}
+
+#[test]
+fn a_workbench_whose_name_no_label_takes_is_refused_and_a_shorter_one_is_not() {
+    let name = |letters: usize| "n".repeat(letters);
+    assert_eq!(one(&[notebook("vision", &name(63))]).refused, None);
+    let refusal = one(&[notebook("vision", &name(64))]).refused.expect("it gets no pod");
+    assert_eq!(
+        refusal.why,
+        "its name has 64 characters, and its pod carries it in a label, which takes 63: there will be no pod"
+    );
+    assert_eq!(refusal.advice, "make the workbench anew under a name of at most 63 characters");
+    // Who asks for no GPU is none of ours.
+    none(&[plain(&name(64))]);
+}
+
+#[test]
+fn a_workbench_with_a_long_name_and_its_pod_under_another_are_one_request() {
+    // Beyond 52 characters its set, and so its pod, has a name of its own.
+    let lab = "n".repeat(60);
+    let mut pending = pod_of(&lab, None);
+    pending["metadata"]["name"] = "nb-x7k2p-0".into();
+    let request = one(&[notebook("vision", &lab), pending]);
+    assert_eq!((request.id.name.as_str(), request.id.ordinal), (lab.as_str(), 0));
+    assert_eq!(request.evidence, Evidence::PendingPod);
+}
+
+#[test]
+fn a_profile_that_is_applied_to_no_container_is_told_of() {
+    let mut lab = with_profile(plain("lab"), "slice");
+    lab["spec"]["template"]["spec"]["containers"] = json!([{"name": "main"}, {"name": "proxy"}]);
+    let seen = see(&[lab, profile("vision", "slice")]);
+    assert_eq!(seen.requests, []);
+    let told = texts(&seen.problems);
+    assert!(told.iter().any(|text| text.contains("none is named lab like the workbench")), "{told:#?}");
+}

@@ -1,0 +1,83 @@
+//! However the demo ends, nothing of it stays.
+#![expect(clippy::unwrap_used, reason = "a helper of tests may panic")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use e2e::wait;
+
+/// The demo, started, with a folder of its own for all that it makes.
+struct Demo {
+    child: Child,
+    folder: tempfile::TempDir,
+    out: BufReader<ChildStdout>,
+}
+
+impl Demo {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_slicewright-demo"))
+            .arg("--keep")
+            .env("TMPDIR", folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Self { child, folder, out }
+    }
+
+    /// Reads until it says this.
+    fn says(&mut self, part: &str) {
+        let mut all = String::new();
+        while !all.contains(part) {
+            let read = self.out.read_line(&mut all).unwrap();
+            assert!(read > 0, "it ended without {part:?}:\n{all}");
+        }
+    }
+
+    fn signal(&mut self, signal: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+        self.child.wait().unwrap();
+    }
+}
+
+/// Processes that were told of a folder, with how they were called.
+fn who_knows(folder: &Path) -> Vec<String> {
+    let folder = folder.display().to_string();
+    let called = |entry: fs::DirEntry| fs::read(entry.path().join("cmdline")).ok();
+    let words = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).replace('\0', " ");
+    let all = fs::read_dir("/proc").unwrap().flatten().filter_map(called).map(words);
+    all.filter(|line| line.contains(&folder)).collect()
+}
+
+fn nothing_stays_after(signal: &str) {
+    let mut demo = Demo::start();
+    demo.says("Virtual GPU nodes");
+    let there = who_knows(demo.folder.path());
+    for part in ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
+        assert!(there.iter().any(|line| line.contains(part)), "{part} does not run: {there:#?}");
+    }
+    demo.signal(signal);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let gone = wait::asking("nothing of the demo runs", wait::PATIENCE, async || {
+        let left = who_knows(demo.folder.path());
+        Ok(if left.is_empty() { Ok(()) } else { Err(left.join("\n")) })
+    });
+    runtime.block_on(gone).unwrap();
+    let left: Vec<_> = fs::read_dir(demo.folder.path()).unwrap().flatten().map(|e| e.path()).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_demo_that_is_killed_leaves_nothing_behind() {
+    nothing_stays_after("-KILL");
+}
+
+#[test]
+fn a_demo_that_is_interrupted_leaves_nothing_behind() {
+    nothing_stays_after("-INT");
+}

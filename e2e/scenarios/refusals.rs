@@ -1,0 +1,51 @@
+//! A workbench that can never start would say nothing of it to anybody: its
+//! controller fails in its own log. Who made it is told.
+
+use e2e::{TEAM, a100, mig, policy, scenario, wait, workbench};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::ResourceExt;
+
+#[test]
+fn a_workbench_that_can_never_start_is_told_why_and_nothing_is_cut_for_it() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
+        scene.operator().await?;
+        scene.apply(policy("research", "research")).await?;
+        let lost = workbench("lost", "cpu", 1).annotated("opendatahub.io/hardware-profile-name", "gone");
+        scene.apply(lost).await?;
+        let long = "n".repeat(64);
+        scene.apply(workbench(&long, &mig("3g.40gb"), 1)).await?;
+        let told = scene.told("Notebook", "lost", "which is not there").await?;
+        assert!(told.contains("names the hardware profile team-a/gone, which is not there"), "{told}");
+        assert!(told.contains("What would help: choose another hardware profile"), "{told}");
+        let told = scene.told("Notebook", &long, "its name has 64 characters").await?;
+        assert!(told.contains("What would help: make the workbench anew"), "{told}");
+        for name in ["lost", &long] {
+            let answer = scene.is_unserved("research", name).await?;
+            assert_eq!(answer.reason, "Refused", "{}", answer.message);
+        }
+        scene.converged("research").await?;
+        scene.offers("n1", &[("1g.10gb", 7)]).await
+    });
+}
+
+#[test]
+fn a_workbench_with_a_long_name_gets_its_slice_like_any_other() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
+        scene.operator().await?;
+        scene.apply(policy("research", "research")).await?;
+        let name = "n".repeat(60);
+        scene.apply(workbench(&name, &mig("3g.40gb"), 1)).await?;
+        let pods: Api<Pod> = Api::namespaced(scene.client(), TEAM);
+        wait::until(pods, "its pod runs", wait::PATIENCE, |seen| {
+            let runs = |pod: &&Pod| pod.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Running");
+            let found = seen.values().find(|pod| pod.labels().get("notebook-name") == Some(&name));
+            found.filter(runs).map(|_| ()).ok_or_else(|| "it does not".to_owned())
+        })
+        .await?;
+        assert_eq!(scene.story_of("Notebook", &name).await?.lines().count(), 1, "it was told once");
+        scene.converged("research").await
+    });
+}
