@@ -293,6 +293,7 @@ mod tests {
             takes: Room { cpu_milli: 0, memory_bytes: 0, pods: 1 },
             evidence: planner::demand::Evidence::PendingPod,
             blocked_elsewhere: None,
+            refused: None,
         }
     }
 
