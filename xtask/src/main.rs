@@ -11,6 +11,7 @@ mod clients;
 mod e2e;
 mod families;
 mod gate;
+mod kind;
 mod release_check;
 mod sim_lib;
 mod steps;
@@ -43,6 +44,7 @@ enum Task {
     Bench(tasks::BenchArgs),
     Tools(tools::Args),
     E2e(e2e::Args),
+    Kind(kind::Args),
     Chart(chart::Args),
     Alerts(alerts::Args),
     Bundle(bundle::Args),
@@ -65,6 +67,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Codegen(args) => tasks::codegen(&args, &mut out)?,
         Task::Bench(args) => tasks::bench(&args)?,
         Task::Clients(args) => clients::run(&args, &mut out)?,
+        Task::Kind(args) => kind::run(&args, &mut out)?,
         Task::E2e(args) => e2e::run(&args, &mut out)?,
         Task::Alerts(args) => alerts::run(&args, &mut out)?,
         Task::Chart(args) => chart::run(&args, &mut out)?,

@@ -191,6 +191,7 @@ const OURS: &[Ours] = &[
         may_use: &["slicewright-tools"],
         pure: false,
     },
+    Ours { package: "slicewright-kind", folder: "e2e/kind", may_use: &["slicewright-tools"], pure: false },
     // A leaf for tests: where the built programs are.
     Ours { package: "slicewright-tools", folder: "tools/find", may_use: &[], pure: false },
     Ours { package: "slicewright-gitops", folder: "gitops", may_use: &[], pure: false },

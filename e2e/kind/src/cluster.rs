@@ -1,0 +1,331 @@
+//! The cluster: up, down, and how it stands.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::process::Command;
+
+use anyhow::{Context, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::call::{call, call_with};
+use crate::engine::Engine;
+use crate::fleet::{self, Gpus};
+use crate::place::{Place, remove};
+use crate::progress::Progress;
+use crate::{node_image, own_engine, preflight};
+
+/// The cluster's name, as kind and its containers have it.
+pub const NAME: &str = "slicewright";
+
+/// How kind marks the containers of a cluster.
+const MARK: &str = "io.x-k8s.kind.cluster=slicewright";
+
+/// What a cluster is made of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spec {
+    /// The GPUs of each worker.
+    pub workers: Vec<Gpus>,
+}
+
+/// The cluster as it is.
+#[derive(Debug)]
+pub struct Cluster<'a> {
+    place: &'a Place,
+    engine: Engine,
+}
+
+/// How the pieces stand.
+#[derive(Debug, Default)]
+pub struct Status {
+    /// The engine, if one answers.
+    pub engine: Option<String>,
+    /// What the cluster was made of, if one was made.
+    pub spec: Option<Spec>,
+    /// The containers of its nodes.
+    pub containers: Vec<String>,
+    /// Its nodes, each with whether it is ready.
+    pub nodes: BTreeMap<String, bool>,
+    /// What is left of an interrupted run, if anything is.
+    pub left: Vec<String>,
+}
+
+impl<'a> Cluster<'a> {
+    /// Brings it up; one that runs with the same workers is kept.
+    ///
+    /// # Errors
+    /// When something that it needs lacks, or a step fails. What was begun
+    /// stays for a look; `down` removes it.
+    pub fn up<W: Write>(
+        place: &'a Place,
+        spec: &Spec,
+        own_image: bool,
+        progress: &mut Progress<W>,
+    ) -> anyhow::Result<Self> {
+        preflight::cluster(place)?;
+        if Engine::own(place).or_else(Engine::existing).is_none() {
+            preflight::own_engine()?;
+        }
+        let engine = progress.step("the container engine", || Engine::find_or_start(place))?;
+        progress.say(&engine.name())?;
+        let cluster = Self { place, engine };
+        let containers = cluster.engine.containers(MARK)?;
+        if !containers.is_empty() {
+            ensure!(
+                place.cluster().exists(),
+                "a kind cluster with the name {NAME} is there that {} knows nothing of: remove it with `kind delete \
+                 cluster --name {NAME}`, or use the folder that made it (--folder)",
+                place.folder().display()
+            );
+            if cluster.spec()?.as_ref() == Some(spec) && cluster.wait_ready().is_ok() {
+                progress.say("the cluster runs already")?;
+                return Ok(cluster);
+            }
+            progress.say("another or a half-dead cluster is there: it is removed first")?;
+            cluster.delete()?;
+        }
+        let image = node_image::ensure(place, &cluster.engine, own_image, progress)?;
+        // Before it is made: whatever becomes of that, `down` knows that it is ours.
+        fs::write(place.cluster(), serde_json::to_vec_pretty(spec)?)
+            .context("cannot write what the cluster is")?;
+        progress.step(&format!("kind create cluster, {} workers", spec.workers.len()), || {
+            let config = config(spec, &image);
+            let mut kind = cluster.engine.inside(tools::find("kind")?);
+            kind.args([
+                "create",
+                "cluster",
+                "--name",
+                NAME,
+                "--config",
+                "-",
+                "--wait",
+                "180s",
+                "--kubeconfig",
+            ]);
+            call_with(kind.arg(place.kubeconfig()), config.as_bytes())
+        })?;
+        if image.starts_with("slicewright-kind-node") {
+            cluster.routes()?;
+        }
+        cluster.wait_ready()?;
+        Ok(cluster)
+    }
+
+    /// The one that runs.
+    ///
+    /// # Errors
+    /// When none does.
+    pub fn running(place: &'a Place) -> anyhow::Result<Self> {
+        let engine = Engine::own(place).or_else(Engine::existing);
+        let engine = engine.context("no cluster runs: bring one up with `cargo xtask kind up`")?;
+        let cluster = Self { place, engine };
+        if cluster.engine.containers(MARK)?.is_empty() || cluster.spec()?.is_none() {
+            bail!("no cluster runs: bring one up with `cargo xtask kind up`");
+        }
+        Ok(cluster)
+    }
+
+    /// Its engine.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// What it was made of.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    pub fn spec(&self) -> anyhow::Result<Option<Spec>> {
+        spec(self.place)
+    }
+
+    /// A command that reaches it.
+    #[must_use]
+    pub fn inside(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = self.engine.inside(program);
+        command.env("KUBECONFIG", self.place.kubeconfig());
+        command
+    }
+
+    /// A kubectl that reaches it.
+    ///
+    /// # Errors
+    /// When kubectl is not built.
+    pub fn kubectl(&self) -> anyhow::Result<Command> {
+        Ok(self.inside(tools::find("kubectl")?))
+    }
+
+    /// Restarts a worker, as a power cycle would.
+    ///
+    /// # Errors
+    /// When the engine does not.
+    pub fn restart(&self, node: &str) -> anyhow::Result<()> {
+        call(self.engine.command().args(["restart", node]))?;
+        // The routes were the kernel's, and went with it.
+        self.routes()?;
+        self.wait_ready()
+    }
+
+    /// Loads an archive of images into every node.
+    ///
+    /// # Errors
+    /// When kind does not.
+    pub fn load(&self, archive: &std::path::Path) -> anyhow::Result<()> {
+        let mut kind = self.engine.inside(tools::find("kind")?);
+        call(kind.args(["load", "image-archive", "--name", NAME]).arg(archive)).map(drop)
+    }
+
+    fn wait_ready(&self) -> anyhow::Result<()> {
+        call(self.kubectl()?.args(["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=180s"]))
+            .map(drop)
+    }
+
+    /// What kind's network daemon would do: on each node, a route to the pods
+    /// of every other.
+    fn routes(&self) -> anyhow::Result<()> {
+        let format = r#"jsonpath={range .items[*]}{.metadata.name} {.spec.podCIDR} {.status.addresses[?(@.type=="InternalIP")].address}{"\n"}{end}"#;
+        let said = call(self.kubectl()?.args(["get", "nodes", "-o", format]))?;
+        let nodes: Vec<Vec<&str>> = said.lines().map(|line| line.split(' ').collect()).collect();
+        for node in &nodes {
+            for other in &nodes {
+                let ([name, ..], [_, range, address]) = (node.as_slice(), other.as_slice()) else {
+                    bail!("kubectl says {said:?} of the nodes, and not name, range and address of each");
+                };
+                ensure!(!range.is_empty(), "{other:?} has no range of addresses for its pods");
+                if node != other {
+                    let route = ["exec", name, "ip", "route", "replace", range, "via", address];
+                    call(self.engine.command().args(route))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn delete(&self) -> anyhow::Result<()> {
+        let mut kind = self.engine.inside(tools::find("kind")?);
+        call(kind.args(["delete", "cluster", "--name", NAME, "--kubeconfig"]).arg(self.place.kubeconfig()))?;
+        let left = self.engine.containers(MARK)?;
+        if !left.is_empty() {
+            call(self.engine.command().args(["rm", "--force", "--volumes"]).args(&left))?;
+        }
+        remove(&self.place.kubeconfig())?;
+        remove(&self.place.cluster())
+    }
+}
+
+fn spec(place: &Place) -> anyhow::Result<Option<Spec>> {
+    match fs::read(place.cluster()) {
+        Ok(text) => Ok(serde_json::from_slice(&text).ok()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", place.cluster().display())),
+    }
+}
+
+/// Removes the cluster and everything that was made for it, however far it
+/// came, and puts the machine back. What was put back, for people.
+///
+/// # Errors
+/// When something cannot be removed.
+pub fn down<W: Write>(place: &Place, progress: &mut Progress<W>) -> anyhow::Result<()> {
+    let ours = Engine::own(place);
+    if let Some(engine) = ours.clone().or_else(Engine::existing) {
+        let cluster = Cluster { place, engine };
+        if place.cluster().exists() && !cluster.engine.containers(MARK)?.is_empty() {
+            let deleted = progress.step("deleting the cluster", || cluster.delete());
+            // With an engine of our own everything goes with it anyhow.
+            if ours.is_none() {
+                deleted?;
+            }
+        }
+    }
+    if place.engine().exists() || place.machine().exists() {
+        let restored = progress.step("ending the container engine", || own_engine::stop(place))?;
+        for line in restored {
+            progress.say(&line)?;
+        }
+    }
+    for file in [place.kubeconfig(), place.cluster(), place.folder().join("scratch")] {
+        remove(&file)?;
+    }
+    progress.say("nothing of the cluster is left; node images are kept for the next one")?;
+    Ok(())
+}
+
+/// How everything stands. It changes nothing.
+///
+/// # Errors
+/// When something that is there cannot be read.
+pub fn status(place: &Place) -> anyhow::Result<Status> {
+    let mut status = Status { spec: spec(place)?, ..Status::default() };
+    let Some(engine) = Engine::own(place).or_else(Engine::existing) else {
+        if place.engine().exists() || place.machine().exists() {
+            status.left.push("an engine of ours that does not answer".to_owned());
+        }
+        return Ok(status);
+    };
+    status.engine = Some(engine.name());
+    if status.spec.is_some() {
+        status.containers = engine.containers(MARK)?;
+    }
+    if status.containers.is_empty() {
+        return Ok(status);
+    }
+    let cluster = Cluster { place, engine };
+    let format = r#"jsonpath={range .items[*]}{.metadata.name} {.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}"#;
+    match call(cluster.kubectl()?.args(["--request-timeout=10s", "get", "nodes", "-o", format])) {
+        Ok(said) => {
+            let nodes = said.lines().filter_map(|line| line.split_once(' '));
+            status.nodes = nodes.map(|(name, ready)| (name.to_owned(), ready == "True")).collect();
+        }
+        Err(_) => status.left.push("containers of a cluster whose API server does not answer".to_owned()),
+    }
+    Ok(status)
+}
+
+/// What kind is told.
+fn config(spec: &Spec, image: &str) -> String {
+    let mut text = format!(
+        "kind: Cluster
+apiVersion: kind.x-k8s.io/v1alpha4
+networking:
+  kubeProxyMode: nftables
+kubeadmConfigPatches:
+- |
+  kind: KubeletConfiguration
+  apiVersion: kubelet.config.k8s.io/v1beta1
+  failCgroupV1: false
+nodes:
+- {{role: control-plane, image: \"{image}\"}}
+"
+    );
+    for gpus in &spec.workers {
+        text.push_str(&format!(
+            "- role: worker\n  image: \"{image}\"\n  labels:\n    {}: \"{gpus}\"\n",
+            fleet::LABEL
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_worker_says_which_gpus_it_gets() {
+        let spec = Spec { workers: fleet::usual() };
+        let text = config(&spec, "node:1");
+        assert!(text.contains("- {role: control-plane, image: \"node:1\"}\n- role: worker\n"), "{text}");
+        assert_eq!(text.matches("sim.slicewright.io/gpus: \"").count(), 3);
+    }
+
+    #[test]
+    fn without_anything_the_status_is_empty_and_down_does_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::at(dir.path()).unwrap();
+        assert_eq!(status(&place).unwrap().spec, None);
+        let mut told = Vec::new();
+        down(&place, &mut Progress::new(&mut told)).unwrap();
+        assert!(String::from_utf8(told).unwrap().contains("nothing of the cluster is left"));
+    }
+}

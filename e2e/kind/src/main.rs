@@ -1,0 +1,111 @@
+//! `slicewright-kind`: a kind cluster whose workers have simulated GPUs.
+//! `cargo xtask kind` builds what it needs and runs it.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use kind::cluster::{self, Cluster, Spec};
+use kind::fleet::{self, Gpus};
+use kind::place::Place;
+use kind::progress::Progress;
+
+/// A kind cluster with real kubelets, whose workers get simulated GPUs
+///
+/// Docker or Podman is used where it answers; else a container engine of our
+/// own is started in a network namespace of its own (as root, on Debian).
+/// `down` leaves the machine as it was, also after an interrupted run.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask kind", bin_name = "cargo xtask kind", max_term_width = 100)]
+struct Cli {
+    /// Where the cluster keeps what it needs, and node images
+    ///
+    /// [default: slicewright/kind under $XDG_CACHE_HOME or ~/.cache]
+    #[arg(long, env = "SLICEWRIGHT_KIND", global = true)]
+    folder: Option<PathBuf>,
+    #[arg(long, hide = true, env = "XDG_CACHE_HOME", global = true)]
+    cache_home: Option<PathBuf>,
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Brings the cluster up; one that runs with the same workers is kept
+    Up {
+        /// A worker with these GPUs, such as 2xA100-SXM4-80GB; once for each
+        /// worker [default: 2xA100-SXM4-80GB, 1xA30, 2xH100-80GB-HBM3]
+        #[arg(long = "worker", value_name = "COUNTxMODEL")]
+        workers: Vec<Gpus>,
+        /// Make the node image here, even where kind's own can be fetched
+        #[arg(long)]
+        own_image: bool,
+    },
+    /// Removes the cluster, and puts the machine back
+    Down,
+    /// Says how everything stands
+    Status,
+    /// Runs a program that reaches the cluster (kubectl, for instance)
+    Run {
+        /// The program and its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<std::ffi::OsString>,
+    },
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let cli = Cli::parse();
+    let base = cli
+        .cache_home
+        .filter(|folder| folder.is_absolute())
+        .or_else(|| std::env::home_dir().map(|home| home.join(".cache")));
+    let folder = cli.folder.or_else(|| base.map(|base| base.join("slicewright/kind")));
+    let place = Place::at(&folder.context("there is no home folder: set SLICEWRIGHT_KIND")?)?;
+    let mut out = std::io::stdout();
+    match cli.task {
+        Task::Up { workers, own_image } => {
+            let _held = place.hold()?;
+            let spec = Spec { workers: if workers.is_empty() { fleet::usual() } else { workers } };
+            Cluster::up(&place, &spec, own_image, &mut Progress::new(&mut out))?;
+            writeln!(
+                out,
+                "The cluster is up. Look around with `cargo xtask kind run kubectl get nodes`; \
+                 `cargo xtask kind down` removes it."
+            )?;
+        }
+        Task::Down => {
+            let _held = place.hold()?;
+            cluster::down(&place, &mut Progress::new(&mut out))?;
+        }
+        Task::Status => show(&cluster::status(&place)?, &mut out)?,
+        Task::Run { command } => {
+            let cluster = Cluster::running(&place)?;
+            let (program, args) = command.split_first().context("there is nothing to run")?;
+            let built = program.to_str().and_then(|name| tools::find(name).ok());
+            let mut command = cluster.inside(built.map_or_else(|| program.clone(), Into::into));
+            let status = command.args(args).status().context("cannot run it")?;
+            return Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128)));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(status: &cluster::Status, out: &mut dyn Write) -> anyhow::Result<()> {
+    writeln!(out, "engine   {}", status.engine.as_deref().unwrap_or("none answers"))?;
+    match &status.spec {
+        Some(spec) => {
+            let workers: Vec<_> = spec.workers.iter().map(ToString::to_string).collect();
+            writeln!(out, "cluster  {} ({} containers)", workers.join(", "), status.containers.len())?;
+        }
+        None => writeln!(out, "cluster  none (`cargo xtask kind up`)")?,
+    }
+    for (node, ready) in &status.nodes {
+        writeln!(out, "node     {node}: {}", if *ready { "ready" } else { "not ready" })?;
+    }
+    for left in &status.left {
+        writeln!(out, "left     {left}: `cargo xtask kind down` removes it")?;
+    }
+    Ok(())
+}

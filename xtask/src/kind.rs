@@ -1,0 +1,39 @@
+//! `cargo xtask kind`: a kind cluster with real kubelets, whose workers get
+//! simulated GPUs.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::{Command, ExitCode};
+
+use anyhow::Context;
+
+use crate::tools::{self, Sources, Use};
+
+/// A kind cluster with real kubelets: `up`, `down`, `status`, `run`
+///
+/// Docker or Podman is used where it answers, and kind's own node image where
+/// it can be fetched; else both are made here, as root. What a node image is
+/// made of is built first (`cargo xtask tools kind control-plane`): some ten
+/// minutes, once. `cargo xtask kind -- --help` says more.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    sources: Sources,
+    /// What to do, and its options
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    rest: Vec<OsString>,
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let mut command = Command::new("cargo");
+    command.args(["run", "--quiet", "--locked", "--package", "slicewright-kind", "--"]).args(&args.rest);
+    if args.rest.iter().any(|word| word == "up") {
+        for binary in tools::ensure_built(&args.sources, &[Use::ControlPlane, Use::Kind], out)? {
+            command.env(binary.variable(), &binary.path);
+        }
+    }
+    let status = command.current_dir(crate::root()).status().context("cannot run cargo")?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128);
+    Ok(ExitCode::from(code))
+}
