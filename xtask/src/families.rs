@@ -226,6 +226,17 @@ pub(crate) const FAMILIES: &[Family] = &[
         ..PLAIN
     },
     Family {
+        name: "nfd",
+        module: "nfd",
+        used_for: Use::Kind,
+        binaries: &[
+            ("nfd-master", "sigs.k8s.io/node-feature-discovery/cmd/nfd-master"),
+            ("nfd-worker", "sigs.k8s.io/node-feature-discovery/cmd/nfd-worker"),
+        ],
+        files: &[("nfd-crds", "sigs.k8s.io/node-feature-discovery", "deployment/base/nfd-crds")],
+        ..PLAIN
+    },
+    Family {
         name: "device-plugin",
         module: "device-plugin",
         used_for: Use::Kind,

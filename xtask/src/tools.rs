@@ -347,8 +347,9 @@ pub(crate) fn ensure_built(
             }
             found.push(Binary { name, path });
         }
+        // Family by family: whoever waits for one does not wait for the rest.
+        link(&cache.join("bin"), &found).context("cannot link the tools")?;
     }
-    link(&cache.join("bin"), &found).context("cannot link the tools")?;
     Ok(found)
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The label of a worker that says which simulated GPUs it gets.
 pub const LABEL: &str = "sim.slicewright.io/gpus";
 
-/// The GPUs of one worker: `COUNTxMODEL`, such as `2xA100-SXM4-80GB`.
+/// The GPUs of one worker: `COUNTxMODEL`, such as `2xA100-80GB`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Gpus {
@@ -26,7 +26,7 @@ impl FromStr for Gpus {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong =
-            || format!("{text:?} is not COUNTxMODEL, such as 2xA100-SXM4-80GB, with 1 to {MOST} GPUs");
+            || format!("{text:?} is not COUNTxMODEL, such as 2xA100-80GB, with 1 to {MOST} GPUs");
         let (count, model) = text.split_once('x').ok_or_else(wrong)?;
         let count: u8 = count.parse().ok().filter(|count| (1..=MOST).contains(count)).ok_or_else(wrong)?;
         let fits = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
@@ -61,7 +61,7 @@ impl fmt::Display for Gpus {
 /// One A100-80GB node, one A30 node, one H100 node.
 #[must_use]
 pub fn usual() -> Vec<Gpus> {
-    ["2xA100-SXM4-80GB", "1xA30", "2xH100-80GB-HBM3"].iter().filter_map(|text| text.parse().ok()).collect()
+    ["2xA100-80GB", "1xA30", "2xH100-80GB"].iter().filter_map(|text| text.parse().ok()).collect()
 }
 
 #[cfg(test)]

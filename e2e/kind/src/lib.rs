@@ -16,7 +16,10 @@ pub mod machine;
 pub mod node_image;
 pub mod place;
 pub mod preflight;
+pub mod programs;
 pub mod progress;
 
+mod archive;
+mod control_plane;
 mod own_engine;
 mod rootfs;

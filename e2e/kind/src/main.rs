@@ -35,8 +35,8 @@ struct Cli {
 enum Task {
     /// Brings the cluster up; one that runs with the same workers is kept
     Up {
-        /// A worker with these GPUs, such as 2xA100-SXM4-80GB; once for each
-        /// worker [default: 2xA100-SXM4-80GB, 1xA30, 2xH100-80GB-HBM3]
+        /// A worker with these GPUs, such as 2xA100-80GB; once for each
+        /// worker [default: 2xA100-80GB, 1xA30, 2xH100-80GB]
         #[arg(long = "worker", value_name = "COUNTxMODEL")]
         workers: Vec<Gpus>,
         /// Make the node image here, even where kind's own can be fetched

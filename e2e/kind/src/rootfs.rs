@@ -16,7 +16,7 @@ use crate::place::remove;
 const DEBIAN: &str = "bookworm";
 
 /// What a node needs of it.
-const PACKAGES: &str = "systemd,systemd-sysv,conntrack,iptables,nftables,iproute2,ethtool,socat,util-linux,mount,kmod,\
+const PACKAGES: &str = "systemd,systemd-sysv,dbus,conntrack,iptables,nftables,iproute2,ethtool,socat,util-linux,mount,kmod,\
                         libseccomp2,bash,ca-certificates,jq,procps,runc,containernetworking-plugins";
 
 /// The plugins of the network on one node: what kind's own daemon would
