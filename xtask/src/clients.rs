@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
 }
 
 /// Puts the simulated nvidia-smi beside the library.
-fn with_nvidia_smi(library: &Path) -> anyhow::Result<()> {
+pub(crate) fn with_nvidia_smi(library: &Path) -> anyhow::Result<()> {
     let mut build = Command::new("cargo");
     build.args(["build", "--quiet", "--locked", "--package", "slicewright-sim-nvidia-smi"]);
     let status = build.current_dir(crate::root()).status().context("cannot run cargo")?;

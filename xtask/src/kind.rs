@@ -5,8 +5,10 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::{Command, ExitCode};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
+use crate::clients;
+use crate::sim_lib;
 use crate::tools::{self, Sources, Use};
 
 /// A kind cluster with real kubelets: `up`, `down`, `status`, `run`
@@ -32,6 +34,15 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         for binary in tools::ensure_built(&args.sources, &[Use::ControlPlane, Use::Kind], out)? {
             command.env(binary.variable(), &binary.path);
         }
+        let library = sim_lib::ensure_built(&sim_lib::Args::default())?;
+        clients::with_nvidia_smi(&library)?;
+        let mut build = Command::new("cargo");
+        build.args(["build", "--quiet", "--locked", "--package", "slicewright-sim-cli"]);
+        let status = build.current_dir(crate::root()).status().context("cannot run cargo")?;
+        ensure!(status.success(), "the simulator does not build");
+        // This program stands in the same folder.
+        let simulator = std::env::current_exe()?.with_file_name("slicewright-sim");
+        command.env("SLICEWRIGHT_SIM_LIBRARY", library).env("SLICEWRIGHT_SIM", simulator);
     }
     let status = command.current_dir(crate::root()).status().context("cannot run cargo")?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128);

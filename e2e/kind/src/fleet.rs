@@ -25,8 +25,7 @@ impl FromStr for Gpus {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("{text:?} is not COUNTxMODEL, such as 2xA100-80GB, with 1 to {MOST} GPUs");
+        let wrong = || format!("{text:?} is not COUNTxMODEL, such as 2xA100-80GB, with 1 to {MOST} GPUs");
         let (count, model) = text.split_once('x').ok_or_else(wrong)?;
         let count: u8 = count.parse().ok().filter(|count| (1..=MOST).contains(count)).ok_or_else(wrong)?;
         let fits = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);

@@ -12,6 +12,7 @@ pub mod call;
 pub mod cluster;
 pub mod engine;
 pub mod fleet;
+pub mod gpus;
 pub mod machine;
 pub mod node_image;
 pub mod place;

@@ -9,6 +9,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use kind::cluster::{self, Cluster, Spec};
 use kind::fleet::{self, Gpus};
+use kind::gpus::{self, Ours};
 use kind::place::Place;
 use kind::progress::Progress;
 
@@ -42,6 +43,15 @@ enum Task {
         /// Make the node image here, even where kind's own can be fetched
         #[arg(long)]
         own_image: bool,
+        /// Leave the workers without GPUs
+        #[arg(long)]
+        bare: bool,
+        /// `slicewright-sim`, as cargo builds it
+        #[arg(long, value_name = "FILE", env = "SLICEWRIGHT_SIM", hide = true)]
+        simulator: Option<PathBuf>,
+        /// The folder with the simulated `libnvidia-ml.so.1` and `nvidia-smi`
+        #[arg(long, value_name = "DIR", env = "SLICEWRIGHT_SIM_LIBRARY", hide = true)]
+        library: Option<PathBuf>,
     },
     /// Removes the cluster, and puts the machine back
     Down,
@@ -65,10 +75,19 @@ fn main() -> anyhow::Result<ExitCode> {
     let place = Place::at(&folder.context("there is no home folder: set SLICEWRIGHT_KIND")?)?;
     let mut out = std::io::stdout();
     match cli.task {
-        Task::Up { workers, own_image } => {
+        Task::Up { workers, own_image, bare, simulator, library } => {
             let _held = place.hold()?;
             let spec = Spec { workers: if workers.is_empty() { fleet::usual() } else { workers } };
-            Cluster::up(&place, &spec, own_image, &mut Progress::new(&mut out))?;
+            let mut progress = Progress::new(&mut out);
+            let cluster = Cluster::up(&place, &spec, own_image, &mut progress)?;
+            if !bare {
+                let built = "is not given: `cargo xtask kind up` builds it and says where it is";
+                let ours = Ours {
+                    simulator: simulator.with_context(|| format!("the simulator {built}"))?,
+                    library: library.with_context(|| format!("the simulated library {built}"))?,
+                };
+                gpus::bring(&cluster, &place, &ours, &mut progress)?;
+            }
             writeln!(
                 out,
                 "The cluster is up. Look around with `cargo xtask kind run kubectl get nodes`; \

@@ -1,0 +1,265 @@
+//! Simulated GPUs on the workers, and NVIDIA's own components over them: what
+//! the GPU Operator would install.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+use crate::call::{call, call_with, wait_until};
+use crate::cluster::Cluster;
+use crate::fleet::{Gpus, LABEL};
+use crate::place::Place;
+use crate::programs::{self, Contents, of_this_machine};
+use crate::progress::Progress;
+
+/// Where everything of NVIDIA's is.
+pub const NAMESPACE: &str = "gpu-operator";
+
+/// What the GPU Operator sets on a node that NFD found a GPU on: which of its
+/// parts run there.
+const DEPLOYED: &[&str] = &[
+    "nvidia.com/gpu.present=true",
+    "nvidia.com/gpu.deploy.driver=true",
+    "nvidia.com/gpu.deploy.container-toolkit=true",
+    "nvidia.com/gpu.deploy.device-plugin=true",
+    "nvidia.com/gpu.deploy.gpu-feature-discovery=true",
+    "nvidia.com/gpu.deploy.mig-manager=true",
+    "nvidia.com/gpu.deploy.operator-validator=true",
+    "nvidia.com/mig.config=all-disabled",
+];
+
+/// NFD's mark of a node with a device of NVIDIA's.
+const FOUND: &str = "feature.node.kubernetes.io/pci-10de.present=true";
+
+/// What is ours: programs that were built from this checkout.
+#[derive(Clone, Debug)]
+pub struct Ours {
+    /// `slicewright-sim`.
+    pub simulator: PathBuf,
+    /// The folder with `libnvidia-ml.so.1` and our `nvidia-smi`.
+    pub library: PathBuf,
+}
+
+/// Brings GPUs to every worker, and waits until their kubelets have them.
+///
+/// # Errors
+/// When a part is missing, or does not come up.
+pub fn bring<W: Write>(
+    cluster: &Cluster<'_>,
+    place: &Place,
+    ours: &Ours,
+    progress: &mut Progress<W>,
+) -> anyhow::Result<()> {
+    progress.step("loading the simulator and NVIDIA's components into the nodes", || {
+        let scratch = place.scratch()?;
+        let archive = scratch.join("programs.tar");
+        programs::write(&images(ours)?, &scratch, &archive)?;
+        let loaded = cluster.load(&archive);
+        let cleaned = crate::place::remove(&scratch);
+        loaded.and(cleaned)
+    })?;
+    let workers = cluster.spec()?.context("the cluster does not say what it is made of")?.workers;
+    progress.step("simulated drivers and NVIDIA's components", || {
+        apply(
+            cluster,
+            &fs::read_to_string(manifests("operands.yaml")).context("cannot read the manifests")?,
+        )?;
+        let crds = tools::find("nfd-crds")?;
+        call(cluster.kubectl()?.args(["apply", "--server-side", "-k"]).arg(&crds))?;
+        layouts(cluster)?;
+        let mut kinds: Vec<&Gpus> = workers.iter().collect();
+        kinds.sort_by_key(ToString::to_string);
+        kinds.dedup();
+        let template = fs::read_to_string(manifests("driver.yaml")).context("cannot read the manifests")?;
+        for gpus in kinds {
+            apply(cluster, &driver(&template, gpus))?;
+        }
+        ready(cluster, "daemonset", "app=nvidia-driver-daemonset")
+    })?;
+    progress.step("Node Feature Discovery finds the GPUs", || {
+        let selector = format!("--selector={FOUND}");
+        wait_until("NFD's label on every worker", 1200, || {
+            let listed = cluster
+                .kubectl()
+                .and_then(|mut kubectl| call(kubectl.args(["get", "nodes", &selector, "--output=name"])));
+            listed.is_ok_and(|listed| listed.lines().count() == workers.len())
+        })?;
+        call(cluster.kubectl()?.args(["label", "--overwrite", "nodes", "--selector", FOUND]).args(DEPLOYED))?;
+        Ok(())
+    })?;
+    progress.step("device plugin, feature discovery and MIG manager", || {
+        for app in ["nvidia-device-plugin-daemonset", "gpu-feature-discovery", "nvidia-mig-manager"] {
+            ready(cluster, "daemonset", &format!("app={app}"))?;
+        }
+        Ok(())
+    })?;
+    progress.step("kubelets have their GPUs", || {
+        let expected: u32 = workers.iter().map(|gpus| u32::from(gpus.count)).sum();
+        wait_until("the GPUs of every worker", 1200, || {
+            allocatable(cluster).is_ok_and(|found| found == expected)
+        })
+    })
+}
+
+/// How many whole GPUs the kubelets have.
+fn allocatable(cluster: &Cluster<'_>) -> anyhow::Result<u32> {
+    let format = r#"jsonpath={range .items[*]}{.status.allocatable.nvidia\.com/gpu}{"\n"}{end}"#;
+    let said = call(cluster.kubectl()?.args(["get", "nodes", "--selector", LABEL, "--output", format]))?;
+    Ok(said.lines().filter_map(|line| line.trim().parse::<u32>().ok()).sum())
+}
+
+fn manifests(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../simulator/kind").join(file)
+}
+
+fn apply(cluster: &Cluster<'_>, text: &str) -> anyhow::Result<()> {
+    call_with(
+        cluster.kubectl()?.args(["apply", "--server-side", "--force-conflicts", "-f", "-"]),
+        text.as_bytes(),
+    )
+    .map(drop)
+}
+
+/// The layouts that NVIDIA's own MIG manager comes with.
+fn layouts(cluster: &Cluster<'_>) -> anyhow::Result<()> {
+    let mut from = std::ffi::OsString::from("--from-file=config.yaml=");
+    from.push(tools::find("mig-parted-config.yaml")?);
+    let mut create = cluster.kubectl()?;
+    create.args(["create", "configmap", "default-mig-parted-config", "--namespace", NAMESPACE]).arg(from);
+    let text = call(create.args(["--dry-run=client", "--output=json"]))?;
+    apply(cluster, &text)
+}
+
+fn driver(template: &str, gpus: &Gpus) -> String {
+    let name = gpus.to_string().to_ascii_lowercase().replace(['.', '_'], "-");
+    template
+        .replace("GPUSOFNODE", &format!("{}={}", gpus.model, gpus.count))
+        .replace("LABEL", &gpus.to_string())
+        .replace("nvidia-driver-NAME", &format!("nvidia-driver-{name}"))
+        .replace("sim: NAME", &format!("sim: {name}"))
+}
+
+fn ready(cluster: &Cluster<'_>, kind: &str, selector: &str) -> anyhow::Result<()> {
+    let mut rollout = cluster.kubectl()?;
+    rollout.args([
+        "rollout",
+        "status",
+        kind,
+        "--namespace",
+        NAMESPACE,
+        "--selector",
+        selector,
+        "--timeout=180s",
+    ]);
+    let waited = call(&mut rollout).map(drop);
+    waited.with_context(|| {
+        let mut pods = Command::new("true");
+        if let Ok(kubectl) = cluster.kubectl() {
+            pods = kubectl;
+            pods.args(["get", "pods", "--namespace", NAMESPACE, "--selector", selector, "--output=wide"]);
+        }
+        format!("{selector} does not come up:\n{}", call(&mut pods).unwrap_or_default())
+    })
+}
+
+/// The images: the simulator, and one for each of NVIDIA's programs that runs
+/// in a container of its own.
+fn images(ours: &Ours) -> anyhow::Result<Vec<Contents>> {
+    let tool = |name: &'static str, at: &'static str| -> anyhow::Result<(PathBuf, &'static str)> {
+        Ok((fs::canonicalize(tools::find(name)?)?, at))
+    };
+    let shell = || -> anyhow::Result<Vec<(PathBuf, &'static str)>> {
+        let wanted = [
+            ("sh", "usr/bin/sh"),
+            ("sleep", "usr/bin/sleep"),
+            ("cp", "usr/bin/cp"),
+            ("mkdir", "usr/bin/mkdir"),
+            ("ln", "usr/bin/ln"),
+            ("rm", "usr/bin/rm"),
+            ("cat", "usr/bin/cat"),
+            ("ls", "usr/bin/ls"),
+            ("test", "usr/bin/test"),
+            ("touch", "usr/bin/touch"),
+            ("mount", "usr/bin/mount"),
+        ];
+        wanted.iter().map(|(name, at)| Ok((of_this_machine(name)?, *at))).collect()
+    };
+    let smi = ours.library.join("nvidia-smi");
+    let library = ours.library.join("libnvidia-ml.so.1");
+    for path in [&smi, &library, &ours.simulator] {
+        ensure!(path.is_file(), "{} is missing: `cargo xtask kind up` builds it", path.display());
+    }
+    let with = |mut programs: Vec<(PathBuf, &'static str)>, more: Vec<(PathBuf, &'static str)>| {
+        programs.extend(more);
+        programs
+    };
+    let enter = ("opt/enter.sh", include_str!("../../../simulator/kind/enter.sh"), true);
+    Ok(vec![
+        Contents {
+            name: "slicewright.local/simulator:kind",
+            programs: with(
+                shell()?,
+                vec![
+                    (ours.simulator.clone(), "usr/bin/slicewright-sim"),
+                    (fs::canonicalize(&library)?, "usr/lib64/libnvidia-ml.so.1"),
+                    (smi.clone(), "usr/bin/nvidia-smi"),
+                ],
+            ),
+            files: vec![("opt/driver.sh", include_str!("../../../simulator/kind/driver.sh"), true)],
+            entrypoint: vec!["/usr/bin/slicewright-sim"],
+        },
+        Contents {
+            name: "slicewright.local/device-plugin:kind",
+            programs: with(
+                shell()?,
+                vec![
+                    tool("nvidia-device-plugin", "usr/bin/nvidia-device-plugin")?,
+                    tool("config-manager", "usr/bin/config-manager")?,
+                    tool("gpu-feature-discovery", "usr/bin/gpu-feature-discovery")?,
+                ],
+            ),
+            files: vec![enter],
+            entrypoint: vec!["/usr/bin/nvidia-device-plugin"],
+        },
+        Contents {
+            name: "slicewright.local/mig-manager:kind",
+            programs: with(
+                shell()?,
+                vec![
+                    tool("nvidia-mig-manager", "usr/bin/nvidia-mig-manager")?,
+                    tool("nvidia-mig-parted", "usr/bin/nvidia-mig-parted")?,
+                    (smi, "usr/bin/nvidia-smi"),
+                ],
+            ),
+            files: vec![enter],
+            entrypoint: vec!["/usr/bin/nvidia-mig-manager"],
+        },
+        Contents {
+            name: "slicewright.local/nfd:kind",
+            programs: vec![
+                tool("nfd-master", "usr/bin/nfd-master")?,
+                tool("nfd-worker", "usr/bin/nfd-worker")?,
+            ],
+            files: Vec::new(),
+            entrypoint: vec!["/usr/bin/nfd-worker"],
+        },
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_worker_has_a_driver_of_its_own() {
+        let template = fs::read_to_string(manifests("driver.yaml")).unwrap();
+        let text = driver(&template, &"2xA100-80GB".parse().unwrap());
+        assert!(text.contains("name: nvidia-driver-2xa100-80gb\n"), "{text}");
+        assert!(text.contains("sim.slicewright.io/gpus: 2xA100-80GB"), "{text}");
+        assert!(text.contains("value: A100-80GB=2"), "{text}");
+        assert!(text.lines().all(|line| line.starts_with('#') || !line.contains("NAME}")), "{text}");
+    }
+}
