@@ -154,6 +154,40 @@ fn every_path_that_a_document_names_exists() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
+/// The blocks of a document that are files of the repository, by the comment
+/// before each: where the block begins, the file, and the text.
+fn quoted_files(text: &str) -> Vec<(usize, &str, String)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (i, line) in lines.iter().enumerate() {
+        let Some(file) = line.strip_prefix("<!-- file: ").and_then(|rest| rest.strip_suffix(" -->")) else {
+            continue;
+        };
+        let block = lines.get(i + 1..).unwrap_or_default();
+        let inside = block.iter().skip(1).take_while(|line| !line.starts_with("```"));
+        let is_block = block.first().is_some_and(|line| line.starts_with("```"));
+        let text = if is_block { inside.map(|line| format!("{line}\n")).collect() } else { String::new() };
+        found.push((i + 1, file, text));
+    }
+    found
+}
+
+#[test]
+fn every_file_that_a_document_quotes_is_quoted_as_it_is() {
+    let wrong = in_all_documents(|document| {
+        let text = read(document);
+        let differs = |file: &str, quoted: &str| {
+            std::fs::read_to_string(root().join(file)).map_or(true, |text| text != quoted)
+        };
+        quoted_files(&text)
+            .into_iter()
+            .filter(|(_, file, quoted)| differs(file, quoted))
+            .map(|(line, file, _)| (line, format!("this block is not {file}")))
+            .collect()
+    });
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
 /// The names of all test functions, those inside `proptest!` included.
 fn tests_of_the_tree() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
@@ -238,6 +272,10 @@ fn the_checks_see_what_is_wrong() {
     );
     assert_eq!(prose("a\n```\nb\n```\nc"), [(1, "a"), (5, "c")]);
     assert_eq!(invariants("x\n\n**Invariant 1: a.** b\n\ny"), ["**Invariant 1: a.** b"]);
+    assert_eq!(
+        quoted_files("a\n<!-- file: x/y.yaml -->\n```yaml\nb: 1\n```\n"),
+        [(2, "x/y.yaml", "b: 1\n".to_owned())]
+    );
     let document = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("page.md");
     let text = "# Here\n[a](page.md#here) [b](#there)\n[c](none.md) `crates/mig` `crates/nothing`\n";
     std::fs::write(&document, text).unwrap();
