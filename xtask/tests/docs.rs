@@ -230,6 +230,19 @@ fn every_invariant_names_tests_that_exist() {
 }
 
 #[test]
+fn every_test_that_the_checklist_of_packaging_names_exists() {
+    let text = read(&root().join("docs/packaging.md"));
+    let tests = tests_of_the_tree();
+    let rows = text.lines().filter(|line| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit());
+    assert_eq!(rows.clone().count(), 60);
+    let is_test = |name: &&str| name.matches('_').count() > 2 && !name.contains(['.', '/', ' ']);
+    let named: Vec<_> = rows.flat_map(|row| between(row, "`", "`")).filter(is_test).collect();
+    assert!(named.len() > 25, "{named:?}");
+    let missing: Vec<_> = named.iter().filter(|name| !tests.contains(**name)).collect();
+    assert!(missing.is_empty(), "no such test: {missing:?}");
+}
+
+#[test]
 fn no_test_is_switched_off() {
     // In two parts, so that this line is not found.
     let ignore = ["#[", "ignore"].concat();
