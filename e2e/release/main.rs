@@ -3,3 +3,4 @@
 //! builds what it needs and runs it.
 
 mod flux;
+mod olm;

@@ -24,8 +24,9 @@ impl Use {
     /// What `cargo xtask test` runs.
     pub(crate) const GATE: &'static [Self] =
         &[Self::ControlPlane, Self::Clients, Self::Packaging, Self::Bundle];
-    /// What `cargo xtask release-check` runs beside that.
-    pub(crate) const RELEASE: &'static [Self] = &[Self::Alerts, Self::Release];
+    /// What `cargo xtask release-check` runs.
+    pub(crate) const RELEASE: &'static [Self] =
+        &[Self::ControlPlane, Self::Packaging, Self::Alerts, Self::Release];
 }
 
 /// What is built from one Go module of ours for one use.
@@ -177,6 +178,13 @@ pub(crate) const FAMILIES: &[Family] = &[
         used_for: Use::Release,
         binaries: &[("olm", "github.com/operator-framework/operator-lifecycle-manager/cmd/olm")],
         files: &[("olm-crds", "github.com/operator-framework/api", "crds")],
+        ..PLAIN
+    },
+    Family {
+        name: "olm-steps",
+        module: "olm",
+        used_for: Use::Release,
+        binaries: &[("olm-steps", ".")],
         ..PLAIN
     },
     Family {

@@ -50,7 +50,7 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
             ..step(
                 "tools",
                 "what the release check runs is built",
-                xtask(sources, &["tools", "release", "alerts"]),
+                xtask(sources, &["tools", "control-plane", "packaging", "release", "alerts"]),
             )
         },
         Step {
@@ -84,6 +84,14 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
                 "flux",
                 "real Flux applies the example repository, refuses bad commits, reverts, prunes and corrects",
                 xtask(sources, &["e2e", "--release", "flux"]),
+            )
+        },
+        Step {
+            after: Some("tools"),
+            ..step(
+                "olm",
+                "real OLM installs the bundle, and the operator works with the rights that it got",
+                xtask(sources, &["e2e", "--release", "olm"]),
             )
         },
     ])
