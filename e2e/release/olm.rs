@@ -392,10 +392,11 @@ async fn story(site: &mut Site) -> anyhow::Result<()> {
     stopped?;
     let said = said??;
     ensure!(said.contains("the operator is stopped"), "{said}");
-    // It looks at it once more, from the beginning to the end, after the replicas are gone.
+    // It looks at it once more, from the beginning to the end, after the replicas are gone. By a label: annotations
+    // of the version belong into the Deployment's template, so OLM would install that anew, with its replicas.
     let begun = site.olm_said("start syncing CSV");
     let versions = site.versions().await?;
-    let touched = json!({"metadata": {"annotations": {"e2e.slicewright.io/touched": "true"}}});
+    let touched = json!({"metadata": {"labels": {"e2e.slicewright.io/touched": "true"}}});
     versions.patch(csv, &PatchParams::default(), &Patch::Merge(&touched)).await?;
     wait::asking("OLM has looked at it", PATIENCE, async || {
         let ended = site.olm_said("end syncing CSV");

@@ -14,6 +14,7 @@ import (
 
 	"github.com/operator-framework/operator-lifecycle-manager/pkg/controller/registry/resolver"
 	"github.com/operator-framework/operator-registry/pkg/api"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 )
 
@@ -72,9 +73,16 @@ func run(folder, namespace string) error {
 	if err != nil {
 		return err
 	}
-	objects := []json.RawMessage{}
+	objects := []map[string]any{}
 	for _, step := range steps {
-		objects = append(objects, json.RawMessage(step.Manifest))
+		object := map[string]any{}
+		if err := json.Unmarshal([]byte(step.Manifest), &object); err != nil {
+			return err
+		}
+		// Rights are written without their type, which stands beside them.
+		object["apiVersion"] = schema.GroupVersion{Group: step.Group, Version: step.Version}.String()
+		object["kind"] = step.Kind
+		objects = append(objects, object)
 	}
 	encoder := json.NewEncoder(os.Stdout)
 	encoder.SetIndent("", "  ")
