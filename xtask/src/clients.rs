@@ -1,14 +1,14 @@
 //! `cargo xtask clients`: real programs that talk to NVML, unmodified, over the
 //! simulated library.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::path::Path;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, ensure};
-use sha2::{Digest, Sha256};
 
+use crate::python::{self, PYTHON};
 use crate::sim_lib;
 use crate::steps::{self, Action, Step, Tool};
 use crate::tools::{self, Sources, Use};
@@ -47,11 +47,6 @@ const NAMESPACES: Tool = Tool {
     name: "a mount namespace for a program (unshare)",
     probe: &["sh", "-c", "unshare --mount true || unshare --map-root-user --mount true"],
     install: "install util-linux, and run as root or where user namespaces are allowed",
-};
-const PYTHON: Tool = Tool {
-    name: "Python 3 with venv",
-    probe: &["python3", "-c", "import ensurepip, venv"],
-    install: "install python3 and python3-venv",
 };
 
 /// The steps, one for each kind of client.
@@ -93,7 +88,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         }
         Kind::Python => {
             test.args(["--test", "python"]);
-            test.env("TEST_ASSET_PYTHON", environment(&args.sources.cache()?, out)?);
+            test.env(
+                "TEST_ASSET_PYTHON",
+                python::environment("requirements.txt", &args.sources.cache()?, out)?,
+            );
         }
     }
     test.env("SLICEWRIGHT_SIM_LIBRARY", &library).env("SLICEWRIGHT_CLIENTS", "all");
@@ -113,37 +111,4 @@ pub(crate) fn with_nvidia_smi(library: &Path) -> anyhow::Result<()> {
     let beside = library.join(format!(".nvidia-smi-{}", std::process::id()));
     fs::copy(&built, &beside).with_context(|| format!("cannot copy {}", built.display()))?;
     fs::rename(&beside, library.join("nvidia-smi")).context("cannot put nvidia-smi beside the library")
-}
-
-/// The Python of a virtual environment that has what
-/// `tools/python/requirements.txt` pins, made where it is not there yet.
-fn environment(cache: &Path, out: &mut dyn Write) -> anyhow::Result<PathBuf> {
-    let pinned = crate::root().join("tools/python/requirements.txt");
-    let text = fs::read_to_string(&pinned).with_context(|| format!("cannot read {}", pinned.display()))?;
-    let version = Command::new("python3").arg("--version").output().context("cannot run python3")?;
-    let hash = Sha256::new().chain_update(&text).chain_update(&version.stdout).finalize();
-    let key: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    let folder = cache.join(format!("python-{key}"));
-    let (python, whole) = (folder.join("bin/python"), folder.join("whole"));
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let lock = File::create(folder.join(".lock")).context("cannot make the lock of the environment")?;
-    lock.lock().context("cannot wait for another who makes the same environment")?;
-    if !whole.is_file() {
-        writeln!(out, "clients: installing what tools/python/requirements.txt names")?;
-        out.flush()?;
-        let call = |command: &mut Command| -> anyhow::Result<()> {
-            let status = command.stdin(Stdio::null()).status().context("cannot run python3")?;
-            ensure!(status.success(), "{command:?} ended with {status}");
-            Ok(())
-        };
-        call(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-        call(
-            Command::new(&python)
-                .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-                .args(["--require-hashes", "--only-binary", ":all:", "--requirement"])
-                .arg(&pinned),
-        )?;
-        fs::write(&whole, "")?;
-    }
-    Ok(python)
 }

@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 
 use crate::bundle;
 use crate::clients;
+use crate::image;
 use crate::steps::{self, Action, Step, Tool, step};
 use crate::tasks;
 use crate::tools;
@@ -163,6 +164,7 @@ fn all(args: &Args) -> Vec<Step> {
             )
         },
     ];
+    steps.push(Step { after: Some("build"), ..image::step(&args.tools) });
     steps.extend(clients::steps(&args.tools).into_iter().map(|step| Step { after: Some("build"), ..step }));
     steps.extend([
         step("docs", "the documentation of the code builds without a warning", docs),
@@ -255,6 +257,7 @@ mod tests {
                 "chart",
                 "bundle",
                 "e2e",
+                "image",
                 "clients-rust",
                 "clients-go",
                 "clients-python",

@@ -11,7 +11,9 @@ mod clients;
 mod e2e;
 mod families;
 mod gate;
+mod image;
 mod kind;
+mod python;
 mod release_check;
 mod sim_lib;
 mod steps;
@@ -48,6 +50,7 @@ enum Task {
     Chart(chart::Args),
     Alerts(alerts::Args),
     Bundle(bundle::Args),
+    Image(image::Args),
     SimLib(sim_lib::Args),
     Clients(clients::Args),
 }
@@ -72,6 +75,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Alerts(args) => alerts::run(&args, &mut out)?,
         Task::Chart(args) => chart::run(&args, &mut out)?,
         Task::Bundle(args) => bundle::run(&args, &mut out)?,
+        Task::Image(args) => image::run(&args, &mut out)?,
         Task::SimLib(args) => sim_lib::run(&args, &mut out)?,
         Task::Tools(args) => tools::run(&args, &mut out)?,
     };

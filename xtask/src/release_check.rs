@@ -5,6 +5,7 @@ use std::io::Write;
 use std::process::{Command, ExitCode};
 
 use crate::gate::GIT;
+use crate::image;
 use crate::steps::{self, Step, step};
 use crate::tools::{self, Sources};
 
@@ -44,7 +45,7 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
         command.env("TEST_ASSET_HELM", built.join("helm3"));
         command
     };
-    Ok(vec![
+    let mut steps = vec![
         Step {
             tools: if sources.need_go(tools::Use::RELEASE) { &[tools::GO] } else { &[] },
             ..step(
@@ -94,7 +95,9 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
                 xtask(sources, &["e2e", "--release", "olm"]),
             )
         },
-    ])
+    ];
+    steps.extend(image::release_steps(sources));
+    Ok(steps)
 }
 
 /// Runs it.

@@ -195,6 +195,13 @@ const OURS: &[Ours] = &[
     // A leaf for tests: where the built programs are.
     Ours { package: "slicewright-tools", folder: "tools/find", may_use: &[], pure: false },
     Ours { package: "slicewright-gitops", folder: "gitops", may_use: &[], pure: false },
+    Ours {
+        package: "slicewright-multicall",
+        folder: "crates/multicall",
+        may_use: &["slicewright-cli", "slicewright-controller"],
+        pure: false,
+    },
+    Ours { package: "slicewright-image", folder: "packaging/image", may_use: &[], pure: false },
     Ours { package: "xtask", folder: "xtask", may_use: &[], pure: false },
 ];
 
@@ -358,6 +365,19 @@ fn each_build_of_the_operator_has_one_implementation_of_tls() {
         let too_many: Vec<_> = without.iter().filter(|name| built.contains(**name)).collect();
         assert!(too_many.is_empty(), "{features} brings {too_many:?}");
         assert!(!built.contains("ring"), "{features} brings ring");
+    }
+}
+
+/// A static program loads no shared library: what does so is no part of the
+/// one that the image has.
+#[test]
+fn the_image_s_program_has_nothing_that_loads_a_library() {
+    let tree = ["tree", "-p", "slicewright-multicall", "--locked", "-e", "normal", "--prefix", "none"];
+    let text = cargo(&[tree.as_slice(), &["--format", "{p}"]].concat());
+    let built: BTreeSet<_> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert!(built.contains("slicewright-controller") && built.contains("slicewright-cli"));
+    for loads in ["slicewright-nvml", "nvml-wrapper", "libloading"] {
+        assert!(!built.contains(loads), "slicewright-multicall brings {loads}");
     }
 }
 

@@ -10,6 +10,7 @@ pub mod files;
 pub mod kustomization;
 pub mod picture;
 pub mod preview;
+pub mod process;
 pub mod question;
 mod table;
 pub mod transcript;
@@ -52,6 +53,7 @@ enum Command {
     Simulate(commands::simulate::Args),
     Demo(commands::demo::Args),
     Release(commands::release::Args),
+    #[cfg(feature = "gpus")]
     Gpus(commands::gpus::Args),
 }
 
@@ -88,6 +90,7 @@ where
         Command::Simulate(args) => commands::simulate::run(&args, colour, out),
         Command::Demo(args) => commands::demo::run(&args, colour, out),
         Command::Release(args) => commands::release::run(&args, out),
+        #[cfg(feature = "gpus")]
         Command::Gpus(args) => commands::gpus::run(&args, colour, out),
     };
     result.unwrap_or_else(|failure| failure.report(err))

@@ -25,6 +25,7 @@ pub mod health;
 pub mod lease;
 pub mod metrics;
 pub mod operator;
+pub mod process;
 pub mod publish;
 pub mod rbac;
 pub mod release;

@@ -4,6 +4,7 @@ pub mod demo;
 pub mod explain;
 pub mod fit;
 pub mod fleet;
+#[cfg(feature = "gpus")]
 pub mod gpus;
 pub mod layouts;
 pub mod plan;

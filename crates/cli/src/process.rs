@@ -1,0 +1,25 @@
+//! The command as a process: its streams, and whether they have colour.
+//! `slicewright` is this alone; the image's one program is this and the
+//! operator (crates/multicall).
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use crate::draw::Colour;
+
+/// Runs one command line over the process's own streams.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let mut stdout = std::io::stdout().lock();
+    let screen = if stdout.is_terminal() && !no_color() { Colour::Always } else { Colour::Never };
+    let status = crate::run_on(screen, arguments, &mut stdout, &mut std::io::stderr().lock());
+    // A reader that went away (`slicewright fleet | head`) is not an error of ours.
+    let _ = stdout.flush();
+    status.into()
+}
+
+/// Whether the environment asks for no colour: `NO_COLOR` is set and not empty.
+#[expect(clippy::disallowed_methods, reason = "a convention between programs, which no argument stands for")]
+fn no_color() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}

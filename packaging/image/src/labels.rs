@@ -1,0 +1,122 @@
+//! What an image says of itself: the labels of the OCI, those that Red Hat's
+//! certification asks for, and those that OpenShift shows.
+
+use std::collections::BTreeMap;
+
+/// One of the two images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Product {
+    /// The operator, and the command that its chart's hook calls.
+    Operator,
+    /// Simulated GPUs: `slicewright-sim`, NVML and nvidia-smi.
+    Simulator,
+}
+
+impl Product {
+    /// Its name on the command line and of its files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Operator => "operator",
+            Self::Simulator => "simulator",
+        }
+    }
+
+    /// The repository that the chart names.
+    #[must_use]
+    pub fn repository(self) -> &'static str {
+        match self {
+            Self::Operator => "slicewright/slicewright",
+            Self::Simulator => "slicewright/simulator",
+        }
+    }
+
+    /// What a container of it starts.
+    #[must_use]
+    pub fn entrypoint(self) -> &'static str {
+        match self {
+            Self::Operator => "/usr/bin/slicewright-operator",
+            Self::Simulator => "/usr/bin/slicewright-sim",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Operator => "Slicewright",
+            Self::Simulator => "Slicewright simulator",
+        }
+    }
+
+    fn summary(self) -> &'static str {
+        match self {
+            Self::Operator => "Cuts the GPUs of a cluster into MIG slices as its users ask for them",
+            Self::Simulator => "Simulated GPUs with MIG for clusters and machines without any",
+        }
+    }
+
+    fn description(self) -> &'static str {
+        match self {
+            Self::Operator => {
+                "Plans the MIG layout of a GPU fleet from policies and from what people ask for, and brings the \
+                 nodes there without taking a slice from a running pod."
+            }
+            Self::Simulator => {
+                "A libnvidia-ml.so.1 and an nvidia-smi over simulated GPUs, and virtual GPU nodes on any API \
+                 server: for tests and for trying things out, never for production."
+            }
+        }
+    }
+}
+
+/// Whoever publishes the images.
+pub const VENDOR: &str = "Slicewright";
+
+/// The labels that are the same for every build of a product.
+#[must_use]
+pub fn fixed(product: Product) -> BTreeMap<&'static str, &'static str> {
+    BTreeMap::from([
+        ("name", product.repository()),
+        ("vendor", VENDOR),
+        ("release", "1"),
+        ("summary", product.summary()),
+        ("description", product.description()),
+        ("maintainer", "The Slicewright authors"),
+        ("io.k8s.display-name", product.title()),
+        ("io.k8s.description", product.description()),
+        ("io.openshift.tags", "gpu,mig,nvidia,openshift-ai"),
+        ("org.opencontainers.image.title", product.title()),
+        ("org.opencontainers.image.description", product.description()),
+        ("org.opencontainers.image.vendor", VENDOR),
+        ("org.opencontainers.image.licenses", "Apache-2.0"),
+    ])
+}
+
+/// What differs from build to build.
+#[derive(Clone, Debug)]
+pub struct Build<'a> {
+    /// Of the product.
+    pub version: &'a str,
+    /// Where the sources are.
+    pub source: &'a str,
+    /// The commit, where it is known.
+    pub revision: Option<&'a str>,
+    /// As RFC 3339.
+    pub created: &'a str,
+}
+
+/// All labels of an image.
+#[must_use]
+pub fn labels(product: Product, build: &Build<'_>) -> BTreeMap<String, String> {
+    let Build { version, source, revision, created } = build;
+    let known = [
+        ("version", Some(*version)),
+        ("url", Some(*source)),
+        ("org.opencontainers.image.version", Some(*version)),
+        ("org.opencontainers.image.url", Some(*source)),
+        ("org.opencontainers.image.source", Some(*source)),
+        ("org.opencontainers.image.revision", *revision),
+        ("org.opencontainers.image.created", Some(*created)),
+    ];
+    let known = known.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    fixed(product).into_iter().chain(known).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}

@@ -1,0 +1,20 @@
+//! Images without a container daemon and without a base image: from files to
+//! the bytes of an OCI layout.
+//!
+//! Everything here is a function of its arguments: no file is read, no clock.
+//! The same files at the same [`oci::Image::created`] give the same digest,
+//! whoever builds them and where. What finds the files is the program beside
+//! it (`src/make`), which `cargo xtask image` starts.
+
+pub mod auditable;
+pub mod elf;
+pub mod labels;
+pub mod notices;
+pub mod oci;
+pub mod packages;
+pub mod sbom;
+pub mod tree;
+
+/// The user and the group that both images run as: nobody's on any machine,
+/// and what the chart says.
+pub const USER: u32 = 65532;

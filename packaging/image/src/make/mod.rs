@@ -1,0 +1,285 @@
+//! From a checkout to images: everything that reads files and starts programs.
+
+mod build;
+mod licences;
+mod machine;
+mod operator;
+mod simulator;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use image::labels::{self, Product};
+use image::notices::{self, Credited};
+use image::oci::{self, Architecture, Built, Image, Layout, Reference};
+use image::packages::Package;
+use image::sbom::{self, Other, Program, Subject};
+use image::tree::{Entry, Tree};
+
+use build::Workspace;
+
+/// Builds OCI images without a container engine and without a base image.
+///
+/// For each product: a folder in the OCI layout, the same as one archive for
+/// `docker load`, `podman load` and `kind load image-archive`, and its SBOM for
+/// each architecture. Two builds of one commit have one digest.
+#[derive(Debug, clap::Parser)]
+#[command(name = "slicewright-image", max_term_width = 100)]
+pub(crate) struct Args {
+    /// Which images [default: both]
+    #[arg(value_enum, value_name = "PRODUCT")]
+    products: Vec<Product>,
+    /// For which processors; more than one makes one image of all [default: this machine's]
+    #[arg(long, value_enum, value_name = "ARCH", value_delimiter = ',')]
+    arch: Vec<Architecture>,
+    /// Where they go [default: `images` in the target folder]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// The registry and the organisation before the name, such as registry.example.com/gpu
+    #[arg(long, value_name = "PREFIX")]
+    prefix: Option<String>,
+    /// The tag [default: the version]
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    /// Cargo's profile: `image` for what is published, `dev` for a quick look
+    #[arg(long, value_name = "PROFILE", default_value = "image")]
+    profile: String,
+    /// Write the one product's files to this folder and no image: for a Containerfile, whose base image
+    /// has the C library
+    #[arg(long, value_name = "DIR")]
+    tree: Option<PathBuf>,
+    /// Seconds since 1970, for everything in the images [default: when the commit was made]
+    #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH")]
+    created: Option<u64>,
+}
+
+/// Where the C library comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Base {
+    /// There is no base image: what programs need is in them, or beside them.
+    None,
+    /// A base image has it.
+    Image,
+}
+
+/// What one image is made of, before it is one.
+struct Contents {
+    /// What is there whatever the programs are: the C library, folders.
+    base: Tree,
+    /// The programs.
+    programs: Tree,
+    /// What each program is made of.
+    linked: Vec<Program>,
+    /// What cargo knows nothing of.
+    others: Vec<Other>,
+    /// Texts of licences beside those of crates: path under /licenses and text.
+    licences: Vec<(String, Vec<u8>)>,
+    environment: Vec<String>,
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    let workspace = Workspace::find(&args.profile)?;
+    let commit = machine::commit(&workspace.root);
+    let created = args.created.or(commit.as_ref().map(|commit| commit.time)).unwrap_or(0);
+    let here = match std::env::consts::ARCH {
+        "x86_64" => Architecture::Amd64,
+        "aarch64" => Architecture::Arm64,
+        other => bail!("no image is made for {other}; say --arch amd64 or --arch arm64"),
+    };
+    let mut wanted = if args.arch.is_empty() { vec![here] } else { args.arch.clone() };
+    wanted.sort_unstable();
+    wanted.dedup();
+    let products = if args.products.is_empty() {
+        vec![Product::Operator, Product::Simulator]
+    } else {
+        args.products.clone()
+    };
+    if let Some(tree) = &args.tree {
+        let ([product], [architecture]) = (products.as_slice(), wanted.as_slice()) else {
+            bail!("--tree is for one product and for this machine's processor");
+        };
+        return write_tree(&workspace, *product, *architecture, created, tree);
+    }
+    let folder = args.out.clone().unwrap_or_else(|| workspace.target.join("images"));
+    for product in products {
+        if let Some(other) = wanted.iter().find(|arch| product == Product::Simulator && **arch != here) {
+            bail!(
+                "the simulator's image has the C library of the machine that builds it: build it for {} on such a \
+                 machine",
+                other.name()
+            );
+        }
+        let reference = Reference {
+            repository: match &args.prefix {
+                None => product.repository().to_owned(),
+                Some(prefix) => {
+                    let name = product.repository().rsplit('/').next().unwrap_or_default();
+                    format!("{}/{name}", prefix.trim_end_matches('/'))
+                }
+            },
+            tag: args.tag.clone().unwrap_or_else(|| workspace.version.clone()),
+        };
+        let mut built = Vec::new();
+        for architecture in &wanted {
+            let contents = match product {
+                Product::Operator => operator::contents(&workspace, *architecture, Base::None)?,
+                Product::Simulator => simulator::contents(&workspace, *architecture, Base::None)?,
+            };
+            let (image, bill) =
+                assemble(&workspace, product, *architecture, contents, created, commit.as_ref())?;
+            let beside = folder.join(format!("{}-{}.cdx.json", product.name(), architecture.name()));
+            write(&beside, bill.as_bytes())?;
+            built.push(image);
+        }
+        let layout = oci::layout(&built, &reference);
+        let place = folder.join(product.name());
+        write_layout(&place, &layout)?;
+        write(&folder.join(format!("{}.tar", product.name())), &layout.archive(created))?;
+        write(&folder.join(format!("{}.digest", product.name())), format!("{}\n", layout.digest).as_bytes())?;
+        let size: usize = layout.files.values().map(Vec::len).sum();
+        writeln!(
+            out,
+            "{} {} ({:.1} MB) {}",
+            reference.full(),
+            layout.digest,
+            size as f64 / 1e6,
+            place.display()
+        )?;
+    }
+    Ok(())
+}
+
+fn assemble(
+    workspace: &Workspace,
+    product: Product,
+    architecture: Architecture,
+    contents: Contents,
+    created: u64,
+    commit: Option<&machine::Commit>,
+) -> anyhow::Result<(Built, String)> {
+    let (legal, bill) = legal(workspace, product, &contents, created)?;
+    let Contents { mut base, programs, linked: _, others: _, licences: _, environment } = contents;
+    let at = rfc3339(created)?;
+    base.file("etc/passwd", format!("slicewright:x:{0}:{0}::/:/sbin/nologin\n", image::USER));
+    base.file("etc/group", format!("slicewright:x:{}:\n", image::USER));
+    let build = labels::Build {
+        version: &workspace.version,
+        source: &workspace.repository,
+        revision: commit.map(|commit| commit.name.as_str()),
+        created: &at,
+    };
+    let image = Image {
+        architecture,
+        entrypoint: product.entrypoint().to_owned(),
+        environment,
+        labels: labels::labels(product, &build),
+        layers: vec![("what programs need", base), ("licences and SBOM", legal), ("programs", programs)],
+        created,
+    };
+    Ok((image.build(), bill))
+}
+
+fn rfc3339(seconds: u64) -> anyhow::Result<String> {
+    let at = jiff::Timestamp::from_second(i64::try_from(seconds)?);
+    Ok(at.context("the time of the image is beyond the year 9999")?.to_string())
+}
+
+/// Licences and the SBOM, and the SBOM once more.
+fn legal(
+    workspace: &Workspace,
+    product: Product,
+    contents: &Contents,
+    created: u64,
+) -> anyhow::Result<(Tree, String)> {
+    let Contents { base: _, programs: _, linked, others, licences, environment: _ } = contents;
+    let at = rfc3339(created)?;
+    let subject = Subject { name: product.repository(), version: &workspace.version, created: &at };
+    let bill = sbom::cyclonedx(subject, linked, others);
+    let mut legal = Tree::new();
+    legal.file("licenses/LICENSE", fs::read(workspace.root.join("LICENSE")).context("cannot read LICENSE")?);
+    legal.file("licenses/THIRD-PARTY.txt", third_party(product, linked, others)?);
+    for (path, text) in licences {
+        legal.file(&format!("licenses/{path}"), text.as_slice());
+    }
+    legal.file(&format!("usr/share/sbom/{}.cdx.json", product.name()), bill.as_bytes());
+    Ok((legal, bill))
+}
+
+/// What a Containerfile copies over its base image.
+fn write_tree(
+    workspace: &Workspace,
+    product: Product,
+    architecture: Architecture,
+    created: u64,
+    place: &Path,
+) -> anyhow::Result<()> {
+    let contents = match product {
+        Product::Operator => operator::contents(workspace, architecture, Base::Image)?,
+        Product::Simulator => simulator::contents(workspace, architecture, Base::Image)?,
+    };
+    let (legal, _) = legal(workspace, product, &contents, created)?;
+    for tree in [&contents.base, &contents.programs, &legal] {
+        unpack(tree, place).with_context(|| format!("cannot write to {}", place.display()))?;
+    }
+    Ok(())
+}
+
+/// The notices of all programs of an image, each package once.
+fn third_party(product: Product, programs: &[Program], others: &[Other]) -> anyhow::Result<String> {
+    let mut packages: Vec<&Package> = programs.iter().flat_map(|program| &program.packages).collect();
+    packages.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
+    let mut credited = Vec::new();
+    for package in packages {
+        let folder = Path::new(&package.manifest).parent().context("a package has a folder")?;
+        credited.push(Credited { package, texts: licences::texts(folder)? });
+    }
+    let beside: Vec<_> = others.iter().map(|other| format!("{} {}", other.name, other.version)).collect();
+    let title = format!(
+        "Third-party software in the image {}\n\nBeside what is listed here: {}. Their licences are in folders of \
+         their own.",
+        product.repository(),
+        beside.join(", ")
+    );
+    Ok(notices::notices(&title, &credited)?)
+}
+
+fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    let folder = path.parent().context("a file has a folder")?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes a tree as files; owners are the business of who copies them.
+fn unpack(tree: &Tree, place: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(place)?;
+    for (path, entry) in tree.entries() {
+        let path = place.join(path);
+        match entry {
+            Entry::Folder { .. } => fs::create_dir_all(path)?,
+            Entry::File { mode, content } => {
+                fs::write(&path, content)?;
+                fs::set_permissions(path, fs::Permissions::from_mode(*mode))?;
+            }
+            Entry::Link(target) => std::os::unix::fs::symlink(target, path)?,
+        }
+    }
+    Ok(())
+}
+
+/// Replaces the folder: blobs of an earlier image must not stay in it.
+fn write_layout(place: &Path, layout: &Layout) -> anyhow::Result<()> {
+    if place.exists() {
+        if !place.join("oci-layout").is_file() {
+            bail!("{} is there and no OCI layout: give another folder with --out", place.display());
+        }
+        fs::remove_dir_all(place).with_context(|| format!("cannot replace {}", place.display()))?;
+    }
+    for (path, content) in &layout.files {
+        write(&place.join(path), content)?;
+    }
+    Ok(())
+}

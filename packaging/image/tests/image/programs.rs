@@ -1,0 +1,119 @@
+//! The programs in the images: what they ask for, what they betray, and that
+//! they run.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use image::elf;
+use image::labels::Product;
+
+use crate::promises::images;
+use crate::support::Read;
+
+#[test]
+fn the_operator_s_image_has_one_static_program_under_both_names() {
+    for (_, image) in images().into_iter().filter(|(product, _)| *product == Product::Operator) {
+        let programs: Vec<_> =
+            image.things.iter().filter(|(_, thing)| thing.content.starts_with(b"\x7fELF")).collect();
+        let [(path, program)] = programs.as_slice() else { panic!("one program") };
+        assert_eq!(*path, "usr/bin/slicewright");
+        let needs = elf::needs(&program.content).unwrap();
+        assert_eq!((needs.loader, needs.libraries), (None, vec![]), "it is static");
+        let link = image.file("usr/bin/slicewright-operator").target.clone().unwrap();
+        assert_eq!(link, Path::new("slicewright"));
+    }
+}
+
+/// Every library that a program of the simulator asks for is in the image,
+/// where the loader looks without a cache.
+#[test]
+fn the_simulator_s_image_has_every_library_that_it_asks_for() {
+    for (_, image) in images().into_iter().filter(|(product, _)| *product == Product::Simulator) {
+        for (path, thing) in image.things.iter().filter(|(_, thing)| thing.content.starts_with(b"\x7fELF")) {
+            let needs = elf::needs(&thing.content).unwrap();
+            for asked in needs.libraries.iter().chain(needs.loader.as_ref()) {
+                let name = asked.rsplit('/').next().unwrap();
+                let there = image.things.keys().any(|path| path.rsplit('/').next() == Some(name));
+                assert!(there, "{path} asks for {asked}");
+            }
+        }
+    }
+}
+
+/// A path of the machine that built would make another image in another
+/// folder, and tells what nobody asked for.
+#[test]
+fn no_program_has_a_path_of_the_machine_that_built_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let root = root.to_str().unwrap();
+    for (_, image) in images() {
+        for (path, thing) in image.things.iter().filter(|(_, thing)| thing.content.starts_with(b"\x7fELF")) {
+            let found = thing.content.windows(root.len()).position(|window| window == root.as_bytes());
+            if let Some(at) = found {
+                let end = thing.content.len().min(at + 120);
+                panic!("{path} has {}", String::from_utf8_lossy(&thing.content[at..end]));
+            }
+        }
+    }
+}
+
+/// In a root that has nothing but the image, without a variable: with
+/// `chroot`, as root or in a user namespace.
+fn inside(root: &Path, program: &str, args: &[&str]) -> Output {
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--root"]).arg(root).arg("--wd=/").arg(program).args(args);
+    command.env_clear().env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin").output().unwrap()
+}
+
+fn of_this_machine(image: &Read) -> bool {
+    let here = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    image.architecture == here
+}
+
+#[track_caller]
+fn prints(output: Output, expected: &str) {
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{told}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains(expected), "{text:?} has no {expected:?}; {told}");
+}
+
+#[test]
+fn the_operator_runs_in_a_root_that_has_nothing_else() {
+    for (_, image) in images().into_iter().filter(|(p, i)| *p == Product::Operator && of_this_machine(i)) {
+        let root = tempfile::tempdir().unwrap();
+        image.unpack(root.path());
+        let version = env!("CARGO_PKG_VERSION");
+        let operator = "/usr/bin/slicewright-operator";
+        prints(inside(root.path(), operator, &["--version"]), &format!("slicewright-operator {version}\n"));
+        let command = "/usr/bin/slicewright";
+        prints(inside(root.path(), command, &["--version"]), &format!("slicewright {version}\n"));
+        prints(inside(root.path(), command, &["layouts", "A100-80GB"]), "1g.10gb");
+        // What the chart's hook calls is there; what loads a library is not.
+        prints(inside(root.path(), command, &["release", "--help"]), "--stop-operator");
+        let gpus = inside(root.path(), command, &["gpus"]);
+        assert!(!gpus.status.success(), "a static program cannot load NVML");
+        // Outside of a cluster it says what it lacks, and does not crash: TLS and all are there.
+        let lost = inside(root.path(), operator, &[]);
+        assert_eq!(lost.status.code(), Some(1), "{}", String::from_utf8_lossy(&lost.stderr));
+    }
+}
+
+#[test]
+fn the_simulator_runs_in_a_root_that_has_nothing_else() {
+    for (_, image) in images().into_iter().filter(|(p, i)| *p == Product::Simulator && of_this_machine(i)) {
+        let root = tempfile::tempdir().unwrap();
+        image.unpack(root.path());
+        let version = env!("CARGO_PKG_VERSION");
+        let sim = "/usr/bin/slicewright-sim";
+        prints(inside(root.path(), sim, &["--version"]), &format!("slicewright-sim {version}\n"));
+        let setup = inside(root.path(), sim, &["node", "setup", "--gpus", "a100-80gb"]);
+        assert!(setup.status.success(), "{}", String::from_utf8_lossy(&setup.stderr));
+        // nvidia-smi finds the library where the loader looks, and the library the node.
+        prints(inside(root.path(), "/usr/bin/nvidia-smi", &["-L"]), "GPU 0: NVIDIA A100");
+    }
+}

@@ -1,0 +1,52 @@
+//! Programs from Python's package index, each list of them in a virtual
+//! environment of its own beside the tools.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, ensure};
+use sha2::{Digest, Sha256};
+
+use crate::steps::Tool;
+
+/// What every such environment needs.
+pub(crate) const PYTHON: Tool = Tool {
+    name: "Python 3 with venv",
+    probe: &["python3", "-c", "import ensurepip, venv"],
+    install: "install python3 and python3-venv",
+};
+
+/// The Python of a virtual environment that has what a list under
+/// `tools/python` pins, made where it is not there yet.
+pub(crate) fn environment(list: &str, cache: &Path, out: &mut dyn Write) -> anyhow::Result<PathBuf> {
+    let pinned = crate::root().join("tools/python").join(list);
+    let text = fs::read_to_string(&pinned).with_context(|| format!("cannot read {}", pinned.display()))?;
+    let version = Command::new("python3").arg("--version").output().context("cannot run python3")?;
+    let hash = Sha256::new().chain_update(&text).chain_update(&version.stdout).finalize();
+    let key: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let folder = cache.join(format!("python-{key}"));
+    let (python, whole) = (folder.join("bin/python"), folder.join("whole"));
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let lock = File::create(folder.join(".lock")).context("cannot make the lock of the environment")?;
+    lock.lock().context("cannot wait for another who makes the same environment")?;
+    if !whole.is_file() {
+        writeln!(out, "installing what tools/python/{list} names")?;
+        out.flush()?;
+        let call = |command: &mut Command| -> anyhow::Result<()> {
+            let status = command.stdin(Stdio::null()).status().context("cannot run python3")?;
+            ensure!(status.success(), "{command:?} ended with {status}");
+            Ok(())
+        };
+        call(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+        call(
+            Command::new(&python)
+                .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+                .args(["--require-hashes", "--only-binary", ":all:", "--requirement"])
+                .arg(&pinned),
+        )?;
+        fs::write(&whole, "")?;
+    }
+    Ok(python)
+}
