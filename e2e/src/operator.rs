@@ -130,7 +130,11 @@ impl Operator {
     ) -> anyhow::Result<Self> {
         let metrics = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         settings.metrics_address = Some(metrics);
-        settings.health_address = Some(metrics);
+        // Probes show no token.
+        settings.health_address = match settings.metrics_tls {
+            None => Some(metrics),
+            Some(_) => Some(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?),
+        };
         let identity = settings.identity.clone();
         let (shutdown, killed) = (CancellationToken::new(), CancellationToken::new());
         let (stop, kill) = (shutdown.clone(), killed.clone());
@@ -189,6 +193,12 @@ impl Operator {
             bail!("the operator {} ended by itself", self.identity);
         }
         Ok(())
+    }
+
+    /// Where it serves what it counts.
+    #[must_use]
+    pub const fn metrics_address(&self) -> SocketAddr {
+        self.metrics
     }
 
     /// What it counts, as a scrape gets it.

@@ -13,6 +13,10 @@
 - --stable-for={{ .Values.rollout.stableFor }}
 - --blocked-after={{ .Values.rollout.blockedAfter }}
 - --parallel-nodes={{ .Values.rollout.parallelNodes }}
+{{- if .Values.metrics.tls.secretName }}
+- --metrics-certificate=/etc/slicewright/metrics-tls/tls.crt
+- --metrics-key=/etc/slicewright/metrics-tls/tls.key
+{{- end }}
 - --log-format={{ .Values.logging.format }}
 - --log={{ .Values.logging.filter }}
 {{- end -}}

@@ -2,11 +2,12 @@
 //! environment, too; `--help` says what each is for.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use crate::settings::{LeaseSettings, MapRef, Settings};
+use crate::settings::{LeaseSettings, MapRef, MetricsTls, Settings};
 use crate::telemetry::Format;
 
 /// Cuts the GPUs of a cluster into MIG slices as GpuPartitionPolicy objects ask for it.
@@ -47,6 +48,13 @@ struct Process {
     /// Where /metrics is served; `none` for nowhere
     #[arg(long, env = "SLICEWRIGHT_METRICS_ADDRESS", default_value = "0.0.0.0:8080", value_name = "ADDRESS", value_parser = address)]
     metrics_address: Address,
+    /// Serve /metrics over TLS with the certificate of this file, in PEM form, and only to who shows a
+    /// token whose owner may `get` the path /metrics. A file that is replaced is served without a restart
+    #[arg(long, env = "SLICEWRIGHT_METRICS_CERTIFICATE", value_name = "FILE", requires = "metrics_key")]
+    metrics_certificate: Option<PathBuf>,
+    /// The private key of that certificate
+    #[arg(long, env = "SLICEWRIGHT_METRICS_KEY", value_name = "FILE", requires = "metrics_certificate")]
+    metrics_key: Option<PathBuf>,
     /// How long the loop may stand still before /healthz says so
     #[arg(long, env = "SLICEWRIGHT_STUCK_AFTER", default_value = "3m", value_name = "DURATION", value_parser = duration)]
     stuck_after: Duration,
@@ -263,6 +271,10 @@ impl Args {
             stuck_after: process.stuck_after,
             health_address: process.health_address.0,
             metrics_address: process.metrics_address.0,
+            metrics_tls: process
+                .metrics_certificate
+                .zip(process.metrics_key)
+                .map(|(certificate, key)| MetricsTls { certificate, key }),
             ..Settings::new(process.identity, process.namespace)
         })
     }
@@ -297,6 +309,16 @@ mod tests {
         assert_eq!(read.map_name, default.map_name);
         assert_eq!(read.longest_retry, default.longest_retry);
         assert_eq!(read.stuck_after, default.stuck_after);
+    }
+
+    #[test]
+    fn metrics_are_served_over_tls_where_a_certificate_and_its_key_are_given() {
+        assert_eq!(read(&[]).expect("defaults").metrics_tls, None);
+        let both = read(&["--metrics-certificate", "tls.crt", "--metrics-key", "tls.key"]);
+        let wanted = MetricsTls { certificate: "tls.crt".into(), key: "tls.key".into() };
+        assert_eq!(both.expect("both").metrics_tls, Some(wanted));
+        let one = Args::try_parse_from(["slicewright-operator", "--metrics-certificate", "tls.crt"]);
+        assert!(one.expect_err("no key").to_string().contains("--metrics-key"));
     }
 
     #[test]

@@ -7,16 +7,23 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::serve::Listener;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::calls::Calls;
+use crate::class::chain;
 use crate::clock;
+use crate::guard::{Guard, Verdict};
 use crate::metrics::Metrics;
 use crate::settings::Settings;
+
+/// Where metrics are.
+const METRICS: &str = "/metrics";
 
 /// What the loop says of itself.
 #[derive(Debug)]
@@ -71,27 +78,53 @@ pub struct ListenError {
     pub source: std::io::Error,
 }
 
+/// Why health and metrics cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// An address cannot be had.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// Probes come without a token, and without TLS.
+    #[error("--metrics-certificate needs a --metrics-address other than --health-address")]
+    SameAddress,
+    /// The certificate cannot be served.
+    #[cfg(feature = "tls-rustls")]
+    #[error("metrics cannot be served over TLS")]
+    Certificate(#[from] crate::tls::CertificateError),
+    /// This build cannot do it.
+    #[cfg(not(feature = "tls-rustls"))]
+    #[error("--metrics-certificate: this build has no TLS to serve with (it was made without `tls-rustls`)")]
+    NotBuilt,
+}
+
 #[derive(Clone)]
 struct Shared {
     health: Arc<Health>,
     metrics: Arc<Metrics>,
+    /// Who may read metrics; `None`: everybody.
+    guard: Option<Arc<Guard>>,
 }
 
 /// Serves health and metrics where the settings say so, until told to stop.
 ///
 /// # Errors
-/// When an address cannot be listened on.
+/// When an address cannot be listened on, or the certificate cannot be served.
 pub async fn serve(
     settings: &Settings,
     health: &Arc<Health>,
     metrics: &Arc<Metrics>,
+    calls: &Arc<Calls>,
     stop: &CancellationToken,
     tasks: &mut JoinSet<()>,
-) -> Result<(), ListenError> {
-    let shared = Shared { health: Arc::clone(health), metrics: Arc::clone(metrics) };
+) -> Result<(), ServeError> {
+    let guard = settings.metrics_tls.as_ref().map(|_| Arc::new(Guard::new(Arc::clone(calls), METRICS)));
+    let shared = Shared { health: Arc::clone(health), metrics: Arc::clone(metrics), guard };
     let probes = || Router::new().route("/healthz", get(healthz)).route("/readyz", get(readyz));
-    let counts = || Router::new().route("/metrics", get(scrape));
+    let counts = || Router::new().route(METRICS, get(scrape));
     let routers = match (settings.health_address, settings.metrics_address) {
+        (Some(one), Some(other)) if one == other && settings.metrics_tls.is_some() => {
+            return Err(ServeError::SameAddress);
+        }
         (Some(one), Some(other)) if one == other => vec![(one, probes().merge(counts()))],
         (one, other) => {
             let one = one.map(|address| (address, probes()));
@@ -104,14 +137,29 @@ pub async fn serve(
         let local = listener.local_addr().map_err(listen)?;
         tracing::info!(address = %local, "listening");
         let (router, stop) = (router.with_state(shared.clone()), stop.clone());
-        tasks.spawn(async move {
-            let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await;
-            if let Err(error) = served {
-                tracing::error!(%error, "the server for health and metrics ended");
+        match &settings.metrics_tls {
+            Some(files) if settings.metrics_address == Some(address) => {
+                #[cfg(feature = "tls-rustls")]
+                tasks.spawn(run(crate::tls::TlsListener::new(listener, files).await?, router, stop));
+                #[cfg(not(feature = "tls-rustls"))]
+                return Err((files, ServeError::NotBuilt).1);
             }
-        });
+            _ => drop(tasks.spawn(run(listener, router, stop))),
+        }
     }
     Ok(())
+}
+
+/// Serves until told to stop.
+async fn run<L>(listener: L, router: Router, stop: CancellationToken)
+where
+    L: Listener,
+    L::Addr: std::fmt::Debug,
+{
+    let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await;
+    if let Err(error) = served {
+        tracing::error!(%error, "the server for health and metrics ended");
+    }
 }
 
 fn answer(trouble: Option<String>) -> (StatusCode, String) {
@@ -129,9 +177,29 @@ async fn readyz(State(shared): State<Shared>) -> impl IntoResponse {
     answer(shared.health.not_ready())
 }
 
-async fn scrape(State(shared): State<Shared>) -> impl IntoResponse {
+async fn scrape(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+    if let Some(guard) = &shared.guard {
+        match guard.judge(&headers).await {
+            Ok(Verdict::Allowed) => {}
+            Ok(Verdict::Unknown) => {
+                let why =
+                    "show the token of an account that the API server knows: Authorization: Bearer TOKEN\n";
+                return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")], why)
+                    .into_response();
+            }
+            Ok(Verdict::Forbidden) => {
+                let why = "the owner of this token may not get the path /metrics: bind a ClusterRole to it that says so\n";
+                return (StatusCode::FORBIDDEN, why).into_response();
+            }
+            Err(error) => {
+                tracing::warn!(error = chain(&error), "who asks for metrics cannot be found out");
+                let why = "the API server does not say whose token this is\n";
+                return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+            }
+        }
+    }
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], shared.metrics.render())
+    ([(header::CONTENT_TYPE, kind)], shared.metrics.render()).into_response()
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub mod class;
 pub mod client;
 pub mod clock;
 pub mod gauges;
+pub mod guard;
 pub mod health;
 pub mod lease;
 pub mod metrics;
@@ -34,6 +35,8 @@ pub mod settings;
 pub mod stop;
 pub mod store;
 pub mod telemetry;
+#[cfg(feature = "tls-rustls")]
+pub mod tls;
 pub mod watch;
 
 pub use operator::{Error, run};

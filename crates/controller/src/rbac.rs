@@ -29,6 +29,8 @@ pub enum When {
     Always,
     /// With `--patch-cluster-policy` only.
     PatchClusterPolicy,
+    /// With `--metrics-certificate` only.
+    SecureMetrics,
 }
 
 /// One right: verbs on a resource.
@@ -203,6 +205,24 @@ pub const RIGHTS: &[Right] = &[
             &[("patch", "to point spec.migManager.config.name to our map, since the flag allows it")],
         )
     },
+    Right {
+        when: When::SecureMetrics,
+        ..right(
+            Scope::Cluster,
+            "authentication.k8s.io",
+            "tokenreviews",
+            &[("create", "to ask whose token it is that somebody shows who reads metrics")],
+        )
+    },
+    Right {
+        when: When::SecureMetrics,
+        ..right(
+            Scope::Cluster,
+            "authorization.k8s.io",
+            "subjectaccessreviews",
+            &[("create", "to ask whether its owner may read metrics")],
+        )
+    },
     right(
         Scope::Own,
         "coordination.k8s.io",
@@ -252,6 +272,8 @@ pub struct Installation {
     pub gpu_operator_namespace: String,
     /// Whether the operator runs with `--patch-cluster-policy`.
     pub patch_cluster_policy: bool,
+    /// Whether the operator runs with `--metrics-certificate`.
+    pub secure_metrics: bool,
     /// The administrators' map, where the operator runs with
     /// `--administrators-map`.
     pub administrators_map: Option<MapRef>,
@@ -264,6 +286,7 @@ impl Default for Installation {
             account: "slicewright-operator".to_owned(),
             gpu_operator_namespace: Settings::new("", "").gpu_operator_namespace,
             patch_cluster_policy: false,
+            secure_metrics: false,
             administrators_map: None,
         }
     }
@@ -271,9 +294,12 @@ impl Default for Installation {
 
 impl Installation {
     fn rules(&self, scope: Scope) -> Vec<Value> {
-        let wanted = |right: &&Right| {
-            right.scope == scope && (right.when == When::Always || self.patch_cluster_policy)
+        let due = |when: When| match when {
+            When::Always => true,
+            When::PatchClusterPolicy => self.patch_cluster_policy,
+            When::SecureMetrics => self.secure_metrics,
         };
+        let wanted = |right: &&Right| right.scope == scope && due(right.when);
         rules(RIGHTS.iter().filter(wanted))
     }
 
@@ -369,13 +395,16 @@ pub const RELEASE: &[Right] = &[
 #[must_use]
 pub fn rules_by_scope() -> Value {
     let always = Installation::default();
-    let with = Installation { patch_cluster_policy: true, ..Installation::default() };
     let cluster = always.rules(Scope::Cluster);
-    let patch: Vec<Value> =
-        with.rules(Scope::Cluster).into_iter().filter(|rule| !cluster.contains(rule)).collect();
+    let beyond = |with: Installation| -> Vec<Value> {
+        with.rules(Scope::Cluster).into_iter().filter(|rule| !cluster.contains(rule)).collect()
+    };
+    let patch = beyond(Installation { patch_cluster_policy: true, ..Installation::default() });
+    let secure = beyond(Installation { secure_metrics: true, ..Installation::default() });
     json!({
         "cluster": cluster,
         "patchClusterPolicy": patch,
+        "secureMetrics": secure,
         "own": always.rules(Scope::Own),
         "gpuOperator": always.rules(Scope::GpuOperator),
         "release": rules(RELEASE.iter()),
@@ -425,6 +454,7 @@ pub fn page() -> String {
                 let when = match right.when {
                     When::Always => "",
                     When::PatchClusterPolicy => " (only with `--patch-cluster-policy`)",
+                    When::SecureMetrics => " (only with `--metrics-certificate`)",
                 };
                 let _ = writeln!(page, "| {resource} | {verb} | {why}{when} |");
             }

@@ -2,6 +2,7 @@
 //! flags and the environment; tests build it.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub use reconcile::MapRef;
@@ -44,6 +45,18 @@ pub struct Settings {
     pub health_address: Option<SocketAddr>,
     /// Where `/metrics` is served; `None`: nowhere.
     pub metrics_address: Option<SocketAddr>,
+    /// With which certificate metrics are served, and then only to who may
+    /// read them; `None`: over plain HTTP, to everybody.
+    pub metrics_tls: Option<MetricsTls>,
+}
+
+/// A certificate in PEM files, which may be replaced at any time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetricsTls {
+    /// The certificate, and those that lead to its authority.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
 }
 
 /// The lease that says which replica writes.
@@ -90,6 +103,7 @@ impl Settings {
             stuck_after: Duration::from_secs(180),
             health_address: None,
             metrics_address: None,
+            metrics_tls: None,
         }
     }
 }

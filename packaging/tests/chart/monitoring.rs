@@ -64,3 +64,37 @@ fn the_alerts_are_those_of_the_file_with_the_namespace_of_the_release() {
     let runbook = &no_leader["annotations"]["runbook_url"];
     assert_eq!(*runbook, "https://wiki.example.com/SlicewrightNoLeader.md");
 }
+
+#[test]
+fn metrics_over_tls_come_with_the_flags_the_rights_and_a_scrape_that_shows_a_token() {
+    let bench = Bench::new();
+    let secure = r#"metrics={"tls":{"secretName":"metrics-tls"},"serviceMonitor":{"enabled":true}}"#;
+    let objects = bench.watched(&[secure], &MONITORING);
+    let container = &the(&objects, "Deployment", "slicewright")["spec"]["template"]["spec"]["containers"][0];
+    let flags: Vec<&str> = container["args"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let mount = container["volumeMounts"][0]["mountPath"].as_str().unwrap();
+    for flag in [format!("--metrics-certificate={mount}/tls.crt"), format!("--metrics-key={mount}/tls.key")] {
+        assert!(flags.contains(&flag.as_str()), "{flag} is not in {flags:?}");
+    }
+    let endpoint = &the(&objects, "ServiceMonitor", "slicewright")["spec"]["endpoints"][0];
+    assert_eq!(endpoint["scheme"], "https");
+    assert_eq!(endpoint["tlsConfig"]["serverName"], "slicewright-metrics.slicewright-system.svc");
+    assert_eq!(endpoint["tlsConfig"]["ca"]["secret"], json!({"name": "metrics-tls", "key": "ca.crt"}));
+    let may = |objects: &[Value], resource: &str| {
+        let rules = the(objects, "ClusterRole", "slicewright")["rules"].as_array().unwrap().clone();
+        rules.iter().any(|rule| rule["resources"] == json!([resource]) && rule["verbs"] == json!(["create"]))
+    };
+    let plain = bench.with(&[]);
+    for resource in ["tokenreviews", "subjectaccessreviews"] {
+        assert!(may(&objects, resource) && !may(&plain, resource), "{resource}");
+    }
+    assert!(plain.iter().all(|object| object["metadata"]["name"] != "slicewright-metrics-reader"));
+    let reader = &the(&objects, "ClusterRole", "slicewright-metrics-reader")["rules"];
+    assert_eq!(*reader, json!([{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]));
+
+    let said = bench.refusal(&[r#"metrics.tls={"serviceCa":true}"#]);
+    assert!(said.contains("name the Secret that the service CA shall make"), "{said}");
+    let served = bench.with(&[r#"metrics.tls={"secretName":"metrics-tls","serviceCa":true}"#]);
+    let annotations = &the(&served, "Service", "slicewright-metrics")["metadata"]["annotations"];
+    assert_eq!(annotations["service.beta.openshift.io/serving-cert-secret-name"], "metrics-tls");
+}

@@ -25,7 +25,7 @@ use crate::apply::Hands;
 use crate::calls::Calls;
 use crate::class::chain;
 use crate::clock;
-use crate::health::{Health, ListenError, serve};
+use crate::health::{Health, ServeError, serve};
 use crate::lease::{Claim, Keeper};
 use crate::metrics::Metrics;
 use crate::publish::news::Told;
@@ -46,9 +46,9 @@ const AT_ONCE: usize = 512;
 /// The operator could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An address for health or metrics is taken.
+    /// Health or metrics cannot be served.
     #[error("the operator cannot start")]
-    Listen(#[from] ListenError),
+    Serve(#[from] ServeError),
 }
 
 /// Runs one operator until it is told to stop: it finishes the action that it
@@ -66,7 +66,7 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
     // Dropped with this future, and everything in it is aborted then.
     let mut tasks = JoinSet::new();
     let servers = CancellationToken::new();
-    serve(&settings, &health, &metrics, &servers, &mut tasks).await?;
+    serve(&settings, &health, &metrics, &calls, &servers, &mut tasks).await?;
     let (keeper, claim) = Keeper::new(Arc::clone(&calls), settings.lease.clone(), settings.identity.clone());
     let lease = CancellationToken::new();
     let mut keeping = JoinSet::new();
