@@ -135,6 +135,7 @@ pub fn installation() -> controller::rbac::Installation {
         account: OPERATOR_ACCOUNT.to_owned(),
         gpu_operator_namespace: GPU_OPERATOR_NAMESPACE.to_owned(),
         patch_cluster_policy: true,
+        secure_metrics: false,
         administrators_map: None,
     }
 }
