@@ -390,6 +390,15 @@ impl Scene {
         operator::kubeconfig_of(&self.administrator, OPERATOR_ACCOUNT).await
     }
 
+    /// A kubeconfig with nothing but the token of a service account of the
+    /// operator's namespace.
+    ///
+    /// # Errors
+    /// When it gets no token.
+    pub async fn kubeconfig_of(&self, account: &str) -> anyhow::Result<Kubeconfig> {
+        operator::kubeconfig_of(&self.administrator, account).await
+    }
+
     /// Starts an operator whose calls go through this wire. It has the name of
     /// the one before, so that it need not wait for that one's lease.
     ///

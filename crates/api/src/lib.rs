@@ -15,6 +15,7 @@ pub mod gpu_node;
 pub mod located;
 pub mod policy;
 pub mod policy_status;
+pub mod review;
 pub mod schema;
 pub mod selector;
 pub mod spelling;

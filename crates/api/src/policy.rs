@@ -74,6 +74,13 @@ use crate::selector::Selector;
         priority = 1
     ),
     printcolumn(
+        name = "Review",
+        type_ = "string",
+        json_path = ".status.review.state",
+        description = "Whether the plan is the one that was reviewed",
+        priority = 1
+    ),
+    printcolumn(
         name = "Age",
         type_ = "date",
         json_path = ".metadata.creationTimestamp",

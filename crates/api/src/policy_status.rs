@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::KubeSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the controller last found and decided for this policy.
@@ -46,11 +47,105 @@ pub struct GpuPartitionPolicyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_digest: Option<String>,
 
+    /// Whether what was reviewed is what is planned, where an annotation
+    /// `slicewright.io/reviewed-plan` says what was reviewed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
+
     /// How good the plan is, level by level, in the order of the objective.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub certificate: Vec<Level>,
+}
+
+/// Whether what was reviewed is what is planned. It is judged when the
+/// cluster's policies have become those that were reviewed, before anything is
+/// changed, and stays until the annotation or the policies do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Review {
+    /// What was reviewed, as the annotation says it; its first 256 characters.
+    #[schemars(length(max = 256))]
+    pub reviewed: String,
+    /// Whether it is what is planned.
+    pub state: ReviewState,
+    /// When this was judged.
+    pub at: Timestamp,
+    /// What moved since the review. At most 8.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub moved: Vec<Moved>,
+    /// Nodes that moved, by name. At most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub nodes: Vec<MovedNode>,
+    /// The same in a sentence.
+    #[serde(default)]
+    pub message: String,
+}
+
+impl Review {
+    /// A review of which nothing is said yet.
+    #[must_use]
+    pub const fn of(reviewed: String, at: Timestamp) -> Self {
+        Self {
+            reviewed,
+            state: ReviewState::Unreadable,
+            at,
+            moved: Vec::new(),
+            nodes: Vec::new(),
+            message: String::new(),
+        }
+    }
+}
+
+/// Whether what was reviewed is what is planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ReviewState {
+    /// The plan is the one that was reviewed.
+    Same,
+    /// It is another one.
+    Moved,
+    /// The annotation makes no sense.
+    Unreadable,
+}
+
+/// What moved since a review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Moved {
+    /// The policies of the cluster are others.
+    Policies,
+    /// Nodes were added or removed, or have other GPUs or slices.
+    Nodes,
+    /// What is asked for.
+    Demand,
+    /// The plan.
+    Plan,
+}
+
+/// A node that moved since a review.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MovedNode {
+    /// Its name.
+    pub name: String,
+    /// How it moved.
+    pub how: HowMoved,
+}
+
+/// How a node moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum HowMoved {
+    /// A policy has it now, and none had.
+    Added,
+    /// It is gone, or no policy has it any more.
+    Removed,
+    /// Its GPUs, what they are cut into, whether they are used, or whether it
+    /// may change.
+    Changed,
 }
 
 /// Supply and demand of one profile.

@@ -1,6 +1,7 @@
 //! The files that commands read.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::exit::{Failure, chain};
@@ -36,6 +37,30 @@ pub fn read_manifests(path: &Path) -> Result<Vec<Text>, Failure> {
     collect(path, &mut files)?;
     files.sort();
     files.iter().map(|file| read(file)).collect()
+}
+
+/// Writes a file as a whole or not at all: whoever reads it meanwhile sees the
+/// one before.
+///
+/// # Errors
+/// Names the file and says what is wrong with it.
+pub fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
+    let wrong =
+        |error: &std::io::Error| Failure::Data(format!("cannot write {}: {}", path.display(), chain(error)));
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        return Err(Failure::Usage(format!("{} names no file to write", path.display())));
+    };
+    let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let written = fs::File::create_new(&beside).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    });
+    written.map_err(|error| {
+        // What was begun is of no use to anybody.
+        let _ = fs::remove_file(&beside);
+        wrong(&error)
+    })
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {

@@ -52,6 +52,7 @@ enum Command {
     Fleet(commands::fleet::Args),
     Simulate(commands::simulate::Args),
     Demo(commands::demo::Args),
+    Snapshot(commands::snapshot::Args),
     Release(commands::release::Args),
     #[cfg(feature = "gpus")]
     Gpus(commands::gpus::Args),
@@ -89,6 +90,7 @@ where
         Command::Fleet(args) => commands::fleet::run(&args, colour, out),
         Command::Simulate(args) => commands::simulate::run(&args, colour, out),
         Command::Demo(args) => commands::demo::run(&args, colour, out),
+        Command::Snapshot(args) => commands::snapshot::run(&args, out, err),
         Command::Release(args) => commands::release::run(&args, out),
         #[cfg(feature = "gpus")]
         Command::Gpus(args) => commands::gpus::run(&args, colour, out),

@@ -33,8 +33,9 @@ fn judged(name: &str, change: impl FnOnce(&Path)) -> (i32, String) {
     copy(&example(), &before);
     copy(&example(), &after);
     change(&after);
-    let output = Command::new("sh")
-        .args(["./plan.sh", "lab", "../before", "comment.md"])
+    // As the workflows do: the script is that of the branch before.
+    let output = Command::new("../before/plan.sh")
+        .args(["lab", "../before", "comment.md"])
         .current_dir(&after)
         .env("SLICEWRIGHT", env!("CARGO_BIN_EXE_slicewright"))
         .output()
@@ -99,7 +100,8 @@ fn the_workflows_run_the_script_and_find_the_comment_by_its_mark() {
         let documents = api::located::documents(&text);
         assert!(documents.iter().all(Result::is_ok), "{workflow} is YAML");
         for needed in [
-            "./plan.sh \"$cluster\" ../before comment.md",
+            "script=../before/plan.sh\n",
+            "\"$script\" \"$cluster\" ../before comment.md",
             "mark=$(tail -n 1 comment.md)",
             "exit \"$failed\"",
         ] {

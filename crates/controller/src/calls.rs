@@ -9,13 +9,16 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::Status;
+use kube::core::{ObjectList, PartialObjectMeta, Status};
 use kube::{Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::class::{self, Class};
+
+/// How often a list in pages is begun.
+const BEGUN: u32 = 3;
 
 /// A client with a limit for every call.
 #[derive(Clone)]
@@ -127,6 +130,18 @@ impl CallError {
         self.status().is_some_and(|status| status.code == 409)
     }
 
+    /// Who asked lacks the right.
+    #[must_use]
+    pub fn is_forbidden(&self) -> bool {
+        self.status().is_some_and(|status| status.code == 403)
+    }
+
+    /// What a page of a list goes on from is forgotten.
+    #[must_use]
+    pub fn is_expired(&self) -> bool {
+        self.status().is_some_and(|status| status.code == 410)
+    }
+
     /// Whether the write may have been done although no answer says so.
     #[must_use]
     pub fn may_have_happened(&self) -> bool {
@@ -203,6 +218,82 @@ impl Calls {
         K: Clone + DeserializeOwned + fmt::Debug,
     {
         Ok(self.limit(Verb::List, title, api.list(params)).await?.items)
+    }
+
+    /// Reads all objects of a kind, in pages. A list that takes too long for
+    /// its pages to fit together is begun again, a few times.
+    ///
+    /// # Errors
+    /// When there is no usable answer.
+    pub async fn list_pages<K>(
+        &self,
+        api: &Api<K>,
+        title: &str,
+        params: &ListParams,
+        page: u32,
+    ) -> Result<Vec<K>, CallError>
+    where
+        K: Clone + DeserializeOwned + fmt::Debug,
+    {
+        self.pages(title, params, page, async |params| api.list(params).await).await
+    }
+
+    /// The same of the metadata alone.
+    ///
+    /// # Errors
+    /// When there is no usable answer.
+    pub async fn list_metadata_pages<K>(
+        &self,
+        api: &Api<K>,
+        title: &str,
+        params: &ListParams,
+        page: u32,
+    ) -> Result<Vec<PartialObjectMeta<K>>, CallError>
+    where
+        K: Clone + DeserializeOwned + fmt::Debug,
+    {
+        self.pages(title, params, page, async |params| api.list_metadata(params).await).await
+    }
+
+    async fn pages<K: Clone>(
+        &self,
+        title: &str,
+        params: &ListParams,
+        page: u32,
+        list: impl AsyncFn(&ListParams) -> kube::Result<ObjectList<K>>,
+    ) -> Result<Vec<K>, CallError> {
+        let first = params.clone().limit(page);
+        let (mut all, mut params, mut begun) = (Vec::new(), first.clone(), 1);
+        loop {
+            match self.limit(Verb::List, title, list(&params)).await {
+                Ok(listed) => {
+                    all.extend(listed.items);
+                    let next = listed.metadata.continue_.filter(|token| !token.is_empty());
+                    let Some(token) = next else { return Ok(all) };
+                    params.continue_token = Some(token);
+                }
+                // What the pages before it showed is forgotten by now.
+                Err(error) if error.is_expired() && params.continue_token.is_some() && begun < BEGUN => {
+                    begun += 1;
+                    all.clear();
+                    params = first.clone();
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The version of the API server, and whatever else the client asks that
+    /// is no object.
+    ///
+    /// # Errors
+    /// When there is no usable answer.
+    pub async fn ask<T>(
+        &self,
+        title: &str,
+        question: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, CallError> {
+        self.limit(Verb::Get, title, question).await
     }
 
     /// Reads the metadata of one object, or finds that it is not there.

@@ -20,6 +20,7 @@ pub mod calls;
 pub mod class;
 pub mod client;
 pub mod clock;
+pub mod gather;
 pub mod gauges;
 pub mod guard;
 pub mod health;

@@ -3,6 +3,8 @@
 //! page that explains them are made of this table; scenarios run with exactly
 //! these rights.
 
+mod snapshot;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -10,6 +12,8 @@ use reconcile::MapRef;
 use serde_json::{Value, json};
 
 use crate::settings::Settings;
+
+pub use snapshot::{SNAPSHOT, snapshot_manifests};
 
 /// Where a right holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

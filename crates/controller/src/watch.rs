@@ -7,8 +7,6 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
-use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
@@ -23,7 +21,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::class::chain;
 use crate::settings::{MapRef, Settings};
-use crate::store::{Change, Foreign, Item, Source, Store, trim};
+use crate::store::{Change, Foreign, Item, Source, Store};
 
 /// How many changes may wait to be taken in.
 pub const BACKLOG: usize = 4096;
@@ -165,23 +163,11 @@ impl Watches {
         let (client, config, changes) = (self.client.clone(), self.config.clone(), self.changes.clone());
         let out = Out { source: source.clone(), changes, pauses: self.pauses.clone() };
         match source {
-            Source::Nodes => {
-                let item = |node: Node| Item::Node(Box::new(trim::node(node)));
-                self.tasks.spawn(follow(Api::all(client), config, out, item))
-            }
-            Source::Pods => {
-                let item = |pod: Pod| Item::Pod(Box::new(trim::pod(pod)));
-                self.tasks.spawn(follow(Api::all(client), config, out, item))
-            }
-            Source::Namespaces => {
-                let item = |ns: PartialObjectMeta<Namespace>| {
-                    Item::Namespace(Box::new(trim::labels_only(ns.metadata)))
-                };
-                self.tasks.spawn(follow(Api::all(client), config, out, item))
-            }
+            Source::Nodes => self.tasks.spawn(follow(Api::all(client), config, out, Item::node)),
+            Source::Pods => self.tasks.spawn(follow(Api::all(client), config, out, Item::pod)),
+            Source::Namespaces => self.tasks.spawn(follow(Api::all(client), config, out, Item::namespace)),
             Source::PriorityClasses => {
-                let item = |class: PriorityClass| Item::PriorityClass(Box::new(trim::priority_class(class)));
-                self.tasks.spawn(follow(Api::all(client), config, out, item))
+                self.tasks.spawn(follow(Api::all(client), config, out, Item::priority_class))
             }
             Source::Definitions => {
                 let item = |crd: PartialObjectMeta<CustomResourceDefinition>| {
@@ -191,8 +177,8 @@ impl Watches {
             }
             Source::Map(map) => {
                 let config = config.fields(&format!("metadata.name={}", map.name));
-                let item = |map: ConfigMap| Item::ConfigMap(Box::new(trim::config_map(map)));
-                self.tasks.spawn(follow(Api::namespaced(client, &map.namespace), config, out, item))
+                let maps = Api::namespaced(client, &map.namespace);
+                self.tasks.spawn(follow(maps, config, out, Item::config_map))
             }
             Source::Policies => {
                 let kind = ours(api::GpuPartitionPolicy::plural(&()).as_ref(), "GpuPartitionPolicy");
@@ -210,7 +196,8 @@ impl Watches {
     }
 }
 
-fn ours(plural: &str, kind: &str) -> ApiResource {
+/// A kind of ours.
+pub(crate) fn ours(plural: &str, kind: &str) -> ApiResource {
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(api::GROUP, api::VERSION, kind), plural)
 }
 
@@ -254,14 +241,7 @@ async fn served(client: &Client, foreign: Foreign, out: &Out) -> ApiResource {
 
 async fn follow_dynamic(client: Client, kind: ApiResource, config: watcher::Config, out: Out) {
     let api: Api<DynamicObject> = Api::all_with(client, &kind);
-    let item = |mut object: DynamicObject| {
-        object.metadata.managed_fields = None;
-        if let Some(annotations) = &mut object.metadata.annotations {
-            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
-        }
-        Item::Dynamic(Box::new(object))
-    };
-    follow(api, config, out, item).await;
+    follow(api, config, out, Item::dynamic).await;
 }
 
 async fn follow<K>(api: Api<K>, config: watcher::Config, out: Out, item: impl Fn(K) -> Item)

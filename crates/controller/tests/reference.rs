@@ -32,6 +32,15 @@ fn the_rights_are_up_to_date() {
 }
 
 #[test]
+fn the_rights_of_who_records_are_up_to_date() {
+    let manifests = rbac::snapshot_manifests(&Installation::default());
+    let documents: Vec<String> =
+        manifests.iter().map(|manifest| serde_saphyr::to_string(manifest).unwrap()).collect();
+    let head = "# An account that may record the fleet (`slicewright snapshot`): it only reads. Made from the code.\n";
+    check("deploy/snapshot-role.yaml", &format!("{head}---\n{}", documents.join("---\n")));
+}
+
+#[test]
 fn the_rights_in_the_chart_are_up_to_date() {
     let rules = serde_saphyr::to_string(&rbac::rules_by_scope()).unwrap();
     let head = "# RBAC rules by scope; templates/rbac.yaml makes roles of them. Made from the code.\n";

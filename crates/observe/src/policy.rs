@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use api::GpuPartitionPolicy;
 use api::policy::{self as spec, LayoutType};
+use api::review::{self, REVIEWED_NODES, REVIEWED_PLAN, Reviewed};
 use api::selector::{RequirementOperator, Selector};
 use api::units::{self, NodeCount};
 use jiff::SignedDuration;
@@ -63,6 +64,9 @@ pub fn all(
             wrong |= finding.severity == Severity::Error;
             problems.push(located(finding, name, objects.sources.get(name)));
         }
+        for finding in reviews(policy) {
+            problems.push(located(finding, name, objects.sources.get(name)));
+        }
         if policy.spec.node_selector.is_empty() {
             continue;
         }
@@ -71,6 +75,20 @@ pub fn all(
         rollouts.insert(name, rollout(&policy.spec.rollout));
     }
     (policies, rollouts)
+}
+
+/// Annotations about a review that nobody can read: they change nothing, and
+/// whoever wrote them believes that they do.
+fn reviews(policy: &GpuPartitionPolicy) -> Vec<Problem> {
+    let annotation = |key: &str| policy.metadata.annotations.as_ref()?.get(key);
+    let plan = annotation(REVIEWED_PLAN).and_then(|text| text.parse::<Reviewed>().err());
+    let nodes = annotation(REVIEWED_NODES).and_then(|text| review::nodes(text).err());
+    let wrong = [(REVIEWED_PLAN, plan), (REVIEWED_NODES, nodes)];
+    let warn = |(key, error): (&str, Option<review::ReviewError>)| {
+        let message = format!("cannot be read, so nothing is compared: {}", error?);
+        Some(Problem::new(Severity::Warning, "", message).field(format!("metadata.annotations[{key}]")))
+    };
+    wrong.into_iter().filter_map(warn).collect()
 }
 
 fn located(problem: Problem, name: &str, source: Option<&Source>) -> Problem {

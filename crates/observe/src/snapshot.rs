@@ -6,12 +6,20 @@
 //! kind: Snapshot
 //! takenAt: 2026-11-20T08:00:00Z     # the moment that "now" is for everything read from it
 //! cluster: lab                      # a name for people; may be left out
+//! provenance: {}                    # who recorded it, of what, and what was left out; may be left out
 //! objects: []                       # nodes, pods, notebooks, policies, ... in any order
 //! ```
+//!
+//! [`record`] writes what [`read`] reads; [`redact`] takes the names out first.
+
+mod pseudonyms;
+pub mod record;
+pub mod redact;
 
 use api::located::{Located, Node as Tree, documents};
 use api::spelling;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::objects::Objects;
 use crate::pods::amount;
@@ -21,7 +29,42 @@ use crate::problem::{Location, Problem, Severity};
 pub const API_VERSION: &str = "snapshot.slicewright.io/v1";
 /// The kind.
 pub const KIND: &str = "Snapshot";
-const FIELDS: [&str; 5] = ["apiVersion", "kind", "takenAt", "cluster", "objects"];
+const FIELDS: [&str; 6] = ["apiVersion", "kind", "takenAt", "cluster", "provenance", "objects"];
+
+pub use pseudonyms::Pseudonyms;
+
+/// Where a recording comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Provenance {
+    /// The program that recorded it, and its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded_by: Option<String>,
+    /// The version of the API server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_version: Option<String>,
+    /// Kinds that the cluster does not have, by the names of their CRDs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<String>,
+    /// Objects that are there and could not be read, and so are not recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<String>,
+    /// That names were replaced, and which were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redacted: Option<Redacted>,
+}
+
+/// What was kept of names that were replaced otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Redacted {
+    /// Namespaces that kept their names because somebody asked for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept_namespaces: Vec<String>,
+    /// Keys of labels that were kept because somebody asked for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept_labels: Vec<String>,
+}
 
 /// A recorded fleet.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +73,8 @@ pub struct Snapshot {
     pub taken_at: Timestamp,
     /// Which cluster it is of, for people.
     pub cluster: Option<String>,
+    /// Where it comes from.
+    pub provenance: Provenance,
     /// What was there.
     pub objects: Objects,
 }
@@ -63,6 +108,7 @@ pub fn read(file: &str, text: &str, problems: &mut Vec<Problem>) -> Snapshot {
     reader.refuse_unknown_fields(problems);
     snapshot.taken_at = reader.taken_at(problems);
     snapshot.cluster = document.get("cluster").and_then(Located::as_str).map(str::to_owned);
+    snapshot.provenance = reader.provenance(problems);
     match document.get("objects").map(|objects| &objects.node) {
         Some(Tree::List(items)) => {
             for item in items {
@@ -119,6 +165,15 @@ impl Reader<'_> {
                 .field(key.clone())
             });
         }
+    }
+
+    fn provenance(&self, problems: &mut Vec<Problem>) -> Provenance {
+        let Some(given) = self.document.get("provenance") else { return Provenance::default() };
+        serde_json::from_value(given.to_value()).unwrap_or_else(|error| {
+            let what = "write recordedBy, serverVersion, absent, unreadable, redacted, or leave it out";
+            problems.push(self.wrong("provenance", format!("cannot be read: {error}; {what}")));
+            Provenance::default()
+        })
     }
 
     fn taken_at(&self, problems: &mut Vec<Problem>) -> Timestamp {

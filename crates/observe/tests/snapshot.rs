@@ -51,7 +51,7 @@ fn another_version_is_refused() {
 fn a_misspelt_field_is_refused_with_the_right_one() {
     refused(
         &format!("{HEAD}object: []\nobjects: []\n"),
-        "fleet.yaml:4:1: Snapshot: object: there is no such field; did you mean `objects`? Fields: apiVersion, kind, takenAt, cluster, objects",
+        "fleet.yaml:4:1: Snapshot: object: there is no such field; did you mean `objects`? Fields: apiVersion, kind, takenAt, cluster, provenance, objects",
     );
 }
 
@@ -140,7 +140,9 @@ fn the_schema_and_the_reader_know_the_same_fields() {
     let fields = schema["properties"].as_object().expect("an object").keys();
     for field in fields {
         let text = format!("{HEAD}objects: []\n");
-        let text = if text.contains(&format!("{field}:")) { text } else { format!("{text}{field}: x\n") };
+        let value = if schema["properties"][field]["type"] == "object" { "{}" } else { "x" };
+        let text =
+            if text.contains(&format!("{field}:")) { text } else { format!("{text}{field}: {value}\n") };
         let mut problems = Vec::new();
         let _ = snapshot::read("fleet.yaml", &text, &mut problems);
         assert_eq!(errors(&problems), [""; 0], "{field}");
@@ -158,4 +160,31 @@ fn the_schema_and_the_reader_know_the_same_fields() {
         let _ = snapshot::read("fleet.yaml", &without, &mut problems);
         assert_eq!(errors(&problems).len(), 1, "{field} {problems:?}");
     }
+}
+
+#[test]
+fn the_schema_and_the_reader_know_the_same_provenance() {
+    fn given(schema: &serde_json::Value) -> serde_json::Value {
+        match schema["type"].as_str() {
+            Some("object") => {
+                assert_eq!(schema["additionalProperties"], false);
+                let fields = schema["properties"].as_object().expect("an object").iter();
+                fields.map(|(name, schema)| (name.clone(), given(schema))).collect()
+            }
+            Some("array") => serde_json::json!(["x"]),
+            _ => serde_json::json!("x"),
+        }
+    }
+    let schema: serde_json::Value =
+        serde_json::from_str(include_str!("../../../docs/reference/snapshot.schema.json")).expect("JSON");
+    let all = given(&schema["properties"]["provenance"]);
+    let mut problems = Vec::new();
+    let read =
+        snapshot::read("fleet.yaml", &format!("{HEAD}provenance: {all}\nobjects: []\n"), &mut problems);
+    assert_eq!(errors(&problems), [""; 0]);
+    assert_eq!(serde_json::json!(read.provenance), all, "nothing that the schema allows is lost");
+    refused(
+        &format!("{HEAD}provenance: {{recordetBy: x}}\nobjects: []\n"),
+        "fleet.yaml:4:13: Snapshot: provenance: cannot be read: unknown field `recordetBy`, expected one of `recordedBy`, `serverVersion`, `absent`, `unreadable`, `redacted`; write recordedBy, serverVersion, absent, unreadable, redacted, or leave it out",
+    );
 }

@@ -19,10 +19,37 @@ pub struct Plan {
 impl Plan {
     /// A short name of exactly this plan: the same in a preview, in a policy's
     /// status and in the log, so that what was reviewed can be compared with
-    /// what runs. The first 16 hexadecimal digits of the SHA-256 of its JSON.
+    /// what runs. The first 16 hexadecimal digits of the SHA-256 of its JSON:
+    /// which GPU of which node gets what, and how many are evicted and served.
+    /// Who they are is no part of it, so that a plan for a fleet that was
+    /// recorded without names has the same.
     #[must_use]
     pub fn digest(&self) -> String {
-        digest(&serde_json::to_vec(self).expect("a plan is plain data"))
+        let steps: Vec<_> = self.steps.iter().map(nameless).collect();
+        digest(&serde_json::to_vec(&steps).expect("a plan is plain data"))
+    }
+}
+
+/// What a step does, without the names of pods and of who asks.
+fn nameless(step: &NodeStep) -> impl Serialize + use<> {
+    let NodeStep { node, policy, gpus, enable_mig, evicts, serves } = step;
+    let gpus: Vec<_> = gpus
+        .iter()
+        .map(|change| {
+            // The order of creation follows from the rest.
+            let GpuChange { gpu, model, before, after, creation_order: _ } = change;
+            (*gpu, model.clone(), cut(before), after.clone())
+        })
+        .collect();
+    (node.clone(), policy.clone(), gpus, *enable_mig, evicts.len(), serves.len())
+}
+
+/// What a GPU is cut into, whoever uses it.
+fn cut(slices: &Slices) -> Vec<(ProfileName, Option<u8>)> {
+    match slices {
+        Slices::Placed(slices) => slices.iter().map(|slice| (slice.profile, Some(slice.start))).collect(),
+        Slices::Counted(slices) => slices.iter().map(|slice| (slice.profile, None)).collect(),
+        Slices::MigOff { used: _ } => Vec::new(),
     }
 }
 
@@ -67,4 +94,43 @@ pub struct GpuChange {
     /// change one by one, else from nothing); `None` when there is no such
     /// order and placements must be given.
     pub creation_order: Option<Vec<ProfileName>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inventory::{CountedSlice, Use};
+
+    fn plan(pod: &str, after: &str) -> Plan {
+        let profile = |name: &str| name.parse::<ProfileName>().expect("a profile");
+        let pod = PodRef { namespace: "a".to_owned(), name: pod.to_owned() };
+        let used = Use::MaybeInUse { by: vec![pod.clone()] };
+        Plan {
+            steps: vec![NodeStep {
+                node: NodeName::from("n1"),
+                policy: PolicyName::from("p"),
+                gpus: vec![GpuChange {
+                    gpu: GpuIndex(0),
+                    model: "A100-80GB".to_owned(),
+                    before: Slices::Counted(vec![CountedSlice { profile: profile("7g.80gb"), used }]),
+                    after: vec![(profile(after), 0)],
+                    creation_order: None,
+                }],
+                enable_mig: false,
+                evicts: vec![pod],
+                serves: vec![],
+            }],
+        }
+    }
+
+    #[test]
+    fn the_digest_is_of_what_is_done_and_not_of_whom_it_concerns() {
+        let digest = plan("x", "3g.40gb").digest();
+        assert_eq!(digest, plan("y", "3g.40gb").digest());
+        assert_ne!(digest, plan("x", "4g.40gb").digest());
+        let mut spared = plan("x", "3g.40gb");
+        spared.steps[0].evicts.clear();
+        assert_ne!(digest, spared.digest());
+        assert_ne!(digest, Plan::default().digest());
+    }
 }

@@ -18,6 +18,7 @@ pub mod map;
 pub mod node_conditions;
 pub mod policy_status;
 pub mod remembered;
+pub mod review;
 pub mod round;
 pub mod seen;
 pub mod steps;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use api::GpuPartitionPolicyStatus;
 use api::condition::{self, reason};
 use api::policy_status::{Level, NodeCounts, ProfileSupply, Unserved, UnservedRequest};
+use api::review::REVIEWED_PLAN;
 use k8s_openapi::api::core::v1::Node;
 use planner::demand::Request;
 use planner::inventory::{Hold as PlannerHold, Slices, Use};
@@ -18,6 +19,7 @@ use rollout::{Advance, Hold, Outlook};
 use crate::conditions::{About, conditions};
 use crate::input::Input;
 use crate::map::MapRound;
+use crate::review::{Fingerprint, review};
 use crate::think::Thought;
 
 /// How many unserved requests a status shows; the CRD takes no more. Readers
@@ -44,6 +46,7 @@ pub(crate) fn statuses(
     map: &MapRound,
 ) -> BTreeMap<PolicyName, GpuPartitionPolicyStatus> {
     let policy_digest = policy_digest(&input.objects.policies);
+    let fingerprint = fingerprint(input, thought);
     let cluster = cluster(input, thought, map);
     thought
         .policies
@@ -70,11 +73,23 @@ pub(crate) fn statuses(
                 nodes: Some(nodes(report, thought, advances)),
                 policy_digest: Some(policy_digest.clone()),
                 plan_digest: Some(thought.plan.digest()),
+                review: fingerprint.as_ref().and_then(|found| review(object, found, input.now)),
                 certificate: certificate(thought),
             };
             Some((policy.name.clone(), status))
         })
         .collect()
+}
+
+/// What a review is compared with, where anybody says that there was one.
+fn fingerprint(input: &Input<'_>, thought: &Thought) -> Option<Fingerprint> {
+    let annotated = |policy: &api::GpuPartitionPolicy| {
+        policy.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(REVIEWED_PLAN))
+    };
+    let policies = &input.objects.policies;
+    let Thought { plan, policy_of, inventory, requests, .. } = thought;
+    let any = policies.values().any(annotated);
+    any.then(|| Fingerprint::of(plan, policies, policy_of, inventory, requests))
 }
 
 /// What is known about one policy.

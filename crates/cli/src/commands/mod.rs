@@ -10,4 +10,5 @@ pub mod layouts;
 pub mod plan;
 pub mod release;
 pub mod simulate;
+pub mod snapshot;
 pub mod solve;

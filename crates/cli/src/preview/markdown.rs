@@ -54,7 +54,7 @@ impl Section {
 
 fn render(preview: &Preview, most: usize) -> String {
     let verdict = format!("**{}**\n\n", plain(&cut(&text::verdict_line(preview), 1500)));
-    let tail = tail(preview);
+    let tail = tail(preview, most.max(LEAST_BYTES) / 4);
     let mut body = String::new();
     // Room for the sentence that says what was left out.
     let mut room = most.max(LEAST_BYTES).saturating_sub(verdict.len() + tail.len() + 700);
@@ -318,8 +318,9 @@ fn rollout(preview: &Preview) -> Section {
 }
 
 /// Where all this comes from, the digests, and the mark by which the comment
-/// is found again. Never left out.
-fn tail(preview: &Preview) -> String {
+/// is found again. Never left out; of the annotations, those that fit into
+/// `room`.
+fn tail(preview: &Preview, room: usize) -> String {
     let from = &preview.provenance;
     let cluster = from.cluster.as_deref().unwrap_or("a fleet");
     let proven = preview.certificate.iter().filter(|level| level.is_proven()).count();
@@ -336,11 +337,25 @@ fn tail(preview: &Preview) -> String {
         tail.push_str(&format!("; before this change policies {policies}, plan {plan}"));
     }
     tail.push_str(&format!(
-        ". No plan is better: proved on {proven} of {} levels.\n\n{}\n",
+        ". No plan is better: proved on {proven} of {} levels.\n\n{}{}\n",
         preview.certificate.len(),
+        annotations(preview, room.saturating_sub(tail.len())),
         mark(from.cluster.as_deref())
     ));
     tail
+}
+
+/// The annotations that say that this was reviewed.
+fn annotations(preview: &Preview, room: usize) -> String {
+    let head = "<details><summary>Reviewed? Commit these annotations with the policies, and their status says whether it is what runs</summary>\n\n```yaml\n";
+    let mut lines = String::new();
+    for (key, value) in preview.provenance.annotations.iter().rev() {
+        let line = format!("{key}: {value}\n");
+        if head.len() + lines.len() + line.len() < room {
+            lines.push_str(&line);
+        }
+    }
+    if lines.is_empty() { lines } else { format!("{head}{lines}```\n\n</details>\n\n") }
 }
 
 /// The mark that makes a comment findable, one for each cluster.

@@ -15,6 +15,7 @@ use planner::names::{NodeName, PodRef, PolicyName};
 use planner::plan::{NodeStep, Plan};
 use planner::policy::Mode;
 use planner::report::{Outcome, RequestReport, Supply};
+use reconcile::review::Fingerprint;
 use rollout::Settings;
 use rollout::fleet::{PlannedChange, Wave, estimate};
 use serde::Serialize;
@@ -170,6 +171,9 @@ pub struct Provenance {
     pub policy_digest: String,
     /// The digest of the plan.
     pub plan_digest: String,
+    /// The annotations that say that this was reviewed, ready to be committed
+    /// with the policies.
+    pub annotations: BTreeMap<&'static str, String>,
 }
 
 /// Makes the preview of a question; `base` is the same fleet under another
@@ -210,6 +214,7 @@ pub fn preview(
             version: env!("CARGO_PKG_VERSION"),
             policy_digest: policy_digest(question),
             plan_digest: decision.plan.digest(),
+            annotations: annotations(question, decision),
         },
     }
 }
@@ -252,6 +257,13 @@ impl Preview {
 
 fn policy_digest(question: &Question) -> String {
     reconcile::policy_status::policy_digest(&question.snapshot.objects.policies)
+}
+
+fn annotations(question: &Question, decision: &Decision) -> BTreeMap<&'static str, String> {
+    let observe::Observed { inventory, requests, policies, .. } = &question.seen;
+    let policy_of = planner::assign::policy_of(inventory, policies).policy_of;
+    let policies = &question.snapshot.objects.policies;
+    Fingerprint::of(&decision.plan, policies, &policy_of, inventory, requests).annotations()
 }
 
 fn answer(report: &RequestReport) -> Answer {

@@ -291,6 +291,13 @@ fn provenance(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
             level.level, level.value, level.bound
         )?;
     }
+    writeln!(
+        out,
+        "Reviewed? Commit these annotations with the policies, and their status says whether it is what runs:"
+    )?;
+    for (key, value) in &from.annotations {
+        writeln!(out, "  {key}: {value}")?;
+    }
     Ok(())
 }
 

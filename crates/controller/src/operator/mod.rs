@@ -5,7 +5,7 @@
 //! Nothing is decided while a watch has not listed everything, nor while a
 //! write of ours is not seen yet.
 
-mod owners;
+pub(crate) mod owners;
 mod round;
 mod steps;
 mod tell;

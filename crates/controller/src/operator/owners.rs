@@ -17,12 +17,12 @@ use crate::calls::{CallError, Calls};
 use crate::store::trim;
 
 /// A kind and an object of it.
-pub(super) type Named = (String, Key);
+pub(crate) type Named = (String, Key);
 
 /// Controllers that were looked at. One that has no controller of its own is
 /// not asked again.
 #[derive(Debug, Default)]
-pub(super) struct Owners {
+pub(crate) struct Owners {
     known: BTreeMap<Named, Option<OwnerReference>>,
 }
 
@@ -30,12 +30,12 @@ pub(super) struct Owners {
 const KINDS: [&str; 3] = ["ReplicaSet", "StatefulSet", "Job"];
 
 /// How many are asked for at a time: the rest comes with the next turn.
-pub(super) const AT_A_TIME: usize = 200;
+pub(crate) const AT_A_TIME: usize = 200;
 
 impl Owners {
     /// Controllers of pods that ask for slices, of which it is not known who
     /// controls them.
-    pub(super) fn unknown(&mut self, objects: &Objects) -> Vec<Named> {
+    pub(crate) fn unknown(&mut self, objects: &Objects) -> Vec<Named> {
         let mut wanted = BTreeSet::new();
         for ((namespace, _), pod) in &objects.pods {
             let owner = pod.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true));
@@ -52,12 +52,12 @@ impl Owners {
     }
 
     /// What was found out.
-    pub(super) fn learn(&mut self, named: Named, owner: Option<OwnerReference>) {
+    pub(crate) fn learn(&mut self, named: Named, owner: Option<OwnerReference>) {
         self.known.insert(named, owner);
     }
 
     /// Puts what is known where `observe` looks for it, and nothing else.
-    pub(super) fn tell(&self, objects: &mut Objects) {
+    pub(crate) fn tell(&self, objects: &mut Objects) {
         objects
             .owners
             .retain(|named, _| !KINDS.contains(&named.0.as_str()) || self.known.contains_key(named));
@@ -70,7 +70,7 @@ impl Owners {
 }
 
 /// Asks who controls an object; nobody when it is gone.
-pub(super) async fn ask(
+pub(crate) async fn ask(
     calls: std::sync::Arc<Calls>,
     named: Named,
 ) -> (Named, Result<Option<OwnerReference>, CallError>) {

@@ -21,6 +21,7 @@ use crate::class::{Class, chain};
 use crate::clock;
 use crate::publish::{gpu_node, news};
 use crate::store::awaited::Subject;
+use crate::store::take_outdated;
 
 /// The objects of one round, and what of them is no longer true.
 struct View {
@@ -42,16 +43,7 @@ impl Operator {
     /// The objects as the round gets them.
     fn view(&self) -> View {
         let mut objects = self.store.objects.clone();
-        let mut outdated = Vec::new();
-        objects.gpu_nodes.retain(|name, gpu_node| {
-            let Some(node) = self.store.objects.nodes.get(name) else { return true };
-            let owner = gpu_node.metadata.owner_references.iter().flatten().find(|o| o.kind == "Node");
-            let same = owner.is_none_or(|owner| Some(&owner.uid) == node.metadata.uid.as_ref());
-            if !same {
-                outdated.push(Arc::clone(gpu_node));
-            }
-            same
-        });
+        let outdated = take_outdated(&mut objects);
         View { objects, outdated }
     }
 

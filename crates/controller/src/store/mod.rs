@@ -8,13 +8,13 @@
 
 pub mod awaited;
 mod crowd;
+mod item;
 pub mod trim;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
-use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::DynamicObject;
 use observe::objects::Key;
@@ -22,6 +22,8 @@ use observe::{Objects, Problem};
 
 use crate::settings::MapRef;
 use awaited::{Awaited, Subject};
+pub use item::Item;
+use item::identity;
 
 /// Where an object comes from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,25 +102,6 @@ impl std::fmt::Display for Source {
     }
 }
 
-/// An object, trimmed.
-#[derive(Clone, Debug)]
-pub enum Item {
-    /// A node.
-    Node(Box<Node>),
-    /// A pod.
-    Pod(Box<Pod>),
-    /// A namespace.
-    Namespace(Box<ObjectMeta>),
-    /// A priority class.
-    PriorityClass(Box<PriorityClass>),
-    /// A map of layouts.
-    ConfigMap(Box<ConfigMap>),
-    /// The name of a CRD.
-    Definition(String),
-    /// An object of ours or of a foreign kind, to be read by its kind.
-    Dynamic(Box<DynamicObject>),
-}
-
 /// What a watch has to say.
 #[derive(Clone, Debug)]
 pub enum Change {
@@ -168,6 +151,23 @@ fn is_older(new: Option<&str>, old: Option<&str>) -> bool {
         (Some(new), Some(old)) => new < old,
         _ => false,
     }
+}
+
+/// Takes out what was remembered of nodes that are gone, while others have
+/// their names.
+pub fn take_outdated(objects: &mut Objects) -> Vec<Arc<api::GpuNode>> {
+    let Objects { nodes, gpu_nodes, .. } = objects;
+    let mut outdated = Vec::new();
+    gpu_nodes.retain(|name, gpu_node| {
+        let Some(node) = nodes.get(name) else { return true };
+        let owner = gpu_node.metadata.owner_references.iter().flatten().find(|o| o.kind == "Node");
+        let same = owner.is_none_or(|owner| Some(&owner.uid) == node.metadata.uid.as_ref());
+        if !same {
+            outdated.push(Arc::clone(gpu_node));
+        }
+        same
+    });
+    outdated
 }
 
 fn key(meta: &ObjectMeta) -> Key {
@@ -490,20 +490,6 @@ impl Store {
         if !seen {
             self.awaited.add(subject, now);
         }
-    }
-}
-
-/// Key and version of an object.
-fn identity(item: &Item) -> (Key, Option<String>) {
-    let of = |meta: &ObjectMeta| (key(meta), meta.resource_version.clone());
-    match item {
-        Item::Node(node) => of(&node.metadata),
-        Item::Pod(pod) => of(&pod.metadata),
-        Item::Namespace(meta) => of(meta),
-        Item::PriorityClass(class) => of(&class.metadata),
-        Item::ConfigMap(map) => of(&map.metadata),
-        Item::Definition(name) => ((String::new(), name.clone()), None),
-        Item::Dynamic(object) => of(&object.metadata),
     }
 }
 

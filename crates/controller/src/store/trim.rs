@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use api::foreign::notebook::{self, NotebookSpec, NotebookTemplate};
+use api::foreign::{HardwareProfile, Notebook, hardware_profile};
 use k8s_openapi::api::core::v1::{
     Affinity, ConfigMap, Container, Node, NodeSpec, NodeStatus, NodeSystemInfo, Pod, PodSpec, PodStatus,
     ResourceRequirements,
@@ -174,6 +176,59 @@ fn bound(full: PodSpec) -> PodSpec {
     }
 }
 
+/// What is kept of a pod that has no node: what it asks for, and where it may go.
+fn waiting(full: PodSpec) -> PodSpec {
+    let PodSpec {
+        containers,
+        init_containers,
+        node_name,
+        node_selector,
+        affinity,
+        tolerations,
+        overhead,
+        priority,
+        priority_class_name,
+        scheduling_gates,
+        ..
+    } = full;
+    PodSpec {
+        containers: containers.into_iter().map(container).collect(),
+        init_containers: init_containers.map(|all| all.into_iter().map(container).collect()),
+        node_selector,
+        affinity: affinity.map(|all| Affinity { node_affinity: all.node_affinity, ..Affinity::default() }),
+        tolerations,
+        node_name,
+        overhead,
+        priority,
+        priority_class_name,
+        scheduling_gates,
+        ..PodSpec::default()
+    }
+}
+
+/// A workbench, for a recording: what it asks for and whether it should run.
+/// The environment of its containers, which may hold secrets, is none of it.
+#[must_use]
+pub fn notebook(full: Notebook) -> Notebook {
+    let Notebook { metadata: meta, spec, status } = full;
+    let mut meta = metadata(meta);
+    let read = [notebook::STOPPED, notebook::PROFILE_NAME, notebook::PROFILE_NAMESPACE];
+    meta.annotations = keep(meta.annotations, |key| read.contains(&key));
+    meta.labels = None;
+    let spec = NotebookSpec { template: NotebookTemplate { spec: waiting(spec.template.spec) } };
+    Notebook { metadata: meta, spec, status }
+}
+
+/// A hardware profile, for a recording.
+#[must_use]
+pub fn hardware_profile(full: HardwareProfile) -> HardwareProfile {
+    let HardwareProfile { metadata: meta, spec } = full;
+    let mut meta = metadata(meta);
+    meta.annotations = keep(meta.annotations, |key| key == hardware_profile::DISABLED);
+    meta.labels = None;
+    HardwareProfile { metadata: meta, spec }
+}
+
 /// Whether a pod does nothing but take room on its node: it is bound, has
 /// nothing of NVIDIA's, speaks for nobody, and is none of the operands.
 #[must_use]
@@ -199,38 +254,7 @@ pub fn pod(full: Pod) -> Pod {
         return Pod { metadata: meta, spec: spec.map(bound), status };
     }
     let is_bound = spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
-    let spec = spec.map(|spec| {
-        if is_bound {
-            return bound(spec);
-        }
-        let PodSpec {
-            containers,
-            init_containers,
-            node_name,
-            node_selector,
-            affinity,
-            tolerations,
-            overhead,
-            priority,
-            priority_class_name,
-            scheduling_gates,
-            ..
-        } = spec;
-        PodSpec {
-            containers: containers.into_iter().map(container).collect(),
-            init_containers: init_containers.map(|all| all.into_iter().map(container).collect()),
-            node_selector,
-            affinity: affinity
-                .map(|all| Affinity { node_affinity: all.node_affinity, ..Affinity::default() }),
-            tolerations,
-            node_name,
-            overhead,
-            priority,
-            priority_class_name,
-            scheduling_gates,
-            ..PodSpec::default()
-        }
-    });
+    let spec = spec.map(|spec| if is_bound { bound(spec) } else { waiting(spec) });
     let status = status.map(|status| PodStatus {
         phase: status.phase,
         reason: status.reason,

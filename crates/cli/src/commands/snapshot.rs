@@ -1,0 +1,174 @@
+//! `slicewright snapshot`: records the fleet of a real cluster.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use controller::calls::Calls;
+use controller::gather::{Ask, GatherError, Gathered, gather};
+use controller::{MapRef, Settings, client, clock};
+use jiff::Timestamp;
+use observe::snapshot::record::{self, Recording};
+use observe::snapshot::redact::{Keep, redact};
+use observe::snapshot::{Provenance, Redacted};
+
+use crate::exit::{Failure, Status, chain};
+use crate::{Outcome, files};
+
+/// Records the fleet of a cluster in the file that `plan`, `fleet` and `explain` read
+///
+/// It only reads: what the operator reads, so that a plan from the file is the operator's plan, and
+/// of it what is planned with (no environment of containers, no secrets). With --redact, namespaces
+/// and what is in them get numbers for names, and labels and texts that no plan depends on are left
+/// out; the plan is the same up to these names.
+///
+/// Exits with 0 when it is recorded. When rights are missing it names all of them, writes nothing,
+/// and exits with 1.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  slicewright snapshot -o fleets/lab.yaml --name lab
+  slicewright snapshot --redact --keep-namespace team-a -o fleets/lab.yaml
+  slicewright snapshot --context lab | slicewright fleet --fleet /dev/stdin")]
+pub struct Args {
+    /// Where it is written, as a whole or not at all; without it, to the output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The cluster's name, for people: comments of pull requests are told apart by it
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Replace the names of namespaces and of what is in them, and leave out what no plan depends on
+    #[arg(long)]
+    redact: bool,
+    /// A namespace that keeps its name: one that expectations speak of. Those that a policy of the
+    /// cluster names keep it anyway, and so do those of the platform
+    #[arg(long, value_name = "NAMESPACE", requires = "redact")]
+    keep_namespace: Vec<String>,
+    /// A label of nodes or namespaces that is kept with its values: one that policies to come may
+    /// select by. Those that are selected by now, and those of the platform, are kept anyway
+    #[arg(long, value_name = "KEY", requires = "redact")]
+    keep_label: Vec<String>,
+    /// A kubeconfig; without it the usual one
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<String>,
+    /// A context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// The namespace of the GPU Operator, where the maps of layouts are
+    #[arg(long, default_value = "nvidia-gpu-operator", value_name = "NAMESPACE")]
+    gpu_operator_namespace: String,
+    /// The administrators' map, if the operator has one, as NAME or NAMESPACE/NAME
+    #[arg(long, value_name = "MAP")]
+    administrators_map: Option<String>,
+    /// How long one answer of the API server may take, in seconds
+    #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: u64,
+}
+
+/// Runs it.
+pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Bug(format!("no runtime: {error}")))?;
+    let (gathered, at) = runtime.block_on(async {
+        let client = client::connect(args.kubeconfig.as_deref(), args.context.as_deref())
+            .await
+            .map_err(|error| Failure::data(&error))?;
+        let calls = Calls::new(client, Duration::from_secs(args.timeout));
+        // Before the first answer: nothing in the recording is older than it says.
+        let at = clock::now();
+        let gathered = gather(&calls, &args.ask()).await.map_err(|error| failure(&error))?;
+        Ok::<_, Failure>((gathered, at))
+    })?;
+    let text = args.text(&gathered, at);
+    match &args.output {
+        Some(path) => {
+            files::write_whole(path, &text)?;
+            tell(&gathered, &format!("; written to {}", path.display()), err)?;
+        }
+        None => {
+            out.write_all(text.as_bytes())?;
+            tell(&gathered, "", err)?;
+        }
+    }
+    Ok(Status::Success)
+}
+
+impl Args {
+    fn ask(&self) -> Ask {
+        let defaults = Settings::new("", "");
+        let administrators_map = self.administrators_map.as_ref().map(|map| {
+            let (namespace, name) = map.split_once('/').unwrap_or((&self.gpu_operator_namespace, map));
+            MapRef { namespace: namespace.to_owned(), name: name.to_owned() }
+        });
+        Ask {
+            gpu_operator_namespace: self.gpu_operator_namespace.clone(),
+            map_name: defaults.map_name,
+            administrators_map,
+            page_size: defaults.page_size,
+        }
+    }
+
+    fn text(&self, gathered: &Gathered, taken_at: Timestamp) -> String {
+        let Gathered { objects, server_version, absent, unreadable } = gathered;
+        let kept_namespaces: BTreeSet<String> = self.keep_namespace.iter().cloned().collect();
+        let kept_labels: BTreeSet<String> = self.keep_label.iter().cloned().collect();
+        let mut provenance = Provenance {
+            recorded_by: Some(format!("slicewright {}", env!("CARGO_PKG_VERSION"))),
+            server_version: server_version.clone(),
+            absent: absent.clone(),
+            unreadable: unreadable.iter().map(|(object, _)| object.clone()).collect(),
+            redacted: None,
+        };
+        let mut objects = std::borrow::Cow::Borrowed(objects);
+        if self.redact {
+            let keep = Keep { namespaces: kept_namespaces.clone(), labels: kept_labels.clone() };
+            let (redacted, _) = redact(&objects, &keep);
+            // What is not recorded has no pseudonym.
+            for object in &mut provenance.unreadable {
+                if let Some((kind, _)) = object.split_once(' ').filter(|(_, name)| name.contains('/')) {
+                    *object = format!("{kind} (redacted)");
+                }
+            }
+            objects = std::borrow::Cow::Owned(redacted);
+            provenance.redacted = Some(Redacted {
+                kept_namespaces: kept_namespaces.into_iter().collect(),
+                kept_labels: kept_labels.into_iter().collect(),
+            });
+        }
+        record::text(&Recording { taken_at, cluster: self.name.clone(), provenance }, &objects)
+    }
+}
+
+/// What a person should know of the recording, apart from it.
+fn tell(gathered: &Gathered, at: &str, err: &mut dyn Write) -> Result<(), Failure> {
+    let Gathered { objects, server_version: _, absent, unreadable } = gathered;
+    writeln!(
+        err,
+        "recorded: {} nodes with GPUs, {} pods, {} workbenches, {} hardware profiles, {} policies{at}",
+        objects.nodes.len(),
+        objects.pods.len(),
+        objects.notebooks.len(),
+        objects.hardware_profiles.len(),
+        objects.policies.len(),
+    )?;
+    if !absent.is_empty() {
+        writeln!(err, "the cluster has none of these kinds: {}", absent.join(", "))?;
+    }
+    for (object, why) in unreadable {
+        writeln!(err, "warning: {object} cannot be read, and is not recorded: {why}")?;
+    }
+    Ok(())
+}
+
+fn failure(error: &GatherError) -> Failure {
+    match error {
+        GatherError::Forbidden(rights) => Failure::Unavailable(format!(
+            "nothing is recorded, since these rights are missing:\n  {}\nA role with all that is needed is deploy/snapshot-role.yaml.",
+            rights.join("\n  ")
+        )),
+        GatherError::Call(_) => Failure::Unavailable(chain(error)),
+    }
+}

@@ -1,0 +1,84 @@
+//! One object, trimmed, as the store takes it in.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::{DynamicObject, PartialObjectMeta};
+use observe::objects::Key;
+
+use super::{key, trim};
+
+/// An object, trimmed.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// A node.
+    Node(Box<Node>),
+    /// A pod.
+    Pod(Box<Pod>),
+    /// A namespace.
+    Namespace(Box<ObjectMeta>),
+    /// A priority class.
+    PriorityClass(Box<PriorityClass>),
+    /// A map of layouts.
+    ConfigMap(Box<ConfigMap>),
+    /// The name of a CRD.
+    Definition(String),
+    /// An object of ours or of a foreign kind, to be read by its kind.
+    Dynamic(Box<DynamicObject>),
+}
+
+impl Item {
+    /// A node.
+    #[must_use]
+    pub fn node(full: Node) -> Self {
+        Self::Node(Box::new(trim::node(full)))
+    }
+
+    /// A pod.
+    #[must_use]
+    pub fn pod(full: Pod) -> Self {
+        Self::Pod(Box::new(trim::pod(full)))
+    }
+
+    /// A namespace, of which only the metadata was asked for.
+    #[must_use]
+    pub fn namespace(full: PartialObjectMeta<Namespace>) -> Self {
+        Self::Namespace(Box::new(trim::labels_only(full.metadata)))
+    }
+
+    /// A priority class.
+    #[must_use]
+    pub fn priority_class(full: PriorityClass) -> Self {
+        Self::PriorityClass(Box::new(trim::priority_class(full)))
+    }
+
+    /// A map of layouts.
+    #[must_use]
+    pub fn config_map(full: ConfigMap) -> Self {
+        Self::ConfigMap(Box::new(trim::config_map(full)))
+    }
+
+    /// An object of ours or of a foreign kind.
+    #[must_use]
+    pub fn dynamic(mut full: DynamicObject) -> Self {
+        full.metadata.managed_fields = None;
+        if let Some(annotations) = &mut full.metadata.annotations {
+            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+        }
+        Self::Dynamic(Box::new(full))
+    }
+}
+
+/// Key and version of an object.
+pub(super) fn identity(item: &Item) -> (Key, Option<String>) {
+    let of = |meta: &ObjectMeta| (key(meta), meta.resource_version.clone());
+    match item {
+        Item::Node(node) => of(&node.metadata),
+        Item::Pod(pod) => of(&pod.metadata),
+        Item::Namespace(meta) => of(meta),
+        Item::PriorityClass(class) => of(&class.metadata),
+        Item::ConfigMap(map) => of(&map.metadata),
+        Item::Definition(name) => ((String::new(), name.clone()), None),
+        Item::Dynamic(object) => of(&object.metadata),
+    }
+}

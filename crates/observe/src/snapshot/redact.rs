@@ -1,0 +1,412 @@
+//! A recording without the names of people's things: namespaces, and whatever
+//! is in them, get [`Pseudonyms`]; texts, labels and annotations that no plan
+//! depends on go. What a plan depends on stays as it is: nodes with their GPUs
+//! and the labels that are read or selected by, profiles, requests, policies.
+//! So the plan of the redacted fleet is the fleet's plan, redacted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use api::foreign::notebook::{PROFILE_NAME, PROFILE_NAMESPACE, STOPPED};
+use api::foreign::{HardwareProfile, Notebook, hardware_profile};
+use api::gpu_node::{GpuNodeStatus, PodName};
+use api::{GpuNode, GpuPartitionPolicy};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, PodSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use super::pseudonyms::{Pseudonyms, numbered};
+use crate::names::{CORDONED_BY, MCO_CURRENT, MCO_DESIRED, MCO_STATE, NAMESPACE_NAME, NVIDIA, VALIDATORS};
+use crate::objects::{Key, Objects};
+use crate::owners;
+
+/// What is kept beside what a plan depends on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// Namespaces that keep their names: those that expectations speak of.
+    /// (What is in them is renamed nevertheless.) Those that a policy names
+    /// are kept anyway.
+    pub namespaces: BTreeSet<String>,
+    /// Keys of labels of nodes and namespaces that are kept with their values:
+    /// those that policies to come may select by.
+    pub labels: BTreeSet<String>,
+}
+
+/// Prefixes of labels of nodes that are kept: what is read of a node, and what
+/// the platform writes.
+const NODE_LABELS: [&str; 7] = [
+    NVIDIA,
+    "slicewright.io/",
+    "feature.node.kubernetes.io/",
+    "node-role.kubernetes.io/",
+    "node.kubernetes.io/",
+    "topology.kubernetes.io/",
+    "kubernetes.io/",
+];
+
+/// Labels of pods whose value is the name of something.
+const NAMING: [&str; 3] = ["notebook-name", "statefulset", "serving.kserve.io/inferenceservice"];
+/// Labels of pods whose value is a number.
+const NUMBERING: [&str; 2] = ["apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index"];
+/// What stands for a text that was not kept.
+const REDACTED: &str = "redacted";
+
+/// Namespaces of the platform, which tell nothing about anybody.
+fn is_platform(namespace: &str) -> bool {
+    ["kube-", "openshift-", "nvidia-", "redhat-ods-", "slicewright-"]
+        .iter()
+        .any(|prefix| namespace.starts_with(prefix))
+        || ["gpu-operator", "opendatahub"].contains(&namespace)
+}
+
+/// Replaces the names, and says which stands for which.
+#[must_use]
+pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
+    let names = pseudonyms(objects, keep);
+    let by = Redactor { names: &names, labels: selected_by(objects, keep) };
+    let of = |key: &Key| (names.namespace(&key.0), names.thing(&key.0, &key.1));
+    let Objects {
+        nodes,
+        pods,
+        namespaces,
+        config_maps,
+        priority_classes,
+        notebooks,
+        hardware_profiles,
+        // The operator reads none: nothing of them is recorded.
+        workloads: _,
+        cluster_policies,
+        gpu_cluster,
+        policies,
+        gpu_nodes,
+        owners,
+        legacy: _,
+        sources: _,
+    } = objects;
+    let plain = |meta: &ObjectMeta| ObjectMeta { labels: None, annotations: None, ..meta.clone() };
+    let redacted = Objects {
+        nodes: nodes.iter().map(|(name, node)| (name.clone(), Arc::new(by.node(node)))).collect(),
+        pods: pods.iter().map(|(key, pod)| (of(key), Arc::new(by.pod(pod)))).collect(),
+        namespaces: namespaces
+            .iter()
+            .map(|(name, namespace)| (names.namespace(name), by.namespace(namespace)))
+            .collect(),
+        config_maps: config_maps.iter().map(|(key, map)| (key.clone(), config_map(map))).collect(),
+        priority_classes: priority_classes
+            .iter()
+            .map(|(name, class)| {
+                let metadata = plain(&class.metadata);
+                let description = None;
+                (
+                    name.clone(),
+                    k8s_openapi::api::scheduling::v1::PriorityClass {
+                        metadata,
+                        description,
+                        ..class.clone()
+                    },
+                )
+            })
+            .collect(),
+        notebooks: notebooks.iter().map(|(key, notebook)| (of(key), by.notebook(key, notebook))).collect(),
+        hardware_profiles: hardware_profiles
+            .iter()
+            .map(|(key, profile)| (of(key), by.profile(profile)))
+            .collect(),
+        workloads: BTreeMap::new(),
+        cluster_policies: cluster_policies
+            .iter()
+            .map(|(name, policy)| {
+                let metadata = plain(&policy.metadata);
+                (name.clone(), api::foreign::ClusterPolicy { metadata, ..policy.clone() })
+            })
+            .collect(),
+        gpu_cluster: *gpu_cluster,
+        policies: policies.iter().map(|(name, policy)| (name.clone(), self::policy(policy))).collect(),
+        gpu_nodes: gpu_nodes.iter().map(|(name, node)| (name.clone(), Arc::new(by.gpu_node(node)))).collect(),
+        owners: owners
+            .iter()
+            .map(|((kind, key), owner)| ((kind.clone(), of(key)), by.owner(&key.0, owner)))
+            .collect(),
+        legacy: BTreeMap::new(),
+        sources: BTreeMap::new(),
+    };
+    (redacted, names)
+}
+
+fn key(meta: &ObjectMeta) -> Key {
+    (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
+}
+
+fn pseudonyms(objects: &Objects, keep: &Keep) -> Pseudonyms {
+    let mut namespaces: BTreeSet<String> = objects.namespaces.keys().cloned().collect();
+    let mut things = BTreeSet::new();
+    let mut learn = |namespace: &str, name: &str| {
+        if !namespace.is_empty() {
+            namespaces.insert(namespace.to_owned());
+            if !is_platform(namespace) && !name.is_empty() {
+                things.insert(name.to_owned());
+            }
+        }
+    };
+    for ((namespace, name), pod) in &objects.pods {
+        learn(namespace, stem(pod, name));
+        for label in NAMING {
+            let named = pod.metadata.labels.as_ref().and_then(|labels| labels.get(label));
+            learn(namespace, named.map_or("", String::as_str));
+        }
+        for owner in pod.metadata.owner_references.iter().flatten() {
+            learn(namespace, &owner.name);
+        }
+    }
+    for ((_, (namespace, name)), owner) in &objects.owners {
+        // A pod's own name may end with its number, and is known already.
+        if !objects.pods.contains_key(&(namespace.clone(), name.clone())) {
+            learn(namespace, name);
+        }
+        learn(namespace, &owner.name);
+    }
+    for (namespace, name) in objects.notebooks.keys().chain(objects.hardware_profiles.keys()) {
+        learn(namespace, name);
+    }
+    for notebook in objects.notebooks.values() {
+        let (namespace, name) = notebook.hardware_profile().unwrap_or_default();
+        learn(&namespace, &name);
+    }
+    for held in objects.gpu_nodes.values().flat_map(|node| holders(node)) {
+        // A pod that is gone: nobody knows whether a number at its end is one.
+        if !objects.pods.contains_key(&(held.namespace.clone(), held.name.clone())) {
+            learn(&held.namespace, &held.name);
+        }
+    }
+    let platform: BTreeSet<String> = namespaces.iter().filter(|name| is_platform(name)).cloned().collect();
+    let mut kept: BTreeSet<String> = platform.union(&keep.namespaces).cloned().collect();
+    kept.extend(named_by_policies(objects));
+    Pseudonyms::new(&namespaces, &kept, platform, &things)
+}
+
+/// The part of a pod's name that is a name: a set's pods have a number behind it.
+fn stem<'a>(pod: &Pod, name: &'a str) -> &'a str {
+    let of_set = owners::ordinal(pod).is_some();
+    numbered(name).filter(|_| of_set).map_or(name, |(stem, _)| stem)
+}
+
+/// The pods that a node's GPUs were seen with.
+fn holders(node: &GpuNode) -> impl Iterator<Item = &PodName> {
+    let observed = node.status.iter().filter_map(|status| status.observed.as_ref());
+    observed
+        .flat_map(|observed| &observed.gpus)
+        .flat_map(|gpu| gpu.held_by.iter().chain(gpu.slices.iter().flat_map(|slice| &slice.by)))
+}
+
+/// Namespaces that policies name: whoever reads the policies knows them.
+fn named_by_policies(objects: &Objects) -> BTreeSet<String> {
+    let selectors = objects.policies.values().filter_map(|p| p.spec.layout.demand_driven.as_ref());
+    let mut named = BTreeSet::new();
+    for selector in selectors.map(|demand| &demand.namespace_selector) {
+        named.extend(selector.match_labels.get(NAMESPACE_NAME).cloned());
+        for expression in selector.match_expressions.iter().filter(|e| e.key == NAMESPACE_NAME) {
+            named.extend(expression.values.iter().cloned());
+        }
+    }
+    named
+}
+
+/// Keys of labels that somebody selects by.
+fn selected_by(objects: &Objects, keep: &Keep) -> BTreeSet<String> {
+    let mut keys = keep.labels.clone();
+    let mut of = |selector: &api::selector::Selector| {
+        keys.extend(selector.match_labels.keys().cloned());
+        keys.extend(selector.match_expressions.iter().map(|expression| expression.key.clone()));
+    };
+    for policy in objects.policies.values() {
+        of(&policy.spec.node_selector);
+        if let Some(demand) = &policy.spec.layout.demand_driven {
+            of(&demand.namespace_selector);
+        }
+    }
+    let pods = objects.pods.values().filter_map(|pod| pod.spec.as_ref());
+    let workbenches = objects.notebooks.values().map(|notebook| &notebook.spec.template.spec);
+    for spec in pods.chain(workbenches) {
+        keys.extend(spec.node_selector.iter().flatten().map(|(key, _)| key.clone()));
+        let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+        let required = affinity.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref());
+        for term in required.iter().flat_map(|selector| &selector.node_selector_terms) {
+            keys.extend(term.match_expressions.iter().flatten().map(|expression| expression.key.clone()));
+        }
+    }
+    for profile in objects.hardware_profiles.values() {
+        let node = profile.spec.scheduling.as_ref().and_then(|scheduling| scheduling.node.as_ref());
+        keys.extend(node.iter().flat_map(|node| node.node_selector.keys().cloned()));
+    }
+    keys
+}
+
+fn retain(
+    labels: &Option<BTreeMap<String, String>>,
+    kept: impl Fn(&str) -> bool,
+) -> Option<BTreeMap<String, String>> {
+    let labels = labels.iter().flatten().filter(|(key, _)| kept(key));
+    Some(labels.map(|(key, value)| (key.clone(), value.clone())).collect())
+        .filter(|m: &BTreeMap<_, _>| !m.is_empty())
+}
+
+struct Redactor<'a> {
+    names: &'a Pseudonyms,
+    /// Keys of labels that somebody selects by.
+    labels: BTreeSet<String>,
+}
+
+impl Redactor<'_> {
+    fn node(&self, node: &Node) -> Node {
+        let labels = retain(&node.metadata.labels, |key| {
+            NODE_LABELS.iter().any(|prefix| key.starts_with(prefix)) || self.labels.contains(key)
+        });
+        // Of annotations, what is read: where the Machine Config Operator is.
+        let read = [MCO_STATE, MCO_CURRENT, MCO_DESIRED, CORDONED_BY];
+        let annotations = retain(&node.metadata.annotations, |key| read.contains(&key));
+        Node { metadata: ObjectMeta { labels, annotations, ..node.metadata.clone() }, ..node.clone() }
+    }
+
+    fn namespace(&self, namespace: &Namespace) -> Namespace {
+        let name = namespace.metadata.name.as_deref().unwrap_or_default();
+        let called = self.names.namespace(name);
+        let mut labels =
+            retain(&namespace.metadata.labels, |key| key == NAMESPACE_NAME || self.labels.contains(key));
+        if let Some(label) = labels.as_mut().and_then(|labels| labels.get_mut(NAMESPACE_NAME)) {
+            label.clone_from(&called);
+        }
+        let metadata =
+            ObjectMeta { name: Some(called), labels, annotations: None, ..namespace.metadata.clone() };
+        Namespace { metadata, spec: None, status: None }
+    }
+
+    fn owner(&self, namespace: &str, owner: &OwnerReference) -> OwnerReference {
+        OwnerReference { name: self.names.thing(namespace, &owner.name), ..owner.clone() }
+    }
+
+    /// Name, namespace and owners; labels and annotations are the kind's own.
+    fn metadata(&self, meta: &ObjectMeta) -> ObjectMeta {
+        let (namespace, name) = key(meta);
+        ObjectMeta {
+            name: Some(self.names.thing(&namespace, &name)),
+            namespace: Some(self.names.namespace(&namespace)),
+            owner_references: meta
+                .owner_references
+                .as_ref()
+                .map(|all| all.iter().map(|owner| self.owner(&namespace, owner)).collect()),
+            labels: None,
+            annotations: None,
+            ..meta.clone()
+        }
+    }
+
+    fn pod(&self, pod: &Pod) -> Pod {
+        let (namespace, name) = key(&pod.metadata);
+        let named = |key: &str, value: &str| match key {
+            _ if NAMING.contains(&key) => Some(self.names.thing(&namespace, value)),
+            _ if NUMBERING.contains(&key) => Some(value.to_owned()),
+            // Which operand it is.
+            "app" => {
+                let is_known = is_platform(&namespace) || VALIDATORS.contains(&value);
+                is_known.then(|| value.to_owned())
+            }
+            _ => None,
+        };
+        let labels = pod.metadata.labels.iter().flatten();
+        let labels: BTreeMap<_, _> =
+            labels.filter_map(|(key, value)| Some((key.clone(), named(key, value)?))).collect();
+        let mut metadata = self.metadata(&pod.metadata);
+        metadata.labels = Some(labels).filter(|labels| !labels.is_empty());
+        let mut status = pod.status.clone();
+        for condition in status.iter_mut().filter_map(|status| status.conditions.as_mut()).flatten() {
+            // What the scheduler says names what is in the way.
+            condition.message = condition.message.take().map(|_| REDACTED.to_owned());
+        }
+        Pod { metadata, spec: pod.spec.as_ref().map(|spec| self.spec(&namespace, &name, spec)), status }
+    }
+
+    /// Containers are called after what they do; only the one that is called
+    /// after its workbench is found by its name.
+    fn spec(&self, namespace: &str, of: &str, spec: &PodSpec) -> PodSpec {
+        let mut spec = spec.clone();
+        let containers = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
+        for (number, container) in containers.enumerate() {
+            container.name = match container.name == of {
+                true => self.names.thing(namespace, of),
+                false => format!("c{number}"),
+            };
+        }
+        spec
+    }
+
+    fn notebook(&self, (namespace, name): &Key, notebook: &Notebook) -> Notebook {
+        let mut metadata = self.metadata(&notebook.metadata);
+        let mut annotations =
+            retain(&notebook.metadata.annotations, |key| key == STOPPED).unwrap_or_default();
+        if let Some((of, profile)) = notebook.hardware_profile() {
+            annotations.insert(PROFILE_NAME.to_owned(), self.names.thing(&of, &profile));
+            annotations.insert(PROFILE_NAMESPACE.to_owned(), self.names.namespace(&of));
+        }
+        metadata.annotations = Some(annotations).filter(|annotations| !annotations.is_empty());
+        let mut notebook = Notebook { metadata, ..notebook.clone() };
+        notebook.spec.template.spec = self.spec(namespace, name, &notebook.spec.template.spec);
+        notebook
+    }
+
+    fn profile(&self, profile: &HardwareProfile) -> HardwareProfile {
+        let mut metadata = self.metadata(&profile.metadata);
+        metadata.annotations = retain(&profile.metadata.annotations, |key| key == hardware_profile::DISABLED);
+        let mut profile = HardwareProfile { metadata, ..profile.clone() };
+        for identifier in &mut profile.spec.identifiers {
+            identifier.display_name.clone_from(&identifier.identifier);
+        }
+        if let Some(queue) = profile.spec.scheduling.as_mut().and_then(|s| s.kueue.as_mut()) {
+            queue.local_queue_name = REDACTED.to_owned();
+        }
+        profile
+    }
+
+    fn gpu_node(&self, node: &GpuNode) -> GpuNode {
+        let mut node = node.clone();
+        node.metadata.annotations = None;
+        node.metadata.labels = None;
+        let Some(GpuNodeStatus { observed_generation: _, conditions, slices: _, observed, rollout }) =
+            &mut node.status
+        else {
+            return node;
+        };
+        for condition in conditions {
+            condition.message = self.names.in_text(&condition.message);
+        }
+        for gpu in observed.iter_mut().flat_map(|observed| &mut observed.gpus) {
+            for pod in gpu.held_by.iter_mut().chain(gpu.slices.iter_mut().flat_map(|slice| &mut slice.by)) {
+                pod.name = self.names.thing(&pod.namespace, &pod.name);
+                pod.namespace = self.names.namespace(&pod.namespace);
+            }
+        }
+        if let Some(error) = rollout.as_mut().and_then(|rollout| rollout.last_error.as_mut()) {
+            *error = self.names.in_text(error);
+        }
+        node
+    }
+}
+
+/// A policy as it stands in Git. Its labels and annotations say who owns it,
+/// and whether the plan was reviewed; neither is planned with.
+fn policy(policy: &GpuPartitionPolicy) -> GpuPartitionPolicy {
+    let metadata = ObjectMeta { labels: None, annotations: None, ..policy.metadata.clone() };
+    GpuPartitionPolicy { metadata, spec: policy.spec.clone(), status: None }
+}
+
+/// A map of layouts without the words of who wrote it.
+fn config_map(map: &ConfigMap) -> ConfigMap {
+    let without_comments = |text: &String| {
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    let data = map
+        .data
+        .as_ref()
+        .map(|data| data.iter().map(|(key, text)| (key.clone(), without_comments(text))).collect());
+    let metadata = ObjectMeta { labels: None, annotations: None, ..map.metadata.clone() };
+    ConfigMap { metadata, data, ..map.clone() }
+}
