@@ -214,7 +214,8 @@ fn the_fleet_of_the_example_is_the_recording_of_a_virtual_one() {
         scene.apply(pod("pretrain", &mig("4g.40gb"), 1).in_namespace("team-b")).await?;
         let pods: Api<Pod> = Api::namespaced(scene.client(), "team-b");
         wait::until_one(pods, "pretrain", "pretrain waits", wait::PATIENCE, |pod| {
-            let conditions = pod.and_then(|pod| pod.status.as_ref()?.conditions.as_ref()).into_iter().flatten();
+            let conditions =
+                pod.and_then(|pod| pod.status.as_ref()?.conditions.as_ref()).into_iter().flatten();
             let waits = conditions.into_iter().any(|c| c.reason.as_deref() == Some("Unschedulable"));
             if waits { Ok(()) } else { Err("it does not wait yet".to_owned()) }
         })
@@ -228,7 +229,8 @@ fn the_fleet_of_the_example_is_the_recording_of_a_virtual_one() {
             std::fs::write(&committed, &text)?;
         }
         let policies = example.join("clusters/lab");
-        let (found, fresh) = (preview(&committed, &policies).await?, preview(&recorder.fleet(), &policies).await?);
+        let (found, fresh) =
+            (preview(&committed, &policies).await?, preview(&recorder.fleet(), &policies).await?);
         assert_eq!(found["provenance"]["annotations"], fresh["provenance"]["annotations"]);
         let committed = std::fs::read_to_string(&committed)?;
         for part in ["\"recordedBy\":\"slicewright ", "\"redacted\":{\"keptNamespaces\":[\"team-a\"]}"] {
