@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::snapshot::Recorder;
 
 /// The policy as it is merged: with what the preview printed.
-async fn reviewed(recorder: &Recorder<'_>, policy: &Value) -> anyhow::Result<Value> {
+async fn reviewed(recorder: &Recorder, policy: &Value) -> anyhow::Result<Value> {
     let preview = recorder.plan(&[policy.clone()]).await?;
     let annotations = &preview["provenance"]["annotations"];
     annotations.as_object().context("the preview prints annotations")?;

@@ -45,15 +45,14 @@ async fn preview(fleet: &Path, policies: &Path) -> anyhow::Result<Value> {
 const RECORDER: &str = "slicewright-snapshot";
 
 /// A fleet's recording and the policies that it is planned with, in a folder.
-pub(crate) struct Recorder<'a> {
-    scene: &'a Scene,
+pub(crate) struct Recorder {
     folder: TempDir,
     kubeconfig: PathBuf,
 }
 
-impl<'a> Recorder<'a> {
+impl Recorder {
     /// With the rights of the shipped role.
-    pub(crate) async fn new(scene: &'a Scene) -> anyhow::Result<Recorder<'a>> {
+    pub(crate) async fn new(scene: &Scene) -> anyhow::Result<Self> {
         let role = include_str!("../../deploy/snapshot-role.yaml");
         for manifest in objects::documents(role)? {
             objects::apply(&scene.client(), &manifest).await?;
@@ -61,11 +60,11 @@ impl<'a> Recorder<'a> {
         Self::with_account(scene, RECORDER).await
     }
 
-    async fn with_account(scene: &'a Scene, account: &str) -> anyhow::Result<Recorder<'a>> {
+    async fn with_account(scene: &Scene, account: &str) -> anyhow::Result<Self> {
         let folder = TempDir::new()?;
         let kubeconfig = folder.path().join("kubeconfig");
         std::fs::write(&kubeconfig, serde_saphyr::to_string(&scene.kubeconfig_of(account).await?)?)?;
-        Ok(Self { scene, folder, kubeconfig })
+        Ok(Self { folder, kubeconfig })
     }
 
     pub(crate) fn fleet(&self) -> PathBuf {
@@ -98,21 +97,20 @@ impl<'a> Recorder<'a> {
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
+}
 
-    /// What the operator says of its plan, once it is this one.
-    async fn operator_says(&self, name: &str, preview: &Value) -> anyhow::Result<()> {
-        let from = &preview["provenance"];
-        let wanted =
-            [&from["policyDigest"], &from["planDigest"]].map(|digest| digest.as_str().unwrap_or_default());
-        let what = format!("{name} has the digests of the preview, {wanted:?}");
-        wait::until_one(self.scene.policies(), name, &what, wait::PATIENCE, |policy| {
-            let status = policy.and_then(|policy| policy.status.as_ref()).ok_or("there is no status")?;
-            let found =
-                [&status.policy_digest, &status.plan_digest].map(|d| d.as_deref().unwrap_or_default());
-            if found == wanted { Ok(()) } else { Err(format!("it has {found:?}")) }
-        })
-        .await
-    }
+/// What the operator says of its plan, once it is this one.
+async fn operator_says(scene: &Scene, name: &str, preview: &Value) -> anyhow::Result<()> {
+    let from = &preview["provenance"];
+    let wanted =
+        [&from["policyDigest"], &from["planDigest"]].map(|digest| digest.as_str().unwrap_or_default());
+    let what = format!("{name} has the digests of the preview, {wanted:?}");
+    wait::until_one(scene.policies(), name, &what, wait::PATIENCE, |policy| {
+        let status = policy.and_then(|policy| policy.status.as_ref()).ok_or("there is no status")?;
+        let found = [&status.policy_digest, &status.plan_digest].map(|d| d.as_deref().unwrap_or_default());
+        if found == wanted { Ok(()) } else { Err(format!("it has {found:?}")) }
+    })
+    .await
 }
 
 #[test]
@@ -135,7 +133,7 @@ fn a_plan_from_the_recording_is_the_operators_plan_with_names_and_without() {
         ensure!(before["verdict"]["gpus"].as_u64().is_some_and(|gpus| gpus >= 2), "{before:#}");
         scene.operator().await?;
         scene.apply(fixed.clone()).await?;
-        recorder.operator_says("research", &before).await?;
+        operator_says(scene, "research", &before).await?;
 
         // And without names: the plan is the same, and nobody is in the file.
         let text = recorder.record(&["--redact"]).await?;
@@ -144,13 +142,13 @@ fn a_plan_from_the_recording_is_the_operators_plan_with_names_and_without() {
         }
         let hidden = recorder.plan(&[fixed.clone()]).await?;
         assert_eq!(hidden["provenance"]["planDigest"], before["provenance"]["planDigest"]);
-        recorder.operator_says("research", &hidden).await?;
+        operator_says(scene, "research", &hidden).await?;
 
         // By demand, too, where nobody has moved.
         let demand: Value = policy("research", "research").mode("Preview").into();
         scene.apply(demand.clone()).await?;
         let by_demand = recorder.plan(&[demand]).await?;
-        recorder.operator_says("research", &by_demand).await
+        operator_says(scene, "research", &by_demand).await
     });
 }
 
