@@ -9,6 +9,7 @@ use futures::StreamExt;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
+use k8s_openapi::api::core::v1::Pod;
 use kube::Resource;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::gvk::GroupVersionKind;
@@ -124,7 +125,7 @@ impl Reading<'_> {
             }
         }
         self.all("nodes", Source::Nodes, Item::node).await?;
-        self.all("pods", Source::Pods, Item::pod).await?;
+        self.pods().await?;
         self.all("priorityclasses.scheduling.k8s.io", Source::PriorityClasses, Item::priority_class).await?;
         let api = Api::all(self.calls.client());
         let params = ListParams::default();
@@ -144,6 +145,27 @@ impl Reading<'_> {
             }
         }
         self.maps().await
+    }
+
+    /// The operator adds up pods that only take room. A recording has each: a
+    /// sum is no object.
+    async fn pods(&mut self) -> Result<(), GatherError> {
+        let api: Api<Pod> = Api::all(self.calls.client());
+        let listed = self.calls.list_pages(&api, "pods", &ListParams::default(), self.ask.page_size).await;
+        let listed: Vec<Pod> = self.allowed("list pods", listed)?.into_iter().map(trim::pod).collect();
+        let plain: Vec<Pod> = listed.iter().filter(|pod| trim::only_takes_room(pod)).cloned().collect();
+        self.take(Source::Pods, listed.into_iter().map(|pod| Item::Pod(Box::new(pod))));
+        let objects = &mut self.store.objects;
+        objects.crowd.clear();
+        for pod in plain {
+            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
+            if objects.nodes.contains_key(node) {
+                let meta = &pod.metadata;
+                let key = (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
+                objects.pods.insert(key, Arc::new(pod));
+            }
+        }
+        Ok(())
     }
 
     /// Whatever the operator reads of the maps of layouts.

@@ -58,6 +58,8 @@ fn documents(objects: &Objects) -> Vec<Value> {
         policies,
         gpu_nodes,
         owners,
+        // Sums of pods that are not kept; who records keeps them (`gather`).
+        crowd: _,
         // Neither is planned with: what is told of the one needs no object, the
         // other says where a text stood.
         legacy: _,

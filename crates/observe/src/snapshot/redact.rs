@@ -79,6 +79,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
         policies,
         gpu_nodes,
         owners,
+        crowd,
         legacy: _,
         sources: _,
     } = objects;
@@ -126,6 +127,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
             .iter()
             .map(|((kind, key), owner)| ((kind.clone(), of(key)), by.owner(&key.0, owner)))
             .collect(),
+        crowd: crowd.clone(),
         legacy: BTreeMap::new(),
         sources: BTreeMap::new(),
     };
