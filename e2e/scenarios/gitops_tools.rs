@@ -3,7 +3,8 @@
 //! objects that would make a tool take them for its own.
 
 use api::{GpuNode, GpuPartitionPolicy};
-use e2e::{Scene, a100, mig, pod, scenario};
+use cluster::NodeSpec;
+use e2e::{POOL, Scene, a100, mig, pod, scenario};
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
@@ -129,10 +130,18 @@ fn what_we_make_carries_no_mark_of_a_gitops_tool() {
     });
 }
 
+fn belongs_to_no_policy(node: &GpuNode) -> Option<()> {
+    let conditions = &node.status.as_ref()?.conditions;
+    let told = conditions.iter().any(|c| c.type_ == "Ready" && c.reason == "NoPolicy");
+    (told && node.spec.policy.is_none()).then_some(())
+}
+
 #[test]
-fn a_policy_that_is_deleted_is_gone_at_once_and_its_nodes_keep_their_layout() {
+fn policies_that_are_deleted_are_gone_at_once_and_their_nodes_keep_their_layout() {
     scenario(async |scene| {
-        scene.nodes_are([a100("n1", "all-7g.80gb")]).await?;
+        // One that changes before, and one that never did: nothing was ever wanted of it but to be as it is.
+        let a30 = NodeSpec::new("n2", 1, "A30").label(POOL, "teaching").layout("all-1g.6gb");
+        scene.nodes_are([a100("n1", "all-7g.80gb"), a30]).await?;
         scene.operator().await?;
         for manifest in in_git()? {
             applied(scene, &manifest, false).await?;
@@ -140,17 +149,16 @@ fn a_policy_that_is_deleted_is_gone_at_once_and_its_nodes_keep_their_layout() {
         scene.apply(pod("p", &mig("1g.10gb"), 1)).await?;
         scene.runs("p").await?;
         scene.converged("research").await?;
-        let before = scene.nodes().get("n1").await?.status.and_then(|status| status.allocatable);
+        scene.converged("teaching").await?;
         let policies: Api<GpuPartitionPolicy> = Api::all(scene.client());
-        let gone = policies.delete("research", &DeleteParams::default()).await?;
-        assert!(gone.right().is_some(), "nothing holds a policy back: there is no finalizer");
-        scene
-            .gpu_node("n1", "belongs to no policy", |node| {
-                let conditions = &node.status.as_ref()?.conditions;
-                conditions.iter().any(|c| c.type_ == "Ready" && c.reason == "NoPolicy").then_some(())
-            })
-            .await?;
-        assert_eq!(scene.nodes().get("n1").await?.status.and_then(|status| status.allocatable), before);
+        for (policy, node) in [("research", "n1"), ("teaching", "n2")] {
+            let before = scene.nodes().get(node).await?.status.and_then(|status| status.allocatable);
+            let gone = policies.delete(policy, &DeleteParams::default()).await?;
+            assert!(gone.right().is_some(), "nothing holds a policy back: there is no finalizer");
+            scene.gpu_node(node, "belongs to no policy", belongs_to_no_policy).await?;
+            let after = scene.nodes().get(node).await?.status.and_then(|status| status.allocatable);
+            assert_eq!(after, before);
+        }
         assert_eq!(scene.running().await?, ["p"]);
         Ok(())
     });

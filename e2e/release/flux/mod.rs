@@ -106,13 +106,13 @@ fn a_commit_that_the_api_server_refuses_changes_nothing_and_the_kustomization_sa
 fn a_commit_that_the_operator_refuses_fails_the_kustomization_which_names_the_policy_that_says_why() {
     after_the_first_commit(async |flux| {
         flux.git.edit(TEACHING, "1g.6gb", "3g.40gb")?;
-        let bad = flux.git.commit("a profile that an A30 has not")?;
+        let bad = flux.git.commit("four halves")?;
         flux.fetch().await?;
         let said = flux.refused(&bad).await?;
         assert_eq!(said.reason, "HealthCheckFailed");
         assert!(said.message.contains("GpuPartitionPolicy/teaching status: 'Failed'"), "{}", said.message);
-        let why = flux.scene.says("teaching", "Stalled", "True", "UnknownProfile").await?;
-        assert!(why.contains("3g.40gb"), "{why}");
+        let why = flux.scene.says("teaching", "Stalled", "True", "Invalid").await?;
+        assert!(why.contains("4 x 3g.40gb do not fit one GPU"), "{why}");
         // What is there stays until somebody says something that can be done.
         flux.scene.offers("gpu-3", &[("1g.6gb", 4)]).await?;
 
@@ -138,7 +138,8 @@ fn a_deletion_prunes_and_leaves_running_work_alone() {
         flux.scene
             .gpu_node("gpu-3", "belongs to no policy", |node| {
                 let conditions = &node.status.as_ref()?.conditions;
-                conditions.iter().any(|c| c.type_ == "Ready" && c.reason == "NoPolicy").then_some(())
+                let told = conditions.iter().any(|c| c.type_ == "Ready" && c.reason == "NoPolicy");
+                (told && node.spec.policy.is_none()).then_some(())
             })
             .await?;
         flux.scene.offers("gpu-3", &[("1g.6gb", 4)]).await?;
@@ -205,7 +206,7 @@ fn policies_wait_for_the_operator_and_outlive_what_flux_applied_it_with() {
         with_flux(scene, async |flux| {
             flux.example().await?;
             let operator = std::fs::read_to_string(flux.git.work().join("operator/kustomization.yaml"))?;
-            flux.git.edit("operator/kustomization.yaml", "slicewright.yaml", "not-there.yaml")?;
+            flux.git.edit("operator/kustomization.yaml", "- slicewright.yaml", "- not-there.yaml")?;
             flux.git.commit("an operator that cannot be built")?;
             flux.set_up().await?;
             flux.kustomization(OPERATOR, "cannot be built", |object| {
@@ -238,7 +239,9 @@ fn policies_wait_for_the_operator_and_outlive_what_flux_applied_it_with() {
             flux.git.edit("operator/kustomization.yaml", "  - slicewright.yaml\n", "")?;
             let revision = flux.git.commit("the operator goes")?;
             flux.fetch().await?;
-            flux.applied(&revision).await?;
+            // The role that policies were written with went, too: that is told, and nothing is pruned for it.
+            let said = flux.refused(&revision).await?;
+            ensure!(said.message.contains("slicewright-policy-editor"), "{}", said.message);
             let deployments: Api<Deployment> =
                 Api::namespaced(flux.scene.client(), objects::OPERATOR_NAMESPACE);
             let left = deployments.get_opt(OPERATOR).await?;

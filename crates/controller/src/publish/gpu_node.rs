@@ -6,7 +6,7 @@ use api::gpu_node::GpuNodeStatus;
 use api::{GpuNode, GpuNodeSpec};
 use kube::api::{Api, DeleteParams, Preconditions};
 use planner::names::NodeName;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::calls::{CallError, Calls, Manager, Target, managers};
 use crate::store::Source;
@@ -57,7 +57,13 @@ pub async fn write(
         if let Some(version) = &version {
             body["metadata"]["resourceVersion"] = json!(version);
         }
-        let written: GpuNode = calls.apply(&api, &title, &manager, target, name, &body).await?;
+        let written: GpuNode = match nothing_left(target, &body, now) {
+            Some(spec) => {
+                let body = json!({"metadata": {"resourceVersion": version}, "spec": spec});
+                calls.merge(&api, &title, &manager, name, &body).await?
+            }
+            None => calls.apply(&api, &title, &manager, target, name, &body).await?,
+        };
         version = written.metadata.resource_version;
     }
     Ok(Some(Subject::Version {
@@ -65,6 +71,15 @@ pub async fn write(
         key: (String::new(), name.clone()),
         version: version.unwrap_or_default(),
     }))
+}
+
+/// What to take out of a spec in which nothing is to be left. Applying an
+/// empty one would remove our fields and leave `null` in its place, which the
+/// API server then refuses.
+fn nothing_left(target: Target, body: &Value, now: Option<&GpuNode>) -> Option<Value> {
+    let empty = matches!(target, Target::Object) && body["spec"].as_object().is_some_and(Map::is_empty);
+    let before = serde_json::to_value(&now.filter(|_| empty)?.spec).ok()?;
+    Some(before.as_object()?.keys().map(|field| (field.clone(), Value::Null)).collect())
 }
 
 fn patches(wanted: &Wanted<'_>, now: Option<&GpuNode>) -> Vec<Patch> {
