@@ -59,7 +59,7 @@ fn architecture() -> &'static str {
 
 /// By a program of the machine: this one is not optimised in a debug build,
 /// and layers are large.
-fn sha256(path: &Path) -> anyhow::Result<String> {
+pub(crate) fn sha256(path: &Path) -> anyhow::Result<String> {
     let said = call(Command::new("sha256sum").arg("--").arg(path))?;
     // A name with a backslash in it is marked by one before the sum.
     let sum = said.trim_start_matches('\\').split_whitespace().next().unwrap_or_default();

@@ -53,27 +53,29 @@ pub fn bring<W: Write>(
     ours: &Ours,
     progress: &mut Progress<W>,
 ) -> anyhow::Result<()> {
-    progress.step("loading the simulator and NVIDIA's components into the nodes", || {
+    let tag = progress.step("loading the simulator and NVIDIA's components into the nodes", || {
         let scratch = place.scratch()?;
         let archive = scratch.join("programs.tar");
-        programs::write(&images(ours)?, &scratch, &archive)?;
+        let tag = programs::write(&images(ours)?, &scratch, &archive)?;
         let loaded = cluster.load(&archive);
         let cleaned = crate::place::remove(&scratch);
-        loaded.and(cleaned)
+        loaded.and(cleaned).map(|()| tag)
     })?;
+    let read = |file: &str| -> anyhow::Result<String> {
+        let text = fs::read_to_string(manifests(file)).with_context(|| format!("cannot read {file}"))?;
+        // Another tag is another image: what runs an older one is replaced.
+        Ok(text.replace(":TAG", &format!(":{tag}")))
+    };
     let workers = cluster.spec()?.context("the cluster does not say what it is made of")?.workers;
     progress.step("simulated drivers and NVIDIA's components", || {
-        apply(
-            cluster,
-            &fs::read_to_string(manifests("operands.yaml")).context("cannot read the manifests")?,
-        )?;
+        apply(cluster, &read("operands.yaml")?)?;
         let crds = tools::find("nfd-crds")?;
         call(cluster.kubectl()?.args(["apply", "--server-side", "-k"]).arg(&crds))?;
         layouts(cluster)?;
         let mut kinds: Vec<&Gpus> = workers.iter().collect();
         kinds.sort_by_key(ToString::to_string);
         kinds.dedup();
-        let template = fs::read_to_string(manifests("driver.yaml")).context("cannot read the manifests")?;
+        let template = read("driver.yaml")?;
         for gpus in kinds {
             apply(cluster, &driver(&template, gpus))?;
         }
@@ -199,7 +201,7 @@ fn images(ours: &Ours) -> anyhow::Result<Vec<Contents>> {
     let enter = ("opt/enter.sh", include_str!("../../../simulator/kind/enter.sh"), true);
     Ok(vec![
         Contents {
-            name: "slicewright.local/simulator:kind",
+            name: "slicewright.local/simulator",
             programs: with(
                 shell()?,
                 vec![
@@ -212,7 +214,7 @@ fn images(ours: &Ours) -> anyhow::Result<Vec<Contents>> {
             entrypoint: vec!["/usr/bin/slicewright-sim"],
         },
         Contents {
-            name: "slicewright.local/device-plugin:kind",
+            name: "slicewright.local/device-plugin",
             programs: with(
                 shell()?,
                 vec![
@@ -225,7 +227,7 @@ fn images(ours: &Ours) -> anyhow::Result<Vec<Contents>> {
             entrypoint: vec!["/usr/bin/nvidia-device-plugin"],
         },
         Contents {
-            name: "slicewright.local/mig-manager:kind",
+            name: "slicewright.local/mig-manager",
             programs: with(
                 shell()?,
                 vec![
@@ -238,7 +240,7 @@ fn images(ours: &Ours) -> anyhow::Result<Vec<Contents>> {
             entrypoint: vec!["/usr/bin/nvidia-mig-manager"],
         },
         Contents {
-            name: "slicewright.local/nfd:kind",
+            name: "slicewright.local/nfd",
             programs: vec![
                 tool("nfd-master", "usr/bin/nfd-master")?,
                 tool("nfd-worker", "usr/bin/nfd-worker")?,

@@ -147,24 +147,23 @@ pub(crate) fn stop(place: &Place) -> anyhow::Result<Vec<String>> {
     Machine::default().restore(&place.machine())
 }
 
-/// The folders of our control groups, parents before children.
+/// The folders of our control groups, parents before children: below the root
+/// of each hierarchy, or below the group in which this process is.
 fn groups() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let roots = fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut open: Vec<PathBuf> = roots
-        .map(|root| root.join(CGROUP))
-        .chain([Path::new("/sys/fs/cgroup").join(CGROUP)])
-        .filter(|path| path.is_dir())
-        .collect();
-    while let Some(folder) = open.pop() {
+    let mut open = vec![(PathBuf::from("/sys/fs/cgroup"), false)];
+    while let Some((folder, ours)) = open.pop() {
         let below = fs::read_dir(&folder).into_iter().flatten().flatten();
-        open.extend(
-            below.filter(|entry| entry.file_type().is_ok_and(|t| t.is_dir())).map(|entry| entry.path()),
-        );
-        found.push(folder);
+        let below = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        open.extend(below.map(|entry| {
+            let ours = ours || entry.file_name() == CGROUP;
+            (entry.path(), ours)
+        }));
+        if ours {
+            found.push(folder);
+        }
     }
     found.sort();
-    found.dedup();
     found
 }
 

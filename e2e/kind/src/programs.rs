@@ -8,6 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use crate::archive;
 use crate::call::call;
@@ -16,7 +17,7 @@ use crate::place::remove;
 /// What an image has.
 #[derive(Clone, Debug)]
 pub struct Contents {
-    /// Its name with its tag.
+    /// Its name; its tag is made from what is in all of them.
     pub name: &'static str,
     /// Programs and where they are in the image; what they load comes along.
     pub programs: Vec<(PathBuf, &'static str)>,
@@ -26,12 +27,14 @@ pub struct Contents {
     pub entrypoint: Vec<&'static str>,
 }
 
-/// Writes one archive of these images.
+/// Writes one archive of these images; their tag, which is another one when
+/// anything in them is.
 ///
 /// # Errors
 /// When a program is not there or cannot be copied.
-pub fn write(images: &[Contents], scratch: &Path, into: &Path) -> anyhow::Result<()> {
+pub fn write(images: &[Contents], scratch: &Path, into: &Path) -> anyhow::Result<String> {
     let mut layers = Vec::new();
+    let mut sums = String::new();
     for (index, image) in images.iter().enumerate() {
         let folder = scratch.join(format!("program-{index}"));
         fill(image, &folder).with_context(|| format!("cannot make the image {}", image.name))?;
@@ -46,9 +49,12 @@ pub fn write(images: &[Contents], scratch: &Path, into: &Path) -> anyhow::Result
         ]);
         call(tar.arg("-cf").arg(&layer).arg("."))?;
         remove(&folder)?;
+        sums.push_str(&archive::sha256(&layer)?);
         layers.push(layer);
     }
-    let names: Vec<[&str; 1]> = images.iter().map(|image| [image.name]).collect();
+    let tag: String = Sha256::digest(&sums).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let tagged: Vec<String> = images.iter().map(|image| format!("{}:{tag}", image.name)).collect();
+    let names: Vec<[&str; 1]> = tagged.iter().map(|name| [name.as_str()]).collect();
     let images: Vec<_> = images
         .iter()
         .zip(&layers)
@@ -62,7 +68,8 @@ pub fn write(images: &[Contents], scratch: &Path, into: &Path) -> anyhow::Result
             }),
         })
         .collect();
-    archive::write(into, scratch, &images)
+    archive::write(into, scratch, &images)?;
+    Ok(tag)
 }
 
 fn fill(image: &Contents, folder: &Path) -> anyhow::Result<()> {
@@ -129,7 +136,7 @@ mod tests {
     fn a_program_comes_with_what_it_loads_and_runs_from_its_image_alone() {
         let dir = tempfile::tempdir().unwrap();
         let image = Contents {
-            name: "t:1",
+            name: "t",
             programs: vec![(of_this_machine("cat").unwrap(), "usr/bin/cat")],
             files: vec![("etc/motto", "one idea a file\n", false)],
             entrypoint: vec!["/usr/bin/cat"],
@@ -141,7 +148,8 @@ mod tests {
         assert!(!loader.is_empty());
 
         let archive = dir.path().join("t.tar");
-        write(&[image], dir.path(), &archive).unwrap();
+        let tag = write(std::slice::from_ref(&image), dir.path(), &archive).unwrap();
+        assert_eq!(write(&[image], dir.path(), &archive).unwrap(), tag, "the same again");
         let listed = call(Command::new("tar").arg("-tf").arg(&archive)).unwrap();
         assert!(listed.contains("./manifest.json"), "{listed}");
     }

@@ -43,6 +43,7 @@ fn what_the_ecosystem_reads_is_there() {
     assert!(all["proc/driver/nvidia/capabilities/mig/monitor"].contains("Minor: 2\nDeviceFileMode: 292\n"));
     assert!(all["proc/driver/nvidia-caps/mig-minors"].contains("\ngpu0/gi13/ci0/access 121\n"));
     assert_eq!(all["sys/bus/pci/devices/0000:01:00.0/vendor"], "0x10de\n");
+    assert_eq!(all["sys/bus/pci/devices/0000:01:00.0/subsystem_vendor"], "0x0000\n");
     assert_eq!(all["sys/bus/pci/devices/0000:01:00.0/class"], "0x030200\n");
     assert_eq!(all["sys/bus/pci/devices/0000:02:00.0/class"], "0x030000\n");
     assert_eq!(all["sys/bus/pci/devices/0000:01:00.0/resource"].lines().count(), 13);

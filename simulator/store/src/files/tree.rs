@@ -172,6 +172,9 @@ fn pci(tree: &mut Tree, gpu: &Gpu) {
     tree.text(file("vendor"), "0x10de\n");
     tree.text(file("device"), format!("{device:#06x}\n"));
     tree.text(file("class"), format!("{class:#08x}\n"));
+    // Which board it is on is in no source, as in NVML's answer; NFD wants the files.
+    tree.text(file("subsystem_vendor"), "0x0000\n");
+    tree.text(file("subsystem_device"), "0x0000\n");
     tree.text(file("revision"), "0xa1\n");
     tree.text(file("numa_node"), "-1\n");
     tree.text(file("enable"), "1\n");
