@@ -3,6 +3,7 @@
 
 mod any_cluster;
 mod batches;
+mod alerts;
 mod bounds;
 mod budget;
 mod cluster_faults;
@@ -14,6 +15,7 @@ mod demo_ends;
 mod foreign_hands;
 mod gitops_tools;
 mod installation;
+mod metrics;
 mod mid_way;
 mod modes;
 mod olm_bundle;
