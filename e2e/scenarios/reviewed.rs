@@ -10,13 +10,13 @@ use crate::snapshot::Recorder;
 
 /// The policy as it is merged: with what the preview printed.
 async fn reviewed(recorder: &Recorder, policy: &Value) -> anyhow::Result<Value> {
-    let preview = recorder.plan(&[policy.clone()]).await?;
+    let preview = recorder.plan(std::slice::from_ref(policy)).await?;
     let annotations = &preview["provenance"]["annotations"];
     annotations.as_object().context("the preview prints annotations")?;
     let mut policy = policy.clone();
     policy["metadata"]["annotations"] = annotations.clone();
     // Annotations are no part of what is reviewed.
-    let again = recorder.plan(&[policy.clone()]).await?;
+    let again = recorder.plan(std::slice::from_ref(&policy)).await?;
     assert_eq!(again["provenance"], preview["provenance"]);
     Ok(policy)
 }

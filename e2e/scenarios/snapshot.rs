@@ -129,7 +129,7 @@ fn a_plan_from_the_recording_is_the_operators_plan_with_names_and_without() {
         // Before anything of ours says a word.
         let text = recorder.record(&[]).await?;
         ensure!(text.contains("\"heron\"") && text.contains("recordedBy"), "{text}");
-        let before = recorder.plan(&[fixed.clone()]).await?;
+        let before = recorder.plan(std::slice::from_ref(&fixed)).await?;
         ensure!(before["verdict"]["gpus"].as_u64().is_some_and(|gpus| gpus >= 2), "{before:#}");
         scene.operator().await?;
         scene.apply(fixed.clone()).await?;
@@ -140,7 +140,7 @@ fn a_plan_from_the_recording_is_the_operators_plan_with_names_and_without() {
         for name in ["heron", "kestrel", TEAM] {
             ensure!(!text.contains(name), "{name} is left: {text}");
         }
-        let hidden = recorder.plan(&[fixed.clone()]).await?;
+        let hidden = recorder.plan(std::slice::from_ref(&fixed)).await?;
         assert_eq!(hidden["provenance"]["planDigest"], before["provenance"]["planDigest"]);
         operator_says(scene, "research", &hidden).await?;
 
