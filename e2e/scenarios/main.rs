@@ -1,9 +1,9 @@
 //! What happens on a real control plane. One file for each behaviour; a
 //! test's name is the sentence that it proves.
 
+mod alerts;
 mod any_cluster;
 mod batches;
-mod alerts;
 mod bounds;
 mod budget;
 mod cluster_faults;

@@ -221,6 +221,8 @@ fn images(ours: &Ours) -> anyhow::Result<Vec<Contents>> {
                     tool("nvidia-device-plugin", "usr/bin/nvidia-device-plugin")?,
                     tool("config-manager", "usr/bin/config-manager")?,
                     tool("gpu-feature-discovery", "usr/bin/gpu-feature-discovery")?,
+                    // As NVIDIA's container toolkit puts it there, with what the library loads.
+                    (smi.clone(), "usr/bin/nvidia-smi"),
                 ],
             ),
             files: vec![enter],

@@ -349,7 +349,7 @@ fn who_is_served_is_really_served() {
     recut().broken(
         |w| {
             w.requests[0] =
-                request("ada").asks("1g.20gb", 1).refused("its name is long", "shorten it").build()
+                request("ada").asks("1g.20gb", 1).refused("its name is long", "shorten it").build();
         },
         &["fatal: ridge: Pod lab/ada cannot start, whatever is cut"],
     );
