@@ -58,7 +58,7 @@ fn pod_of(lab: &str, on: Option<&str>) -> Value {
 #[test]
 fn a_workbench_and_its_pod_are_one_request_and_none_once_the_pod_is_bound() {
     let lab = notebook("vision", "lab");
-    assert_eq!(one(&[lab.clone()]).evidence, Evidence::StartingNotebook);
+    assert_eq!(one(std::slice::from_ref(&lab)).evidence, Evidence::StartingNotebook);
     let pending = one(&[lab.clone(), pod_of("lab", None)]);
     assert_eq!(pending.evidence, Evidence::PendingPod);
     assert_eq!(pending.id.to_string(), "Notebook vision/lab");
@@ -79,7 +79,7 @@ fn a_workbench_that_is_stopped_or_culled_asks_for_nothing_and_one_that_is_locked
 #[test]
 fn pods_that_are_gated_nominated_or_not_yet_judged_ask_for_nothing() {
     let pending = pod("vision", "train", &[("mig-1g.10gb", 1)], None);
-    assert_eq!(asks(&one(&[pending.clone()])), ["1 x 1g.10gb"]);
+    assert_eq!(asks(&one(std::slice::from_ref(&pending))), ["1 x 1g.10gb"]);
     let mut gated = pending.clone();
     gated["spec"]["schedulingGates"] = json!([{"name": "kueue.x-k8s.io/admission"}]);
     none(&[gated]);
