@@ -4,9 +4,18 @@
 
 mod support;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use gpu::{Activity, Caller, Client, NvmlError, Target};
 use store::{State, Store};
 use support::{a100s, create, fresh, mig_on};
+
+/// Held by each test: what one of them starts has, until it runs its program,
+/// the files of all others open, and their clients are there as long.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn python(target: Target) -> Client {
     Client { pid: 4711, name: "python".to_owned(), target, activity: Activity::Computes, memory_mib: 512 }
@@ -18,6 +27,7 @@ fn count(store: &Store) -> usize {
 
 #[test]
 fn a_client_is_there_while_its_process_holds_its_file() {
+    let _alone = alone();
     let dir = fresh();
     let store = Store::create(dir.path(), State::new(a100s(1))).unwrap();
     store.update(|state| mig_on(state, 0)).unwrap();
@@ -41,6 +51,7 @@ fn a_client_is_there_while_its_process_holds_its_file() {
 
 #[test]
 fn readers_notice_that_a_client_died_without_anybody_changing_anything() {
+    let _alone = alone();
     let dir = fresh();
     let store = Store::create(dir.path(), State::new(a100s(1))).unwrap();
     let live = store.enter(python(Target::Gpu(0))).unwrap().unwrap();
@@ -53,6 +64,7 @@ fn readers_notice_that_a_client_died_without_anybody_changing_anything() {
 
 #[test]
 fn a_killed_process_is_gone_and_what_it_started_keeps_its_place() {
+    let _alone = alone();
     let dir = fresh();
     let store = Store::create(dir.path(), State::new(a100s(1))).unwrap();
     let live = store.enter(python(Target::Gpu(0))).unwrap().unwrap();
@@ -67,6 +79,7 @@ fn a_killed_process_is_gone_and_what_it_started_keeps_its_place() {
 
 #[test]
 fn what_is_not_there_is_not_opened_and_leaves_nothing() {
+    let _alone = alone();
     let dir = fresh();
     let store = Store::create(dir.path(), State::new(a100s(1))).unwrap();
     let before = store.snapshot().unwrap();
@@ -77,6 +90,7 @@ fn what_is_not_there_is_not_opened_and_leaves_nothing() {
 
 #[test]
 fn a_reboot_closes_what_processes_had_open() {
+    let _alone = alone();
     let dir = fresh();
     let store = Store::create(dir.path(), State::new(a100s(1))).unwrap();
     let live = store.enter(python(Target::Gpu(0))).unwrap().unwrap();
