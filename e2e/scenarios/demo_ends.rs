@@ -18,8 +18,9 @@ struct Demo {
 impl Demo {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_slicewright-demo"))
-            .arg("--keep")
+        // Who is started in the background by a script ignores SIGINT, and so would the demo.
+        let mut child = Command::new("env")
+            .args(["--default-signal=INT", env!("CARGO_BIN_EXE_slicewright-demo"), "--keep"])
             .env("TMPDIR", folder.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

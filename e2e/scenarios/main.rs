@@ -2,8 +2,6 @@
 //! test's name is the sentence that it proves.
 
 mod alerts;
-mod any_cluster;
-mod batches;
 mod bounds;
 mod budget;
 mod cluster_faults;
