@@ -141,9 +141,21 @@ pub fn packages(
             }
         }
     }
-    let mut packages: Vec<Package> = found.into_iter().map(|(_, package)| package).collect();
-    for (from, to) in edges {
-        packages[from].dependencies = to.into_iter().collect();
+    // What cargo built on the way for something that is not part of this program (a build script's own tools on
+    // another platform, for instance) hangs from nothing: it is no part of it.
+    let mut reached: BTreeSet<usize> = BTreeSet::new();
+    let mut next: Vec<usize> = (0..found.len()).filter(|at| found[*at].1.root).collect();
+    while let Some(at) = next.pop() {
+        if reached.insert(at) {
+            next.extend(edges.get(&at).into_iter().flatten());
+        }
+    }
+    let moved: BTreeMap<usize, usize> = reached.iter().enumerate().map(|(to, from)| (*from, to)).collect();
+    let mut packages: Vec<Package> = Vec::new();
+    for (at, (_, mut package)) in found.into_iter().enumerate().filter(|(at, _)| moved.contains_key(at)) {
+        package.dependencies =
+            edges.get(&at).into_iter().flatten().filter_map(|to| moved.get(to)).copied().collect();
+        packages.push(package);
     }
     if !packages.iter().any(|package| package.root && package.kind == Kind::Linked) {
         return Err(Error::NotBuilt { name: program.to_owned(), target: target.to_owned() });
@@ -246,12 +258,8 @@ mod tests {
         let seen: Vec<_> = packages.iter().map(|p| (p.name.as_str(), p.kind, p.root)).collect();
         assert_eq!(
             seen,
-            [
-                ("linked", Kind::Linked, false),
-                ("macro", Kind::Build, false),
-                ("program", Kind::Linked, true),
-                ("tested-with", Kind::Build, false),
-            ]
+            [("linked", Kind::Linked, false), ("macro", Kind::Build, false), ("program", Kind::Linked, true),],
+            "what was compiled and hangs from nothing is no part of it"
         );
         assert_eq!(packages[2].dependencies, [0, 1], "not what only tests need, nor what was switched off");
         assert_eq!(packages[0].checksum.as_deref(), Some("abc"));
