@@ -26,8 +26,7 @@ pub fn list(packages: &[Package]) -> VersionInfo {
         version: package.version.parse().expect("cargo takes semantic versions only"),
         source: match package.origin {
             Origin::Local => Source::Local,
-            Origin::CratesIo => Source::CratesIo,
-            Origin::Registry => Source::Registry,
+            Origin::Registry => Source::CratesIo,
             Origin::Git => Source::Git,
         },
         kind: match package.kind {

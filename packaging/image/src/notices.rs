@@ -66,7 +66,7 @@ pub fn notices(title: &str, credited: &[Credited<'_>]) -> Result<String, Untold>
         let licence = package.licence.as_deref().map_or_else(|| "see below".to_owned(), expression);
         let name = format!("{} {}", package.name, package.version);
         let words = known_words(&licence);
-        let from = package.repository.as_deref().unwrap_or("crates.io");
+        let from = package.repository.as_deref().unwrap_or("Rust's package registry");
         list.insert(name.clone(), format!("  {name}\n      {licence}\n      {from}\n"));
         let found: Vec<_> = if theirs.is_empty() { words.into_iter().collect() } else { theirs.clone() };
         if found.is_empty() {
@@ -107,7 +107,7 @@ mod tests {
         Package {
             name: name.to_owned(),
             version: "1.0.0".to_owned(),
-            origin: Origin::CratesIo,
+            origin: Origin::Registry,
             kind,
             licence: Some(licence.to_owned()),
             repository: None,

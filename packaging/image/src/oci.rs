@@ -1,14 +1,15 @@
 //! From layers to an OCI layout, and to an archive that `docker load`,
 //! `podman load` and `kind load image-archive` take.
 //!
-//! The documents are written here and not by `oci-spec`: its labels are a hash
-//! map, so that the same image would get another digest each time. The tests
-//! read with it what was written here.
+//! The documents are written here and not by `oci-spec`, which knows how names
+//! are written out: its labels are a hash map, so that the same image would get
+//! another digest each time. The tests read with it what was written here.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 
 use flate2::{Compression, GzBuilder};
+use oci_spec::distribution::{ParseError, Reference as Distributed};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tar::{Builder, Header};
@@ -167,22 +168,43 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 /// What an image is called: `slicewright/slicewright` and `0.1.0`.
 #[derive(Clone, Debug)]
 pub struct Reference {
-    /// The repository, with its registry if it has one.
-    pub repository: String,
-    /// The tag.
-    pub tag: String,
+    repository: String,
+    tag: String,
+    full: String,
+}
+
+/// A name that no runtime would look for.
+#[derive(Debug, thiserror::Error)]
+#[error("{name:?} is no name of an image, such as registry.example.com/gpu/slicewright:0.1.0")]
+pub struct NoName {
+    name: String,
+    #[source]
+    why: ParseError,
 }
 
 impl Reference {
-    /// As container runtimes write it out: a repository without a registry is
-    /// Docker Hub's, so that is under which name an image that was loaded is
-    /// found by who asks for `slicewright/slicewright:0.1.0`.
+    /// A repository, with its registry if it has one, and a tag.
+    ///
+    /// # Errors
+    /// When they are not written as such.
+    pub fn new(repository: &str, tag: &str) -> Result<Self, NoName> {
+        let name = format!("{repository}:{tag}");
+        let full = Distributed::try_from(name.as_str()).map_err(|why| NoName { name, why })?.whole();
+        Ok(Self { repository: repository.to_owned(), tag: tag.to_owned(), full })
+    }
+
+    /// As people write it, and the chart.
     #[must_use]
-    pub fn full(&self) -> String {
-        let registry = self.repository.split_once('/').map(|(first, _)| first);
-        let given = registry.is_some_and(|first| first.contains(['.', ':']) || first == "localhost");
-        let (Self { repository, tag }, default) = (self, if given { "" } else { "docker.io/" });
-        format!("{default}{repository}:{tag}")
+    pub fn short(&self) -> String {
+        format!("{}:{}", self.repository, self.tag)
+    }
+
+    /// As container runtimes write it out, which is under what an image that
+    /// was loaded is found by who asks for `slicewright/slicewright:0.1.0`: a
+    /// repository without a registry is the default registry's.
+    #[must_use]
+    pub fn full(&self) -> &str {
+        &self.full
     }
 }
 
@@ -236,7 +258,7 @@ pub fn layout(images: &[Built], name: &Reference) -> Layout {
         // What Docker before 25 reads instead of index.json, beside it, as `docker save` writes it today.
         let docker = json!([{
             "Config": image.config.path(),
-            "RepoTags": [format!("{}:{}", name.repository, name.tag)],
+            "RepoTags": [name.short()],
             "Layers": image.layers.iter().map(Blob::path).collect::<Vec<_>>(),
         }]);
         files.insert("manifest.json".to_owned(), docker.to_string().into_bytes());

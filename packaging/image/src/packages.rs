@@ -40,9 +40,7 @@ pub struct Package {
 pub enum Origin {
     /// This repository.
     Local,
-    /// crates.io.
-    CratesIo,
-    /// Another registry.
+    /// Rust's own registry: `deny.toml` refuses every other.
     Registry,
     /// A git repository.
     Git,
@@ -107,7 +105,6 @@ pub fn packages(
         let origin = match package["source"].as_str() {
             None => Origin::Local,
             Some(source) if source.starts_with("git+") => Origin::Git,
-            Some("registry+https://github.com/rust-lang/crates.io-index") => Origin::CratesIo,
             Some(_) => Origin::Registry,
         };
         found.push((
@@ -213,15 +210,15 @@ mod tests {
             json!({"id": format!("{name}#1"), "name": name, "version": "1.0.0", "source": source,
                    "license": "MIT", "repository": null, "manifest_path": format!("/src/{name}/Cargo.toml")})
         };
-        let crates_io = Some("registry+https://github.com/rust-lang/crates.io-index");
+        let theirs = Some("registry+https://registry.example.com/index");
         let dep = |name: &str, kind: Option<&str>| json!({"pkg": format!("{name}#1"), "dep_kinds": [{"kind": kind}]});
         json!({
             "packages": [
                 package("program", None),
-                package("linked", crates_io),
-                package("macro", crates_io),
-                package("switched-off", crates_io),
-                package("tested-with", crates_io),
+                package("linked", theirs),
+                package("macro", theirs),
+                package("switched-off", theirs),
+                package("tested-with", theirs),
             ],
             "resolve": {"nodes": [
                 {"id": "program#1", "deps": [dep("linked", None), dep("macro", None),
@@ -263,7 +260,7 @@ mod tests {
         );
         assert_eq!(packages[2].dependencies, [0, 1], "not what only tests need, nor what was switched off");
         assert_eq!(packages[0].checksum.as_deref(), Some("abc"));
-        assert_eq!((packages[0].origin, packages[2].origin), (Origin::CratesIo, Origin::Local));
+        assert_eq!((packages[0].origin, packages[2].origin), (Origin::Registry, Origin::Local));
     }
 
     #[test]

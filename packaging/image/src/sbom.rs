@@ -69,8 +69,8 @@ fn of_package(package: &Package) -> Value {
         "scope": match package.kind { Kind::Linked => "required", Kind::Build => "excluded" },
     });
     match package.origin {
-        Origin::CratesIo => component["purl"] = json!(reference(package)),
-        Origin::Local | Origin::Registry | Origin::Git => {}
+        Origin::Registry => component["purl"] = json!(reference(package)),
+        Origin::Local | Origin::Git => {}
     }
     if let Some(sum) = &package.checksum {
         component["hashes"] = json!([{"alg": "SHA-256", "content": sum}]);

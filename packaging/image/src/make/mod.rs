@@ -5,13 +5,15 @@ mod licences;
 mod machine;
 mod operator;
 mod simulator;
+mod twice;
 
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use image::labels::{self, Product};
 use image::notices::{self, Credited};
 use image::oci::{self, Architecture, Built, Image, Layout, Reference};
@@ -26,8 +28,11 @@ use build::Workspace;
 /// For each product: a folder in the OCI layout, the same as one archive for
 /// `docker load`, `podman load` and `kind load image-archive`, and its SBOM for
 /// each architecture. Two builds of one commit have one digest.
+///
+/// `cargo xtask image` starts it with the linker that makes static programs for
+/// every processor, and has the images read back.
 #[derive(Debug, clap::Parser)]
-#[command(name = "slicewright-image", max_term_width = 100)]
+#[command(name = "slicewright-image", bin_name = "cargo xtask image", max_term_width = 100)]
 pub(crate) struct Args {
     /// Which images [default: both]
     #[arg(value_enum, value_name = "PRODUCT")]
@@ -35,7 +40,7 @@ pub(crate) struct Args {
     /// For which processors; more than one makes one image of all [default: this machine's]
     #[arg(long, value_enum, value_name = "ARCH", value_delimiter = ',')]
     arch: Vec<Architecture>,
-    /// Where they go [default: `images` in the target folder]
+    /// Where they go [default: `images` in the target folder, `images-quick` with --quick]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// The registry and the organisation before the name, such as registry.example.com/gpu
@@ -44,9 +49,16 @@ pub(crate) struct Args {
     /// The tag [default: the version]
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
-    /// Cargo's profile: `image` for what is published, `dev` for a quick look
-    #[arg(long, value_name = "PROFILE", default_value = "image")]
-    profile: String,
+    /// Build without optimisation, for a quick look
+    #[arg(long)]
+    quick: bool,
+    /// Read them back, and check what they promise
+    #[arg(long)]
+    check: bool,
+    /// Build what is committed twice, from two clones in two folders with nothing in common, and compare
+    /// the digests
+    #[arg(long, conflicts_with_all = ["out", "tree", "check"])]
+    twice: bool,
     /// Write the one product's files to this folder and no image: for a Containerfile, whose base image
     /// has the C library
     #[arg(long, value_name = "DIR")]
@@ -82,7 +94,11 @@ struct Contents {
 
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let workspace = Workspace::find(&args.profile)?;
+    // `image` is for what is published, `dev` for a quick look.
+    let workspace = Workspace::find(if args.quick { "dev" } else { "image" })?;
+    if args.twice {
+        return twice::compare(&workspace, out);
+    }
     let commit = machine::commit(&workspace.root);
     let created = args.created.or(commit.as_ref().map(|commit| commit.time)).unwrap_or(0);
     let here = match std::env::consts::ARCH {
@@ -104,8 +120,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         };
         return write_tree(&workspace, *product, *architecture, created, tree);
     }
-    let folder = args.out.clone().unwrap_or_else(|| workspace.target.join("images"));
-    for product in products {
+    let folder = match &args.out {
+        Some(folder) => std::path::absolute(folder).context("--out is no path")?,
+        None => workspace.target.join(if args.quick { "images-quick" } else { "images" }),
+    };
+    for product in &products {
+        let product = *product;
         if let Some(other) = wanted.iter().find(|arch| product == Product::Simulator && **arch != here) {
             bail!(
                 "the simulator's image has the C library of the machine that builds it: build it for {} on such a \
@@ -113,16 +133,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
                 other.name()
             );
         }
-        let reference = Reference {
-            repository: match &args.prefix {
-                None => product.repository().to_owned(),
-                Some(prefix) => {
-                    let name = product.repository().rsplit('/').next().unwrap_or_default();
-                    format!("{}/{name}", prefix.trim_end_matches('/'))
-                }
-            },
-            tag: args.tag.clone().unwrap_or_else(|| workspace.version.clone()),
+        let repository = match &args.prefix {
+            None => product.repository().to_owned(),
+            Some(prefix) => {
+                let name = product.repository().rsplit('/').next().unwrap_or_default();
+                format!("{}/{name}", prefix.trim_end_matches('/'))
+            }
         };
+        let reference = Reference::new(&repository, args.tag.as_deref().unwrap_or(&workspace.version))?;
         let mut built = Vec::new();
         for architecture in &wanted {
             let contents = match product {
@@ -144,12 +162,27 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         writeln!(
             out,
             "{} {} ({:.1} MB) {}",
-            reference.full(),
+            reference.short(),
             layout.digest,
             size as f64 / 1e6,
             place.display()
         )?;
     }
+    if args.check {
+        out.flush()?;
+        check(&folder, &products)?;
+    }
+    Ok(())
+}
+
+/// Reads the images back in a program of its own, with other people's readers.
+fn check(folder: &Path, products: &[Product]) -> anyhow::Result<()> {
+    let mut test = Command::new("cargo");
+    test.args(["test", "--quiet", "--locked", "--package", env!("CARGO_PKG_NAME"), "--test", "image"]);
+    let made: Vec<_> = products.iter().map(|product| product.name()).collect();
+    test.env("SLICEWRIGHT_IMAGES", folder).env("SLICEWRIGHT_IMAGES_MADE", made.join(","));
+    let status = test.current_dir(env!("CARGO_MANIFEST_DIR")).status().context("cannot run cargo")?;
+    ensure!(status.success(), "the images in {} do not keep their promises", folder.display());
     Ok(())
 }
 

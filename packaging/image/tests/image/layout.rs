@@ -34,7 +34,7 @@ fn image(architecture: Architecture) -> Image {
 }
 
 fn named(images: &[Image]) -> Layout {
-    let reference = Reference { repository: "slicewright/slicewright".to_owned(), tag: "1.2.3".to_owned() };
+    let reference = Reference::new("slicewright/slicewright", "1.2.3").unwrap();
     layout(&images.iter().map(Image::build).collect::<Vec<_>>(), &reference)
 }
 
@@ -92,22 +92,27 @@ fn the_archive_is_the_layout_with_what_docker_reads() {
 
 #[test]
 fn a_name_without_a_registry_is_written_out_as_runtimes_look_for_it() {
-    for (repository, full) in [
-        ("slicewright/slicewright", "docker.io/slicewright/slicewright:1"),
-        ("registry.example.com/a/b", "registry.example.com/a/b:1"),
-        ("localhost/a", "localhost/a:1"),
-        ("mirror:5000/a", "mirror:5000/a:1"),
-    ] {
-        let reference = Reference { repository: repository.to_owned(), tag: "1".to_owned() };
-        assert_eq!(reference.full(), full);
+    for name in ["registry.example.com/a/b", "localhost/a", "mirror:5000/a"] {
+        let reference = Reference::new(name, "1").unwrap();
+        assert_eq!(
+            (reference.full(), reference.short().as_str()),
+            (&*format!("{name}:1"), &*format!("{name}:1"))
+        );
     }
+    // Which registry stands for none is the format's to say; that one does is what runtimes need.
+    let reference = Reference::new("slicewright/slicewright", "1").unwrap();
+    let registry = reference.full().strip_suffix("/slicewright/slicewright:1").unwrap();
+    assert!(registry.contains('.') && !registry.contains('/'), "{registry}");
+    assert_eq!(reference.short(), "slicewright/slicewright:1");
+    let error = Reference::new("Slicewright", "1").unwrap_err();
+    assert!(error.to_string().starts_with("\"Slicewright:1\" is no name of an image"), "{error}");
 }
 
 fn package(name: &str, dependencies: Vec<usize>, root: bool) -> Package {
     Package {
         name: name.to_owned(),
         version: "1.2.3".to_owned(),
-        origin: if root { Origin::Local } else { Origin::CratesIo },
+        origin: if root { Origin::Local } else { Origin::Registry },
         kind: Kind::Linked,
         licence: None,
         repository: None,
