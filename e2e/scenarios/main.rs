@@ -2,6 +2,7 @@
 //! test's name is the sentence that it proves.
 
 mod alerts;
+mod any_cluster;
 mod bounds;
 mod budget;
 mod cluster_faults;

@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use anyhow::bail;
 use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PropagationPolicy};
 use kube::core::{ApiResource, PartialObjectMeta};
-use kube::discovery::{Discovery, Scope, verbs};
+use kube::discovery::{Scope, verbs};
 use kube::{Api, Client, ResourceExt};
 
 use crate::objects::OURS;
+use crate::served;
 
 /// The groups whose objects scenarios make.
 const GROUPS: &[&str] = &[
@@ -58,7 +60,7 @@ const AT_A_TIME: usize = 16;
 /// # Errors
 /// When something stays.
 pub(crate) async fn empty(client: &Client, everything: bool) -> anyhow::Result<()> {
-    let discovery = Discovery::new(client.clone()).filter(GROUPS).run().await?;
+    let discovery = served::discovered(client, GROUPS).await?;
     let mut kinds = Vec::new();
     for group in discovery.groups() {
         for (resource, capabilities) in group.recommended_resources() {
@@ -101,7 +103,14 @@ const LONGER: Duration = Duration::from_secs(120);
 pub(crate) async fn remove_made(client: &Client) -> anyhow::Result<()> {
     let ours = ListParams::default().labels(OURS);
     let nodes: Api<Node> = Api::all(client.clone());
-    gone("nodes", &nodes, &ListParams::default().labels(cluster::annotations::NODE)).await?;
+    let virtual_ones = ListParams::default().labels(cluster::annotations::NODE);
+    let names: Vec<_> = nodes.list_metadata(&virtual_ones).await?.iter().map(ResourceExt::name_any).collect();
+    gone("nodes", &nodes, &virtual_ones).await?;
+    // They would follow, once the garbage collector looks.
+    let heartbeats: Api<Lease> = Api::namespaced(client.clone(), "kube-node-lease");
+    for name in names {
+        heartbeats.delete(&name, &DeleteParams::default()).await.map(drop).or_else(is_gone)?;
+    }
     let told: Api<Event> = Api::namespaced(client.clone(), "default");
     for event in told.list(&ListParams::default()).await? {
         if event.reporting_controller.as_deref() == Some(controller::publish::events::REPORTER) {
@@ -111,7 +120,13 @@ pub(crate) async fn remove_made(client: &Client) -> anyhow::Result<()> {
     gone("cluster role bindings", &Api::<ClusterRoleBinding>::all(client.clone()), &ours).await?;
     gone("cluster roles", &Api::<ClusterRole>::all(client.clone()), &ours).await?;
     gone("namespaces", &Api::<Namespace>::all(client.clone()), &ours).await?;
-    gone("CRDs", &Api::<CustomResourceDefinition>::all(client.clone()), &ours).await
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let going = crds.list(&ours).await?.items;
+    gone("CRDs", &crds, &ours).await?;
+    for crd in going {
+        served::vanishes(client, &serde_json::to_value(crd)?).await?;
+    }
+    Ok(())
 }
 
 /// That it is not there is what was wanted.

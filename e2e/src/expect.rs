@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use crate::manifests::{TEAM, mig};
 use crate::objects::{OPERATOR_NAMESPACE, OURS};
 use crate::scene::{NotHere, Scene};
+use crate::served;
 use crate::wait::{PATIENCE, until, until_one};
 
 /// How many of a resource a node offers.
@@ -31,6 +32,12 @@ pub fn allocatable(node: &Node, resource: &str) -> i64 {
 #[must_use]
 pub fn is_cordoned(node: &Node) -> bool {
     node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true))
+}
+
+/// Whether a node is one that a scenario works with: on a cluster of
+/// somebody else there are others, some of which he cordoned.
+fn is_of_a_scenario(node: &Node) -> bool {
+    [OURS, cluster::annotations::NODE].iter().any(|label| node.labels().contains_key(*label))
 }
 
 /// What a pod does, in words.
@@ -139,13 +146,14 @@ impl Scene {
         .await
     }
 
-    /// Waits until some node is cordoned; says which.
+    /// Waits until some node of the scenario is cordoned; says which.
     ///
     /// # Errors
     /// When time is up.
     pub async fn first_cordoned(&self) -> anyhow::Result<String> {
         until(self.nodes(), "a node is cordoned", PATIENCE, |seen| {
-            let found = seen.values().find(|node| is_cordoned(node)).map(ResourceExt::name_any);
+            let mut ours = seen.values().filter(|node| is_of_a_scenario(node));
+            let found = ours.find(|node| is_cordoned(node)).map(ResourceExt::name_any);
             found.ok_or_else(|| "none is".to_owned())
         })
         .await
@@ -266,7 +274,7 @@ impl Scene {
         .await
     }
 
-    /// Removes CRDs, and waits until they are gone.
+    /// Removes CRDs, and waits until they are gone and no longer served.
     ///
     /// # Errors
     /// When time is up.
@@ -279,16 +287,19 @@ impl Scene {
                     anyhow::bail!(NotHere("a CRD of somebody else would have to go"));
                 }
                 api.delete(name, &DeleteParams::default()).await?;
+                until_one(api.clone(), name, &format!("CRD {name} is gone"), PATIENCE, |crd| {
+                    crd.map_or(Ok(()), |_| Err("it is there".to_owned()))
+                })
+                .await?;
+                // What was there may be of another release than what is given.
+                served::vanishes(&self.client(), &serde_json::to_value(found)?).await?;
             }
-            until_one(api.clone(), name, &format!("CRD {name} is gone"), PATIENCE, |crd| {
-                crd.map_or(Ok(()), |_| Err("it is there".to_owned()))
-            })
-            .await?;
         }
         Ok(())
     }
 
-    /// Counts from now on how many nodes are cordoned at a time.
+    /// Counts from now on how many nodes of the scenario are cordoned at a
+    /// time.
     #[must_use]
     pub fn count_cordons(&self) -> Cordons {
         let most = Arc::new(AtomicUsize::new(0));
@@ -296,7 +307,8 @@ impl Scene {
         let nodes = self.nodes();
         let task = tokio::spawn(async move {
             let counting = until(nodes, "the scenario ends", PATIENCE * 10, |seen| {
-                counted.fetch_max(seen.values().filter(|node| is_cordoned(node)).count(), Ordering::Relaxed);
+                let cordoned = |node: &&Node| is_of_a_scenario(node) && is_cordoned(node);
+                counted.fetch_max(seen.values().filter(cordoned).count(), Ordering::Relaxed);
                 Err::<(), _>(String::new())
             });
             // It is ended from outside.

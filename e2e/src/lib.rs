@@ -25,6 +25,7 @@ mod pool;
 pub mod process;
 pub mod provider;
 mod scene;
+mod served;
 mod times;
 pub mod wait;
 pub mod wire;

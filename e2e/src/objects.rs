@@ -13,7 +13,7 @@ use kube::discovery::{self, Scope};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::wait;
+use crate::{served, wait};
 
 /// The operator's namespace.
 pub const OPERATOR_NAMESPACE: &str = "slicewright-system";
@@ -31,8 +31,8 @@ const MANAGER: &str = "e2e";
 /// cluster that is not ours alone.
 pub const OURS: &str = "e2e.slicewright.io/made";
 
-/// How long a kind may take to be served once its CRD is there.
-const SERVED_WITHIN: Duration = Duration::from_secs(30);
+/// How long a CRD may take to be established.
+const ESTABLISHED_WITHIN: Duration = Duration::from_secs(60);
 
 /// The type of an object, as it says itself.
 ///
@@ -156,7 +156,7 @@ pub async fn install_crds(client: &Client, crds: &[Value]) -> anyhow::Result<()>
             .with_context(|| format!("CRD {name} is refused"))?;
         names.push(name);
     }
-    wait::until(api, "the CRDs are served", SERVED_WITHIN, |seen| {
+    wait::until(api, "the CRDs are established", ESTABLISHED_WITHIN, |seen| {
         let served = |name: &&str| {
             let conditions = seen.get(*name)?.status.as_ref()?.conditions.as_ref()?;
             conditions.iter().any(|c| c.type_ == "Established" && c.status == "True").then_some(())
@@ -169,7 +169,7 @@ pub async fn install_crds(client: &Client, crds: &[Value]) -> anyhow::Result<()>
     .await
     .map_err(|error| anyhow!("{}", error.to_string().lines().next().unwrap_or_default()))?;
     for crd in crds {
-        is_discovered(client, crd).await?;
+        served::appears(client, crd).await?;
     }
     Ok(())
 }
@@ -190,25 +190,6 @@ pub async fn not_theirs(client: &Client, crds: Vec<Value>) -> anyhow::Result<Vec
         }
     }
     Ok(rest)
-}
-
-/// Waits until a kind can be discovered: the API server says a little later
-/// than in the CRD's conditions which kinds it has.
-async fn is_discovered(client: &Client, crd: &Value) -> anyhow::Result<()> {
-    let spec = &crd["spec"];
-    let group = spec["group"].as_str().context("a CRD has a group")?;
-    let plural = spec["names"]["plural"].as_str().context("a CRD has a plural")?;
-    let versions = spec["versions"].as_array().into_iter().flatten();
-    for version in versions.filter(|v| v["served"] == true).filter_map(|v| v["name"].as_str()) {
-        let path = format!("{group}/{version}");
-        wait::asking(&format!("{plural}.{path} is discovered"), SERVED_WITHIN, async || {
-            let listed = client.list_api_group_resources(&path).await;
-            let found = listed.is_ok_and(|list| list.resources.iter().any(|r| r.name == plural));
-            Ok(if found { Ok(()) } else { Err("it is not listed".to_owned()) })
-        })
-        .await?;
-    }
-    Ok(())
 }
 
 /// The CRDs of this project.

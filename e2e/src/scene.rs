@@ -8,12 +8,13 @@ use anyhow::{Context, bail};
 use cluster::{Cluster, Fleet, Handle, NodeSpec};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{Namespace, Node};
-use kube::api::ListParams;
+use kube::api::{DynamicObject, ListParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client, ResourceExt};
 use operands::{Flavour, Stack, Strategy};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
@@ -29,6 +30,8 @@ use crate::wire::Wire;
 
 /// A cluster in which one scenario happens.
 pub struct Scene {
+    /// When it got its cluster.
+    began: Instant,
     provider: Box<dyn Provider>,
     administrator: Kubeconfig,
     client: Client,
@@ -67,7 +70,6 @@ pub fn scenario(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Result<()>) {
         .build()
         .expect("a runtime can be started");
     logs();
-    let begin = tokio::time::Instant::now();
     let mut reusable = None;
     let outcome = runtime.block_on(async {
         let mut scene = Scene::open().await.context("there is no cluster for the scenario")?;
@@ -86,15 +88,21 @@ pub fn scenario(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Result<()>) {
             eprintln!("{}", scene.picture().await);
             eprintln!("the logs of the control plane are in {}", folder.display());
         }
+        let began = scene.began;
         reusable = scene.close().await;
+        if !left_out {
+            times::note(began.elapsed());
+        }
         anyhow::Ok((told, left_out))
     });
     runtime.shutdown_background();
     pool::give_back(reusable);
-    times::note(begin.elapsed());
     match outcome {
         Ok((Ok(Ok(())), _)) => {}
-        Ok((Ok(Err(error)), true)) => eprintln!("{error:#}"),
+        Ok((Ok(Err(error)), true)) => {
+            eprintln!("left out: {error:#}");
+            times::left_out(&format!("{error:#}"));
+        }
         Ok((Ok(Err(error)), false)) | Err(error) => panic!("{error:#}"),
         // It was told already.
         Ok((Err(panic), _)) => std::panic::resume_unwind(panic),
@@ -126,12 +134,19 @@ async fn leave_others_alone(client: &Client) -> anyhow::Result<()> {
     }
     let policies = json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy"});
     if let Ok((api, _)) = objects::api_of(client, &policies).await
-        && let Some(policy) =
-            api.list(&ListParams::default().labels(&format!("!{OURS}"))).await?.items.first()
+        && let Some(policy) = theirs_of(&api).await?.first()
     {
         bail!("the cluster has a ClusterPolicy of its own, {}, and there can be one only", policy.name_any());
     }
     Ok(())
+}
+
+/// What of a kind no scenario made; nothing where its CRD has just gone.
+async fn theirs_of(api: &Api<DynamicObject>) -> kube::Result<Vec<DynamicObject>> {
+    match api.list(&ListParams::default().labels(&format!("!{OURS}"))).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+        listed => Ok(listed?.items),
+    }
 }
 
 /// An audit log.
@@ -139,7 +154,7 @@ const NO_AUDIT: NotHere = NotHere("this provider has no audit log to look into")
 
 /// What a scenario needs of its cluster that this one does not give.
 #[derive(Debug, thiserror::Error)]
-#[error("left out: {0}")]
+#[error("{0}")]
 pub(crate) struct NotHere(pub(crate) &'static str);
 
 /// What operators and virtual nodes log goes to the output of the test, which
@@ -163,6 +178,7 @@ impl Scene {
             Lent::Used(provider) => (provider, false),
             Lent::None => (kind.provide().await?, true),
         };
+        let began = Instant::now();
         let administrator = provider.administrator();
         let client = client_of(&administrator).await?;
         if !provider.is_ours_alone() {
@@ -184,6 +200,7 @@ impl Scene {
         objects::ensure_namespace(&client, TEAM, &json!({})).await?;
         let audit = provider.audit_log().map(Audit::from_now).transpose()?;
         Ok(Self {
+            began,
             provider,
             administrator,
             client,
@@ -198,6 +215,7 @@ impl Scene {
     }
 
     /// Ends what runs and empties the cluster; gives it up when it is not well.
+    #[expect(clippy::print_stderr, reason = "what stays behind is told to whoever reads the test's output")]
     async fn close(self) -> Option<Box<dyn Provider>> {
         let Self { provider, client, world, operators, .. } = self;
         for operator in operators {
@@ -207,14 +225,22 @@ impl Scene {
             shutdown.cancel();
             let _ = task.await;
         }
-        provider.is_well().await.ok()?;
-        empty(&client, provider.is_ours_alone()).await.ok()?;
-        if provider.is_ours_alone() {
-            return Some(provider);
+        let cleared = async {
+            provider.is_well().await?;
+            empty(&client, provider.is_ours_alone()).await?;
+            if !provider.is_ours_alone() {
+                // Nobody knows which scenario is the last.
+                remove_made(&client).await?;
+            }
+            anyhow::Ok(())
+        };
+        match cleared.await {
+            Ok(()) => provider.is_ours_alone().then_some(provider),
+            Err(error) => {
+                eprintln!("the cluster could not be cleared after the scenario: {error:#}");
+                None
+            }
         }
-        // Nobody knows which scenario is the last.
-        remove_made(&client).await.ok()?;
-        None
     }
 
     /// An administrator's client.

@@ -1,5 +1,6 @@
-//! How long each scenario took, for `cargo xtask e2e`, which tells the slowest:
-//! each is to be a few seconds.
+//! How long each scenario took, and which were left out and why, for `cargo
+//! xtask e2e`, which tells it at its end: each is to be a few seconds, and one
+//! that was left out is not to be taken for one that held.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,10 +12,19 @@ const VARIABLE: &str = "SLICEWRIGHT_E2E_TIMES";
 /// Notes how long the scenario of this thread took: a line with seconds and
 /// name. Tests of one process write at the same time, each its line at once.
 pub(crate) fn note(took: Duration) {
+    append(|name| format!("{:.1} {name}\n", took.as_secs_f64()));
+}
+
+/// Notes that the scenario of this thread was left out: a line with a dash,
+/// its name, and why.
+pub(crate) fn left_out(why: &str) {
+    append(|name| format!("- {name}: {why}\n"));
+}
+
+fn append(line: impl FnOnce(&str) -> String) {
     #[expect(clippy::disallowed_methods, reason = "a test has no command line to be told by")]
     let Some(path) = std::env::var_os(VARIABLE) else { return };
-    let thread = std::thread::current();
-    let line = format!("{:.1} {}\n", took.as_secs_f64(), thread.name().unwrap_or("somebody"));
+    let line = line(std::thread::current().name().unwrap_or("somebody"));
     // Nothing depends on it.
     let _ =
         File::options().create(true).append(true).open(path).and_then(|mut f| f.write_all(line.as_bytes()));

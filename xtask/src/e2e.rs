@@ -55,6 +55,13 @@ fn slowest(taken: &str) -> Vec<String> {
     all.into_iter().map(|(seconds, name)| format!("{seconds:>6.1} s  {name}")).collect()
 }
 
+/// The scenarios that were left out, each with why, from the same lines.
+fn left_out(noted: &str) -> Vec<String> {
+    let mut all: Vec<_> = noted.lines().filter_map(|line| line.strip_prefix("- ")).collect();
+    all.sort_unstable();
+    all.into_iter().map(|line| format!("left out: {line}")).collect()
+}
+
 /// Where scenarios run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Provider {
@@ -83,7 +90,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
             command.env(binary.variable(), &binary.path);
         }
     }
-    if let Some(jobs) = args.jobs {
+    // Not one: such a test would run in the main thread, whose name is not that of a scenario.
+    let jobs = args.jobs.or((args.provider != Provider::Processes).then_some(2));
+    if let Some(jobs) = jobs {
         command.arg(format!("--test-threads={jobs}"));
     }
     let provider = match args.provider {
@@ -96,7 +105,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     let taken = std::fs::read_to_string(&times).unwrap_or_default();
     // It may never have been made.
     let _ = std::fs::remove_file(&times);
-    for line in slowest(&taken) {
+    for line in left_out(&taken).into_iter().chain(slowest(&taken)) {
         writeln!(out, "{line}")?;
     }
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128);
@@ -113,5 +122,12 @@ mod tests {
         let names: Vec<_> =
             slowest(taken).iter().map(|l| l.split_whitespace().last().unwrap().to_owned()).collect();
         assert_eq!(names, ["b", "f", "e", "d", "a"]);
+    }
+
+    #[test]
+    fn what_was_left_out_is_told_with_why_and_is_none_of_the_slowest() {
+        let noted = "3.2 a\n- c: no audit log\n- b: no restarts\n";
+        assert_eq!(left_out(noted), ["left out: b: no restarts", "left out: c: no audit log"]);
+        assert_eq!(slowest(noted), ["   3.2 s  a"]);
     }
 }
