@@ -6,9 +6,7 @@ use serde_json::json;
 #[test]
 fn a_workbench_asks_for_a_slice_that_no_node_has_and_gets_it() {
     scenario(async |scene| {
-        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
-        scene.operator().await?;
-        scene.apply(policy("research", "research")).await?;
+        scene.research_has([a100("n1", "all-1g.10gb")]).await?;
         scene.converged("research").await?;
         scene.apply(workbench("lab", &mig("3g.40gb"), 1)).await?;
         scene.told("Notebook", "lab", "3g.40gb will be ready there").await?;
@@ -43,9 +41,7 @@ fn slices_in_use_stay_while_everything_around_them_changes() {
 #[test]
 fn an_idle_notebook_keeps_its_slice_until_its_user_stops_it() {
     scenario(async |scene| {
-        scene.nodes_are([a100("n1", "all-7g.80gb")]).await?;
-        scene.operator().await?;
-        scene.apply(policy("research", "research")).await?;
+        scene.research_has([a100("n1", "all-7g.80gb")]).await?;
         // It never opens the slice that it holds.
         scene.apply(workbench("idle", &mig("7g.80gb"), 1)).await?;
         scene.workbench_runs("idle").await?;
@@ -83,9 +79,7 @@ fn idleness_that_cannot_be_proved_leaves_the_gpus_alone_and_says_so() {
     scenario(async |scene| {
         let mut node = a100("n1", "all-3g.40gb");
         node.gpus[0].count = 2;
-        scene.nodes_are([node]).await?;
-        scene.operator().await?;
-        scene.apply(policy("research", "research")).await?;
+        scene.research_has([node]).await?;
         scene.apply(pod("train", &mig("3g.40gb"), 1)).await?;
         scene.runs("train").await?;
         scene.apply(workbench("lab", &mig("7g.80gb"), 1)).await?;
@@ -98,9 +92,7 @@ fn idleness_that_cannot_be_proved_leaves_the_gpus_alone_and_says_so() {
 #[test]
 fn a_workbench_whose_shape_exists_nowhere_gets_its_answer() {
     scenario(async |scene| {
-        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
-        scene.operator().await?;
-        scene.apply(policy("research", "research")).await?;
+        scene.research_has([a100("n1", "all-1g.10gb")]).await?;
         scene.apply(workbench("lab", &mig("1g.5gb"), 1)).await?;
         scene.told("Notebook", "lab", "not served").await?;
         scene.offers("n1", &[("1g.10gb", 7)]).await
@@ -110,9 +102,7 @@ fn a_workbench_whose_shape_exists_nowhere_gets_its_answer() {
 #[test]
 fn a_pod_that_is_unschedulable_for_want_of_cpu_changes_nothing_and_is_told() {
     scenario(async |scene| {
-        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
-        scene.operator().await?;
-        scene.apply(policy("research", "research")).await?;
+        scene.research_has([a100("n1", "all-1g.10gb")]).await?;
         let greedy = pod("greedy", &mig("3g.40gb"), 1)
             .with("/spec/containers/0/resources/requests/cpu", "1000")
             .with("/spec/containers/0/resources/limits/cpu", "1000");

@@ -47,9 +47,7 @@ fn a_policy_that_is_deleted_before_the_label_is_written_leaves_everything_as_it_
 #[test]
 fn demand_that_vanishes_before_the_label_is_written_cancels_the_change() {
     scenario(async |scene| {
-        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
-        scene.operator().await?;
-        scene.apply(policy("research", "research")).await?;
+        scene.research_has([a100("n1", "all-1g.10gb")]).await?;
         let pod = pod("p", &mig("3g.40gb"), 1);
         scene.apply(pod.clone()).await?;
         scene.phase("n1", "Mapping").await?;

@@ -68,9 +68,7 @@ fn a_disruption_budget_is_honoured_and_quoted() {
 #[test]
 fn a_pod_that_is_bound_and_has_not_started_keeps_its_slice() {
     scenario(async |scene| {
-        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
-        scene.operator().await?;
-        scene.apply(policy("research", "research")).await?;
+        scene.research_has([a100("n1", "all-1g.10gb")]).await?;
         scene
             .apply(pod("late", &mig("1g.10gb"), 1).annotated("sim.slicewright.io/starts-after", "8m"))
             .await?;

@@ -9,9 +9,7 @@ use kube::ResourceExt;
 #[test]
 fn a_workbench_that_can_never_start_is_told_why_and_nothing_is_cut_for_it() {
     scenario(async |scene| {
-        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
-        scene.operator().await?;
-        scene.apply(policy("research", "research")).await?;
+        scene.research_has([a100("n1", "all-1g.10gb")]).await?;
         let lost = workbench("lost", "cpu", 1).annotated("opendatahub.io/hardware-profile-name", "gone");
         scene.apply(lost).await?;
         let long = "n".repeat(64);
@@ -33,9 +31,7 @@ fn a_workbench_that_can_never_start_is_told_why_and_nothing_is_cut_for_it() {
 #[test]
 fn a_workbench_with_a_long_name_gets_its_slice_like_any_other() {
     scenario(async |scene| {
-        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
-        scene.operator().await?;
-        scene.apply(policy("research", "research")).await?;
+        scene.research_has([a100("n1", "all-1g.10gb")]).await?;
         let name = "n".repeat(60);
         scene.apply(workbench(&name, &mig("3g.40gb"), 1)).await?;
         let pods: Api<Pod> = Api::namespaced(scene.client(), TEAM);

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::audit::Audit;
 use crate::control_plane::client_of;
 use crate::empty::{empty, remove_made};
-use crate::manifests::TEAM;
+use crate::manifests::{self, TEAM};
 use crate::objects::{self, GPU_OPERATOR_NAMESPACE, MAP_NAME, OPERATOR_ACCOUNT, OPERATOR_NAMESPACE, OURS};
 use crate::operator::{self, Operator, SPEED};
 use crate::pool::{self, Lent};
@@ -283,6 +283,17 @@ impl Scene {
     /// When a node is not possible.
     pub async fn nodes_are(&mut self, nodes: impl IntoIterator<Item = NodeSpec>) -> anyhow::Result<()> {
         self.world(Fleet { nodes: nodes.into_iter().collect(), ..Fleet::default() }).await
+    }
+
+    /// As most stories begin: virtual nodes, an operator, and a policy named
+    /// `research` over them.
+    ///
+    /// # Errors
+    /// When one of the three cannot be had.
+    pub async fn research_has(&mut self, nodes: impl IntoIterator<Item = NodeSpec>) -> anyhow::Result<()> {
+        self.nodes_are(nodes).await?;
+        self.operator().await?;
+        self.apply(manifests::policy("research", "research")).await
     }
 
     /// A virtual cluster, sped up.

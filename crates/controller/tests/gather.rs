@@ -162,15 +162,7 @@ async fn a_list_comes_in_pages_and_is_begun_again_when_its_pages_are_forgotten()
         .expect(2)
         .mount(&server)
         .await;
-    let more = query_param("continue", "more");
-    Mock::given(method("GET"))
-        .and(path(NODES))
-        .and(more)
-        .respond_with(status(410, "Expired"))
-        .up_to_n_times(1)
-        .with_priority(1)
-        .mount(&server)
-        .await;
+    the_next_page_is_forgotten().up_to_n_times(1).mount(&server).await;
     let more = query_param("continue", "more");
     Mock::given(method("GET"))
         .and(path(NODES))
@@ -182,18 +174,20 @@ async fn a_list_comes_in_pages_and_is_begun_again_when_its_pages_are_forgotten()
     assert_eq!(gathered.objects.nodes.keys().collect::<Vec<_>>(), ["a1", "a2", "a3"]);
 }
 
-#[tokio::test]
-async fn pages_that_are_forgotten_again_and_again_end_in_an_error() {
-    let server = plain_cluster(&[NODES]).await;
+/// The API server no longer knows where the second page of nodes begins.
+fn the_next_page_is_forgotten() -> Mock {
     let more = query_param("continue", "more");
     Mock::given(method("GET"))
         .and(path(NODES))
         .and(more)
         .respond_with(status(410, "Expired"))
         .with_priority(1)
-        .expect(3)
-        .mount(&server)
-        .await;
+}
+
+#[tokio::test]
+async fn pages_that_are_forgotten_again_and_again_end_in_an_error() {
+    let server = plain_cluster(&[NODES]).await;
+    the_next_page_is_forgotten().expect(3).mount(&server).await;
     answers(&server, NODES, list("v1", "NodeList", &[node("a1")], Some("more"))).await;
     let error = read(&server).await.unwrap_err();
     assert!(matches!(error, GatherError::Call(CallError::Refused { .. })), "{error:?}");
