@@ -19,62 +19,75 @@ pub mod kind {
     pub const DEGRADED: &str = "Degraded";
 }
 
-/// Reasons, one word each.
-pub mod reason {
+/// Declares reasons, and the list of them with their meaning: the reference
+/// prints what the documentation of each says.
+macro_rules! reasons {
+    ($($(#[doc = $meaning:literal])+ $name:ident = $word:literal;)+) => {
+        /// Reasons, one word each.
+        pub mod reason {
+            $($(#[doc = $meaning])+ pub const $name: &str = $word;)+
+
+            /// All of them, each with its meaning.
+            pub const ALL: &[(&str, &str)] = &[$(($name, concat!($($meaning),+))),+];
+        }
+    };
+}
+
+reasons! {
     /// Nobody has looked at the object yet.
-    pub const PENDING: &str = "Pending";
+    PENDING = "Pending";
     /// The spec makes sense.
-    pub const VALID: &str = "Valid";
+    VALID = "Valid";
     /// The spec does not make sense; the message says which field.
-    pub const INVALID: &str = "Invalid";
+    INVALID = "Invalid";
     /// A profile of the spec is unknown to every model of the nodes.
-    pub const UNKNOWN_PROFILE: &str = "UnknownProfile";
+    UNKNOWN_PROFILE = "UnknownProfile";
     /// Every node that it selects belongs to another policy.
-    pub const OVERRULED: &str = "Overruled";
+    OVERRULED = "Overruled";
     /// It selects no node that has GPUs.
-    pub const NO_NODES: &str = "NoNodes";
+    NO_NODES = "NoNodes";
     /// A demand-driven layout needs MIG strategy `mixed`.
-    pub const STRATEGY_SINGLE: &str = "StrategySingle";
+    STRATEGY_SINGLE = "StrategySingle";
     /// Everything that is asked for is served.
-    pub const DEMAND_SERVED: &str = "DemandServed";
+    DEMAND_SERVED = "DemandServed";
     /// Something that is asked for is not served.
-    pub const DEMAND_UNSERVED: &str = "DemandUnserved";
+    DEMAND_UNSERVED = "DemandUnserved";
     /// A floor or a spare is not met.
-    pub const BOUND_UNMET: &str = "BoundUnmet";
+    BOUND_UNMET = "BoundUnmet";
     /// Every node has its layout.
-    pub const CONVERGED: &str = "Converged";
+    CONVERGED = "Converged";
     /// Nodes are on their way.
-    pub const CHANGING: &str = "Changing";
+    CHANGING = "Changing";
     /// Nodes wait for budget, window, cooldown or pods.
-    pub const WAITING: &str = "Waiting";
+    WAITING = "Waiting";
     /// The policy only shows what it would do.
-    pub const PREVIEW: &str = "Preview";
+    PREVIEW = "Preview";
     /// The policy starts nothing new.
-    pub const PAUSED: &str = "Paused";
+    PAUSED = "Paused";
     /// A change failed, and a human has to act.
-    pub const ROLLOUT_FAILED: &str = "RolloutFailed";
+    ROLLOUT_FAILED = "RolloutFailed";
     /// Somebody else's layout is on a node.
-    pub const FOREIGN_LAYOUT: &str = "ForeignLayout";
+    FOREIGN_LAYOUT = "ForeignLayout";
     /// What a node has cannot be established.
-    pub const NOT_ESTABLISHED: &str = "NotEstablished";
+    NOT_ESTABLISHED = "NotEstablished";
     /// Another system (DRA, DAS) manages a node's devices.
-    pub const HANDS_OFF: &str = "HandsOff";
+    HANDS_OFF = "HandsOff";
     /// `ClusterPolicy` does not point to our map.
-    pub const MAP_NOT_OURS: &str = "MapNotOurs";
+    MAP_NOT_OURS = "MapNotOurs";
     /// Our map cannot be written as it should be.
-    pub const MAP_INVALID: &str = "MapInvalid";
+    MAP_INVALID = "MapInvalid";
     /// The GPU Operator is not set up.
-    pub const NO_CLUSTER_POLICY: &str = "NoClusterPolicy";
+    NO_CLUSTER_POLICY = "NoClusterPolicy";
     /// MIG manager is switched off.
-    pub const MANAGER_DISABLED: &str = "ManagerDisabled";
+    MANAGER_DISABLED = "ManagerDisabled";
     /// A layout cannot be applied as the cluster is set up.
-    pub const LAYOUT_REFUSED: &str = "LayoutRefused";
+    LAYOUT_REFUSED = "LayoutRefused";
     /// A human ended the rollout of a node.
-    pub const RELEASED: &str = "Released";
+    RELEASED = "Released";
     /// The checker found the plan wrong: a mistake of ours, and nothing is done.
-    pub const PLAN_REFUSED: &str = "PlanRefused";
+    PLAN_REFUSED = "PlanRefused";
     /// No policy selects the node.
-    pub const NO_POLICY: &str = "NoPolicy";
+    NO_POLICY = "NoPolicy";
 }
 
 /// Whether a type of condition is present only while it is true.

@@ -5,6 +5,7 @@
 mod cluster;
 
 use cluster::Cluster;
+use controller::publish::catalogue;
 use controller::publish::events::Draft;
 use controller::publish::news::{Told, Written, drafts};
 use jiff::Timestamp;
@@ -34,6 +35,10 @@ impl Story {
             let name = name.into_iter().flatten().collect::<Vec<_>>().join("/");
             let related =
                 related.and_then(|r| r.kind).map(|kind| format!(", with its {kind}")).unwrap_or_default();
+            assert!(
+                catalogue::page().contains(&format!("`{reason}`")),
+                "{reason} has no line in the reference"
+            );
             let loud = if warning { "Warning" } else { "Normal" };
             self.lines.push(format!("{kind} {name}: {loud} {reason} ({action}{related}): {note}"));
         }

@@ -53,6 +53,11 @@ fn the_metrics_are_up_to_date() {
 }
 
 #[test]
+fn the_events_are_up_to_date() {
+    check("docs/reference/events.md", &controller::publish::catalogue::page());
+}
+
+#[test]
 fn the_flags_are_up_to_date() {
     let help = controller::args::Args::command().render_long_help().to_string();
     let help: Vec<&str> = help.lines().map(str::trim_end).collect();

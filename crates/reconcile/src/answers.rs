@@ -47,8 +47,27 @@ pub enum Kind {
     Free,
     /// They are being made, or will be.
     Coming,
+    /// They were to be made, and it failed: somebody may have to look.
+    Delayed,
     /// There are none for it.
     Unavailable,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Free, Self::Coming, Self::Delayed, Self::Unavailable];
+
+    /// The word under which it is told, whether somebody should look, and what
+    /// it means.
+    #[must_use]
+    pub const fn told(self) -> (&'static str, bool, &'static str) {
+        match self {
+            Self::Free => ("SliceFree", false, "slices for it are free, after it had to wait"),
+            Self::Coming => ("SliceComing", false, "a node is changed for it, or will be; what it waits for"),
+            Self::Delayed => ("SliceDelayed", true, "the node that was changed for it failed; why"),
+            Self::Unavailable => ("SliceUnavailable", true, "no layout serves it; why, and what would help"),
+        }
+    }
 }
 
 /// What somebody who asked is told now.
@@ -84,7 +103,7 @@ pub(crate) fn answer(
         (Outcome::Unserved { why, .. }, _) => (Kind::Unavailable, why_name(why)),
         (Outcome::ServedNow { .. }, _) if !on_its_way => (Kind::Free, ""),
         (_, Some(Outlook::Holding(hold))) => (Kind::Coming, hold.reason().name),
-        (_, Some(Outlook::Failed(_))) => (Kind::Coming, "Failed"),
+        (_, Some(Outlook::Failed(_))) => (Kind::Delayed, "Failed"),
         (_, Some(Outlook::Working { .. } | Outlook::Idle) | None) => (Kind::Coming, ""),
     };
     Answer { id: request.id.clone(), text, gist, kind, topic }

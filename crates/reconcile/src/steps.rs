@@ -26,6 +26,73 @@ pub struct StepEvent {
     pub note: String,
 }
 
+/// The events that steps are told as, in the order of a rollout.
+pub mod told {
+    /// An event: its word, what was done, and what it says.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Told {
+        /// One word.
+        pub reason: &'static str,
+        /// What was done, in one word.
+        pub action: &'static str,
+        /// Whether somebody should look.
+        pub warning: bool,
+        /// The sentence, where the step has nothing to add.
+        pub note: &'static str,
+    }
+
+    const fn told(reason: &'static str, action: &'static str, warning: bool, note: &'static str) -> Told {
+        Told { reason, action, warning, note }
+    }
+
+    /// A change begins.
+    pub const STARTED: Told = told(
+        "RepartitionStarted",
+        "Cordon",
+        false,
+        "its GPUs are cut anew: it is cordoned until that is done",
+    );
+    /// The point of no return.
+    pub const REQUESTED: Told = told(
+        "LayoutRequested",
+        "Label",
+        false,
+        "no pod can lose a slice: MIG manager is told the new layout",
+    );
+    /// A wedge of MIG manager is healed.
+    pub const RESTARTED: Told =
+        told("ManagerRestarted", "DeletePod", true, "MIG manager is stuck: its pod is replaced");
+    /// Another try.
+    pub const RETRIED: Told = told(
+        "RepartitionRetried",
+        "Label",
+        true,
+        "the layout was not reached: another name for it, or the layout before, is tried",
+    );
+    /// The end of a change.
+    pub const VERIFIED: Told =
+        told("RepartitionVerified", "Uncordon", false, "pods can use the slices: it is uncordoned");
+    /// The end of a change that was not made.
+    pub const TAKEN_BACK: Told =
+        told("RepartitionTakenBack", "Uncordon", false, "nothing was changed: it is uncordoned");
+    /// The end of a change that could not be made.
+    pub const ROLLED_BACK: Told =
+        told("RepartitionRolledBack", "Uncordon", true, "the layout before is back");
+    /// Somebody has to look.
+    pub const FAILED: Told = told("RepartitionFailed", "Stop", true, "a human has to look");
+    /// Somebody took over.
+    pub const RELEASED: Told = told(
+        "Released",
+        "Release",
+        false,
+        "a human ended its rollout; nothing is done to it until `slicewright release --resume`",
+    );
+
+    /// All of them.
+    pub const ALL: [Told; 9] =
+        [STARTED, REQUESTED, RESTARTED, RETRIED, VERIFIED, TAKEN_BACK, ROLLED_BACK, FAILED, RELEASED];
+}
+
 /// The step that a node took; nothing when it goes on with what it did.
 #[must_use]
 pub fn step_taken(node: &NodeName, before: &Progress, next: &Progress) -> Option<Step> {
@@ -36,7 +103,8 @@ pub fn step_taken(node: &NodeName, before: &Progress, next: &Progress) -> Option
     let rolled_back = next.set_back.as_ref().is_some_and(|back| back.rolled_back);
     let goes_back = matches!(next.target.as_ref().map(|target| target.rung), Some(Rung::RollBack));
     let quiet = |text: &str| (text.to_owned(), None);
-    let loud = |text: &str, (reason, action, warning): (&'static str, &'static str, bool), note: &str| {
+    let loud = |text: &str, told: told::Told| {
+        let told::Told { reason, action, warning, note } = told;
         (text.to_owned(), Some(StepEvent { reason, action, warning, note: note.to_owned() }))
     };
     let (text, event) = match next.phase {
@@ -46,61 +114,35 @@ pub fn step_taken(node: &NodeName, before: &Progress, next: &Progress) -> Option
                 None => "is done".to_owned(),
             };
             match before.phase == Phase::Releasing && rolled_back {
-                true => loud(&text, ("RepartitionRolledBack", "Uncordon", true), "the layout before is back"),
+                true => loud(&text, told::ROLLED_BACK),
                 false => quiet(&text),
             }
         }
         Phase::Mapping => quiet("its layout goes into the map"),
-        Phase::Cordoning => loud(
-            "is cordoned",
-            ("RepartitionStarted", "Cordon", false),
-            "its GPUs are cut anew: it is cordoned until that is done",
-        ),
+        Phase::Cordoning => loud("is cordoned", told::STARTED),
         Phase::Quiescing => quiet("waits until no pod can lose a slice"),
-        Phase::Changing => loud(
-            "the label is written; MIG manager takes over",
-            ("LayoutRequested", "Label", false),
-            "no pod can lose a slice: MIG manager is told the new layout",
-        ),
+        Phase::Changing => loud("the label is written; MIG manager takes over", told::REQUESTED),
         Phase::Verifying => quiet("MIG manager says success; is it schedulable?"),
-        Phase::Healing => loud(
-            "MIG manager's pod is replaced",
-            ("ManagerRestarted", "DeletePod", true),
-            "MIG manager is stuck: its pod is replaced",
-        ),
+        Phase::Healing => loud("MIG manager's pod is replaced", told::RESTARTED),
         Phase::Relabelling => loud(
             match goes_back {
                 true => "goes back to the last verified layout",
                 false => "the same layout is tried under another name",
             },
-            ("RepartitionRetried", "Label", true),
-            "the layout was not reached: another name for it, or the layout before, is tried",
+            told::RETRIED,
         ),
-        Phase::Releasing => loud(
-            "the slices are schedulable: verified; it is uncordoned",
-            ("RepartitionVerified", "Uncordon", false),
-            "pods can use the slices: it is uncordoned",
-        ),
-        Phase::Retreating => loud(
-            "nothing was changed: it is uncordoned",
-            ("RepartitionTakenBack", "Uncordon", false),
-            "nothing was changed: it is uncordoned",
-        ),
-        Phase::Failed => {
-            let (text, note) = match &next.failed {
-                Some(why) => (
-                    format!("FAILED: {why}; it stays cordoned, and a human has to look"),
-                    format!("{why}; {}", why.help(&node.0)),
-                ),
-                None => ("FAILED".to_owned(), "a human has to look".to_owned()),
-            };
-            loud(&text, ("RepartitionFailed", "Stop", true), &note)
-        }
-        Phase::Released => loud(
-            "was released by a human",
-            ("Released", "Release", false),
-            "a human ended its rollout; nothing is done to it until `slicewright release --resume`",
-        ),
+        Phase::Releasing => loud("the slices are schedulable: verified; it is uncordoned", told::VERIFIED),
+        Phase::Retreating => loud("nothing was changed: it is uncordoned", told::TAKEN_BACK),
+        Phase::Failed => match &next.failed {
+            None => loud("FAILED", told::FAILED),
+            Some(why) => {
+                let text = format!("FAILED: {why}; it stays cordoned, and a human has to look");
+                let (text, event) = loud(&text, told::FAILED);
+                let note = format!("{why}; {}", why.help(&node.0));
+                (text, event.map(|event| StepEvent { note, ..event }))
+            }
+        },
+        Phase::Released => loud("was released by a human", told::RELEASED),
     };
     let with = |text: String| match trouble {
         Some(why) if !matches!(next.phase, Phase::Idle | Phase::Failed) => format!("{why}; {text}"),

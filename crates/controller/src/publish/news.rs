@@ -77,6 +77,16 @@ fn reference(api_version: &str, kind: &str, meta: &ObjectMeta) -> ObjectReferenc
     }
 }
 
+/// The conditions of a policy whose turns are told.
+pub(super) const TOLD: [&str; 3] = [kind::ACCEPTED, kind::PLANNED, kind::READY];
+
+/// Whether somebody should look: that a policy is not ready is what a change
+/// looks like, unless it is stuck.
+fn is_warning(after: &Condition) -> bool {
+    let stuck = [reason::ROLLOUT_FAILED, reason::FOREIGN_LAYOUT].contains(&after.reason.as_str());
+    stuck || after.type_ != kind::READY && after.status == "False"
+}
+
 /// Conditions that turned: another status, or another reason.
 fn of_policy(name: &PolicyName, objects: &Objects, round: &Round, now: Timestamp, drafts: &mut Vec<Draft>) {
     let (Some(object), Some(status)) = (objects.policies.get(&name.0), round.policies.get(name)) else {
@@ -92,13 +102,11 @@ fn of_policy(name: &PolicyName, objects: &Objects, round: &Round, now: Timestamp
             && old.is_none_or(|old| old.status == "Unknown");
         !same && !expected
     };
-    let told = [kind::ACCEPTED, kind::PLANNED, kind::READY];
-    for after in status.conditions.iter().filter(|c| told.contains(&c.type_.as_str())).filter(turned) {
-        let stuck = [reason::ROLLOUT_FAILED, reason::FOREIGN_LAYOUT].contains(&after.reason.as_str());
+    for after in status.conditions.iter().filter(|c| TOLD.contains(&c.type_.as_str())).filter(turned) {
         drafts.push(Draft {
             regarding: reference(api::API_VERSION, "GpuPartitionPolicy", &object.metadata),
             related: None,
-            warning: stuck || after.type_ != kind::READY && after.status == "False",
+            warning: is_warning(after),
             reason: after.reason.clone(),
             action: "Plan".to_owned(),
             note: after.message.clone(),
@@ -153,11 +161,7 @@ fn of_requests(told: &mut Told, objects: &Objects, answers: &[Answer], drafts: &
         if before {
             to.extend(askers(&answer.id, objects, waiting).into_iter().map(|asker| asker.uid));
         }
-        let (reason, warning) = match answer.kind {
-            Kind::Free => ("SliceFree", false),
-            Kind::Coming => ("SliceComing", false),
-            Kind::Unavailable => ("SliceUnavailable", true),
-        };
+        let (reason, warning, _) = answer.kind.told();
         for regarding in askers(&answer.id, objects, waiting) {
             if !to.insert(regarding.uid.clone()) {
                 continue;
