@@ -7,10 +7,10 @@ root=/run/nvidia/driver
 mkdir -p "$root/usr/lib64" "$root/usr/bin" "$root/dev" "$root/tmp" /run/nvidia/validations
 rm -f /run/nvidia/validations/driver-ready
 
-# The library and nvidia-smi, and what they load, at their own paths.
-cp -a /usr/. "$root/usr/"
+# The library and nvidia-smi, and what they load, at their own paths. Programs that run keep the files that they have.
+cp -a --remove-destination /usr/. "$root/usr/"
 for folder in lib lib64; do
-  if [ -d "/$folder" ]; then mkdir -p "$root/$folder" && cp -a "/$folder/." "$root/$folder/"; fi
+  if [ -d "/$folder" ]; then mkdir -p "$root/$folder" && cp -a --remove-destination "/$folder/." "$root/$folder/"; fi
 done
 
 if [ ! -e /run/slicewright-sim/set-up ]; then

@@ -11,7 +11,7 @@ use crate::clients;
 use crate::sim_lib;
 use crate::tools::{self, Sources, Use};
 
-/// A kind cluster with real kubelets: `up`, `down`, `status`, `run`
+/// A kind cluster with real kubelets: `up`, `down`, `status`, `story`, `run`, `logs`
 ///
 /// Docker or Podman is used where it answers, and kind's own node image where
 /// it can be fetched; else both are made here, as root. What a node image is
@@ -26,6 +26,15 @@ pub(crate) struct Args {
     rest: Vec<OsString>,
 }
 
+/// Builds the programs of a package.
+fn built(package: &str) -> anyhow::Result<()> {
+    let mut build = Command::new("cargo");
+    build.args(["build", "--quiet", "--locked", "--package", package]);
+    let status = build.current_dir(crate::root()).status().context("cannot run cargo")?;
+    ensure!(status.success(), "{package} does not build");
+    Ok(())
+}
+
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let mut command = Command::new("cargo");
@@ -36,13 +45,20 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         }
         let library = sim_lib::ensure_built(&sim_lib::Args::default())?;
         clients::with_nvidia_smi(&library)?;
-        let mut build = Command::new("cargo");
-        build.args(["build", "--quiet", "--locked", "--package", "slicewright-sim-cli"]);
-        let status = build.current_dir(crate::root()).status().context("cannot run cargo")?;
-        ensure!(status.success(), "the simulator does not build");
+        built("slicewright-sim-cli")?;
         // This program stands in the same folder.
         let simulator = std::env::current_exe()?.with_file_name("slicewright-sim");
         command.env("SLICEWRIGHT_SIM_LIBRARY", library).env("SLICEWRIGHT_SIM", simulator);
+    }
+    if args.rest.iter().any(|word| word == "story") {
+        for binary in
+            tools::ensure_built(&args.sources, &[Use::ControlPlane, Use::Kind, Use::Packaging], out)?
+        {
+            command.env(binary.variable(), &binary.path);
+        }
+        built("slicewright-multicall")?;
+        command
+            .env("SLICEWRIGHT_MULTICALL", std::env::current_exe()?.with_file_name("slicewright-multicall"));
     }
     let status = command.current_dir(crate::root()).status().context("cannot run cargo")?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128);

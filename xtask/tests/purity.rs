@@ -159,12 +159,19 @@ const OURS: &[Ours] = &[
         pure: false,
     },
     Ours {
+        package: "slicewright-sim-kind",
+        folder: "simulator/kind",
+        may_use: &["slicewright-sim-operands"],
+        pure: false,
+    },
+    Ours {
         package: "slicewright-sim-cli",
         folder: "simulator/cli",
         may_use: &[
             "slicewright-mig",
             "slicewright-sim-cluster",
             "slicewright-sim-gpu",
+            "slicewright-sim-kind",
             "slicewright-sim-operands",
             "slicewright-sim-store",
         ],
@@ -191,7 +198,12 @@ const OURS: &[Ours] = &[
         may_use: &["slicewright-tools"],
         pure: false,
     },
-    Ours { package: "slicewright-kind", folder: "e2e/kind", may_use: &["slicewright-tools"], pure: false },
+    Ours {
+        package: "slicewright-kind",
+        folder: "e2e/kind",
+        may_use: &["slicewright-sim-gpu", "slicewright-sim-operands", "slicewright-tools"],
+        pure: false,
+    },
     // A leaf for tests: where the built programs are.
     Ours { package: "slicewright-tools", folder: "tools/find", may_use: &[], pure: false },
     Ours { package: "slicewright-gitops", folder: "gitops", may_use: &[], pure: false },

@@ -85,6 +85,7 @@ impl<'a> Cluster<'a> {
             cluster.delete()?;
         }
         let image = node_image::ensure(place, &cluster.engine, own_image, progress)?;
+        remove(&place.loaded())?;
         // Before it is made: whatever becomes of that, `down` knows that it is ours.
         fs::write(place.cluster(), serde_json::to_vec_pretty(spec)?)
             .context("cannot write what the cluster is")?;
@@ -123,6 +124,14 @@ impl<'a> Cluster<'a> {
             bail!("no cluster runs: bring one up with `cargo xtask kind up`");
         }
         Ok(cluster)
+    }
+
+    /// The containers of its nodes.
+    ///
+    /// # Errors
+    /// When the engine does not say.
+    pub fn containers(&self) -> anyhow::Result<Vec<String>> {
+        self.engine.containers(MARK)
     }
 
     /// Its engine.
@@ -244,7 +253,7 @@ pub fn down<W: Write>(place: &Place, progress: &mut Progress<W>) -> anyhow::Resu
             progress.say(&line)?;
         }
     }
-    for file in [place.kubeconfig(), place.cluster(), place.folder().join("scratch")] {
+    for file in [place.kubeconfig(), place.cluster(), place.loaded(), place.folder().join("scratch")] {
         remove(&file)?;
     }
     progress.say("nothing of the cluster is left; node images are kept for the next one")?;
@@ -282,7 +291,8 @@ pub fn status(place: &Place) -> anyhow::Result<Status> {
     Ok(status)
 }
 
-/// What kind is told.
+/// What kind is told. Kubelets look at their pods' maps every ten seconds
+/// instead of every minute: a layout under a new name is there as soon.
 fn config(spec: &Spec, image: &str) -> String {
     let mut text = format!(
         "kind: Cluster
@@ -294,6 +304,7 @@ kubeadmConfigPatches:
   kind: KubeletConfiguration
   apiVersion: kubelet.config.k8s.io/v1beta1
   failCgroupV1: false
+  syncFrequency: 10s
 nodes:
 - {{role: control-plane, image: \"{image}\"}}
 "

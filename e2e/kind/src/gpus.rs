@@ -18,19 +18,6 @@ use crate::progress::Progress;
 /// Where everything of NVIDIA's is.
 pub const NAMESPACE: &str = "gpu-operator";
 
-/// What the GPU Operator sets on a node that NFD found a GPU on: which of its
-/// parts run there.
-const DEPLOYED: &[&str] = &[
-    "nvidia.com/gpu.present=true",
-    "nvidia.com/gpu.deploy.driver=true",
-    "nvidia.com/gpu.deploy.container-toolkit=true",
-    "nvidia.com/gpu.deploy.device-plugin=true",
-    "nvidia.com/gpu.deploy.gpu-feature-discovery=true",
-    "nvidia.com/gpu.deploy.mig-manager=true",
-    "nvidia.com/gpu.deploy.operator-validator=true",
-    "nvidia.com/mig.config=all-disabled",
-];
-
 /// NFD's mark of a node with a device of NVIDIA's.
 const FOUND: &str = "feature.node.kubernetes.io/pci-10de.present=true";
 
@@ -68,7 +55,9 @@ pub fn bring<W: Write>(
     };
     let workers = cluster.spec()?.context("the cluster does not say what it is made of")?.workers;
     progress.step("simulated drivers and NVIDIA's components", || {
+        apply(cluster, include_str!("../../../simulator/cluster/crds/nvidia.com_clusterpolicies.yaml"))?;
         apply(cluster, &read("operands.yaml")?)?;
+        apply(cluster, &read("operator.yaml")?)?;
         let crds = tools::find("nfd-crds")?;
         call(cluster.kubectl()?.args(["apply", "--server-side", "-k"]).arg(&crds))?;
         layouts(cluster)?;
@@ -88,29 +77,34 @@ pub fn bring<W: Write>(
                 .kubectl()
                 .and_then(|mut kubectl| call(kubectl.args(["get", "nodes", &selector, "--output=name"])));
             listed.is_ok_and(|listed| listed.lines().count() == workers.len())
-        })?;
-        call(cluster.kubectl()?.args(["label", "--overwrite", "nodes", "--selector", FOUND]).args(DEPLOYED))?;
-        Ok(())
+        })
     })?;
     progress.step("device plugin, feature discovery and MIG manager", || {
+        // GFD runs where the Operator has seen what NFD found.
+        let discovered = r"--for=jsonpath={.metadata.labels.nvidia\.com/mig\.capable}";
+        call(cluster.kubectl()?.args(["wait", "nodes", "--selector", LABEL, "--timeout=180s", discovered]))?;
         for app in ["nvidia-device-plugin-daemonset", "gpu-feature-discovery", "nvidia-mig-manager"] {
             ready(cluster, "daemonset", &format!("app={app}"))?;
         }
         Ok(())
     })?;
     progress.step("kubelets have their GPUs", || {
-        let expected: u32 = workers.iter().map(|gpus| u32::from(gpus.count)).sum();
-        wait_until("the GPUs of every worker", 1200, || {
-            allocatable(cluster).is_ok_and(|found| found == expected)
+        wait_until("a GPU or a slice on every worker", 1200, || {
+            offering(cluster).is_ok_and(|found| found == workers.len())
         })
     })
 }
 
-/// How many whole GPUs the kubelets have.
-fn allocatable(cluster: &Cluster<'_>) -> anyhow::Result<u32> {
-    let format = r#"jsonpath={range .items[*]}{.status.allocatable.nvidia\.com/gpu}{"\n"}{end}"#;
-    let said = call(cluster.kubectl()?.args(["get", "nodes", "--selector", LABEL, "--output", format]))?;
-    Ok(said.lines().filter_map(|line| line.trim().parse::<u32>().ok()).sum())
+/// How many workers have GPUs or slices for pods.
+fn offering(cluster: &Cluster<'_>) -> anyhow::Result<usize> {
+    let said = call(cluster.kubectl()?.args(["get", "nodes", "--selector", LABEL, "--output=json"]))?;
+    let nodes: serde_json::Value = serde_json::from_str(&said).context("kubectl does not answer in JSON")?;
+    let offers = |node: &serde_json::Value| {
+        let all = node["status"]["allocatable"].as_object().into_iter().flatten();
+        let mut ours = all.filter(|(name, _)| name.starts_with("nvidia.com/"));
+        ours.any(|(_, many)| many.as_str().is_some_and(|many| many != "0"))
+    };
+    Ok(nodes["items"].as_array().into_iter().flatten().filter(|node| offers(node)).count())
 }
 
 fn manifests(file: &str) -> PathBuf {
@@ -144,7 +138,7 @@ fn driver(template: &str, gpus: &Gpus) -> String {
         .replace("sim: NAME", &format!("sim: {name}"))
 }
 
-fn ready(cluster: &Cluster<'_>, kind: &str, selector: &str) -> anyhow::Result<()> {
+pub(crate) fn ready(cluster: &Cluster<'_>, kind: &str, selector: &str) -> anyhow::Result<()> {
     let mut rollout = cluster.kubectl()?;
     rollout.args([
         "rollout",

@@ -13,12 +13,15 @@ pub mod cluster;
 pub mod engine;
 pub mod fleet;
 pub mod gpus;
+pub mod logs;
 pub mod machine;
 pub mod node_image;
+pub mod operator;
 pub mod place;
 pub mod preflight;
 pub mod programs;
 pub mod progress;
+pub mod stories;
 
 mod archive;
 mod control_plane;

@@ -12,6 +12,7 @@ use kind::fleet::{self, Gpus};
 use kind::gpus::{self, Ours};
 use kind::place::Place;
 use kind::progress::Progress;
+use kind::stories;
 
 /// A kind cluster with real kubelets, whose workers get simulated GPUs
 ///
@@ -57,6 +58,22 @@ enum Task {
     Down,
     /// Says how everything stands
     Status,
+    /// Tells stories on it that no virtual node can tell, and says which ended otherwise
+    Story {
+        /// Parts of names; all stories without any
+        names: Vec<String>,
+        /// Only say which there are
+        #[arg(long)]
+        list: bool,
+        /// `slicewright-multicall`, as cargo builds it
+        #[arg(long, value_name = "FILE", env = "SLICEWRIGHT_MULTICALL", hide = true)]
+        operator: Option<PathBuf>,
+    },
+    /// Collects everything that is to be known after a failure
+    Logs {
+        /// The folder that gets it
+        into: PathBuf,
+    },
     /// Runs a program that reaches the cluster (kubectl, for instance)
     Run {
         /// The program and its arguments
@@ -97,6 +114,29 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Down => {
             let _held = place.hold()?;
             cluster::down(&place, &mut Progress::new(&mut out))?;
+        }
+        Task::Story { list: true, .. } => {
+            for (name, shows) in stories::names() {
+                writeln!(out, "{name:<20} {shows}")?;
+            }
+        }
+        Task::Story { names, operator, .. } => {
+            let _held = place.hold()?;
+            let cluster = Cluster::running(&place)?;
+            let mut progress = Progress::new(&mut out);
+            let program =
+                operator.context("the operator is not given: `cargo xtask kind story` builds it")?;
+            progress.step("loading Slicewright's operator into the nodes", || {
+                kind::operator::load(&cluster, &place, &program)
+            })?;
+            stories::tell(&cluster, &place, &names, &mut progress)?;
+        }
+        Task::Logs { into } => {
+            let cluster = Cluster::running(&place)?;
+            for lacks in kind::logs::collect(&cluster, &place, &into)? {
+                writeln!(out, "lacks: {lacks}")?;
+            }
+            writeln!(out, "everything is in {}", into.display())?;
         }
         Task::Status => show(&cluster::status(&place)?, &mut out)?,
         Task::Run { command } => {

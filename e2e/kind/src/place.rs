@@ -58,6 +58,12 @@ impl Place {
         self.folder.join("cluster.json")
     }
 
+    /// Which image of the operator was loaded into the nodes last.
+    #[must_use]
+    pub fn loaded(&self) -> PathBuf {
+        self.folder.join("operator-image")
+    }
+
     /// Where a node image with this key is kept.
     #[must_use]
     pub fn image(&self, key: &str) -> PathBuf {

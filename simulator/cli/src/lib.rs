@@ -3,6 +3,7 @@
 
 mod node;
 mod run_cluster;
+mod run_operator;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -24,6 +25,7 @@ struct Args {
 enum Command {
     Cluster(run_cluster::Args),
     Node(node::Args),
+    Operator(run_operator::Args),
 }
 
 /// Runs the command; what people read goes to `out`.
@@ -41,7 +43,8 @@ pub async fn run(
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
     match args.command {
         Command::Cluster(args) => run_cluster::run(args, out).await,
-        Command::Node(args) => node::run(args, out),
+        Command::Node(args) => node::run(args, out).await,
+        Command::Operator(args) => run_operator::run(args, out).await,
     }
 }
 

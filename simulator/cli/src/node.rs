@@ -9,6 +9,7 @@ mod place;
 mod restart;
 mod setup;
 mod show;
+mod work;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -55,6 +56,7 @@ enum Command {
     Show(show::Args),
     Client(clients::Args),
     Run(clients::RunArgs),
+    Work(work::Args),
     Fault(fault::Args),
     Reboot(restart::RebootArgs),
     ReloadDriver(restart::ReloadArgs),
@@ -62,7 +64,7 @@ enum Command {
 }
 
 /// Does one thing to the node.
-pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<()> {
+pub(crate) async fn run(args: Args, out: &mut (dyn Write + Send)) -> anyhow::Result<()> {
     let Args { dir, command } = args;
     let open = || Store::open(&dir);
     match command {
@@ -70,6 +72,7 @@ pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Show(args) => show::run(&open()?, &args, out),
         Command::Client(args) => clients::run(&open()?, args, out),
         Command::Run(args) => clients::run_program(&open()?, args),
+        Command::Work(args) => work::run(&open()?, args, out).await,
         // Which functions there are does not depend on a node.
         Command::Fault(args) => fault::run(open, args, out),
         Command::Reboot(args) => restart::reboot(&open()?, &args, out),

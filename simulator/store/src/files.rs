@@ -61,10 +61,20 @@ pub(crate) fn adopt(root: &Path, state: &State) -> Result<(), StoreError> {
 /// Brings the files to what a state says. Does nothing where there is no
 /// manifest: that root is not ours, or is not to be seen from here.
 pub(crate) fn bring(root: &Path, state: &State, generation: u64) -> std::io::Result<()> {
-    let Some(old) = Manifest::read(root)? else { return Ok(()) };
-    if old.generation == generation {
-        return Ok(());
+    match Manifest::read(root)? {
+        Some(old) if old.generation != generation => lay_out(root, state, generation, &old),
+        _ => Ok(()),
     }
+}
+
+/// Brings them to what a state says also where they are of that generation:
+/// another version of this program may have laid out others.
+pub(crate) fn bring_anew(root: &Path, state: &State, generation: u64) -> std::io::Result<()> {
+    let Some(old) = Manifest::read(root)? else { return Ok(()) };
+    lay_out(root, state, generation, &old)
+}
+
+fn lay_out(root: &Path, state: &State, generation: u64, old: &Manifest) -> std::io::Result<()> {
     let mut wanted = tree::of(state);
     let sums: BTreeMap<_, _> = wanted.iter().map(|(path, entry)| (path.clone(), entry.sum())).collect();
     // First what is ours from now on, so that nothing is left behind if this process dies.

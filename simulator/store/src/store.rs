@@ -192,7 +192,7 @@ impl Store {
         self.update(|state| state.files = Some(root.clone()))?;
         let _alone = self.disk.lock(FlockOperation::LockExclusive)?;
         let known = self.fresh()?;
-        files::bring(&root, &known.state, known.generation).map_err(io)
+        files::bring_anew(&root, &known.state, known.generation).map_err(io)
     }
 
     /// Takes the files beside the library away, and keeps none from now on.

@@ -146,6 +146,23 @@ fn a_root_that_is_out_of_sight_holds_nobody_up_and_is_caught_up_with() {
 }
 
 #[test]
+fn what_an_older_program_did_not_lay_out_is_there_once_one_asks_for_the_files() {
+    let (dir, root) = (fresh(), fresh());
+    let store = Store::create(dir.path(), a_mixed_node()).unwrap();
+    store.keep_files(root.path()).unwrap();
+    let all = listing(root.path());
+    // As a program leaves it that does not know of one of the files; the node is as it was.
+    let newer = root.path().join("proc/driver/nvidia/version");
+    fs::remove_file(&newer).unwrap();
+    let manifest = root.path().join(".slicewright-sim-files");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let older: Vec<_> = text.lines().filter(|line| !line.ends_with("nvidia/version")).collect();
+    fs::write(&manifest, older.join("\n") + "\n").unwrap();
+    store.keep_files(root.path()).unwrap();
+    assert_eq!(listing(root.path()), all);
+}
+
+#[test]
 fn device_files_are_devices_where_that_is_possible() {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
     let (dir, root) = (fresh(), fresh());

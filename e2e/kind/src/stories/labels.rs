@@ -1,0 +1,138 @@
+//! What NVIDIA's components write onto real nodes, compared with what the
+//! virtual nodes of `simulator/cluster` write: the same GPUs, the same layout,
+//! the versions that run here.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, ensure};
+use gpu::{DriverBranch, Machine, Model};
+use jiff::Timestamp;
+use operands::{Flavour, Node, Release, Setup};
+
+use super::stage::Stage;
+
+/// Keys that one side has, or has otherwise, and why. A key that ends with a
+/// star stands for all that begin so.
+const EXPLAINED: &[(&str, &str)] = &[
+    ("nvidia.com/gfd.timestamp", "the time at which GFD wrote"),
+    ("nvidia.com/gpu.machine", "GFD reads the board's name from DMI, which a machine without one leaves out"),
+];
+
+/// Of these, and of no others, the two sides are compared: who writes them is
+/// on both.
+const COMPARED: &[&str] = &["nvidia.com/"];
+
+/// Every worker, whole and cut.
+pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
+    let mut differences = Vec::new();
+    for (node, gpus) in stage.nodes()? {
+        for layout in ["all-disabled", "all-balanced"] {
+            differences.extend(compare(stage, &node, &gpus, layout)?);
+        }
+    }
+    ensure!(differences.is_empty(), "differences that nobody has explained:\n  {}", differences.join("\n  "));
+    Ok(())
+}
+
+fn compare(stage: &Stage<'_>, node: &str, gpus: &str, layout: &str) -> anyhow::Result<Vec<String>> {
+    let virtual_node = virtual_node(node, gpus, layout)?;
+    let offers: Vec<(&str, u64)> = virtual_node
+        .allocatable()
+        .iter()
+        .filter(|(_, many)| **many > 0)
+        .map(|(name, many)| (name.trim_start_matches("nvidia.com/"), *many))
+        .collect();
+    // The end state that pods see is the same, or this fails.
+    stage.cut(node, layout, &offers)?;
+    let wanted = of_interest(virtual_node.labels());
+    let mut last = Vec::new();
+    // GFD looks every ten seconds, and NFD after it.
+    let same = stage.until("the labels of GFD", || {
+        let labels = stage.get("node", node)?["metadata"]["labels"].clone();
+        let labels: BTreeMap<String, String> = serde_json::from_value(labels)?;
+        last = differences(&of_interest(&labels), &wanted);
+        Ok(if last.is_empty() { Ok(()) } else { Err(format!("{} differ", last.len())) })
+    });
+    Ok(match same {
+        Ok(()) => Vec::new(),
+        Err(_) => last.into_iter().map(|line| format!("{gpus}, {layout}: {line}")).collect(),
+    })
+}
+
+/// The virtual node with these GPUs, after it was cut like this.
+fn virtual_node(name: &str, gpus: &str, layout: &str) -> anyhow::Result<Node> {
+    let (count, model) = gpus.split_once('x').context("a worker says COUNTxMODEL")?;
+    let release = Release::find("go-modules")?;
+    let setup = Setup {
+        flavour: Flavour::Helm,
+        manager: release.manager,
+        plugin: release.plugin,
+        ..Setup::default()
+    };
+    let model = Model::find(model)?;
+    let mut machine = Machine::new(name, DriverBranch::default(), Timestamp::UNIX_EPOCH);
+    for _ in 0..count.parse::<u8>()? {
+        machine = machine.with_gpu(&model);
+    }
+    Ok(Node::new(setup, machine, BTreeMap::new(), None, Some(layout))?)
+}
+
+fn of_interest(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let explained = |key: &str| {
+        EXPLAINED.iter().any(|(name, _)| match name.strip_suffix('*') {
+            Some(prefix) => key.starts_with(prefix),
+            None => key == *name,
+        })
+    };
+    let wanted = |key: &String| COMPARED.iter().any(|prefix| key.starts_with(prefix)) && !explained(key);
+    labels.iter().filter(|(key, _)| wanted(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn differences(real: &BTreeMap<String, String>, ours: &BTreeMap<String, String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for (key, value) in real {
+        match ours.get(key) {
+            None => found.push(format!("{key}={value} only on the real node")),
+            Some(other) if other != value => {
+                found.push(format!("{key}={value} on the real node, {other} on the virtual one"));
+            }
+            Some(_) => {}
+        }
+    }
+    found.extend(
+        ours.iter()
+            .filter(|(key, _)| !real.contains_key(*key))
+            .map(|(key, value)| format!("{key}={value} only on the virtual node")),
+    );
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_difference_is_told_and_what_is_explained_is_not() {
+        let labels = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        };
+        let real = labels(&[("nvidia.com/a", "1"), ("nvidia.com/b", "1"), ("nvidia.com/gfd.timestamp", "7")]);
+        let ours = labels(&[("nvidia.com/a", "2"), ("nvidia.com/c", "1"), ("kubernetes.io/os", "linux")]);
+        assert_eq!(
+            differences(&of_interest(&real), &of_interest(&ours)),
+            [
+                "nvidia.com/a=1 on the real node, 2 on the virtual one",
+                "nvidia.com/b=1 only on the real node",
+                "nvidia.com/c=1 only on the virtual node"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_virtual_node_is_made_for_every_usual_worker() {
+        for gpus in crate::fleet::usual() {
+            let node = virtual_node("n", &gpus.to_string(), "all-balanced").unwrap();
+            assert!(node.allocatable().keys().any(|name| name.starts_with("nvidia.com/mig-")), "{gpus}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Stories that only this cluster can show: real kubelets and NVIDIA's own
+//! components over simulated GPUs. Each says in a sentence what it shows, does
+//! what a person would do, and fails where the outcome is another one.
+//!
+//! A story takes its worker as it finds it and brings it to the layout that it
+//! needs, so that any of them can run alone, and after any other.
+
+mod faults;
+mod hardware;
+mod labels;
+mod seed;
+mod slicewright;
+mod stage;
+
+use std::io::Write;
+
+use anyhow::Context;
+
+use crate::cluster::Cluster;
+use crate::place::Place;
+use crate::progress::Progress;
+use stage::Stage;
+
+type Tell = fn(&mut Stage<'_>) -> anyhow::Result<()>;
+
+/// One story.
+struct Story {
+    name: &'static str,
+    shows: &'static str,
+    tell: Tell,
+}
+
+const STORIES: &[Story] = &[
+    Story {
+        name: "seed",
+        shows: "a person labels a node, MIG manager cuts seven slices a GPU, and a pod gets one from the kubelet",
+        tell: seed::tell,
+    },
+    Story {
+        name: "plugin-restart",
+        shows: "a pod keeps its slice over a restart of the device plugin, and nobody else gets it",
+        tell: hardware::plugin_restarts,
+    },
+    Story {
+        name: "busy-slice",
+        shows: "MIG manager fails at a slice that a program has open; parked operands are healed by a new manager's pod",
+        tell: faults::busy_slice,
+    },
+    Story {
+        name: "idle-notebook",
+        shows: "MIG manager takes a slice from a pod that has not opened it, and says success",
+        tell: faults::idle_notebook,
+    },
+    Story {
+        name: "failed-reset",
+        shows: "a reset that fails leaves the mode pending and the node failed; cured, it converges",
+        tell: faults::failed_reset,
+    },
+    Story {
+        name: "reboot",
+        shows: "a restarted worker has lost its instances, and MIG manager cuts them again",
+        tell: hardware::reboot,
+    },
+    Story {
+        name: "labels",
+        shows: "GFD and the Operator write what the virtual nodes write, apart from the differences that are explained",
+        tell: labels::tell,
+    },
+    Story {
+        name: "slicewright",
+        shows: "Slicewright, installed by its chart, cuts a worker as a policy says, and a workbench runs on a slice",
+        tell: slicewright::follows,
+    },
+    Story {
+        name: "slicewright-drains",
+        shows: "a slice in use stays until the policy allows eviction, and then a PodDisruptionBudget is respected",
+        tell: slicewright::drains,
+    },
+    Story {
+        name: "slicewright-reboot",
+        shows: "a worker that is restarted in the middle of a rollout ends in the layout that the policy says",
+        tell: slicewright::survives,
+    },
+];
+
+/// What there is to tell: names, each with what it shows.
+pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    STORIES.iter().map(|story| (story.name, story.shows))
+}
+
+/// Tells those of which the name contains one of these words; all without any.
+///
+/// # Errors
+/// When a story ends otherwise, with everything that is to be known of it; the
+/// stories after it are told all the same.
+pub fn tell<W: Write>(
+    cluster: &Cluster<'_>,
+    place: &Place,
+    wanted: &[String],
+    progress: &mut Progress<W>,
+) -> anyhow::Result<()> {
+    let chosen: Vec<&Story> = STORIES
+        .iter()
+        .filter(|story| wanted.is_empty() || wanted.iter().any(|word| story.name.contains(word.as_str())))
+        .collect();
+    let known = STORIES.iter().map(|story| story.name).collect::<Vec<_>>().join(", ");
+    anyhow::ensure!(!chosen.is_empty(), "there is no such story; there are {known}");
+    let mut failed = Vec::new();
+    for story in chosen {
+        progress.say(&format!("{}: {}", story.name, story.shows))?;
+        let told = progress.step(&format!("the story {}", story.name), || {
+            let mut stage = Stage::empty(cluster, place)?;
+            let told = (story.tell)(&mut stage).with_context(|| format!("the story {}", story.name));
+            let cleaned = if told.is_ok() { stage.clear() } else { Ok(()) };
+            told.and(cleaned)
+        });
+        if let Err(error) = told {
+            progress.say(&format!("{}: FAILED: {error:#}", story.name))?;
+            let logs = place.folder().join("logs").join(story.name);
+            crate::place::remove(&logs)?;
+            crate::logs::collect(cluster, place, &logs)?;
+            progress.say(&format!("{}: what is to be known of it is in {}", story.name, logs.display()))?;
+            failed.push(story.name);
+        }
+    }
+    anyhow::ensure!(failed.is_empty(), "ended otherwise: {}", failed.join(", "));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_different_and_the_documentation_has_them_all() {
+        let text = include_str!("../../../../docs/e2e.md");
+        let mut seen = std::collections::BTreeSet::new();
+        for (name, _) in names() {
+            assert!(seen.insert(name), "{name} twice");
+            assert!(text.contains(&format!("| `{name}` |")), "docs/e2e.md says nothing of {name}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Slicewright in the cluster: its image, its chart, its rights, and NVIDIA's
+//! MIG manager at the other end of the labels.
+
+use anyhow::{Context, ensure};
+use serde_json::{Value, json};
+
+use super::stage::{Stage, TEAM};
+use crate::gpus::NAMESPACE;
+use crate::operator;
+
+/// The label by which the policies of stories select workers.
+const POOL: &str = "slicewright.io/pool";
+
+/// A policy that gives every GPU of the pool these slices.
+fn always(profile: &str, count: u64, drain: &str) -> Value {
+    json!({
+        "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuPartitionPolicy", "metadata": {"name": TEAM},
+        "spec": {
+            "nodeSelector": {"matchLabels": {POOL: TEAM}},
+            "layout": {"type": "Static", "static": {"gpus": [{"slices": [{"profile": profile, "count": count}]}]}},
+            "rollout": {"drain": drain, "cooldown": "0s", "maxUnavailable": 1},
+        },
+    })
+}
+
+impl Stage<'_> {
+    /// Waits until the policy, as it is now, has a condition of this status.
+    fn policy_is(&self, condition: &str, status: &str) -> anyhow::Result<()> {
+        self.until(&format!("the policy is {condition}={status}"), || {
+            let policy = self.get("gpupartitionpolicy", TEAM)?;
+            let current = policy["status"]["observedGeneration"] == policy["metadata"]["generation"];
+            let conditions = policy["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let found = conditions.iter().find(|one| one["type"] == condition);
+            let is = current && found.is_some_and(|one| one["status"] == status);
+            Ok(if is { Ok(()) } else { Err(format!("{}", policy["status"]["conditions"])) })
+        })
+    }
+
+    /// Waits until a node takes pods again.
+    fn is_uncordoned(&self, node: &str) -> anyhow::Result<()> {
+        self.until(&format!("{node} is uncordoned"), || {
+            let there = self.get("node", node)?;
+            let cordoned = there["spec"]["unschedulable"] == json!(true);
+            Ok(if cordoned { Err("it is cordoned".to_owned()) } else { Ok(()) })
+        })
+    }
+
+    fn pool(&self, node: &str) -> anyhow::Result<()> {
+        self.kubectl(&["label", "node", node, "--overwrite", &format!("{POOL}={TEAM}")]).map(drop)
+    }
+}
+
+/// From a policy to a pod that runs on its slice.
+pub(super) fn follows(stage: &mut Stage<'_>) -> anyhow::Result<()> {
+    let (node, gpus) = stage.worker("A100-80GB")?;
+    stage.cut(&node, "all-disabled", &[("gpu", gpus)])?;
+    operator::install(stage.cluster, stage.place)?;
+    stage.pool(&node)?;
+    stage.apply(&always("1g.10gb", 7, "Never"))?;
+    stage.policy_is("Ready", "True")?;
+    stage.offers(&node, &[("mig-1g.10gb", 7 * gpus)])?;
+    stage.is_uncordoned(&node)?;
+    let layout = stage.label(&node, "nvidia.com/mig.config")?;
+    ensure!(layout.starts_with("slicewright-"), "the layout's name is {layout}");
+    let policy = stage.get("clusterpolicy", "cluster-policy")?;
+    let map = &policy["spec"]["migManager"]["config"]["name"];
+    ensure!(map == "slicewright-mig-config", "ClusterPolicy names the map {map}");
+
+    stage.apply(&stage.workbench("workbench", "mig-1g.10gb", 1, "at-once"))?;
+    let given = stage.runs("workbench")?;
+    stage.says("workbench", &format!("open: {}", given[0]))?;
+
+    // The operator is replaced: nothing of what it did changes.
+    let labels = |stage: &Stage<'_>| -> anyhow::Result<Value> {
+        let mut labels = stage.get("node", &node)?["metadata"]["labels"].clone();
+        labels["nvidia.com/gfd.timestamp"].take();
+        Ok(labels)
+    };
+    let before = labels(stage)?;
+    stage.kubectl(&[
+        "rollout",
+        "restart",
+        "deployment",
+        "--namespace",
+        operator::NAMESPACE,
+        operator::RELEASE,
+    ])?;
+    stage.kubectl(&[
+        "rollout",
+        "status",
+        "deployment",
+        "--namespace",
+        operator::NAMESPACE,
+        operator::RELEASE,
+        "--timeout=180s",
+    ])?;
+    stage.policy_is("Ready", "True")?;
+    let after = labels(stage)?;
+    ensure!(before == after, "a new operator changed the node's labels from {before} to {after}");
+    ensure!(stage.slices(&node)?.contains(&given[0]), "the workbench's slice is gone");
+    let fleet = stage.get("gpunode", &node)?;
+    ensure!(fleet["status"]["rollout"]["lastError"].is_null(), "the GpuNode says {}", fleet["status"]);
+    Ok(())
+}
+
+/// Invariant 1, with a real scheduler, a real kubelet and real evictions.
+pub(super) fn drains(stage: &mut Stage<'_>) -> anyhow::Result<()> {
+    let (node, gpus) = stage.worker("A100-80GB")?;
+    operator::install(stage.cluster, stage.place)?;
+    stage.pool(&node)?;
+    stage.apply(&always("1g.10gb", 7, "Never"))?;
+    stage.policy_is("Ready", "True")?;
+    stage.offers(&node, &[("mig-1g.10gb", 7 * gpus)])?;
+    // It has opened nothing: NVML would let its slice go.
+    stage.apply(&stage.workbench("notebook", "mig-1g.10gb", 1, "never"))?;
+    let given = stage.runs("notebook")?;
+    stage.apply(&json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": "notebook", "namespace": TEAM},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"workbench": "notebook"}}},
+    }))?;
+
+    stage.apply(&always("3g.40gb", 2, "Never"))?;
+    stage.policy_is("Ready", "False")?;
+    let unharmed = |stage: &Stage<'_>| -> anyhow::Result<()> {
+        let pod = stage.get("pod", "notebook").context("the notebook's pod is gone")?;
+        ensure!(pod["metadata"]["deletionTimestamp"].is_null(), "the notebook's pod is being deleted");
+        ensure!(stage.slices(&node)?.contains(&given[0]), "its slice is gone");
+        Ok(())
+    };
+    unharmed(stage)?;
+
+    // Eviction is allowed, and the budget is not: the node waits, cordoned.
+    stage.apply(&always("3g.40gb", 2, "Evict"))?;
+    stage.until("the budget holds the eviction up", || {
+        let there = stage.get("node", &node)?;
+        let said = stage.get("gpunode", &node)?["status"].to_string();
+        let cordoned = there["spec"]["unschedulable"] == json!(true);
+        let named = said.contains("notebook");
+        Ok(if cordoned && named { Ok(()) } else { Err(format!("cordoned: {cordoned}; {said}")) })
+    })?;
+    unharmed(stage)?;
+
+    stage.kubectl(&["delete", "poddisruptionbudget", "--namespace", TEAM, "notebook"])?;
+    stage.policy_is("Ready", "True")?;
+    stage.offers(&node, &[("mig-3g.40gb", 2 * gpus)])?;
+    stage.is_uncordoned(&node)?;
+    let gone = stage.kubectl(&[
+        "get",
+        "pod",
+        "--namespace",
+        TEAM,
+        "notebook",
+        "--ignore-not-found",
+        "--output=name",
+    ])?;
+    ensure!(gone.trim().is_empty(), "the notebook's pod is still there");
+    let manager = stage.operand(&node, "nvidia-mig-manager")?;
+    let said = stage.kubectl(&["logs", "--namespace", NAMESPACE, &manager, "--tail=200"])?;
+    ensure!(said.contains("Successfully updated to MIG config: slicewright-"), "MIG manager says\n{said}");
+    Ok(())
+}
+
+/// The power fails while MIG manager is at work: what was cut is lost, and the
+/// rollout ends all the same.
+pub(super) fn survives(stage: &mut Stage<'_>) -> anyhow::Result<()> {
+    let (node, gpus) = stage.worker("A100-80GB")?;
+    operator::install(stage.cluster, stage.place)?;
+    stage.pool(&node)?;
+    stage.apply(&always("1g.10gb", 7, "Never"))?;
+    stage.policy_is("Ready", "True")?;
+    stage.offers(&node, &[("mig-1g.10gb", 7 * gpus)])?;
+    let before = stage.label(&node, "nvidia.com/mig.config")?;
+    stage.apply(&always("2g.20gb", 3, "Never"))?;
+    stage.until("the new layout is asked for", || {
+        let now = stage.label(&node, "nvidia.com/mig.config")?;
+        Ok(if now == before { Err(format!("the layout is {now}")) } else { Ok(()) })
+    })?;
+    stage.cluster.restart(&node)?;
+    stage.policy_is("Ready", "True")?;
+    stage.offers(&node, &[("mig-2g.20gb", 3 * gpus)])?;
+    stage.is_uncordoned(&node)?;
+    stage.nothing_is_parked(&node)?;
+    stage.apply(&stage.workbench("workbench", "mig-2g.20gb", 1, "at-once"))?;
+    stage.runs("workbench").map(drop)
+}

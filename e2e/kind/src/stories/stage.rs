@@ -1,0 +1,331 @@
+//! Where stories happen: the cluster in the words of the stories, with a
+//! deadline for everything that is waited for.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, bail, ensure};
+use serde_json::{Value, json};
+
+use crate::call::{call, call_with, wait_until};
+use crate::cluster::Cluster;
+use crate::fleet::LABEL;
+use crate::gpus::NAMESPACE;
+use crate::place::Place;
+
+/// The namespace of the people of stories.
+pub(super) const TEAM: &str = "story";
+
+/// How long anything may take, in seconds: MIG manager waits for five minutes
+/// at most, and kubelets bring a changed map within two.
+pub(super) const PATIENCE: u32 = 240;
+
+pub(super) struct Stage<'a> {
+    pub(super) cluster: &'a Cluster<'a>,
+    pub(super) place: &'a Place,
+    /// The tag of the simulator's image.
+    pub(super) tag: String,
+}
+
+impl<'a> Stage<'a> {
+    /// A stage with nothing of an earlier story on it.
+    pub(super) fn empty(cluster: &'a Cluster<'a>, place: &'a Place) -> anyhow::Result<Self> {
+        let image = call(cluster.kubectl()?.args([
+            "get",
+            "deployment",
+            "gpu-operator",
+            "--namespace",
+            NAMESPACE,
+            "--output=jsonpath={.spec.template.spec.containers[0].image}",
+        ]));
+        let image = image.context("the workers have no simulated GPUs: `cargo xtask kind up` brings them")?;
+        let tag = image.rsplit_once(':').context("the simulator's image has no tag")?.1.to_owned();
+        let stage = Self { cluster, place, tag };
+        stage.clear()?;
+        stage.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}}))?;
+        Ok(stage)
+    }
+
+    /// Takes away what a story made.
+    pub(super) fn clear(&self) -> anyhow::Result<()> {
+        // Where Slicewright was never installed there are none.
+        let _ = self.kubectl(&["delete", "gpupartitionpolicies.slicewright.io", "--all", "--timeout=60s"]);
+        self.kubectl(&["delete", "namespace", TEAM, "--ignore-not-found", "--timeout=120s"]).map(drop)?;
+        for node in self.nodes()?.keys() {
+            self.sim(node, &["node", "fault", "clear"]).map(drop)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn kubectl(&self, args: &[&str]) -> anyhow::Result<String> {
+        call(self.cluster.kubectl()?.args(args))
+    }
+
+    pub(super) fn apply(&self, object: &Value) -> anyhow::Result<()> {
+        let mut apply = self.cluster.kubectl()?;
+        call_with(apply.args(["apply", "--filename=-"]), object.to_string().as_bytes()).map(drop)
+    }
+
+    /// One object.
+    pub(super) fn get(&self, kind: &str, name: &str) -> anyhow::Result<Value> {
+        let mut args = vec!["get", kind, name, "--output=json"];
+        if matches!(kind, "pod" | "pods" | "poddisruptionbudget") {
+            args.extend(["--namespace", TEAM]);
+        }
+        serde_json::from_str(&self.kubectl(&args)?).context("kubectl does not answer in JSON")
+    }
+
+    /// Waits for something that is looked for again and again; it says how far
+    /// it is.
+    #[expect(clippy::unused_self, reason = "stories wait for what is on their stage")]
+    pub(super) fn until(
+        &self,
+        what: &str,
+        mut look: impl FnMut() -> anyhow::Result<Result<(), String>>,
+    ) -> anyhow::Result<()> {
+        let mut last = String::new();
+        // Half a second a look, with what kubectl takes.
+        wait_until(what, PATIENCE * 3, || match look() {
+            Ok(Ok(())) => true,
+            Ok(Err(so_far)) => {
+                last = so_far;
+                false
+            }
+            Err(error) => {
+                last = format!("{error:#}");
+                false
+            }
+        })
+        .with_context(|| format!("at the end: {last}"))
+    }
+
+    /// The workers, each with its GPUs.
+    pub(super) fn nodes(&self) -> anyhow::Result<BTreeMap<String, String>> {
+        let said = self.kubectl(&["get", "nodes", "--selector", LABEL, "--output=json"])?;
+        let listed: Value = serde_json::from_str(&said)?;
+        let one = |node: &Value| {
+            let gpus = node["metadata"]["labels"][LABEL].as_str()?;
+            Some((node["metadata"]["name"].as_str()?.to_owned(), gpus.to_owned()))
+        };
+        Ok(listed["items"].as_array().into_iter().flatten().filter_map(one).collect())
+    }
+
+    /// A worker with GPUs of this model, and how many it has.
+    pub(super) fn worker(&self, model: &str) -> anyhow::Result<(String, u64)> {
+        let nodes = self.nodes()?;
+        let found = nodes.into_iter().find_map(|(name, gpus)| {
+            let (count, of) = gpus.split_once('x')?;
+            Some((name, count.parse().ok().filter(|_| of == model)?))
+        });
+        found
+            .with_context(|| format!("no worker has a {model}: bring the cluster up with --worker 2x{model}"))
+    }
+
+    /// A label of a node; empty where it has none.
+    pub(super) fn label(&self, node: &str, key: &str) -> anyhow::Result<String> {
+        let node = self.get("node", node)?;
+        Ok(node["metadata"]["labels"][key].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// What pods can have of NVIDIA's on a node, without what there is none of.
+    pub(super) fn allocatable(&self, node: &str) -> anyhow::Result<BTreeMap<String, u64>> {
+        let node = self.get("node", node)?;
+        let all = node["status"]["allocatable"].as_object().cloned().unwrap_or_default();
+        let ours = all.iter().filter_map(|(name, many)| {
+            let name = name.strip_prefix("nvidia.com/")?;
+            Some((name.to_owned(), many.as_str()?.parse().ok().filter(|many| *many > 0)?))
+        });
+        Ok(ours.collect())
+    }
+
+    /// Waits until pods can have exactly this on a node.
+    pub(super) fn offers(&self, node: &str, wanted: &[(&str, u64)]) -> anyhow::Result<()> {
+        let wanted: BTreeMap<String, u64> =
+            wanted.iter().map(|(name, many)| ((*name).to_owned(), *many)).collect();
+        self.until(&format!("{wanted:?} for pods on {node}"), || {
+            let now = self.allocatable(node)?;
+            Ok(if now == wanted { Ok(()) } else { Err(format!("there is {now:?}")) })
+        })
+    }
+
+    /// Names a layout for a node, as a person does, and takes the old state
+    /// away, so that a state that is seen later is of this.
+    pub(super) fn ask_for(&self, node: &str, layout: &str) -> anyhow::Result<()> {
+        let labels = json!({"nvidia.com/mig.config": layout, "nvidia.com/mig.config.state": Value::Null});
+        let patch = json!({"metadata": {"labels": labels}}).to_string();
+        self.kubectl(&["patch", "node", node, "--type=merge", "--patch", &patch]).map(drop)
+    }
+
+    /// Waits for what MIG manager says at the end.
+    pub(super) fn ends(&self, node: &str, state: &str) -> anyhow::Result<()> {
+        self.until(&format!("the state {state} of {node}"), || {
+            let now = self.label(node, "nvidia.com/mig.config.state")?;
+            if now != state && matches!(now.as_str(), "success" | "failed") {
+                bail!("it ended with {now}");
+            }
+            Ok(if now == state { Ok(()) } else { Err(format!("the state is {now:?}")) })
+        })
+    }
+
+    /// Brings a node to a layout, from whatever it has.
+    pub(super) fn cut(&self, node: &str, layout: &str, offers: &[(&str, u64)]) -> anyhow::Result<()> {
+        self.nothing_is_in_the_way(node)?;
+        let now = self.label(node, "nvidia.com/mig.config")?;
+        let state = self.label(node, "nvidia.com/mig.config.state")?;
+        if now != layout || state != "success" {
+            if now == layout {
+                // The same name again is no change: by way of another one.
+                let other = if layout == "all-disabled" { "all-balanced" } else { "all-disabled" };
+                self.ask_for(node, other)?;
+                self.ends(node, "success")?;
+            }
+            self.ask_for(node, layout)?;
+            self.ends(node, "success")?;
+        }
+        self.offers(node, offers)
+    }
+
+    /// Heals what an earlier story may have left on a node: parked operands, a
+    /// cordon.
+    fn nothing_is_in_the_way(&self, node: &str) -> anyhow::Result<()> {
+        let there = self.get("node", node)?;
+        if there["spec"]["unschedulable"] == json!(true) {
+            self.kubectl(&["uncordon", node])?;
+        }
+        let labels = there["metadata"]["labels"].as_object().cloned().unwrap_or_default();
+        if labels.values().any(|value| value == "paused-for-mig-change") {
+            self.restart_operand(node, "nvidia-mig-manager")?;
+        }
+        Ok(())
+    }
+
+    /// The pod of an operand on a node.
+    pub(super) fn operand(&self, node: &str, app: &str) -> anyhow::Result<String> {
+        let (field, label) = (format!("spec.nodeName={node}"), format!("app={app}"));
+        let said = self.kubectl(&[
+            "get",
+            "pods",
+            "--namespace",
+            NAMESPACE,
+            "--field-selector",
+            &field,
+            "--selector",
+            &label,
+            "--output=jsonpath={range .items[?(@.status.phase==\"Running\")]}{.metadata.name}{\"\\n\"}{end}",
+        ])?;
+        let name = said.lines().next().map(str::to_owned);
+        name.with_context(|| format!("{node} has no running pod of {app}"))
+    }
+
+    /// Deletes an operand's pod on a node, and waits until the next one is
+    /// ready. Its name.
+    pub(super) fn restart_operand(&self, node: &str, app: &str) -> anyhow::Result<String> {
+        let old = self.operand(node, app)?;
+        self.kubectl(&["delete", "pod", "--namespace", NAMESPACE, &old, "--wait=true"])?;
+        let mut new = String::new();
+        self.until(&format!("a new pod of {app} on {node}"), || {
+            new = self.operand(node, app)?;
+            Ok(if new == old { Err("it is the old one".to_owned()) } else { Ok(()) })
+        })?;
+        self.kubectl(&[
+            "wait",
+            "pod",
+            "--namespace",
+            NAMESPACE,
+            &new,
+            "--for=condition=Ready",
+            "--timeout=120s",
+        ])?;
+        Ok(new)
+    }
+
+    /// The simulator's command on a node, in its driver container.
+    pub(super) fn sim(&self, node: &str, args: &[&str]) -> anyhow::Result<String> {
+        self.in_driver(node, "slicewright-sim", args)
+    }
+
+    /// A program in the driver container of a node.
+    pub(super) fn in_driver(&self, node: &str, program: &str, args: &[&str]) -> anyhow::Result<String> {
+        let pod = self.operand(node, "nvidia-driver-daemonset")?;
+        let mut words = vec!["exec", "--namespace", NAMESPACE, &pod, "--", program];
+        words.extend(args);
+        self.kubectl(&words)
+    }
+
+    /// The UUIDs of the slices of a node, as nvidia-smi lists them.
+    pub(super) fn slices(&self, node: &str) -> anyhow::Result<Vec<String>> {
+        let listed = self.in_driver(node, "nvidia-smi", &["-L"])?;
+        let uuid = |line: &str| {
+            let (_, rest) = line.split_once("(UUID: MIG-")?;
+            Some(format!("MIG-{}", rest.trim_end().strip_suffix(')')?))
+        };
+        Ok(listed.lines().filter_map(uuid).collect())
+    }
+
+    /// A workbench that asks for slices and opens them at once, late or never.
+    pub(super) fn workbench(&self, name: &str, resource: &str, many: u64, opens: &str) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": TEAM, "labels": {"workbench": name}},
+            "spec": {
+                "terminationGracePeriodSeconds": 5, "restartPolicy": "Never",
+                "containers": [{
+                    "name": "notebook", "image": format!("slicewright.local/simulator:{}", self.tag),
+                    "imagePullPolicy": "Never",
+                    "command": ["/usr/bin/slicewright-sim", "node", "work", "--opens", opens],
+                    "env": [{"name": "LD_LIBRARY_PATH", "value": "/usr/lib64"}],
+                    "resources": {"limits": {format!("nvidia.com/{resource}"): many.to_string()}},
+                    // What NVIDIA's container toolkit would bring in, and the GPUs themselves.
+                    "volumeMounts": [{"name": "gpus", "mountPath": "/run/slicewright-sim"}],
+                }],
+                "volumes": [{"name": "gpus", "hostPath": {"path": "/var/lib/slicewright-sim"}}],
+            },
+        })
+    }
+
+    /// Waits until a pod runs, and gives the UUIDs that it was given.
+    pub(super) fn runs(&self, name: &str) -> anyhow::Result<Vec<String>> {
+        self.until(&format!("the pod {name} runs"), || {
+            let pod = self.get("pod", name)?;
+            let phase = pod["status"]["phase"].as_str().unwrap_or_default();
+            ensure!(!matches!(phase, "Failed" | "Succeeded"), "it {phase}: {}", pod["status"]);
+            Ok(if phase == "Running" { Ok(()) } else { Err(pod["status"].to_string()) })
+        })?;
+        let mut given = Vec::new();
+        self.until(&format!("{name} says what it was given"), || {
+            let said = self.logs(name)?;
+            let first = said.lines().find_map(|line| line.strip_prefix("given: "));
+            given = first.map(|list| list.split(", ").map(str::to_owned).collect()).unwrap_or_default();
+            Ok(if given.is_empty() { Err(format!("it says {said:?}")) } else { Ok(()) })
+        })?;
+        Ok(given)
+    }
+
+    /// What a pod has said.
+    pub(super) fn logs(&self, name: &str) -> anyhow::Result<String> {
+        self.kubectl(&["logs", "--namespace", TEAM, name])
+    }
+
+    /// Waits until a pod has said something.
+    pub(super) fn says(&self, name: &str, word: &str) -> anyhow::Result<()> {
+        self.until(&format!("{name} says {word:?}"), || {
+            let said = self.logs(name)?;
+            Ok(if said.contains(word) { Ok(()) } else { Err(format!("it says {said:?}")) })
+        })
+    }
+
+    /// Deletes a pod, and waits until it is gone.
+    pub(super) fn ends_work(&self, name: &str) -> anyhow::Result<()> {
+        self.kubectl(&["delete", "pod", "--namespace", TEAM, name, "--wait=true"]).map(drop)
+    }
+
+    /// The workers' operands run again: nothing is parked.
+    pub(super) fn nothing_is_parked(&self, node: &str) -> anyhow::Result<()> {
+        self.until(&format!("no operand of {node} is parked"), || {
+            let there = self.get("node", node)?;
+            let labels = there["metadata"]["labels"].as_object().cloned().unwrap_or_default();
+            let parked: Vec<_> =
+                labels.iter().filter(|(_, value)| *value == "paused-for-mig-change").collect();
+            Ok(if parked.is_empty() { Ok(()) } else { Err(format!("{parked:?}")) })
+        })
+    }
+}
