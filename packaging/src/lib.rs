@@ -1,8 +1,10 @@
 //! What the packages and their tests share: real Helm and the objects that
-//! it renders of the chart, and the OLM bundle that is made of those.
+//! it renders of the chart, the dashboards in it, and the OLM bundle that is
+//! made of those.
 
 pub mod bundle;
 pub mod catalog;
+pub mod dashboards;
 mod helm;
 
 pub use helm::{Error, Helm, Render};

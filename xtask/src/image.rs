@@ -9,7 +9,7 @@ use anyhow::Context;
 
 use crate::python::{self, PYTHON};
 use crate::steps::{Action, Step, Tool};
-use crate::tools::{CC, Sources};
+use crate::tools::{self, CC, GO, Sources};
 
 /// Builds the OCI images and checks what they promise
 ///
@@ -67,15 +67,35 @@ pub(crate) fn release_steps(sources: &Sources) -> Vec<Step> {
         Step { name, what, tools, after: None, action: Action::Run(command) }
     };
     vec![
-        image("images", "both images as they are published keep their promises", &[], &[PYTHON, MUSL, CC]),
+        image(
+            "images",
+            "both images as they are published keep their promises, and containerd loads them",
+            &["--load"],
+            &[PYTHON, MUSL, CC, GO],
+        ),
         image(
             "image-arm64",
             "the operator's image for both processors",
             &["operator", "--quick", "--arch", "amd64,arm64"],
             &[PYTHON, MUSL, MUSL_ARM64],
         ),
+        containerfiles(),
         image("reproducible", "two builds in two folders have one digest", &["--twice"], &[PYTHON, MUSL, CC]),
     ]
+}
+
+/// Base images come from a registry; what is built on them can be tried without.
+fn containerfiles() -> Step {
+    let mut command = Command::new("cargo");
+    command.args(["test", "--quiet", "--locked", "--package", "slicewright-image", "--test", "image"]);
+    command.args(["--", "containerfile"]).env("SLICEWRIGHT_CONTAINERFILES", "1");
+    Step {
+        name: "containerfiles",
+        what: "the Containerfiles promise what our images do, and their build makes what they copy",
+        tools: &[CC],
+        after: None,
+        action: Action::Run(command),
+    }
 }
 
 /// Runs it.
@@ -89,6 +109,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     // Two builds are compared with each other and nothing else; a folder for a Containerfile is no image.
     let no_image = |argument: &OsString| argument == "--twice" || argument == "--tree";
     make.args((!args.arguments.iter().any(no_image)).then_some("--check"));
+    if args.arguments.iter().any(|argument| argument == "--load") {
+        // The containerd of a kind cluster's nodes.
+        for binary in tools::ensure_built(&args.sources, &[tools::Use::Kind], out)? {
+            make.env(binary.variable(), &binary.path);
+        }
+    }
     make.env("PATH", path).current_dir(crate::root());
     out.flush()?;
     let status = make.status().context("cannot run cargo")?;

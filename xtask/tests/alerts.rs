@@ -201,6 +201,76 @@ fn a_query_that_asks_for_what_is_not_there_is_found() {
     }
 }
 
+/// Every panel of a dashboard, in whichever form.
+fn panels(dashboard: &Value) -> Vec<Value> {
+    let list = |of: &Value, what: &str| of[what].as_array().cloned().unwrap_or_default();
+    let in_rows = list(dashboard, "rows").into_iter().flat_map(|row| list(&row, "panels"));
+    in_rows.chain(list(dashboard, "panels")).filter(|panel| panel["type"] != "row").collect()
+}
+
+/// The labels that a legend asks for.
+fn of_legend(legend: &str) -> Vec<&str> {
+    legend.split("{{").skip(1).map(|rest| rest.split("}}").next().unwrap().trim()).collect()
+}
+
+#[test]
+fn every_dashboard_asks_for_metrics_and_labels_that_exist() {
+    let metrics = metrics();
+    let mut used = BTreeSet::new();
+    for form in ["grafana", "openshift"] {
+        let text = read(&format!("charts/slicewright/files/dashboards/{form}.json"));
+        let dashboard: Value = serde_json::from_str(&text).unwrap();
+        let panels = panels(&dashboard);
+        assert!(panels.len() > 15, "{form} has {} panels", panels.len());
+        for panel in panels {
+            let title = text_of(&panel["title"]);
+            let mut of_all: Option<BTreeSet<String>> = None;
+            for target in panel["targets"].as_array().unwrap() {
+                let query = text_of(&target["expr"]);
+                assert_eq!(problems(&query, &metrics), [""; 0], "{title}: {query}");
+                used.extend(metrics.keys().filter(|metric| query.contains(*metric)).cloned());
+                let labels = walk(&parser::parse(&query).unwrap(), &metrics, &mut Vec::new());
+                let legend = text_of(&target["legendFormat"]);
+                for label in of_legend(&legend) {
+                    assert!(labels.contains(label), "{title}: a line is called {legend}, and has {labels:?}");
+                }
+                if panel["type"] == "table" {
+                    // Their rows are put together by all labels, so that they must be the same.
+                    assert_eq!(*of_all.get_or_insert_with(|| labels.clone()), labels, "{title}");
+                    for style in panel["styles"].as_array().into_iter().flatten() {
+                        let column = text_of(&style["pattern"]);
+                        let shown = style["type"] != "string" || labels.contains(&column);
+                        assert!(shown, "{title}: there is no label {column}");
+                    }
+                }
+            }
+        }
+        let policies = dashboard["templating"]["list"].as_array().unwrap();
+        let query = text_of(&policies.iter().find(|v| v["name"] == "policy").unwrap()["query"]);
+        assert!(query.contains("slicewright_policy_info, policy") || form == "grafana", "{query}");
+    }
+    // What people asked for: supply and demand, who waits and why, nodes, changes, healings, errors, rounds.
+    for metric in [
+        "slicewright_slices",
+        "slicewright_pending_slice_requests",
+        "slicewright_unserved_requests",
+        "slicewright_floor_missing_slices",
+        "slicewright_nodes",
+        "slicewright_gpu_repartition_total",
+        "slicewright_gpu_repartition_duration_seconds_bucket",
+        "slicewright_mig_manager_healed_total",
+        "slicewright_actions_total",
+        "slicewright_watch_failures_total",
+        "slicewright_reconcile_duration_seconds_bucket",
+    ] {
+        assert!(used.contains(metric), "no panel shows {metric}");
+    }
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
 #[test]
 fn every_alert_says_what_people_need_and_there_are_few() {
     let rules = rules();

@@ -213,7 +213,12 @@ const OURS: &[Ours] = &[
         may_use: &["slicewright-cli", "slicewright-controller"],
         pure: false,
     },
-    Ours { package: "slicewright-image", folder: "packaging/image", may_use: &[], pure: false },
+    Ours {
+        package: "slicewright-image",
+        folder: "packaging/image",
+        may_use: &["slicewright-tools"],
+        pure: false,
+    },
     Ours { package: "xtask", folder: "xtask", may_use: &[], pure: false },
 ];
 

@@ -2,6 +2,7 @@
 //! refused, and that it grants and asks for what the code says.
 #![expect(clippy::unwrap_used, reason = "a helper of tests may panic")]
 
+mod dashboards;
 mod monitoring;
 mod promises;
 mod readme;
@@ -17,6 +18,9 @@ use tempfile::TempDir;
 /// The kinds of the Prometheus Operator that the chart makes, as `--api-versions` takes them.
 const MONITORING: [&str; 2] =
     ["monitoring.coreos.com/v1/ServiceMonitor", "monitoring.coreos.com/v1/PrometheusRule"];
+
+/// By this the chart knows that there is a console of OpenShift.
+const CONSOLE: &str = "console.openshift.io/v1";
 
 /// A Helm, and the folder that it lives in.
 struct Bench {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{Bench, MONITORING, the};
 
 impl Bench {
-    fn watched(&self, set: &[&str], apis: &[&'static str]) -> Vec<Value> {
+    pub(crate) fn watched(&self, set: &[&str], apis: &[&'static str]) -> Vec<Value> {
         let set = set.iter().map(|s| (*s).to_owned()).collect();
         let render = Render { set, apis: apis.to_vec(), ..Render::default() };
         self.helm.objects(&packaging::chart(), &render).unwrap()

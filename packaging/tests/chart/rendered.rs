@@ -4,12 +4,15 @@
 use packaging::Render;
 use serde_json::Value;
 
-use crate::{Bench, MONITORING, value_sets};
+use crate::{Bench, CONSOLE, MONITORING, value_sets};
 
-/// A CRD is a file of its own, and checked as such.
-fn without_schema(mut object: Value) -> Value {
+/// CRDs and dashboards are files of their own, and checked as such.
+fn without_files(mut object: Value) -> Value {
     if object["kind"] == "CustomResourceDefinition" {
         object["spec"] = Value::String("as in docs/reference/crds".to_owned());
+    }
+    for (_, text) in object.get_mut("data").and_then(Value::as_object_mut).into_iter().flatten() {
+        *text = Value::String("as in files/dashboards".to_owned());
     }
     object
 }
@@ -20,11 +23,12 @@ fn every_set_of_values_renders_as_reviewed_and_twice_the_same() {
     let sets = value_sets();
     assert!(sets.len() >= 6, "{sets:?}");
     for (name, file) in sets {
-        let render = Render { values: vec![file], apis: MONITORING.to_vec(), ..Render::default() };
+        let apis = MONITORING.into_iter().chain([CONSOLE]).collect();
+        let render = Render { values: vec![file], apis, ..Render::default() };
         let text = bench.helm.text(&packaging::chart(), &render).unwrap();
         assert_eq!(text, bench.helm.text(&packaging::chart(), &render).unwrap(), "{name}");
         let objects = bench.helm.objects(&packaging::chart(), &render).unwrap();
-        let shown: Vec<Value> = objects.into_iter().map(without_schema).collect();
+        let shown: Vec<Value> = objects.into_iter().map(without_files).collect();
         insta::with_settings!({ snapshot_path => "../snapshots", prepend_module_to_snapshot => false }, {
             insta::assert_yaml_snapshot!(format!("chart-{name}"), shown);
         });

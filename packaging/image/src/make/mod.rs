@@ -55,6 +55,9 @@ pub(crate) struct Args {
     /// Read them back, and check what they promise
     #[arg(long)]
     check: bool,
+    /// Load them into a containerd as well, as a node does: it must be there, and wants to be root
+    #[arg(long, requires = "check")]
+    load: bool,
     /// Build what is committed twice, from two clones in two folders with nothing in common, and compare
     /// the digests
     #[arg(long, conflicts_with_all = ["out", "tree", "check"])]
@@ -170,17 +173,18 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     if args.check {
         out.flush()?;
-        check(&folder, &products)?;
+        check(&folder, &products, args.load.then_some("1"))?;
     }
     Ok(())
 }
 
 /// Reads the images back in a program of its own, with other people's readers.
-fn check(folder: &Path, products: &[Product]) -> anyhow::Result<()> {
+fn check(folder: &Path, products: &[Product], load: Option<&str>) -> anyhow::Result<()> {
     let mut test = Command::new("cargo");
     test.args(["test", "--quiet", "--locked", "--package", env!("CARGO_PKG_NAME"), "--test", "image"]);
     let made: Vec<_> = products.iter().map(|product| product.name()).collect();
     test.env("SLICEWRIGHT_IMAGES", folder).env("SLICEWRIGHT_IMAGES_MADE", made.join(","));
+    test.envs(load.map(|load| ("SLICEWRIGHT_IMAGES_LOAD", load)));
     let status = test.current_dir(env!("CARGO_MANIFEST_DIR")).status().context("cannot run cargo")?;
     ensure!(status.success(), "the images in {} do not keep their promises", folder.display());
     Ok(())

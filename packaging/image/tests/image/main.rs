@@ -5,6 +5,7 @@
 mod containerfiles;
 mod inventory;
 mod layout;
+mod loaded;
 mod programs;
 mod promises;
 mod support;
