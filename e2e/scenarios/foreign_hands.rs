@@ -1,8 +1,7 @@
 //! What others did is respected: cordons, labels, maps, other policies.
 
 use controller::MapRef;
-use controller::rbac::Installation;
-use e2e::objects::{self, GPU_OPERATOR_NAMESPACE, MAP_NAME};
+use e2e::objects::{GPU_OPERATOR_NAMESPACE, MAP_NAME};
 use e2e::{POOL, TEAM, a100, mig, policy, scenario, workbench};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
@@ -92,12 +91,6 @@ fn a_map_in_a_namespace_of_the_administrators_is_read_with_a_role_of_its_own() {
                 "data": {"config.yaml": "version: v1\nmig-configs:\n  halves:\n    - devices: all\n      mig-enabled: true\n      mig-devices: {\"3g.40gb\": 2}\n"},
             }))
             .await?;
-        let installation = Installation { administrators_map: Some(map.clone()), ..objects::installation() };
-        for object in installation.manifests() {
-            if object["metadata"]["namespace"] == TEAM {
-                scene.apply(object).await?;
-            }
-        }
         scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
         scene.operator_with(|settings| settings.administrators_map = Some(map)).await?;
         scene.apply(policy("research", "research").always(&[("2g.20gb", 3)])).await?;

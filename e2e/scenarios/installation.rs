@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, anyhow, ensure};
+use e2e::audit::Audit;
 use e2e::control_plane::{ControlPlane, client_of};
 use e2e::objects::{self, GPU_OPERATOR_NAMESPACE, OPERATOR_NAMESPACE};
 use e2e::operator::{self, Operator};
+use e2e::rights::Used;
 use e2e::{policy, wait};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -25,8 +27,10 @@ use tempfile::TempDir;
 
 /// The release, and what its objects are named after.
 const RELEASE: &str = "slicewright";
-/// The operator, as the API server knows it.
-const USER: &str = "system:serviceaccount:slicewright-system:slicewright";
+/// The account of the hook.
+const HOOK: &str = "slicewright-release";
+/// The hook, as the API server knows it: what it asks for is written down.
+const HOOKS_USER: &str = "system:serviceaccount:slicewright-system:slicewright-release";
 
 /// A cluster of its own: what is installed here would be in the way of others.
 struct Site {
@@ -40,7 +44,7 @@ impl Site {
     async fn new() -> anyhow::Result<Self> {
         let home = TempDir::new()?;
         let helm = Helm::find(home.path())?;
-        let plane = ControlPlane::start(USER).await?;
+        let plane = ControlPlane::start(HOOKS_USER).await?;
         let client = client_of(plane.administrator()).await?;
         let namespace = |name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         objects::apply(&client, &namespace(GPU_OPERATOR_NAMESPACE)).await?;
@@ -194,12 +198,19 @@ fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_surv
         assert!(!site.may_patch_cluster_policy().await?);
         assert_eq!(site.policies().await?, ["fleet", "research", "training"]);
 
-        // A node that we hold when everything goes.
+        // A node that we hold when everything goes, and what we know of it.
         let held = json!({
             "apiVersion": "v1", "kind": "Node", "spec": {"unschedulable": true},
             "metadata": {"name": "n1", "labels": {"slicewright.io/cordoned-by": "slicewright"}},
         });
-        objects::apply(&site.client, &held).await?;
+        let held = objects::apply(&site.client, &held).await?;
+        let known = json!({
+            "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "spec": {},
+            "metadata": {"name": "n1", "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": held.uid().unwrap_or_default()},
+            ]},
+        });
+        objects::apply(&site.client, &known).await?;
         let deployments: Api<Deployment> = Api::namespaced(site.client.clone(), OPERATOR_NAMESPACE);
         let scaled =
             wait::until_one(deployments, RELEASE, "the operator is scaled down", wait::PATIENCE, |d| {
@@ -223,6 +234,12 @@ fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_surv
         let nodes: Api<Node> = Api::all(site.client.clone());
         let node = nodes.get("n1").await?;
         assert_ne!(node.spec.and_then(|spec| spec.unschedulable), Some(true));
+        // It had the rights that it needed, and used each of them.
+        let mut used = Used::of_account(HOOK)?;
+        used.add(&Audit::whole(site.plane.audit_log()).requests()?);
+        used.note()?;
+        let (unused, refused) = (used.unused(), used.refused());
+        ensure!(unused.is_empty() && refused.is_empty(), "unused: {unused:?}; refused: {refused:?}");
 
         assert_eq!(site.replicas().await?, None);
         assert_eq!(site.policies().await?, ["fleet", "research", "training"]);

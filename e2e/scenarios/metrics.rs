@@ -5,10 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context;
-use controller::rbac::Installation;
 use controller::settings::MetricsTls;
 use e2e::certificates::Authority;
-use e2e::objects::{self, OPERATOR_NAMESPACE};
+use e2e::objects::OPERATOR_NAMESPACE;
 use e2e::{Scene, operator, scenario};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -62,18 +61,9 @@ async fn account(scene: &Scene, name: &str) -> anyhow::Result<String> {
 #[test]
 fn only_who_may_reads_metrics_over_tls_and_a_new_certificate_needs_no_restart() {
     scenario(async |scene| {
-        let installation = Installation { secure_metrics: true, ..objects::installation() };
-        for object in installation.manifests() {
-            scene.apply(object).await?;
-        }
+        // The chart has this role.
         let reader = "slicewright-metrics-reader";
         let rbac = "rbac.authorization.k8s.io";
-        scene
-            .apply(json!({
-                "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": {"name": reader},
-                "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
-            }))
-            .await?;
         scene
             .apply(json!({
                 "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": reader},

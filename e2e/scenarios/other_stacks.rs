@@ -2,9 +2,9 @@
 //! strategy, no MIG manager, DRA, older components, an Operator that drains.
 
 use cluster::{Fleet, NodeSpec};
-use e2e::objects::GPU_OPERATOR_NAMESPACE;
+use e2e::objects::{self, GPU_OPERATOR_NAMESPACE, MAP_NAME};
 use e2e::{POOL, a100, mig, pod, policy, scenario, workbench};
-use operands::{Stack, Strategy};
+use operands::{Flavour, Stack, Strategy};
 use serde_json::{Value, json};
 
 const SHARED_BY_TWO: &str = "version: v1\nsharing:\n  timeSlicing:\n    resources:\n      - {name: nvidia.com/mig-1g.10gb, replicas: 2}\n";
@@ -138,5 +138,22 @@ fn a_driver_upgrade_that_drains_is_waited_for_and_what_it_lost_is_brought_back()
             .await?;
         scene.offers("n1", &[("3g.40gb", 2)]).await?;
         scene.converged("research").await
+    });
+}
+
+#[test]
+fn a_cluster_policy_of_another_map_is_pointed_to_ours_where_the_flag_allows_it() {
+    scenario(async |scene| {
+        let theirs = json!({"name": "default-mig-parted-config"});
+        scene.cluster_policy(Flavour::OpenShift, Strategy::Mixed, theirs).await?;
+        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
+        scene.operator_with(|settings| settings.patch_cluster_policy = true).await?;
+        scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
+        scene.offers("n1", &[("3g.40gb", 2)]).await?;
+        scene.converged("research").await?;
+        let (api, _) = objects::api_of(&scene.client(), &cluster_policy()).await?;
+        let pointed = api.get("gpu-cluster-policy").await?;
+        assert_eq!(pointed.data["spec"]["migManager"]["config"]["name"], MAP_NAME);
+        Ok(())
     });
 }

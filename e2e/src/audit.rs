@@ -130,6 +130,12 @@ impl Audit {
         Ok(Self { file, from })
     }
 
+    /// The log from its beginning.
+    #[must_use]
+    pub const fn whole(file: PathBuf) -> Self {
+        Self { file, from: 0 }
+    }
+
     /// Every request since then that has been answered.
     ///
     /// # Errors

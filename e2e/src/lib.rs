@@ -24,6 +24,7 @@ pub mod operator;
 mod pool;
 pub mod process;
 pub mod provider;
+pub mod rights;
 mod scene;
 mod served;
 mod times;

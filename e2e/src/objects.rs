@@ -17,10 +17,10 @@ use crate::{served, wait};
 
 /// The operator's namespace.
 pub const OPERATOR_NAMESPACE: &str = "slicewright-system";
-/// The operator's service account.
-pub const OPERATOR_ACCOUNT: &str = "slicewright-operator";
+/// The operator's service account: the chart's.
+pub const OPERATOR_ACCOUNT: &str = "slicewright";
 /// The operator, as the API server knows it.
-pub const OPERATOR_USER: &str = "system:serviceaccount:slicewright-system:slicewright-operator";
+pub const OPERATOR_USER: &str = "system:serviceaccount:slicewright-system:slicewright";
 /// The namespace of the GPU Operator.
 pub const GPU_OPERATOR_NAMESPACE: &str = "nvidia-gpu-operator";
 /// The map that the operator owns.
@@ -112,32 +112,27 @@ pub async fn ensure_namespace(client: &Client, name: &str, labels: &Value) -> an
     .await
 }
 
-/// What an installation of the operator makes: its namespace, its service
-/// account, and its rights.
+/// What an installation of the operator makes, without Helm: its namespace,
+/// its service account, and its rights, as `deploy/rbac.yaml` has them.
+/// Scenarios take theirs from the chart ([`crate::rights`]).
 ///
 /// # Errors
 /// What the API server says against it.
 pub async fn install_operator(client: &Client) -> anyhow::Result<()> {
     ensure_namespace(client, OPERATOR_NAMESPACE, &json!({})).await?;
     ensure_namespace(client, GPU_OPERATOR_NAMESPACE, &json!({})).await?;
-    for mut object in installation().manifests() {
-        object["metadata"]["labels"][OURS] = json!("true");
-        apply(client, &object).await?;
-    }
-    Ok(())
-}
-
-/// How the operator of scenarios is installed.
-#[must_use]
-pub fn installation() -> controller::rbac::Installation {
-    controller::rbac::Installation {
+    let installation = controller::rbac::Installation {
         namespace: OPERATOR_NAMESPACE.to_owned(),
         account: OPERATOR_ACCOUNT.to_owned(),
         gpu_operator_namespace: GPU_OPERATOR_NAMESPACE.to_owned(),
         patch_cluster_policy: true,
         secure_metrics: false,
         administrators_map: None,
+    };
+    for object in installation.manifests() {
+        apply(client, &object).await?;
     }
+    Ok(())
 }
 
 /// Installs CRDs, and waits until they are served.

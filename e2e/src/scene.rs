@@ -25,6 +25,7 @@ use crate::objects::{self, GPU_OPERATOR_NAMESPACE, MAP_NAME, OPERATOR_ACCOUNT, O
 use crate::operator::{self, Operator, SPEED};
 use crate::pool::{self, Lent};
 use crate::provider::{Kind, Provider};
+use crate::rights::{self, Used, Values};
 use crate::times;
 use crate::wire::Wire;
 
@@ -36,6 +37,10 @@ pub struct Scene {
     administrator: Kubeconfig,
     client: Client,
     audit: Option<Audit>,
+    /// The values with which the chart granted the operator its rights.
+    values: Values,
+    /// Which of them were used, as far as was looked.
+    used: Used,
     world: Option<World>,
     operators: Vec<Operator>,
     started: usize,
@@ -75,7 +80,9 @@ pub fn scenario(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Result<()>) {
         let mut scene = Scene::open().await.context("there is no cluster for the scenario")?;
         let whole = async {
             story(&mut scene).await?;
-            scene.afterwards().await
+            scene.afterwards().await?;
+            scene.look_at_rights()?;
+            scene.used.note()
         };
         let told = AssertUnwindSafe(whole).catch_unwind().await;
         // A control plane of ours has everything: there it would be a failure.
@@ -190,7 +197,7 @@ impl Scene {
         objects::install_crds(&client, &objects::our_crds()).await?;
         if is_new {
             empty(&client, provider.is_ours_alone()).await?;
-            objects::install_operator(&client).await?;
+            rights::install(&client).await?;
         }
         let mut foreign = objects::foreign_crds()?;
         if !provider.is_ours_alone() {
@@ -205,6 +212,8 @@ impl Scene {
             administrator,
             client,
             audit,
+            values: Values::new(),
+            used: Used::of_operator()?,
             world: None,
             operators: Vec::new(),
             started: 0,
@@ -217,7 +226,7 @@ impl Scene {
     /// Ends what runs and empties the cluster; gives it up when it is not well.
     #[expect(clippy::print_stderr, reason = "what stays behind is told to whoever reads the test's output")]
     async fn close(self) -> Option<Box<dyn Provider>> {
-        let Self { provider, client, world, operators, .. } = self;
+        let Self { provider, client, world, operators, values, .. } = self;
         for operator in operators {
             operator.kill();
         }
@@ -227,6 +236,9 @@ impl Scene {
         }
         let cleared = async {
             provider.is_well().await?;
+            if !values.is_empty() {
+                rights::grant(&client, &Values::new(), Some(&values)).await?;
+            }
             empty(&client, provider.is_ours_alone()).await?;
             if !provider.is_ours_alone() {
                 // Nobody knows which scenario is the last.
@@ -274,6 +286,23 @@ impl Scene {
     /// Whether there is an audit log.
     pub(crate) fn is_audited(&self) -> bool {
         self.audit.is_some()
+    }
+
+    /// Takes in which rights the operators have used.
+    fn look_at_rights(&mut self) -> anyhow::Result<()> {
+        let Some(audit) = &self.audit else { return Ok(()) };
+        self.used.add(&audit.requests()?);
+        Ok(())
+    }
+
+    /// Grants what these settings want and the operator does not have.
+    async fn grant_for(&mut self, settings: &controller::Settings) -> anyhow::Result<()> {
+        let values = rights::values_for(settings);
+        if values != self.values {
+            rights::grant(&self.client, &values, Some(&self.values)).await?;
+            self.values = values;
+        }
+        Ok(())
     }
 
     /// Virtual GPU nodes, as a fresh OpenShift cluster with OpenShift AI and
@@ -448,6 +477,7 @@ impl Scene {
     ) -> anyhow::Result<()> {
         let mut settings = operator::settings("operator-wired");
         change(&mut settings);
+        self.grant_for(&settings).await?;
         self.started += 1;
         let config = operator::account(&self.administrator).await?;
         self.operators.push(Operator::start_through(Some(wire), config, settings.clone())?);
@@ -458,6 +488,7 @@ impl Scene {
     async fn start(&mut self, mut settings: controller::Settings) -> anyhow::Result<()> {
         self.started += 1;
         settings.identity = format!("operator-{}", self.started);
+        self.grant_for(&settings).await?;
         let config = operator::account(&self.administrator).await?;
         self.operators.push(Operator::start(config, settings.clone())?);
         self.last = Some(settings);
@@ -556,6 +587,7 @@ impl Scene {
         if !self.provider.is_ours_alone() {
             bail!(NotHere("the API server of this cluster is not ours to restart"));
         }
+        self.look_at_rights()?;
         self.provider.restart_api_server().await?;
         // One that has just started does not know all rights yet.
         self.audit = self.provider.audit_log().map(Audit::from_now).transpose()?;

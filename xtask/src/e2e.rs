@@ -5,6 +5,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 
+use crate::rights;
 use crate::tools::{self, Sources};
 
 /// Runs the scenarios on a real control plane
@@ -83,8 +84,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     command.args(["--test", target, "--"]).args(&args.names);
     if args.list {
         command.arg("--list");
-    } else if let Provider::Processes = args.provider {
-        let mut uses = vec![tools::Use::ControlPlane, tools::Use::Packaging];
+    } else {
+        // The operator's rights are those of the chart, wherever it runs.
+        let mut uses = vec![tools::Use::Packaging];
+        uses.extend((args.provider == Provider::Processes).then_some(tools::Use::ControlPlane));
         uses.extend(args.release.then_some(tools::Use::Release));
         for binary in tools::ensure_built(&args.sources, &uses, out)? {
             command.env(binary.variable(), &binary.path);
@@ -99,6 +102,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         Provider::Processes => "processes",
         Provider::Kubeconfig => "kubeconfig",
     };
+    let whole = args.names.is_empty() && !args.list && !args.release;
+    if whole && args.provider == Provider::Processes {
+        let written = rights::written()?;
+        // What an earlier run wrote down.
+        let _ = std::fs::remove_file(&written);
+        command.env(rights::VARIABLE, written);
+    }
     let times = std::env::temp_dir().join(format!("slicewright-e2e-times-{}", std::process::id()));
     command.env(PROVIDER, provider).env("INSTA_UPDATE", "no").env(TIMES, &times);
     let status = command.current_dir(crate::root()).status().context("cannot run cargo")?;

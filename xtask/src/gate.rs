@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode};
 use crate::bundle;
 use crate::clients;
 use crate::image;
+use crate::rights;
 use crate::steps::{self, Action, Step, Tool, step};
 use crate::tasks;
 use crate::tools;
@@ -163,6 +164,15 @@ fn all(args: &Args) -> Vec<Step> {
                 cargo(&["run", "--quiet", "--locked", "--package", "xtask", "--", "e2e"]),
             )
         },
+        Step {
+            after: Some("e2e"),
+            action: Action::Check(Box::new(rights::check)),
+            ..step(
+                "rbac-used",
+                "the scenarios used every right that the chart grants, and lacked none",
+                Command::new("cargo"),
+            )
+        },
     ];
     steps.push(Step { after: Some("build"), ..image::step(&args.tools) });
     steps.extend(clients::steps(&args.tools).into_iter().map(|step| Step { after: Some("build"), ..step }));
@@ -257,6 +267,7 @@ mod tests {
                 "chart",
                 "bundle",
                 "e2e",
+                "rbac-used",
                 "image",
                 "clients-rust",
                 "clients-go",

@@ -15,6 +15,7 @@ mod image;
 mod kind;
 mod python;
 mod release_check;
+mod rights;
 mod sim_lib;
 mod steps;
 mod tasks;

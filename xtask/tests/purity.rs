@@ -185,6 +185,7 @@ const OURS: &[Ours] = &[
             "slicewright-controller",
             "slicewright-gitops",
             "slicewright-mig",
+            "slicewright-packaging",
             "slicewright-sim-cluster",
             "slicewright-sim-gpu",
             "slicewright-sim-operands",
