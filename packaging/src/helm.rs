@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// Why Helm gave nothing.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +13,9 @@ pub enum Error {
     /// There is no Helm.
     #[error(transparent)]
     Missing(#[from] tools::Missing),
+    /// It has nowhere to live.
+    #[error("no folder can be made for Helm's caches and settings")]
+    Home(#[source] std::io::Error),
     /// It could not be started.
     #[error("{0} cannot be run")]
     Start(PathBuf, #[source] std::io::Error),
@@ -23,11 +27,11 @@ pub enum Error {
     Syntax(String),
 }
 
-/// A Helm with a home of its own.
+/// A Helm with a home of its own, which goes with it.
 #[derive(Debug)]
 pub struct Helm {
     program: PathBuf,
-    home: PathBuf,
+    home: TempDir,
 }
 
 /// How the chart is rendered.
@@ -43,14 +47,13 @@ pub struct Render {
 
 impl Helm {
     /// The Helm that `TEST_ASSET_HELM` names, or the one that was built
-    /// (Helm 3.18 or newer). Its
-    /// caches and settings go into `home`.
+    /// (Helm 3.18 or newer). Its caches and settings go into a folder of its own.
     ///
     /// # Errors
-    /// When there is none.
-    pub fn find(home: &Path) -> Result<Self, Error> {
+    /// When there is none, or no folder can be made.
+    pub fn find() -> Result<Self, Error> {
         let program = tools::find("helm")?;
-        Ok(Self { program, home: home.to_owned() })
+        Ok(Self { program, home: TempDir::new().map_err(Error::Home)? })
     }
 
     /// A command of this Helm.
@@ -60,7 +63,7 @@ impl Helm {
         for (variable, folder) in
             [("HELM_CONFIG_HOME", "config"), ("HELM_CACHE_HOME", "cache"), ("HELM_DATA_HOME", "data")]
         {
-            command.env(variable, self.home.join(folder));
+            command.env(variable, self.home.path().join(folder));
         }
         command.env_remove("KUBECONFIG").env_remove("HELM_NAMESPACE");
         command

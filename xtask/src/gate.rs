@@ -8,7 +8,7 @@ use crate::bundle;
 use crate::clients;
 use crate::image;
 use crate::rights;
-use crate::steps::{self, Action, Step, Tool, step};
+use crate::steps::{self, Action, Chosen, Step, Tool, step};
 use crate::tasks;
 use crate::tools;
 
@@ -22,21 +22,14 @@ use crate::tools;
 /// (`CI=true`) a missing tool is a failure.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these steps (`--list` names them); all when none is named
-    #[arg(value_name = "STEP")]
-    steps: Vec<String>,
-    /// List the steps and stop
-    #[arg(long)]
-    list: bool,
+    #[command(flatten)]
+    chosen: Chosen,
     /// Also look the dependencies up in the database of security advisories
     ///
     /// That database is a git repository of its own, fetched from the
     /// network, and not every place where this gate runs can reach it.
     #[arg(long)]
     advisories: bool,
-    /// Treat a missing tool as a failure
-    #[arg(long, env = "CI", value_parser = clap::builder::FalseyValueParser::new())]
-    ci: bool,
     #[command(flatten)]
     tools: tools::Sources,
 }
@@ -205,7 +198,7 @@ fn all(args: &Args) -> Vec<Step> {
             )
         },
     ]);
-    if args.advisories || args.steps.iter().any(|wanted| wanted == ADVISORIES) {
+    if args.advisories || args.chosen.steps.iter().any(|wanted| wanted == ADVISORIES) {
         steps.push(Step {
             tools: &[DENY],
             ..step(
@@ -238,7 +231,7 @@ fn unchanged(before: Option<String>, after: Option<String>) -> Result<(), String
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let steps = all(args);
-    steps::run_chosen(steps, &args.steps, args.list, args.ci, out)
+    steps::run_chosen(steps, &args.chosen, out)
 }
 
 #[cfg(test)]
@@ -247,7 +240,11 @@ mod tests {
 
     fn args(steps: &[&str], list: bool) -> Args {
         let steps = steps.iter().map(|s| (*s).to_owned()).collect();
-        Args { steps, list, advisories: false, ci: false, tools: tools::Sources::default() }
+        Args {
+            chosen: Chosen { steps, list, ci: false },
+            advisories: false,
+            tools: tools::Sources::default(),
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use crate::gate::GIT;
 use crate::image;
-use crate::steps::{self, Step, step};
+use crate::steps::{self, Chosen, Step, step};
 use crate::tools::{self, Sources};
 
 /// Runs what is checked before a release, beside `cargo xtask test`
@@ -17,15 +17,8 @@ use crate::tools::{self, Sources};
 /// tools/: about fifteen minutes, once.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these steps (`--list` names them); all when none is named
-    #[arg(value_name = "STEP")]
-    steps: Vec<String>,
-    /// List the steps and stop
-    #[arg(long)]
-    list: bool,
-    /// Treat a missing tool as a failure
-    #[arg(long, env = "CI", value_parser = clap::builder::FalseyValueParser::new())]
-    ci: bool,
+    #[command(flatten)]
+    chosen: Chosen,
     #[command(flatten)]
     tools: Sources,
 }
@@ -102,5 +95,5 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
 
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    steps::run_chosen(all(&args.tools)?, &args.steps, args.list, args.ci, out)
+    steps::run_chosen(all(&args.tools)?, &args.chosen, out)
 }

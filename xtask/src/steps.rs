@@ -81,18 +81,31 @@ struct Done {
     took: Duration,
 }
 
+/// Which steps are asked for, and what a missing tool means to whoever asks.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Chosen {
+    /// Only these steps (`--list` names them); all when none is named
+    #[arg(value_name = "STEP")]
+    pub(crate) steps: Vec<String>,
+    /// List the steps and stop
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Treat a missing tool as a failure
+    #[arg(long, env = "CI", value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) ci: bool,
+}
+
 /// Lists the steps, or runs the ones that are asked for: all when none is.
 ///
 /// # Errors
 /// When one is asked for that is not there, and when `out` cannot be written to.
 pub(crate) fn run_chosen(
     mut steps: Vec<Step>,
-    wanted: &[String],
-    list: bool,
-    strict: bool,
+    chosen: &Chosen,
     out: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
-    if list {
+    let Chosen { steps: wanted, list, ci } = chosen;
+    if *list {
         for Step { name, what, .. } in &steps {
             writeln!(out, "{name:<14} {what}")?;
         }
@@ -105,7 +118,7 @@ pub(crate) fn run_chosen(
     if !wanted.is_empty() {
         steps.retain(|s| wanted.iter().any(|wanted| wanted == s.name));
     }
-    let good = run(steps, strict, out).context("cannot write the progress")?;
+    let good = run(steps, *ci, out).context("cannot write the progress")?;
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -10,20 +10,10 @@ mod up_to_date;
 use packaging::Helm;
 use packaging::bundle::Files;
 use serde_json::Value;
-use tempfile::TempDir;
 
-/// A Helm, and the folder that it lives in.
-struct Bench {
-    helm: Helm,
-    _home: TempDir,
-}
-
-impl Bench {
-    fn new() -> Self {
-        let home = TempDir::new().unwrap();
-        let helm = Helm::find(home.path()).unwrap_or_else(|error| panic!("{error}"));
-        Self { helm, _home: home }
-    }
+/// The Helm that renders the chart of which the bundle is made.
+fn helm() -> Helm {
+    Helm::find().unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The manifests among a bundle's files.

@@ -8,7 +8,7 @@ use packaging::Render;
 use packaging::bundle::{Files, Image, read_folder};
 use serde_json::{Value, json};
 
-use crate::{Bench, csv_of, manifests_of};
+use crate::{csv_of, helm, manifests_of};
 
 fn chart(set: &[&str]) -> Vec<Value> {
     let Image { repository, digest } = Image::unreleased();
@@ -16,7 +16,7 @@ fn chart(set: &[&str]) -> Vec<Value> {
     let set = set.iter().map(|s| (*s).to_owned()).chain([image]).collect();
     let apis = vec!["monitoring.coreos.com/v1/ServiceMonitor", "monitoring.coreos.com/v1/PrometheusRule"];
     let values = vec![packaging::root().join("packaging/olm/values.yaml")];
-    Bench::new().helm.objects(&packaging::chart(), &Render { values, set, apis }).unwrap()
+    helm().objects(&packaging::chart(), &Render { values, set, apis }).unwrap()
 }
 
 fn bundle() -> Files {
