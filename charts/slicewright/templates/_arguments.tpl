@@ -16,6 +16,10 @@
 {{- if .Values.metrics.tls.secretName }}
 - --metrics-certificate=/etc/slicewright/metrics-tls/tls.crt
 - --metrics-key=/etc/slicewright/metrics-tls/tls.key
+- --metrics-tls-min-version={{ .Values.metrics.tls.minVersion }}
+{{- with .Values.metrics.tls.cipherSuites }}
+- --metrics-cipher-suites={{ join "," . }}
+{{- end }}
 {{- end }}
 - --log-format={{ .Values.logging.format }}
 - --log={{ .Values.logging.filter }}

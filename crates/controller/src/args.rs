@@ -3,12 +3,14 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 
 use crate::settings::{LeaseSettings, MapRef, MetricsTls, Settings};
 use crate::telemetry::Format;
+use crate::tls_profile::{NoSuite, OldestTls, TlsProfile};
 
 /// Cuts the GPUs of a cluster into MIG slices as GpuPartitionPolicy objects ask for it.
 ///
@@ -55,6 +57,14 @@ struct Process {
     /// The private key of that certificate
     #[arg(long, env = "SLICEWRIGHT_METRICS_KEY", value_name = "FILE", requires = "metrics_certificate")]
     metrics_key: Option<PathBuf>,
+    /// The oldest version of TLS in which metrics are served, in the words of OpenShift's TLS security
+    /// profiles: VersionTLS12 or VersionTLS13
+    #[arg(long, env = "SLICEWRIGHT_METRICS_TLS_MIN_VERSION", default_value = "VersionTLS12", value_name = "VERSION", value_parser = OldestTls::from_str)]
+    metrics_tls_min_version: OldestTls,
+    /// The cipher suites in which metrics are served, by IANA's or OpenSSL's names; all that are safe if
+    /// left out. What cannot be served is left out, and said; those of TLS 1.3 need not be named
+    #[arg(long, env = "SLICEWRIGHT_METRICS_CIPHER_SUITES", value_name = "NAME", value_delimiter = ',')]
+    metrics_cipher_suites: Vec<String>,
     /// How long the loop may stand still before /healthz says so
     #[arg(long, env = "SLICEWRIGHT_STUCK_AFTER", default_value = "3m", value_name = "DURATION", value_parser = duration)]
     stuck_after: Duration,
@@ -203,6 +213,9 @@ pub enum ArgsError {
         /// When another may take it.
         duration: Duration,
     },
+    /// Metrics could be served to nobody.
+    #[error("--metrics-cipher-suites: {0}")]
+    CipherSuites(#[from] NoSuite),
     /// The administrators' map is elsewhere.
     #[error("--administrators-map `{given}`: write NAME or NAMESPACE/NAME")]
     MapName {
@@ -249,6 +262,8 @@ impl Args {
             Some(given) => Some(map_ref(&given, here).ok_or(ArgsError::MapName { given })?),
             None => None,
         };
+        let metrics_tls_profile =
+            TlsProfile::new(process.metrics_tls_min_version, &process.metrics_cipher_suites)?;
         let signed = |duration: Duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
         Ok(Settings {
             lease,
@@ -275,6 +290,7 @@ impl Args {
                 .metrics_certificate
                 .zip(process.metrics_key)
                 .map(|(certificate, key)| MetricsTls { certificate, key }),
+            metrics_tls_profile,
             ..Settings::new(process.identity, process.namespace)
         })
     }
@@ -319,6 +335,17 @@ mod tests {
         assert_eq!(both.expect("both").metrics_tls, Some(wanted));
         let one = Args::try_parse_from(["slicewright-operator", "--metrics-certificate", "tls.crt"]);
         assert!(one.expect_err("no key").to_string().contains("--metrics-key"));
+    }
+
+    #[test]
+    fn the_tls_of_the_metrics_is_as_strong_as_the_flags_say() {
+        let suites = "--metrics-cipher-suites=ECDHE-RSA-AES128-GCM-SHA256,DHE-RSA-AES128-GCM-SHA256";
+        let profile = read(&[suites]).expect("one that is known").metrics_tls_profile;
+        assert_eq!((profile.oldest, profile.left_out.len()), (OldestTls::Tls12, 1));
+        let newest = read(&["--metrics-tls-min-version=VersionTLS13"]).expect("a version");
+        assert_eq!(newest.metrics_tls_profile.oldest, OldestTls::Tls13);
+        let error = read(&["--metrics-cipher-suites=RC4-SHA"]).expect_err("none is known").to_string();
+        assert!(error.starts_with("--metrics-cipher-suites: none of the cipher suites RC4-SHA"), "{error}");
     }
 
     #[test]

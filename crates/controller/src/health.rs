@@ -140,7 +140,11 @@ pub async fn serve(
         match &settings.metrics_tls {
             Some(files) if settings.metrics_address == Some(address) => {
                 #[cfg(feature = "tls-rustls")]
-                tasks.spawn(run(crate::tls::TlsListener::new(listener, files).await?, router, stop));
+                {
+                    let profile = &settings.metrics_tls_profile;
+                    let listener = crate::tls::TlsListener::new(listener, files, profile).await?;
+                    tasks.spawn(run(listener, router, stop));
+                }
                 #[cfg(not(feature = "tls-rustls"))]
                 return Err((files, ServeError::NotBuilt).1);
             }

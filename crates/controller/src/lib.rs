@@ -38,6 +38,7 @@ pub mod store;
 pub mod telemetry;
 #[cfg(feature = "tls-rustls")]
 pub mod tls;
+pub mod tls_profile;
 pub mod watch;
 
 pub use operator::{Error, run};

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 pub use reconcile::MapRef;
 
+use crate::tls_profile::TlsProfile;
+
 /// How one operator runs. [`Settings::new`] has the defaults of the flags.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -48,6 +50,8 @@ pub struct Settings {
     /// With which certificate metrics are served, and then only to who may
     /// read them; `None`: over plain HTTP, to everybody.
     pub metrics_tls: Option<MetricsTls>,
+    /// How strong that TLS has to be.
+    pub metrics_tls_profile: TlsProfile,
 }
 
 /// A certificate in PEM files, which may be replaced at any time.
@@ -104,6 +108,7 @@ impl Settings {
             health_address: None,
             metrics_address: None,
             metrics_tls: None,
+            metrics_tls_profile: TlsProfile::default(),
         }
     }
 }

@@ -11,18 +11,20 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::serve::Listener;
-use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use rustls::version::{TLS12, TLS13};
+use rustls::{CipherSuite, ServerConfig, SupportedProtocolVersion};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::settings::MetricsTls;
+use crate::tls_profile::{OldestTls, SUITES, TlsProfile};
 
 /// How long a handshake may take: who connects and says nothing holds up nobody.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -134,6 +136,13 @@ impl ResolvesServerCert for Served {
     }
 }
 
+/// The name of a suite in IANA's list; rustls has its own for those of TLS 1.3.
+fn iana(suite: CipherSuite) -> &'static str {
+    let ours = suite.as_str().unwrap_or_default();
+    let named = |iana: &&str| ours == *iana || ours.strip_prefix("TLS13") == iana.strip_prefix("TLS");
+    SUITES.iter().map(|(iana, _)| *iana).find(named).unwrap_or(ours)
+}
+
 /// Takes connections and speaks TLS on them.
 pub struct TlsListener {
     listener: TcpListener,
@@ -143,19 +152,34 @@ pub struct TlsListener {
 }
 
 impl TlsListener {
-    /// Speaks TLS with the certificate of these files.
+    /// Speaks TLS with the certificate of these files, and no weaker than the
+    /// profile says.
     ///
     /// # Errors
     /// When there is none that can be served.
-    pub async fn new(listener: TcpListener, files: &MetricsTls) -> Result<Self, CertificateError> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
+    pub async fn new(
+        listener: TcpListener,
+        files: &MetricsTls,
+        profile: &TlsProfile,
+    ) -> Result<Self, CertificateError> {
+        let mut provider = aws_lc_rs::default_provider();
+        provider.cipher_suites.retain(|suite| profile.allows(iana(suite.suite())));
+        let provider = Arc::new(provider);
+        if !profile.left_out.is_empty() {
+            let suites = profile.left_out.join(",");
+            tracing::warn!(suites, "cipher suites of the metrics that cannot be served are left out");
+        }
+        let versions: &[&SupportedProtocolVersion] = match profile.oldest {
+            OldestTls::Tls12 => &[&TLS12, &TLS13],
+            OldestTls::Tls13 => &[&TLS13],
+        };
         // Looked at first: what changes meanwhile is seen as a change.
         let seen = Mutex::new(stamp(files).await);
         let now = RwLock::new(Arc::new(load(files, &provider).await?));
         let served = Arc::new(Served { files: files.clone(), provider: Arc::clone(&provider), seen, now });
         let unusable = |source| CertificateError::Unusable { file: files.certificate.clone(), source };
         let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
+            .with_protocol_versions(versions)
             .map_err(unusable)?
             .with_no_client_auth()
             .with_cert_resolver(Arc::clone(&served) as Arc<dyn ResolvesServerCert>);

@@ -13,6 +13,7 @@ use controller::calls::Calls;
 use controller::health::{Health, serve};
 use controller::metrics::Metrics;
 use controller::settings::MetricsTls;
+use controller::tls_profile::{OldestTls, TlsProfile};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -80,12 +81,21 @@ struct Serving {
 }
 
 async fn serving(files: MetricsTls, api_server: &str) -> Result<Serving, controller::health::ServeError> {
+    serving_as(files, api_server, TlsProfile::default()).await
+}
+
+async fn serving_as(
+    files: MetricsTls,
+    api_server: &str,
+    profile: TlsProfile,
+) -> Result<Serving, controller::health::ServeError> {
     let config = kube::Config::new(api_server.parse().unwrap());
     let client = controller::client::client(config).unwrap();
     let address = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
     let mut settings = Settings::new("a", "b");
     settings.metrics_address = Some(address);
     settings.metrics_tls = Some(files);
+    settings.metrics_tls_profile = profile;
     let (health, metrics) = (Arc::new(Health::new(Duration::from_secs(60))), Arc::new(Metrics::new()));
     let calls = Arc::new(Calls::new(client, Duration::from_secs(5)));
     let mut tasks = JoinSet::new();
@@ -197,4 +207,47 @@ async fn who_shows_no_token_or_a_wrong_one_or_may_not_reads_nothing() {
     let mut answer = Vec::new();
     let _ = plain.read_to_end(&mut answer).await;
     assert!(!String::from_utf8_lossy(&answer).contains("slicewright_"), "{answer:?}");
+}
+
+/// In which version and with which suite a client speaks that knows only one
+/// version; nothing, where it is refused.
+async fn spoken(
+    address: SocketAddr,
+    trusted: &str,
+    version: &'static rustls::SupportedProtocolVersion,
+) -> Option<String> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(trusted.as_bytes()).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .with_protocol_versions(&[version])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let stream = TcpStream::connect(address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.ok()?;
+    let suite = stream.get_ref().1.negotiated_cipher_suite().unwrap();
+    Some(format!("{:?}", suite.suite()))
+}
+
+#[tokio::test]
+async fn nothing_weaker_is_spoken_than_the_profile_says() {
+    use rustls::version::{TLS12, TLS13};
+    let folder = tempfile::tempdir().unwrap();
+    let (files, own) = (files(folder.path()), certificate());
+    put(&files, &own);
+    let profile = |oldest, suite: &str| TlsProfile::new(oldest, &[suite.to_owned()]).unwrap();
+    for (profile, in_12, in_13) in [
+        (TlsProfile::new(OldestTls::Tls13, &[]).unwrap(), None, "TLS13_AES_256_GCM_SHA384"),
+        (
+            profile(OldestTls::Tls12, "ECDHE-ECDSA-AES128-GCM-SHA256"),
+            Some("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
+            "TLS13_AES_256_GCM_SHA384",
+        ),
+        (profile(OldestTls::Tls12, "TLS_CHACHA20_POLY1305_SHA256"), None, "TLS13_CHACHA20_POLY1305_SHA256"),
+    ] {
+        let server = serving_as(files.clone(), "http://127.0.0.1:9", profile).await.unwrap();
+        assert_eq!(spoken(server.address, &own.0, &TLS12).await.as_deref(), in_12);
+        assert_eq!(spoken(server.address, &own.0, &TLS13).await.as_deref(), Some(in_13));
+    }
 }

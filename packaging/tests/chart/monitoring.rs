@@ -73,7 +73,11 @@ fn metrics_over_tls_come_with_the_flags_the_rights_and_a_scrape_that_shows_a_tok
     let container = &the(&objects, "Deployment", "slicewright")["spec"]["template"]["spec"]["containers"][0];
     let flags: Vec<&str> = container["args"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let mount = container["volumeMounts"][0]["mountPath"].as_str().unwrap();
-    for flag in [format!("--metrics-certificate={mount}/tls.crt"), format!("--metrics-key={mount}/tls.key")] {
+    for flag in [
+        format!("--metrics-certificate={mount}/tls.crt"),
+        format!("--metrics-key={mount}/tls.key"),
+        "--metrics-tls-min-version=VersionTLS12".to_owned(),
+    ] {
         assert!(flags.contains(&flag.as_str()), "{flag} is not in {flags:?}");
     }
     let endpoint = &the(&objects, "ServiceMonitor", "slicewright")["spec"]["endpoints"][0];

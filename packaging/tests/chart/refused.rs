@@ -33,6 +33,8 @@ fn bad_values_are_refused_with_the_key_and_what_is_allowed() {
     check(r#"networkPolicy.apiServerPorts=[]"#, &["apiServerPorts", "minItems"]);
     check(r#"metrics.serviceMonitor.interval="often""#, &["interval", "pattern"]);
     check(r#"metrics.apiGroup="monitoring""#, &["apiGroup", "'monitoring.coreos.com', 'monitoring.rhobs'"]);
+    check(r#"metrics.tls.minVersion="TLS1.3""#, &["minVersion", "'VersionTLS12', 'VersionTLS13'"]);
+    check(r#"metrics.tls.cipherSuites=["a b"]"#, &["cipherSuites", "pattern"]);
     check(r#"metrics.prometheusRule.runbooks="ftp://x""#, &["runbooks", "pattern"]);
     check(r#"serviceAccount={"create":false}"#, &["serviceAccount.name is empty", "name the account"]);
 }
