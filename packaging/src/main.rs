@@ -4,9 +4,9 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Parser;
-use packaging::bundle::{self, Image};
+use packaging::bundle::{self, Contact, Image};
 use packaging::{Helm, catalog};
 
 /// Writes the OLM bundle and the catalog of a release.
@@ -19,20 +19,22 @@ struct Args {
     /// The image of the bundle, by digest, once it is published; the catalog that offers it is written then
     #[arg(long, value_name = "IMAGE")]
     bundle_image: Option<Image>,
+    /// Where people write to who have installed it: an address that somebody reads
+    #[arg(long, value_name = "EMAIL")]
+    contact: Contact,
     /// The folder that gets olm-bundle and olm-catalog
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }
 
 fn main() -> anyhow::Result<()> {
-    let Args { image, bundle_image, out } = Args::parse();
+    let Args { image, bundle_image, contact, out } = Args::parse();
     if [Some(&image), bundle_image.as_ref()].into_iter().flatten().any(Image::is_unreleased) {
         bail!("{} is the digest of what is not released: say which image it is", image.digest);
     }
-    let home = tempfile::tempdir().context("there is no place for Helm's files")?;
-    let helm = Helm::find(home.path())?;
+    let helm = Helm::find()?;
     let folder = out.join("olm-bundle");
-    bundle::generate(&helm, &image)?.write(&folder)?;
+    bundle::generate(&helm, &image, &contact)?.write(&folder)?;
     let mut said = std::io::stdout();
     writeln!(said, "{} installs {image}", folder.display())?;
     let Some(bundle_image) = bundle_image else {

@@ -19,11 +19,14 @@ use crate::tools::{self, Sources};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The operator's image, by digest: REGISTRY/REPOSITORY@sha256:DIGEST
-    #[arg(long, value_name = "IMAGE", requires = "out")]
+    #[arg(long, value_name = "IMAGE", requires_all = ["out", "contact"])]
     image: Option<String>,
     /// The image of the bundle, by digest, once it is published
     #[arg(long, value_name = "IMAGE", requires = "image")]
     bundle_image: Option<String>,
+    /// Where people write to who have installed it: an address that somebody reads
+    #[arg(long, value_name = "EMAIL", requires = "image")]
+    contact: Option<String>,
     /// The folder that gets olm-bundle and olm-catalog
     #[arg(long, value_name = "DIR", requires = "image")]
     out: Option<PathBuf>,
@@ -42,6 +45,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
             let folder = std::path::absolute(folder).context("there is no such folder")?;
             command.args(["run", "--quiet", "--locked", "--package", "slicewright-packaging"]);
             command.args(["--bin", "bundle", "--", "--image", image, "--out"]).arg(folder);
+            if let Some(contact) = &args.contact {
+                command.args(["--contact", contact]);
+            }
             if let Some(image) = &args.bundle_image {
                 command.args(["--bundle-image", image]);
             }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::base::{self, Base};
 use super::chart::Installed;
 use super::descriptors::descriptors;
-use super::{Error, Image};
+use super::{Contact, Error, Image};
 
 /// What the chart says of itself.
 #[derive(Clone, Debug, serde::Deserialize)]
@@ -41,7 +41,13 @@ impl Chart {
 ///
 /// # Errors
 /// When a part is missing, or speaks of a field that the CRDs do not have.
-pub(super) fn csv(base: &Base, chart: &Chart, installed: &Installed, image: &Image) -> Result<Value, Error> {
+pub(super) fn csv(
+    base: &Base,
+    chart: &Chart,
+    installed: &Installed,
+    image: &Image,
+    contact: &Contact,
+) -> Result<Value, Error> {
     let name = format!("{}.v{}", base.package, chart.app_version);
     let mut spec: Map<String, Value> = base.spec.clone().into_iter().collect();
     let icon = STANDARD.encode(base::read("icon.svg")?);
@@ -57,6 +63,7 @@ pub(super) fn csv(base: &Base, chart: &Chart, installed: &Installed, image: &Ima
             {"type": "AllNamespaces", "supported": true},
         ],
         "customresourcedefinitions": {"owned": owned(base, installed)?},
+        "maintainers": [{"name": "Slicewright maintainers", "email": contact.to_string()}],
         "relatedImages": [{"name": "operator", "image": image.to_string()}],
         "install": {"strategy": "deployment", "spec": install(installed, image)?},
     })));

@@ -4,12 +4,14 @@
 
 mod base;
 mod chart;
+mod contact;
 mod csv;
 mod descriptors;
 mod folder;
 mod image;
 
 pub use base::{Base, Kind, folder as sources, read as read_source};
+pub use contact::{Contact, NoContact};
 pub use folder::{Files, SCORECARD_TESTS, read_folder};
 pub use image::Image;
 
@@ -89,15 +91,16 @@ pub enum Error {
     },
 }
 
-/// The files of the bundle that installs this image, by their path in it.
+/// The files of the bundle that installs this image, by their path in it;
+/// people are told to write to the contact.
 ///
 /// # Errors
 /// When Helm is missing, a source is, or they contradict each other.
-pub fn generate(helm: &Helm, image: &Image) -> Result<Files, Error> {
+pub fn generate(helm: &Helm, image: &Image, contact: &Contact) -> Result<Files, Error> {
     let base = Base::read()?;
     let of = csv::Chart::read()?;
     let installed = chart::installed(helm, &image.repository, &image.digest)?;
-    let csv = csv::csv(&base, &of, &installed, image)?;
+    let csv = csv::csv(&base, &of, &installed, image, contact)?;
     let mut files = folder::around(&base);
     files.put(&format!("manifests/{}.clusterserviceversion.yaml", base.package), &csv);
     for crd in &installed.crds {

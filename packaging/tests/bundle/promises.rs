@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use packaging::bundle::{Files, Image, generate, read_folder};
+use packaging::bundle::{Contact, Files, Image, generate, read_folder};
 use serde_json::Value;
 
-use crate::{Bench, csv_of, manifests_of};
+use crate::{csv_of, helm, manifests_of};
 
 /// What OLM takes beside the ClusterServiceVersion, of either generation.
 const SUPPORTED: [&str; 22] = [
@@ -89,9 +89,10 @@ fn texts(key: &str, value: &Value, into: &mut Vec<(String, String)>) {
 fn a_release_names_one_image_by_digest_and_lists_it_where_those_who_mirror_look() {
     let digest = "4f".repeat(32);
     let image = format!("mirror.example.com:5000/gpu/slicer@sha256:{digest}");
-    let made = generate(&Bench::new().helm, &image.parse().unwrap()).unwrap();
+    let made = generate(&helm(), &image.parse().unwrap(), &"gpu@maintained.dev".parse().unwrap()).unwrap();
     for (path, text) in &made.0 {
         assert!(!text.contains(&Image::unreleased().digest), "{path} names no release");
+        assert!(!text.contains(&Contact::unreleased().to_string()), "{path} names nobody");
     }
     let mut named = BTreeSet::new();
     for (path, text) in made.0.iter().filter(|(path, _)| path.starts_with("manifests/")) {

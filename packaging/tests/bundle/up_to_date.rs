@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use packaging::bundle::{Files, Image, generate, read_folder};
+use packaging::bundle::{Contact, Files, Image, generate, read_folder};
 use packaging::catalog;
 use tempfile::TempDir;
 
-use crate::Bench;
+use crate::helm;
 
 #[track_caller]
 fn check(folder: &str, made: &Files) {
@@ -29,7 +29,8 @@ fn check(folder: &str, made: &Files) {
 }
 
 fn bundle() -> Files {
-    generate(&Bench::new().helm, &Image::unreleased()).unwrap_or_else(|error| panic!("{error:?}"))
+    generate(&helm(), &Image::unreleased(), &Contact::unreleased())
+        .unwrap_or_else(|error| panic!("{error:?}"))
 }
 
 fn catalog_after(before: &Files, image: &Image) -> Files {
