@@ -11,6 +11,7 @@ use controller::publish::news::{Told, Written, drafts};
 use jiff::Timestamp;
 use observe::Objects;
 use reconcile::Round;
+use reconcile::review::Fingerprint;
 use rollout::Phase;
 use serde_json::json;
 
@@ -125,6 +126,35 @@ fn somebody_else_labels_a_node() {
     story.next(&mut cluster);
     story.next(&mut cluster);
     insta::assert_snapshot!("foreign-layout", story.text());
+}
+
+/// The round of a cluster, as what was reviewed is made of it.
+fn reviewed(cluster: &Cluster) -> Fingerprint {
+    let thought = cluster.round().thought;
+    let policies = &cluster.objects.policies;
+    Fingerprint::of(&thought.plan, policies, &thought.policy_of, &thought.inventory, &thought.requests)
+}
+
+#[test]
+fn what_was_reviewed_is_not_what_would_be_done() {
+    let mut cluster = asks("1g.10gb");
+    let annotations = reviewed(&cluster).annotations();
+    cluster.edit_policy(|policy| {
+        let own = annotations.into_iter().map(|(key, text)| (key.to_owned(), text));
+        policy.metadata.annotations = Some(own.collect());
+        // The annotation comes before the policies that were reviewed.
+        policy.spec.priority = 1;
+    });
+    let mut story = Story::default();
+    story.next(&mut cluster);
+    // Then they come, to a fleet that is another by now.
+    cluster.node("n2");
+    cluster.pod("more", "7g.80gb", None);
+    cluster.edit_policy(|policy| policy.spec.priority = 0);
+    story.next(&mut cluster);
+    story.next(&mut cluster);
+    let told: Vec<_> = story.lines.into_iter().filter(|line| line.contains("ReviewMoved")).collect();
+    insta::assert_snapshot!("review", told.join("\n"));
 }
 
 #[test]

@@ -172,12 +172,27 @@ pub fn review(policy: &GpuPartitionPolicy, found: &Fingerprint, now: Timestamp) 
 }
 
 /// Whether the policies were those that were reviewed, and so all is compared.
-fn is_judged(review: &Review) -> bool {
+#[must_use]
+pub fn is_judged(review: &Review) -> bool {
     match review.state {
         ReviewState::Same => true,
         ReviewState::Moved => !review.moved.contains(&Moved::Policies),
         ReviewState::Unreadable => false,
     }
+}
+
+/// The review, where it is news that it moved: what was reviewed is no longer,
+/// or now that it could be compared was not, what would be done. What moves
+/// further is none.
+#[must_use]
+pub fn turned<'a>(before: Option<&Review>, after: Option<&'a Review>) -> Option<&'a Review> {
+    let after = after.filter(|after| after.state == ReviewState::Moved)?;
+    let known = before.is_some_and(|before| {
+        before.state == ReviewState::Moved
+            && before.reviewed == after.reviewed
+            && is_judged(before) == is_judged(after)
+    });
+    (!known).then_some(after)
 }
 
 fn judge(reviewed: &Reviewed, listed: Option<&String>, found: &Fingerprint, blank: Review) -> Review {

@@ -96,13 +96,21 @@ pub(crate) fn publish(world: &mut World, round: &Round) {
 
 fn write_status(world: &mut World, policy: &str, status: &GpuPartitionPolicyStatus) {
     let World { policies, revision, .. } = world;
-    let Some(before) = policies.get(policy).map(lines_of) else { return };
+    let Some(object) = policies.get(policy) else { return };
+    let before = lines_of(object);
+    let reviewed = object.status.as_ref().and_then(|status| status.review.as_ref());
+    let moved =
+        reconcile::review::turned(reviewed, status.review.as_ref()).map(|review| review.message.clone());
     policies.edit(policy, revision, |policy| policy.status = Some(status.clone()));
     // The message of a condition moves with every step; news is another
     // status or reason.
     let after = world.policies.get(policy).map(lines_of).unwrap_or_default();
     for (what, line) in after.iter().filter(|(what, _)| !before.iter().any(|(b, _)| b == what)) {
         world.tell(policy, what, line);
+    }
+    if let Some(message) = moved {
+        let text = format!("ReviewMoved: {message}");
+        world.tell(policy, &text, &text);
     }
 }
 

@@ -11,7 +11,7 @@ use observe::{Objects, owners, pods};
 use planner::names::{NodeName, PolicyName, RequestId};
 use reconcile::answers::{Answer, Kind};
 use reconcile::steps::{StepEvent, step_taken};
-use reconcile::{NodeRound, Round};
+use reconcile::{NodeRound, Round, review};
 
 use super::events::Draft;
 
@@ -55,6 +55,7 @@ pub fn drafts(
     let mut drafts = Vec::new();
     for name in &written.policies {
         of_policy(name, objects, round, now, &mut drafts);
+        drafts.extend(of_review(name, objects, round));
     }
     for name in &written.nodes {
         if let Some(node) = round.nodes.get(name) {
@@ -113,6 +114,23 @@ fn of_policy(name: &PolicyName, objects: &Objects, round: &Round, now: Timestamp
             once: format!("{} {} {now}", after.type_, after.status),
         });
     }
+}
+
+/// What was reviewed is not what would be done. While the policies are still
+/// others than those that were reviewed, perhaps only some have come.
+fn of_review(name: &PolicyName, objects: &Objects, round: &Round) -> Option<Draft> {
+    let (object, status) = (objects.policies.get(&name.0)?, round.policies.get(name)?);
+    let before = object.status.as_ref().and_then(|status| status.review.as_ref());
+    let moved = review::turned(before, status.review.as_ref())?;
+    Some(Draft {
+        regarding: reference(api::API_VERSION, "GpuPartitionPolicy", &object.metadata),
+        related: None,
+        warning: review::is_judged(moved),
+        reason: "ReviewMoved".to_owned(),
+        action: "Compare".to_owned(),
+        note: moved.message.clone(),
+        once: format!("{} {}", moved.reviewed, moved.at),
+    })
 }
 
 /// A node that took a step.
