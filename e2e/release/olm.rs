@@ -29,15 +29,12 @@ use kube::config::Kubeconfig;
 use kube::{Api, Client, ResourceExt};
 use packaging::{Helm, Render};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// The service account, the Deployment, and what else is named after them.
 const NAME: &str = "slicewright";
 /// The operator, as the API server knows it.
 const USER: &str = "system:serviceaccount:slicewright-system:slicewright";
-/// Kinds of the bundle that a cluster without the Prometheus Operator lacks.
-const MONITORING: &str = "monitoring.coreos.com";
 /// How long OLM may take; its queues are patient.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -66,6 +63,12 @@ impl Site {
             objects::crds_in(&tools::find("olm-crds")?)?.into_iter().map(|(_, crd)| crd).collect();
         ensure!(crds.len() >= 6, "olm-crds has only {} CRDs", crds.len());
         objects::install_crds(&client, &crds).await?;
+        // The Prometheus Operator's own, of the kinds that the bundle has.
+        let mut monitoring = objects::crds_in(&tools::find("monitoring-crds")?)?;
+        monitoring
+            .retain(|(file, _)| ["rules.yaml", "servicemonitors.yaml"].iter().any(|end| file.ends_with(end)));
+        let monitoring: Vec<Value> = monitoring.into_iter().map(|(_, crd)| crd).collect();
+        objects::install_crds(&client, &monitoring).await?;
         for namespace in [OPERATOR_NAMESPACE, GPU_OPERATOR_NAMESPACE] {
             objects::ensure_namespace(&client, namespace, &json!({})).await?;
         }
@@ -87,8 +90,8 @@ impl Site {
 
     /// Creates what the catalog operator creates, as it does: the
     /// ClusterServiceVersion first, so that the others can be owned by it, and
-    /// all of them marked as OLM's. Returns the kinds that the cluster lacks.
-    async fn create(&self, steps: &[Value]) -> anyhow::Result<BTreeSet<String>> {
+    /// all of them marked as OLM's.
+    async fn create(&self, steps: &[Value]) -> anyhow::Result<()> {
         let group = json!({
             "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
             "metadata": {"name": NAME, "namespace": OPERATOR_NAMESPACE}, "spec": {},
@@ -97,7 +100,6 @@ impl Site {
         let is_csv = |object: &&Value| object["kind"] == "ClusterServiceVersion";
         let csv = steps.iter().find(is_csv).context("a bundle has a ClusterServiceVersion")?;
         let uid = objects::apply(&self.client, &managed(csv)).await?.uid().context("it has a uid")?;
-        let mut lacking = BTreeSet::new();
         for object in steps.iter().filter(|object| !is_csv(object)) {
             let mut object = managed(object);
             for owner in object["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
@@ -105,13 +107,24 @@ impl Site {
             }
             if object["kind"] == "CustomResourceDefinition" {
                 objects::install_crds(&self.client, &[object]).await?;
-            } else if object["apiVersion"].as_str().is_some_and(|v| v.starts_with(MONITORING)) {
-                lacking.insert(object["kind"].as_str().unwrap_or_default().to_owned());
             } else {
                 objects::apply(&self.client, &object).await?;
             }
         }
-        Ok(lacking)
+        Ok(())
+    }
+
+    /// That Prometheus finds what the bundle has for it, as the bundle has it:
+    /// the API server took every field.
+    async fn is_watched(&self, steps: &[Value]) -> anyhow::Result<()> {
+        for kind in ["ServiceMonitor", "PrometheusRule"] {
+            let ours = steps.iter().find(|step| step["kind"] == kind);
+            let ours = managed(ours.with_context(|| format!("the bundle has a {kind}"))?);
+            let (api, _) = objects::api_of(&self.client, &ours).await?;
+            let there = api.get(ours["metadata"]["name"].as_str().unwrap_or_default()).await?;
+            ensure!(there.data["spec"] == ours["spec"], "{kind}: {}", there.data["spec"]);
+        }
+        Ok(())
     }
 
     /// The ClusterServiceVersions in the operator's namespace.
@@ -242,8 +255,7 @@ fn flat(namespace: &str, rules: &[PolicyRule]) -> BTreeSet<Right> {
 
 /// What the chart gives to the operator, wherever it does.
 fn chart_rights() -> anyhow::Result<BTreeSet<Right>> {
-    let home = TempDir::new()?;
-    let objects = Helm::find(home.path())?.objects(&packaging::chart(), &Render::default())?;
+    let objects = Helm::find()?.objects(&packaging::chart(), &Render::default())?;
     let mut all = BTreeSet::new();
     for role in objects.iter().filter(|o| o["kind"] == "ClusterRole" || o["kind"] == "Role") {
         let bound = objects.iter().any(|binding| {
@@ -261,8 +273,7 @@ fn chart_rights() -> anyhow::Result<BTreeSet<Right>> {
 
 /// The arguments that the chart gives to the operator.
 fn chart_arguments() -> anyhow::Result<Vec<String>> {
-    let home = TempDir::new()?;
-    let objects = Helm::find(home.path())?.objects(&packaging::chart(), &Render::default())?;
+    let objects = Helm::find()?.objects(&packaging::chart(), &Render::default())?;
     let deployment = objects.iter().find(|o| o["kind"] == "Deployment").context("there is a Deployment")?;
     let container = &deployment["spec"]["template"]["spec"]["containers"][0];
     Ok(serde_json::from_value(container["args"].clone())?)
@@ -321,11 +332,8 @@ async fn story(site: &mut Site) -> anyhow::Result<()> {
     let world = tokio::spawn(Cluster::new(site.client.clone(), fleet, shutdown.clone())?.run());
 
     // Installed.
-    let lacking = site.create(&steps).await?;
-    ensure!(
-        lacking.iter().all(|kind| ["ServiceMonitor", "PrometheusRule"].contains(&kind.as_str())),
-        "{lacking:?}"
-    );
+    site.create(&steps).await?;
+    site.is_watched(&steps).await?;
     site.start_olm()?;
     site.succeeds(csv).await?;
     let deployment = site.deployment().await?.context("OLM makes the Deployment")?;

@@ -188,6 +188,17 @@ pub(crate) const FAMILIES: &[Family] = &[
         ..PLAIN
     },
     Family {
+        name: "monitoring",
+        module: "monitoring",
+        used_for: Use::Release,
+        files: &[(
+            "monitoring-crds",
+            "github.com/prometheus-operator/prometheus-operator",
+            "example/prometheus-operator-crd",
+        )],
+        ..PLAIN
+    },
+    Family {
         name: "kube-node",
         module: "kube",
         used_for: Use::Kind,

@@ -15,7 +15,6 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use packaging::Helm;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use super::git::Repository;
 
@@ -35,6 +34,9 @@ const FILES: [&str; 4] = [
     include_str!("../../../examples/gitops/flux/operator.yaml"),
     include_str!("../../../examples/gitops/flux/policies.yaml"),
 ];
+
+/// The operator by helm-controller, which does not run here.
+const HELM_RELEASE: &str = include_str!("../../../examples/gitops/flux/helm-release.yaml");
 
 /// Flux, and a repository of its own.
 pub(super) struct Flux<'a> {
@@ -153,8 +155,8 @@ impl<'a> Flux<'a> {
     pub(super) async fn example(&self) -> anyhow::Result<()> {
         self.git.copy(&gitops::root().join("examples/policy-repo"), ".")?;
         self.git.copy(&gitops::root().join("examples/gitops/operator"), "operator")?;
-        let home = TempDir::new()?;
-        let mut command = Helm::find(home.path())?.command();
+        let helm = Helm::find()?;
+        let mut command = helm.command();
         command.args(["template", OPERATOR]).arg(packaging::chart());
         command.args(["--namespace", objects::OPERATOR_NAMESPACE, "--no-hooks"]);
         let output = tokio::task::spawn_blocking(move || command.output()).await??;
@@ -180,6 +182,18 @@ impl<'a> Flux<'a> {
                 objects::apply(&self.scene.client(), &object).await?;
             }
         }
+        Ok(())
+    }
+
+    /// Asks the API server whether it takes the source of the HelmRelease, by
+    /// source-controller's own CRD; nothing of it stays.
+    pub(super) async fn takes_the_source_of_the_helm_release(&self) -> anyhow::Result<()> {
+        let all = objects::documents(HELM_RELEASE)?;
+        let source = all.iter().find(|object| object["kind"] == "GitRepository");
+        let source = source.context("the example has a source")?;
+        let (api, _) = objects::api_of(&self.scene.client(), source).await?;
+        let params = PatchParams { dry_run: true, ..PatchParams::apply("e2e") }.validation_strict();
+        api.patch(OPERATOR, &params, &Patch::Apply(source)).await?;
         Ok(())
     }
 

@@ -209,6 +209,7 @@ fn policies_wait_for_the_operator_and_outlive_what_flux_applied_it_with() {
             flux.git.edit("operator/kustomization.yaml", "- slicewright.yaml", "- not-there.yaml")?;
             flux.git.commit("an operator that cannot be built")?;
             flux.set_up().await?;
+            flux.takes_the_source_of_the_helm_release().await?;
             flux.kustomization(OPERATOR, "cannot be built", |object| {
                 object["status"]["conditions"].to_string().contains("not-there.yaml").then_some(())
             })

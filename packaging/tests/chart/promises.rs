@@ -116,6 +116,27 @@ fn every_flag_is_one_that_the_operator_knows() {
     }
 }
 
+#[test]
+fn the_values_of_the_helm_release_are_ones_that_the_chart_takes() {
+    let objects = documents(&read("examples/gitops/flux/helm-release.yaml"));
+    let release = objects.iter().find(|o| o["kind"] == "HelmRelease").unwrap();
+    let spec = &release["spec"];
+    assert!(
+        packaging::root().join(spec["chart"]["spec"]["chart"].as_str().unwrap()).join("Chart.yaml").exists()
+    );
+    // The hook is part of an uninstallation, and CRDs are templates.
+    assert_eq!(spec["uninstall"]["disableHooks"], false);
+    let set: Vec<String> =
+        spec["values"].as_object().unwrap().iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let set: Vec<&str> = set.iter().map(String::as_str).collect();
+    let rendered = Bench::new().with(&set);
+    let image =
+        &the(&rendered, "Deployment", "slicewright")["spec"]["template"]["spec"]["containers"][0]["image"];
+    assert!(image.as_str().unwrap().starts_with("registry.example.com/"), "{image}");
+    let source = spec["chart"]["spec"]["sourceRef"].clone();
+    assert!(objects.iter().any(|o| o["kind"] == source["kind"] && o["metadata"]["name"] == source["name"]));
+}
+
 /// Pod Security's level `restricted`, and OpenShift's restricted-v2.
 #[test]
 fn every_pod_is_one_that_a_restricted_namespace_admits() {
