@@ -43,7 +43,7 @@ struct Site {
 impl Site {
     async fn new() -> anyhow::Result<Self> {
         let home = TempDir::new()?;
-        let helm = Helm::find(home.path())?;
+        let helm = Helm::find()?;
         let plane = ControlPlane::start(HOOKS_USER).await?;
         let client = client_of(plane.administrator()).await?;
         let namespace = |name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});

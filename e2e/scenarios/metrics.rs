@@ -62,7 +62,7 @@ async fn account(scene: &Scene, name: &str) -> anyhow::Result<String> {
 fn only_who_may_reads_metrics_over_tls_and_a_new_certificate_needs_no_restart() {
     scenario(async |scene| {
         // The chart has this role.
-        let reader = "slicewright-metrics-reader";
+        let reader = "slicewright-operator-metrics-reader";
         let rbac = "rbac.authorization.k8s.io";
         scene
             .apply(json!({

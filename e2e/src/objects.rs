@@ -17,10 +17,11 @@ use crate::{served, wait};
 
 /// The operator's namespace.
 pub const OPERATOR_NAMESPACE: &str = "slicewright-system";
-/// The operator's service account: the chart's.
-pub const OPERATOR_ACCOUNT: &str = "slicewright";
+/// The operator's service account, and what of the chart is named after it: not
+/// as a release would name it, so that a scenario may install one beside.
+pub const OPERATOR_ACCOUNT: &str = "slicewright-operator";
 /// The operator, as the API server knows it.
-pub const OPERATOR_USER: &str = "system:serviceaccount:slicewright-system:slicewright";
+pub const OPERATOR_USER: &str = "system:serviceaccount:slicewright-system:slicewright-operator";
 /// The namespace of the GPU Operator.
 pub const GPU_OPERATOR_NAMESPACE: &str = "nvidia-gpu-operator";
 /// The map that the operator owns.

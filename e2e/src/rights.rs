@@ -28,6 +28,7 @@ use crate::manifests::TEAM;
 use crate::objects::{
     self, GPU_OPERATOR_NAMESPACE, OPERATOR_ACCOUNT, OPERATOR_NAMESPACE, OPERATOR_USER, OURS,
 };
+use crate::scene::Scene;
 use crate::wait;
 
 /// The variable that names the file into which it is written.
@@ -38,9 +39,14 @@ const KINDS: [&str; 5] = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding",
 /// Values of the chart, as `--set-json` takes them.
 pub type Values = Vec<String>;
 
+/// The values with which the chart grants what every operator has.
+pub(crate) fn default_values() -> Values {
+    vec![format!("fullnameOverride=\"{OPERATOR_ACCOUNT}\"")]
+}
+
 /// The values with which the chart grants what these settings want.
 pub(crate) fn values_for(settings: &Settings) -> Values {
-    let mut values = Values::new();
+    let mut values = default_values();
     if settings.patch_cluster_policy {
         values.push("gpuOperator.patchClusterPolicy=true".to_owned());
     }
@@ -54,13 +60,12 @@ pub(crate) fn values_for(settings: &Settings) -> Values {
 }
 
 /// Every value that comes with a right.
-fn every_value() -> Values {
+fn every_value() -> [String; 3] {
     [
         "gpuOperator.patchClusterPolicy=true".to_owned(),
         format!("gpuOperator.administratorsMap=\"{TEAM}/layouts\""),
         "metrics.tls.secretName=\"metrics\"".to_owned(),
     ]
-    .into()
 }
 
 /// The accounts, roles and bindings of the chart. Real Helm renders it once
@@ -71,10 +76,8 @@ fn rendered(values: &Values) -> anyhow::Result<Vec<Value>> {
     if let Some(objects) = known.get(values) {
         return Ok(objects.clone());
     }
-    let home = tempfile::tempdir()?;
-    let helm = Helm::find(home.path())?;
     let render = Render { set: values.clone(), ..Render::default() };
-    let mut objects = helm.objects(&packaging::chart(), &render)?;
+    let mut objects = Helm::find()?.objects(&packaging::chart(), &render)?;
     objects.retain(|object| object["kind"].as_str().is_some_and(|kind| KINDS.contains(&kind)));
     known.insert(values.clone(), objects.clone());
     Ok(objects)
@@ -237,15 +240,17 @@ impl Used {
     /// # Errors
     /// When Helm refuses.
     pub fn of_operator() -> anyhow::Result<Self> {
-        Ok(Self::of(granted(&rendered(&every_value())?, OPERATOR_ACCOUNT)))
+        let values = default_values().into_iter().chain(every_value()).collect();
+        Ok(Self::of(granted(&rendered(&values)?, OPERATOR_ACCOUNT)))
     }
 
-    /// Nothing yet, of what the chart grants to another account of its own.
+    /// Nothing yet, of what a release of the chart grants to an account of its
+    /// own.
     ///
     /// # Errors
     /// When Helm refuses.
     pub fn of_account(account: &str) -> anyhow::Result<Self> {
-        Ok(Self::of(granted(&rendered(&every_value())?, account)))
+        Ok(Self::of(granted(&rendered(&Values::new())?, account)))
     }
 
     fn of(granted: BTreeSet<Right>) -> Self {
@@ -303,7 +308,28 @@ impl Used {
 pub(crate) async fn install(client: &Client) -> anyhow::Result<()> {
     objects::ensure_namespace(client, OPERATOR_NAMESPACE, &json!({})).await?;
     objects::ensure_namespace(client, GPU_OPERATOR_NAMESPACE, &json!({})).await?;
-    grant(client, &Values::new(), None).await
+    grant(client, &default_values(), None).await
+}
+
+impl Scene {
+    /// Takes in which rights the operators have used.
+    pub(crate) fn look_at_rights(&mut self) -> anyhow::Result<()> {
+        if self.is_audited() {
+            let requests = self.audit()?.requests()?;
+            self.used.add(&requests);
+        }
+        Ok(())
+    }
+
+    /// Grants what these settings want and the operator does not have.
+    pub(crate) async fn grant_for(&mut self, settings: &Settings) -> anyhow::Result<()> {
+        let values = values_for(settings);
+        if values != self.values {
+            grant(&self.client(), &values, Some(&self.values)).await?;
+            self.values = values;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -360,12 +386,12 @@ mod tests {
     #[test]
     fn every_flag_that_wants_a_right_has_its_value() {
         let mut settings = Settings::new("", "");
-        assert!(values_for(&settings).is_empty());
+        assert_eq!(values_for(&settings), default_values());
         settings.patch_cluster_policy = true;
         settings.administrators_map =
             Some(controller::MapRef { namespace: TEAM.to_owned(), name: "layouts".to_owned() });
         settings.metrics_tls =
             Some(controller::settings::MetricsTls { certificate: "a".into(), key: "b".into() });
-        assert_eq!(values_for(&settings), every_value());
+        assert_eq!(values_for(&settings)[1..], every_value());
     }
 }

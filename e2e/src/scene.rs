@@ -38,9 +38,9 @@ pub struct Scene {
     client: Client,
     audit: Option<Audit>,
     /// The values with which the chart granted the operator its rights.
-    values: Values,
+    pub(crate) values: Values,
     /// Which of them were used, as far as was looked.
-    used: Used,
+    pub(crate) used: Used,
     world: Option<World>,
     operators: Vec<Operator>,
     started: usize,
@@ -212,7 +212,7 @@ impl Scene {
             administrator,
             client,
             audit,
-            values: Values::new(),
+            values: rights::default_values(),
             used: Used::of_operator()?,
             world: None,
             operators: Vec::new(),
@@ -236,8 +236,9 @@ impl Scene {
         }
         let cleared = async {
             provider.is_well().await?;
-            if !values.is_empty() {
-                rights::grant(&client, &Values::new(), Some(&values)).await?;
+            let default = rights::default_values();
+            if values != default {
+                rights::grant(&client, &default, Some(&values)).await?;
             }
             empty(&client, provider.is_ours_alone()).await?;
             if !provider.is_ours_alone() {
@@ -286,23 +287,6 @@ impl Scene {
     /// Whether there is an audit log.
     pub(crate) fn is_audited(&self) -> bool {
         self.audit.is_some()
-    }
-
-    /// Takes in which rights the operators have used.
-    fn look_at_rights(&mut self) -> anyhow::Result<()> {
-        let Some(audit) = &self.audit else { return Ok(()) };
-        self.used.add(&audit.requests()?);
-        Ok(())
-    }
-
-    /// Grants what these settings want and the operator does not have.
-    async fn grant_for(&mut self, settings: &controller::Settings) -> anyhow::Result<()> {
-        let values = rights::values_for(settings);
-        if values != self.values {
-            rights::grant(&self.client, &values, Some(&self.values)).await?;
-            self.values = values;
-        }
-        Ok(())
     }
 
     /// Virtual GPU nodes, as a fresh OpenShift cluster with OpenShift AI and
