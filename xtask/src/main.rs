@@ -10,6 +10,7 @@ mod chart;
 mod clients;
 mod e2e;
 mod families;
+mod fuzz;
 mod gate;
 mod image;
 mod kind;
@@ -54,6 +55,7 @@ enum Task {
     Image(image::Args),
     SimLib(sim_lib::Args),
     Clients(clients::Args),
+    Fuzz(fuzz::Args),
 }
 
 /// The root of the checkout that this program was built from.
@@ -71,6 +73,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Codegen(args) => tasks::codegen(&args, &mut out)?,
         Task::Bench(args) => tasks::bench(&args)?,
         Task::Clients(args) => clients::run(&args, &mut out)?,
+        Task::Fuzz(args) => fuzz::run(&args, &mut out)?,
         Task::Kind(args) => kind::run(&args, &mut out)?,
         Task::E2e(args) => e2e::run(&args, &mut out)?,
         Task::Alerts(args) => alerts::run(&args, &mut out)?,

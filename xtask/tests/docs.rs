@@ -232,12 +232,26 @@ fn every_invariant_names_tests_that_exist() {
 #[test]
 fn every_test_that_the_checklist_of_packaging_names_exists() {
     let text = read(&root().join("docs/packaging.md"));
+    let rows: Vec<_> =
+        text.lines().filter(|line| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit()).collect();
+    assert_eq!(rows.len(), 60);
+    name_tests_that_exist(&rows, 25);
+}
+
+#[test]
+fn every_test_that_the_threat_model_names_exists() {
+    let text = read(&root().join("docs/threat-model.md"));
+    let rows: Vec<_> = text.lines().filter(|line| line.starts_with("| **")).collect();
+    name_tests_that_exist(&rows, 6);
+}
+
+/// The tests that rows of a table name are there, and there are some.
+#[track_caller]
+fn name_tests_that_exist(rows: &[&str], least: usize) {
     let tests = tests_of_the_tree();
-    let rows = text.lines().filter(|line| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit());
-    assert_eq!(rows.clone().count(), 60);
     let is_test = |name: &&str| name.matches('_').count() > 2 && !name.contains(['.', '/', ' ']);
-    let named: Vec<_> = rows.flat_map(|row| between(row, "`", "`")).filter(is_test).collect();
-    assert!(named.len() > 25, "{named:?}");
+    let named: Vec<_> = rows.iter().flat_map(|row| between(row, "`", "`")).filter(is_test).collect();
+    assert!(named.len() > least, "{named:?}");
     let missing: Vec<_> = named.iter().filter(|name| !tests.contains(**name)).collect();
     assert!(missing.is_empty(), "no such test: {missing:?}");
 }
