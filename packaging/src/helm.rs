@@ -27,6 +27,10 @@ pub enum Error {
     Syntax(String),
 }
 
+/// The Kubernetes that the chart is rendered for, that of the oldest OpenShift:
+/// a Helm that was built as a module takes its own, which is older than any.
+pub const KUBERNETES: &str = "1.33.0";
+
 /// A Helm with a home of its own, which goes with it.
 #[derive(Debug)]
 pub struct Helm {
@@ -91,6 +95,7 @@ impl Helm {
     pub fn text(&self, chart: &Path, render: &Render) -> Result<String, Error> {
         let mut command = self.command();
         command.args(["template", "slicewright", "--namespace", "slicewright-system"]).arg(chart);
+        command.args(["--kube-version", KUBERNETES]);
         for file in &render.values {
             command.arg("--values").arg(file);
         }

@@ -7,7 +7,7 @@ pub mod catalog;
 pub mod dashboards;
 mod helm;
 
-pub use helm::{Error, Helm, Render};
+pub use helm::{Error, Helm, KUBERNETES, Render};
 
 use std::path::{Path, PathBuf};
 

@@ -50,6 +50,7 @@ fn the_alerts_are_those_of_the_file_with_the_namespace_of_the_release() {
 
     let mut command = bench.helm.command();
     command.args(["template", "gpus", "--namespace", "elsewhere"]).arg(packaging::chart());
+    command.args(["--kube-version", packaging::KUBERNETES]);
     command.args(["--set", "metrics.prometheusRule.enabled=true"]);
     command.args(["--set", "metrics.prometheusRule.runbooks=https://wiki.example.com/"]);
     for api in MONITORING {

@@ -34,6 +34,13 @@ pub fn page() -> String {
     for (word, meaning) in reason::ALL {
         let _ = writeln!(page, "| `{word}` |{meaning} |");
     }
+    let _ = write!(
+        page,
+        "\nWhere a policy says what was reviewed ([the plan before the merge](../gitops.md)), `{}` tells once that\n\
+         something else would be done: as a warning when the plan is another, and as no warning while the policies\n\
+         are others than those that were reviewed.\n",
+        news::REVIEW_MOVED,
+    );
     page.push_str(
         "\n## On a node\n\n\
          The steps of a rollout, in their order. Steps that only follow are not told; `GpuNode` has the phase.\n\n\

@@ -116,6 +116,9 @@ fn of_policy(name: &PolicyName, objects: &Objects, round: &Round, now: Timestamp
     }
 }
 
+/// The reason with which it is told that a review moved.
+pub(super) const REVIEW_MOVED: &str = "ReviewMoved";
+
 /// What was reviewed is not what would be done. While the policies are still
 /// others than those that were reviewed, perhaps only some have come.
 fn of_review(name: &PolicyName, objects: &Objects, round: &Round) -> Option<Draft> {
@@ -126,7 +129,7 @@ fn of_review(name: &PolicyName, objects: &Objects, round: &Round) -> Option<Draf
         regarding: reference(api::API_VERSION, "GpuPartitionPolicy", &object.metadata),
         related: None,
         warning: review::is_judged(moved),
-        reason: "ReviewMoved".to_owned(),
+        reason: REVIEW_MOVED.to_owned(),
         action: "Compare".to_owned(),
         note: moved.message.clone(),
         once: format!("{} {}", moved.reviewed, moved.at),
