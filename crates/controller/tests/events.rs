@@ -149,7 +149,6 @@ fn what_was_reviewed_is_not_what_would_be_done() {
     story.next(&mut cluster);
     // Then they come, to a fleet that is another by now.
     cluster.node("n2");
-    cluster.pod("more", "7g.80gb", None);
     cluster.edit_policy(|policy| policy.spec.priority = 0);
     story.next(&mut cluster);
     story.next(&mut cluster);
