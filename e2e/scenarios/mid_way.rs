@@ -1,30 +1,30 @@
 //! Things change while a node is on its way.
 
-use e2e::{a100, mig, pod, policy, scenario};
+use e2e::{a100, mig, pod, policy, scenario, scenario_on_any_nodes};
 
 #[test]
 fn a_policy_that_is_edited_mid_way_is_followed_after_the_node_has_finished() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
         scene.operator().await?;
         scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
         scene.phase("n1", "Changing").await?;
         scene.apply(policy("research", "research").always(&[("2g.20gb", 3)])).await?;
-        scene.offers("n1", &[("2g.20gb", 3)]).await?;
+        scene.each_gpu_offers("n1", &[("2g.20gb", 3)]).await?;
         scene.converged("research").await
     });
 }
 
 #[test]
 fn a_policy_that_is_deleted_mid_way_lets_the_node_finish() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
         scene.operator().await?;
         let layout = policy("research", "research").always(&[("3g.40gb", 2)]);
         scene.apply(layout.clone()).await?;
         scene.phase("n1", "Changing").await?;
         scene.delete(layout).await?;
-        scene.offers("n1", &[("3g.40gb", 2)]).await?;
+        scene.each_gpu_offers("n1", &[("3g.40gb", 2)]).await?;
         scene.phase("n1", "Idle").await?;
         Ok(())
     });

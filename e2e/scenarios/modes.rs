@@ -1,6 +1,6 @@
 //! When nothing may start: previews, pauses, windows.
 
-use e2e::{a100, mig, pod, policy, scenario};
+use e2e::{a100, mig, pod, policy, scenario, scenario_on_any_nodes};
 use serde_json::json;
 
 #[test]
@@ -24,14 +24,14 @@ fn a_preview_says_what_it_would_do_and_writes_nothing_but_status_and_events() {
 
 #[test]
 fn a_paused_policy_starts_nothing_until_it_goes_on() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
         scene.operator().await?;
         scene.apply(policy("research", "research").mode("Paused").always(&[("3g.40gb", 2)])).await?;
         scene.says("research", "Ready", "False", "Paused").await?;
-        scene.offers("n1", &[("1g.10gb", 7)]).await?;
+        scene.each_gpu_offers("n1", &[("1g.10gb", 7)]).await?;
         scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
-        scene.offers("n1", &[("3g.40gb", 2)]).await?;
+        scene.each_gpu_offers("n1", &[("3g.40gb", 2)]).await?;
         scene.converged("research").await
     });
 }
@@ -56,7 +56,7 @@ fn a_pause_mid_way_lets_the_node_finish() {
 
 #[test]
 fn outside_of_its_window_nothing_starts() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
         scene.operator().await?;
         let layout = || policy("research", "research").always(&[("3g.40gb", 2)]);
@@ -65,11 +65,11 @@ fn outside_of_its_window_nothing_starts() {
         scene.apply(layout().spec("/rollout/windows", closed)).await?;
         let message = scene.says("research", "Ready", "False", "Waiting").await?;
         assert!(message.contains("no window is open; the next opens at "), "{message}");
-        scene.offers("n1", &[("1g.10gb", 7)]).await?;
+        scene.each_gpu_offers("n1", &[("1g.10gb", 7)]).await?;
         // Every minute of every hour: it is always open.
         let open = json!([{"schedule": "* * * * *", "duration": "1h", "timeZone": "Asia/Seoul"}]);
         scene.apply(layout().spec("/rollout/windows", open)).await?;
-        scene.offers("n1", &[("3g.40gb", 2)]).await?;
+        scene.each_gpu_offers("n1", &[("3g.40gb", 2)]).await?;
         scene.converged("research").await
     });
 }

@@ -1,11 +1,11 @@
 //! Pods that hold a slice that should go, or may get one in the last instant.
 
-use e2e::{a100, mig, pod, policy, scenario, workbench};
+use e2e::{a100, mig, pod, policy, scenario, scenario_on_any_nodes, workbench};
 use serde_json::json;
 
 #[test]
 fn a_static_layout_that_may_evict_evicts_who_is_in_the_way_and_nobody_else() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
         scene.operator().await?;
         scene.apply(pod("in-the-way", &mig("1g.10gb"), 1)).await?;
@@ -14,7 +14,7 @@ fn a_static_layout_that_may_evict_evicts_who_is_in_the_way_and_nobody_else() {
         scene.runs("beside").await?;
         scene.apply(policy("research", "research").always(&[("3g.40gb", 2)]).evicts()).await?;
         scene.is_gone("in-the-way").await?;
-        scene.offers("n1", &[("3g.40gb", 2)]).await?;
+        scene.each_gpu_offers("n1", &[("3g.40gb", 2)]).await?;
         assert_eq!(scene.running().await?, ["beside"]);
         scene.converged("research").await
     });
@@ -22,7 +22,7 @@ fn a_static_layout_that_may_evict_evicts_who_is_in_the_way_and_nobody_else() {
 
 #[test]
 fn a_static_layout_that_may_not_evict_waits_and_names_the_pod() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
         scene.operator().await?;
         let train = pod("train", &mig("1g.10gb"), 1);
@@ -33,14 +33,14 @@ fn a_static_layout_that_may_not_evict_waits_and_names_the_pod() {
         assert!(message.contains("held by team-a/train"), "{message}");
         assert_eq!(scene.running().await?, ["train"]);
         scene.delete(train).await?;
-        scene.offers("n1", &[("3g.40gb", 2)]).await?;
+        scene.each_gpu_offers("n1", &[("3g.40gb", 2)]).await?;
         scene.converged("research").await
     });
 }
 
 #[test]
 fn a_disruption_budget_is_honoured_and_quoted() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
         scene.operator().await?;
         scene.apply(pod("train", &mig("1g.10gb"), 1).labelled("app", "train")).await?;
@@ -60,7 +60,7 @@ fn a_disruption_budget_is_honoured_and_quoted() {
         assert_eq!(scene.running().await?, ["train"]);
         scene.delete(budget).await?;
         scene.is_gone("train").await?;
-        scene.offers("n1", &[("3g.40gb", 2)]).await?;
+        scene.each_gpu_offers("n1", &[("3g.40gb", 2)]).await?;
         scene.converged("research").await
     });
 }

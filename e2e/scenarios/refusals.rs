@@ -1,7 +1,7 @@
 //! A workbench that can never start would say nothing of it to anybody: its
 //! controller fails in its own log. Who made it is told.
 
-use e2e::{TEAM, a100, mig, policy, scenario, wait, workbench};
+use e2e::{TEAM, a100, mig, scenario, wait, workbench};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::ResourceExt;

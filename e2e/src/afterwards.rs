@@ -6,12 +6,11 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, bail, ensure};
-use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use kube::api::ListParams;
 use serde_json::Value;
 
-use crate::expect::is_cordoned;
+use crate::expect::{is_cordoned, is_of_a_scenario};
 use crate::scene::Scene;
 use crate::wait::{self, PATIENCE, until};
 
@@ -85,7 +84,7 @@ impl Scene {
         if self.operators().is_empty() {
             return Ok(());
         }
-        until(self.gpu_nodes(), "no node is on its way", PATIENCE, |seen| {
+        until(self.gpu_nodes(), "no node is on its way", self.patience(), |seen| {
             let phase = |node: &api::GpuNode| {
                 let rollout = node.status.as_ref().and_then(|status| status.rollout.as_ref());
                 rollout.map(|rollout| rollout.phase.clone()).unwrap_or_default()
@@ -136,11 +135,10 @@ impl Scene {
     }
 
     async fn nobody_is_cordoned_in_silence(&self) -> anyhow::Result<()> {
-        let made = ListParams::default().labels(cluster::annotations::NODE);
-        let nodes = self.nodes().list(&made).await?;
-        let cordoned: Vec<&Node> = nodes.iter().filter(|node| is_cordoned(node)).collect();
-        for node in cordoned {
-            let name = node.name_any();
+        let nodes = self.nodes().list(&ListParams::default()).await?;
+        let ours = nodes.iter().filter(|node| is_of_a_scenario(node));
+        for node in ours.filter(|node| is_cordoned(node)) {
+            let name = self.given_name(&node.name_any());
             ensure!(self.cordoned.contains(&name), "{name} stays cordoned");
         }
         Ok(())

@@ -14,11 +14,11 @@ use kube::{Api, ResourceExt};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::manifests::{TEAM, mig};
+use crate::manifests::{POOL, TEAM, mig};
 use crate::objects::{OPERATOR_NAMESPACE, OURS};
 use crate::scene::{NotHere, Scene};
 use crate::served;
-use crate::wait::{PATIENCE, until, until_one};
+use crate::wait::{until, until_one};
 
 /// How many of a resource a node offers.
 #[must_use]
@@ -36,8 +36,8 @@ pub fn is_cordoned(node: &Node) -> bool {
 
 /// Whether a node is one that a scenario works with: on a cluster of
 /// somebody else there are others, some of which he cordoned.
-fn is_of_a_scenario(node: &Node) -> bool {
-    [OURS, cluster::annotations::NODE].iter().any(|label| node.labels().contains_key(*label))
+pub(crate) fn is_of_a_scenario(node: &Node) -> bool {
+    [OURS, POOL, cluster::annotations::NODE].iter().any(|label| node.labels().contains_key(*label))
 }
 
 /// What a pod does, in words.
@@ -95,7 +95,8 @@ impl Scene {
     /// When time is up.
     pub async fn offers_resources(&self, node: &str, wanted: &[(&str, i64)]) -> anyhow::Result<()> {
         let what = format!("{node} offers {wanted:?} and is schedulable");
-        until_one(self.nodes(), node, &what, PATIENCE, |object| {
+        let node = self.real_name(node);
+        until_one(self.nodes(), node, &what, self.patience(), |object| {
             let object = object.ok_or("there is no such node")?;
             let allocatable_now = object.status.iter().flat_map(|s| s.allocatable.iter().flatten());
             let mut offered: Vec<_> = allocatable_now
@@ -114,6 +115,17 @@ impl Scene {
             Ok(())
         })
         .await
+    }
+
+    /// Waits until each GPU of a node is cut like this, and pods may use the
+    /// slices: a node may have more GPUs than the scenario asked for.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn each_gpu_offers(&self, node: &str, slices: &[(&str, i64)]) -> anyhow::Result<()> {
+        let gpus = i64::from(self.gpus(node)?);
+        let all: Vec<_> = slices.iter().map(|(profile, count)| (*profile, count * gpus)).collect();
+        self.offers(node, &all).await
     }
 
     /// Waits until a node offers no GPU and no slice of one, as in the midst of
@@ -140,7 +152,8 @@ impl Scene {
         what: &str,
         mut judge: impl FnMut(&Node) -> Option<T>,
     ) -> anyhow::Result<T> {
-        until_one(self.nodes(), name, &format!("{name} {what}"), PATIENCE, |object| {
+        let name = self.real_name(name);
+        until_one(self.nodes(), name, &format!("{name} {what}"), self.patience(), |object| {
             object.and_then(&mut judge).ok_or_else(|| "it is not so".to_owned())
         })
         .await
@@ -151,9 +164,9 @@ impl Scene {
     /// # Errors
     /// When time is up.
     pub async fn first_cordoned(&self) -> anyhow::Result<String> {
-        until(self.nodes(), "a node is cordoned", PATIENCE, |seen| {
+        until(self.nodes(), "a node is cordoned", self.patience(), |seen| {
             let mut ours = seen.values().filter(|node| is_of_a_scenario(node));
-            let found = ours.find(|node| is_cordoned(node)).map(ResourceExt::name_any);
+            let found = ours.find(|node| is_cordoned(node)).map(|node| self.given_name(&node.name_any()));
             found.ok_or_else(|| "none is".to_owned())
         })
         .await
@@ -169,7 +182,8 @@ impl Scene {
         what: &str,
         mut judge: impl FnMut(&GpuNode) -> Option<T>,
     ) -> anyhow::Result<T> {
-        until_one(self.gpu_nodes(), name, &format!("GpuNode {name} {what}"), PATIENCE, |object| {
+        let name = self.real_name(name);
+        until_one(self.gpu_nodes(), name, &format!("GpuNode {name} {what}"), self.patience(), |object| {
             object.and_then(&mut judge).ok_or_else(|| "it is not so".to_owned())
         })
         .await
@@ -192,10 +206,13 @@ impl Scene {
     /// # Errors
     /// When time is up.
     pub async fn runs(&self, pod: &str) -> anyhow::Result<String> {
-        until_one(self.pods(), pod, &format!("pod {pod} runs"), PATIENCE, |object| {
+        until_one(self.pods(), pod, &format!("pod {pod} runs"), self.patience(), |object| {
             let object = object.ok_or("there is no such pod")?;
             match phase(object) {
-                "Running" => Ok(object.spec.as_ref().and_then(|s| s.node_name.clone()).unwrap_or_default()),
+                "Running" => {
+                    let node = object.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+                    Ok(self.given_name(node.unwrap_or_default()))
+                }
                 other => Err(format!("it is {other}")),
             }
         })
@@ -215,7 +232,7 @@ impl Scene {
     /// # Errors
     /// When time is up.
     pub async fn fails(&self, pod: &str) -> anyhow::Result<String> {
-        until_one(self.pods(), pod, &format!("pod {pod} fails"), PATIENCE, |object| {
+        until_one(self.pods(), pod, &format!("pod {pod} fails"), self.patience(), |object| {
             let object = object.ok_or("there is no such pod")?;
             match phase(object) {
                 "Failed" => Ok(object.status.as_ref().and_then(|s| s.reason.clone()).unwrap_or_default()),
@@ -230,10 +247,10 @@ impl Scene {
     /// # Errors
     /// When time is up.
     pub async fn is_bound(&self, pod: &str) -> anyhow::Result<String> {
-        until_one(self.pods(), pod, &format!("pod {pod} is bound"), PATIENCE, |object| {
+        until_one(self.pods(), pod, &format!("pod {pod} is bound"), self.patience(), |object| {
             let object = object.ok_or("there is no such pod")?;
-            let node = object.spec.as_ref().and_then(|spec| spec.node_name.clone());
-            node.ok_or_else(|| "it is not".to_owned())
+            let node = object.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+            node.map(|node| self.given_name(node)).ok_or_else(|| "it is not".to_owned())
         })
         .await
     }
@@ -255,7 +272,8 @@ impl Scene {
     /// # Errors
     /// When time is up.
     pub async fn has_no_gpu_node(&self, name: &str) -> anyhow::Result<()> {
-        until_one(self.gpu_nodes(), name, &format!("there is no GpuNode {name}"), PATIENCE, |object| {
+        let name = self.real_name(name);
+        until_one(self.gpu_nodes(), name, &format!("there is no GpuNode {name}"), self.patience(), |object| {
             object.map_or(Ok(()), |_| Err("there is one".to_owned()))
         })
         .await
@@ -267,7 +285,7 @@ impl Scene {
     /// When time is up.
     pub async fn leader(&self) -> anyhow::Result<String> {
         let leases: Api<Lease> = Api::namespaced(self.client(), OPERATOR_NAMESPACE);
-        until(leases, "somebody has the lease", PATIENCE, |seen| {
+        until(leases, "somebody has the lease", self.patience(), |seen| {
             let mut holders = seen.values().filter_map(|lease| lease.spec.as_ref()?.holder_identity.clone());
             holders.find(|holder| !holder.is_empty()).ok_or_else(|| "nobody has it".to_owned())
         })
@@ -287,7 +305,7 @@ impl Scene {
                     anyhow::bail!(NotHere("a CRD of somebody else would have to go"));
                 }
                 api.delete(name, &DeleteParams::default()).await?;
-                until_one(api.clone(), name, &format!("CRD {name} is gone"), PATIENCE, |crd| {
+                until_one(api.clone(), name, &format!("CRD {name} is gone"), self.patience(), |crd| {
                     crd.map_or(Ok(()), |_| Err("it is there".to_owned()))
                 })
                 .await?;
@@ -305,8 +323,9 @@ impl Scene {
         let most = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&most);
         let nodes = self.nodes();
+        let patience = self.patience() * 10;
         let task = tokio::spawn(async move {
-            let counting = until(nodes, "the scenario ends", PATIENCE * 10, |seen| {
+            let counting = until(nodes, "the scenario ends", patience, |seen| {
                 let cordoned = |node: &&Node| is_of_a_scenario(node) && is_cordoned(node);
                 counted.fetch_max(seen.values().filter(cordoned).count(), Ordering::Relaxed);
                 Err::<(), _>(String::new())
@@ -322,7 +341,7 @@ impl Scene {
     /// # Errors
     /// When time is up.
     pub async fn is_unschedulable(&self, pod: &str) -> anyhow::Result<()> {
-        until_one(self.pods(), pod, &format!("pod {pod} is unschedulable"), PATIENCE, |object| {
+        until_one(self.pods(), pod, &format!("pod {pod} is unschedulable"), self.patience(), |object| {
             let object = object.ok_or("there is no such pod")?;
             let conditions = object.status.iter().flat_map(|s| s.conditions.iter().flatten());
             let mut said = conditions.filter(|c| c.type_ == "PodScheduled" && c.status == "False");
@@ -338,7 +357,7 @@ impl Scene {
     /// # Errors
     /// When time is up.
     pub async fn is_gone(&self, pod: &str) -> anyhow::Result<()> {
-        until_one(self.pods(), pod, &format!("pod {pod} is gone"), PATIENCE, |object| match object {
+        until_one(self.pods(), pod, &format!("pod {pod} is gone"), self.patience(), |object| match object {
             None => Ok(()),
             Some(object) => Err(format!("it is {}", phase(object))),
         })
@@ -352,7 +371,7 @@ impl Scene {
     /// When time is up.
     pub async fn says(&self, policy: &str, kind: &str, status: &str, reason: &str) -> anyhow::Result<String> {
         let what = format!("policy {policy} says {kind}={status} {reason}");
-        until_one(self.policies(), policy, &what, PATIENCE, |object| {
+        until_one(self.policies(), policy, &what, self.patience(), |object| {
             let object = object.ok_or("there is no such policy")?;
             let generation = object.metadata.generation;
             let conditions_now = object.status.iter().flat_map(|s| &s.conditions);
@@ -383,7 +402,7 @@ impl Scene {
         what: &str,
         mut judge: impl FnMut(&GpuPartitionPolicy) -> Option<T>,
     ) -> anyhow::Result<T> {
-        until_one(self.policies(), name, &format!("policy {name} {what}"), PATIENCE, |object| {
+        until_one(self.policies(), name, &format!("policy {name} {what}"), self.patience(), |object| {
             let object = object.ok_or("there is no such policy")?;
             judge(object).ok_or_else(|| format!("it says {}", conditions(object)))
         })
@@ -411,7 +430,8 @@ impl Scene {
     /// When time is up.
     pub async fn told(&self, kind: &str, name: &str, part: &str) -> anyhow::Result<String> {
         let events: Api<Event> = Api::all(self.client());
-        until(events, &format!("{kind} {name} is told {part:?}"), PATIENCE, |seen| {
+        let name = self.real_name(name);
+        until(events, &format!("{kind} {name} is told {part:?}"), self.patience(), |seen| {
             let about = |e: &&Event| {
                 let about = &e.involved_object;
                 about.kind.as_deref() == Some(kind) && about.name.as_deref() == Some(name)
@@ -460,6 +480,7 @@ impl Scene {
     pub async fn story_of(&self, kind: &str, name: &str) -> anyhow::Result<String> {
         let events: Api<k8s_openapi::api::events::v1::Event> = Api::all(self.client());
         let mut events = events.list(&ListParams::default()).await?.items;
+        let name = self.real_name(name);
         events.retain(|event| {
             let about = event.regarding.as_ref();
             event.reporting_controller.as_deref() == Some("slicewright.io/operator")

@@ -4,7 +4,7 @@
 //! A [provider] gives a cluster: `processes` starts etcd, kube-apiserver,
 //! kube-controller-manager and kube-scheduler as plain processes, one set for
 //! each test that runs at a time; `kubeconfig` takes the cluster that is
-//! there. [`scenario`] hands it to a test, emptied, and looks at the end at
+//! there; `kind` takes the kind cluster with its GPU nodes. [`scenario`] hands it to a test, emptied, and looks at the end at
 //! what no scenario may leave behind.
 //!
 //! Nothing here sleeps: whoever waits [watches](wait) until a condition holds
@@ -18,19 +18,24 @@ pub mod control_plane;
 pub mod demo;
 mod empty;
 pub mod expect;
+mod guest;
 pub mod manifests;
+pub mod needs;
 pub mod objects;
 pub mod operator;
 mod pool;
 pub mod process;
 pub mod provider;
+mod real_nodes;
 pub mod rights;
 mod scene;
 mod served;
+mod telling;
 mod times;
 pub mod wait;
 pub mod wire;
 
 pub use cluster::{Fleet, GpuSpec, NodeSpec};
 pub use manifests::{POOL, TEAM, a100, mig, pod, policy, workbench};
-pub use scene::{Scene, scenario};
+pub use scene::Scene;
+pub use telling::{scenario, scenario_on_any_nodes};

@@ -58,6 +58,19 @@ pub fn settings(identity: &str) -> Settings {
     settings
 }
 
+/// The settings of an operator for real nodes, where a minute is a minute: as
+/// it is shipped, but for the lease, and for what it waits after a failure.
+#[must_use]
+pub fn unhurried(identity: &str, gpu_operator_namespace: &str) -> Settings {
+    let hurried = settings(identity);
+    let mut settings = Settings::new(identity, OPERATOR_NAMESPACE);
+    settings.lease = hurried.lease;
+    settings.longest_retry = hurried.longest_retry;
+    settings.longest_watch_retry = hurried.longest_watch_retry;
+    settings.gpu_operator_namespace = gpu_operator_namespace.to_owned();
+    settings
+}
+
 /// An operator that runs, in a thread and a runtime of its own: as a process
 /// has them, so that it can be killed as one.
 pub struct Operator {

@@ -24,6 +24,12 @@ pub trait Provider: Send + Sync {
     /// Whether everything in the cluster is ours, so that it may be emptied.
     fn is_ours_alone(&self) -> bool;
 
+    /// Whether its GPU nodes are there and have kubelets, so that no virtual
+    /// ones are made.
+    fn has_real_nodes(&self) -> bool {
+        false
+    }
+
     /// Restarts the API server, where that can be done.
     ///
     /// # Errors
@@ -49,6 +55,9 @@ pub enum Kind {
     /// The cluster of the current kubeconfig. One worker, and only what a
     /// scenario made is removed.
     Kubeconfig,
+    /// The kind cluster with its real GPU nodes, reached by the current
+    /// kubeconfig. One worker.
+    Kind,
 }
 
 /// The variable that says which provider is wanted.
@@ -70,8 +79,14 @@ impl Kind {
     pub fn most(self) -> usize {
         match self {
             Self::Processes => usize::MAX,
-            Self::Kubeconfig => 1,
+            Self::Kubeconfig | Self::Kind => 1,
         }
+    }
+
+    /// Whether scenarios get GPU nodes with kubelets.
+    #[must_use]
+    pub fn has_real_nodes(self) -> bool {
+        self == Self::Kind
     }
 
     /// Starts or finds a cluster.
@@ -81,9 +96,9 @@ impl Kind {
     pub async fn provide(self) -> anyhow::Result<Box<dyn Provider>> {
         Ok(match self {
             Self::Processes => Box::new(Processes(ControlPlane::start(OPERATOR_USER).await?)),
-            Self::Kubeconfig => {
+            Self::Kubeconfig | Self::Kind => {
                 let kubeconfig = Kubeconfig::read().context("there is no kubeconfig to use")?;
-                Box::new(Existing(kubeconfig))
+                Box::new(Existing { kubeconfig, real_nodes: self.has_real_nodes() })
             }
         })
     }
@@ -96,7 +111,8 @@ impl std::str::FromStr for Kind {
         match text {
             "" | "processes" => Ok(Self::Processes),
             "kubeconfig" => Ok(Self::Kubeconfig),
-            other => bail!("there is no provider {other:?}; there are processes and kubeconfig"),
+            "kind" => Ok(Self::Kind),
+            other => bail!("there is no provider {other:?}; there are processes, kind and kubeconfig"),
         }
     }
 }
@@ -136,15 +152,22 @@ impl Provider for Processes {
 }
 
 /// A cluster that was there before.
-struct Existing(Kubeconfig);
+struct Existing {
+    kubeconfig: Kubeconfig,
+    real_nodes: bool,
+}
 
 impl Provider for Existing {
     fn name(&self) -> &'static str {
-        "kubeconfig"
+        if self.real_nodes { "kind" } else { "kubeconfig" }
     }
 
     fn administrator(&self) -> Kubeconfig {
-        self.0.clone()
+        self.kubeconfig.clone()
+    }
+
+    fn has_real_nodes(&self) -> bool {
+        self.real_nodes
     }
 
     fn audit_log(&self) -> Option<PathBuf> {
@@ -176,7 +199,8 @@ mod tests {
     fn a_provider_is_asked_for_by_its_name() {
         assert_eq!("".parse::<Kind>().unwrap(), Kind::Processes);
         assert_eq!("kubeconfig".parse::<Kind>().unwrap(), Kind::Kubeconfig);
+        assert!("kind".parse::<Kind>().unwrap().has_real_nodes());
         let error = "kinder".parse::<Kind>().unwrap_err().to_string();
-        assert_eq!(error, "there is no provider \"kinder\"; there are processes and kubeconfig");
+        assert_eq!(error, "there is no provider \"kinder\"; there are processes, kind and kubeconfig");
     }
 }

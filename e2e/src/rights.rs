@@ -47,6 +47,9 @@ pub(crate) fn default_values() -> Values {
 /// The values with which the chart grants what these settings want.
 pub(crate) fn values_for(settings: &Settings) -> Values {
     let mut values = default_values();
+    if settings.gpu_operator_namespace != GPU_OPERATOR_NAMESPACE {
+        values.push(format!("gpuOperator.namespace=\"{}\"", settings.gpu_operator_namespace));
+    }
     if settings.patch_cluster_policy {
         values.push("gpuOperator.patchClusterPolicy=true".to_owned());
     }

@@ -1,16 +1,13 @@
 //! One scenario: a cluster, the virtual GPU nodes in it, the operators that
 //! run, and what happens.
 
-use std::panic::AssertUnwindSafe;
-use std::sync::Once;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use cluster::{Cluster, Fleet, Handle, NodeSpec};
-use futures::FutureExt;
-use k8s_openapi::api::core::v1::{Namespace, Node};
-use kube::api::{DynamicObject, ListParams};
+use kube::Client;
+use kube::api::ListParams;
 use kube::config::Kubeconfig;
-use kube::{Api, Client, ResourceExt};
 use operands::{Flavour, Stack, Strategy};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -20,20 +17,22 @@ use tokio_util::sync::CancellationToken;
 use crate::audit::Audit;
 use crate::control_plane::client_of;
 use crate::empty::{empty, remove_made};
+use crate::guest::leave_others_alone;
 use crate::manifests::{self, TEAM};
-use crate::objects::{self, GPU_OPERATOR_NAMESPACE, MAP_NAME, OPERATOR_ACCOUNT, OPERATOR_NAMESPACE, OURS};
+use crate::objects::{self, MAP_NAME, OPERATOR_ACCOUNT, OPERATOR_NAMESPACE, OURS};
 use crate::operator::{self, Operator, SPEED};
 use crate::pool::{self, Lent};
 use crate::provider::{Kind, Provider};
+use crate::real_nodes::{self, RealNodes};
 use crate::rights::{self, Used, Values};
-use crate::times;
+use crate::wait;
 use crate::wire::Wire;
 
 /// A cluster in which one scenario happens.
 pub struct Scene {
     /// When it got its cluster.
-    began: Instant,
-    provider: Box<dyn Provider>,
+    pub(crate) began: Instant,
+    pub(crate) provider: Box<dyn Provider>,
     administrator: Kubeconfig,
     client: Client,
     audit: Option<Audit>,
@@ -42,6 +41,8 @@ pub struct Scene {
     /// Which of them were used, as far as was looked.
     pub(crate) used: Used,
     world: Option<World>,
+    /// The nodes that it borrowed, where they are real.
+    real: Option<RealNodes>,
     operators: Vec<Operator>,
     started: usize,
     /// How the last operator was started.
@@ -59,127 +60,16 @@ struct World {
     shutdown: CancellationToken,
 }
 
-/// Tells a scenario on a cluster of its own, which is empty but for our CRDs;
-/// and holds it to what every scenario must keep.
-///
-/// # Panics
-/// When the scenario fails, or leaves behind what none may.
-#[expect(
-    clippy::print_stderr,
-    reason = "where the logs of a failed test are is told to whoever reads its output"
-)]
-pub fn scenario(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Result<()>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("a runtime can be started");
-    logs();
-    let mut reusable = None;
-    let outcome = runtime.block_on(async {
-        let mut scene = Scene::open().await.context("there is no cluster for the scenario")?;
-        let whole = async {
-            story(&mut scene).await?;
-            scene.afterwards().await?;
-            scene.look_at_rights()?;
-            scene.used.note()
-        };
-        let told = AssertUnwindSafe(whole).catch_unwind().await;
-        // A control plane of ours has everything: there it would be a failure.
-        let left_out =
-            !scene.provider.is_ours_alone() && matches!(&told, Ok(Err(error)) if error.is::<NotHere>());
-        if !matches!(told, Ok(Ok(())))
-            && !left_out
-            && let Some(folder) = scene.provider.evidence()
-        {
-            eprintln!("{}", scene.picture().await);
-            eprintln!("the logs of the control plane are in {}", folder.display());
-        }
-        let began = scene.began;
-        reusable = scene.close().await;
-        if !left_out {
-            times::note(began.elapsed());
-        }
-        anyhow::Ok((told, left_out))
-    });
-    runtime.shutdown_background();
-    pool::give_back(reusable);
-    match outcome {
-        Ok((Ok(Ok(())), _)) => {}
-        Ok((Ok(Err(error)), true)) => {
-            eprintln!("left out: {error:#}");
-            times::left_out(&format!("{error:#}"));
-        }
-        Ok((Ok(Err(error)), false)) | Err(error) => panic!("{error:#}"),
-        // It was told already.
-        Ok((Err(panic), _)) => std::panic::resume_unwind(panic),
-    }
-}
-
-/// A cluster in which somebody's GPUs are is none to play with: scenarios cut
-/// GPUs, and run an operator that has all nodes in its sight.
-async fn leave_others_alone(client: &Client) -> anyhow::Result<()> {
-    let nodes: Api<Node> = Api::all(client.clone());
-    let theirs = ListParams::default().labels(&format!("nvidia.com/gpu.present=true,!{OURS}"));
-    if let Some(node) = nodes.list(&theirs).await?.items.first() {
-        bail!(
-            "the cluster has a GPU node of its own, {}: scenarios are for clusters without GPUs",
-            node.name_any()
-        );
-    }
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    for name in [GPU_OPERATOR_NAMESPACE, OPERATOR_NAMESPACE, TEAM] {
-        if let Some(namespace) = namespaces.get_opt(name).await?
-            && !namespace.labels().contains_key(OURS)
-        {
-            bail!("the cluster has a namespace {name} of its own; scenarios need it for themselves");
-        }
-    }
-    let ours = objects::our_crds();
-    if objects::not_theirs(client, ours.clone()).await?.len() < ours.len() {
-        bail!("the cluster has Slicewright installed, which would work on the nodes of scenarios too");
-    }
-    let policies = json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy"});
-    if let Ok((api, _)) = objects::api_of(client, &policies).await
-        && let Some(policy) = theirs_of(&api).await?.first()
-    {
-        bail!("the cluster has a ClusterPolicy of its own, {}, and there can be one only", policy.name_any());
-    }
-    Ok(())
-}
-
-/// What of a kind no scenario made; nothing where its CRD has just gone.
-async fn theirs_of(api: &Api<DynamicObject>) -> kube::Result<Vec<DynamicObject>> {
-    match api.list(&ListParams::default().labels(&format!("!{OURS}"))).await {
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
-        listed => Ok(listed?.items),
-    }
-}
-
 /// An audit log.
 const NO_AUDIT: NotHere = NotHere("this provider has no audit log to look into");
 
 /// What a scenario needs of its cluster that this one does not give.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct NotHere(pub(crate) &'static str);
 
-/// What operators and virtual nodes log goes to the output of the test, which
-/// is shown when it fails.
-fn logs() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let filter = tracing_subscriber::EnvFilter::builder()
-            .with_default_directive(tracing::level_filters::LevelFilter::INFO.into())
-            .from_env_lossy();
-        // Somebody else's subscriber is as good.
-        let _ =
-            tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().with_ansi(false).try_init();
-    });
-}
-
 impl Scene {
-    async fn open() -> anyhow::Result<Self> {
+    pub(crate) async fn open() -> anyhow::Result<Self> {
         let kind = Kind::asked_for()?;
         let (provider, is_new) = match pool::take(kind) {
             Lent::Used(provider) => (provider, false),
@@ -192,18 +82,24 @@ impl Scene {
             // What an earlier run could not remove is in the way of this one.
             empty(&client, false).await?;
             remove_made(&client).await?;
-            leave_others_alone(&client).await?;
+            leave_others_alone(&client, provider.as_ref()).await?;
+            if provider.has_real_nodes() {
+                real_nodes::clear(&client).await?;
+            }
         }
         objects::install_crds(&client, &objects::our_crds()).await?;
         if is_new {
             empty(&client, provider.is_ours_alone()).await?;
             rights::install(&client).await?;
         }
-        let mut foreign = objects::foreign_crds()?;
-        if !provider.is_ours_alone() {
-            foreign = objects::not_theirs(&client, foreign).await?;
+        // Nobody there would make pods of Notebooks.
+        if !provider.has_real_nodes() {
+            let mut foreign = objects::foreign_crds()?;
+            if !provider.is_ours_alone() {
+                foreign = objects::not_theirs(&client, foreign).await?;
+            }
+            objects::install_crds(&client, &foreign).await?;
         }
-        objects::install_crds(&client, &foreign).await?;
         objects::ensure_namespace(&client, TEAM, &json!({})).await?;
         let audit = provider.audit_log().map(Audit::from_now).transpose()?;
         Ok(Self {
@@ -215,6 +111,7 @@ impl Scene {
             values: rights::default_values(),
             used: Used::of_operator()?,
             world: None,
+            real: None,
             operators: Vec::new(),
             started: 0,
             last: None,
@@ -225,8 +122,8 @@ impl Scene {
 
     /// Ends what runs and empties the cluster; gives it up when it is not well.
     #[expect(clippy::print_stderr, reason = "what stays behind is told to whoever reads the test's output")]
-    async fn close(self) -> Option<Box<dyn Provider>> {
-        let Self { provider, client, world, operators, values, .. } = self;
+    pub(crate) async fn close(self) -> Option<Box<dyn Provider>> {
+        let Self { provider, client, world, real, operators, values, .. } = self;
         for operator in operators {
             operator.kill();
         }
@@ -244,6 +141,9 @@ impl Scene {
             if !provider.is_ours_alone() {
                 // Nobody knows which scenario is the last.
                 remove_made(&client).await?;
+            }
+            if let Some(real) = real {
+                real.give_back(&client).await?;
             }
             anyhow::Ok(())
         };
@@ -314,8 +214,17 @@ impl Scene {
     /// # Errors
     /// When it is not possible.
     pub async fn world(&mut self, mut fleet: Fleet) -> anyhow::Result<()> {
-        if self.world.is_some() {
+        if self.world.is_some() || self.real.is_some() {
             bail!("there is a virtual cluster already");
+        }
+        if self.provider.has_real_nodes() {
+            if fleet.stack != Stack::DevicePlugin || fleet.strategy != Strategy::Mixed {
+                bail!(NotHere(
+                    "the kind cluster is set up in one way: with a device plugin and strategy mixed"
+                ));
+            }
+            self.real = Some(RealNodes::borrow(&self.client, &fleet.each_node().collect::<Vec<_>>()).await?);
+            return Ok(());
         }
         fleet.speed = SPEED;
         for node in &mut fleet.nodes {
@@ -394,7 +303,39 @@ impl Scene {
     /// When there is none.
     #[must_use]
     pub fn hands(&self) -> &Handle {
+        if self.provider.has_real_nodes() {
+            // Not a failure: the scenario is left out.
+            std::panic::resume_unwind(Box::new(NotHere("real nodes have no knobs to turn")));
+        }
         &self.world.as_ref().expect("the scenario has nodes").handle
+    }
+
+    /// How many GPUs a node has: as many as the scenario asked for, or more.
+    ///
+    /// # Errors
+    /// When there is no such node.
+    pub fn gpus(&self, node: &str) -> anyhow::Result<u16> {
+        match &self.real {
+            Some(real) => real.gpus(node).context("the scenario has no such node"),
+            None => Ok(u16::try_from(self.hands().truth(node)?.len())?),
+        }
+    }
+
+    /// The name of a node in the cluster, by the one that the scenario gave it.
+    #[must_use]
+    pub fn real_name<'a>(&'a self, name: &'a str) -> &'a str {
+        self.real.as_ref().map_or(name, |real| real.real(name))
+    }
+
+    /// The name that the scenario gave a node of the cluster.
+    pub(crate) fn given_name(&self, node: &str) -> String {
+        self.real.as_ref().map_or_else(|| node.to_owned(), |real| real.given(node))
+    }
+
+    /// How long anything may take here.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        if self.provider.has_real_nodes() { real_nodes::PATIENCE } else { wait::PATIENCE }
     }
 
     pub(crate) fn breaches(&self) -> Vec<String> {
@@ -417,7 +358,11 @@ impl Scene {
         &mut self,
         change: impl FnOnce(&mut controller::Settings),
     ) -> anyhow::Result<()> {
-        let mut settings = operator::settings("operator");
+        let mut settings = if self.provider.has_real_nodes() {
+            operator::unhurried("operator", real_nodes::GPU_OPERATOR_NAMESPACE)
+        } else {
+            operator::settings("operator")
+        };
         change(&mut settings);
         self.start(settings).await
     }
@@ -521,6 +466,9 @@ impl Scene {
     pub async fn apply(&self, object: impl Into<Value>) -> anyhow::Result<()> {
         let mut object = object.into();
         object["metadata"]["labels"][OURS] = json!("true");
+        if let Some(real) = &self.real {
+            real.dress(&mut object);
+        }
         objects::apply(&self.client, &object).await?;
         Ok(())
     }
@@ -554,6 +502,7 @@ impl Scene {
     /// # Errors
     /// When there is none, or the API server refuses.
     pub async fn patch_node(&self, name: &str, patch: Value) -> anyhow::Result<()> {
+        let name = self.real_name(name);
         self.patch(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}), patch).await
     }
 

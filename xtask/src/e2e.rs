@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, ExitCode};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 use crate::rights;
 use crate::tools::{self, Sources};
@@ -70,14 +70,19 @@ enum Provider {
     Processes,
     /// The cluster of the current kubeconfig: only what a scenario made is removed
     Kubeconfig,
+    /// The cluster of `cargo xtask kind up`, with real kubelets and NVIDIA's own components
+    Kind,
 }
 
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let mut command = Command::new("cargo");
+    if args.provider == Provider::Kind && !args.list {
+        command.args(["--config", &inside_kind()?]);
+    }
     command.args(["test", "--quiet", "--package", "slicewright-e2e", "--locked"]);
     // What the harness promises is tested with the scenarios, unless some are named.
-    if args.names.is_empty() && !args.list && !args.release {
+    if args.names.is_empty() && !args.list && !args.release && args.provider != Provider::Kind {
         command.arg("--lib");
     }
     let target = if args.release { "release" } else { "scenarios" };
@@ -101,6 +106,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     let provider = match args.provider {
         Provider::Processes => "processes",
         Provider::Kubeconfig => "kubeconfig",
+        Provider::Kind => "kind",
     };
     let whole = args.names.is_empty() && !args.list && !args.release;
     if whole && args.provider == Provider::Processes {
@@ -120,6 +126,18 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     }
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128);
     Ok(ExitCode::from(code))
+}
+
+/// Makes cargo start test programs where they reach the kind cluster: the
+/// engine of our own has a network namespace of its own.
+fn inside_kind() -> anyhow::Result<String> {
+    let mut build = Command::new("cargo");
+    build.args(["build", "--quiet", "--locked", "--package", "slicewright-kind"]);
+    let status = build.current_dir(crate::root()).status().context("cannot run cargo")?;
+    ensure!(status.success(), "what reaches the kind cluster does not build");
+    let program = std::env::current_exe()?.with_file_name("slicewright-kind");
+    let program = program.to_str().context("the folder of the checkout is not UTF-8")?;
+    Ok(format!("target.'cfg(all())'.runner = [{program:?}, \"run\"]"))
 }
 
 #[cfg(test)]

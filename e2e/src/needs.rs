@@ -1,0 +1,43 @@
+//! Which scenarios make sense on real GPU nodes. One that does says so where
+//! it is told ([`scenario_on_any_nodes`](crate::scenario_on_any_nodes)); of
+//! the others this says why not, by the beginning of their names.
+
+/// What is not there on real nodes, or makes no difference there.
+const WHY: &[(&str, &str)] = &[
+    ("alerts::", "it is about what is scraped from the operator, and makes virtual nodes fail"),
+    ("bounds::", "it counts slices of a fleet of its own: nodes with one GPU each"),
+    ("budget::", "it wants ten nodes"),
+    ("cluster_faults::", "it turns the knobs of virtual nodes"),
+    ("cluster_workbenches::", "it needs a notebook controller, and the kind cluster has none"),
+    ("comparison::", "this part of it wants virtual nodes"),
+    ("crashes::", "it begins anew at each step of a rollout: an hour where a minute is a minute"),
+    ("crds::", "it is about the API server alone"),
+    ("demand::", "it needs a notebook controller, or counts slices of nodes with one GPU each"),
+    ("demo_ends::", "it is about the control plane that the demo starts"),
+    ("foreign_hands::", "it plays with the names of layouts of a fleet of its own"),
+    ("gitops_tools::", "it reads the audit log"),
+    ("installation::", "it is about the chart and the API server alone"),
+    ("metrics::", "it is about what is scraped from the operator"),
+    ("mid_way::", "it takes nodes away and restarts them, or reads the audit log"),
+    ("modes::", "it wants two equal nodes, or reads the audit log"),
+    ("olm_bundle::", "it is about the bundle and the API server alone"),
+    ("onboarding::", "it turns the knobs of virtual nodes, or wants a fleet of its own"),
+    ("openshift_ai::", "it needs a notebook controller, and the kind cluster has none"),
+    ("other_stacks::", "it wants clusters that are set up in other ways"),
+    ("pods_in_the_way::", "it needs a notebook controller, or tells a pod when to start"),
+    ("refusals::", "it needs a notebook controller, and the kind cluster has none"),
+    ("release::", "it turns the knobs of virtual nodes"),
+    ("reviewed::", "it is about the API server alone"),
+    ("seed_000::", "it needs a notebook controller, and the kind cluster has none"),
+    ("snapshot::", "it reads what virtual nodes say and the simulator knows"),
+    ("static_policy::", "this part of it wants virtual nodes"),
+    ("trouble::", "it turns the knobs of virtual nodes"),
+    ("virtual_nodes::", "it is about the virtual nodes themselves"),
+];
+
+/// Why a scenario is left out where GPU nodes are real; `None` when nobody
+/// has said it yet.
+#[must_use]
+pub fn why_not_on_real_nodes(scenario: &str) -> Option<&'static str> {
+    WHY.iter().find(|(beginning, _)| scenario.starts_with(beginning)).map(|(_, why)| *why)
+}

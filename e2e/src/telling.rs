@@ -1,0 +1,108 @@
+//! Tells a scenario: on which cluster, what every one of them must keep, and
+//! what is said of one that failed or was left out.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Once;
+
+use anyhow::Context;
+use futures::FutureExt;
+
+use crate::provider::Kind;
+use crate::scene::{NotHere, Scene};
+use crate::{needs, pool, times};
+
+/// Tells a scenario on a cluster of its own, which is empty but for our CRDs;
+/// and holds it to what every scenario must keep.
+///
+/// # Panics
+/// When the scenario fails, or leaves behind what none may.
+#[expect(
+    clippy::print_stderr,
+    reason = "where the logs of a failed test are is told to whoever reads its output"
+)]
+pub fn scenario(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Result<()>) {
+    if Kind::asked_for().is_ok_and(Kind::has_real_nodes) {
+        let thread = std::thread::current();
+        let why = thread.name().and_then(needs::why_not_on_real_nodes);
+        let why = why.unwrap_or("it was written for virtual nodes");
+        eprintln!("left out: {why}");
+        return times::left_out(why);
+    }
+    scenario_on_any_nodes(story);
+}
+
+/// The same, for a scenario that makes sense on real GPU nodes too: it counts
+/// slices by GPU, since nodes may have more of them than it asked for, turns
+/// no knobs, and has no need of OpenShift AI.
+///
+/// # Panics
+/// When the scenario fails, or leaves behind what none may.
+#[expect(
+    clippy::print_stderr,
+    reason = "where the logs of a failed test are is told to whoever reads its output"
+)]
+pub fn scenario_on_any_nodes(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Result<()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime can be started");
+    logs();
+    let mut reusable = None;
+    let outcome = runtime.block_on(async {
+        let mut scene = Scene::open().await.context("there is no cluster for the scenario")?;
+        let whole = async {
+            story(&mut scene).await?;
+            scene.afterwards().await?;
+            scene.look_at_rights()?;
+            scene.used.note()
+        };
+        let told = AssertUnwindSafe(whole).catch_unwind().await;
+        // A control plane of ours has everything: there it would be a failure.
+        let missed = match &told {
+            Ok(Err(error)) => error.downcast_ref::<NotHere>(),
+            Err(panic) => panic.downcast_ref::<NotHere>(),
+            Ok(Ok(())) => None,
+        };
+        // A control plane of ours has everything: there it would be a failure.
+        let left_out = missed.filter(|_| !scene.provider.is_ours_alone()).copied();
+        if !matches!(told, Ok(Ok(()))) && left_out.is_none() {
+            eprintln!("{}", scene.picture().await);
+            if let Some(folder) = scene.provider.evidence() {
+                eprintln!("the logs of the control plane are in {}", folder.display());
+            }
+        }
+        let began = scene.began;
+        reusable = scene.close().await;
+        if left_out.is_none() {
+            times::note(began.elapsed());
+        }
+        anyhow::Ok((told, left_out))
+    });
+    runtime.shutdown_background();
+    pool::give_back(reusable);
+    match outcome {
+        Ok((_, Some(NotHere(why)))) => {
+            eprintln!("left out: {why}");
+            times::left_out(why);
+        }
+        Ok((Ok(Ok(())), None)) => {}
+        Ok((Ok(Err(error)), None)) | Err(error) => panic!("{error:#}"),
+        // It was told already.
+        Ok((Err(panic), None)) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// What operators and virtual nodes log goes to the output of the test, which
+/// is shown when it fails.
+fn logs() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let filter = tracing_subscriber::EnvFilter::builder()
+            .with_default_directive(tracing::level_filters::LevelFilter::INFO.into())
+            .from_env_lossy();
+        // Somebody else's subscriber is as good.
+        let _ =
+            tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().with_ansi(false).try_init();
+    });
+}
