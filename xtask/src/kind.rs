@@ -11,7 +11,8 @@ use crate::clients;
 use crate::sim_lib;
 use crate::tools::{self, Sources, Use};
 
-/// A kind cluster with real kubelets: `up`, `down`, `status`, `story`, `run`, `logs`
+/// A kind cluster with real kubelets: `up`, `down`, `status`, `story`, `run`, `logs`,
+/// and `check`: up, all stories, down
 ///
 /// Docker or Podman is used where it answers, and kind's own node image where
 /// it can be fetched; else both are made here, as root. What a node image is
@@ -37,6 +38,10 @@ fn built(package: &str) -> anyhow::Result<()> {
 
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    if args.rest.first().is_some_and(|word| word == "check") {
+        ensure!(args.rest.len() == 1, "`kind check` takes no options: up, all stories, down");
+        return check(&args.sources, out);
+    }
     let mut command = Command::new("cargo");
     command.args(["run", "--quiet", "--locked", "--package", "slicewright-kind", "--"]).args(&args.rest);
     if args.rest.iter().any(|word| word == "up") {
@@ -63,4 +68,20 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     let status = command.current_dir(crate::root()).status().context("cannot run cargo")?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128);
     Ok(ExitCode::from(code))
+}
+
+/// The whole of it from nothing to nothing: the cluster goes, however the
+/// stories end.
+fn check(sources: &Sources, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let mut task = |words: &[&str]| {
+        let rest = words.iter().map(OsString::from).collect();
+        run(&Args { sources: sources.clone(), rest }, out)
+    };
+    let mut told = task(&["up"]);
+    if matches!(told, Ok(ExitCode::SUCCESS)) {
+        told = task(&["story"]);
+    }
+    let gone = task(&["down"])?;
+    let told = told?;
+    Ok(if told == ExitCode::SUCCESS { gone } else { told })
 }

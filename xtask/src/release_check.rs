@@ -88,6 +88,11 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
                 xtask(sources, &["e2e", "--release", "olm"]),
             )
         },
+        step(
+            "kind",
+            "on a kind cluster NVIDIA's components cut simulated GPUs, and Slicewright drives them",
+            xtask(sources, &["kind", "check"]),
+        ),
     ];
     steps.extend(image::release_steps(sources));
     Ok(steps)

@@ -61,11 +61,8 @@ pub(super) fn failed_reset(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     stage.sim(&node, &["node", "fault", "failed-reset", "--gpu", "0"])?;
     stage.ask_for(&node, "all-1g.10gb")?;
     stage.ends(&node, "failed")?;
-    let mode = stage.in_driver(
-        &node,
-        "nvidia-smi",
-        &["--query-gpu=mig.mode.current,mig.mode.pending", "--format=csv,noheader", "-i", "0"],
-    )?;
+    let query = "nvidia-smi --query-gpu=mig.mode.current,mig.mode.pending --format=csv,noheader -i 0";
+    let mode = stage.in_driver(&node, query)?;
     ensure!(mode.trim() == "Disabled, Enabled", "the mode is {mode}");
     ensure!(stage.slices(&node)?.is_empty(), "there are slices without MIG");
 

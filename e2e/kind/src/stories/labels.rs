@@ -16,6 +16,12 @@ use super::stage::Stage;
 const EXPLAINED: &[(&str, &str)] = &[
     ("nvidia.com/gfd.timestamp", "the time at which GFD wrote"),
     ("nvidia.com/gpu.machine", "GFD reads the board's name from DMI, which a machine without one leaves out"),
+    ("nvidia.com/cuda.*", "a virtual node knows its driver's branch, and no whole version"),
+    (
+        "nvidia.com/vgpu.present",
+        "GFD's word on virtual GPUs, of which virtual nodes have none and nobody here reads",
+    ),
+    ("nvidia.com/gpu.deploy.nvsm", "MIG manager makes it in its first run; a virtual node begins after it"),
 ];
 
 /// Of these, and of no others, the two sides are compared: who writes them is
@@ -47,7 +53,7 @@ fn compare(stage: &Stage<'_>, node: &str, gpus: &str, layout: &str) -> anyhow::R
     let wanted = of_interest(virtual_node.labels());
     let mut last = Vec::new();
     // GFD looks every ten seconds, and NFD after it.
-    let same = stage.until("the labels of GFD", || {
+    let same = stage.within(60, "the labels of GFD", || {
         let labels = stage.get("node", node)?["metadata"]["labels"].clone();
         let labels: BTreeMap<String, String> = serde_json::from_value(labels)?;
         last = differences(&of_interest(&labels), &wanted);

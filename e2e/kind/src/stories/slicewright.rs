@@ -4,12 +4,9 @@
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
-use super::stage::{Stage, TEAM};
+use super::stage::{POOL, Stage, TEAM};
 use crate::gpus::NAMESPACE;
 use crate::operator;
-
-/// The label by which the policies of stories select workers.
-const POOL: &str = "slicewright.io/pool";
 
 /// A policy that gives every GPU of the pool these slices.
 fn always(profile: &str, count: u64, drain: &str) -> Value {

@@ -15,8 +15,12 @@ use crate::place::Place;
 /// The namespace of the people of stories.
 pub(super) const TEAM: &str = "story";
 
+/// The label by which policies select workers. One with another value is
+/// somebody else's meanwhile: a scenario of `e2e`, for instance.
+pub(super) const POOL: &str = "slicewright.io/pool";
+
 /// How long anything may take, in seconds: MIG manager waits for five minutes
-/// at most, and kubelets bring a changed map within two.
+/// at most; a change here takes some ten.
 pub(super) const PATIENCE: u32 = 240;
 
 pub(super) struct Stage<'a> {
@@ -51,6 +55,7 @@ impl<'a> Stage<'a> {
         let _ = self.kubectl(&["delete", "gpupartitionpolicies.slicewright.io", "--all", "--timeout=60s"]);
         self.kubectl(&["delete", "namespace", TEAM, "--ignore-not-found", "--timeout=120s"]).map(drop)?;
         for node in self.nodes()?.keys() {
+            self.kubectl(&["label", "node", node, &format!("{POOL}-")])?;
             self.sim(node, &["node", "fault", "clear"]).map(drop)?;
         }
         Ok(())
@@ -76,15 +81,25 @@ impl<'a> Stage<'a> {
 
     /// Waits for something that is looked for again and again; it says how far
     /// it is.
-    #[expect(clippy::unused_self, reason = "stories wait for what is on their stage")]
     pub(super) fn until(
         &self,
+        what: &str,
+        look: impl FnMut() -> anyhow::Result<Result<(), String>>,
+    ) -> anyhow::Result<()> {
+        // Half a second a look, with what kubectl takes.
+        self.within(PATIENCE * 2, what, look)
+    }
+
+    /// Waits for so many looks.
+    #[expect(clippy::unused_self, reason = "stories wait for what is on their stage")]
+    pub(super) fn within(
+        &self,
+        looks: u32,
         what: &str,
         mut look: impl FnMut() -> anyhow::Result<Result<(), String>>,
     ) -> anyhow::Result<()> {
         let mut last = String::new();
-        // Half a second a look, with what kubectl takes.
-        wait_until(what, PATIENCE * 3, || match look() {
+        wait_until(what, looks, || match look() {
             Ok(Ok(())) => true,
             Ok(Err(so_far)) => {
                 last = so_far;
@@ -98,12 +113,16 @@ impl<'a> Stage<'a> {
         .with_context(|| format!("at the end: {last}"))
     }
 
-    /// The workers, each with its GPUs.
+    /// The workers that nobody else uses, each with its GPUs.
     pub(super) fn nodes(&self) -> anyhow::Result<BTreeMap<String, String>> {
         let said = self.kubectl(&["get", "nodes", "--selector", LABEL, "--output=json"])?;
         let listed: Value = serde_json::from_str(&said)?;
         let one = |node: &Value| {
-            let gpus = node["metadata"]["labels"][LABEL].as_str()?;
+            let labels = &node["metadata"]["labels"];
+            let gpus = labels[LABEL].as_str()?;
+            if labels[POOL].as_str().is_some_and(|pool| pool != TEAM) {
+                return None;
+            }
             Some((node["metadata"]["name"].as_str()?.to_owned(), gpus.to_owned()))
         };
         Ok(listed["items"].as_array().into_iter().flatten().filter_map(one).collect())
@@ -240,20 +259,20 @@ impl<'a> Stage<'a> {
 
     /// The simulator's command on a node, in its driver container.
     pub(super) fn sim(&self, node: &str, args: &[&str]) -> anyhow::Result<String> {
-        self.in_driver(node, "slicewright-sim", args)
+        self.in_driver(node, &format!("slicewright-sim {}", args.join(" ")))
     }
 
-    /// A program in the driver container of a node.
-    pub(super) fn in_driver(&self, node: &str, program: &str, args: &[&str]) -> anyhow::Result<String> {
+    /// A line of shell in the driver container of a node, with the library
+    /// where NVIDIA's container toolkit would have put it.
+    pub(super) fn in_driver(&self, node: &str, line: &str) -> anyhow::Result<String> {
         let pod = self.operand(node, "nvidia-driver-daemonset")?;
-        let mut words = vec!["exec", "--namespace", NAMESPACE, &pod, "--", program];
-        words.extend(args);
-        self.kubectl(&words)
+        let line = format!("export LD_LIBRARY_PATH=/usr/lib64; {line}");
+        self.kubectl(&["exec", "--namespace", NAMESPACE, &pod, "--", "sh", "-c", &line])
     }
 
     /// The UUIDs of the slices of a node, as nvidia-smi lists them.
     pub(super) fn slices(&self, node: &str) -> anyhow::Result<Vec<String>> {
-        let listed = self.in_driver(node, "nvidia-smi", &["-L"])?;
+        let listed = self.in_driver(node, "nvidia-smi -L")?;
         let uuid = |line: &str| {
             let (_, rest) = line.split_once("(UUID: MIG-")?;
             Some(format!("MIG-{}", rest.trim_end().strip_suffix(')')?))
