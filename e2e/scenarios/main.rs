@@ -23,6 +23,7 @@ mod olm_bundle;
 mod onboarding;
 mod openshift_ai;
 mod other_stacks;
+mod owners;
 mod pods_in_the_way;
 mod refusals;
 mod release;

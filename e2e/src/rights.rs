@@ -146,12 +146,14 @@ impl fmt::Display for Right {
 }
 
 impl Right {
-    /// Whether a request was allowed by it.
+    /// Whether a request was allowed by it, alone or with others: to apply what
+    /// is not there is to create it, and wants both.
     fn allows(&self, request: &Request) -> bool {
         let Self { group, resource, namespace, name, verb } = self;
         let asked = &request.object_ref;
         let (its, sub) = resource.split_once('/').unwrap_or((resource, ""));
-        *verb == request.verb
+        let created = request.verb == "patch" && request.response_status.code == 201;
+        (*verb == request.verb || created && verb == "create")
             && *group == asked.api_group
             && its == asked.resource
             && sub == asked.subresource
@@ -357,6 +359,7 @@ mod tests {
         let objects = role(json!([
             {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete", "list"]},
             {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
+            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
             {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["ours"], "verbs": ["patch"]},
         ]));
         assert!(granted(&objects, "somebody-else").is_empty());
@@ -365,6 +368,7 @@ mod tests {
         assert_eq!(
             all,
             [
+                "create configmaps in gpu",
                 "patch configmaps named ours in gpu",
                 "delete pods in gpu",
                 "list pods in gpu",
@@ -381,8 +385,20 @@ mod tests {
             request(json!({"verb": "delete", "objectRef": {"resource": "pods", "namespace": "gpu", "name": "p"},
                 "responseStatus": {"code": 404}})),
         ]);
+        assert_eq!(used.unused().len(), 3);
+        // Applied, and not there before.
+        used.add(&[request(json!({"verb": "patch", "responseStatus": {"code": 201},
+            "objectRef": {"resource": "configmaps", "namespace": "gpu", "name": "ours"}}))]);
         let did: Vec<_> = used.used.iter().map(ToString::to_string).collect();
-        assert_eq!(did, ["delete pods in gpu", "create pods/eviction in gpu"]);
+        assert_eq!(
+            did,
+            [
+                "create configmaps in gpu",
+                "patch configmaps named ours in gpu",
+                "delete pods in gpu",
+                "create pods/eviction in gpu"
+            ]
+        );
         assert_eq!(used.refused, ["patch configmaps gpu/theirs (403)".to_owned()].into());
     }
 

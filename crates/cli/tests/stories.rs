@@ -133,4 +133,5 @@ stories! {
     two_models_with_one_profile_name = "two-models-with-one-profile-name";
     two_policies_on_one_node = "two-policies-on-one-node";
     unrequested_whole = "unrequested-whole";
+    what_was_reviewed_has_moved = "what-was-reviewed-has-moved";
 }

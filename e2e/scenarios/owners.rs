@@ -1,0 +1,87 @@
+//! Who asks is whoever stands behind a pod, whatever the real controllers call
+//! the pod; and what is known of a node is of that node alone.
+
+use e2e::{TEAM, a100, mig, pod, policy, scenario};
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+/// An object that makes one pod, which asks for a seventh of a GPU.
+fn asks(api_version: &str, kind: &str, name: &str) -> Value {
+    let one: Value = pod("one", &mig("1g.10gb"), 1).into();
+    let labels = json!({"app": name});
+    let mut spec = json!({"template": {"metadata": {"labels": labels}, "spec": one["spec"]}});
+    if kind == "Job" {
+        spec["template"]["spec"]["restartPolicy"] = json!("Never");
+    } else {
+        spec["selector"] = json!({"matchLabels": labels});
+    }
+    if kind == "StatefulSet" {
+        spec["serviceName"] = json!(name);
+    }
+    json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": TEAM}, "spec": spec})
+}
+
+#[test]
+fn a_request_is_told_by_the_name_of_who_stands_behind_its_pod() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-7g.80gb")]).await?;
+        scene.apply(pod("holds", &mig("7g.80gb"), 1)).await?;
+        scene.runs("holds").await?;
+        scene.operator().await?;
+        scene.apply(policy("research", "research")).await?;
+        let all = [
+            ("apps/v1", "Deployment", "serves"),
+            ("apps/v1", "StatefulSet", "keeps"),
+            ("batch/v1", "Job", "trains"),
+        ];
+        for (api_version, kind, name) in all {
+            scene.apply(asks(api_version, kind, name)).await?;
+            scene.is_unserved("research", name).await?;
+        }
+        let status = scene.policies().get("research").await?.status.unwrap_or_default();
+        let mut asked: Vec<_> = status.unserved.into_iter().flat_map(|unserved| unserved.requests).collect();
+        asked.sort_by(|a, b| a.name.cmp(&b.name));
+        let asked: Vec<_> =
+            asked.iter().map(|request| format!("{} {}", request.kind, request.name)).collect();
+        assert_eq!(asked, ["StatefulSet keeps", "Deployment serves", "Job trains"]);
+        // Once there is room, all three run.
+        scene.delete(pod("holds", &mig("7g.80gb"), 1)).await?;
+        scene.offers("n1", &[("1g.10gb", 7)]).await?;
+        scene
+            .policy("research", "has served all", |object| {
+                object
+                    .status
+                    .as_ref()?
+                    .unserved
+                    .as_ref()
+                    .is_none_or(|unserved| unserved.total == 0)
+                    .then_some(())
+            })
+            .await
+    });
+}
+
+#[test]
+fn what_was_known_of_another_node_of_the_same_name_is_forgotten() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb"), a100("n2", "all-1g.10gb")]).await?;
+        // Kubernetes would take it away itself if its owner were gone.
+        let other = scene.nodes().get("n2").await?.uid();
+        let known = json!({
+            "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "spec": {},
+            "metadata": {"name": "n1", "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Node", "name": "n2", "uid": other},
+            ]},
+        });
+        scene.apply(known).await?;
+        let before = scene.gpu_nodes().get("n1").await?.uid();
+        scene.operator().await?;
+        scene.apply(policy("research", "research").always(&[("3g.40gb", 2)]).at_a_time(2)).await?;
+        scene.converged("research").await?;
+        let after = scene.gpu_nodes().get("n1").await?;
+        assert_ne!(after.uid(), before);
+        let node = scene.nodes().get("n1").await?.uid();
+        assert_eq!(after.owner_references().first().map(|owner| owner.uid.clone()), node);
+        Ok(())
+    });
+}
