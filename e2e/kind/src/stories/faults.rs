@@ -58,7 +58,7 @@ pub(super) fn idle_notebook(stage: &mut Stage<'_>) -> anyhow::Result<()> {
 pub(super) fn failed_reset(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let (node, gpus) = stage.worker("A100-80GB")?;
     stage.cut(&node, "all-disabled", &[("gpu", gpus)])?;
-    stage.sim(&node, &["node", "fault", "failed-reset", "--gpu", "0"])?;
+    stage.sim(&node, &["node", "fault", "failed-reset", "--gpu", "0", "--until-cleared"])?;
     stage.ask_for(&node, "all-1g.10gb")?;
     stage.ends(&node, "failed")?;
     let query = "nvidia-smi --query-gpu=mig.mode.current,mig.mode.pending --format=csv,noheader -i 0";

@@ -88,7 +88,14 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     STORIES.iter().map(|story| (story.name, story.shows))
 }
 
-/// Tells those of which the name contains one of these words; all without any.
+/// Whether a word means a story: by its name, or by a part of it where no
+/// story has that very name.
+fn is_meant(name: &str, word: &str) -> bool {
+    let exact = STORIES.iter().any(|story| story.name == word);
+    if exact { name == word } else { name.contains(word) }
+}
+
+/// Tells those that one of these words means; all without any.
 ///
 /// # Errors
 /// When a story ends otherwise, with everything that is to be known of it; the
@@ -101,7 +108,7 @@ pub fn tell<W: Write>(
 ) -> anyhow::Result<()> {
     let chosen: Vec<&Story> = STORIES
         .iter()
-        .filter(|story| wanted.is_empty() || wanted.iter().any(|word| story.name.contains(word.as_str())))
+        .filter(|story| wanted.is_empty() || wanted.iter().any(|word| is_meant(story.name, word)))
         .collect();
     let known = STORIES.iter().map(|story| story.name).collect::<Vec<_>>().join(", ");
     anyhow::ensure!(!chosen.is_empty(), "there is no such story; there are {known}");
@@ -130,6 +137,16 @@ pub fn tell<W: Write>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_means_that_story_and_a_part_of_names_all_that_have_it() {
+        let meant = |word: &str| -> Vec<&str> {
+            names().map(|(name, _)| name).filter(|name| is_meant(name, word)).collect()
+        };
+        assert_eq!(meant("reboot"), ["reboot"]);
+        assert_eq!(meant("boot"), ["reboot", "slicewright-reboot"]);
+        assert_eq!(meant("nothing"), Vec::<&str>::new());
+    }
 
     #[test]
     fn names_are_different_and_the_documentation_has_them_all() {

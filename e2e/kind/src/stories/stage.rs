@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
 use crate::call::{call, call_with, wait_until};
@@ -174,15 +174,16 @@ impl<'a> Stage<'a> {
         self.kubectl(&["patch", "node", node, "--type=merge", "--patch", &patch]).map(drop)
     }
 
-    /// Waits for what MIG manager says at the end.
+    /// Waits until MIG manager says how it ended, which is to be this.
     pub(super) fn ends(&self, node: &str, state: &str) -> anyhow::Result<()> {
-        self.until(&format!("the state {state} of {node}"), || {
-            let now = self.label(node, "nvidia.com/mig.config.state")?;
-            if now != state && matches!(now.as_str(), "success" | "failed") {
-                bail!("it ended with {now}");
-            }
-            Ok(if now == state { Ok(()) } else { Err(format!("the state is {now:?}")) })
-        })
+        let mut now = String::new();
+        self.until(&format!("an end of MIG manager's work on {node}"), || {
+            now = self.label(node, "nvidia.com/mig.config.state")?;
+            let is_over = matches!(now.as_str(), "success" | "failed");
+            Ok(if is_over { Ok(()) } else { Err(format!("the state is {now:?}")) })
+        })?;
+        ensure!(now == state, "MIG manager says {now} for {node}, and not {state}");
+        Ok(())
     }
 
     /// Brings a node to a layout, from whatever it has.
