@@ -3,6 +3,7 @@
 use anyhow::ensure;
 
 use super::stage::Stage;
+use crate::gpus::NAMESPACE;
 
 /// Allocation is the kubelet's: it outlives the plugin that handed it out.
 pub(super) fn plugin_restarts(stage: &mut Stage<'_>) -> anyhow::Result<()> {
@@ -41,7 +42,14 @@ pub(super) fn reboot(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     stage.offers(&node, &[("mig-1g.10gb", slices)])?;
     let after = stage.slices(&node)?;
     ensure!(after.len() == before.len(), "there were {before:?}, and there are {after:?}");
-    ensure!(after.iter().all(|uuid| !before.contains(uuid)), "a slice outlived the power cycle: {after:?}");
+    // A slice's UUID follows from its place, so that the new ones have the old ones' UUIDs; that they are new
+    // is seen by what MIG manager did: it found them gone.
+    let manager = stage.operand(&node, "nvidia-mig-manager")?;
+    let said = stage.kubectl(&["logs", "--namespace", NAMESPACE, &manager])?;
+    ensure!(
+        said.contains("Applying the selected MIG config to the node"),
+        "MIG manager found nothing to do:\n{said}"
+    );
     ensure!(stage.label(&node, "nvidia.com/mig.config.state")? == "success", "MIG manager did not end well");
     Ok(())
 }
