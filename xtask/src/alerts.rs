@@ -18,9 +18,10 @@ const FOLDER: &str = "charts/slicewright/files";
 /// Checks the alerts and the dashboards with Prometheus' own promtool
 ///
 /// Lints the rules, runs the tests beside them (each alert fires, does not
-/// fire, and is over), and reads every query of the dashboards. That queries
-/// use metrics that exist, and that each alert has a runbook, is checked by
-/// `cargo test -p xtask --test alerts`, without promtool.
+/// fire, and is over), reads every query of the dashboards, and evaluates those
+/// that need care. That queries use metrics that exist, and that each alert has
+/// a runbook, is checked by `cargo test -p xtask --test alerts`, without
+/// promtool.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -37,10 +38,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     fs::write(&as_rules, rules(&queries).to_string())
         .context("cannot write the queries of the dashboards")?;
     let file = as_rules.to_str().context("the folder for temporary files has a name that is text")?;
-    let checks: [&[&str]; 3] = [
+    let checks: [&[&str]; 4] = [
         &["check", "rules", "--lint=all", "--lint-fatal", "rules.yaml"],
         &["test", "rules", "rules.test.yaml"],
         &["check", "rules", file],
+        &["test", "rules", "dashboards.test.yaml"],
     ];
     let code = run_all(&promtool.path, &folder, &checks, out);
     fs::remove_file(&as_rules).context("cannot remove the queries of the dashboards")?;

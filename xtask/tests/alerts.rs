@@ -267,6 +267,31 @@ fn every_dashboard_asks_for_metrics_and_labels_that_exist() {
     }
 }
 
+/// What promtool evaluates is what the dashboards ask, with every policy chosen.
+#[test]
+fn the_numbers_that_are_tested_are_those_of_the_dashboards() {
+    let mut asked = BTreeSet::new();
+    for form in ["grafana", "openshift"] {
+        let text = read(&format!("charts/slicewright/files/dashboards/{form}.json"));
+        for panel in panels(&serde_json::from_str(&text).unwrap()) {
+            let targets = panel["targets"].as_array().unwrap();
+            asked.extend(targets.iter().map(|target| text_of(&target["expr"]).replace("$policy", ".+")));
+        }
+    }
+    let file: Value = serde_saphyr::from_str(&read("charts/slicewright/files/dashboards.test.yaml")).unwrap();
+    let tests: Vec<&Value> = file["tests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|test| test["promql_expr_test"].as_array().unwrap())
+        .collect();
+    assert!(tests.len() > 10, "{}", tests.len());
+    for test in tests {
+        let query = text_of(&test["expr"]);
+        assert!(asked.contains(&query), "no panel asks {query}");
+    }
+}
+
 fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

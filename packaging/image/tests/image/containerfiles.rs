@@ -122,6 +122,7 @@ fn a_containerfile_hangs_together() {
         assert_eq!(release("BUILDER"), release("BASE"));
         let rust = |text: &str| text.split('.').map(|n| n.parse().unwrap()).collect::<Vec<u32>>();
         assert!(rust(&argument(product, "RUST")) >= rust(env!("CARGO_PKG_RUST_VERSION")));
+        assert_eq!(argument(product, "SOURCE_DATE_EPOCH"), "0");
     }
 }
 
