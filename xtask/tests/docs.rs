@@ -123,7 +123,9 @@ fn broken_paths(document: &Path) -> Vec<(usize, String)> {
         for word in between(line, "`", "`") {
             let is_path = top.iter().any(|folder| word.starts_with(folder.as_str()))
                 && !word.contains(|c: char| c.is_whitespace() || matches!(c, '*' | '{' | '<' | '…'));
-            if is_path && !root().join(word).exists() {
+            // A folder may be a repository of its own: its documents name what is in it.
+            let places = [Some(root().join(word)), document.parent().map(|folder| folder.join(word))];
+            if is_path && !places.into_iter().flatten().any(|place| place.exists()) {
                 wrong.push((number, word.to_owned()));
             }
         }
