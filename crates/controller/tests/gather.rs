@@ -16,6 +16,9 @@ const NODES: &str = "/api/v1/nodes";
 const PODS: &str = "/api/v1/pods";
 const MAPS: &str = "/api/v1/namespaces/nvidia-gpu-operator/configmaps";
 
+/// More than a busy machine needs.
+const PATIENCE: Duration = Duration::from_mins(1);
+
 /// Everything that is listed in a cluster with none of the kinds that come by CRDs.
 const LISTS: [(&str, &str, &str); 5] = [
     (NODES, "v1", "NodeList"),
@@ -26,8 +29,12 @@ const LISTS: [(&str, &str, &str); 5] = [
 ];
 
 async fn read(server: &MockServer) -> Result<Gathered, GatherError> {
+    read_for(server, PATIENCE).await
+}
+
+async fn read_for(server: &MockServer, patience: Duration) -> Result<Gathered, GatherError> {
     let config = tamed(kube::Config::new(server.uri().parse().unwrap()));
-    let calls = Calls::new(kube::Client::try_from(config).unwrap(), Duration::from_millis(500));
+    let calls = Calls::new(kube::Client::try_from(config).unwrap(), patience);
     let ask = Ask {
         gpu_operator_namespace: "nvidia-gpu-operator".to_owned(),
         map_name: "slicewright-mig-config".to_owned(),
@@ -197,7 +204,7 @@ async fn pages_that_are_forgotten_again_and_again_end_in_an_error() {
 async fn an_api_server_that_says_nothing_is_not_waited_for_without_end() {
     let server = plain_cluster(&[PODS]).await;
     answers(&server, PODS, list("v1", "PodList", &[], None).set_delay(Duration::from_secs(60))).await;
-    let error = read(&server).await.unwrap_err();
+    let error = read_for(&server, Duration::from_millis(200)).await.unwrap_err();
     assert!(matches!(error, GatherError::Call(CallError::NoAnswer { .. })), "{error:?}");
 }
 
@@ -237,7 +244,7 @@ async fn the_environment_of_a_workbench_and_what_is_noted_on_it_are_not_recorded
 async fn the_maps_that_anybody_names_are_read() {
     let server = plain_cluster(&[]).await;
     let config = tamed(kube::Config::new(server.uri().parse().unwrap()));
-    let calls = Calls::new(kube::Client::try_from(config).unwrap(), Duration::from_millis(500));
+    let calls = Calls::new(kube::Client::try_from(config).unwrap(), PATIENCE);
     let theirs = MapRef { namespace: "platform".to_owned(), name: "theirs".to_owned() };
     let ask = Ask {
         gpu_operator_namespace: "nvidia-gpu-operator".to_owned(),

@@ -80,14 +80,19 @@ struct Replica {
     task: tokio::task::JoinHandle<()>,
 }
 
-fn replica(server: &MockServer, identity: &str) -> Replica {
+/// For stories in which no claim runs out, however busy the machine is.
+const LONG: Duration = Duration::from_mins(2);
+/// For stories that wait until a claim has run out.
+const SHORT: Duration = Duration::from_secs(1);
+
+fn replica(server: &MockServer, identity: &str, duration: Duration) -> Replica {
     let config = tamed(kube::Config::new(server.uri().parse().unwrap()));
-    let calls = Arc::new(Calls::new(kube::Client::try_from(config).unwrap(), Duration::from_millis(500)));
+    let calls = Arc::new(Calls::new(kube::Client::try_from(config).unwrap(), duration / 2));
     let settings = LeaseSettings {
         namespace: "ns".to_owned(),
         name: "lease".to_owned(),
-        duration: Duration::from_secs(1),
-        renew_deadline: Duration::from_millis(600),
+        duration,
+        renew_deadline: duration * 3 / 5,
         retry: Duration::from_millis(50),
     };
     let (keeper, claim) = Keeper::new(calls, settings, identity.to_owned());
@@ -117,9 +122,9 @@ async fn until(claim: &Claim, holds: bool) {
 #[tokio::test]
 async fn one_of_two_holds_it_and_when_told_to_stop_the_other_takes_over() {
     let (server, leases) = server().await;
-    let one = replica(&server, "one");
+    let one = replica(&server, "one", LONG);
     until(&one.claim, true).await;
-    let other = replica(&server, "other");
+    let other = replica(&server, "other", LONG);
     assert!(!other.claim.holds());
     assert!(matches!(other.claim.confirm().await, Err(Lost::Gone)));
     one.claim.confirm().await.unwrap();
@@ -133,10 +138,10 @@ async fn one_of_two_holds_it_and_when_told_to_stop_the_other_takes_over() {
 #[tokio::test]
 async fn a_holder_that_was_killed_is_waited_for_and_then_replaced() {
     let (server, leases) = server().await;
-    let one = replica(&server, "one");
+    let one = replica(&server, "one", SHORT);
     until(&one.claim, true).await;
     one.task.abort();
-    let other = replica(&server, "other");
+    let other = replica(&server, "other", SHORT);
     until(&other.claim, true).await;
     assert!(!one.claim.holds(), "what was not renewed has run out before another takes it");
     assert_eq!(leases.holder(), "other");
@@ -145,7 +150,7 @@ async fn a_holder_that_was_killed_is_waited_for_and_then_replaced() {
 #[tokio::test]
 async fn who_cannot_renew_stops_writing_before_another_may_start() {
     let (server, leases) = server().await;
-    let one = replica(&server, "one");
+    let one = replica(&server, "one", SHORT);
     until(&one.claim, true).await;
     *leases.broken.lock().unwrap() = true;
     until(&one.claim, false).await;
@@ -157,7 +162,7 @@ async fn who_cannot_renew_stops_writing_before_another_may_start() {
 #[tokio::test]
 async fn who_lost_it_unawares_finds_out_before_it_does_harm() {
     let (server, leases) = server().await;
-    let one = replica(&server, "one");
+    let one = replica(&server, "one", LONG);
     until(&one.claim, true).await;
     let mut stolen = leases.lease.lock().unwrap().clone().unwrap();
     stolen["spec"]["holderIdentity"] = json!("thief");
