@@ -49,6 +49,12 @@ use crate::selector::Selector;
         description = "Nodes on their way to a new layout"
     ),
     printcolumn(
+        name = "Slices",
+        type_ = "string",
+        json_path = ".status.slices",
+        description = "What the nodes have, and how much of it is free"
+    ),
+    printcolumn(
         name = "Unserved",
         type_ = "integer",
         json_path = ".status.unserved.total",

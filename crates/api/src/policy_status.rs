@@ -24,6 +24,11 @@ pub struct GpuPartitionPolicyStatus {
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
 
+    /// What the nodes have and how much of it is free, in one line, such as
+    /// `12 x 1g.10gb (3 free), 3g.40gb`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slices: Option<String>,
+
     /// Supply and demand, by profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]

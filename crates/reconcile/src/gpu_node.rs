@@ -204,6 +204,12 @@ fn observed_gpu(index: u16, gpu: &planner::inventory::Gpu) -> ObservedGpu {
     }
 }
 
+/// `7 x 1g.10gb (3 free)`, or `3g.40gb`.
+pub(crate) fn slices_in_words(profile: ProfileName, n: u32, free: u32) -> String {
+    let free = if free == 0 { String::new() } else { format!(" ({free} free)") };
+    if n == 1 { format!("{profile}{free}") } else { format!("{n} x {profile}{free}") }
+}
+
 /// `7 x 1g.10gb (3 free), 3g.40gb, 1 GPU without MIG`.
 fn in_one_line(node: &Node) -> String {
     let mut counts: BTreeMap<ProfileName, u32> = BTreeMap::new();
@@ -223,11 +229,7 @@ fn in_one_line(node: &Node) -> String {
     }
     let mut parts: Vec<String> = counts
         .into_iter()
-        .map(|(profile, n)| {
-            let free = observe::requests::free_slices(node, profile);
-            let free = if free == 0 { String::new() } else { format!(" ({free} free)") };
-            if n == 1 { format!("{profile}{free}") } else { format!("{n} x {profile}{free}") }
-        })
+        .map(|(profile, n)| slices_in_words(profile, n, observe::requests::free_slices(node, profile)))
         .collect();
     if off > 0 {
         parts.push(format!("{} without MIG", crate::answers::plural(off, "GPU")));

@@ -17,6 +17,7 @@ use planner::report::{Outcome, PolicyReport, RequestReport, Why};
 use rollout::{Advance, Hold, Outlook};
 
 use crate::conditions::{About, conditions};
+use crate::gpu_node::slices_in_words;
 use crate::input::Input;
 use crate::map::MapRound;
 use crate::review::{Fingerprint, review};
@@ -68,6 +69,7 @@ pub(crate) fn statuses(
             let status = GpuPartitionPolicyStatus {
                 observed_generation: Some(generation),
                 conditions: conditions_now,
+                slices: report.map(in_one_line),
                 supply: report.map(supply).unwrap_or_default(),
                 unserved: Some(unserved(&about.requests, &thought.requests)),
                 nodes: Some(nodes(report, thought, advances)),
@@ -238,6 +240,18 @@ fn map_reference(input: &Input<'_>) -> Option<String> {
     Some(format!(
         "ClusterPolicy {name} uses {uses}, so no node can be changed; run: kubectl patch clusterpolicies.nvidia.com {name} --type merge -p '{{\"spec\":{{\"migManager\":{{\"config\":{{\"name\":\"{ours}\"}}}}}}}}'"
     ))
+}
+
+/// `12 x 1g.10gb (3 free), 3g.40gb`.
+fn in_one_line(report: &PolicyReport) -> String {
+    let present = report.supply.iter().filter(|(_, supply)| supply.present > 0);
+    let words: Vec<String> = present
+        .map(|(profile, supply)| {
+            slices_in_words(*profile, supply.present, supply.present.saturating_sub(supply.allocated))
+        })
+        .take(MOST_PROFILES)
+        .collect();
+    if words.is_empty() { "no slice".to_owned() } else { words.join(", ") }
 }
 
 fn supply(report: &PolicyReport) -> Vec<ProfileSupply> {
