@@ -244,21 +244,39 @@ async fn follow_dynamic(client: Client, kind: ApiResource, config: watcher::Conf
     follow(api, config, out, Item::dynamic).await;
 }
 
+/// Follows the objects of a kind. A watch of what nodes are judged by lists
+/// anew when it broke, so that it is known from when on it is up to date.
 async fn follow<K>(api: Api<K>, config: watcher::Config, out: Out, item: impl Fn(K) -> Item)
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let mut events = std::pin::pin!(watcher(api, config).backoff(out.pauses.clone()));
-    while let Some(event) = events.next().await {
-        let change = match event {
-            Ok(Event::Init) => Change::Begin,
-            Ok(Event::InitApply(object) | Event::Apply(object)) => Change::Put(item(object)),
-            Ok(Event::InitDone) => Change::End,
-            Ok(Event::Delete(object)) => Change::Gone(item(object)),
-            Err(error) => Change::Trouble(chain(&error)),
-        };
-        if !out.send(change).await {
-            return;
+    let mut pauses = out.pauses.clone();
+    loop {
+        let mut events = std::pin::pin!(watcher(api.clone(), config.clone()).backoff(out.pauses.clone()));
+        loop {
+            let event = events.next().await;
+            // Not the list: where every watch breaks at once, it would be asked for without a pause.
+            if matches!(event, Some(Ok(Event::Apply(_) | Event::Delete(_)))) {
+                pauses.reset();
+            }
+            let change = match event {
+                Some(Ok(Event::Init)) => Change::Begin,
+                Some(Ok(Event::InitApply(object) | Event::Apply(object))) => Change::Put(item(object)),
+                Some(Ok(Event::InitDone)) => Change::End,
+                Some(Ok(Event::Delete(object))) => Change::Gone(item(object)),
+                Some(Err(error)) => Change::Trouble(chain(&error)),
+                None => return,
+            };
+            let broke = matches!(change, Change::Trouble(_));
+            if !out.send(change).await {
+                return;
+            }
+            if broke && out.source.is_judged_by() {
+                // One that goes on where it broke would say nothing until something changes.
+                let pause = pauses.next().unwrap_or(Pauses::FIRST);
+                tokio::time::sleep(pause).await;
+                break;
+            }
         }
     }
 }
@@ -266,6 +284,46 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube::client::Body;
+    use std::sync::{Arc, Mutex};
+
+    /// An API server of which every watch breaks at once; and what was asked
+    /// of it.
+    fn breaking() -> (Client, Arc<Mutex<Vec<&'static str>>>) {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&asked);
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+            noted.lock().unwrap().push(if watch { "watch" } else { "list" });
+            let list = r#"{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}"#;
+            let (status, body) = if watch { (503, "{}") } else { (200, list) };
+            let answer = http::Response::builder().status(status).body(Body::from(body.as_bytes().to_vec()));
+            async move { Ok::<_, std::convert::Infallible>(answer.unwrap()) }
+        });
+        (Client::new(service, "default"), asked)
+    }
+
+    async fn first_requests(source: Source) -> Vec<&'static str> {
+        let (client, asked) = breaking();
+        let (changes, mut told) = mpsc::channel(BACKLOG);
+        let pauses = Pauses::new(Duration::from_secs(1));
+        let out = Out { source, changes, pauses };
+        let api: Api<k8s_openapi::api::core::v1::Node> = Api::all(client);
+        let following = tokio::spawn(follow(api, watcher::Config::default(), out, Item::node));
+        let mut troubles = 0;
+        while troubles < 2 {
+            let (_, change) = told.recv().await.unwrap();
+            troubles += usize::from(matches!(change, Change::Trouble(_)));
+        }
+        following.abort();
+        asked.lock().unwrap().iter().copied().take(4).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_of_nodes_that_broke_lists_anew_and_others_go_on() {
+        assert_eq!(first_requests(Source::Nodes).await, ["list", "watch", "list", "watch"]);
+        assert_eq!(first_requests(Source::Policies).await[..3], ["list", "watch", "watch"]);
+    }
 
     #[test]
     fn a_watch_that_broke_is_tried_soon_and_then_at_most_so_seldom() {

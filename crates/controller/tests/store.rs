@@ -58,6 +58,26 @@ fn pods(store: &Store) -> Vec<&str> {
 }
 
 #[test]
+fn after_a_watch_broke_nodes_are_judged_only_by_what_was_listed_since() {
+    let mut store = store(&[gpu_node("n1", 1)], &[]);
+    store.expect(Source::Policies);
+    store.take(&Source::Policies, Change::Begin);
+    store.take(&Source::Policies, Change::End);
+    assert!(store.incomplete().is_empty());
+    // What people wrote stays as it is until it is heard of anew; nobody is late by it.
+    store.take(&Source::Policies, Change::Trouble("refused".to_owned()));
+    assert!(store.incomplete().is_empty());
+    store.take(&Source::Nodes, Change::Trouble("refused".to_owned()));
+    let incomplete = || vec![(Source::Nodes, None)];
+    assert_eq!(store.incomplete(), [(Source::Nodes, Some("refused".to_owned()))]);
+    store.take(&Source::Nodes, Change::Begin);
+    store.take(&Source::Nodes, Change::Put(gpu_node("n1", 2)));
+    assert_eq!(store.incomplete(), incomplete(), "one of them is not all of them");
+    assert!(store.take(&Source::Nodes, Change::End), "a round looks at it");
+    assert!(store.incomplete().is_empty());
+}
+
+#[test]
 fn nothing_is_complete_before_every_watch_has_listed_everything() {
     let mut store = Store::default();
     store.expect(Source::Nodes);

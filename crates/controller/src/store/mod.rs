@@ -48,6 +48,17 @@ pub enum Source {
     Foreign(Foreign),
 }
 
+impl Source {
+    /// Whether nodes are found to be late by what it says. Such a watch is
+    /// taken for incomplete from when it broke until it has listed anew: after
+    /// an outage of the API server a node that has long been done is not to be
+    /// judged by how it stood before.
+    #[must_use]
+    pub const fn is_judged_by(&self) -> bool {
+        matches!(self, Self::Nodes | Self::Pods)
+    }
+}
+
 /// Kinds of others, which may appear and vanish while we run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Foreign {
@@ -252,7 +263,12 @@ impl Store {
                 first || !gone.is_empty()
             }
             Change::Trouble(text) => {
-                self.watch(source).trouble = Some(text);
+                let watch = self.watch(source);
+                watch.trouble = Some(text);
+                // Nobody is found to be late by what was seen before.
+                if source.is_judged_by() {
+                    watch.synced = false;
+                }
                 false
             }
         }
