@@ -8,7 +8,7 @@ use api::review::{REVIEWED_NODES, REVIEWED_PLAN};
 use cluster::Cluster;
 use jiff::SignedDuration;
 use reconcile::Round;
-use reconcile::review::Fingerprint;
+use reconcile::review::{Fingerprint, is_judged, turned};
 use serde_json::json;
 
 fn fixed() -> serde_json::Value {
@@ -165,6 +165,28 @@ fn it_is_judged_when_all_policies_have_come_and_anew_when_they_come_back() {
     cluster.node("n3");
     cluster.edit_policy(|policy| policy.spec.priority = 0);
     assert_eq!(said(&mut cluster).moved, [Moved::Nodes, Moved::Plan]);
+}
+
+#[test]
+fn that_it_moved_is_news_once_and_again_when_it_could_be_compared() {
+    let mut cluster = a_cluster();
+    let reviewed = fingerprint(&cluster);
+    commit(&mut cluster, &reviewed);
+    cluster.edit_policy(|policy| policy.spec.priority = 1);
+    let waiting = said(&mut cluster);
+    assert_eq!(turned(None, Some(&waiting)), Some(&waiting));
+    assert_eq!(turned(Some(&waiting), Some(&waiting)), None);
+    assert!(!is_judged(&waiting));
+    cluster.edit_policy(|policy| policy.spec.priority = 0);
+    cluster.node("n3");
+    let moved = said(&mut cluster);
+    assert!(is_judged(&moved));
+    assert_eq!(turned(Some(&waiting), Some(&moved)), Some(&moved));
+    assert_eq!(turned(Some(&moved), Some(&moved)), None);
+    let same = Review { state: ReviewState::Same, ..moved.clone() };
+    assert_eq!(turned(Some(&same), Some(&moved)), Some(&moved));
+    assert_eq!(turned(Some(&moved), Some(&same)), None);
+    assert_eq!(turned(Some(&moved), None), None);
 }
 
 #[test]
