@@ -81,7 +81,7 @@ struct Replica {
 }
 
 /// For stories in which no claim runs out, however busy the machine is.
-const LONG: Duration = Duration::from_mins(2);
+const LONG: Duration = Duration::from_secs(120);
 /// For stories that wait until a claim has run out.
 const SHORT: Duration = Duration::from_secs(1);
 
