@@ -14,7 +14,7 @@ use wiremock::matchers::{body_partial_json, header, method, path, query_param};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
 /// More than a busy machine needs: only an answer that never comes takes it.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn calls(server: &MockServer) -> Calls {
     patient(server, PATIENCE).await

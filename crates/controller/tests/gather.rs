@@ -17,7 +17,7 @@ const PODS: &str = "/api/v1/pods";
 const MAPS: &str = "/api/v1/namespaces/nvidia-gpu-operator/configmaps";
 
 /// More than a busy machine needs.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Everything that is listed in a cluster with none of the kinds that come by CRDs.
 const LISTS: [(&str, &str, &str); 5] = [
