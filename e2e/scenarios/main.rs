@@ -25,6 +25,7 @@ mod openshift_ai;
 mod other_stacks;
 mod owners;
 mod pods_in_the_way;
+mod quiet;
 mod refusals;
 mod release;
 mod reviewed;

@@ -45,8 +45,7 @@ impl Scene {
             for operator in self.operators() {
                 operator.is_well()?;
             }
-            self.is_at_rest().await?;
-            self.has_gone_quiet().await?;
+            self.is_quiet().await?;
             self.plans_again_in_vain().await?;
         }
         self.nothing_was_taken()?;
@@ -77,6 +76,16 @@ impl Scene {
         let breaches = self.breaches();
         ensure!(breaches.len() == self.harmed, "slices were taken from pods that had them: {breaches:#?}");
         Ok(())
+    }
+
+    /// Waits until no node is on its way, and the operator has nothing more to
+    /// write.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn is_quiet(&self) -> anyhow::Result<()> {
+        self.is_at_rest().await?;
+        self.has_gone_quiet().await
     }
 
     /// Waits until no node is on its way.

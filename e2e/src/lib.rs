@@ -19,6 +19,7 @@ pub mod demo;
 mod empty;
 pub mod expect;
 mod guest;
+pub mod log;
 pub mod manifests;
 pub mod needs;
 pub mod objects;

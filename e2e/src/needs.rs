@@ -25,6 +25,7 @@ const WHY: &[(&str, &str)] = &[
     ("openshift_ai::", "it needs a notebook controller, and the kind cluster has none"),
     ("other_stacks::", "it wants clusters that are set up in other ways"),
     ("pods_in_the_way::", "it needs a notebook controller, or tells a pod when to start"),
+    ("quiet::", "it counts what an operator says at rest, where nothing else moves"),
     ("refusals::", "it needs a notebook controller, and the kind cluster has none"),
     ("release::", "it turns the knobs of virtual nodes"),
     ("reviewed::", "it is about the API server alone"),

@@ -17,6 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
+use crate::log::{self, Log};
 use crate::objects::{OPERATOR_ACCOUNT, OPERATOR_NAMESPACE};
 use crate::wait;
 use crate::wire::Wire;
@@ -79,6 +80,7 @@ pub struct Operator {
     killed: CancellationToken,
     metrics: SocketAddr,
     identity: String,
+    log: Log,
 }
 
 /// How to reach the API server as the operator's service account.
@@ -151,8 +153,17 @@ impl Operator {
         let identity = settings.identity.clone();
         let (shutdown, killed) = (CancellationToken::new(), CancellationToken::new());
         let (stop, kill) = (shutdown.clone(), killed.clone());
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let log = Log::default();
+        let noted = log.dispatch();
+        let on_each = noted.clone();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .on_thread_start(move || log::note_on_this_thread(&on_each))
+            .on_thread_stop(log::no_longer_on_this_thread)
+            .build()?;
         let thread = std::thread::Builder::new().name(identity.clone()).spawn(move || {
+            let _noted = tracing::dispatcher::set_default(&noted);
             let ended = runtime.block_on(async {
                 let client = controller::client::client(config)?;
                 let client = match wire {
@@ -167,7 +178,13 @@ impl Operator {
             runtime.shutdown_background();
             ended
         })?;
-        Ok(Self { thread, shutdown, killed, metrics, identity })
+        Ok(Self { thread, shutdown, killed, metrics, identity, log })
+    }
+
+    /// What it logs.
+    #[must_use]
+    pub fn log(&self) -> Log {
+        self.log.clone()
     }
 
     /// Its name in the lease.

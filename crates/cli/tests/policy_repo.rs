@@ -5,7 +5,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// A child of another test has, until it runs its own program, every file open
+/// that is being written here; and a script that somebody writes cannot be run.
+static ONE_WRITES_OR_STARTS: Mutex<()> = Mutex::new(());
 
 fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/policy-repo")
@@ -30,16 +35,22 @@ fn judged(name: &str, change: impl FnOnce(&Path)) -> (i32, String) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("policy-repo").join(name);
     let _ = fs::remove_dir_all(&folder);
     let (before, after) = (folder.join("before"), folder.join("after"));
-    copy(&example(), &before);
-    copy(&example(), &after);
-    change(&after);
-    // As the workflows do: the script is that of the branch before.
-    let output = Command::new("../before/plan.sh")
-        .args(["lab", "../before", "comment.md"])
-        .current_dir(&after)
-        .env("SLICEWRIGHT", env!("CARGO_BIN_EXE_slicewright"))
-        .output()
-        .unwrap();
+    let running = {
+        let _one = ONE_WRITES_OR_STARTS.lock().unwrap_or_else(PoisonError::into_inner);
+        copy(&example(), &before);
+        copy(&example(), &after);
+        change(&after);
+        // As the workflows do: the script is that of the branch before.
+        Command::new("../before/plan.sh")
+            .args(["lab", "../before", "comment.md"])
+            .current_dir(&after)
+            .env("SLICEWRIGHT", env!("CARGO_BIN_EXE_slicewright"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let output = running.wait_with_output().unwrap();
     let comment = fs::read_to_string(after.join("comment.md")).unwrap();
     (output.status.code().unwrap(), format!("{comment}{}", String::from_utf8_lossy(&output.stderr)))
 }

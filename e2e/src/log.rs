@@ -1,0 +1,63 @@
+//! What one operator says, besides what goes to the output of the test.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tracing::dispatcher::DefaultGuard;
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::{Dispatch, Event, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::{EnvFilter, fmt as lines, registry};
+
+/// The messages that an operator logs as it is shipped: from `info` on.
+#[derive(Clone, Debug, Default)]
+pub struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    /// All of them, from the first on.
+    #[must_use]
+    pub fn messages(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What notes them, and lets them go on to the output of the test.
+    pub(crate) fn dispatch(&self) -> Dispatch {
+        let filter = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).from_env_lossy();
+        let shown = lines::layer().with_test_writer().with_ansi(false).with_filter(filter);
+        Dispatch::new(registry().with(shown).with(self.clone().with_filter(LevelFilter::INFO)))
+    }
+}
+
+thread_local! {
+    static NOTED: RefCell<Option<DefaultGuard>> = const { RefCell::new(None) };
+}
+
+/// What this thread says goes there, until it ends.
+pub(crate) fn note_on_this_thread(dispatch: &Dispatch) {
+    NOTED.set(Some(tracing::dispatcher::set_default(dispatch)));
+}
+
+/// The thread ends.
+pub(crate) fn no_longer_on_this_thread() {
+    NOTED.take();
+}
+
+impl<S: Subscriber> Layer<S> for Log {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut said = Said(format!("{} {}", event.metadata().level(), event.metadata().target()));
+        event.record(&mut said);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(said.0);
+    }
+}
+
+/// A message with its fields, in one line.
+struct Said(String);
+
+impl Visit for Said {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        use fmt::Write;
+        let _ = write!(self.0, " {field}={value:?}");
+    }
+}
