@@ -24,6 +24,7 @@ const WHY: &[(&str, &str)] = &[
     ("onboarding::", "it turns the knobs of virtual nodes, or wants a fleet of its own"),
     ("openshift_ai::", "it needs a notebook controller, and the kind cluster has none"),
     ("other_stacks::", "it wants clusters that are set up in other ways"),
+    ("owners::", "it makes a node of its own go and come back, or starts with a fleet of its own"),
     ("pods_in_the_way::", "it needs a notebook controller, or tells a pod when to start"),
     ("quiet::", "it counts what an operator says at rest, where nothing else moves"),
     ("refusals::", "it needs a notebook controller, and the kind cluster has none"),
