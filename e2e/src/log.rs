@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tracing::dispatcher::DefaultGuard;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
+use tracing::subscriber::NoSubscriber;
 use tracing::{Dispatch, Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::{EnvFilter, fmt as lines, registry};
@@ -22,10 +23,15 @@ impl Log {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What notes them, and lets them go on to the output of the test.
+    /// What notes them, and lets them go on to the output of the test; where
+    /// who starts the operator shows no log (the demo), neither does this.
     pub(crate) fn dispatch(&self) -> Dispatch {
-        let filter = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).from_env_lossy();
-        let shown = lines::layer().with_test_writer().with_ansi(false).with_filter(filter);
+        let is_shown = tracing::dispatcher::get_default(|current| !current.is::<NoSubscriber>());
+        let shown = is_shown.then(|| {
+            let filter =
+                EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).from_env_lossy();
+            lines::layer().with_test_writer().with_ansi(false).with_filter(filter)
+        });
         Dispatch::new(registry().with(shown).with(self.clone().with_filter(LevelFilter::INFO)))
     }
 }
