@@ -82,3 +82,31 @@ fn a_demo_that_is_killed_leaves_nothing_behind() {
 fn a_demo_that_is_interrupted_leaves_nothing_behind() {
     nothing_stays_after("-INT");
 }
+
+#[test]
+fn a_demo_that_is_left_alone_tells_its_story_to_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let ended = Command::new(env!("CARGO_BIN_EXE_slicewright-demo"))
+        .env("TMPDIR", folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success(), "{told}\n{}", String::from_utf8_lossy(&ended.stderr));
+    assert!(!told.contains("controller::"), "the operator's log is among what people are told: {told}");
+    let (before, after) = told.split_once("What people got:").unwrap();
+    assert!(before.contains("How the fleet is cut now:"), "{told}");
+    // Everybody who asked has an answer, and somebody has a slice.
+    let asked =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/demo/workbenches.yaml"));
+    let asked = e2e::objects::documents(&asked.unwrap()).unwrap();
+    let names: Vec<_> = asked.iter().filter(|object| object["kind"] == "Notebook").collect();
+    assert!(!names.is_empty());
+    for notebook in names {
+        let name = notebook["metadata"]["name"].as_str().unwrap();
+        let answer = after.lines().find(|line| line.contains(&format!("/{name} ("))).unwrap_or_default();
+        assert!(answer.contains(" runs on ") || answer.contains("was told: "), "{name}:\n{after}");
+    }
+    assert!(after.contains(" runs on ") && !after.contains("nothing yet"), "{after}");
+    assert!(who_knows(folder.path()).is_empty(), "something of it still runs");
+}
