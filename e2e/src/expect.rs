@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use api::{GpuNode, GpuPartitionPolicy};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -19,6 +20,9 @@ use crate::objects::{OPERATOR_NAMESPACE, OURS};
 use crate::scene::{NotHere, Scene};
 use crate::served;
 use crate::wait::{until, until_one};
+
+/// How much longer the nodes of a large fleet may take, each.
+const EACH_NODE: Duration = Duration::from_millis(200);
 
 /// How many of a resource a node offers.
 #[must_use]
@@ -138,6 +142,20 @@ impl Scene {
             let resources = object.status.as_ref()?.allocatable.as_ref()?;
             let some = resources.iter().any(|(name, n)| name.starts_with("nvidia.com/") && n.0 != "0");
             (!some).then_some(())
+        })
+        .await
+    }
+
+    /// Every one of these nodes is ready, and free of Kubernetes' own taints.
+    ///
+    /// One watch for all of them: with one each, a thousand nodes would be
+    /// read a thousand times.
+    pub(crate) async fn take_pods(&self, names: &[String]) -> anyhow::Result<()> {
+        let patience = self.patience() + EACH_NODE * u32::try_from(names.len())?;
+        until(self.nodes(), "every node is ready", patience, |seen| {
+            let ready = |name: &&String| seen.get(*name).is_some_and(takes_pods);
+            let waits: Vec<_> = names.iter().filter(|name| !ready(name)).collect();
+            if waits.is_empty() { Ok(()) } else { Err(format!("these are not: {waits:?}")) }
         })
         .await
     }
@@ -526,4 +544,14 @@ pub struct UnservedAnswer {
     pub reason: String,
     /// In a sentence, with what would help.
     pub message: String,
+}
+
+fn takes_pods(node: &Node) -> bool {
+    let ready = |node: &Node| {
+        let conditions = node.status.as_ref()?.conditions.as_ref()?;
+        Some(conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"))
+    };
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
+    ready(node) == Some(true)
+        && taints.is_none_or(|taints| taints.iter().all(|t| !t.key.starts_with("node.kubernetes.io/")))
 }

@@ -240,19 +240,7 @@ impl Scene {
         let handle = cluster.handle();
         let task = tokio::spawn(cluster.run());
         self.world = Some(World { handle, task, shutdown });
-        for name in names {
-            self.node(&name, "is ready", |node| {
-                let conditions = node.status.as_ref()?.conditions.as_ref()?;
-                let ready = conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True");
-                let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
-                let free = taints.is_none_or(|taints| {
-                    taints.iter().all(|taint| !taint.key.starts_with("node.kubernetes.io/"))
-                });
-                (ready && free).then_some(())
-            })
-            .await?;
-        }
-        Ok(())
+        self.take_pods(&names).await
     }
 
     async fn has_cluster_policy(&self) -> anyhow::Result<bool> {

@@ -85,11 +85,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     if args.names.is_empty() && !args.list && !args.release && args.provider != Provider::Kind {
         command.arg("--lib");
     }
-    let target = if args.release { "release" } else { "scenarios" };
-    command.args(["--test", target, "--"]).args(&args.names);
+    command.args(["--test", target(args), "--"]).args(&args.names);
     if args.list {
         command.arg("--list");
     } else {
+        if !args.names.is_empty() {
+            known(&args.names, &scenarios(target(args))?)?;
+        }
         // The operator's rights are those of the chart, wherever it runs.
         let mut uses = vec![tools::Use::Packaging];
         uses.extend((args.provider == Provider::Processes).then_some(tools::Use::ControlPlane));
@@ -128,6 +130,38 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::from(code))
 }
 
+/// The test program that has the scenarios.
+fn target(args: &Args) -> &'static str {
+    if args.release { "release" } else { "scenarios" }
+}
+
+/// The names of all scenarios of a test program.
+fn scenarios(target: &str) -> anyhow::Result<Vec<String>> {
+    let mut list = Command::new("cargo");
+    list.args(["test", "--quiet", "--package", "slicewright-e2e", "--locked", "--test", target]);
+    let listed = list.args(["--", "--list", "--format=terse"]).current_dir(crate::root()).output();
+    let listed = listed.context("cannot run cargo")?;
+    ensure!(
+        listed.status.success(),
+        "the scenarios do not build:\n{}",
+        String::from_utf8_lossy(&listed.stderr)
+    );
+    let names = String::from_utf8(listed.stdout).context("the names of the scenarios are not UTF-8")?;
+    Ok(names.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+}
+
+/// Refuses a name that selects nothing: no scenario would run, and all would
+/// seem well.
+fn known(names: &[String], scenarios: &[String]) -> anyhow::Result<()> {
+    for name in names {
+        ensure!(
+            scenarios.iter().any(|scenario| scenario.contains(name.as_str())),
+            "no scenario has {name:?} in its name: `cargo xtask e2e --list` has all names"
+        );
+    }
+    Ok(())
+}
+
 /// Makes cargo start test programs where they reach the kind cluster: the
 /// engine of our own has a network namespace of its own.
 fn inside_kind() -> anyhow::Result<String> {
@@ -150,6 +184,14 @@ mod tests {
         let names: Vec<_> =
             slowest(taken).iter().map(|l| l.split_whitespace().last().unwrap().to_owned()).collect();
         assert_eq!(names, ["b", "f", "e", "d", "a"]);
+    }
+
+    #[test]
+    fn a_name_that_selects_nothing_is_refused() {
+        let scenarios = ["budget::ten_nodes".to_owned(), "modes::paused".to_owned()];
+        assert!(known(&["budget".to_owned(), "paused".to_owned()], &scenarios).is_ok());
+        let refused = known(&["budget".to_owned(), "pawsed".to_owned()], &scenarios).unwrap_err();
+        assert!(refused.to_string().contains("\"pawsed\""), "{refused}");
     }
 
     #[test]

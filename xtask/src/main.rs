@@ -63,25 +63,34 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ is a folder of the repository")
 }
 
-fn main() -> anyhow::Result<ExitCode> {
-    let cli = Cli::parse();
-    let mut out = std::io::stdout();
-    let code = match cli.task {
-        Task::Test(args) => gate::run(&args, &mut out)?,
-        Task::ReleaseCheck(args) => release_check::run(&args, &mut out)?,
-        Task::Demo(args) => tasks::demo(&args, &mut out)?,
-        Task::Codegen(args) => tasks::codegen(&args, &mut out)?,
+fn main() -> ExitCode {
+    match run(Cli::parse().task, &mut std::io::stdout()) {
+        Ok(code) => code,
+        Err(error) => {
+            // The causes in one line, and no stack: what failed is said in words.
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let code = match task {
+        Task::Test(args) => gate::run(&args, out)?,
+        Task::ReleaseCheck(args) => release_check::run(&args, out)?,
+        Task::Demo(args) => tasks::demo(&args, out)?,
+        Task::Codegen(args) => tasks::codegen(&args, out)?,
         Task::Bench(args) => tasks::bench(&args)?,
-        Task::Clients(args) => clients::run(&args, &mut out)?,
-        Task::Fuzz(args) => fuzz::run(&args, &mut out)?,
-        Task::Kind(args) => kind::run(&args, &mut out)?,
-        Task::E2e(args) => e2e::run(&args, &mut out)?,
-        Task::Alerts(args) => alerts::run(&args, &mut out)?,
-        Task::Chart(args) => chart::run(&args, &mut out)?,
-        Task::Bundle(args) => bundle::run(&args, &mut out)?,
-        Task::Image(args) => image::run(&args, &mut out)?,
-        Task::SimLib(args) => sim_lib::run(&args, &mut out)?,
-        Task::Tools(args) => tools::run(&args, &mut out)?,
+        Task::Clients(args) => clients::run(&args, out)?,
+        Task::Fuzz(args) => fuzz::run(&args, out)?,
+        Task::Kind(args) => kind::run(&args, out)?,
+        Task::E2e(args) => e2e::run(&args, out)?,
+        Task::Alerts(args) => alerts::run(&args, out)?,
+        Task::Chart(args) => chart::run(&args, out)?,
+        Task::Bundle(args) => bundle::run(&args, out)?,
+        Task::Image(args) => image::run(&args, out)?,
+        Task::SimLib(args) => sim_lib::run(&args, out)?,
+        Task::Tools(args) => tools::run(&args, out)?,
     };
     out.flush()?;
     Ok(code)

@@ -100,7 +100,7 @@ fn read(text: &str, lines_before: u64) -> Result<Located, SyntaxError> {
     options.budget = None;
     let spanned: Spanned<Raw> = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let place = error.location().map_or(Place { line: 1, column: 1 }, |at| place(&at, 0));
-        let message = plain_message(&error.without_snippet().to_string());
+        let message = message(error.without_snippet());
         SyntaxError { place: Place { line: place.line + lines_before, ..place }, message }
     })?;
     Ok(spanned.value.located(place(&spanned.referenced, lines_before), lines_before))
@@ -108,6 +108,20 @@ fn read(text: &str, lines_before: u64) -> Result<Located, SyntaxError> {
 
 fn place(location: &serde_saphyr::Location, lines_before: u64) -> Place {
     Place { line: location.line() + lines_before, column: location.column() }
+}
+
+/// The parser's message, in words for who wrote the text: its own advice on a
+/// key that stands twice is for who calls the parser.
+fn message(error: &serde_saphyr::Error) -> String {
+    match error {
+        serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
+            format!("the key {key:?} stands twice in one map: keep one of them")
+        }
+        serde_saphyr::Error::DuplicateMappingKey { key: None, .. } => {
+            "a key stands twice in one map: keep one of them".to_owned()
+        }
+        other => plain_message(&other.to_string()),
+    }
 }
 
 /// The parser's message without the place, which we print ourselves.
@@ -309,6 +323,6 @@ mod tests {
         let documents = documents("a: 1\nb: 2\na: 3\n");
         let error = documents[0].as_ref().expect_err("a is there twice");
         assert_eq!(error.place.line, 3, "{error}");
-        assert!(error.message.contains('a'), "{error}");
+        assert_eq!(error.message, "the key \"a\" stands twice in one map: keep one of them");
     }
 }
