@@ -1,7 +1,7 @@
 //! The stand-ins for OpenShift AI: what becomes of a Notebook without an
 //! operator of ours.
 
-use e2e::{NodeSpec, Scene, TEAM, mig, scenario, workbench};
+use e2e::{NodeSpec, Scene, TEAM, mig, scenario, scenario_on_any_nodes, workbench};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
@@ -21,7 +21,7 @@ async fn notebook<T>(
     let waiting = kube::runtime::wait::await_condition(api, name, |object: Option<&DynamicObject>| {
         object.is_some_and(|object| judge(object).is_some())
     });
-    let found = tokio::time::timeout(e2e::wait::PATIENCE, waiting).await;
+    let found = tokio::time::timeout(scene.patience(), waiting).await;
     let found = found.map_err(|_| anyhow::anyhow!("the Notebook {name} never {what}"))??;
     found.as_ref().and_then(&judge).ok_or_else(|| anyhow::anyhow!("the Notebook {name} is gone"))
 }
@@ -38,7 +38,7 @@ fn object(name: &str) -> Value {
 
 #[test]
 fn a_workbench_mirrors_its_pod_and_is_stopped_and_started_by_its_annotation() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.nodes_are([NodeSpec::new("n1", 1, "A100-80GB").layout("all-1g.10gb")]).await?;
         scene.apply(workbench("lab", &mig("1g.10gb"), 1)).await?;
         scene.workbench_runs("lab").await?;
@@ -109,7 +109,7 @@ fn a_hardware_profile_gives_what_the_workbench_does_not_say_and_keeps_a_running_
 
 #[test]
 fn an_idle_workbench_is_culled_when_culling_is_on() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.nodes_are([NodeSpec::new("n1", 1, "A100-80GB").layout("all-1g.10gb")]).await?;
         scene.apply(workbench("lab", &mig("1g.10gb"), 1)).await?;
         scene.workbench_runs("lab").await?;

@@ -1,11 +1,11 @@
 //! The layout follows what people ask for.
 
-use e2e::{a100, mig, pod, policy, scenario, workbench};
+use e2e::{a100, mig, pod, policy, scenario, scenario_on_any_nodes, workbench};
 use serde_json::json;
 
 #[test]
 fn a_workbench_asks_for_a_slice_that_no_node_has_and_gets_it() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.research_has([a100("n1", "all-1g.10gb")]).await?;
         scene.converged("research").await?;
         scene.apply(workbench("lab", &mig("3g.40gb"), 1)).await?;
@@ -40,7 +40,7 @@ fn slices_in_use_stay_while_everything_around_them_changes() {
 
 #[test]
 fn an_idle_notebook_keeps_its_slice_until_its_user_stops_it() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.research_has([a100("n1", "all-7g.80gb")]).await?;
         // It never opens the slice that it holds.
         scene.apply(workbench("idle", &mig("7g.80gb"), 1)).await?;
@@ -76,7 +76,7 @@ fn a_pod_that_asks_for_two_slices_gets_them_on_one_node() {
 
 #[test]
 fn idleness_that_cannot_be_proved_leaves_the_gpus_alone_and_says_so() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         let mut node = a100("n1", "all-3g.40gb");
         node.gpus[0].count = 2;
         scene.research_has([node]).await?;
@@ -85,17 +85,17 @@ fn idleness_that_cannot_be_proved_leaves_the_gpus_alone_and_says_so() {
         scene.apply(workbench("lab", &mig("7g.80gb"), 1)).await?;
         let answer = scene.told("Notebook", "lab", "without an agent nobody can prove it").await?;
         assert!(answer.contains("pod team-a/train ends"), "{answer}");
-        scene.offers("n1", &[("3g.40gb", 4)]).await
+        scene.each_gpu_offers("n1", &[("3g.40gb", 2)]).await
     });
 }
 
 #[test]
 fn a_workbench_whose_shape_exists_nowhere_gets_its_answer() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.research_has([a100("n1", "all-1g.10gb")]).await?;
         scene.apply(workbench("lab", &mig("1g.5gb"), 1)).await?;
         scene.told("Notebook", "lab", "not served").await?;
-        scene.offers("n1", &[("1g.10gb", 7)]).await
+        scene.each_gpu_offers("n1", &[("1g.10gb", 7)]).await
     });
 }
 

@@ -83,7 +83,7 @@ fn a_pod_that_is_bound_and_has_not_started_keeps_its_slice() {
 
 #[test]
 fn a_pod_that_is_bound_in_the_last_instant_is_refused_by_kubelet_and_the_change_ends_well() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
         scene.operator().await?;
         scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
@@ -91,7 +91,7 @@ fn a_pod_that_is_bound_in_the_last_instant_is_refused_by_kubelet_and_the_change_
         // As a scheduler that has not heard of the cordon binds it.
         scene.apply(pod("hasty", &mig("1g.10gb"), 1).with("/spec/nodeName", "n1")).await?;
         scene.fails("hasty").await?;
-        scene.offers("n1", &[("3g.40gb", 2)]).await?;
+        scene.each_gpu_offers("n1", &[("3g.40gb", 2)]).await?;
         scene.converged("research").await
     });
 }

@@ -1,14 +1,14 @@
 //! A workbench that can never start would say nothing of it to anybody: its
 //! controller fails in its own log. Who made it is told.
 
-use e2e::{TEAM, a100, mig, scenario, wait, workbench};
+use e2e::{TEAM, a100, mig, scenario_on_any_nodes, wait, workbench};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::ResourceExt;
 
 #[test]
 fn a_workbench_that_can_never_start_is_told_why_and_nothing_is_cut_for_it() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.research_has([a100("n1", "all-1g.10gb")]).await?;
         let lost = workbench("lost", "cpu", 1).annotated("opendatahub.io/hardware-profile-name", "gone");
         scene.apply(lost).await?;
@@ -24,18 +24,18 @@ fn a_workbench_that_can_never_start_is_told_why_and_nothing_is_cut_for_it() {
             assert_eq!(answer.reason, "Refused", "{}", answer.message);
         }
         scene.converged("research").await?;
-        scene.offers("n1", &[("1g.10gb", 7)]).await
+        scene.each_gpu_offers("n1", &[("1g.10gb", 7)]).await
     });
 }
 
 #[test]
 fn a_workbench_with_a_long_name_gets_its_slice_like_any_other() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.research_has([a100("n1", "all-1g.10gb")]).await?;
         let name = "n".repeat(60);
         scene.apply(workbench(&name, &mig("3g.40gb"), 1)).await?;
         let pods: Api<Pod> = Api::namespaced(scene.client(), TEAM);
-        wait::until(pods, "its pod runs", wait::PATIENCE, |seen| {
+        wait::until(pods, "its pod runs", scene.patience(), |seen| {
             let runs = |pod: &&Pod| pod.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Running");
             let found = seen.values().find(|pod| pod.labels().get("notebook-name") == Some(&name));
             found.filter(runs).map(|_| ()).ok_or_else(|| "it does not".to_owned())

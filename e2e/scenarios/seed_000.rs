@@ -1,7 +1,7 @@
 //! The cluster of seed 000, both ways: seven slices by node label, taken by
 //! one workbench under strategy `single`, by seven under `mixed`.
 
-use e2e::{Fleet, NodeSpec, POOL, mig, policy, scenario, workbench};
+use e2e::{Fleet, NodeSpec, POOL, mig, policy, scenario, scenario_on_any_nodes, workbench};
 use operands::Strategy;
 
 fn node() -> NodeSpec {
@@ -10,14 +10,14 @@ fn node() -> NodeSpec {
 
 #[test]
 fn under_strategy_mixed_seven_workbenches_take_a_slice_each() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.nodes_are([node()]).await?;
         scene.operator().await?;
         scene.apply(policy("research", "research").always(&[("1g.10gb", 7)])).await?;
         for i in 1..=7 {
             scene.apply(workbench(&format!("lab-{i}"), &mig("1g.10gb"), 1)).await?;
         }
-        scene.offers("n1", &[("1g.10gb", 7)]).await?;
+        scene.each_gpu_offers("n1", &[("1g.10gb", 7)]).await?;
         for i in 1..=7 {
             scene.workbench_runs(&format!("lab-{i}")).await?;
         }

@@ -123,16 +123,18 @@ impl RealNodes {
         self.borrowed.get(name).map(|borrowed| borrowed.gpus)
     }
 
-    /// Makes a pod of a scenario one that a kubelet can start: with the
-    /// workload's image, which opens what it is given when the annotation says
-    /// so, and with requests that small workers can host.
+    /// Makes a pod of a scenario, or the one of a Notebook, one that a kubelet
+    /// can start: with the workload's image, which opens what it is given when
+    /// the annotation says so, and with requests that small workers can host.
     pub(crate) fn dress(&self, object: &mut Value) {
-        if object["kind"] != "Pod" {
-            return;
-        }
+        let at = match object["kind"].as_str() {
+            Some("Pod") => "/spec",
+            Some("Notebook") => "/spec/template/spec",
+            _ => return,
+        };
         let opens = object["metadata"]["annotations"]["sim.slicewright.io/opens"].as_str().unwrap_or("never");
         let opens = opens.to_owned();
-        let spec = &mut object["spec"];
+        let Some(spec) = object.pointer_mut(at) else { return };
         // With none at all the API server forgets a pod before its kubelet has ended it.
         spec["terminationGracePeriodSeconds"] = json!(1);
         if let Some(node) = spec["nodeName"].as_str() {
@@ -284,7 +286,7 @@ pub(crate) async fn clear(client: &Client) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifests::{mig, pod};
+    use crate::manifests::{mig, pod, workbench};
 
     #[test]
     fn a_pod_of_a_scenario_becomes_one_that_a_small_worker_can_start() {
@@ -301,6 +303,11 @@ mod tests {
         assert_eq!(container["resources"]["limits"]["nvidia.com/mig-1g.10gb"], "1");
         assert_eq!(container["resources"]["requests"]["cpu"], "10m");
         assert_eq!(object["spec"]["nodeName"], "worker");
+        let mut lab: Value = workbench("lab", &mig("1g.10gb"), 1).into();
+        nodes.dress(&mut lab);
+        let pod_of_lab = &lab["spec"]["template"]["spec"];
+        assert_eq!(pod_of_lab["containers"][0]["command"][4], "never", "an idle notebook");
+        assert_eq!(pod_of_lab["containers"][0]["image"], "sim:1");
         let mut beside: Value = pod("p", "cpu", 1).into();
         nodes.dress(&mut beside);
         assert_eq!(beside["spec"]["containers"][0]["command"][0], "/usr/bin/sleep");

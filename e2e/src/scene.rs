@@ -92,7 +92,7 @@ impl Scene {
             empty(&client, provider.is_ours_alone()).await?;
             rights::install(&client).await?;
         }
-        // Nobody there would make pods of Notebooks.
+        // There everything of others came with the cluster.
         if !provider.has_real_nodes() {
             let mut foreign = objects::foreign_crds()?;
             if !provider.is_ours_alone() {

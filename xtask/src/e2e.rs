@@ -171,7 +171,8 @@ fn inside_kind() -> anyhow::Result<String> {
     ensure!(status.success(), "what reaches the kind cluster does not build");
     let program = std::env::current_exe()?.with_file_name("slicewright-kind");
     let program = program.to_str().context("the folder of the checkout is not UTF-8")?;
-    Ok(format!("target.'cfg(all())'.runner = [{program:?}, \"run\"]"))
+    // Nobody tells stories on it meanwhile, or takes it away.
+    Ok(format!("target.'cfg(all())'.runner = [{program:?}, \"run\", \"--alone\"]"))
 }
 
 #[cfg(test)]

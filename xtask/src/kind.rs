@@ -38,13 +38,10 @@ fn built(package: &str) -> anyhow::Result<()> {
 
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    if args.rest.first().is_some_and(|word| word == "check") {
-        ensure!(args.rest.len() == 1, "`kind check` takes no options: up, all stories, down");
-        return check(&args.sources, out);
-    }
     let mut command = Command::new("cargo");
     command.args(["run", "--quiet", "--locked", "--package", "slicewright-kind", "--"]).args(&args.rest);
-    if args.rest.iter().any(|word| word == "up") {
+    let is = |task: &str| args.rest.iter().any(|word| word == task || word == "check");
+    if is("up") {
         for binary in tools::ensure_built(&args.sources, &[Use::ControlPlane, Use::Kind], out)? {
             command.env(binary.variable(), &binary.path);
         }
@@ -55,7 +52,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         let simulator = std::env::current_exe()?.with_file_name("slicewright-sim");
         command.env("SLICEWRIGHT_SIM_LIBRARY", library).env("SLICEWRIGHT_SIM", simulator);
     }
-    if args.rest.iter().any(|word| word == "story") {
+    if is("story") {
         for binary in
             tools::ensure_built(&args.sources, &[Use::ControlPlane, Use::Kind, Use::Packaging], out)?
         {
@@ -68,20 +65,4 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     let status = command.current_dir(crate::root()).status().context("cannot run cargo")?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128);
     Ok(ExitCode::from(code))
-}
-
-/// The whole of it from nothing to nothing: the cluster goes, however the
-/// stories end.
-fn check(sources: &Sources, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    let mut task = |words: &[&str]| {
-        let rest = words.iter().map(OsString::from).collect();
-        run(&Args { sources: sources.clone(), rest }, out)
-    };
-    let mut told = task(&["up"]);
-    if matches!(told, Ok(ExitCode::SUCCESS)) {
-        told = task(&["story"]);
-    }
-    let gone = task(&["down"])?;
-    let told = told?;
-    Ok(if told == ExitCode::SUCCESS { gone } else { told })
 }

@@ -4,7 +4,6 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, ensure};
 
@@ -17,6 +16,9 @@ use crate::progress::Progress;
 
 /// Where everything of NVIDIA's is.
 pub const NAMESPACE: &str = "gpu-operator";
+
+/// Where what stands in for OpenShift AI is.
+const OPENSHIFT_AI: &str = "openshift-ai";
 
 /// NFD's mark of a node with a device of NVIDIA's.
 const FOUND: &str = "feature.node.kubernetes.io/pci-10de.present=true";
@@ -68,7 +70,18 @@ pub fn bring<W: Write>(
         for gpus in kinds {
             apply(cluster, &driver(&template, gpus))?;
         }
-        ready(cluster, "daemonset", "app=nvidia-driver-daemonset")
+        ready(cluster, NAMESPACE, "daemonset", "app=nvidia-driver-daemonset")
+    })?;
+    progress.step("OpenShift AI's part for workbenches", || {
+        apply(cluster, include_str!("../../../simulator/cluster/crds/kubeflow.org_notebooks.yaml"))?;
+        apply(
+            cluster,
+            include_str!(
+                "../../../simulator/cluster/crds/infrastructure.opendatahub.io_hardwareprofiles.yaml"
+            ),
+        )?;
+        apply(cluster, &read("openshift-ai.yaml")?)?;
+        ready(cluster, OPENSHIFT_AI, "deployment", "app=notebook-controller")
     })?;
     progress.step("Node Feature Discovery finds the GPUs", || {
         let selector = format!("--selector={FOUND}");
@@ -84,7 +97,7 @@ pub fn bring<W: Write>(
         let discovered = r"--for=jsonpath={.metadata.labels.nvidia\.com/mig\.capable}";
         call(cluster.kubectl()?.args(["wait", "nodes", "--selector", LABEL, "--timeout=180s", discovered]))?;
         for app in ["nvidia-device-plugin-daemonset", "gpu-feature-discovery", "nvidia-mig-manager"] {
-            ready(cluster, "daemonset", &format!("app={app}"))?;
+            ready(cluster, NAMESPACE, "daemonset", &format!("app={app}"))?;
         }
         Ok(())
     })?;
@@ -138,26 +151,16 @@ fn driver(template: &str, gpus: &Gpus) -> String {
         .replace("sim: NAME", &format!("sim: {name}"))
 }
 
-pub(crate) fn ready(cluster: &Cluster<'_>, kind: &str, selector: &str) -> anyhow::Result<()> {
+fn ready(cluster: &Cluster<'_>, namespace: &str, kind: &str, selector: &str) -> anyhow::Result<()> {
+    let here = ["--namespace", namespace, "--selector", selector];
     let mut rollout = cluster.kubectl()?;
-    rollout.args([
-        "rollout",
-        "status",
-        kind,
-        "--namespace",
-        NAMESPACE,
-        "--selector",
-        selector,
-        "--timeout=180s",
-    ]);
+    rollout.args(["rollout", "status", kind, "--timeout=180s"]).args(here);
     let waited = call(&mut rollout).map(drop);
     waited.with_context(|| {
-        let mut pods = Command::new("true");
-        if let Ok(kubectl) = cluster.kubectl() {
-            pods = kubectl;
-            pods.args(["get", "pods", "--namespace", NAMESPACE, "--selector", selector, "--output=wide"]);
-        }
-        format!("{selector} does not come up:\n{}", call(&mut pods).unwrap_or_default())
+        let pods = cluster
+            .kubectl()
+            .and_then(|mut kubectl| call(kubectl.args(["get", "pods", "--output=wide"]).args(here)));
+        format!("{selector} does not come up:\n{}", pods.unwrap_or_default())
     })
 }
 

@@ -20,6 +20,7 @@ const ASKED: &[(&str, &[&str])] = &[
     ("clusterpolicies.yaml", &["get", "clusterpolicies.nvidia.com", "--output=yaml"]),
     ("policies.yaml", &["get", "gpupartitionpolicies.slicewright.io", "--output=yaml"]),
     ("gpunodes.yaml", &["get", "gpunodes.slicewright.io", "--output=yaml"]),
+    ("notebooks.yaml", &["get", "notebooks.kubeflow.org", "--all-namespaces", "--output=yaml"]),
     ("configmaps.yaml", &["get", "configmaps", "--namespace=gpu-operator", "--output=yaml"]),
 ];
 

@@ -2,7 +2,7 @@
 //! `cargo xtask kind` builds what it needs and runs it.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -36,24 +36,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// Brings the cluster up; one that runs with the same workers is kept
-    Up {
-        /// A worker with these GPUs, such as 2xA100-80GB; once for each
-        /// worker [default: 2xA100-80GB, 1xA30, 2xH100-80GB]
-        #[arg(long = "worker", value_name = "COUNTxMODEL")]
-        workers: Vec<Gpus>,
-        /// Make the node image here, even where kind's own can be fetched
-        #[arg(long)]
-        own_image: bool,
-        /// Leave the workers without GPUs
-        #[arg(long)]
-        bare: bool,
-        /// `slicewright-sim`, as cargo builds it
-        #[arg(long, value_name = "FILE", env = "SLICEWRIGHT_SIM", hide = true)]
-        simulator: Option<PathBuf>,
-        /// The folder with the simulated `libnvidia-ml.so.1` and `nvidia-smi`
-        #[arg(long, value_name = "DIR", env = "SLICEWRIGHT_SIM_LIBRARY", hide = true)]
-        library: Option<PathBuf>,
-    },
+    Up(Up),
     /// Removes the cluster, and puts the machine back
     Down,
     /// Says how everything stands
@@ -65,9 +48,15 @@ enum Task {
         /// Only say which there are
         #[arg(long)]
         list: bool,
-        /// `slicewright-multicall`, as cargo builds it
-        #[arg(long, value_name = "FILE", env = "SLICEWRIGHT_MULTICALL", hide = true)]
-        operator: Option<PathBuf>,
+        #[command(flatten)]
+        operator: Operator,
+    },
+    /// From nothing to nothing: up, all stories, down
+    Check {
+        #[command(flatten)]
+        up: Up,
+        #[command(flatten)]
+        operator: Operator,
     },
     /// Collects everything that is to be known after a failure
     Logs {
@@ -76,10 +65,74 @@ enum Task {
     },
     /// Runs a program that reaches the cluster (kubectl, for instance)
     Run {
+        /// Nobody else may work on the cluster as long as it runs
+        #[arg(long)]
+        alone: bool,
         /// The program and its arguments
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<std::ffi::OsString>,
     },
+}
+
+#[derive(Debug, clap::Args)]
+struct Up {
+    /// A worker with these GPUs, such as 2xA100-80GB; once for each
+    /// worker [default: 2xA100-80GB, 1xA30, 2xH100-80GB]
+    #[arg(long = "worker", value_name = "COUNTxMODEL")]
+    workers: Vec<Gpus>,
+    /// Make the node image here, even where kind's own can be fetched
+    #[arg(long)]
+    own_image: bool,
+    /// Leave the workers without GPUs
+    #[arg(long)]
+    bare: bool,
+    /// `slicewright-sim`, as cargo builds it
+    #[arg(long, value_name = "FILE", env = "SLICEWRIGHT_SIM", hide = true)]
+    simulator: Option<PathBuf>,
+    /// The folder with the simulated `libnvidia-ml.so.1` and `nvidia-smi`
+    #[arg(long, value_name = "DIR", env = "SLICEWRIGHT_SIM_LIBRARY", hide = true)]
+    library: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Operator {
+    /// `slicewright-multicall`, as cargo builds it
+    #[arg(long, value_name = "FILE", env = "SLICEWRIGHT_MULTICALL", hide = true)]
+    operator: Option<PathBuf>,
+}
+
+impl Up {
+    fn run<W: Write>(self, place: &Place, progress: &mut Progress<W>) -> anyhow::Result<()> {
+        let Self { workers, own_image, bare, simulator, library } = self;
+        let spec = Spec { workers: if workers.is_empty() { fleet::usual() } else { workers } };
+        let cluster = Cluster::up(place, &spec, own_image, progress)?;
+        if bare {
+            return Ok(());
+        }
+        let built = "is not given: `cargo xtask kind up` builds it and says where it is";
+        let ours = Ours {
+            simulator: simulator.with_context(|| format!("the simulator {built}"))?,
+            library: library.with_context(|| format!("the simulated library {built}"))?,
+        };
+        gpus::bring(&cluster, place, &ours, progress)
+    }
+}
+
+impl Operator {
+    fn tell<W: Write>(
+        &self,
+        place: &Place,
+        names: &[String],
+        progress: &mut Progress<W>,
+    ) -> anyhow::Result<()> {
+        let cluster = Cluster::running(place)?;
+        let program = self.operator.as_ref();
+        let program = program.context("the operator is not given: `cargo xtask kind story` builds it")?;
+        progress.step("loading Slicewright's operator into the nodes", || {
+            kind::operator::load(&cluster, place, program)
+        })?;
+        stories::tell(&cluster, place, names, progress)
+    }
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -92,19 +145,9 @@ fn main() -> anyhow::Result<ExitCode> {
     let place = Place::at(&folder.context("there is no home folder: set SLICEWRIGHT_KIND")?)?;
     let mut out = std::io::stdout();
     match cli.task {
-        Task::Up { workers, own_image, bare, simulator, library } => {
-            let _held = place.hold()?;
-            let spec = Spec { workers: if workers.is_empty() { fleet::usual() } else { workers } };
-            let mut progress = Progress::new(&mut out);
-            let cluster = Cluster::up(&place, &spec, own_image, &mut progress)?;
-            if !bare {
-                let built = "is not given: `cargo xtask kind up` builds it and says where it is";
-                let ours = Ours {
-                    simulator: simulator.with_context(|| format!("the simulator {built}"))?,
-                    library: library.with_context(|| format!("the simulated library {built}"))?,
-                };
-                gpus::bring(&cluster, &place, &ours, &mut progress)?;
-            }
+        Task::Up(up) => {
+            let _held = place.hold("kind up")?;
+            up.run(&place, &mut Progress::new(&mut out))?;
             writeln!(
                 out,
                 "The cluster is up. Look around with `cargo xtask kind run kubectl get nodes`; \
@@ -112,7 +155,7 @@ fn main() -> anyhow::Result<ExitCode> {
             )?;
         }
         Task::Down => {
-            let _held = place.hold()?;
+            let _held = place.hold("kind down")?;
             cluster::down(&place, &mut Progress::new(&mut out))?;
         }
         Task::Story { list: true, .. } => {
@@ -121,15 +164,17 @@ fn main() -> anyhow::Result<ExitCode> {
             }
         }
         Task::Story { names, operator, .. } => {
-            let _held = place.hold()?;
-            let cluster = Cluster::running(&place)?;
+            let _held = place.hold("kind story")?;
+            operator.tell(&place, &names, &mut Progress::new(&mut out))?;
+        }
+        Task::Check { up, operator } => {
+            // Once for all of it: nobody gets in between.
+            let _held = place.hold("kind check")?;
             let mut progress = Progress::new(&mut out);
-            let program =
-                operator.context("the operator is not given: `cargo xtask kind story` builds it")?;
-            progress.step("loading Slicewright's operator into the nodes", || {
-                kind::operator::load(&cluster, &place, &program)
-            })?;
-            stories::tell(&cluster, &place, &names, &mut progress)?;
+            let told = up.run(&place, &mut progress).and_then(|()| operator.tell(&place, &[], &mut progress));
+            // However the stories end.
+            let gone = cluster::down(&place, &mut progress);
+            told.and(gone)?;
         }
         Task::Logs { into } => {
             let cluster = Cluster::running(&place)?;
@@ -139,9 +184,10 @@ fn main() -> anyhow::Result<ExitCode> {
             writeln!(out, "everything is in {}", into.display())?;
         }
         Task::Status => show(&cluster::status(&place)?, &mut out)?,
-        Task::Run { command } => {
-            let cluster = Cluster::running(&place)?;
+        Task::Run { alone, command } => {
             let (program, args) = command.split_first().context("there is nothing to run")?;
+            let _held = alone.then(|| place.hold(&Path::new(program).display().to_string())).transpose()?;
+            let cluster = Cluster::running(&place)?;
             let built = program.to_str().and_then(|name| tools::find(name).ok());
             let mut command = cluster.inside(built.map_or_else(|| program.clone(), Into::into));
             let status = command.args(args).status().context("cannot run it")?;

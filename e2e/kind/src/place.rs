@@ -81,11 +81,11 @@ impl Place {
         Ok(folder)
     }
 
-    /// The place for this run alone.
+    /// The place for this run alone, which says what it does.
     ///
     /// # Errors
     /// When another run has it; the error says which.
-    pub fn hold(&self) -> anyhow::Result<Held> {
+    pub fn hold(&self, doing: &str) -> anyhow::Result<Held> {
         let path = self.folder.join("lock");
         let mut file = File::options()
             .read(true)
@@ -109,7 +109,8 @@ impl Place {
                 return Err(error).with_context(|| format!("cannot lock {}", path.display()));
             }
         }
-        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id()))?;
+        let me = std::process::id();
+        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{me}, `{doing}`"))?;
         Ok(Held(file))
     }
 }
@@ -136,12 +137,12 @@ mod tests {
     fn a_second_run_is_told_who_is_at_work() {
         let dir = tempfile::tempdir().unwrap();
         let place = Place::at(dir.path()).unwrap();
-        let held = place.hold().unwrap();
-        let error = place.hold().unwrap_err().to_string();
+        let held = place.hold("kind story").unwrap();
+        let error = place.hold("kind down").unwrap_err().to_string();
         let me = std::process::id();
-        assert!(error.contains(&format!("(process {me}): wait until it ends")), "{error}");
+        assert!(error.contains(&format!("(process {me}, `kind story`): wait until it ends")), "{error}");
         drop(held);
-        place.hold().unwrap();
+        place.hold("kind down").unwrap();
     }
 
     #[test]

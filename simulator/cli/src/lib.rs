@@ -1,8 +1,10 @@
 //! The `slicewright-sim` command: simulated machines and clusters, for people
 //! and for scripts. Arguments in, one call into a library, sentences out.
 
+mod in_cluster;
 mod node;
 mod run_cluster;
+mod run_openshift_ai;
 mod run_operator;
 
 use std::ffi::OsString;
@@ -25,6 +27,8 @@ struct Args {
 enum Command {
     Cluster(run_cluster::Args),
     Node(node::Args),
+    #[command(name = "openshift-ai")]
+    OpenShiftAi(run_openshift_ai::Args),
     Operator(run_operator::Args),
 }
 
@@ -44,6 +48,7 @@ pub async fn run(
     match args.command {
         Command::Cluster(args) => run_cluster::run(args, out).await,
         Command::Node(args) => node::run(args, out).await,
+        Command::OpenShiftAi(args) => run_openshift_ai::run(args, out).await,
         Command::Operator(args) => run_operator::run(args, out).await,
     }
 }

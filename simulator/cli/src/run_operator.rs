@@ -2,11 +2,8 @@
 //! where its operands run.
 
 use std::io::Write;
-use std::path::PathBuf;
 
-use anyhow::Context;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use tokio::signal::unix::{SignalKind, signal};
+use crate::in_cluster::{Server, Told};
 
 /// Does the GPU Operator's part on a cluster with NVIDIA's components, until it is told to stop.
 ///
@@ -18,26 +15,17 @@ pub(crate) struct Args {
     /// The namespace of the components.
     #[arg(long, value_name = "NAME", default_value = "gpu-operator")]
     namespace: String,
-    /// How to reach the API server; otherwise as kubectl finds it, or as a pod does.
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    server: Server,
 }
 
 pub(crate) async fn run(args: Args, out: &mut (dyn Write + Send)) -> anyhow::Result<()> {
-    let config = match &args.kubeconfig {
-        Some(path) => {
-            let file = Kubeconfig::read_from(path).context("the kubeconfig cannot be read")?;
-            kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?
-        }
-        None => kube::Config::infer().await.context("there is no kubeconfig to use")?,
-    };
-    let client = kube::Client::try_from(config)?;
-    let mut told = signal(SignalKind::terminate()).context("cannot be told to stop")?;
+    let client = args.server.client().await?;
+    let told = Told::listen()?;
     writeln!(out, "doing the GPU Operator's part in the namespace {}", args.namespace)?;
     out.flush()?;
     tokio::select! {
         never = gpu_operator::run(client, &args.namespace) => match never {},
-        _ = told.recv() => Ok(()),
-        ended = tokio::signal::ctrl_c() => Ok(ended?),
+        ended = told.comes() => ended,
     }
 }

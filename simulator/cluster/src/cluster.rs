@@ -224,7 +224,8 @@ impl Cluster {
         shared.tasks.spawn(watch_pods(Arc::clone(&shared)));
         shared.tasks.spawn(policy::watch(Arc::clone(&shared)));
         if shared.fleet.openshift_ai {
-            shared.tasks.spawn(openshift_ai::keep(Arc::clone(&shared)));
+            let (client, clock) = (shared.client.clone(), shared.clock.clone());
+            shared.tasks.spawn(openshift_ai::keep_workbenches(client, clock, shared.stop.clone()));
         }
         shared.stop.cancelled().await;
         shared.tasks.close();

@@ -47,6 +47,7 @@ pub use cluster::Cluster;
 pub use error::Error;
 pub use fleet::{Fleet, FleetError, GpuSpec, NodeError, NodeSpec};
 pub use handle::Handle;
+pub use openshift_ai::keep_workbenches;
 pub use setup::openshift_ai_crds;
 
 /// Runs a fleet until the shutdown token is cancelled.

@@ -2,7 +2,7 @@
 //! became of them, and does the writes of [`Book`]. Kinds that are not served
 //! yet are tried again and again, so that OpenShift AI may come later.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use api::foreign::HardwareProfile;
@@ -14,9 +14,9 @@ use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use operands::PodName;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
-use crate::clock::real_now;
-use crate::cluster::Shared;
+use crate::clock::{Clock, real_now};
 use crate::notebooks::{Book, Culling, Write, name_of, take};
 use crate::perform::is;
 use crate::watch::{Seen, follow};
@@ -44,10 +44,11 @@ impl Desk {
     }
 }
 
-/// Runs until everything stops.
-pub(crate) async fn keep(shared: Arc<Shared>) {
+/// Keeps the workbenches of a cluster going until stopped, whoever keeps its
+/// nodes: real kubelets start their pods as virtual ones do. Culling counts by
+/// this clock.
+pub async fn keep_workbenches(client: Client, clock: Clock, stop: CancellationToken) {
     let desk = Desk { book: Mutex::default(), wake: Notify::new() };
-    let (client, stop) = (&shared.client, &shared.stop);
     let workbench = Config::default().labels("notebook-name");
 
     let notebooks: Api<DynamicObject> = Api::all_with(client.clone(), &notebook());
@@ -104,22 +105,22 @@ pub(crate) async fn keep(shared: Arc<Shared>) {
         follow(Api::all(client.clone()), workbench, stop.clone(), |o: &Pod| name_of(&o.metadata), on_pod),
         follow(profiles, Config::default(), stop.clone(), |o| name_of(&o.metadata), on_profile),
         follow(Api::all(client.clone()), maps, stop.clone(), |_| (), on_culler),
-        write(&shared, &desk),
+        write(&client, &clock, &stop, &desk),
     );
 }
 
 /// Does what is due, one write after the other.
-async fn write(shared: &Shared, desk: &Desk) {
+async fn write(client: &Client, clock: &Clock, stop: &CancellationToken, desk: &Desk) {
     loop {
         let (due, next) = {
             let mut book = desk.book.lock().unwrap_or_else(PoisonError::into_inner);
-            (book.due(shared.clock.now(), real_now()), book.next_event())
+            (book.due(clock.now(), real_now()), book.next_event())
         };
-        let mut wait = next.map_or(Duration::from_secs(60), |at| shared.clock.until(at));
+        let mut wait = next.map_or(Duration::from_secs(60), |at| clock.until(at));
         let idle = due.is_empty();
         let mut failed = false;
         for one in due {
-            match tokio::time::timeout(Duration::from_secs(10), perform(&shared.client, &one)).await {
+            match tokio::time::timeout(Duration::from_secs(10), perform(client, &one)).await {
                 Ok(Ok(None)) => {}
                 Ok(Ok(Some(answer))) => desk.write_down(|book| match answer {
                     Answer::Notebook(object) => {
@@ -140,7 +141,7 @@ async fn write(shared: &Shared, desk: &Desk) {
             continue;
         }
         tokio::select! {
-            () = shared.stop.cancelled() => return,
+            () = stop.cancelled() => return,
             () = desk.wake.notified(), if !failed => {}
             () = tokio::time::sleep(wait) => {}
         }

@@ -6,15 +6,24 @@ use anyhow::ensure;
 
 use super::stage::Stage;
 
+impl Stage<'_> {
+    /// A new pod of MIG manager does what the label says, and un-parks.
+    fn is_healed_by_a_new_manager(&self, node: &str) -> anyhow::Result<()> {
+        self.restart_operand(node, "nvidia-mig-manager")?;
+        self.until("the state success", || {
+            let now = self.label(node, "nvidia.com/mig.config.state")?;
+            Ok(if now == "success" { Ok(()) } else { Err(now) })
+        })?;
+        self.nothing_is_parked(node)
+    }
+}
+
 /// A slice that a program has open is not destroyed; what idles beside it is.
 pub(super) fn busy_slice(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    let (node, gpus) = stage.worker("A100-80GB")?;
-    let slices = 7 * gpus;
     // A full run in this process of MIG manager comes first: the next failure leaves the operands parked.
-    stage.cut(&node, "all-disabled", &[("gpu", gpus)])?;
-    stage.cut(&node, "all-1g.10gb", &[("mig-1g.10gb", slices)])?;
-    stage.apply(&stage.workbench("trainer", "mig-1g.10gb", 1, "at-once"))?;
-    let given = stage.runs("trainer")?;
+    stage.starts_as("all-disabled", ("gpu", 1))?;
+    let (node, gpus) = stage.starts_as("all-1g.10gb", ("mig-1g.10gb", 7))?;
+    let given = stage.holds("trainer", "mig-1g.10gb", "at-once")?;
     stage.says("trainer", "open: ")?;
 
     stage.ask_for(&node, "all-3g.40gb")?;
@@ -28,23 +37,15 @@ pub(super) fn busy_slice(stage: &mut Stage<'_>) -> anyhow::Result<()> {
         "after a full run a failure leaves the plugin parked, and it is {plugin}"
     );
 
-    // The program ends; a new pod of MIG manager does what the label says, and un-parks.
     stage.ends_work("trainer")?;
-    stage.restart_operand(&node, "nvidia-mig-manager")?;
-    stage.until("the state success", || {
-        let now = stage.label(&node, "nvidia.com/mig.config.state")?;
-        Ok(if now == "success" { Ok(()) } else { Err(now) })
-    })?;
-    stage.nothing_is_parked(&node)?;
+    stage.is_healed_by_a_new_manager(&node)?;
     stage.offers(&node, &[("mig-3g.40gb", 2 * gpus)])
 }
 
 /// Allocation is not use: NVML protects only what a process has open.
 pub(super) fn idle_notebook(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    let (node, gpus) = stage.worker("A100-80GB")?;
-    stage.cut(&node, "all-1g.10gb", &[("mig-1g.10gb", 7 * gpus)])?;
-    stage.apply(&stage.workbench("idle", "mig-1g.10gb", 1, "never"))?;
-    let given = stage.runs("idle")?;
+    let (node, _) = stage.starts_as("all-1g.10gb", ("mig-1g.10gb", 7))?;
+    let given = stage.holds("idle", "mig-1g.10gb", "never")?;
     stage.ask_for(&node, "all-3g.40gb")?;
     stage.ends(&node, "success")?;
     let left = stage.slices(&node)?;
@@ -56,8 +57,7 @@ pub(super) fn idle_notebook(stage: &mut Stage<'_>) -> anyhow::Result<()> {
 
 /// An A100 changes its mode by a reset. One that fails leaves it pending.
 pub(super) fn failed_reset(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    let (node, gpus) = stage.worker("A100-80GB")?;
-    stage.cut(&node, "all-disabled", &[("gpu", gpus)])?;
+    let (node, gpus) = stage.starts_as("all-disabled", ("gpu", 1))?;
     stage.sim(&node, &["node", "fault", "failed-reset", "--gpu", "0", "--until-cleared"])?;
     stage.ask_for(&node, "all-1g.10gb")?;
     stage.ends(&node, "failed")?;
@@ -67,11 +67,6 @@ pub(super) fn failed_reset(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     ensure!(stage.slices(&node)?.is_empty(), "there are slices without MIG");
 
     stage.sim(&node, &["node", "fault", "clear"])?;
-    stage.restart_operand(&node, "nvidia-mig-manager")?;
-    stage.until("the state success", || {
-        let now = stage.label(&node, "nvidia.com/mig.config.state")?;
-        Ok(if now == "success" { Ok(()) } else { Err(now) })
-    })?;
-    stage.nothing_is_parked(&node)?;
+    stage.is_healed_by_a_new_manager(&node)?;
     stage.offers(&node, &[("mig-1g.10gb", 7 * gpus)])
 }

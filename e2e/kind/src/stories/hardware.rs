@@ -7,17 +7,15 @@ use crate::gpus::NAMESPACE;
 
 /// Allocation is the kubelet's: it outlives the plugin that handed it out.
 pub(super) fn plugin_restarts(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    let (node, gpus) = stage.worker("A100-80GB")?;
+    let (node, gpus) = stage.starts_as("all-1g.10gb", ("mig-1g.10gb", 7))?;
     let slices = 7 * gpus;
-    stage.cut(&node, "all-1g.10gb", &[("mig-1g.10gb", slices)])?;
-    stage.apply(&stage.workbench("first", "mig-1g.10gb", 1, "at-once"))?;
-    let given = stage.runs("first")?;
+    let given = stage.holds("first", "mig-1g.10gb", "at-once")?;
     let before = stage.get("pod", "first")?["status"]["containerStatuses"][0]["containerID"].clone();
     stage.restart_operand(&node, "nvidia-device-plugin-daemonset")?;
     stage.offers(&node, &[("mig-1g.10gb", slices)])?;
     let after = stage.get("pod", "first")?["status"]["containerStatuses"][0]["containerID"].clone();
     ensure!(before == after, "the pod's container was made anew");
-    stage.apply(&stage.workbench("others", "mig-1g.10gb", slices - 1, "at-once"))?;
+    stage.apply(&stage.pod("others", "mig-1g.10gb", slices - 1, "at-once"))?;
     let others = stage.runs("others")?;
     ensure!(!others.contains(&given[0]), "{} was given again", given[0]);
     ensure!(!stage.logs("first")?.contains("lost"), "the first pod lost its slice");
@@ -26,9 +24,8 @@ pub(super) fn plugin_restarts(stage: &mut Stage<'_>) -> anyhow::Result<()> {
 
 /// A power cycle: instances do not survive it, and the label does.
 pub(super) fn reboot(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    let (node, gpus) = stage.worker("A100-80GB")?;
+    let (node, gpus) = stage.starts_as("all-1g.10gb", ("mig-1g.10gb", 7))?;
     let slices = 7 * gpus;
-    stage.cut(&node, "all-1g.10gb", &[("mig-1g.10gb", slices)])?;
     let before = stage.slices(&node)?;
     ensure!(u64::try_from(before.len())? == slices, "nvidia-smi lists {before:?}");
     let boot = |stage: &Stage<'_>| -> anyhow::Result<String> { stage.sim(&node, &["node", "show"]) };

@@ -11,6 +11,7 @@ mod labels;
 mod seed;
 mod slicewright;
 mod stage;
+mod workbench;
 
 use std::io::Write;
 
@@ -33,7 +34,7 @@ struct Story {
 const STORIES: &[Story] = &[
     Story {
         name: "seed",
-        shows: "a person labels a node, MIG manager cuts seven slices a GPU, and a pod gets one from the kubelet",
+        shows: "a person labels a node, MIG manager cuts seven slices a GPU, and a workbench gets one",
         tell: seed::tell,
     },
     Story {
@@ -68,8 +69,13 @@ const STORIES: &[Story] = &[
     },
     Story {
         name: "slicewright",
-        shows: "Slicewright, installed by its chart, cuts a worker as a policy says, and a workbench runs on a slice",
+        shows: "Slicewright, installed by its chart, cuts a worker as a policy says, and a pod runs on a slice",
         tell: slicewright::follows,
+    },
+    Story {
+        name: "workbench",
+        shows: "a workbench asks by its hardware profile for a slice that no node has, gets it, and frees it when stopped",
+        tell: workbench::tell,
     },
     Story {
         name: "slicewright-drains",

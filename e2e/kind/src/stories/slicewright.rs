@@ -8,21 +8,32 @@ use super::stage::{POOL, Stage, TEAM};
 use crate::gpus::NAMESPACE;
 use crate::operator;
 
-/// A policy that gives every GPU of the pool these slices.
-fn always(profile: &str, count: u64, drain: &str) -> Value {
+/// A policy over the pool, with this layout.
+fn policy(layout: &Value, drain: &str) -> Value {
     json!({
         "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuPartitionPolicy", "metadata": {"name": TEAM},
         "spec": {
             "nodeSelector": {"matchLabels": {POOL: TEAM}},
-            "layout": {"type": "Static", "static": {"gpus": [{"slices": [{"profile": profile, "count": count}]}]}},
+            "layout": layout,
             "rollout": {"drain": drain, "cooldown": "0s", "maxUnavailable": 1},
         },
     })
 }
 
+/// A policy that gives every GPU of the pool these slices.
+fn always(profile: &str, count: u64, drain: &str) -> Value {
+    let slices = json!([{"profile": profile, "count": count}]);
+    policy(&json!({"type": "Static", "static": {"gpus": [{"slices": slices}]}}), drain)
+}
+
+/// A policy that follows what people ask for, and takes nothing from anybody.
+pub(super) fn on_demand() -> Value {
+    policy(&json!({"type": "DemandDriven"}), "Never")
+}
+
 impl Stage<'_> {
     /// Waits until the policy, as it is now, has a condition of this status.
-    fn policy_is(&self, condition: &str, status: &str) -> anyhow::Result<()> {
+    pub(super) fn policy_is(&self, condition: &str, status: &str) -> anyhow::Result<()> {
         self.until(&format!("the policy is {condition}={status}"), || {
             let policy = self.get("gpupartitionpolicy", TEAM)?;
             let current = policy["status"]["observedGeneration"] == policy["metadata"]["generation"];
@@ -34,7 +45,7 @@ impl Stage<'_> {
     }
 
     /// Waits until a node takes pods again.
-    fn is_uncordoned(&self, node: &str) -> anyhow::Result<()> {
+    pub(super) fn is_uncordoned(&self, node: &str) -> anyhow::Result<()> {
         self.until(&format!("{node} is uncordoned"), || {
             let there = self.get("node", node)?;
             let cordoned = there["spec"]["unschedulable"] == json!(true);
@@ -42,30 +53,46 @@ impl Stage<'_> {
         })
     }
 
-    fn pool(&self, node: &str) -> anyhow::Result<()> {
-        self.kubectl(&["label", "node", node, "--overwrite", &format!("{POOL}={TEAM}")]).map(drop)
+    /// Slicewright is installed and has this worker in its pool, under a policy.
+    pub(super) fn governs(&self, node: &str, policy: &Value) -> anyhow::Result<()> {
+        operator::install(self.cluster, self.place)?;
+        self.kubectl(&["label", "node", node, "--overwrite", &format!("{POOL}={TEAM}")])?;
+        self.apply(policy)?;
+        self.policy_is("Ready", "True")
+    }
+
+    /// A worker with A100s that a policy has cut into seven slices a GPU.
+    fn governed_in_sevenths(&self) -> anyhow::Result<(String, u64)> {
+        let (node, gpus) = self.worker("A100-80GB")?;
+        self.governs(&node, &always("1g.10gb", 7, "Never"))?;
+        self.offers(&node, &[("mig-1g.10gb", 7 * gpus)])?;
+        Ok((node, gpus))
+    }
+
+    /// It was Slicewright's layout that MIG manager applied last.
+    pub(super) fn was_cut_by_mig_manager(&self, node: &str) -> anyhow::Result<()> {
+        let layout = self.label(node, "nvidia.com/mig.config")?;
+        ensure!(layout.starts_with("slicewright-"), "the layout's name is {layout}");
+        let manager = self.operand(node, "nvidia-mig-manager")?;
+        let said = self.kubectl(&["logs", "--namespace", NAMESPACE, &manager, "--tail=200"])?;
+        let done = format!("Successfully updated to MIG config: {layout}");
+        ensure!(said.contains(&done), "MIG manager says\n{said}");
+        Ok(())
     }
 }
 
 /// From a policy to a pod that runs on its slice.
 pub(super) fn follows(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    let (node, gpus) = stage.worker("A100-80GB")?;
-    stage.cut(&node, "all-disabled", &[("gpu", gpus)])?;
-    operator::install(stage.cluster, stage.place)?;
-    stage.pool(&node)?;
-    stage.apply(&always("1g.10gb", 7, "Never"))?;
-    stage.policy_is("Ready", "True")?;
-    stage.offers(&node, &[("mig-1g.10gb", 7 * gpus)])?;
+    stage.starts_as("all-disabled", ("gpu", 1))?;
+    let (node, _) = stage.governed_in_sevenths()?;
     stage.is_uncordoned(&node)?;
-    let layout = stage.label(&node, "nvidia.com/mig.config")?;
-    ensure!(layout.starts_with("slicewright-"), "the layout's name is {layout}");
+    stage.was_cut_by_mig_manager(&node)?;
     let policy = stage.get("clusterpolicy", "cluster-policy")?;
     let map = &policy["spec"]["migManager"]["config"]["name"];
     ensure!(map == "slicewright-mig-config", "ClusterPolicy names the map {map}");
 
-    stage.apply(&stage.workbench("workbench", "mig-1g.10gb", 1, "at-once"))?;
-    let given = stage.runs("workbench")?;
-    stage.says("workbench", &format!("open: {}", given[0]))?;
+    let given = stage.holds("worker", "mig-1g.10gb", "at-once")?;
+    stage.says("worker", &format!("open: {}", given[0]))?;
 
     // The operator is replaced: nothing of what it did changes.
     let labels = |stage: &Stage<'_>| -> anyhow::Result<Value> {
@@ -94,7 +121,7 @@ pub(super) fn follows(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     stage.policy_is("Ready", "True")?;
     let after = labels(stage)?;
     ensure!(before == after, "a new operator changed the node's labels from {before} to {after}");
-    ensure!(stage.slices(&node)?.contains(&given[0]), "the workbench's slice is gone");
+    ensure!(stage.slices(&node)?.contains(&given[0]), "the pod's slice is gone");
     let fleet = stage.get("gpunode", &node)?;
     ensure!(fleet["status"]["rollout"]["lastError"].is_null(), "the GpuNode says {}", fleet["status"]);
     Ok(())
@@ -102,19 +129,13 @@ pub(super) fn follows(stage: &mut Stage<'_>) -> anyhow::Result<()> {
 
 /// Invariant 1, with a real scheduler, a real kubelet and real evictions.
 pub(super) fn drains(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    let (node, gpus) = stage.worker("A100-80GB")?;
-    operator::install(stage.cluster, stage.place)?;
-    stage.pool(&node)?;
-    stage.apply(&always("1g.10gb", 7, "Never"))?;
-    stage.policy_is("Ready", "True")?;
-    stage.offers(&node, &[("mig-1g.10gb", 7 * gpus)])?;
+    let (node, gpus) = stage.governed_in_sevenths()?;
     // It has opened nothing: NVML would let its slice go.
-    stage.apply(&stage.workbench("notebook", "mig-1g.10gb", 1, "never"))?;
-    let given = stage.runs("notebook")?;
+    let given = stage.holds("notebook", "mig-1g.10gb", "never")?;
     stage.apply(&json!({
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
         "metadata": {"name": "notebook", "namespace": TEAM},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"workbench": "notebook"}}},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "notebook"}}},
     }))?;
 
     stage.apply(&always("3g.40gb", 2, "Never"))?;
@@ -152,21 +173,13 @@ pub(super) fn drains(stage: &mut Stage<'_>) -> anyhow::Result<()> {
         "--output=name",
     ])?;
     ensure!(gone.trim().is_empty(), "the notebook's pod is still there");
-    let manager = stage.operand(&node, "nvidia-mig-manager")?;
-    let said = stage.kubectl(&["logs", "--namespace", NAMESPACE, &manager, "--tail=200"])?;
-    ensure!(said.contains("Successfully updated to MIG config: slicewright-"), "MIG manager says\n{said}");
-    Ok(())
+    stage.was_cut_by_mig_manager(&node)
 }
 
 /// The power fails while MIG manager is at work: what was cut is lost, and the
 /// rollout ends all the same.
 pub(super) fn survives(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    let (node, gpus) = stage.worker("A100-80GB")?;
-    operator::install(stage.cluster, stage.place)?;
-    stage.pool(&node)?;
-    stage.apply(&always("1g.10gb", 7, "Never"))?;
-    stage.policy_is("Ready", "True")?;
-    stage.offers(&node, &[("mig-1g.10gb", 7 * gpus)])?;
+    let (node, gpus) = stage.governed_in_sevenths()?;
     let before = stage.label(&node, "nvidia.com/mig.config")?;
     stage.apply(&always("2g.20gb", 3, "Never"))?;
     stage.until("the new layout is asked for", || {
@@ -178,6 +191,5 @@ pub(super) fn survives(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     stage.offers(&node, &[("mig-2g.20gb", 3 * gpus)])?;
     stage.is_uncordoned(&node)?;
     stage.nothing_is_parked(&node)?;
-    stage.apply(&stage.workbench("workbench", "mig-2g.20gb", 1, "at-once"))?;
-    stage.runs("workbench").map(drop)
+    stage.holds("worker", "mig-2g.20gb", "at-once").map(drop)
 }

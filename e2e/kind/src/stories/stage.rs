@@ -73,7 +73,7 @@ impl<'a> Stage<'a> {
     /// One object.
     pub(super) fn get(&self, kind: &str, name: &str) -> anyhow::Result<Value> {
         let mut args = vec!["get", kind, name, "--output=json"];
-        if matches!(kind, "pod" | "pods" | "poddisruptionbudget") {
+        if matches!(kind, "pod" | "poddisruptionbudget" | "notebook") {
             args.extend(["--namespace", TEAM]);
         }
         serde_json::from_str(&self.kubectl(&args)?).context("kubectl does not answer in JSON")
@@ -204,6 +204,22 @@ impl<'a> Stage<'a> {
         self.offers(node, offers)
     }
 
+    /// A worker with A100s as most stories begin: brought to a layout of MIG
+    /// manager's own, of which each GPU has so many of a resource. Its name,
+    /// and how many GPUs it has.
+    pub(super) fn starts_as(&self, layout: &str, each: (&str, u64)) -> anyhow::Result<(String, u64)> {
+        let (node, gpus) = self.worker("A100-80GB")?;
+        self.cut(&node, layout, &[(each.0, each.1 * gpus)])?;
+        Ok((node, gpus))
+    }
+
+    /// A pod that got slices and opens them at once, late or never; what it
+    /// was given.
+    pub(super) fn holds(&self, name: &str, resource: &str, opens: &str) -> anyhow::Result<Vec<String>> {
+        self.apply(&self.pod(name, resource, 1, opens))?;
+        self.runs(name)
+    }
+
     /// Heals what an earlier story may have left on a node: parked operands, a
     /// cordon.
     fn nothing_is_in_the_way(&self, node: &str) -> anyhow::Result<()> {
@@ -281,24 +297,32 @@ impl<'a> Stage<'a> {
         Ok(listed.lines().filter_map(uuid).collect())
     }
 
-    /// A workbench that asks for slices and opens them at once, late or never.
-    pub(super) fn workbench(&self, name: &str, resource: &str, many: u64, opens: &str) -> Value {
+    /// A pod that asks for slices and opens them at once, late or never.
+    pub(super) fn pod(&self, name: &str, resource: &str, many: u64, opens: &str) -> Value {
+        let mut spec = self.works(name, opens);
+        spec["terminationGracePeriodSeconds"] = json!(5);
+        spec["restartPolicy"] = json!("Never");
+        spec["containers"][0]["resources"]["limits"][format!("nvidia.com/{resource}")] =
+            json!(many.to_string());
         json!({
             "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "namespace": TEAM, "labels": {"workbench": name}},
-            "spec": {
-                "terminationGracePeriodSeconds": 5, "restartPolicy": "Never",
-                "containers": [{
-                    "name": "notebook", "image": format!("slicewright.local/simulator:{}", self.tag),
-                    "imagePullPolicy": "Never",
-                    "command": ["/usr/bin/slicewright-sim", "node", "work", "--opens", opens],
-                    "env": [{"name": "LD_LIBRARY_PATH", "value": "/usr/lib64"}],
-                    "resources": {"limits": {format!("nvidia.com/{resource}"): many.to_string()}},
-                    // What NVIDIA's container toolkit would bring in, and the GPUs themselves.
-                    "volumeMounts": [{"name": "gpus", "mountPath": "/run/slicewright-sim"}],
-                }],
-                "volumes": [{"name": "gpus", "hostPath": {"path": "/var/lib/slicewright-sim"}}],
-            },
+            "metadata": {"name": name, "namespace": TEAM, "labels": {"app": name}},
+            "spec": spec,
+        })
+    }
+
+    /// What a pod does that works on what it is given.
+    pub(super) fn works(&self, name: &str, opens: &str) -> Value {
+        json!({
+            "containers": [{
+                "name": name, "image": format!("slicewright.local/simulator:{}", self.tag),
+                "imagePullPolicy": "Never",
+                "command": ["/usr/bin/slicewright-sim", "node", "work", "--opens", opens],
+                "env": [{"name": "LD_LIBRARY_PATH", "value": "/usr/lib64"}],
+                // What NVIDIA's container toolkit would bring in, and the GPUs themselves.
+                "volumeMounts": [{"name": "gpus", "mountPath": "/run/slicewright-sim"}],
+            }],
+            "volumes": [{"name": "gpus", "hostPath": {"path": "/var/lib/slicewright-sim"}}],
         })
     }
 
