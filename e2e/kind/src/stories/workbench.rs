@@ -126,26 +126,40 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     stage.shows_running("lab")?;
     stage.counts("3g.40gb", 1, 0, 0)?;
 
-    // What somebody else asks for would take its slice from it.
+    let is_unharmed = |stage: &Stage<'_>| -> anyhow::Result<()> {
+        ensure!(stage.slices(&node)?.contains(&given[0]), "the slice of a workbench that runs is gone");
+        ensure!(!stage.logs("lab-0")?.contains("lost"), "the workbench says that its slice is gone");
+        Ok(())
+    };
+
+    // The GPU beside it is cut anew while it works.
     stage.apply(&stage.workbench("model", "whole", "at-once"))?;
-    let answer = stage.is_told("model", "not served")?;
+    let next = stage.runs("model-0")?;
+    stage.says("model-0", &format!("open: {}", next[0]))?;
+    is_unharmed(stage)?;
+    stage.counts("7g.80gb", 1, 0, 0)?;
+
+    // For the next one its own slice would have to go.
+    stage.apply(&stage.workbench("late", "whole", "at-once"))?;
+    let answer = stage.is_told("late", "not served")?;
     ensure!(answer.contains(&format!("{TEAM}/lab-0")), "it is told {answer:?}");
-    stage.counts("7g.80gb", 0, 1, 1)?;
-    ensure!(stage.slices(&node)?.contains(&given[0]), "the slice of a workbench that runs is gone");
-    ensure!(!stage.logs("lab-0")?.contains("lost"), "the workbench says that its slice is gone");
+    stage.counts("7g.80gb", 1, 1, 1)?;
+    is_unharmed(stage)?;
 
     // Its user goes home: it is neither in use nor asked for.
     stage.switch("lab", Some("2026-11-20T18:00:00Z"))?;
     stage.shows_nothing("lab")?;
-    let next = stage.runs("model-0")?;
-    stage.says("model-0", &format!("open: {}", next[0]))?;
-    stage.shows_running("model")?;
-    ensure!(
-        !stage.slices(&node)?.contains(&given[0]),
-        "the slice of a workbench that was stopped is still there"
-    );
+    let last = stage.runs("late-0")?;
+    stage.says("late-0", &format!("open: {}", last[0]))?;
+    stage.shows_running("late")?;
+    let left = stage.slices(&node)?;
+    ensure!(!left.contains(&given[0]), "the slice of a workbench that was stopped is still there: {left:?}");
     stage.counts("3g.40gb", 0, 0, 0)?;
-    stage.counts("7g.80gb", 1, 0, 0)?;
+    stage.counts("7g.80gb", 2, 0, 0)?;
     stage.policy_is("Ready", "True")?;
-    stage.is_uncordoned(&node)
+    stage.is_uncordoned(&node)?;
+
+    // Back at work, it asks again.
+    stage.switch("lab", None)?;
+    stage.counts("3g.40gb", 0, 1, 1)
 }
