@@ -60,7 +60,9 @@ pub fn settings(identity: &str) -> Settings {
 }
 
 /// The settings of an operator for real nodes, where a minute is a minute: as
-/// it is shipped, but for the lease, and for what it waits after a failure.
+/// it is shipped, but for the lease, for what it waits after a failure, and for
+/// kubelets that look at their pods' maps every ten seconds instead of every
+/// minute, as those of the kind cluster do.
 #[must_use]
 pub fn unhurried(identity: &str, gpu_operator_namespace: &str) -> Settings {
     let hurried = settings(identity);
@@ -69,6 +71,8 @@ pub fn unhurried(identity: &str, gpu_operator_namespace: &str) -> Settings {
     settings.longest_retry = hurried.longest_retry;
     settings.longest_watch_retry = hurried.longest_watch_retry;
     settings.gpu_operator_namespace = gpu_operator_namespace.to_owned();
+    settings.rollout.map_settle = SignedDuration::from_secs(25);
+    settings.rollout.stable_for = SignedDuration::from_secs(5);
     settings
 }
 

@@ -67,3 +67,33 @@ pub fn install(cluster: &Cluster<'_>, place: &Place) -> anyhow::Result<()> {
     }
     call(&mut helm).map(drop)
 }
+
+/// Takes it away with everything that its chart left to stay, so that the
+/// cluster is as it came up; does nothing where it is not installed.
+///
+/// # Errors
+/// When something of it stays.
+pub fn uninstall(cluster: &Cluster<'_>) -> anyhow::Result<()> {
+    let mut helm = cluster.inside(tools::find("helm")?);
+    helm.args(["uninstall", RELEASE, "--namespace", NAMESPACE]);
+    call(helm.args(["--ignore-not-found", "--wait", "--timeout=180s"]))?;
+    let kubectl = |args: &[&str]| cluster.kubectl().and_then(|mut kubectl| call(kubectl.args(args)));
+    let gone = ["--ignore-not-found", "--timeout=120s"];
+    kubectl(
+        &[&["delete", "crd", "gpupartitionpolicies.slicewright.io", "gpunodes.slicewright.io"], &gone[..]]
+            .concat(),
+    )?;
+    kubectl(&[&["delete", "namespace", NAMESPACE], &gone[..]].concat())?;
+    // MIG manager reads the shipped map again.
+    let patch = r#"{"spec":{"migManager":{"config":{"name":""}}}}"#;
+    kubectl(&["patch", "clusterpolicy", "cluster-policy", "--type=merge", "--patch", patch])?;
+    kubectl(&[
+        "delete",
+        "configmap",
+        "slicewright-mig-config",
+        "--namespace",
+        gpus::NAMESPACE,
+        "--ignore-not-found",
+    ])?;
+    Ok(())
+}

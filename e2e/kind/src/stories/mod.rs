@@ -137,7 +137,8 @@ pub fn tell<W: Write>(
         }
     }
     anyhow::ensure!(failed.is_empty(), "ended otherwise: {}", failed.join(", "));
-    Ok(())
+    // Scenarios bring an operator of their own; two would be at odds.
+    progress.step("removing Slicewright", || crate::operator::uninstall(cluster))
 }
 
 #[cfg(test)]

@@ -58,6 +58,8 @@ impl<'a> Stage<'a> {
             self.kubectl(&["label", "node", node, &format!("{POOL}-")])?;
             self.sim(node, &["node", "fault", "clear"]).map(drop)?;
         }
+        // Nobody's any more: what Slicewright last gave a node is no claim to it. Nor are there any without it.
+        let _ = self.kubectl(&["delete", "gpunodes.slicewright.io", "--all", "--timeout=60s"]);
         Ok(())
     }
 
