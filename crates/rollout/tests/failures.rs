@@ -223,6 +223,56 @@ fn a_driver_upgrade_in_the_middle_is_waited_out() {
     }
 }
 
+/// The write that lifts our cordon failed, or is yet to come.
+fn still_ours(caller: &mut Caller) {
+    caller.world.unschedulable = true;
+    caller.world.labels.insert(names::CORDONED_BY.to_owned(), names::CORDONED_BY_US.to_owned());
+    caller.world.version += 1;
+}
+
+/// The Machine Config Operator cordons, drains and reboots: its cordon lies on
+/// ours, and to lift ours would open the node under it.
+#[test]
+fn a_node_that_others_begin_to_work_on_stays_closed_until_they_are_done() {
+    for phase in [Phase::Cordoning, Phase::Quiescing, Phase::Verifying, Phase::Releasing] {
+        for (drain, state) in [("drain-rendered-2", "Done"), ("", "Working")] {
+            let mut caller = settled("0:off", "0:1g.10gb*7");
+            caller.want("0:3g.40gb*2").until(phase);
+            caller.world.annotations.insert(names::MCO_DESIRED_DRAIN.to_owned(), drain.to_owned());
+            caller.world.annotations.insert(names::MCO_STATE.to_owned(), state.to_owned());
+            // Before our cordon was lifted, if it was about to be.
+            still_ours(&mut caller);
+            caller.transcript.clear();
+            caller.run(60);
+            caller.check_said("waits for Machine Config Operator (");
+            assert!(caller.world.unschedulable, "{phase:?}: {}", caller.transcript.join("\n"));
+            assert_eq!(caller.did("Uncordon"), 0, "{phase:?}: {}", caller.transcript.join("\n"));
+            // It is done, and opens what it closed.
+            caller.world.annotations.clear();
+            caller.world.unschedulable = false;
+            caller.world.version += 1;
+            caller.run(60);
+            caller.check_open_with("0:3g.40gb*2");
+        }
+    }
+}
+
+#[test]
+fn a_driver_upgrade_that_finds_our_cordon_leaves_it_and_we_lift_it_afterwards() {
+    for phase in [Phase::Quiescing, Phase::Releasing] {
+        let mut caller = settled("0:off", "0:1g.10gb*7");
+        caller.want("0:3g.40gb*2").until(phase);
+        // It remembers that the node was cordoned, and does not uncordon it.
+        still_ours(&mut caller);
+        caller.world.set(names::DRIVER_UPGRADE_STATE, "drain-required");
+        caller.run(30);
+        assert!(caller.world.unschedulable, "{phase:?}: {}", caller.transcript.join("\n"));
+        caller.world.set(names::DRIVER_UPGRADE_STATE, "upgrade-done");
+        caller.run(60);
+        caller.check_open_with("0:3g.40gb*2");
+    }
+}
+
 #[test]
 fn a_foreign_label_in_the_middle_is_never_reverted() {
     let mut caller = settled("0:off", "0:1g.10gb*7");

@@ -87,7 +87,15 @@ mig-configs:
     let models = [model("A100-80GB"), model("A30")];
     let ours = assemble(Some(&theirs), &models, [&wanted]).unwrap();
     let names: Vec<_> = ours.map.entries.keys().map(String::as_str).collect();
-    for name in ["night", "all-disabled", "all-balanced", "all-1g.10gb.me", "all-4g.24gb", "all-7g.80gb"] {
+    for name in [
+        "night",
+        "all-disabled",
+        "all-enabled",
+        "all-balanced",
+        "all-1g.10gb.me",
+        "all-4g.24gb",
+        "all-7g.80gb",
+    ] {
         assert!(names.contains(&name), "{name} is missing in {names:?}");
     }
     for suffix in ["", "-a", "-b"] {
@@ -116,7 +124,8 @@ fn every_default_entry_of_every_model_fits_its_gpu() {
     for model in Catalog::builtin().models() {
         let ours = assemble(None, &[model], []).unwrap();
         assert!(ours.map.entries.len() > model.profiles.len(), "{}", model.id);
-        for name in ours.map.entries.keys().filter(|name| *name != "all-disabled") {
+        let without_slices = ["all-disabled", "all-enabled"];
+        for name in ours.map.entries.keys().filter(|name| !without_slices.contains(&name.as_str())) {
             let meant = ours.map.layout_for(name, &gpus(&[Some(model)])).unwrap();
             assert!(meant.check(Strategy::Mixed).is_ok(), "{} {name}", model.id);
             let slicewright_rollout::GpuLayout::Mig(slices) = &meant.0[&GpuIndex(0)] else {
@@ -127,6 +136,21 @@ fn every_default_entry_of_every_model_fits_its_gpu() {
             assert!(mig::fit::fit(&model.geometry, &counts).is_ok(), "{} {name}", model.id);
         }
     }
+}
+
+/// Nodes outside of every policy keep working with the names that they had:
+/// DAS has its nodes at `all-enabled`, and makes the slices itself.
+#[test]
+fn mig_may_be_on_without_slices_under_its_own_name() {
+    let models = [model("A100-80GB"), model("A30")];
+    let ours = assemble(None, &models, []).unwrap();
+    let mixed = gpus(&[Some(models[0]), Some(models[1]), None]);
+    let meant = ours.map.layout_for("all-enabled", &mixed).unwrap();
+    assert_eq!(meant.to_string(), "0:empty 1:empty 2:off");
+    assert!(
+        ours.text
+            .contains("  all-enabled:\n    - devices: all\n      mig-enabled: true\n      mig-devices: {}\n")
+    );
 }
 
 #[test]

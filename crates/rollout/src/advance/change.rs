@@ -142,9 +142,15 @@ impl Run<'_> {
         self.lift_cordon()
     }
 
+    /// Somebody else who began to work on the node meanwhile counts on its
+    /// being closed: their cordon lies on ours and cannot be told from it, so
+    /// ours stays until they are done.
     fn lift_cordon(&mut self) -> Flow {
         if !self.seen.marked() {
             return self.enter(Phase::Idle);
+        }
+        if let Some(who) = self.seen.foreign_work().filter(|_| self.seen.unschedulable) {
+            return self.wait(WaitsFor::ForeignWork { who }, self.rules.settings.interruption_limit);
         }
         let if_version = self.version();
         self.actions.push(if self.seen.unschedulable {
@@ -173,7 +179,8 @@ impl Run<'_> {
             State::Absent | State::Pending => !self.late(settings.write_limit),
             State::Rebooting | State::Other(_) => false,
         };
-        if ours && at_rest && !paused.is_empty() {
+        let alone = self.seen.foreign_work().is_none();
+        if ours && at_rest && alone && !paused.is_empty() {
             let if_version = self.version();
             self.actions.push(Action::UnpauseOperands { labels: paused, if_version });
             return Flow::Rest(Outlook::Failed(failure), Some(self.now + settings.poll));

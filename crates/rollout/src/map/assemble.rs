@@ -109,7 +109,10 @@ fn defaults(models: &[&Model], without: &mut Vec<String>) -> BTreeMap<String, Ve
         mig_enabled: false,
         mig_devices: BTreeMap::new(),
     };
+    // MIG on, and whoever wants slices makes them: DAS labels its nodes so.
+    let on = Item { mig_enabled: true, ..off.clone() };
     names.insert("all-disabled".to_owned(), vec![off]);
+    names.insert("all-enabled".to_owned(), vec![on]);
     let ids: BTreeSet<_> = models.iter().map(|model| &model.id).collect();
     let mut seen = BTreeSet::new();
     for model in models.iter().filter(|model| seen.insert(&model.id)) {

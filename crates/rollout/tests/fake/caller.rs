@@ -190,7 +190,17 @@ pub fn judge(seen: &Observed, rules: &NodeRules, result: &Advance, now: Timestam
                 }
             }
             Action::Cordon { .. } => assert!(!seen.unschedulable, "cordons twice"),
-            Action::Uncordon { .. } => assert!(marked, "lifts somebody else's cordon"),
+            Action::Uncordon { .. } => {
+                assert!(marked, "lifts somebody else's cordon");
+                let state = seen.labels.get(names::DRIVER_UPGRADE_STATE).map_or("", String::as_str);
+                let upgrades = !matches!(state, "" | "upgrade-done" | "upgrade-required");
+                assert!(!upgrades, "opens a node whose driver is being upgraded");
+                let state = seen.annotations.get(names::MCO_STATE).map_or("", String::as_str);
+                assert!(
+                    matches!(state, "" | "Done"),
+                    "opens a node that the Machine Config Operator works on"
+                );
+            }
             Action::RemoveCordonedBy { .. } => assert!(marked && !seen.unschedulable),
             Action::EnsureMapEntry { .. }
             | Action::ListPods
