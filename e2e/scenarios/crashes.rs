@@ -1,4 +1,5 @@
-//! The operator is killed, its leader is, the API server restarts.
+//! The operator is killed, its leader is, the API server restarts, and watches
+//! fall silent.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -143,6 +144,32 @@ fn an_api_server_that_restarts_mid_way_changes_nothing_in_the_end() {
         scene.phase("n1", "Changing").await?;
         scene.restart_api_server().await?;
         scene.offers("n1", &[("3g.40gb", 2)]).await?;
+        scene.converged("research").await
+    });
+}
+
+/// The connection is open, and nothing comes: by what the operator saw last,
+/// MIG manager never took the change up.
+#[test]
+fn watches_that_fall_silent_mid_way_make_no_node_look_late() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
+        let wire = Wire::failing(&[]);
+        scene.operator_through(wire.clone(), |settings| settings.unseen_for = Duration::from_secs(1)).await?;
+        scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
+        scene.phase("n1", "Changing").await?;
+        wire.falls_silent();
+        scene.offers("n1", &[("3g.40gb", 2)]).await?;
+        let node = scene.phase("n1", "Idle").await?;
+        let error = node.status.and_then(|s| s.rollout).and_then(|r| r.last_error);
+        assert_eq!(error, None, "something was held against it");
+        insta::assert_snapshot!(scene.story_of("Node", "n1").await?, @r"
+        RepartitionStarted: its GPUs are cut anew: it is cordoned until that is done
+        LayoutRequested: no pod can lose a slice: MIG manager is told the new layout
+        RepartitionVerified: pods can use the slices: it is uncordoned
+        ");
+        scene.kill_operators();
+        scene.operator_again().await?;
         scene.converged("research").await
     });
 }

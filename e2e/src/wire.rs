@@ -1,10 +1,12 @@
 //! What goes wrong on the wire between an operator and the API server: answers
-//! that fail, come late or are cut off, and a process that dies the moment a
-//! write is done.
+//! that fail, come late or are cut off, watches that fall silent, and a process
+//! that dies the moment a write is done.
 
 use std::collections::BTreeMap;
 use std::future::pending;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 use http::{Method, Request, Response, StatusCode};
 use kube::Client;
@@ -45,6 +47,36 @@ pub struct Wire {
     tried: Arc<Mutex<BTreeMap<&'static str, usize>>>,
     /// A write was done, after which the operator is to die.
     written: CancellationToken,
+    /// From when on watches of nodes and pods say nothing any more.
+    silent: CancellationToken,
+}
+
+/// An answer. That of a watch may stop coming, without an end and without an
+/// error.
+struct Answer {
+    body: Body,
+    silent: Option<CancellationToken>,
+}
+
+impl http_body::Body for Answer {
+    type Data = <Body as http_body::Body>::Data;
+    type Error = <Body as http_body::Body>::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Self::Data>, Self::Error>>> {
+        if self.silent.as_ref().is_some_and(CancellationToken::is_cancelled) {
+            return Poll::Pending;
+        }
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+}
+
+/// Whether it is a watch of what nodes are judged by.
+fn is_a_watch_of_nodes(path: &str, query: Option<&str>) -> bool {
+    let of_nodes = matches!(path, "/api/v1/nodes" | "/api/v1/pods");
+    of_nodes && query.is_some_and(|query| query.contains("watch=true"))
 }
 
 impl Wire {
@@ -52,7 +84,8 @@ impl Wire {
     /// other; then it works.
     #[must_use]
     pub fn failing(faults: &'static [Fault]) -> Self {
-        Self { faults, dies_after: None, tried: Arc::default(), written: CancellationToken::new() }
+        let (written, silent) = (CancellationToken::new(), CancellationToken::new());
+        Self { faults, dies_after: None, tried: Arc::default(), written, silent }
     }
 
     /// After this many writes one more is done, and nobody hears of it; no
@@ -60,6 +93,11 @@ impl Wire {
     #[must_use]
     pub fn dying_after(writes: usize) -> Self {
         Self { dies_after: Some(writes), ..Self::failing(&[]) }
+    }
+
+    /// From now on watches of nodes and pods say nothing, and do not end.
+    pub fn falls_silent(&self) {
+        self.silent.cancel();
     }
 
     /// Waits until the write is done after which the operator is to die.
@@ -78,7 +116,12 @@ impl Wire {
     pub fn through(self, client: Client) -> Client {
         let service = tower::service_fn(move |request: Request<Body>| {
             let (wire, client) = (self.clone(), client.clone());
-            async move { wire.carry(&client, request).await }
+            async move {
+                let watches = is_a_watch_of_nodes(request.uri().path(), request.uri().query());
+                let silent = watches.then(|| wire.silent.clone());
+                let answer = wire.carry(&client, request).await?;
+                Ok::<_, kube::Error>(answer.map(|body| Answer { body, silent }))
+            }
         });
         Client::new(service, "default")
     }
@@ -156,6 +199,14 @@ fn kind(method: &Method, path: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn watches_of_nodes_are_told_apart() {
+        assert!(is_a_watch_of_nodes("/api/v1/nodes", Some("allowWatchBookmarks=true&watch=true")));
+        assert!(is_a_watch_of_nodes("/api/v1/pods", Some("watch=true")));
+        assert!(!is_a_watch_of_nodes("/api/v1/pods", Some("fieldSelector=spec.nodeName%3Dn1")));
+        assert!(!is_a_watch_of_nodes("/api/v1/namespaces", Some("watch=true")));
+    }
 
     #[test]
     fn writes_are_told_apart_and_reads_are_none() {

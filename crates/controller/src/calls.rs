@@ -431,6 +431,18 @@ impl Calls {
         Ok(())
     }
 
+    /// A node as it is, by a consistent read. (A list of one: who may watch
+    /// nodes may do so, and needs no other right.)
+    ///
+    /// # Errors
+    /// When there is no usable answer.
+    pub async fn node(&self, name: &str) -> Result<Option<Node>, CallError> {
+        let api: Api<Node> = Api::all(self.client.clone());
+        let params = ListParams::default().fields(&format!("metadata.name={name}"));
+        let list = self.limit(Verb::List, format!("Node {name}"), api.list(&params)).await?;
+        Ok(list.items.into_iter().next())
+    }
+
     /// All pods bound to a node, by a consistent read: no resource version, so
     /// the API server asks its quorum and not its cache.
     ///

@@ -33,6 +33,9 @@ pub struct Settings {
     pub batch_delay: Duration,
     /// How long one call to the API server may take.
     pub call_timeout: Duration,
+    /// How long a write of ours may stay unseen before we look anyway; every
+    /// write carries a version, so the worst is one that fails.
+    pub unseen_for: Duration,
     /// How many objects one page of a list has.
     pub page_size: u32,
     /// How many nodes are worked on at the same time.
@@ -100,6 +103,7 @@ impl Settings {
             observe: observe::Settings::default(),
             batch_delay: Duration::from_millis(500),
             call_timeout: Duration::from_secs(10),
+            unseen_for: Duration::from_secs(30),
             page_size: 500,
             parallel_nodes: 8,
             longest_retry: Duration::from_secs(60),

@@ -73,6 +73,7 @@ pub struct Watches {
     maps: BTreeSet<MapRef>,
     operator_namespace: String,
     pauses: Pauses,
+    call_timeout: Duration,
 }
 
 impl Watches {
@@ -92,6 +93,7 @@ impl Watches {
             maps,
             operator_namespace: here.clone(),
             pauses: Pauses::new(settings.longest_watch_retry),
+            call_timeout: settings.call_timeout,
         }
     }
 
@@ -161,7 +163,8 @@ impl Watches {
 
     fn start(&mut self, source: Source) -> AbortHandle {
         let (client, config, changes) = (self.client.clone(), self.config.clone(), self.changes.clone());
-        let out = Out { source: source.clone(), changes, pauses: self.pauses.clone() };
+        let (pauses, call_timeout) = (self.pauses.clone(), self.call_timeout);
+        let out = Out { source: source.clone(), changes, pauses, call_timeout };
         match source {
             Source::Nodes => self.tasks.spawn(follow(Api::all(client), config, out, Item::node)),
             Source::Pods => self.tasks.spawn(follow(Api::all(client), config, out, Item::pod)),
@@ -206,6 +209,8 @@ struct Out {
     source: Source,
     changes: mpsc::Sender<(Source, Change)>,
     pauses: Pauses,
+    /// How long one page of a list may take.
+    call_timeout: Duration,
 }
 
 impl Out {
@@ -222,8 +227,11 @@ async fn served(client: &Client, foreign: Foreign, out: &Out) -> ApiResource {
     let mut pause = Duration::from_millis(250);
     loop {
         for version in versions {
-            let listed = client.list_api_group_resources(&format!("{group}/{version}")).await;
-            let found = listed.is_ok_and(|list| list.resources.iter().any(|r| r.name == plural));
+            let group_version = format!("{group}/{version}");
+            let asked = client.list_api_group_resources(&group_version);
+            let listed = tokio::time::timeout(out.call_timeout, asked).await;
+            let found = listed
+                .is_ok_and(|list| list.is_ok_and(|list| list.resources.iter().any(|r| r.name == plural)));
             if found {
                 return ApiResource::from_gvk_with_plural(
                     &GroupVersionKind::gvk(group, version, kind),
@@ -245,16 +253,39 @@ async fn follow_dynamic(client: Client, kind: ApiResource, config: watcher::Conf
 }
 
 /// Follows the objects of a kind. A watch of what nodes are judged by lists
-/// anew when it broke, so that it is known from when on it is up to date.
+/// anew when it broke, so that it is known from when on it is up to date. Each
+/// page of a list has to come in time; a watch may say nothing for as long as
+/// nothing happens.
 async fn follow<K>(api: Api<K>, config: watcher::Config, out: Out, item: impl Fn(K) -> Item)
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let mut pauses = out.pauses.clone();
+    // A page that failed is asked for again after a pause.
+    let patience = out.call_timeout + out.pauses.longest;
     loop {
         let mut events = std::pin::pin!(watcher(api.clone(), config.clone()).backoff(out.pauses.clone()));
+        let mut lists = true;
         loop {
-            let event = events.next().await;
+            let event = match lists {
+                true => match tokio::time::timeout(patience, events.next()).await {
+                    Ok(event) => event,
+                    Err(_) => {
+                        let text = format!("no answer to a list within {patience:?}");
+                        if !out.send(Change::Trouble(text)).await {
+                            return;
+                        }
+                        tokio::time::sleep(pauses.next().unwrap_or(Pauses::FIRST)).await;
+                        break;
+                    }
+                },
+                false => events.next().await,
+            };
+            match event {
+                Some(Ok(Event::Init)) => lists = true,
+                Some(Ok(Event::InitDone)) => lists = false,
+                _ => {}
+            }
             // Not the list: where every watch breaks at once, it would be asked for without a pause.
             if matches!(event, Some(Ok(Event::Apply(_) | Event::Delete(_)))) {
                 pauses.reset();
@@ -307,7 +338,7 @@ mod tests {
         let (client, asked) = breaking();
         let (changes, mut told) = mpsc::channel(BACKLOG);
         let pauses = Pauses::new(Duration::from_secs(1));
-        let out = Out { source, changes, pauses };
+        let out = Out { source, changes, pauses, call_timeout: Duration::from_secs(10) };
         let api: Api<k8s_openapi::api::core::v1::Node> = Api::all(client);
         let following = tokio::spawn(follow(api, watcher::Config::default(), out, Item::node));
         let mut troubles = 0;
@@ -323,6 +354,34 @@ mod tests {
     async fn a_watch_of_nodes_that_broke_lists_anew_and_others_go_on() {
         assert_eq!(first_requests(Source::Nodes).await, ["list", "watch", "list", "watch"]);
         assert_eq!(first_requests(Source::Policies).await[..3], ["list", "watch", "watch"]);
+    }
+
+    /// An API server that takes everything and says nothing: no list of it is
+    /// waited for without end, and it is asked again.
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_nobody_answers_is_given_up_and_begun_again() {
+        let service = tower::service_fn(|_: http::Request<Body>| {
+            std::future::pending::<Result<http::Response<Body>, std::convert::Infallible>>()
+        });
+        let (changes, mut told) = mpsc::channel(BACKLOG);
+        let out = Out {
+            source: Source::Policies,
+            changes,
+            pauses: Pauses::new(Duration::from_secs(1)),
+            call_timeout: Duration::from_secs(10),
+        };
+        let api: Api<k8s_openapi::api::core::v1::Node> = Api::all(Client::new(service, "default"));
+        let following = tokio::spawn(follow(api, watcher::Config::default(), out, Item::node));
+        let began = tokio::time::Instant::now();
+        let mut troubles = Vec::new();
+        while troubles.len() < 2 {
+            if let (_, Change::Trouble(text)) = told.recv().await.unwrap() {
+                troubles.push((began.elapsed().as_millis(), text));
+            }
+        }
+        following.abort();
+        let text = "no answer to a list within 11s".to_owned();
+        assert_eq!(troubles, [(11_000, text.clone()), (22_250, text)]);
     }
 
     #[test]

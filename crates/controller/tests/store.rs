@@ -213,6 +213,37 @@ fn a_write_of_ours_is_awaited_until_it_or_something_later_is_seen() {
     assert!(store.awaited().is_empty(), "what is gone is not waited for");
 }
 
+/// What was read by itself is believed like what the watch tells, and what the
+/// watch tells later of an earlier moment is not.
+#[test]
+fn a_node_that_was_read_is_as_new_as_it_is_and_one_that_is_gone_is_gone() {
+    let now = clock::instant();
+    let mut store = store(&[gpu_node("a1", 1)], &[]);
+    let read = |version: u64, cordoned: bool| {
+        let Item::Node(node) = gpu_node("a1", version) else { panic!("it is a node") };
+        let spec = k8s_openapi::api::core::v1::NodeSpec {
+            unschedulable: cordoned.then_some(true),
+            ..Default::default()
+        };
+        k8s_openapi::api::core::v1::Node { spec: Some(spec), ..*node }
+    };
+    let cordon = Subject::Version {
+        source: Source::Nodes,
+        key: (String::new(), "a1".to_owned()),
+        version: "5".to_owned(),
+    };
+    store.wait_for(cordon.clone(), now);
+    assert_eq!(store.node_of(&cordon).as_deref(), Some("a1"));
+    assert!(store.take_node("a1", Some(read(5, true))), "it is cordoned now");
+    assert!(store.awaited().is_empty(), "what was awaited was read");
+    assert!(!store.take_node("a1", Some(read(6, true))), "only its version moved");
+    store.take(&Source::Nodes, Change::Put(Item::node(read(3, false))));
+    let spec = store.objects.nodes["a1"].spec.clone();
+    assert_eq!(spec.and_then(|spec| spec.unschedulable), Some(true), "the watch tells of an earlier moment");
+    assert!(store.take_node("a1", None));
+    assert!(store.objects.nodes.is_empty());
+}
+
 #[test]
 fn an_evicted_pod_is_awaited_until_it_goes_and_not_for_ever() {
     let now = clock::instant();

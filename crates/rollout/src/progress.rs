@@ -54,6 +54,19 @@ impl Progress {
         let back = self.set_back.iter().map(|back| &back.layout);
         target.chain(back).chain(self.verified.iter().map(|verified| &verified.layout)).collect()
     }
+
+    /// Whether something was found, since `before`, not to have come in time
+    /// or to have come wrong: a retry, a new pod of MIG manager, going back, or
+    /// a human. Whoever calls us makes sure first that it saw what is there.
+    #[must_use]
+    pub fn finds_fault_after(&self, before: &Self) -> bool {
+        let desperate = matches!(self.phase, Phase::Healing | Phase::Relabelling | Phase::Failed);
+        let found = |now: bool, same: bool| now && !same;
+        desperate && self.phase != before.phase
+            || found(self.last_error.is_some(), self.last_error == before.last_error)
+            || found(self.set_back.is_some(), self.set_back == before.set_back)
+            || found(self.failed.is_some(), self.failed == before.failed)
+    }
 }
 
 /// The steps, in their order. `docs/reference/rollout.md` explains each.

@@ -5,12 +5,14 @@
 //! Nothing is decided while a watch has not listed everything, nor while a
 //! write of ours is not seen yet.
 
+mod batch;
+mod look;
 pub(crate) mod owners;
 mod round;
 mod steps;
 mod tell;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,10 +35,8 @@ use crate::retries::Retries;
 use crate::settings::Settings;
 use crate::store::{Change, Source, Store};
 use crate::watch::{BACKLOG, Watches};
+use batch::Batch;
 
-/// How long a write of ours may stay unseen before we look anyway; every write
-/// carries a version, so the worst is one that fails.
-const UNSEEN_FOR: Duration = Duration::from_secs(30);
 /// The loop turns at least this often, for `/healthz`; a turn at rest costs
 /// nothing and asks nobody.
 const TURN: Duration = Duration::from_secs(20);
@@ -79,6 +79,7 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
         metrics: Arc::clone(&metrics),
         stop: shutdown.clone(),
     };
+    let batch = Batch::new(settings.batch_delay);
     let operator = Operator {
         core: Arc::new(core(&settings)),
         retries: Retries::new(settings.longest_retry),
@@ -95,8 +96,8 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
         owners: owners::Owners::default(),
         told: Told::default(),
         unsent: tell::Unsent::default(),
-        backlog: 0,
-        dirty: None,
+        doubted: BTreeSet::new(),
+        batch,
         wake: None,
         led: false,
         said: String::new(),
@@ -137,10 +138,10 @@ struct Operator {
     told: Told,
     /// Events that were not sent.
     unsent: tell::Unsent,
-    /// How many changes no round has looked at.
-    backlog: usize,
-    /// Since when something has changed that no round has looked at.
-    dirty: Option<Instant>,
+    /// Nodes that are not as we see them.
+    doubted: BTreeSet<NodeName>,
+    /// What has changed that no round has looked at.
+    batch: Batch,
     /// When to look even if nothing changes.
     wake: Option<Timestamp>,
     /// Whether we wrote at the last turn.
@@ -176,7 +177,7 @@ impl Operator {
 
     /// Something changed that a round should look at.
     fn touch(&mut self) {
-        self.dirty.get_or_insert_with(clock::instant);
+        self.batch.touch(clock::instant());
     }
 
     fn take(&mut self, batch: &mut Vec<(Source, Change)>) {
@@ -186,15 +187,14 @@ impl Operator {
                 tracing::warn!(watch = %source, error = text, "a watch broke; it is tried again");
             }
             if self.store.take(&source, change) {
-                self.dirty.get_or_insert_with(clock::instant);
-                self.backlog += 1;
+                self.batch.add(clock::instant());
             }
         }
         // Who does not lead has no rounds to wait for.
         if !self.led {
-            self.backlog = 0;
+            self.batch.forget_count();
         }
-        self.metrics.backlog(self.backlog);
+        self.metrics.backlog(self.batch.waiting());
         self.count_waiting();
         self.watches.adjust(&mut self.store);
     }
@@ -210,7 +210,7 @@ impl Operator {
                 now.checked_sub(ago).unwrap_or(now)
             };
             let (retrying, failing) = self.retries.failing();
-            self.metrics.waiting(self.dirty.map(at), retrying, failing.map(at));
+            self.metrics.waiting(self.batch.since().map(at), retrying, failing.map(at));
         }
     }
 
@@ -229,8 +229,8 @@ impl Operator {
     fn pause(&mut self) -> Duration {
         let now = clock::instant();
         let mut pause = TURN;
-        if let Some(since) = self.dirty {
-            pause = pause.min((since + self.settings.batch_delay).saturating_duration_since(now));
+        if let Some(due) = self.batch.due() {
+            pause = pause.min(due.saturating_duration_since(now));
         }
         if let Some(next) = self.retries.next() {
             pause = pause.min(next.saturating_duration_since(now));
@@ -269,8 +269,12 @@ impl Operator {
             return false;
         }
         self.find_owners().await;
-        for late in self.store.awaited().give_up(UNSEEN_FOR, clock::instant()) {
-            tracing::warn!(what = late, "a write of ours was never seen; looking without it");
+        for late in self.store.awaited().give_up(self.settings.unseen_for, clock::instant()) {
+            tracing::warn!(what = %late, "a write of ours was never seen; looking without it");
+            self.doubted.extend(self.store.node_of(&late).map(NodeName));
+        }
+        if self.claim.holds() {
+            self.look_at_doubted().await;
         }
         self.store.awaited().is_empty()
     }
@@ -300,7 +304,10 @@ impl Operator {
     /// found out holds nobody up: the pod's own controller stands for itself.
     async fn find_owners(&mut self) {
         let what = "owners";
-        if self.dirty.is_none() || !self.claim.holds() || !self.retries.may_try(what, clock::instant()) {
+        if self.batch.since().is_none()
+            || !self.claim.holds()
+            || !self.retries.may_try(what, clock::instant())
+        {
             return;
         }
         let unknown = self.owners.unknown(&self.store.objects);
@@ -336,8 +343,7 @@ impl Operator {
         if self.retries.next().is_some_and(|at| now >= at) {
             self.touch();
         }
-        let batched = self.dirty.is_some_and(|since| now >= since + self.settings.batch_delay);
-        batched && self.claim.holds()
+        self.batch.is_due(now) && self.claim.holds()
     }
 
     /// Waits for something while changes are taken in, so that watches do not

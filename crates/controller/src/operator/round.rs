@@ -14,6 +14,7 @@ use reconcile::{Input, MapWrite, Round};
 use rollout::Action;
 
 use super::Operator;
+use super::look::{MOST_LOOKS, accused, leave_out};
 use super::steps::{self, together};
 use crate::apply::{ActionError, Done, map};
 use crate::calls::CallError;
@@ -50,13 +51,28 @@ impl Operator {
     /// Runs a round, and notes what came of it.
     pub(super) async fn round(&mut self) {
         let start = clock::instant();
-        self.dirty = None;
-        self.backlog = 0;
-        self.wake = None;
         let now = clock::now();
-        let View { objects, outdated } = self.view();
-        let objects = Arc::new(objects);
-        let Some((round, thinking)) = self.think(&objects, now).await else { return };
+        let mut failures = 0;
+        let mut looks = 0;
+        // Nobody is found to be late or wrong before we have looked for ourselves.
+        let (objects, outdated, round, thinking) = loop {
+            self.batch.begin();
+            self.wake = None;
+            let View { objects, outdated } = self.view();
+            let objects = Arc::new(objects);
+            let Some((mut round, thinking)) = self.think(&objects, now).await else { return };
+            let accused = if looks < MOST_LOOKS { accused(&round) } else { Vec::new() };
+            if accused.is_empty() {
+                break (objects, outdated, round, thinking);
+            }
+            looks += 1;
+            let looked = self.look_at(accused).await;
+            failures += looked.failures;
+            if !looked.is_news {
+                leave_out(&mut round, &looked.unseen);
+                break (objects, outdated, round, thinking);
+            }
+        };
         for beside in self.beside.values_mut() {
             beside.refusals.clear();
         }
@@ -67,7 +83,6 @@ impl Operator {
         for note in &unsound {
             tracing::error!(note, "the plan breaks a rule, so nothing of it is done; please report this");
         }
-        let mut failures = 0;
         for gone in outdated {
             let calls = Arc::clone(&self.calls);
             let what = format!("GpuNode {}", gone.metadata.name.as_deref().unwrap_or_default());
@@ -283,6 +298,9 @@ impl Operator {
             None => self.judge(&what, Ok(())),
             Some(ActionError::Call { action, source }) => {
                 let class = source.class();
+                if source.is_conflict() {
+                    self.doubted.insert(node);
+                }
                 let times = self.retries.failed(&what, class, clock::instant());
                 say(&format!("{what}: {action}"), class, times, &chain(&source));
                 1
@@ -347,7 +365,7 @@ fn policy_subject(policy: &PolicyName) -> String {
     format!("GpuPartitionPolicy {policy}")
 }
 
-fn subject_of(node: &NodeName) -> String {
+pub(super) fn subject_of(node: &NodeName) -> String {
     format!("Node {node}")
 }
 

@@ -2,6 +2,7 @@
 //! otherwise the same write would be decided again, on what is outdated.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use observe::objects::Key;
@@ -27,6 +28,17 @@ pub enum Subject {
         /// Its uid.
         uid: String,
     },
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version { source, key: (namespace, name), version } => {
+                write!(f, "{source} {namespace}/{name} at version {version}")
+            }
+            Self::Going { key: (namespace, name), uid: _ } => write!(f, "pod {namespace}/{name} going"),
+        }
+    }
 }
 
 /// Everything that is awaited.
@@ -78,18 +90,19 @@ impl Awaited {
 
     /// Gives up on what has been awaited for too long, and says what it was: a
     /// watch that stands still must not keep us from looking for ever.
-    pub fn give_up(&mut self, after: Duration, now: Instant) -> Vec<String> {
+    pub fn give_up(&mut self, after: Duration, now: Instant) -> Vec<Subject> {
         let late = |since: &Instant| now.duration_since(*since) >= after;
         let mut given_up = Vec::new();
-        self.versions.retain(|(source, (namespace, name)), (version, since)| {
+        self.versions.retain(|(source, key), (version, since)| {
             if late(since) {
-                given_up.push(format!("{source} {namespace}/{name} at version {version}"));
+                let (source, key, version) = (source.clone(), key.clone(), version.clone());
+                given_up.push(Subject::Version { source, key, version });
             }
             !late(since)
         });
-        self.going.retain(|(namespace, name), (_, since)| {
+        self.going.retain(|key, (uid, since)| {
             if late(since) {
-                given_up.push(format!("pod {namespace}/{name} going"));
+                given_up.push(Subject::Going { key: key.clone(), uid: uid.clone() });
             }
             !late(since)
         });

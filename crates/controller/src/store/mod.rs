@@ -370,6 +370,29 @@ impl Store {
         })
     }
 
+    /// A node as a consistent read shows it; `None` when it is gone. Says
+    /// whether anything changed.
+    pub fn take_node(&mut self, name: &str, found: Option<Node>) -> bool {
+        match found {
+            Some(node) => self.put(&Source::Nodes, Item::node(node)),
+            None => {
+                let key = (String::new(), name.to_owned());
+                self.awaited.is_gone(&Source::Nodes, &key);
+                self.remove(&Source::Nodes, &key)
+            }
+        }
+    }
+
+    /// The node that something awaited is about.
+    #[must_use]
+    pub fn node_of(&self, subject: &Subject) -> Option<String> {
+        match subject {
+            Subject::Version { source: Source::Nodes, key: (_, name), version: _ } => Some(name.clone()),
+            Subject::Version { .. } => None,
+            Subject::Going { key, uid: _ } => self.objects.pods.get(key)?.spec.as_ref()?.node_name.clone(),
+        }
+    }
+
     /// The pods of a node as a list shows them: pods that it lacks are gone,
     /// what it has is at least as new as what the watch has told. Says whether
     /// anything changed.

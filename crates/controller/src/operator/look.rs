@@ -1,0 +1,99 @@
+//! Looking once more, at what is there and not at what the watches show.
+//!
+//! A watch can stand still without a word: the connection is open, and nothing
+//! comes for minutes. By what it showed last, a node that has long been done
+//! looks late. So before a node is found to be late or wrong, and after a
+//! write that shows that we do not see it as it is, it is read by itself, from
+//! the quorum.
+
+use std::collections::BTreeSet;
+
+use planner::names::NodeName;
+use reconcile::Round;
+
+use super::Operator;
+use super::round::subject_of;
+use crate::calls::CallError;
+use crate::clock;
+
+/// How often in a row a round is thought over for what was read. A node that
+/// changes under every look is judged by the last one, which is fresh.
+pub(super) const MOST_LOOKS: usize = 3;
+
+/// What came of looking.
+#[derive(Debug, Default)]
+pub(super) struct Looked {
+    /// Whether anything is not as it was thought to be.
+    pub(super) is_news: bool,
+    /// Nodes that could not be looked at: nothing is held against them.
+    pub(super) unseen: BTreeSet<NodeName>,
+    /// How many reads failed.
+    pub(super) failures: usize,
+}
+
+/// Nodes of which this round says that something did not come, or came wrong.
+pub(super) fn accused(round: &Round) -> Vec<NodeName> {
+    let accused =
+        round.nodes.iter().filter(|(_, node)| node.advance.progress.finds_fault_after(&node.before));
+    accused.map(|(name, _)| name.clone()).collect()
+}
+
+/// Takes nodes out of a round: nothing is stored of them, done to them, or
+/// said of them and their policies.
+pub(super) fn leave_out(round: &mut Round, unseen: &BTreeSet<NodeName>) {
+    for name in unseen {
+        round.nodes.remove(name);
+        round.gpu_nodes.remove(name);
+        if let Some(policy) = round.thought.policy_of.get(name) {
+            round.policies.remove(policy);
+        }
+    }
+}
+
+impl Operator {
+    /// Reads nodes and their pods, and takes in what is there.
+    pub(super) async fn look_at(&mut self, nodes: Vec<NodeName>) -> Looked {
+        let mut looked = Looked::default();
+        for name in nodes {
+            let what = subject_of(&name);
+            if !self.retries.may_try(&what, clock::instant()) {
+                looked.unseen.insert(name);
+                continue;
+            }
+            match self.look_at_one(&name).await {
+                Ok(is_news) => looked.is_news |= is_news,
+                Err(error) => {
+                    looked.failures += self.judge(&what, Err(error));
+                    looked.unseen.insert(name);
+                }
+            }
+        }
+        looked
+    }
+
+    async fn look_at_one(&mut self, name: &NodeName) -> Result<bool, CallError> {
+        let calls = std::sync::Arc::clone(&self.calls);
+        let began = clock::now();
+        let node = name.0.clone();
+        let (found, pods) =
+            self.pump(async move { Ok((calls.node(&node).await?, calls.pods_of(&node).await?)) }).await?;
+        let mut is_news = self.store.take_node(&name.0, found);
+        is_news |= self.store.take_pods_of(&name.0, pods);
+        self.beside.entry(name.clone()).or_default().listed = Some(began);
+        Ok(is_news)
+    }
+
+    /// Looks at what was found to be not as we see it: a write of ours was
+    /// refused as outdated, or was never seen.
+    pub(super) async fn look_at_doubted(&mut self) {
+        let doubted: Vec<NodeName> = std::mem::take(&mut self.doubted).into_iter().collect();
+        if doubted.is_empty() {
+            return;
+        }
+        let Looked { is_news, unseen, failures: _ } = self.look_at(doubted).await;
+        self.doubted.extend(unseen);
+        if is_news {
+            self.batch.touch(clock::instant());
+        }
+    }
+}
