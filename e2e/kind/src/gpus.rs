@@ -174,14 +174,12 @@ fn images(ours: &Ours) -> anyhow::Result<Vec<Contents>> {
         let wanted = [
             ("sh", "usr/bin/sh"),
             ("sleep", "usr/bin/sleep"),
-            ("cp", "usr/bin/cp"),
             ("mkdir", "usr/bin/mkdir"),
             ("ln", "usr/bin/ln"),
             ("rm", "usr/bin/rm"),
             ("cat", "usr/bin/cat"),
             ("ls", "usr/bin/ls"),
             ("test", "usr/bin/test"),
-            ("touch", "usr/bin/touch"),
             ("mount", "usr/bin/mount"),
         ];
         wanted.iter().map(|(name, at)| Ok((of_this_machine(name)?, *at))).collect()
@@ -207,7 +205,7 @@ fn images(ours: &Ours) -> anyhow::Result<Vec<Contents>> {
                     (smi.clone(), "usr/bin/nvidia-smi"),
                 ],
             ),
-            files: vec![("opt/driver.sh", include_str!("../../../simulator/kind/driver.sh"), true)],
+            files: Vec::new(),
             entrypoint: vec!["/usr/bin/slicewright-sim"],
         },
         Contents {
@@ -260,7 +258,7 @@ mod tests {
         let text = driver(&template, &"2xA100-80GB".parse().unwrap());
         assert!(text.contains("name: nvidia-driver-2xa100-80gb\n"), "{text}");
         assert!(text.contains("sim.slicewright.io/gpus: 2xA100-80GB"), "{text}");
-        assert!(text.contains("value: A100-80GB=2"), "{text}");
+        assert!(text.contains("args: [--gpus, A100-80GB=2, --host, "), "{text}");
         assert!(text.lines().all(|line| line.starts_with('#') || !line.contains("NAME}")), "{text}");
     }
 }

@@ -2,6 +2,7 @@
 //! `libnvidia-ml.so.1` see them.
 
 mod clients;
+mod driver;
 mod fault;
 mod files;
 mod models;
@@ -61,6 +62,7 @@ enum Command {
     Reboot(restart::RebootArgs),
     ReloadDriver(restart::ReloadArgs),
     Files(files::Args),
+    Driver(driver::Args),
 }
 
 /// Does one thing to the node.
@@ -78,5 +80,6 @@ pub(crate) async fn run(args: Args, out: &mut (dyn Write + Send)) -> anyhow::Res
         Command::Reboot(args) => restart::reboot(&open()?, &args, out),
         Command::ReloadDriver(args) => restart::reload(&open()?, &args, out),
         Command::Files(args) => files::run(&open()?, args, out),
+        Command::Driver(args) => driver::run(&dir, args, out).await,
     }
 }

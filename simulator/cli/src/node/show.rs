@@ -11,7 +11,7 @@ use gpu::{Behaviour, Gpu, Mode, Times};
 use store::Store;
 
 /// Shows the node: GPUs, slices, clients, and what goes wrong.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   slicewright-sim node show
@@ -23,9 +23,10 @@ pub(super) struct Args {
     output: Output,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Output {
     /// Lines of columns.
+    #[default]
     Table,
     /// Each GPU's memory, with its slices where they are.
     Picture,
