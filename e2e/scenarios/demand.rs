@@ -17,7 +17,7 @@ fn a_workbench_asks_for_a_slice_that_no_node_has_and_gets_it() {
 
 #[test]
 fn slices_in_use_stay_while_everything_around_them_changes() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.nodes_are([a100("n1", "all-1g.10gb"), a100("n2", "all-1g.10gb")]).await?;
         scene.operator().await?;
         scene.apply(pod("old", &mig("1g.10gb"), 1).annotated("sim.slicewright.io/opens", "at-once")).await?;
@@ -32,7 +32,7 @@ fn slices_in_use_stay_while_everything_around_them_changes() {
             assert_ne!(scene.workbench_runs(name).await?, keeps, "{profile} comes from the other node");
         }
         // A node without an agent changes as a whole or not at all.
-        scene.offers(&keeps, &[("1g.10gb", 7)]).await?;
+        scene.each_gpu_offers(&keeps, &[("1g.10gb", 7)]).await?;
         assert!(scene.running().await?.contains(&"old".to_owned()));
         Ok(())
     });

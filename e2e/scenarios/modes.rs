@@ -38,7 +38,7 @@ fn a_paused_policy_starts_nothing_until_it_goes_on() {
 
 #[test]
 fn a_pause_mid_way_lets_the_node_finish() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.nodes_are([a100("n1", "all-1g.10gb"), a100("n2", "all-1g.10gb")]).await?;
         scene.operator().await?;
         let layout = || policy("research", "research").always(&[("3g.40gb", 2)]);
@@ -47,10 +47,10 @@ fn a_pause_mid_way_lets_the_node_finish() {
         // From here on it can no longer be taken back.
         scene.phase(&first, "Changing").await?;
         scene.apply(layout().mode("Paused")).await?;
-        scene.offers(&first, &[("3g.40gb", 2)]).await?;
+        scene.each_gpu_offers(&first, &[("3g.40gb", 2)]).await?;
         scene.says("research", "Ready", "False", "Paused").await?;
         let other = if first == "n1" { "n2" } else { "n1" };
-        scene.offers(other, &[("1g.10gb", 7)]).await
+        scene.each_gpu_offers(other, &[("1g.10gb", 7)]).await
     });
 }
 
@@ -76,7 +76,7 @@ fn outside_of_its_window_nothing_starts() {
 
 #[test]
 fn a_window_that_closes_mid_way_lets_the_node_finish_and_no_other_start() {
-    scenario(async |scene| {
+    scenario_on_any_nodes(async |scene| {
         scene.nodes_are([a100("n1", "all-1g.10gb"), a100("n2", "all-1g.10gb")]).await?;
         scene.operator().await?;
         let layout = |window: &str| {
@@ -87,13 +87,13 @@ fn a_window_that_closes_mid_way_lets_the_node_finish_and_no_other_start() {
         let first = scene.first_cordoned().await?;
         scene.phase(&first, "Changing").await?;
         scene.apply(layout("0 0 29 2 *")).await?;
-        scene.offers(&first, &[("3g.40gb", 2)]).await?;
+        scene.each_gpu_offers(&first, &[("3g.40gb", 2)]).await?;
         let message = scene.says("research", "Ready", "False", "Waiting").await?;
         let other = if first == "n1" { "n2" } else { "n1" };
         assert!(message.contains(&format!("{other}: no window is open; the next opens at ")), "{message}");
-        scene.offers(other, &[("1g.10gb", 7)]).await?;
+        scene.each_gpu_offers(other, &[("1g.10gb", 7)]).await?;
         scene.apply(layout("* * * * *")).await?;
-        scene.offers(other, &[("3g.40gb", 2)]).await?;
+        scene.each_gpu_offers(other, &[("3g.40gb", 2)]).await?;
         scene.converged("research").await
     });
 }
