@@ -63,8 +63,7 @@ fn outside_of_its_window_nothing_starts() {
         // The 29th of February is not today.
         let closed = json!([{"schedule": "0 0 29 2 *", "duration": "1h"}]);
         scene.apply(layout().spec("/rollout/windows", closed)).await?;
-        let message = scene.says("research", "Ready", "False", "Waiting").await?;
-        assert!(message.contains("no window is open; the next opens at "), "{message}");
+        scene.waits_for("research", "no window is open; the next opens at ").await?;
         scene.each_gpu_offers("n1", &[("1g.10gb", 7)]).await?;
         // Every minute of every hour: it is always open.
         let open = json!([{"schedule": "* * * * *", "duration": "1h", "timeZone": "Asia/Seoul"}]);
@@ -88,9 +87,9 @@ fn a_window_that_closes_mid_way_lets_the_node_finish_and_no_other_start() {
         scene.phase(&first, "Changing").await?;
         scene.apply(layout("0 0 29 2 *")).await?;
         scene.each_gpu_offers(&first, &[("3g.40gb", 2)]).await?;
-        let message = scene.says("research", "Ready", "False", "Waiting").await?;
         let other = if first == "n1" { "n2" } else { "n1" };
-        assert!(message.contains(&format!("{other}: no window is open; the next opens at ")), "{message}");
+        let closed = format!("{}: no window is open; the next opens at ", scene.real_name(other));
+        scene.waits_for("research", &closed).await?;
         scene.each_gpu_offers(other, &[("1g.10gb", 7)]).await?;
         scene.apply(layout("* * * * *")).await?;
         scene.each_gpu_offers(other, &[("3g.40gb", 2)]).await?;

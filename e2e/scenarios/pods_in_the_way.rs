@@ -29,8 +29,7 @@ fn a_static_layout_that_may_not_evict_waits_and_names_the_pod() {
         scene.apply(train.clone()).await?;
         scene.runs("train").await?;
         scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
-        let message = scene.says("research", "Ready", "False", "Waiting").await?;
-        assert!(message.contains("held by team-a/train"), "{message}");
+        scene.waits_for("research", "held by team-a/train").await?;
         assert_eq!(scene.running().await?, ["train"]);
         scene.delete(train).await?;
         scene.each_gpu_offers("n1", &[("3g.40gb", 2)]).await?;

@@ -402,6 +402,22 @@ impl Scene {
         .await
     }
 
+    /// Waits until a policy waits, and for this: at first it may be for
+    /// something else, such as MIG manager's pod. Says its message.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn waits_for(&self, policy: &str, part: &str) -> anyhow::Result<String> {
+        self.policy(policy, &format!("waits for {part:?}"), |object| {
+            let generation = object.metadata.generation;
+            let mut ready = object.status.iter().flat_map(|s| &s.conditions).filter(|c| {
+                c.type_ == "Ready" && c.reason == "Waiting" && c.observed_generation == generation
+            });
+            ready.next().map(|c| c.message.clone()).filter(|message| message.contains(part))
+        })
+        .await
+    }
+
     /// Waits until every node of a policy has its layout.
     ///
     /// # Errors
