@@ -1,10 +1,12 @@
 //! A workbench that can never start would say nothing of it to anybody: its
-//! controller fails in its own log. Who made it is told.
+//! controller fails in its own log. Who made it is told; so is who asks for what
+//! does not exist, and who offers it.
 
-use e2e::{TEAM, a100, mig, scenario_on_any_nodes, wait, workbench};
+use e2e::{TEAM, a100, mig, scenario, scenario_on_any_nodes, wait, workbench};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::ResourceExt;
+use serde_json::json;
 
 #[test]
 fn a_workbench_that_can_never_start_is_told_why_and_nothing_is_cut_for_it() {
@@ -23,6 +25,30 @@ fn a_workbench_that_can_never_start_is_told_why_and_nothing_is_cut_for_it() {
             let answer = scene.is_unserved("research", name).await?;
             assert_eq!(answer.reason, "Refused", "{}", answer.message);
         }
+        scene.converged("research").await?;
+        scene.each_gpu_offers("n1", &[("1g.10gb", 7)]).await
+    });
+}
+
+#[test]
+fn who_misspells_a_resource_and_a_menu_that_offers_what_nobody_can_have_are_told() {
+    scenario(async |scene| {
+        scene.research_has([a100("n1", "all-1g.10gb")]).await?;
+        scene.apply(workbench("typo", "nvidia.com/mig-3g.40g", 1)).await?;
+        let told = scene.told("Notebook", "typo", "which is no profile's resource").await?;
+        assert!(told.contains("written like nvidia.com/mig-1g.10gb"), "{told}");
+        assert_eq!(scene.is_unserved("research", "typo").await?.reason, "Refused");
+        let identifier = |name: &str| json!({"identifier": name, "displayName": name, "minCount": 1, "defaultCount": 1, "maxCount": 1});
+        let identifiers = ["cpu", "memory", "nvidia.com/mig-1g.5gb"].map(identifier);
+        scene
+            .apply(json!({
+                "apiVersion": "infrastructure.opendatahub.io/v1", "kind": "HardwareProfile",
+                "metadata": {"name": "small", "namespace": TEAM}, "spec": {"identifiers": identifiers},
+            }))
+            .await?;
+        scene
+            .told("HardwareProfile", "small", "it offers 1g.5gb, which no GPU of the fleet can have")
+            .await?;
         scene.converged("research").await?;
         scene.each_gpu_offers("n1", &[("1g.10gb", 7)]).await
     });

@@ -103,6 +103,37 @@ fn a_workbench_can_never_start() {
 }
 
 #[test]
+fn the_menu_offers_what_nobody_can_have() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    let offers = |name: &str, resource: &str| {
+        let identifier = |resource: &str| json!({"identifier": resource, "displayName": resource, "minCount": 1, "defaultCount": 1, "maxCount": 1});
+        serde_json::from_value::<api::foreign::HardwareProfile>(json!({
+            "metadata": {"namespace": "redhat-ods-applications", "name": name, "uid": format!("uid-{name}")},
+            "spec": {"identifiers": [identifier("cpu"), identifier("memory"), identifier(resource)]},
+        }))
+        .expect("it is a hardware profile")
+    };
+    let key = |name: &str| ("redhat-ods-applications".to_owned(), name.to_owned());
+    for (name, resource) in [("good", "nvidia.com/mig-1g.10gb"), ("bad", "nvidia.com/mig-1g.5gb")] {
+        cluster.objects.hardware_profiles.insert(key(name), offers(name, resource));
+    }
+    let mut story = Story::default();
+    story.next(&mut cluster);
+    story.next(&mut cluster);
+    // It is mended, and broken again in another way.
+    cluster.objects.hardware_profiles.insert(key("bad"), offers("bad", "nvidia.com/mig-2g.20gb"));
+    story.next(&mut cluster);
+    cluster.objects.hardware_profiles.insert(key("bad"), offers("bad", "nvidia.com/mig-2g.20g"));
+    story.next(&mut cluster);
+    // Without a policy, slices are somebody else's business.
+    cluster.objects.policies.clear();
+    cluster.objects.hardware_profiles.insert(key("bad"), offers("bad", "nvidia.com/mig-1g.5gb"));
+    story.next(&mut cluster);
+    insta::assert_snapshot!("menu", story.text());
+}
+
+#[test]
 fn mig_manager_fails_whatever_is_tried() {
     let mut cluster = asks("1g.10gb");
     cluster.managers_fail = true;

@@ -7,7 +7,7 @@ use api::foreign::HardwareProfile;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use mig::ProfileName;
 use planner::assign;
-use planner::inventory::Inventory;
+use planner::inventory::{Inventory, Slices};
 use planner::names::NodeName;
 use planner::policy::{LayoutPolicy, Policy};
 
@@ -40,7 +40,7 @@ pub fn check(objects: &Objects, inventory: &Inventory, policies: &[Policy], prob
                     Problem::new(
                         Severity::Warning,
                         object.clone(),
-                        format!("`{resource}` is no profile's resource; those are written like nvidia.com/mig-1g.10gb"),
+                        format!("offers `{resource}`, which is no profile's resource; those are written like nvidia.com/mig-1g.10gb"),
                     )
                     .field(format!("{field}.identifier")),
                 );
@@ -113,6 +113,10 @@ fn unattainable(
         .iter()
         .filter(|(_, node)| node.gpus.values().any(|gpu| gpu.geometry.profile_named(name).is_some()))
         .collect();
+    // What a node has whose GPUs are not known (yet) nobody can deny.
+    if inventory.nodes.values().any(|node| node.gpus.is_empty()) {
+        return None;
+    }
     if having.is_empty() {
         return Some("no GPU of the fleet can have".to_owned());
     }
@@ -127,11 +131,23 @@ fn unattainable(
     if selected.is_empty() {
         return Some("no node that its node selector allows can have".to_owned());
     }
-    let allowed = selected.iter().any(|(node, _)| {
+    let allowed = selected.iter().any(|(node, found)| {
+        // Somebody else may have cut it so.
+        if found.gpus.values().any(|gpu| has(&gpu.slices, name)) {
+            return true;
+        }
         let policy = policy_of.get(*node).and_then(|name| policies.iter().find(|p| p.name == *name));
         policy.is_some_and(|policy| allows(policy, name))
     });
     (!allowed).then(|| "no policy of its nodes allows".to_owned())
+}
+
+fn has(slices: &Slices, name: ProfileName) -> bool {
+    match slices {
+        Slices::Placed(slices) => slices.iter().any(|slice| slice.profile == name),
+        Slices::Counted(slices) => slices.iter().any(|slice| slice.profile == name),
+        Slices::MigOff { .. } => false,
+    }
 }
 
 fn allows(policy: &Policy, name: ProfileName) -> bool {

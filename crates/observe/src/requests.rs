@@ -175,7 +175,13 @@ impl<'a> Asked<'a> {
                 format!("asks for {resource}, which is no profile's resource (those are written like nvidia.com/mig-1g.10gb); nothing is planned for it"),
             ));
         }
-        if takes.slices.is_empty() && takes.whole_gpus == 0 && !self.is_unknown {
+        let misspelt = takes.unreadable.first().map(|resource| Refusal {
+            why: format!(
+                "it asks for {resource}, which is no profile's resource, so that no layout can serve it"
+            ),
+            advice: "ask for a resource that is written like nvidia.com/mig-1g.10gb".to_owned(),
+        });
+        if takes.slices.is_empty() && takes.whole_gpus == 0 && misspelt.is_none() && !self.is_unknown {
             return None;
         }
         let class = || {
@@ -195,7 +201,7 @@ impl<'a> Asked<'a> {
             takes: takes.room,
             evidence,
             blocked_elsewhere: None,
-            refused: self.refused.clone(),
+            refused: self.refused.clone().or(misspelt),
             id,
         })
     }

@@ -147,6 +147,26 @@ fn a_workbench_whose_name_no_label_takes_is_refused_and_a_shorter_one_is_not() {
     none(&[plain(&name(64))]);
 }
 
+/// Nobody else tells who misspelt a resource that it will never be there.
+#[test]
+fn who_asks_for_a_resource_that_no_profile_has_is_refused_with_how_it_is_written() {
+    let misspelt = pod("vision", "train", &[("mig-1g.10g", 1)], None);
+    let request = one(std::slice::from_ref(&misspelt));
+    let refusal = request.refused.clone().expect("no layout can serve it");
+    assert_eq!(
+        refusal.why,
+        "it asks for nvidia.com/mig-1g.10g, which is no profile's resource, so that no layout can serve it"
+    );
+    assert_eq!(refusal.advice, "ask for a resource that is written like nvidia.com/mig-1g.10gb");
+    assert!(request.slices.is_empty());
+    // A slice beside it would be cut for a pod that never starts.
+    let both = pod("vision", "train", &[("mig-1g.10gb", 1), ("mig-oops", 1)], None);
+    assert!(one(&[both]).refused.is_some());
+    let mut bound = misspelt;
+    bound["spec"]["nodeName"] = "n1".into();
+    none(&[bound]);
+}
+
 #[test]
 fn a_workbench_with_a_long_name_and_its_pod_under_another_are_one_request() {
     // Beyond 52 characters its set, and so its pod, has a name of its own.

@@ -90,7 +90,7 @@ impl Operator {
         if doubted.is_empty() {
             return;
         }
-        let Looked { is_news, unseen, failures: _ } = self.look_at(doubted).await;
+        let Looked { is_news, unseen, failures: _ } = Box::pin(self.look_at(doubted)).await;
         self.doubted.extend(unseen);
         if is_news {
             self.batch.touch(clock::instant());

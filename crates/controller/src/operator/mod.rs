@@ -274,7 +274,7 @@ impl Operator {
             self.doubted.extend(self.store.node_of(&late).map(NodeName));
         }
         if self.claim.holds() {
-            self.look_at_doubted().await;
+            Box::pin(self.look_at_doubted()).await;
         }
         self.store.awaited().is_empty()
     }

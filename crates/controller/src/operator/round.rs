@@ -66,7 +66,7 @@ impl Operator {
                 break (objects, outdated, round, thinking);
             }
             looks += 1;
-            let looked = self.look_at(accused).await;
+            let looked = Box::pin(self.look_at(accused)).await;
             failures += looked.failures;
             if !looked.is_news {
                 leave_out(&mut round, &looked.unseen);

@@ -58,5 +58,13 @@ pub fn page() -> String {
         let (word, warning, meaning) = kind.told();
         let _ = writeln!(page, "| {} | `{word}` | {meaning} |", loud(warning));
     }
+    page.push_str(
+        "\n## On what OpenShift AI offers\n\n\
+         Where there is a policy. Each is told once while it holds.\n\n\
+         | type | reason | meaning |\n|---|---|---|\n",
+    );
+    for (word, meaning) in news::PROBLEMS {
+        let _ = writeln!(page, "| {} | `{word}` | {meaning} |", loud(true));
+    }
     page
 }

@@ -7,7 +7,7 @@ use api::condition::{kind, reason};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
-use observe::{Objects, owners, pods};
+use observe::{Objects, Severity, owners, pods};
 use planner::names::{NodeName, PolicyName, RequestId};
 use reconcile::answers::{Answer, Kind};
 use reconcile::steps::{StepEvent, step_taken};
@@ -21,6 +21,9 @@ use super::events::Draft;
 #[derive(Debug, Default)]
 pub struct Told {
     requests: BTreeMap<RequestId, Said>,
+    /// What is wrong with objects of others, as it was told: object and
+    /// sentence.
+    problems: BTreeSet<(String, String)>,
 }
 
 /// What somebody who asked was told.
@@ -63,6 +66,7 @@ pub fn drafts(
         }
     }
     of_requests(told, objects, &round.answers, &mut drafts);
+    of_others(told, objects, round, &mut drafts);
     drafts
 }
 
@@ -198,6 +202,64 @@ fn of_requests(told: &mut Told, objects: &Objects, answers: &[Answer], drafts: &
             });
         }
     }
+}
+
+/// What is told of the menu, and of a workbench that gets nothing of it: the
+/// word, and what it means.
+pub(super) const PROBLEMS: [(&str, &str); 2] = [
+    (
+        "ProfileProblem",
+        "on a HardwareProfile: it offers a slice that nobody can come to have, or the dashboard hides it; why",
+    ),
+    ("WorkbenchProblem", "on a Notebook that asks for no slice: its hardware profile does not reach it; why"),
+];
+
+/// What is wrong with hardware profiles, and with workbenches that ask for
+/// nothing because of it. Nobody is told where there is no policy: then the
+/// slices are somebody else's business.
+fn of_others(told: &mut Told, objects: &Objects, round: &Round, drafts: &mut Vec<Draft>) {
+    let answered: BTreeSet<String> = round
+        .answers
+        .iter()
+        .map(|answer| format!("Notebook {}/{}", answer.id.namespace, answer.id.name))
+        .collect();
+    let mut now = BTreeSet::new();
+    let any_policy = !round.thought.policies.is_empty();
+    for problem in round.thought.problems.iter().filter(|p| any_policy && p.severity == Severity::Warning) {
+        let Some((kind, (namespace, name))) =
+            problem.object.split_once(' ').and_then(|(kind, name)| Some((kind, name.split_once('/')?)))
+        else {
+            continue;
+        };
+        let key = (namespace.to_owned(), name.to_owned());
+        let (regarding, reason) = match kind {
+            "HardwareProfile" => {
+                let Some(profile) = objects.hardware_profiles.get(&key) else { continue };
+                let api_version = "infrastructure.opendatahub.io/v1";
+                (reference(api_version, kind, &profile.metadata), PROBLEMS[0].0)
+            }
+            // Who asked for something has an answer.
+            "Notebook" if !answered.contains(&problem.object) => {
+                let Some(notebook) = objects.notebooks.get(&key) else { continue };
+                (reference("kubeflow.org/v1", kind, &notebook.metadata), PROBLEMS[1].0)
+            }
+            _ => continue,
+        };
+        let said = (problem.object.clone(), problem.message.clone());
+        if !told.problems.contains(&said) && !now.contains(&said) {
+            drafts.push(Draft {
+                regarding,
+                related: None,
+                warning: true,
+                reason: reason.to_owned(),
+                action: "Plan".to_owned(),
+                note: format!("it {}", problem.message),
+                once: problem.message.clone(),
+            });
+        }
+        now.insert(said);
+    }
+    told.problems = now;
 }
 
 /// Whether the status of a policy gives this answer already.
