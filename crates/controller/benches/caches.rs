@@ -191,7 +191,7 @@ fn main() {
         _ => [15_000, 150_000, 100],
     };
     let before = resident();
-    let mut store = Store::default();
+    let mut store = Store::sparing();
     for source in [Source::Nodes, Source::Pods] {
         store.expect(source);
     }

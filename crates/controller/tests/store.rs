@@ -326,6 +326,84 @@ fn only_what_is_read_is_kept_of_nodes_and_pods() {
     assert_eq!(kept.spec.unwrap().service_account_name, None);
 }
 
+const AVX: &str = "feature.node.kubernetes.io/cpu-cpuid.AVX512F";
+const MEMORY: &str = "nvidia.com/mig-1g.10gb.memory";
+
+fn shows(store: &Store, key: &str) -> bool {
+    store.objects.nodes["a1"].metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(key))
+}
+
+/// A store that lays aside what nobody reads, with one node.
+fn sparing() -> Store {
+    let labels = json!({"nvidia.com/gpu.present": "true", "pool": "a", AVX: "true", MEMORY: "9728"});
+    let mut store = Store::sparing();
+    for source in
+        [Source::Policies, Source::Foreign(Foreign::Notebook), Source::Foreign(Foreign::HardwareProfile)]
+    {
+        store.expect(source);
+    }
+    for source in [Source::Nodes, Source::Pods] {
+        store.expect(source.clone());
+        store.take(&source, Change::Begin);
+        if source == Source::Nodes {
+            store.take(&source, Change::Put(node("a1", 1, labels.clone())));
+        }
+        store.take(&source, Change::End);
+    }
+    store
+}
+
+#[test]
+fn labels_that_nobody_reads_are_laid_aside_and_are_there_once_somebody_names_them() {
+    let store = sparing();
+    assert!(shows(&store, "pool") && shows(&store, "nvidia.com/gpu.present"));
+    assert!(!shows(&store, AVX) && !shows(&store, MEMORY));
+    let policy = json!({"apiVersion": "slicewright.io/v1alpha1", "kind": "GpuPartitionPolicy", "metadata": {"name": "p"},
+        "spec": {"nodeSelector": {"matchExpressions": [{"key": AVX, "operator": "Exists"}]},
+            "layout": {"type": "DemandDriven"}}});
+    let meta = json!({"namespace": "ns", "name": "x"});
+    let notebook = json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "metadata": meta,
+        "spec": {"template": {"spec": {"containers": [], "nodeSelector": {AVX: "true"}}}}});
+    let profile = json!({"apiVersion": "infrastructure.opendatahub.io/v1", "kind": "HardwareProfile", "metadata": meta,
+        "spec": {"scheduling": {"type": "Node", "node": {"nodeSelector": {AVX: "true"}}}}});
+    let mut waits = a_pod("p", 1, None, "nvidia.com/mig-1g.10gb");
+    let terms = json!([{"matchExpressions": [{"key": AVX, "operator": "In", "values": ["true"]}]}]);
+    let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}});
+    waits.spec.as_mut().unwrap().affinity = serde_json::from_value(affinity).unwrap();
+    let who = [
+        (Source::Policies, dynamic(policy)),
+        (Source::Foreign(Foreign::Notebook), dynamic(notebook)),
+        (Source::Foreign(Foreign::HardwareProfile), dynamic(profile)),
+        (Source::Pods, Item::Pod(Box::new(trim::pod(waits)))),
+    ];
+    for (source, item) in who {
+        let mut store = sparing();
+        store.take(&source, Change::Put(item));
+        assert!(shows(&store, AVX), "{source} names it");
+        assert!(!shows(&store, MEMORY), "{source} does not");
+        // And what comes later shows it, too.
+        let labels = json!({"nvidia.com/gpu.present": "true", AVX: "false", MEMORY: "9728"});
+        assert!(store.take(&Source::Nodes, Change::Put(node("a1", 2, labels))));
+        assert_eq!(store.objects.nodes["a1"].metadata.labels.as_ref().unwrap()[AVX], "false");
+    }
+}
+
+#[test]
+fn a_label_that_nobody_reads_is_no_change_and_a_recording_has_them_all() {
+    let mut store = sparing();
+    let labels = json!({"nvidia.com/gpu.present": "true", "pool": "a", AVX: "false", MEMORY: "1"});
+    assert!(!store.take(&Source::Nodes, Change::Put(node("a1", 2, labels))));
+    let labels = json!({"nvidia.com/gpu.present": "true", "pool": "b", AVX: "false"});
+    assert!(store.take(&Source::Nodes, Change::Put(node("a1", 3, labels))));
+    let mut whole = Store::default();
+    whole.expect(Source::Nodes);
+    whole.take(
+        &Source::Nodes,
+        Change::Put(node("a1", 1, json!({"nvidia.com/gpu.present": "true", AVX: "true"}))),
+    );
+    assert!(shows(&whole, AVX));
+}
+
 #[test]
 fn a_bound_pod_takes_the_same_before_and_after_it_is_trimmed() {
     let pod: Pod = serde_json::from_value(json!({

@@ -89,7 +89,7 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
         hands,
         metrics,
         health,
-        store: Store::default(),
+        store: Store::sparing(),
         watches,
         changes,
         beside: BTreeMap::new(),

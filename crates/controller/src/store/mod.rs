@@ -6,6 +6,7 @@
 //! one kind can be compared as numbers, as Kubernetes promises since 1.35 and
 //! has always done.
 
+mod aside;
 pub mod awaited;
 mod crowd;
 mod item;
@@ -150,6 +151,9 @@ pub struct Store {
     waiting: BTreeMap<String, Arc<Node>>,
     /// Pods that only take room.
     crowd: crowd::Crowd,
+    /// Labels of nodes that nobody reads; none are laid aside where all are
+    /// wanted, as for a recording.
+    aside: Option<aside::Aside>,
     watches: BTreeMap<Source, Watch>,
     awaited: Awaited,
 }
@@ -313,12 +317,15 @@ impl Store {
         }
     }
 
-    fn put_node(&mut self, name: String, node: Node) -> bool {
+    fn put_node(&mut self, name: String, mut node: Node) -> bool {
         let known = self.objects.nodes.contains_key(&name);
         let remembered = self.objects.gpu_nodes.contains_key(&name);
         if !known && !remembered && !trim::may_have_gpus(&node) {
             self.waiting.remove(&name);
             return false;
+        }
+        if let Some(aside) = &mut self.aside {
+            aside.lay(&name, &mut node);
         }
         let node = Arc::new(node);
         if known {
@@ -359,6 +366,9 @@ impl Store {
         let going = pod.metadata.deletion_timestamp.is_some();
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         self.awaited.is_going(&key, &uid, going);
+        if let Some(spec) = pod.spec.as_ref().filter(|spec| spec.node_name.is_none()) {
+            self.name_labels(|| aside::of_pod(spec));
+        }
         let before = self.objects.pods.insert(key.clone(), Arc::new(pod));
         let after = &self.objects.pods[&key];
         before.is_none_or(|before| {
@@ -429,6 +439,7 @@ impl Store {
         match outcome {
             Ok(()) => {
                 self.unreadable.remove(&at);
+                self.name_labels_of(source, &key);
             }
             Err(problem) => {
                 tracing::error!(%source, name = key.1, problem, "an object cannot be read");
@@ -496,6 +507,9 @@ impl Store {
         match source {
             Source::Nodes => {
                 self.waiting.remove(name);
+                if let Some(aside) = &mut self.aside {
+                    aside.forget(name);
+                }
                 objects.nodes.remove(name).is_some()
             }
             Source::Pods => {

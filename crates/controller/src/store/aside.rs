@@ -1,0 +1,258 @@
+//! Labels of nodes that nobody reads. A node with GPUs has some hundred, and
+//! most of them, such as what its processor can do or how many engines a slice
+//! has, matter only to a selector that names them. They are laid aside, shared
+//! by all nodes that have the same, and put back once somebody names them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use api::foreign::{HardwareProfile, Notebook};
+use api::selector::Selector;
+use k8s_openapi::api::core::v1::{Node, PodSpec};
+use observe::objects::Key;
+
+use super::{Foreign, Source, Store};
+
+/// Labels, by key.
+type Labels = BTreeMap<String, String>;
+
+/// What is laid aside, and what somebody named.
+#[derive(Debug, Default)]
+pub(super) struct Aside {
+    of: BTreeMap<String, Arc<Labels>>,
+    /// Every set of labels, once.
+    sets: BTreeSet<Arc<Labels>>,
+    /// Keys that selectors name. One that was named once stays: there are few.
+    named: BTreeSet<String>,
+}
+
+/// Of these writers there are many labels, and few are read.
+const MANY: [&str; 2] = ["nvidia.com/", "feature.node.kubernetes.io/"];
+
+/// The beginnings of those that are read, or that are another on every node.
+const BEGIN: [&str; 8] = [
+    "nvidia.com/mig.",
+    "nvidia.com/gpu.present",
+    "nvidia.com/gpu.product",
+    "nvidia.com/gpu-driver-upgrade-state",
+    "nvidia.com/device-plugin.config",
+    "nvidia.com/gfd.timestamp",
+    "feature.node.kubernetes.io/pci-",
+    "feature.node.kubernetes.io/system-os_release.OSTREE_VERSION",
+];
+
+/// The labels of operands that are read whatever they say; of the others it is
+/// read whether they are parked.
+const DEPLOYS: [&str; 2] = [rollout::names::DEPLOY_MIG_MANAGER, rollout::names::DEPLOY_DRA];
+
+/// Whether a label is read whoever asks for what. Of how devices are shared it
+/// is read that they are.
+fn is_read(key: &str, value: &str) -> bool {
+    if !MANY.iter().any(|prefix| key.starts_with(prefix)) {
+        return true;
+    }
+    if key.starts_with(rollout::names::DEPLOY_PREFIX) {
+        return DEPLOYS.contains(&key) || value.starts_with("paused-");
+    }
+    BEGIN.iter().any(|prefix| key.starts_with(prefix))
+        || key.ends_with(".count")
+        || key.ends_with(rollout::names::REPLICAS) && !matches!(value, "0" | "1")
+        || key.ends_with(".sharing-strategy") && value != "none"
+}
+
+impl Aside {
+    /// Lays aside what nobody reads of a node.
+    pub(super) fn lay(&mut self, name: &str, node: &mut Node) {
+        let all = node.metadata.labels.take().unwrap_or_default();
+        let (kept, unread): (Labels, Labels) =
+            all.into_iter().partition(|(key, value)| is_read(key, value) || self.named.contains(key));
+        node.metadata.labels = (!kept.is_empty()).then_some(kept);
+        if self.of.get(name).is_some_and(|before| **before == unread) {
+            return;
+        }
+        self.forget(name);
+        if unread.is_empty() {
+            return;
+        }
+        let shared = match self.sets.get(&unread) {
+            Some(shared) => Arc::clone(shared),
+            None => Arc::new(unread),
+        };
+        self.sets.insert(Arc::clone(&shared));
+        self.of.insert(name.to_owned(), shared);
+    }
+
+    /// A node is gone, or has other labels.
+    pub(super) fn forget(&mut self, name: &str) {
+        let Some(before) = self.of.remove(name) else { return };
+        // This one, and that among the sets.
+        if Arc::strong_count(&before) == 2 {
+            self.sets.remove(&before);
+        }
+    }
+
+    /// Somebody names these keys: says which of them no node shows yet.
+    pub(super) fn name(&mut self, keys: BTreeSet<String>) -> BTreeSet<String> {
+        let new: BTreeSet<String> = keys.into_iter().filter(|key| !self.named.contains(key)).collect();
+        self.named.extend(new.iter().cloned());
+        new
+    }
+
+    /// Puts labels of these keys back.
+    pub(super) fn restore(&self, keys: &BTreeSet<String>, nodes: &mut BTreeMap<String, Arc<Node>>) {
+        for (name, aside) in &self.of {
+            let Some(node) = nodes.get_mut(name) else { continue };
+            let found: Labels =
+                keys.iter().filter_map(|key| Some(aside.get_key_value(key)?)).map(owned).collect();
+            if !found.is_empty() {
+                Arc::make_mut(node).metadata.labels.get_or_insert_default().extend(found);
+            }
+        }
+    }
+
+    /// How many sets of labels there are.
+    #[cfg(test)]
+    pub(super) fn sets(&self) -> usize {
+        self.sets.len()
+    }
+}
+
+impl Store {
+    /// A store that keeps of nodes only what is read.
+    #[must_use]
+    pub fn sparing() -> Self {
+        Self { aside: Some(Aside::default()), ..Self::default() }
+    }
+
+    /// Somebody's selector names these labels: nodes show them from now on.
+    pub(super) fn name_labels(&mut self, keys: impl FnOnce() -> BTreeSet<String>) {
+        let Some(aside) = &mut self.aside else { return };
+        let new = aside.name(keys());
+        if !new.is_empty() {
+            aside.restore(&new, &mut self.objects.nodes);
+            aside.restore(&new, &mut self.waiting);
+        }
+    }
+
+    /// The labels that an object of ours or of a foreign kind names.
+    pub(super) fn name_labels_of(&mut self, source: &Source, key: &Key) {
+        let objects = &self.objects;
+        let named = match source {
+            Source::Policies => {
+                objects.policies.get(&key.1).map(|policy| of_selector(&policy.spec.node_selector))
+            }
+            Source::Foreign(Foreign::Notebook) => objects.notebooks.get(key).map(of_notebook),
+            Source::Foreign(Foreign::HardwareProfile) => objects.hardware_profiles.get(key).map(of_profile),
+            _ => None,
+        };
+        if let Some(named) = named {
+            self.name_labels(|| named);
+        }
+    }
+}
+
+fn owned((key, value): (&String, &String)) -> (String, String) {
+    (key.clone(), value.clone())
+}
+
+/// The keys that a policy names.
+pub(super) fn of_selector(selector: &Selector) -> BTreeSet<String> {
+    let Selector { match_labels, match_expressions } = selector;
+    let expressions = match_expressions.iter().map(|requirement| &requirement.key);
+    match_labels.keys().chain(expressions).cloned().collect()
+}
+
+/// The keys that a pod names.
+pub(super) fn of_pod(spec: &PodSpec) -> BTreeSet<String> {
+    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+    let required =
+        affinity.and_then(|node| node.required_during_scheduling_ignored_during_execution.as_ref());
+    let terms = required.into_iter().flat_map(|selector| &selector.node_selector_terms);
+    let expressions = terms.flat_map(|term| term.match_expressions.iter().flatten()).map(|e| &e.key);
+    spec.node_selector.iter().flat_map(BTreeMap::keys).chain(expressions).cloned().collect()
+}
+
+/// The keys that a workbench names.
+pub(super) fn of_notebook(notebook: &Notebook) -> BTreeSet<String> {
+    of_pod(&notebook.spec.template.spec)
+}
+
+/// The keys that a hardware profile names.
+pub(super) fn of_profile(profile: &HardwareProfile) -> BTreeSet<String> {
+    let node = profile.spec.scheduling.as_ref().and_then(|scheduling| scheduling.node.as_ref());
+    node.map(|node| node.node_selector.keys().cloned().collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(labels: &[(&str, &str)]) -> Node {
+        let mut node = Node::default();
+        node.metadata.labels = Some(labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
+        node
+    }
+
+    /// Whatever the observers read has to stay. (A name that is added there
+    /// belongs into this list.)
+    #[test]
+    fn every_label_that_is_read_stays() {
+        use observe::names as seen;
+        use rollout::names as done;
+        let all = [
+            (seen::MIG_CONFIG, "x"),
+            (seen::MIG_STATE, "success"),
+            (seen::MIG_STRATEGY, "mixed"),
+            (seen::MIG_CAPABLE, "true"),
+            (seen::PRODUCT, "x"),
+            (seen::PLUGIN_CONFIG, "x"),
+            (seen::PRESENT, "true"),
+            (seen::COUNT, "2"),
+            (seen::DEPLOY_DRA, "true"),
+            (seen::DRIVER_UPGRADE, "upgrade-done"),
+            (seen::CORDONED_BY, "slicewright"),
+            (done::MIG_CONFIG, "x"),
+            (done::MIG_CONFIG_STATE, "pending"),
+            (done::DEPLOY_MIG_MANAGER, "true"),
+            (done::DRIVER_UPGRADE_STATE, "upgrade-done"),
+            (done::CORDONED_BY, "slicewright"),
+            ("nvidia.com/gpu.deploy.dcgm", done::PAUSED_FOR_MIG),
+            ("nvidia.com/gpu.deploy.driver", done::PAUSED_FOR_DRIVER),
+            ("nvidia.com/mig-1g.10gb.count", "7"),
+            ("nvidia.com/mig-1g.10gb.replicas", "2"),
+            ("nvidia.com/mig-1g.10gb.sharing-strategy", "mps"),
+            ("nvidia.com/gpu.replicas", "10"),
+            ("feature.node.kubernetes.io/pci-10de.present", "true"),
+            ("kubernetes.io/hostname", "a"),
+            ("slicewright.io/pool", "a"),
+            ("pool", "a"),
+        ];
+        let gone: Vec<_> = all.iter().filter(|(key, value)| !is_read(key, value)).collect();
+        assert!(gone.is_empty(), "{gone:?}");
+        for (key, value) in [
+            ("nvidia.com/mig-1g.10gb.engines.ofa", "0"),
+            ("nvidia.com/mig-1g.10gb.replicas", "1"),
+            ("nvidia.com/gpu.deploy.dcgm", "true"),
+            ("nvidia.com/gpu.deploy.dcgm", "false"),
+            ("feature.node.kubernetes.io/cpu-cpuid.AVX512F", "true"),
+        ] {
+            assert!(!is_read(key, value), "{key}={value}");
+        }
+    }
+
+    #[test]
+    fn nodes_with_the_same_share_it_and_it_goes_with_the_last_of_them() {
+        let avx = ("feature.node.kubernetes.io/cpu-cpuid.AVX2", "true");
+        let mut aside = Aside::default();
+        for name in ["a", "b"] {
+            aside.lay(name, &mut node(&[avx, ("kubernetes.io/hostname", name)]));
+        }
+        assert_eq!(aside.sets(), 1);
+        aside.lay("b", &mut node(&[("feature.node.kubernetes.io/cpu-cpuid.AVX2", "false")]));
+        assert_eq!(aside.sets(), 2);
+        aside.forget("a");
+        assert_eq!(aside.sets(), 1);
+        aside.lay("b", &mut node(&[]));
+        assert_eq!(aside.sets(), 0);
+    }
+}
