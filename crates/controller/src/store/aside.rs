@@ -102,8 +102,7 @@ impl Aside {
     pub(super) fn restore(&self, keys: &BTreeSet<String>, nodes: &mut BTreeMap<String, Arc<Node>>) {
         for (name, aside) in &self.of {
             let Some(node) = nodes.get_mut(name) else { continue };
-            let found: Labels =
-                keys.iter().filter_map(|key| Some(aside.get_key_value(key)?)).map(owned).collect();
+            let found: Labels = keys.iter().filter_map(|key| aside.get_key_value(key)).map(owned).collect();
             if !found.is_empty() {
                 Arc::make_mut(node).metadata.labels.get_or_insert_default().extend(found);
             }
