@@ -118,12 +118,34 @@ fn label<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
 /// How the node's slices are offered.
 #[must_use]
 pub fn strategy(node: &Node, objects: &Objects) -> Strategy {
-    let of_cluster = || objects.cluster_policies.values().map(|p| p.spec.mig.strategy.as_str()).next();
-    match label(node, names::MIG_STRATEGY).or_else(of_cluster) {
-        Some("single") => Strategy::Single,
-        Some("none") => Strategy::None,
-        // Where nobody says anything, a node that offers profiles is mixed.
-        Some(_) | None => Strategy::Mixed,
+    label(node, names::MIG_STRATEGY).map_or_else(|| of_cluster(objects), named)
+}
+
+fn named(strategy: &str) -> Strategy {
+    match strategy {
+        "single" => Strategy::Single,
+        "none" => Strategy::None,
+        _ => Strategy::Mixed,
+    }
+}
+
+/// How many nodes are asked for what the cluster leaves open.
+const ASKED: usize = 64;
+
+/// What `ClusterPolicy` says. Where it says nothing, the device plugin's own
+/// configuration does, or else there is no strategy: GPU feature discovery
+/// labels nodes accordingly, and with none it leaves the label out. Where
+/// nobody says anything at all, a node that offers profiles is mixed.
+fn of_cluster(objects: &Objects) -> Strategy {
+    let Some(policy) = objects.cluster_policies.values().next() else { return Strategy::Mixed };
+    if !policy.spec.mig.strategy.is_empty() {
+        return named(&policy.spec.mig.strategy);
+    }
+    let nodes = || objects.nodes.values().take(ASKED);
+    match nodes().find_map(|node| label(node, names::MIG_STRATEGY)) {
+        Some(strategy) => named(strategy),
+        None if nodes().any(|node| label(node, names::PRODUCT).is_some()) => Strategy::None,
+        None => Strategy::Mixed,
     }
 }
 

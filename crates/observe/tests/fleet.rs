@@ -442,6 +442,36 @@ fn under_strategy_single_a_demand_driven_policy_is_told_how_to_go_on() {
     );
 }
 
+/// `ClusterPolicy` may leave the strategy open: then the device plugin's own
+/// configuration says it, or there is none, and slices would never be offered.
+#[test]
+fn a_strategy_that_the_cluster_leaves_open_is_what_nodes_show() {
+    let open = json!({
+        "apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "gpu-cluster-policy"},
+        "spec": {"migManager": {"enabled": true}},
+    });
+    let shows = |strategy: Option<&str>| {
+        let mut n1 = node("n1");
+        let labels = n1["metadata"]["labels"].as_object_mut().expect("labels");
+        labels.remove("nvidia.com/mig.strategy");
+        labels.extend(strategy.map(|strategy| ("nvidia.com/mig.strategy".to_owned(), strategy.into())));
+        n1
+    };
+    let hold = |objects: &[Value]| node_of(&see(objects), "n1").hold.clone();
+    let Some(Hold::NotEstablished { why }) = hold(&[open.clone(), shows(None), policy("research")]) else {
+        panic!("it would be cut for nobody")
+    };
+    assert!(why.contains("the MIG strategy is not `mixed`"), "{why}");
+    assert_eq!(hold(&[open.clone(), shows(Some("mixed")), policy("research")]), None);
+    // Labels are away while a node changes: others tell.
+    let mut other = shows(Some("mixed"));
+    other["metadata"]["name"] = "n2".into();
+    let all = [open, shows(None), other, policy("research")];
+    assert_eq!(hold(&all), None);
+    // Where there is no ClusterPolicy, nobody says anything.
+    assert_eq!(hold(&[shows(None), policy("research")]), None);
+}
+
 /// The rules of the CRD (in CEL) have their twins here: what the API server
 /// refuses (`e2e/scenarios/crds.rs`), a preview refuses, too.
 #[test]
