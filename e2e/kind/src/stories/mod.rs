@@ -74,7 +74,7 @@ const STORIES: &[Story] = &[
     },
     Story {
         name: "workbench",
-        shows: "a workbench asks by its hardware profile for a slice that no node has, gets it, and frees it when stopped",
+        shows: "a workbench asks by its hardware profile for a slice that its pool lacks, gets it, and frees it when stopped",
         tell: workbench::tell,
     },
     Story {

@@ -34,7 +34,7 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     ensure!(u64::try_from(count)? == slices, "nvidia-smi mig -lgi lists {count} slices:\n{instances}");
 
     // As the dashboard makes one: a hardware profile for the slice, and a Notebook that names it.
-    stage.apply(&profile("seventh", "1g.10gb"))?;
+    stage.apply(&profile("seventh", "1g.10gb", ("kubernetes.io/hostname", &node)))?;
     stage.apply(&stage.workbench("lab", "seventh", "at-once"))?;
     let given = stage.runs("lab-0")?;
     let [uuid] = given.as_slice() else { anyhow::bail!("one slice was asked for, and {given:?} given") };

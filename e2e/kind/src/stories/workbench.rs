@@ -5,18 +5,19 @@ use anyhow::ensure;
 use serde_json::{Value, json};
 
 use super::slicewright::on_demand;
-use super::stage::{Stage, TEAM};
+use super::stage::{POOL, Stage, TEAM};
 
 /// The annotation by which a user, or the culler, stops a workbench.
 const STOPPED: &str = "kubeflow-resource-stopped";
 
-/// A hardware profile that gives one slice.
-pub(super) fn profile(name: &str, slice: &str) -> Value {
+/// A hardware profile that gives one slice, of a node that has this label:
+/// other workers may be cut in any way.
+pub(super) fn profile(name: &str, slice: &str, (key, value): (&str, &str)) -> Value {
     let one = |what: String, count: Value| json!({"displayName": what, "identifier": what, "minCount": count, "defaultCount": count, "maxCount": count});
     json!({
         "apiVersion": "infrastructure.opendatahub.io/v1", "kind": "HardwareProfile",
         "metadata": {"name": name, "namespace": TEAM},
-        "spec": {"identifiers": [
+        "spec": {"scheduling": {"type": "Node", "node": {"nodeSelector": {key: value}}}, "identifiers": [
             one("cpu".to_owned(), json!("10m")), one("memory".to_owned(), json!("64Mi")),
             one(format!("nvidia.com/mig-{slice}"), json!(1)),
         ]},
@@ -112,10 +113,11 @@ impl Stage<'_> {
 pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let (node, _) = stage.starts_as("all-1g.10gb", ("mig-1g.10gb", 7))?;
     stage.governs(&node, &on_demand())?;
-    stage.apply(&profile("half", "3g.40gb"))?;
-    stage.apply(&profile("whole", "7g.80gb"))?;
+    for (name, slice) in [("half", "3g.40gb"), ("whole", "7g.80gb")] {
+        stage.apply(&profile(name, slice, (POOL, TEAM)))?;
+    }
 
-    // No node has such a slice.
+    // No node of the pool has such a slice.
     stage.apply(&stage.workbench("lab", "half", "at-once"))?;
     stage.is_told("lab", "3g.40gb will be ready there")?;
     let given = stage.runs("lab-0")?;
