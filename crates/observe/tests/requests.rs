@@ -147,6 +147,43 @@ fn a_workbench_whose_name_no_label_takes_is_refused_and_a_shorter_one_is_not() {
     none(&[plain(&name(64))]);
 }
 
+/// Its slice is there, free and schedulable, and it still waits: something that
+/// we do not judge is in its way, and its slice may serve somebody else.
+#[test]
+fn who_waits_beside_a_free_slice_for_two_minutes_is_blocked_by_something_else() {
+    let known = |since: &str, profile: &str| {
+        json!({
+            "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": "n1"}, "spec": {},
+            "status": {"rollout": {"phase": "Idle", "schedulableSince": {profile: since}}},
+        })
+    };
+    let free = || cut(node("n1"), "all-1g.10gb", &[("mig-1g.10gb", 14)]);
+    let asks = || pod("vision", "train", &[("mig-1g.10gb", 1)], None);
+    let blocked = |objects: &[Value]| {
+        let seen = see(objects);
+        seen.requests.iter().find(|r| r.id.name == "train").and_then(|r| r.blocked_elsewhere.clone())
+    };
+    let says = Some("0/1 nodes are available: 1 Insufficient nvidia.com/mig-1g.10gb.".to_owned());
+    // It is 09:00, and the pod is there since 08:00.
+    assert_eq!(blocked(&[free(), known("2026-11-21T08:57:59Z", "1g.10gb"), asks()]), says, "in its words");
+    assert_eq!(blocked(&[free(), known("2026-11-21T08:58:01Z", "1g.10gb"), asks()]), None, "not long enough");
+    assert_eq!(blocked(&[free(), known("2026-11-21T08:00:00Z", "3g.40gb"), asks()]), None, "another slice");
+    // A pod that came a moment ago has not waited.
+    let mut late = asks();
+    late["metadata"]["creationTimestamp"] = "2026-11-21T08:59:00Z".into();
+    assert_eq!(blocked(&[free(), known("2026-11-21T08:00:00Z", "1g.10gb"), late]), None);
+    // Slices of a node that it may not use, that is closed, or that others hold are no proof.
+    let since = || known("2026-11-21T08:00:00Z", "1g.10gb");
+    let mut elsewhere = asks();
+    elsewhere["spec"]["nodeSelector"] = json!({"pool": "other"});
+    assert_eq!(blocked(&[free(), since(), elsewhere]), None);
+    let mut closed = free();
+    closed["spec"]["unschedulable"] = true.into();
+    assert_eq!(blocked(&[closed, since(), asks()]), None);
+    let holds = pod("vision", "holds", &[("mig-1g.10gb", 14)], Some("n1"));
+    assert_eq!(blocked(&[free(), since(), holds, asks()]), None);
+}
+
 /// Nobody else tells who misspelt a resource that it will never be there.
 #[test]
 fn who_asks_for_a_resource_that_no_profile_has_is_refused_with_how_it_is_written() {

@@ -43,6 +43,23 @@ fn a_status_has_supply_demand_digests_and_who_is_not_served() {
 }
 
 #[test]
+fn of_very_many_who_are_not_served_the_oldest_fifty_are_named_and_all_are_counted() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.pod("has", "7g.80gb", Some("n1"));
+    // The later the name, the older the pod.
+    for i in (0..60).rev() {
+        cluster.pod(&format!("asks-{i:02}"), "1g.10gb", None);
+        cluster.now += jiff::SignedDuration::from_secs(1);
+    }
+    let round = cluster.step(Until::End);
+    let unserved = round.policies.values().next().unwrap().unserved.clone().unwrap();
+    assert_eq!((unserved.total, unserved.requests.len()), (60, 50));
+    let named: Vec<_> = unserved.requests.iter().map(|request| request.name.as_str()).collect();
+    assert_eq!((named[0], named[49]), ("asks-59", "asks-10"));
+}
+
+#[test]
 fn the_node_remembers_what_it_has_and_since_when_slices_are_free() {
     let mut cluster = Cluster::new();
     cluster.node("n1");

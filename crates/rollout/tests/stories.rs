@@ -275,6 +275,23 @@ fn a_human_who_uncordons_before_the_change_wins() {
     caller.check_open_with("0:1g.10gb*7");
 }
 
+/// Past the label the node has to stay closed: its slices are not there.
+#[test]
+fn a_node_that_is_opened_in_the_middle_of_its_change_is_closed_again() {
+    for phase in [Phase::Changing, Phase::Verifying] {
+        let mut caller = settled("0:off", "0:1g.10gb*7");
+        caller.want("0:3g.40gb*2").until(phase);
+        caller.transcript.clear();
+        caller.world.unschedulable = false;
+        caller.world.version += 1;
+        caller.turn();
+        assert!(caller.world.unschedulable, "{phase:?}: {}", caller.transcript.join("\n"));
+        caller.settle();
+        assert_eq!(caller.did("Cordon"), 1, "{phase:?}: {}", caller.transcript.join("\n"));
+        caller.check_open_with("0:3g.40gb*2");
+    }
+}
+
 #[test]
 fn nodes_of_others_are_left_alone() {
     type Change = fn(&mut World);
