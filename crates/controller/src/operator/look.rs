@@ -51,12 +51,14 @@ pub(super) fn leave_out(round: &mut Round, unseen: &BTreeSet<NodeName>) {
 }
 
 impl Operator {
-    /// Reads nodes and their pods, and takes in what is there.
+    /// Reads nodes and their pods, and takes in what is there. After one that
+    /// cannot be read the others have to wait for the next round: an API server
+    /// that does not answer is not asked a hundred times in a row.
     pub(super) async fn look_at(&mut self, nodes: Vec<NodeName>) -> Looked {
         let mut looked = Looked::default();
         for name in nodes {
             let what = subject_of(&name);
-            if !self.retries.may_try(&what, clock::instant()) {
+            if looked.failures > 0 || !self.retries.may_try(&what, clock::instant()) {
                 looked.unseen.insert(name);
                 continue;
             }
