@@ -1,11 +1,11 @@
 //! From a checkout to images: everything that reads files and starts programs.
 
+mod again;
 mod build;
 mod licences;
 mod machine;
 mod operator;
 mod simulator;
-mod twice;
 
 use std::fs;
 use std::io::Write;
@@ -58,10 +58,10 @@ pub(crate) struct Args {
     /// Load them into a containerd as well, as a node does: it must be there, and wants to be root
     #[arg(long, requires = "check")]
     load: bool,
-    /// Build what is committed twice, from two clones in two folders with nothing in common, and compare
-    /// the digests
-    #[arg(long, conflicts_with_all = ["out", "tree", "check"])]
-    twice: bool,
+    /// Build what is committed once more, from a clone in another folder with nothing in common, and
+    /// compare the digests with those of an earlier build (in --out, or its default)
+    #[arg(long, conflicts_with_all = ["tree", "check"])]
+    again: bool,
     /// Write the one product's files to this folder and no image: for a Containerfile, whose base image
     /// has the C library
     #[arg(long, value_name = "DIR")]
@@ -99,9 +99,6 @@ struct Contents {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     // `image` is for what is published, `dev` for a quick look.
     let workspace = Workspace::find(if args.quick { "dev" } else { "image" })?;
-    if args.twice {
-        return twice::compare(&workspace, out);
-    }
     let commit = machine::commit(&workspace.root);
     let created = args.created.or(commit.as_ref().map(|commit| commit.time)).unwrap_or(0);
     let here = match std::env::consts::ARCH {
@@ -127,6 +124,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         Some(folder) => std::path::absolute(folder).context("--out is no path")?,
         None => workspace.target.join(if args.quick { "images-quick" } else { "images" }),
     };
+    if args.again {
+        return again::compare(&workspace, args, &products, &folder, out);
+    }
     for product in &products {
         let product = *product;
         if let Some(other) = wanted.iter().find(|arch| product == Product::Simulator && **arch != here) {
