@@ -1,11 +1,12 @@
 //! `cargo xtask image`: OCI images, built by `slicewright-image` with the
 //! tools that it needs, and read back.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 use crate::python::{self, PYTHON};
 use crate::steps::{Action, Step, Tool};
@@ -29,7 +30,7 @@ pub(crate) struct Args {
 }
 
 /// The standard library for static programs.
-const MUSL: Tool = Tool {
+pub(crate) const MUSL: Tool = Tool {
     name: "Rust's standard library for musl",
     probe: &["sh", "-c", "test -d \"$(rustc --print sysroot)/lib/rustlib/$(uname -m)-unknown-linux-musl\""],
     install: "rustup target add x86_64-unknown-linux-musl (or aarch64-unknown-linux-musl, as your machine is)",
@@ -80,7 +81,15 @@ pub(crate) fn release_steps(sources: &Sources) -> Vec<Step> {
             &[PYTHON, MUSL, MUSL_ARM64],
         ),
         containerfiles(),
-        image("reproducible", "two builds in two folders have one digest", &["--twice"], &[PYTHON, MUSL, CC]),
+        Step {
+            after: Some("images"),
+            ..image(
+                "reproducible",
+                "built once more in another folder, both images have the same digests",
+                &["--again"],
+                &[PYTHON, MUSL, CC],
+            )
+        },
     ]
 }
 
@@ -98,16 +107,42 @@ fn containerfiles() -> Step {
     }
 }
 
-/// Runs it.
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    let python = python::environment("image.txt", &args.sources.cache()?, out)?;
+/// `slicewright-image` with the linker that it needs.
+fn maker(sources: &Sources, path: &OsStr, out: &mut dyn Write) -> anyhow::Result<Command> {
+    let python = python::environment("image.txt", &sources.cache()?, out)?;
     let beside = python.parent().context("python is in a folder")?;
-    let path = std::iter::once(beside.to_owned()).chain(std::env::split_paths(&args.path));
+    let path = std::iter::once(beside.to_owned()).chain(std::env::split_paths(path));
     let path = std::env::join_paths(path).context("the folder of the tools cannot be in PATH")?;
     let mut make = Command::new("cargo");
-    make.args(["run", "--quiet", "--locked", "--package", "slicewright-image", "--"]).args(&args.arguments);
-    // Two builds are compared with each other and nothing else; a folder for a Containerfile is no image.
-    let no_image = |argument: &OsString| argument == "--twice" || argument == "--tree";
+    make.args(["run", "--quiet", "--locked", "--package", "slicewright-image", "--"]);
+    make.env("PATH", path).current_dir(crate::root());
+    Ok(make)
+}
+
+/// The operator's image in the profile that builds soonest, for a cluster to
+/// load: the folder that has it, as [`step`] checks it.
+pub(crate) fn of_the_operator(
+    sources: &Sources,
+    path: &OsStr,
+    folder: PathBuf,
+    out: &mut dyn Write,
+) -> anyhow::Result<PathBuf> {
+    for tool in [PYTHON, MUSL] {
+        ensure!(tool.is_present(), "the operator's image needs {}: {}", tool.name, tool.install);
+    }
+    let mut make = maker(sources, path, out)?;
+    make.args(["operator", "--quick", "--out"]).arg(&folder);
+    out.flush()?;
+    ensure!(make.status().context("cannot run cargo")?.success(), "the operator's image could not be built");
+    Ok(folder)
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let mut make = maker(&args.sources, &args.path, out)?;
+    make.args(&args.arguments);
+    // A second build is compared with the first and nothing else; a folder for a Containerfile is no image.
+    let no_image = |argument: &OsString| argument == "--again" || argument == "--tree";
     make.args((!args.arguments.iter().any(no_image)).then_some("--check"));
     if args.arguments.iter().any(|argument| argument == "--load") {
         // The containerd of a kind cluster's nodes.
@@ -115,7 +150,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
             make.env(binary.variable(), &binary.path);
         }
     }
-    make.env("PATH", path).current_dir(crate::root());
     out.flush()?;
     let status = make.status().context("cannot run cargo")?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128);

@@ -8,6 +8,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, ensure};
 
 use crate::clients;
+use crate::image;
 use crate::sim_lib;
 use crate::tools::{self, Sources, Use};
 
@@ -20,6 +21,8 @@ use crate::tools::{self, Sources, Use};
 /// minutes, once. `cargo xtask kind -- --help` says more.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    #[arg(long, hide = true, env = "PATH", default_value = "")]
+    path: OsString,
     #[command(flatten)]
     sources: Sources,
     /// What to do, and its options
@@ -58,9 +61,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         {
             command.env(binary.variable(), &binary.path);
         }
-        built("slicewright-multicall")?;
-        command
-            .env("SLICEWRIGHT_MULTICALL", std::env::current_exe()?.with_file_name("slicewright-multicall"));
+        // Beside this program; not where the gate leaves its own, which may be of another commit.
+        let folder = std::env::current_exe()?.with_file_name("images-kind");
+        let images = image::of_the_operator(&args.sources, &args.path, folder, out)?;
+        command.env("SLICEWRIGHT_IMAGES", images);
     }
     let status = command.current_dir(crate::root()).status().context("cannot run cargo")?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128);

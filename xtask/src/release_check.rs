@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 
 use crate::gate::GIT;
 use crate::image;
+use crate::python::PYTHON;
 use crate::steps::{self, Chosen, Step, step};
 use crate::tools::{self, Sources};
 
@@ -88,11 +89,14 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
                 xtask(sources, &["e2e", "--release", "olm"]),
             )
         },
-        step(
-            "kind",
-            "on a kind cluster NVIDIA's components cut simulated GPUs, and Slicewright drives them",
-            xtask(sources, &["kind", "check"]),
-        ),
+        Step {
+            tools: &[PYTHON, image::MUSL],
+            ..step(
+                "kind",
+                "on a kind cluster NVIDIA's components cut simulated GPUs, and Slicewright drives them",
+                xtask(sources, &["kind", "check"]),
+            )
+        },
     ];
     steps.extend(image::release_steps(sources));
     Ok(steps)

@@ -96,9 +96,9 @@ struct Up {
 
 #[derive(Debug, clap::Args)]
 struct Operator {
-    /// `slicewright-multicall`, as cargo builds it
-    #[arg(long, value_name = "FILE", env = "SLICEWRIGHT_MULTICALL", hide = true)]
-    operator: Option<PathBuf>,
+    /// The folder with the operator's image, as `cargo xtask image` makes it
+    #[arg(long, value_name = "DIR", env = "SLICEWRIGHT_IMAGES", hide = true)]
+    images: Option<PathBuf>,
 }
 
 impl Up {
@@ -126,10 +126,11 @@ impl Operator {
         progress: &mut Progress<W>,
     ) -> anyhow::Result<()> {
         let cluster = Cluster::running(place)?;
-        let program = self.operator.as_ref();
-        let program = program.context("the operator is not given: `cargo xtask kind story` builds it")?;
+        let images = self.images.as_ref();
+        let images =
+            images.context("the operator's image is not given: `cargo xtask kind story` builds it")?;
         progress.step("loading Slicewright's operator into the nodes", || {
-            kind::operator::load(&cluster, place, program)
+            kind::operator::load(&cluster, place, images)
         })?;
         stories::tell(&cluster, place, names, progress)
     }

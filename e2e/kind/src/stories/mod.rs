@@ -87,6 +87,16 @@ const STORIES: &[Story] = &[
         shows: "a worker that is restarted in the middle of a rollout ends in the layout that the policy says",
         tell: slicewright::survives,
     },
+    Story {
+        name: "slicewright-rollover",
+        shows: "operators that are rolled over and killed in the middle of a rollout are taken over from by the next",
+        tell: slicewright::outlives_its_operators,
+    },
+    Story {
+        name: "slicewright-uninstall",
+        shows: "helm uninstall frees a node that waits, cordoned, and takes nothing from a pod; installed again, it goes on",
+        tell: slicewright::leaves,
+    },
 ];
 
 /// What there is to tell: names, each with what it shows.
@@ -138,7 +148,7 @@ pub fn tell<W: Write>(
     }
     anyhow::ensure!(failed.is_empty(), "ended otherwise: {}", failed.join(", "));
     // Scenarios bring an operator of their own; two would be at odds.
-    progress.step("removing Slicewright", || crate::operator::uninstall(cluster))
+    progress.step("removing Slicewright", || crate::operator::remove(cluster))
 }
 
 #[cfg(test)]

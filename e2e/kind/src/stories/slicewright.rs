@@ -69,6 +69,61 @@ impl Stage<'_> {
         Ok((node, gpus))
     }
 
+    /// A policy changes, and the worker is on its way: another layout is asked
+    /// for, and no more than that has happened.
+    fn sets_out(&self, node: &str, policy: &Value) -> anyhow::Result<()> {
+        let before = self.label(node, "nvidia.com/mig.config")?;
+        self.apply(policy)?;
+        self.until("the new layout is asked for", || {
+            let now = self.label(node, "nvidia.com/mig.config")?;
+            Ok(if now == before { Err(format!("the layout is {now}")) } else { Ok(()) })
+        })
+    }
+
+    /// The policy is carried out on the worker, which takes pods again.
+    fn arrives(&self, node: &str, offers: (&str, u64)) -> anyhow::Result<()> {
+        self.policy_is("Ready", "True")?;
+        self.offers(node, &[offers])?;
+        self.is_uncordoned(node)
+    }
+
+    /// Other pods of the operator take the place of those that are there, as
+    /// in an upgrade.
+    fn rolls_over(&self) -> anyhow::Result<()> {
+        let of_ours = ["deployment", "--namespace", operator::NAMESPACE, operator::RELEASE];
+        self.kubectl(&[&["rollout", "restart"], &of_ours[..]].concat())?;
+        self.kubectl(&[&["rollout", "status", "--timeout=180s"], &of_ours[..]].concat()).map(drop)
+    }
+
+    /// Nobody may evict this pod.
+    fn has_a_budget(&self, pod: &str) -> anyhow::Result<()> {
+        self.apply(&json!({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": pod, "namespace": TEAM},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": pod}}},
+        }))
+    }
+
+    /// The budget of a pod holds its eviction up: the worker waits, cordoned,
+    /// and says for whom.
+    fn waits_for(&self, pod: &str, node: &str) -> anyhow::Result<()> {
+        self.until("the budget holds the eviction up", || {
+            let there = self.get("node", node)?;
+            let said = self.get("gpunode", node)?["status"].to_string();
+            let cordoned = there["spec"]["unschedulable"] == json!(true);
+            let named = said.contains(pod);
+            Ok(if cordoned && named { Ok(()) } else { Err(format!("cordoned: {cordoned}; {said}")) })
+        })
+    }
+
+    /// A pod is there, nobody deletes it, and it has its slice.
+    fn is_unharmed(&self, pod: &str, node: &str, slice: &str) -> anyhow::Result<()> {
+        let there = self.get("pod", pod).with_context(|| format!("the pod {pod} is gone"))?;
+        ensure!(there["metadata"]["deletionTimestamp"].is_null(), "the pod {pod} is being deleted");
+        ensure!(self.slices(node)?.iter().any(|one| one == slice), "the slice of {pod} is gone");
+        Ok(())
+    }
+
     /// It was Slicewright's layout that MIG manager applied last.
     pub(super) fn was_cut_by_mig_manager(&self, node: &str) -> anyhow::Result<()> {
         let layout = self.label(node, "nvidia.com/mig.config")?;
@@ -101,23 +156,7 @@ pub(super) fn follows(stage: &mut Stage<'_>) -> anyhow::Result<()> {
         Ok(labels)
     };
     let before = labels(stage)?;
-    stage.kubectl(&[
-        "rollout",
-        "restart",
-        "deployment",
-        "--namespace",
-        operator::NAMESPACE,
-        operator::RELEASE,
-    ])?;
-    stage.kubectl(&[
-        "rollout",
-        "status",
-        "deployment",
-        "--namespace",
-        operator::NAMESPACE,
-        operator::RELEASE,
-        "--timeout=180s",
-    ])?;
+    stage.rolls_over()?;
     stage.policy_is("Ready", "True")?;
     let after = labels(stage)?;
     ensure!(before == after, "a new operator changed the node's labels from {before} to {after}");
@@ -132,37 +171,19 @@ pub(super) fn drains(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let (node, gpus) = stage.governed_in_sevenths()?;
     // It has opened nothing: NVML would let its slice go.
     let given = stage.holds("notebook", "mig-1g.10gb", "never")?;
-    stage.apply(&json!({
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
-        "metadata": {"name": "notebook", "namespace": TEAM},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "notebook"}}},
-    }))?;
+    stage.has_a_budget("notebook")?;
 
     stage.apply(&always("3g.40gb", 2, "Never"))?;
     stage.policy_is("Ready", "False")?;
-    let unharmed = |stage: &Stage<'_>| -> anyhow::Result<()> {
-        let pod = stage.get("pod", "notebook").context("the notebook's pod is gone")?;
-        ensure!(pod["metadata"]["deletionTimestamp"].is_null(), "the notebook's pod is being deleted");
-        ensure!(stage.slices(&node)?.contains(&given[0]), "its slice is gone");
-        Ok(())
-    };
-    unharmed(stage)?;
+    stage.is_unharmed("notebook", &node, &given[0])?;
 
     // Eviction is allowed, and the budget is not: the node waits, cordoned.
     stage.apply(&always("3g.40gb", 2, "Evict"))?;
-    stage.until("the budget holds the eviction up", || {
-        let there = stage.get("node", &node)?;
-        let said = stage.get("gpunode", &node)?["status"].to_string();
-        let cordoned = there["spec"]["unschedulable"] == json!(true);
-        let named = said.contains("notebook");
-        Ok(if cordoned && named { Ok(()) } else { Err(format!("cordoned: {cordoned}; {said}")) })
-    })?;
-    unharmed(stage)?;
+    stage.waits_for("notebook", &node)?;
+    stage.is_unharmed("notebook", &node, &given[0])?;
 
     stage.kubectl(&["delete", "poddisruptionbudget", "--namespace", TEAM, "notebook"])?;
-    stage.policy_is("Ready", "True")?;
-    stage.offers(&node, &[("mig-3g.40gb", 2 * gpus)])?;
-    stage.is_uncordoned(&node)?;
+    stage.arrives(&node, ("mig-3g.40gb", 2 * gpus))?;
     let gone = stage.kubectl(&[
         "get",
         "pod",
@@ -180,16 +201,58 @@ pub(super) fn drains(stage: &mut Stage<'_>) -> anyhow::Result<()> {
 /// rollout ends all the same.
 pub(super) fn survives(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let (node, gpus) = stage.governed_in_sevenths()?;
-    let before = stage.label(&node, "nvidia.com/mig.config")?;
-    stage.apply(&always("2g.20gb", 3, "Never"))?;
-    stage.until("the new layout is asked for", || {
-        let now = stage.label(&node, "nvidia.com/mig.config")?;
-        Ok(if now == before { Err(format!("the layout is {now}")) } else { Ok(()) })
-    })?;
+    stage.sets_out(&node, &always("2g.20gb", 3, "Never"))?;
     stage.cluster.restart(&node)?;
-    stage.policy_is("Ready", "True")?;
-    stage.offers(&node, &[("mig-2g.20gb", 3 * gpus)])?;
-    stage.is_uncordoned(&node)?;
+    stage.arrives(&node, ("mig-2g.20gb", 3 * gpus))?;
     stage.nothing_is_parked(&node)?;
     stage.holds("worker", "mig-2g.20gb", "at-once").map(drop)
+}
+
+/// Operators go while MIG manager is at work: first as an upgrade replaces
+/// them, then killed, with no time to say anything. The one that gets the lease
+/// ends what the last one began.
+pub(super) fn outlives_its_operators(stage: &mut Stage<'_>) -> anyhow::Result<()> {
+    let (node, gpus) = stage.governed_in_sevenths()?;
+    stage.sets_out(&node, &always("2g.20gb", 3, "Never"))?;
+    stage.rolls_over()?;
+    stage.arrives(&node, ("mig-2g.20gb", 3 * gpus))?;
+
+    stage.sets_out(&node, &always("3g.40gb", 2, "Never"))?;
+    let all = ["--namespace", operator::NAMESPACE, "--all", "--force", "--grace-period=0"];
+    stage.kubectl(&[&["delete", "pods"], &all[..]].concat())?;
+    stage.arrives(&node, ("mig-3g.40gb", 2 * gpus))?;
+    stage.was_cut_by_mig_manager(&node)?;
+    stage.nothing_is_parked(&node)?;
+    stage.holds("worker", "mig-3g.40gb", "at-once").map(drop)
+}
+
+/// The chart goes while a node waits for a budget: its hook frees the node.
+/// Policies stay, and what comes back goes on with them.
+pub(super) fn leaves(stage: &mut Stage<'_>) -> anyhow::Result<()> {
+    let (node, gpus) = stage.governed_in_sevenths()?;
+    let given = stage.holds("notebook", "mig-1g.10gb", "never")?;
+    stage.has_a_budget("notebook")?;
+    stage.apply(&always("3g.40gb", 2, "Evict"))?;
+    stage.waits_for("notebook", &node)?;
+
+    operator::uninstall(stage.cluster)?;
+    // Helm does not wait for what it did not make itself; the hook was over before it began.
+    stage.is_uncordoned(&node)?;
+    stage.is_unharmed("notebook", &node, &given[0])?;
+    stage.get("gpupartitionpolicy", TEAM).context("the policy is gone")?;
+    let left = stage.kubectl(&[
+        "get",
+        "deployments,jobs,serviceaccounts,services,configmaps",
+        "--namespace",
+        operator::NAMESPACE,
+        "--selector=app.kubernetes.io/name=slicewright",
+        "--output=name",
+    ])?;
+    ensure!(left.trim().is_empty(), "helm left {left}");
+
+    operator::install(stage.cluster, stage.place)?;
+    stage.waits_for("notebook", &node)?;
+    stage.is_unharmed("notebook", &node, &given[0])?;
+    stage.kubectl(&["delete", "poddisruptionbudget", "--namespace", TEAM, "notebook"])?;
+    stage.arrives(&node, ("mig-3g.40gb", 2 * gpus))
 }
