@@ -65,6 +65,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         let folder = std::env::current_exe()?.with_file_name("images-kind");
         let images = image::of_the_operator(&args.sources, &args.path, folder, out)?;
         command.env("SLICEWRIGHT_IMAGES", images);
+        // What a person has at hand.
+        built("slicewright-cli")?;
+        command.env("TEST_ASSET_SLICEWRIGHT", std::env::current_exe()?.with_file_name("slicewright"));
     }
     let status = command.current_dir(crate::root()).status().context("cannot run cargo")?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128);

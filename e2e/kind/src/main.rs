@@ -136,19 +136,28 @@ impl Operator {
     }
 }
 
-fn main() -> anyhow::Result<ExitCode> {
-    let cli = Cli::parse();
+fn main() -> ExitCode {
+    match run(Cli::parse(), &mut std::io::stdout()) {
+        Ok(code) => code,
+        Err(error) => {
+            // The causes in one line, and no stack: what failed is said in words.
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run<W: Write>(cli: Cli, out: &mut W) -> anyhow::Result<ExitCode> {
     let base = cli
         .cache_home
         .filter(|folder| folder.is_absolute())
         .or_else(|| std::env::home_dir().map(|home| home.join(".cache")));
     let folder = cli.folder.or_else(|| base.map(|base| base.join("slicewright/kind")));
     let place = Place::at(&folder.context("there is no home folder: set SLICEWRIGHT_KIND")?)?;
-    let mut out = std::io::stdout();
     match cli.task {
         Task::Up(up) => {
             let _held = place.hold("kind up")?;
-            up.run(&place, &mut Progress::new(&mut out))?;
+            up.run(&place, &mut Progress::new(&mut *out))?;
             writeln!(
                 out,
                 "The cluster is up. Look around with `cargo xtask kind run kubectl get nodes`; \
@@ -157,7 +166,7 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Task::Down => {
             let _held = place.hold("kind down")?;
-            cluster::down(&place, &mut Progress::new(&mut out))?;
+            cluster::down(&place, &mut Progress::new(&mut *out))?;
         }
         Task::Story { list: true, .. } => {
             for (name, shows) in stories::names() {
@@ -166,12 +175,12 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Task::Story { names, operator, .. } => {
             let _held = place.hold("kind story")?;
-            operator.tell(&place, &names, &mut Progress::new(&mut out))?;
+            operator.tell(&place, &names, &mut Progress::new(&mut *out))?;
         }
         Task::Check { up, operator } => {
             // Once for all of it: nobody gets in between.
             let _held = place.hold("kind check")?;
-            let mut progress = Progress::new(&mut out);
+            let mut progress = Progress::new(&mut *out);
             let told = up.run(&place, &mut progress).and_then(|()| operator.tell(&place, &[], &mut progress));
             // However the stories end.
             let gone = cluster::down(&place, &mut progress);
@@ -184,7 +193,7 @@ fn main() -> anyhow::Result<ExitCode> {
             }
             writeln!(out, "everything is in {}", into.display())?;
         }
-        Task::Status => show(&cluster::status(&place)?, &mut out)?,
+        Task::Status => show(&cluster::status(&place)?, out)?,
         Task::Run { alone, command } => {
             let (program, args) = command.split_first().context("there is nothing to run")?;
             let _held = alone.then(|| place.hold(&Path::new(program).display().to_string())).transpose()?;

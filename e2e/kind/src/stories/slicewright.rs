@@ -5,6 +5,7 @@ use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
 use super::stage::{POOL, Stage, TEAM};
+use crate::call::call;
 use crate::gpus::NAMESPACE;
 use crate::operator;
 
@@ -250,7 +251,15 @@ pub(super) fn leaves(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     ])?;
     ensure!(left.trim().is_empty(), "helm left {left}");
 
+    // What a person took from Slicewright's hands is that person's to give back.
     operator::install(stage.cluster, stage.place)?;
+    stage.until("the node is known as released", || {
+        let said = stage.get("gpunode", &node)?["status"]["conditions"].to_string();
+        Ok(if said.contains("slicewright release") && said.contains("--resume") { Ok(()) } else { Err(said) })
+    })?;
+    stage.is_uncordoned(&node)?;
+    let mut slicewright = stage.cluster.inside(tools::find("slicewright")?);
+    call(slicewright.args(["release", "--resume", &node, "--operator-namespace", operator::NAMESPACE]))?;
     stage.waits_for("notebook", &node)?;
     stage.is_unharmed("notebook", &node, &given[0])?;
     stage.kubectl(&["delete", "poddisruptionbudget", "--namespace", TEAM, "notebook"])?;
