@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::{call, call_with};
 use crate::engine::Engine;
 use crate::fleet::{self, Gpus};
+use crate::machine::Machine;
 use crate::place::{Place, remove};
 use crate::progress::Progress;
 use crate::{node_image, own_engine, preflight};
@@ -89,6 +90,8 @@ impl<'a> Cluster<'a> {
         // Before it is made: whatever becomes of that, `down` knows that it is ours.
         fs::write(place.cluster(), serde_json::to_vec_pretty(spec)?)
             .context("cannot write what the cluster is")?;
+        // Kubelets change the machine, whoever's the engine is that they run on.
+        Machine::default().remember(&place.machine())?;
         progress.step(&format!("kind create cluster, {} workers", spec.workers.len()), || {
             let config = config(spec, &image);
             let mut kind = cluster.engine.inside(tools::find("kind")?);
@@ -247,11 +250,13 @@ pub fn down<W: Write>(place: &Place, progress: &mut Progress<W>) -> anyhow::Resu
             }
         }
     }
-    if place.engine().exists() || place.machine().exists() {
-        let restored = progress.step("ending the container engine", || own_engine::stop(place))?;
-        for line in restored {
-            progress.say(&line)?;
-        }
+    let restored = if place.engine().exists() {
+        progress.step("ending the container engine", || own_engine::stop(place))?
+    } else {
+        Machine::default().restore(&place.machine())?
+    };
+    for line in restored {
+        progress.say(&line)?;
     }
     for file in [place.kubeconfig(), place.cluster(), place.loaded(), place.folder().join("scratch")] {
         remove(&file)?;
@@ -267,8 +272,10 @@ pub fn down<W: Write>(place: &Place, progress: &mut Progress<W>) -> anyhow::Resu
 pub fn status(place: &Place) -> anyhow::Result<Status> {
     let mut status = Status { spec: spec(place)?, ..Status::default() };
     let Some(engine) = Engine::own(place).or_else(Engine::existing) else {
-        if place.engine().exists() || place.machine().exists() {
+        if place.engine().exists() {
             status.left.push("an engine of ours that does not answer".to_owned());
+        } else if place.machine().exists() {
+            status.left.push("what kubelets set for the whole machine".to_owned());
         }
         return Ok(status);
     };

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -79,7 +80,8 @@ impl Machine {
             .with_context(|| format!("cannot write down what the machine is like, in {}", file.display()))
     }
 
-    /// Puts back what was written down; what it put back, for people.
+    /// Puts back what was written down; what it put back, for people, and how
+    /// to put back what only root may.
     ///
     /// # Errors
     /// When something cannot be put back: what was written down stays.
@@ -101,8 +103,7 @@ impl Machine {
             let now = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
             let now = now.trim();
             if now != value {
-                fs::write(&path, value).with_context(|| format!("cannot write {}", path.display()))?;
-                restored.push(format!("{} is {value} again, and was {now}", name.replace('/', ".")));
+                restored.push(put_back(name, now, value, fs::write(&path, value))?);
             }
         }
         // Only if it is empty: then nobody has begun to use it.
@@ -111,6 +112,19 @@ impl Machine {
         }
         remove(file)?;
         Ok(restored)
+    }
+}
+
+/// What came of it, for people. Who may use this machine's engine need not be
+/// root, and the kubelets in it are.
+fn put_back(name: &str, now: &str, value: &str, outcome: io::Result<()>) -> anyhow::Result<String> {
+    let name = name.replace('/', ".");
+    match outcome {
+        Ok(()) => Ok(format!("{name} is {value} again, and was {now}")),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Ok(format!("{name} was {value} and is {now}: `sudo sysctl -w '{name}={value}'` puts it back"))
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot make {name} {value} again")),
     }
 }
 
@@ -157,6 +171,18 @@ mod tests {
         machine.remember(&file).unwrap();
         machine.restore(&file).unwrap();
         assert_eq!(fs::read_to_string(machine.settings.join("vm/overcommit_memory")).unwrap(), "0");
+    }
+
+    #[test]
+    fn who_may_not_put_a_setting_back_is_told_the_command() {
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        assert_eq!(
+            put_back("kernel/printk", "7 4 1 7", "4 4 1 7", Err(denied)).unwrap(),
+            "kernel.printk was 4 4 1 7 and is 7 4 1 7: `sudo sysctl -w 'kernel.printk=4 4 1 7'` puts it back"
+        );
+        let other = io::Error::from(io::ErrorKind::InvalidInput);
+        let error = put_back("kernel/panic", "10", "0", Err(other)).unwrap_err().to_string();
+        assert_eq!(error, "cannot make kernel.panic 0 again");
     }
 
     #[test]
