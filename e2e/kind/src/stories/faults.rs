@@ -23,7 +23,7 @@ pub(super) fn busy_slice(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     // A full run in this process of MIG manager comes first: the next failure leaves the operands parked.
     stage.starts_as("all-disabled", ("gpu", 1))?;
     let (node, gpus) = stage.starts_as("all-1g.10gb", ("mig-1g.10gb", 7))?;
-    let given = stage.holds("trainer", "mig-1g.10gb", "at-once")?;
+    let given = stage.holds(&node, "trainer", "mig-1g.10gb", "at-once")?;
     stage.says("trainer", "open: ")?;
 
     stage.ask_for(&node, "all-3g.40gb")?;
@@ -45,7 +45,7 @@ pub(super) fn busy_slice(stage: &mut Stage<'_>) -> anyhow::Result<()> {
 /// Allocation is not use: NVML protects only what a process has open.
 pub(super) fn idle_notebook(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let (node, _) = stage.starts_as("all-1g.10gb", ("mig-1g.10gb", 7))?;
-    let given = stage.holds("idle", "mig-1g.10gb", "never")?;
+    let given = stage.holds(&node, "idle", "mig-1g.10gb", "never")?;
     stage.ask_for(&node, "all-3g.40gb")?;
     stage.ends(&node, "success")?;
     let left = stage.slices(&node)?;

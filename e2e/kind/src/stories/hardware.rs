@@ -9,13 +9,13 @@ use crate::gpus::NAMESPACE;
 pub(super) fn plugin_restarts(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let (node, gpus) = stage.starts_as("all-1g.10gb", ("mig-1g.10gb", 7))?;
     let slices = 7 * gpus;
-    let given = stage.holds("first", "mig-1g.10gb", "at-once")?;
+    let given = stage.holds(&node, "first", "mig-1g.10gb", "at-once")?;
     let before = stage.get("pod", "first")?["status"]["containerStatuses"][0]["containerID"].clone();
     stage.restart_operand(&node, "nvidia-device-plugin-daemonset")?;
     stage.offers(&node, &[("mig-1g.10gb", slices)])?;
     let after = stage.get("pod", "first")?["status"]["containerStatuses"][0]["containerID"].clone();
     ensure!(before == after, "the pod's container was made anew");
-    stage.apply(&stage.pod("others", "mig-1g.10gb", slices - 1, "at-once"))?;
+    stage.apply(&stage.pod(&node, "others", "mig-1g.10gb", slices - 1, "at-once"))?;
     let others = stage.runs("others")?;
     ensure!(!others.contains(&given[0]), "{} was given again", given[0]);
     ensure!(!stage.logs("first")?.contains("lost"), "the first pod lost its slice");

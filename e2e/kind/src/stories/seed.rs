@@ -48,14 +48,14 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     ensure!(inside.contains("slicewright-sim"), "nvidia-smi does not show who computes:\n{inside}");
 
     // All of them would be one too many.
-    stage.apply(&stage.pod("greedy", "mig-1g.10gb", slices, "at-once"))?;
+    stage.apply(&stage.pod(&node, "greedy", "mig-1g.10gb", slices, "at-once"))?;
     stage.until("the scheduler says that a slice lacks", || {
         let pod = stage.get("pod", "greedy")?;
         let said = pod["status"]["conditions"][0]["message"].as_str().unwrap_or_default().to_owned();
         Ok(if said.contains("Insufficient nvidia.com/mig-1g.10gb") { Ok(()) } else { Err(said) })
     })?;
     stage.ends_work("greedy")?;
-    stage.apply(&stage.pod("modest", "mig-1g.10gb", slices - 1, "at-once"))?;
+    stage.apply(&stage.pod(&node, "modest", "mig-1g.10gb", slices - 1, "at-once"))?;
     let rest = stage.runs("modest")?;
     ensure!(!rest.contains(uuid), "{uuid} was given twice");
     ensure!(u64::try_from(rest.len())? == slices - 1, "{} slices were given", rest.len());
@@ -64,7 +64,7 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
 
 /// A pod that looks at the GPUs of a node and asks for none; what it says.
 fn debug(stage: &Stage<'_>, node: &str, command: &[&str]) -> anyhow::Result<String> {
-    let mut pod = stage.pod("debug", "gpu", 1, "never");
+    let mut pod = stage.pod(node, "debug", "gpu", 1, "never");
     pod["spec"]["containers"][0]["command"] = json!(command);
     pod["spec"]["containers"][0]["resources"] = json!({});
     pod["spec"]["nodeName"] = json!(node);

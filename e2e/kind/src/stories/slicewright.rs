@@ -147,7 +147,7 @@ pub(super) fn follows(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let map = &policy["spec"]["migManager"]["config"]["name"];
     ensure!(map == "slicewright-mig-config", "ClusterPolicy names the map {map}");
 
-    let given = stage.holds("worker", "mig-1g.10gb", "at-once")?;
+    let given = stage.holds(&node, "worker", "mig-1g.10gb", "at-once")?;
     stage.says("worker", &format!("open: {}", given[0]))?;
 
     // The operator is replaced: nothing of what it did changes.
@@ -171,7 +171,7 @@ pub(super) fn follows(stage: &mut Stage<'_>) -> anyhow::Result<()> {
 pub(super) fn drains(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let (node, gpus) = stage.governed_in_sevenths()?;
     // It has opened nothing: NVML would let its slice go.
-    let given = stage.holds("notebook", "mig-1g.10gb", "never")?;
+    let given = stage.holds(&node, "notebook", "mig-1g.10gb", "never")?;
     stage.has_a_budget("notebook")?;
 
     stage.apply(&always("3g.40gb", 2, "Never"))?;
@@ -206,7 +206,7 @@ pub(super) fn survives(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     stage.cluster.restart(&node)?;
     stage.arrives(&node, ("mig-2g.20gb", 3 * gpus))?;
     stage.nothing_is_parked(&node)?;
-    stage.holds("worker", "mig-2g.20gb", "at-once").map(drop)
+    stage.holds(&node, "worker", "mig-2g.20gb", "at-once").map(drop)
 }
 
 /// Operators go while MIG manager is at work: first as an upgrade replaces
@@ -224,14 +224,14 @@ pub(super) fn outlives_its_operators(stage: &mut Stage<'_>) -> anyhow::Result<()
     stage.arrives(&node, ("mig-3g.40gb", 2 * gpus))?;
     stage.was_cut_by_mig_manager(&node)?;
     stage.nothing_is_parked(&node)?;
-    stage.holds("worker", "mig-3g.40gb", "at-once").map(drop)
+    stage.holds(&node, "worker", "mig-3g.40gb", "at-once").map(drop)
 }
 
 /// The chart goes while a node waits for a budget: its hook frees the node.
 /// Policies stay, and what comes back goes on with them.
 pub(super) fn leaves(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let (node, gpus) = stage.governed_in_sevenths()?;
-    let given = stage.holds("notebook", "mig-1g.10gb", "never")?;
+    let given = stage.holds(&node, "notebook", "mig-1g.10gb", "never")?;
     stage.has_a_budget("notebook")?;
     stage.apply(&always("3g.40gb", 2, "Evict"))?;
     stage.waits_for("notebook", &node)?;

@@ -215,10 +215,16 @@ impl<'a> Stage<'a> {
         Ok((node, gpus))
     }
 
-    /// A pod that got slices and opens them at once, late or never; what it
-    /// was given.
-    pub(super) fn holds(&self, name: &str, resource: &str, opens: &str) -> anyhow::Result<Vec<String>> {
-        self.apply(&self.pod(name, resource, 1, opens))?;
+    /// A pod on a node that got a slice and opens it at once, late or never;
+    /// what it was given.
+    pub(super) fn holds(
+        &self,
+        node: &str,
+        name: &str,
+        resource: &str,
+        opens: &str,
+    ) -> anyhow::Result<Vec<String>> {
+        self.apply(&self.pod(node, name, resource, 1, opens))?;
         self.runs(name)
     }
 
@@ -299,11 +305,13 @@ impl<'a> Stage<'a> {
         Ok(listed.lines().filter_map(uuid).collect())
     }
 
-    /// A pod that asks for slices and opens them at once, late or never.
-    pub(super) fn pod(&self, name: &str, resource: &str, many: u64, opens: &str) -> Value {
+    /// A pod that asks for slices of a node and opens them at once, late or
+    /// never. Another node may have such slices too, from an earlier story.
+    pub(super) fn pod(&self, node: &str, name: &str, resource: &str, many: u64, opens: &str) -> Value {
         let mut spec = self.works(name, opens);
         spec["terminationGracePeriodSeconds"] = json!(5);
         spec["restartPolicy"] = json!("Never");
+        spec["nodeSelector"] = json!({"kubernetes.io/hostname": node});
         spec["containers"][0]["resources"]["limits"][format!("nvidia.com/{resource}")] =
             json!(many.to_string());
         json!({
