@@ -91,7 +91,9 @@ impl<'a> Cluster<'a> {
         fs::write(place.cluster(), serde_json::to_vec_pretty(spec)?)
             .context("cannot write what the cluster is")?;
         // Kubelets change the machine, whoever's the engine is that they run on.
-        Machine::default().remember(&place.machine())?;
+        let machine = Machine::default();
+        machine.remember(&place.machine())?;
+        machine.make_modules();
         progress.step(&format!("kind create cluster, {} workers", spec.workers.len()), || {
             let config = config(spec, &image);
             let mut kind = cluster.engine.inside(tools::find("kind")?);
@@ -108,7 +110,7 @@ impl<'a> Cluster<'a> {
             ]);
             call_with(kind.arg(place.kubeconfig()), config.as_bytes())
         })?;
-        if image.starts_with("slicewright-kind-node") {
+        if image.starts_with(node_image::OURS) {
             cluster.routes()?;
         }
         cluster.wait_ready()?;

@@ -80,6 +80,13 @@ impl Machine {
             .with_context(|| format!("cannot write down what the machine is like, in {}", file.display()))
     }
 
+    /// Makes the folder that kind mounts into its nodes, where there is none:
+    /// Docker does it by itself, and podman refuses. It goes again with the rest.
+    pub fn make_modules(&self) {
+        // Who may not is told by the engine what it misses.
+        let _ = fs::create_dir(&self.modules);
+    }
+
     /// Puts back what was written down; what it put back, for people, and how
     /// to put back what only root may.
     ///
@@ -146,7 +153,8 @@ mod tests {
         let file = dir.path().join("machine.json");
         machine.remember(&file).unwrap();
         fs::write(machine.settings.join("vm/overcommit_memory"), "1\n").unwrap();
-        fs::create_dir(&machine.modules).unwrap();
+        machine.make_modules();
+        assert!(machine.modules.is_dir());
         let told = machine.restore(&file).unwrap();
         assert_eq!(
             told,

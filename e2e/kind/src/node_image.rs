@@ -21,6 +21,10 @@ pub const KUBERNETES: &str = "v1.36.3";
 /// kind's own image for it.
 const STOCK: &str = "kindest/node:v1.36.3";
 
+/// Ours. By its whole name: for one without a registry kind asks podman for
+/// Docker's.
+pub(crate) const OURS: &str = "localhost/slicewright-kind-node";
+
 /// What kubeadm asks for, beside Kubernetes itself: names and tags as it
 /// expects them.
 pub(crate) const PAUSE: &[&str] = &["registry.k8s.io/pause:3.10", "registry.k8s.io/pause:3.10.2"];
@@ -65,7 +69,7 @@ pub fn ensure<W: std::io::Write>(
     }
     let parts = Parts::find()?;
     let key = parts.key()?;
-    let image = format!("slicewright-kind-node:{key}");
+    let image = format!("{OURS}:{key}");
     if engine.has_image(&image) {
         return Ok(image);
     }
@@ -89,7 +93,7 @@ pub fn ensure<W: std::io::Write>(
         let from = zstd.stdout.context("zstd has no output")?;
         let status = engine
             .command()
-            .arg("load")
+            .args(["load", "--quiet"])
             .stdin(from)
             .stdout(Stdio::null())
             .status()
