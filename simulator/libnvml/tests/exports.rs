@@ -24,9 +24,13 @@ fn list() -> BTreeMap<String, usize> {
     text.lines().map(row).collect()
 }
 
-/// The functions of the generation, from the bindings' source.
+/// The functions of the generation, from the bindings' source. A new machine has
+/// fetched what it builds, and no crate of another platform.
 fn bindings() -> BTreeSet<String> {
-    let args = ["metadata", "--format-version", "1", "--locked", "--offline"];
+    let rustc = Command::new("rustc").arg("-vV").output().unwrap();
+    let version = String::from_utf8(rustc.stdout).unwrap();
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
+    let args = ["metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform", host];
     let output = Command::new(env!("CARGO")).args(args).output().unwrap();
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let packages = metadata["packages"].as_array().unwrap();
