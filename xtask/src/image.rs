@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, ensure};
@@ -120,21 +120,21 @@ fn maker(sources: &Sources, path: &OsStr, out: &mut dyn Write) -> anyhow::Result
 }
 
 /// The operator's image in the profile that builds soonest, for a cluster to
-/// load: the folder that has it, as [`step`] checks it.
+/// load, written to this folder; [`step`] checks the same.
 pub(crate) fn of_the_operator(
     sources: &Sources,
     path: &OsStr,
-    folder: PathBuf,
+    folder: &Path,
     out: &mut dyn Write,
-) -> anyhow::Result<PathBuf> {
+) -> anyhow::Result<()> {
     for tool in [PYTHON, MUSL] {
         ensure!(tool.is_present(), "the operator's image needs {}: {}", tool.name, tool.install);
     }
     let mut make = maker(sources, path, out)?;
-    make.args(["operator", "--quick", "--out"]).arg(&folder);
+    make.args(["operator", "--quick", "--out"]).arg(folder);
     out.flush()?;
     ensure!(make.status().context("cannot run cargo")?.success(), "the operator's image could not be built");
-    Ok(folder)
+    Ok(())
 }
 
 /// Runs it.

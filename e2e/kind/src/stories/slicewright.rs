@@ -71,7 +71,7 @@ impl Stage<'_> {
     }
 
     /// A policy changes, and the worker is on its way: another layout is asked
-    /// for, and no more than that has happened.
+    /// for, and MIG manager has only now been told.
     fn sets_out(&self, node: &str, policy: &Value) -> anyhow::Result<()> {
         let before = self.label(node, "nvidia.com/mig.config")?;
         self.apply(policy)?;
