@@ -48,9 +48,12 @@ fn a_sweep_of_an_unchanged_node_makes_no_system_call() {
     if std::env::var_os(WATCHED).is_some() {
         return be_watched();
     }
+    // It is killed, and so cannot clear away what it wrote: that is in here.
+    let folder = tempfile::tempdir().unwrap();
     let mut watched = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "a_sweep_of_an_unchanged_node_makes_no_system_call", "--nocapture"])
         .env(WATCHED, "1")
+        .env("TMPDIR", folder.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
