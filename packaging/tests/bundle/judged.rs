@@ -70,7 +70,10 @@ fn the_validation_library_finds_what_is_wrong() {
 fn scorecard(folder: &Path, test: &str) -> Value {
     let home = TempDir::new().unwrap();
     let root = home.path();
-    std::fs::copy(tool("scorecard-test"), root.join("scorecard-test")).unwrap();
+    // Not copied by this process: programs that other tests start meanwhile would have it open for writing too, and
+    // such a program does not run.
+    let copied = Command::new("cp").arg(tool("scorecard-test")).arg(root).status().unwrap();
+    assert!(copied.success());
     read_folder(folder).unwrap().write(&root.join("bundle")).unwrap();
     std::fs::create_dir(root.join("tmp")).unwrap();
     let run = |program: &str, args: &[&str]| {

@@ -199,7 +199,10 @@ fn root_writes_and_users_read_unless_everybody_may_write() {
         // A place where that user can read the program.
         let copy = fresh();
         fs::set_permissions(copy.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        fs::copy(exe, copy.path().join("test")).unwrap();
+        // By another process: programs that other tests start meanwhile would have this one's open for writing too,
+        // and such a program does not run.
+        let copied = Command::new("cp").arg(exe).arg(copy.path().join("test")).status().unwrap();
+        assert!(copied.success());
         let mut command = Command::new(copy.path().join("test"));
         command
             .args(["--exact", "as_another_user", "--nocapture"])

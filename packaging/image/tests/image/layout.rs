@@ -136,9 +136,12 @@ fn a_program_with_a_list_in_it_runs_and_the_list_is_read_back() {
     assert_eq!(elf::needs(&with).unwrap(), elf::needs(&this).unwrap());
 
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("program");
-    std::fs::write(&path, &with).unwrap();
-    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (written, path) = (folder.path().join("written"), folder.path().join("program"));
+    std::fs::write(&written, &with).unwrap();
+    std::fs::set_permissions(&written, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    // Nothing runs that anybody has open for writing. What this process opens, the programs that other tests start
+    // at that moment have open too; what `cp` opens, nobody else has.
+    assert!(Command::new("cp").arg(&written).arg(&path).status().unwrap().success());
     let output = Command::new(&path).arg("--list").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(String::from_utf8(output.stdout).unwrap().contains("images_for_two_processors_are_one_image"));
