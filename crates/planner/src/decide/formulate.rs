@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mig::{Layout, ProfileName};
 
+use super::reach::Reach;
 use super::targets::{Current, Target};
 use super::world::{Class, World};
 use crate::inventory::Room;
 use crate::policy::{Bounds, LayoutPolicy};
-use crate::solver::{self, Column, Extra, Instance, Row, RowIndex, Sense};
+use crate::solver::{self, Column, Extra, Instance, Row, RowIndex, Sense, Solved};
 
 /// Up to so many waiting requests, age breaks ties between requests that ask
 /// for different things; beyond it only between those that ask for the same.
@@ -93,12 +94,31 @@ pub(super) struct Program {
     /// The world's classes that are the program's, in its order; the others
     /// can only stay as they are.
     pub(super) classes: Vec<usize>,
-    /// What those others cost, by level.
+    /// What those others cost, and the groups that cannot be served, by level.
     pub(super) constants: Vec<i64>,
     /// Served pods of a group in a cell: `(group, cell, extra)`.
     pub(super) served: Vec<(usize, usize, usize)>,
-    /// Unserved pods of a group: its extras add up to them.
-    pub(super) unserved: Vec<Vec<usize>>,
+    /// Unserved pods, by group.
+    pub(super) unserved: Vec<Unserved>,
+}
+
+/// The unserved pods of one group.
+#[derive(Debug)]
+pub(super) enum Unserved {
+    /// All of them, so many, whatever is planned.
+    Certain(i64),
+    /// Those extras add up to them.
+    Counted(Vec<usize>),
+}
+
+impl Unserved {
+    /// How many they are in a solution.
+    pub(super) fn count(&self, solved: &Solved) -> i64 {
+        match self {
+            Self::Certain(all) => *all,
+            Self::Counted(extras) => extras.iter().map(|extra| solved.extras[*extra]).sum(),
+        }
+    }
 }
 
 /// One kind of room: what a pod takes of it, and what a node has of it.
@@ -108,8 +128,11 @@ type Kind = fn(&Room) -> (i64, i64);
 #[derive(Debug)]
 struct Building<'w, 'a> {
     world: &'w World<'a>,
+    reach: Reach,
     instance: Instance,
     costs: Vec<Level>,
+    /// What the program cannot change, by level.
+    constants: Vec<i64>,
     /// Rows that count free slices: by `(cell, profile)`.
     supply: BTreeMap<(usize, ProfileName), RowIndex>,
     /// Rows that count existing slices: by `(policy, profile)`; one for each sense.
@@ -121,19 +144,20 @@ pub(super) fn formulate(world: &World<'_>, question: Question) -> Program {
     let costs = levels(world, question);
     let mut building = Building {
         world,
+        reach: Reach::of(world),
         instance: Instance { levels: costs.len(), ..Instance::default() },
+        constants: vec![0; costs.len()],
         costs,
         supply: BTreeMap::new(),
         existing: BTreeMap::new(),
     };
     building.rows();
-    let unserved = building.demand();
-    let served = building.serving(&unserved, question);
+    let (rows, unserved) = building.demand();
+    let served = building.serving(&rows, question);
     building.room(&served);
     building.bounds();
-    let (classes, constants) = building.classes();
-    let Building { instance, costs, .. } = building;
-    let unserved = unserved.into_iter().map(|(_, extras)| extras).collect();
+    let classes = building.classes();
+    let Building { instance, costs, constants, .. } = building;
     Program { instance, levels: costs, classes, constants, served, unserved }
 }
 
@@ -197,8 +221,11 @@ impl Building<'_, '_> {
     /// One row of supply for each cell and profile that somebody may want there.
     fn rows(&mut self) {
         for (c, cell) in self.world.cells.iter().enumerate() {
-            let mut wanted: BTreeSet<ProfileName> =
-                cell.groups.iter().flat_map(|g| self.world.groups[*g].slices.keys().copied()).collect();
+            let groups = cell.groups.iter().map(|g| &self.world.groups[*g]);
+            let mut wanted: BTreeSet<ProfileName> = groups
+                .filter(|group| self.reach.serves(c, group))
+                .flat_map(|group| group.slices.keys().copied())
+                .collect();
             if let Some(policy) = cell.policy {
                 let spare = bounds(self.world).filter(|(p, _, bounds)| *p == policy && bounds.spare > 0);
                 wanted.extend(spare.map(|(_, profile, _)| profile));
@@ -212,16 +239,27 @@ impl Building<'_, '_> {
         }
     }
 
-    /// For each group: served + unserved = asked. Returns the row and the
-    /// extras that count the unserved.
-    fn demand(&mut self) -> Vec<(RowIndex, Vec<usize>)> {
+    /// For each group that can be served at all: served + unserved = asked.
+    /// Returns the row of each, and who is unserved of each.
+    fn demand(&mut self) -> (Vec<Option<RowIndex>>, Vec<Unserved>) {
         let world = self.world;
         let ages = self.costs.contains(&Level::Age).then(|| ranks(world));
-        let mut rows = Vec::with_capacity(world.groups.len());
-        for (g, group) in world.groups.iter().enumerate() {
+        let mut can_be_served = vec![false; world.groups.len()];
+        for (c, cell) in world.cells.iter().enumerate() {
+            for g in &cell.groups {
+                can_be_served[*g] |= self.reach.serves(c, &world.groups[*g]);
+            }
+        }
+        let demand = world.groups.iter().enumerate().map(|(g, group)| {
             let asked = i64::try_from(group.requests.len()).unwrap_or(i64::MAX);
-            let row = self.row(Sense::Equal, asked);
             let level = Level::Unserved(std::cmp::Reverse(group.priority));
+            if !can_be_served[g] {
+                let age = ages.as_ref().map_or(0, |ages| ages[g].iter().sum());
+                let costs = self.costs(&[(level, group.weight().saturating_mul(asked)), (Level::Age, age)]);
+                self.constants.iter_mut().zip(costs).for_each(|(constant, cost)| *constant += cost);
+                return (None, Unserved::Certain(asked));
+            }
+            let row = self.row(Sense::Equal, asked);
             let extras = match &ages {
                 Some(ages) => ages[g]
                     .iter()
@@ -235,23 +273,20 @@ impl Building<'_, '_> {
                     vec![self.extra(asked, vec![(row, 1)], costs)]
                 }
             };
-            rows.push((row, extras));
-        }
-        rows
+            (Some(row), Unserved::Counted(extras))
+        });
+        demand.unzip()
     }
 
-    /// Served pods of each group in each cell that it may use.
-    fn serving(
-        &mut self,
-        groups: &[(RowIndex, Vec<usize>)],
-        question: Question,
-    ) -> Vec<(usize, usize, usize)> {
+    /// Served pods of each group in each cell that could serve it.
+    fn serving(&mut self, rows: &[Option<RowIndex>], question: Question) -> Vec<(usize, usize, usize)> {
         let world = self.world;
         let mut served = Vec::new();
         for (c, cell) in world.cells.iter().enumerate() {
             for g in &cell.groups {
                 let group = &world.groups[*g];
-                let mut coefficients = vec![(groups[*g].0, 1)];
+                let Some(row) = rows[*g].filter(|_| self.reach.serves(c, group)) else { continue };
+                let mut coefficients = vec![(row, 1)];
                 for (profile, n) in group.slices {
                     coefficients.push((self.supply[&(c, *profile)], -i32::try_from(*n).unwrap_or(i32::MAX)));
                 }
@@ -342,17 +377,16 @@ impl Building<'_, '_> {
 
     /// The classes that have a choice become classes of the program; what the
     /// others supply is constant and moves to the right-hand sides.
-    fn classes(&mut self) -> (Vec<usize>, Vec<i64>) {
+    fn classes(&mut self) -> Vec<usize> {
         let world = self.world;
         let mut chosen = Vec::new();
-        let mut constants = vec![0; self.costs.len()];
         for (i, class) in world.classes.iter().enumerate() {
             let columns: Vec<Column> =
                 class.targets.iter().map(|target| self.column(class, target)).collect();
             if class.targets.len() == 1 && class.targets[0].layout.is_none() {
                 let only = &columns[0];
                 let count = i64::try_from(class.gpus.len()).unwrap_or(i64::MAX);
-                for (constant, cost) in constants.iter_mut().zip(&only.costs) {
+                for (constant, cost) in self.constants.iter_mut().zip(&only.costs) {
                     *constant += cost * count;
                 }
                 for (row, coefficient) in &only.coefficients {
@@ -364,7 +398,7 @@ impl Building<'_, '_> {
                 chosen.push(i);
             }
         }
-        (chosen, constants)
+        chosen
     }
 
     fn column(&self, class: &Class<'_>, target: &Target) -> Column {

@@ -37,6 +37,7 @@ mod formulate;
 mod group;
 mod hand_out;
 mod nodes;
+mod reach;
 mod steps;
 mod supply;
 mod targets;

@@ -13,7 +13,7 @@ use super::change::{
     Kind, PolicyChange, Relaxation, each_use, for_each_use, held, is_liftable, lift, profiles, relaxations,
     subsets, with_gpus, without,
 };
-use super::formulate::{Question, formulate};
+use super::formulate::{Question, Unserved, formulate};
 use super::group::Group;
 use super::hand_out::Handed;
 use super::world::{World, is_idle};
@@ -22,13 +22,19 @@ use crate::inventory::{Gpu, Inventory, Node, Room, Slices, Use};
 use crate::names::{GpuId, GpuIndex, NodeName, PodRef, RequestId};
 use crate::policy::Policy;
 use crate::report::Help;
-use crate::solver::{Effort, solve};
+use crate::solver::{Effort, Level, solve};
 
 /// Trials are planning, so a large fleet affords fewer: this many GPU-trials
 /// a decision, but at least [`LEAST`] trials.
 const GPU_TRIALS: usize = 16_384;
 /// The least number of trials a decision may use.
 const LEAST: usize = 8;
+/// What a level of a trial may cost. Who waits is told what is proved to help,
+/// and a trial that comes to no proof with this would rarely come to one.
+const EFFORT: Effort = Effort { nodes: 250 };
+/// Trials of a decision that may come to no proof: they are the long ones, and
+/// where there are several, demand is of a kind that makes the others long too.
+const UNPROVED: usize = 4;
 /// Trials that one group may use to look for a pod to wait for.
 const PODS: usize = 24;
 
@@ -42,6 +48,7 @@ pub(super) struct Trials<'w> {
     /// Whether the room of some node may run out.
     room_runs_out: bool,
     left: usize,
+    unproved: usize,
 }
 
 impl<'w> Trials<'w> {
@@ -56,12 +63,13 @@ impl<'w> Trials<'w> {
             requests: requests.cloned().collect(),
             room_runs_out: world.cells.iter().any(|cell| cell.room.is_some()),
             left: (GPU_TRIALS / gpus.max(1)).max(LEAST),
+            unproved: UNPROVED,
         }
     }
 
     /// How many requests of the group more than now are served in a changed world.
     fn serves(&mut self, group: &Group<'_>, inventory: &Inventory, policies: &[Policy]) -> i64 {
-        if self.left == 0 {
+        if self.left == 0 || self.unproved == 0 {
             return 0;
         }
         self.left -= 1;
@@ -75,12 +83,17 @@ impl<'w> Trials<'w> {
         let waiting = world.groups[position].requests.iter().filter(|r| self.unserved.contains(&r.id));
         let waiting = i64::try_from(waiting.count()).unwrap_or(i64::MAX);
         let program = formulate(&world, Question::Served { group: position });
-        match solve(&program.instance, Effort::default()) {
-            Ok(solved) => {
-                let still: i64 = program.unserved[position].iter().map(|extra| solved.extras[*extra]).sum();
-                waiting - still
+        if let Unserved::Certain(still) = program.unserved[position] {
+            return waiting - still;
+        }
+        match solve(&program.instance, EFFORT) {
+            Ok(solved) if solved.levels.iter().all(Level::is_proven) => {
+                waiting - program.unserved[position].count(&solved)
             }
-            Err(_) => 0,
+            Ok(_) | Err(_) => {
+                self.unproved -= 1;
+                0
+            }
         }
     }
 

@@ -1,30 +1,47 @@
 //! Level after level: each is minimised with the earlier ones held at their
 //! integer values.
 
+use super::greedy::complete;
 use super::instance::{Effort, Instance, Level, SolveError, Solved};
 use super::project::{Choice, Projection};
-use super::search::minimise;
+use super::search::{Optimum, minimise};
 use super::tree::Wanted;
+
+/// Where a level could not be closed, the later ones cannot be expected to
+/// be: they get this part of the effort, so that an instance which is hard at
+/// every level is not ten times as long in being given up.
+const AFTER_AN_OPEN_LEVEL: u64 = 8;
 
 pub(super) fn solve(instance: &Instance, effort: Effort) -> Result<Solved, SolveError> {
     let mut fixed = Vec::new();
     let mut bounds = Vec::new();
     let mut best: Option<Choice> = None;
+    let mut nodes = effort.nodes;
     for _ in 0..instance.levels.max(1) {
         let level = fixed.len();
         let projection = Projection::new(instance, &fixed);
         // Of the earlier levels only the value is of use.
         let wanted = if level + 1 < instance.levels { Wanted::Value } else { Wanted::Solution };
-        let optimum = minimise(&projection.program, wanted, effort.nodes);
+        let optimum = minimise(&projection.program, wanted, nodes);
         if optimum.infeasible {
             return Err(SolveError::Infeasible);
+        }
+        let mut choices = Vec::new();
+        if optimum.is_open() {
+            choices = without_search(instance, &projection, &optimum);
+            choices.retain(|(classes, extras)| {
+                instance.values(classes, extras).iter().zip(&fixed).all(|(value, fixed)| value <= fixed)
+            });
         }
         let found = optimum.best.map(|(solution, _)| projection.expand(instance, &solution));
         let value =
             |(classes, extras): &Choice| instance.values(classes, extras).get(level).copied().unwrap_or(0);
-        // What an earlier level found counts only when this one found nothing as good.
-        let choice = found.into_iter().chain(best).min_by_key(value);
+        // What an earlier level found, or no search, counts only when this one found nothing as good.
+        let choice = found.into_iter().chain(best).chain(choices).min_by_key(value);
         let choice = choice.ok_or(SolveError::NotFound { nodes: effort.nodes })?;
+        if value(&choice) > optimum.bound {
+            nodes = (effort.nodes / AFTER_AN_OPEN_LEVEL).max(1);
+        }
         fixed.push(value(&choice));
         bounds.push(optimum.bound);
         best = Some(choice);
@@ -34,4 +51,12 @@ pub(super) fn solve(instance: &Instance, effort: Effort) -> Result<Solved, Solve
         .map(|(value, bound)| Level { value, bound })
         .collect();
     Ok(Solved { classes, extras, levels })
+}
+
+/// What the rounded relaxation makes of the instance, and what comes of every
+/// class's first column.
+fn without_search(instance: &Instance, projection: &Projection, optimum: &Optimum) -> Vec<Choice> {
+    let rounded = optimum.rounded.iter().map(|solution| projection.expand(instance, solution).0);
+    let first = instance.classes.iter().map(|class| vec![(0, class.count)]).collect();
+    rounded.chain([first]).filter_map(|classes| complete(instance, classes)).collect()
 }

@@ -32,6 +32,7 @@
 
 mod basis;
 mod bound;
+mod greedy;
 mod instance;
 mod lexicographic;
 mod program;

@@ -1,0 +1,45 @@
+//! Which groups a cell could serve at all. People may ask for whatever they can
+//! spell: requests for what no GPU of a cell can have, or for more of it on one
+//! node than all of them together can have, are unserved there whatever is
+//! planned. The integer program leaves them out, so that it grows with what can
+//! be had and not with what is asked for.
+
+use std::collections::BTreeMap;
+
+use mig::ProfileName;
+
+use super::group::Group;
+use super::world::World;
+
+/// The most free slices that each cell could have.
+#[derive(Debug)]
+pub(super) struct Reach(Vec<BTreeMap<ProfileName, i64>>);
+
+impl Reach {
+    pub(super) fn of(world: &World<'_>) -> Self {
+        let mut most: Vec<BTreeMap<ProfileName, i64>> =
+            world.cells.iter().map(|cell| cell.free.clone()).collect();
+        for class in &world.classes {
+            let geometry = world.geometries.get(class.situation.geometry);
+            let mut of_one: BTreeMap<ProfileName, i64> = BTreeMap::new();
+            for (profile, n) in class.targets.iter().flat_map(|target| target.free.iter()) {
+                let known = of_one.entry(geometry.profile(profile).name).or_default();
+                *known = (*known).max(i64::from(n));
+            }
+            let gpus = i64::try_from(class.gpus.len()).unwrap_or(i64::MAX);
+            for (profile, n) in of_one {
+                let all = most[class.cell].entry(profile).or_default();
+                *all = all.saturating_add(n.saturating_mul(gpus));
+            }
+        }
+        Self(most)
+    }
+
+    /// Whether a cell has room for one request of the group, if everything is
+    /// cut for it.
+    pub(super) fn serves(&self, cell: usize, group: &Group<'_>) -> bool {
+        group.slices.iter().all(|(profile, n)| {
+            self.0[cell].get(profile).is_some_and(|most| *most >= i64::from(*n)) || *n == 0
+        })
+    }
+}

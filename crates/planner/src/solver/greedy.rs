@@ -1,0 +1,133 @@
+//! A choice that meets all rows, without a search: for instances on which the
+//! effort is used up before the branch and bound has found any.
+//!
+//! Given what the classes choose, the extras are filled in: those that cost
+//! nothing as far as the rows let them, in their order, then those that cost,
+//! as far as the rows need them. That meets every row which costly extras can
+//! always meet, as a row of demand is met by what is unserved.
+
+use super::instance::{Extra, Instance, Sense};
+use super::program::Program;
+use super::project::Choice;
+use super::search::Solution;
+
+/// Completes what the classes choose; nothing, if a row cannot be met so.
+pub(super) fn complete(instance: &Instance, classes: Vec<Vec<(usize, u32)>>) -> Option<Choice> {
+    let mut sums = vec![0_i64; instance.rows.len()];
+    for (class, chosen) in instance.classes.iter().zip(&classes) {
+        for (column, n) in chosen {
+            for (row, a) in &class.columns.get(*column)?.coefficients {
+                sums[*row] += i64::from(*a) * i64::from(*n);
+            }
+        }
+    }
+    let is_free = |extra: &Extra| extra.costs.iter().all(|cost| *cost == 0);
+    let mut extras = vec![0_i64; instance.extras.len()];
+    for costly in [false, true] {
+        for (extra, value) in instance.extras.iter().zip(&mut extras) {
+            if is_free(extra) == costly {
+                continue;
+            }
+            let most = allowed(instance, extra, &sums);
+            *value = if costly { most.min(needed(instance, extra, &sums)) } else { most };
+            for (row, a) in &extra.coefficients {
+                sums[*row] += i64::from(*a) * *value;
+            }
+        }
+    }
+    instance.is_met_by(&classes, &extras).then_some((classes, extras))
+}
+
+/// How far an extra may rise until a row that it works against stops it.
+fn allowed(instance: &Instance, extra: &Extra, sums: &[i64]) -> i64 {
+    let room = extra.coefficients.iter().filter_map(|(row, a)| {
+        let (a, left) = (i64::from(*a), instance.rows[*row].rhs - sums[*row]);
+        match instance.rows[*row].sense {
+            Sense::AtMost | Sense::Equal if a > 0 => Some(left / a),
+            Sense::AtLeast if a < 0 => Some(left / a),
+            _ => None,
+        }
+    });
+    room.fold(extra.upper, i64::min).max(0)
+}
+
+/// How far an extra has to rise until no row lacks what it gives.
+fn needed(instance: &Instance, extra: &Extra, sums: &[i64]) -> i64 {
+    let lacks = extra.coefficients.iter().filter_map(|(row, a)| {
+        let (a, lack) = (i64::from(*a), instance.rows[*row].rhs - sums[*row]);
+        let counts = a > 0 && lack > 0 && instance.rows[*row].sense != Sense::AtMost;
+        counts.then(|| lack.div_euclid(a) + i64::from(lack.rem_euclid(a) > 0))
+    });
+    lacks.fold(0, i64::max)
+}
+
+/// The values of a relaxation in whole numbers, block by block: rounded down,
+/// and what is left over to the largest fractions.
+pub(super) fn rounded(program: &Program, values: &[(u32, f64)]) -> Solution {
+    let mut solution = Solution::new();
+    for block in 0..program.blocks() {
+        let mut here: Vec<(u32, i64, f64)> = values
+            .iter()
+            .filter(|(j, _)| program.block_of[*j as usize] as usize == block)
+            .map(|(j, x)| (*j, (x + 1e-6).floor() as i64, x - (x + 1e-6).floor()))
+            .collect();
+        here.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.cmp(&b.0)));
+        let mut left = program.count[block] - here.iter().map(|(_, n, _)| n).sum::<i64>();
+        for (_, n, _) in &mut here {
+            let more = left.clamp(0, 1);
+            *n += more;
+            left -= more;
+        }
+        solution.extend(here.into_iter().filter(|(_, n, _)| *n > 0).map(|(j, n, _)| (j, n)));
+    }
+    solution.sort_unstable();
+    solution
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::instance::{Class, Column, Row};
+    use super::*;
+
+    /// Two GPUs that can each give three slices, or none; two groups that ask
+    /// for two pods of two slices, and for one of one.
+    fn instance() -> Instance {
+        let served = |group: usize, slices: i32| Extra {
+            upper: 2,
+            coefficients: vec![(1 + group, 1), (0, -slices)],
+            costs: vec![],
+        };
+        let unserved = |group: usize| Extra { upper: 2, coefficients: vec![(1 + group, 1)], costs: vec![1] };
+        Instance {
+            rows: vec![
+                Row { sense: Sense::AtLeast, rhs: 0 },
+                Row { sense: Sense::Equal, rhs: 2 },
+                Row { sense: Sense::Equal, rhs: 1 },
+            ],
+            classes: vec![Class {
+                count: 2,
+                columns: vec![Column::default(), Column { coefficients: vec![(0, 3)], costs: vec![0, 1] }],
+            }],
+            extras: vec![unserved(0), unserved(1), served(0, 2), served(1, 1)],
+            levels: 2,
+        }
+    }
+
+    #[test]
+    fn what_costs_nothing_is_filled_first_and_what_costs_makes_up_for_the_rest() {
+        let instance = instance();
+        let complete =
+            |cut| complete(&instance, vec![vec![(0, 2 - cut), (1, cut)]]).expect("it can be met").1;
+        assert_eq!(complete(0), [2, 1, 0, 0], "nothing is cut, so nobody is served");
+        assert_eq!(complete(1), [1, 0, 1, 1]);
+        assert_eq!(complete(2), [0, 0, 2, 1]);
+    }
+
+    #[test]
+    fn a_row_that_no_extra_can_meet_is_not_met() {
+        let mut instance = instance();
+        instance.rows[0].rhs = 4;
+        assert_eq!(complete(&instance, vec![vec![(0, 1), (1, 1)]]), None);
+        assert!(complete(&instance, vec![vec![(1, 2)]]).is_some());
+    }
+}
