@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use oracle::apply::apply;
 use oracle::values::{Demand, Values};
 use oracle::world::{World, worlds};
-use planner::build::at;
+use planner::build::{a100, at, fleet, node, policy, request};
 use planner::check::{Severity, check, check_certificate};
 use planner::decide::{Decision, decide};
 use planner::names::{GpuIndex, NodeName};
@@ -172,4 +172,28 @@ fn the_worlds_are_worth_planning_and_every_step_counts() {
     }
     assert!(changing >= 80 && steps >= 100, "{changing} worlds change, in {steps} steps");
     assert!((50..=150).contains(&scarce), "{scarce} worlds leave somebody unserved");
+}
+
+/// Thirty pods, each of which wants another combination of slices on one node:
+/// more than can be proved. What is planned is still a plan to act upon.
+#[test]
+fn a_plan_for_demand_of_too_many_kinds_is_followed_to_its_end_too() {
+    let names: Vec<String> = (0..5).map(|i| format!("n{i}")).collect();
+    let fleet = names.iter().fold(fleet(), |fleet, name| fleet.node(name, node().gpu(a100()).gpu(a100())));
+    let requests = (0..30).map(|i| {
+        let mut asks = request(&format!("r{i}")).asks("1g.10gb", 1 + i % 6).since(i64::from(i));
+        if i / 6 > 0 {
+            asks = asks.asks("2g.20gb", i / 6);
+        }
+        asks.build()
+    });
+    let world =
+        World { inventory: fleet.build(), requests: requests.collect(), policies: vec![policy("p").build()] };
+    let first = plan(&world);
+    assert_eq!(fatal(&world, &first), Vec::<String>::new());
+    assert!(first.steps.len() > 2, "{first:?}");
+    let again = plan(&after(&world, &[&first.steps[0]]));
+    assert_eq!(again.steps, first.steps[1..]);
+    let all: Vec<_> = first.steps.iter().collect();
+    assert_eq!(plan(&after(&world, &all)), Plan::default());
 }

@@ -141,10 +141,15 @@ struct Building<'w, 'a> {
 
 /// Builds the program.
 pub(super) fn formulate(world: &World<'_>, question: Question) -> Program {
+    formulate_some(world, question, &vec![true; world.groups.len()])
+}
+
+/// Builds the program for the groups that are admitted; the others are unserved.
+pub(super) fn formulate_some(world: &World<'_>, question: Question, admitted: &[bool]) -> Program {
     let costs = levels(world, question);
     let mut building = Building {
         world,
-        reach: Reach::of(world),
+        reach: Reach::of(world, admitted),
         instance: Instance { levels: costs.len(), ..Instance::default() },
         constants: vec![0; costs.len()],
         costs,
@@ -221,10 +226,10 @@ impl Building<'_, '_> {
     /// One row of supply for each cell and profile that somebody may want there.
     fn rows(&mut self) {
         for (c, cell) in self.world.cells.iter().enumerate() {
-            let groups = cell.groups.iter().map(|g| &self.world.groups[*g]);
+            let groups = cell.groups.iter().map(|g| (*g, &self.world.groups[*g]));
             let mut wanted: BTreeSet<ProfileName> = groups
-                .filter(|group| self.reach.serves(c, group))
-                .flat_map(|group| group.slices.keys().copied())
+                .filter(|(g, group)| self.reach.serves(c, *g, group))
+                .flat_map(|(_, group)| group.slices.keys().copied())
                 .collect();
             if let Some(policy) = cell.policy {
                 let spare = bounds(self.world).filter(|(p, _, bounds)| *p == policy && bounds.spare > 0);
@@ -247,7 +252,7 @@ impl Building<'_, '_> {
         let mut can_be_served = vec![false; world.groups.len()];
         for (c, cell) in world.cells.iter().enumerate() {
             for g in &cell.groups {
-                can_be_served[*g] |= self.reach.serves(c, &world.groups[*g]);
+                can_be_served[*g] |= self.reach.serves(c, *g, &world.groups[*g]);
             }
         }
         let demand = world.groups.iter().enumerate().map(|(g, group)| {
@@ -285,7 +290,7 @@ impl Building<'_, '_> {
         for (c, cell) in world.cells.iter().enumerate() {
             for g in &cell.groups {
                 let group = &world.groups[*g];
-                let Some(row) = rows[*g].filter(|_| self.reach.serves(c, group)) else { continue };
+                let Some(row) = rows[*g].filter(|_| self.reach.serves(c, *g, group)) else { continue };
                 let mut coefficients = vec![(row, 1)];
                 for (profile, n) in group.slices {
                     coefficients.push((self.supply[&(c, *profile)], -i32::try_from(*n).unwrap_or(i32::MAX)));

@@ -31,6 +31,15 @@ pub(super) enum Alone {
     ForItsRoom,
 }
 
+/// Whether what requests take of a node tells them apart where it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rooms {
+    /// Each takes what it takes.
+    Exact,
+    /// Those that differ in nothing else each take the most of them.
+    Alike,
+}
+
 /// Requests that ask for the same, with the same priority, and may use the
 /// same nodes.
 #[derive(Clone, Debug)]
@@ -60,6 +69,7 @@ pub(super) fn of<'a>(
     requests: &'a [Request],
     policies: &[&Policy],
     policy_of: &[Option<usize>],
+    rooms: Rooms,
 ) -> (Vec<Group<'a>>, Vec<Alone>) {
     let mut judge = Judge::new(inventory);
     let mut groups: BTreeMap<Key<'a>, Vec<&'a Request>> = BTreeMap::new();
@@ -90,7 +100,7 @@ pub(super) fn of<'a>(
         _ => Alone::No,
     });
     let alone: Vec<Alone> = alone.collect();
-    (merge(groups, &alone), alone)
+    (merge(groups, &alone, rooms), alone)
 }
 
 /// Priority, slices, nodes, and what is taken of a node.
@@ -121,11 +131,12 @@ fn is_tight(position: usize, node: &Node, groups: &BTreeMap<Key<'_>, Vec<&Reques
 
 /// What a request takes of a node matters only where that is counted:
 /// elsewhere requests that differ in nothing else are one group.
-fn merge<'a>(groups: BTreeMap<Key<'a>, Vec<&'a Request>>, alone: &[Alone]) -> Vec<Group<'a>> {
+fn merge<'a>(groups: BTreeMap<Key<'a>, Vec<&'a Request>>, alone: &[Alone], rooms: Rooms) -> Vec<Group<'a>> {
     let mut merged: BTreeMap<_, Group<'a>> = BTreeMap::new();
     for ((priority, slices, nodes, takes), requests) in groups {
         let counted = nodes.iter().zip(alone).any(|(may, alone)| *may && *alone == Alone::ForItsRoom);
-        let key = (priority, slices, nodes.clone(), counted.then_some(takes));
+        let apart = counted && rooms == Rooms::Exact;
+        let key = (priority, slices, nodes.clone(), apart.then_some(takes));
         let group = merged.entry(key).or_insert_with(|| Group {
             slices,
             priority: priority.0,

@@ -42,18 +42,18 @@ mod steps;
 mod supply;
 mod targets;
 mod trial;
+mod varied;
 mod world;
 
 use jiff::Timestamp;
 
-use self::formulate::{Question, formulate};
+use self::varied::Chosen;
 use self::world::World;
 use crate::demand::Request;
 use crate::inventory::Inventory;
 use crate::plan::Plan;
 use crate::policy::Policy;
 use crate::report::{LevelCertificate, Report};
-use crate::solver::{Effort, solve};
 
 /// What was decided.
 #[must_use]
@@ -76,26 +76,25 @@ pub struct Decision {
 /// `now` dates nothing yet: what is timed (cooldown, windows) arrives as holds.
 pub fn decide(inventory: &Inventory, requests: &[Request], policies: &[Policy], now: Timestamp) -> Decision {
     let _ = now;
-    let world = World::of(inventory, requests, policies);
-    let program = formulate(&world, Question::Plan);
-    let solved = match solve(&program.instance, Effort::default()) {
-        Ok(solved) => solved,
+    let (Chosen { world, program, solved }, levels) = match varied::choose(inventory, requests, policies) {
+        Ok(chosen) => chosen,
         // Leaving everything as it is meets every row (see `Building::bounds`),
         // so this is a bug of ours; nothing is changed, and the report says so.
-        Err(error) => return explain::broken(&world, requests, &error.to_string()),
+        Err(error) => {
+            return explain::broken(&World::of(inventory, requests, policies), requests, &error.to_string());
+        }
     };
     let handed = hand_out::hand_out(&world, &program, &solved);
     let plan = Plan { steps: steps::steps(&world, &handed) };
     let mut certificate: Vec<LevelCertificate> = program
         .levels
         .iter()
-        .zip(&solved.levels)
-        .zip(&program.constants)
-        .filter(|((level, _), _)| level.is_reported())
-        .map(|((level, solved), constant)| LevelCertificate {
+        .zip(&levels)
+        .filter(|(level, _)| level.is_reported())
+        .map(|(level, solved)| LevelCertificate {
             level: level.name(),
-            value: solved.value + constant,
-            bound: solved.bound + constant,
+            value: solved.value,
+            bound: solved.bound,
         })
         .collect();
     supply::add_homeless(&world, &handed, &mut certificate);

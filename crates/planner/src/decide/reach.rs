@@ -11,12 +11,15 @@ use mig::ProfileName;
 use super::group::Group;
 use super::world::World;
 
-/// The most free slices that each cell could have.
+/// The most free slices that each cell could have, and who may have them.
 #[derive(Debug)]
-pub(super) struct Reach(Vec<BTreeMap<ProfileName, i64>>);
+pub(super) struct Reach {
+    most: Vec<BTreeMap<ProfileName, i64>>,
+    admitted: Vec<bool>,
+}
 
 impl Reach {
-    pub(super) fn of(world: &World<'_>) -> Self {
+    pub(super) fn of(world: &World<'_>, admitted: &[bool]) -> Self {
         let mut most: Vec<BTreeMap<ProfileName, i64>> =
             world.cells.iter().map(|cell| cell.free.clone()).collect();
         for class in &world.classes {
@@ -32,14 +35,15 @@ impl Reach {
                 *all = all.saturating_add(n.saturating_mul(gpus));
             }
         }
-        Self(most)
+        Self { most, admitted: admitted.to_vec() }
     }
 
-    /// Whether a cell has room for one request of the group, if everything is
-    /// cut for it.
-    pub(super) fn serves(&self, cell: usize, group: &Group<'_>) -> bool {
-        group.slices.iter().all(|(profile, n)| {
-            self.0[cell].get(profile).is_some_and(|most| *most >= i64::from(*n)) || *n == 0
-        })
+    /// Whether a cell has room for one request of an admitted group, if
+    /// everything is cut for it.
+    pub(super) fn serves(&self, cell: usize, position: usize, group: &Group<'_>) -> bool {
+        let enough = |profile: &ProfileName, n: u32| {
+            n == 0 || self.most[cell].get(profile).is_some_and(|most| *most >= i64::from(n))
+        };
+        self.admitted[position] && group.slices.iter().all(|(profile, n)| enough(profile, *n))
     }
 }

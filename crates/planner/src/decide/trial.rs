@@ -31,7 +31,7 @@ const GPU_TRIALS: usize = 16_384;
 const LEAST: usize = 8;
 /// What a level of a trial may cost. Who waits is told what is proved to help,
 /// and a trial that comes to no proof with this would rarely come to one.
-const EFFORT: Effort = Effort { nodes: 250 };
+pub(super) const EFFORT: Effort = Effort { nodes: 250 };
 /// Trials of a decision that may come to no proof: they are the long ones, and
 /// where there are several, demand is of a kind that makes the others long too.
 const UNPROVED: usize = 4;

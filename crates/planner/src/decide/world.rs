@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mig::{Counts, Layout, ProfileIndex, ProfileName};
 
 use super::evict::Evictions;
+pub(super) use super::group::Rooms;
 use super::group::{self, Alone, Group};
 use super::targets::{Current, Freedom, Geometries, Goal, Situation, Target, counts_of};
 use crate::assign::{self, Assignment};
@@ -60,6 +61,16 @@ impl<'a> World<'a> {
     /// Builds it. Requests that nothing can be planned for (blocked
     /// elsewhere, or asking for whole GPUs) are left out.
     pub(super) fn of(inventory: &'a Inventory, requests: &'a [Request], policies: &'a [Policy]) -> Self {
+        Self::with(inventory, requests, policies, Rooms::Exact)
+    }
+
+    /// The same, with requests told apart by what they take of a node, or not.
+    pub(super) fn with(
+        inventory: &'a Inventory,
+        requests: &'a [Request],
+        policies: &'a [Policy],
+        rooms: Rooms,
+    ) -> Self {
         let mut policies: Vec<&Policy> = policies.iter().collect();
         policies.sort_by(|a, b| a.name.cmp(&b.name));
         policies.dedup_by(|a, b| a.name == b.name);
@@ -73,7 +84,7 @@ impl<'a> World<'a> {
                 policies.iter().position(|p| p.name == *name)
             })
             .collect();
-        let (groups, alone) = group::of(inventory, requests, &policies, &policy_of);
+        let (groups, alone) = group::of(inventory, requests, &policies, &policy_of, rooms);
         let menus = menus(inventory, &policies, &policy_of, &groups);
         let evictions = Evictions::of(inventory, &policies, &policy_of, &menus);
         let cells = cells(inventory, &groups, &policy_of, &alone, &evictions);

@@ -7,9 +7,7 @@
 //! always meet, as a row of demand is met by what is unserved.
 
 use super::instance::{Extra, Instance, Sense};
-use super::program::Program;
 use super::project::Choice;
-use super::search::Solution;
 
 /// Completes what the classes choose; nothing, if a row cannot be met so.
 pub(super) fn complete(instance: &Instance, classes: Vec<Vec<(usize, u32)>>) -> Option<Choice> {
@@ -59,29 +57,6 @@ fn needed(instance: &Instance, extra: &Extra, sums: &[i64]) -> i64 {
         counts.then(|| lack.div_euclid(a) + i64::from(lack.rem_euclid(a) > 0))
     });
     lacks.fold(0, i64::max)
-}
-
-/// The values of a relaxation in whole numbers, block by block: rounded down,
-/// and what is left over to the largest fractions.
-pub(super) fn rounded(program: &Program, values: &[(u32, f64)]) -> Solution {
-    let mut solution = Solution::new();
-    for block in 0..program.blocks() {
-        let mut here: Vec<(u32, i64, f64)> = values
-            .iter()
-            .filter(|(j, _)| program.block_of[*j as usize] as usize == block)
-            .map(|(j, x)| (*j, (x + 1e-6).floor() as i64, x - (x + 1e-6).floor()))
-            .collect();
-        here.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.cmp(&b.0)));
-        let mut left = program.count[block] - here.iter().map(|(_, n, _)| n).sum::<i64>();
-        for (_, n, _) in &mut here {
-            let more = left.clamp(0, 1);
-            *n += more;
-            left -= more;
-        }
-        solution.extend(here.into_iter().filter(|(_, n, _)| *n > 0).map(|(j, n, _)| (j, n)));
-    }
-    solution.sort_unstable();
-    solution
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use super::greedy::complete;
 use super::instance::{Effort, Instance, Level, SolveError, Solved};
 use super::project::{Choice, Projection};
-use super::search::{Optimum, minimise};
+use super::search::minimise;
 use super::tree::Wanted;
 
 /// Where a level could not be closed, the later ones cannot be expected to
@@ -26,18 +26,15 @@ pub(super) fn solve(instance: &Instance, effort: Effort) -> Result<Solved, Solve
         if optimum.infeasible {
             return Err(SolveError::Infeasible);
         }
-        let mut choices = Vec::new();
-        if optimum.is_open() {
-            choices = without_search(instance, &projection, &optimum);
-            choices.retain(|(classes, extras)| {
-                instance.values(classes, extras).iter().zip(&fixed).all(|(value, fixed)| value <= fixed)
-            });
-        }
+        let is_as_good_before = |(classes, extras): &Choice| {
+            instance.values(classes, extras).iter().zip(&fixed).all(|(value, fixed)| value <= fixed)
+        };
+        let unchanged = optimum.is_open().then(|| unchanged(instance)).flatten().filter(is_as_good_before);
         let found = optimum.best.map(|(solution, _)| projection.expand(instance, &solution));
         let value =
             |(classes, extras): &Choice| instance.values(classes, extras).get(level).copied().unwrap_or(0);
         // What an earlier level found, or no search, counts only when this one found nothing as good.
-        let choice = found.into_iter().chain(best).chain(choices).min_by_key(value);
+        let choice = found.into_iter().chain(best).chain(unchanged).min_by_key(value);
         let choice = choice.ok_or(SolveError::NotFound { nodes: effort.nodes })?;
         if value(&choice) > optimum.bound {
             nodes = (effort.nodes / AFTER_AN_OPEN_LEVEL).max(1);
@@ -53,10 +50,7 @@ pub(super) fn solve(instance: &Instance, effort: Effort) -> Result<Solved, Solve
     Ok(Solved { classes, extras, levels })
 }
 
-/// What the rounded relaxation makes of the instance, and what comes of every
-/// class's first column.
-fn without_search(instance: &Instance, projection: &Projection, optimum: &Optimum) -> Vec<Choice> {
-    let rounded = optimum.rounded.iter().map(|solution| projection.expand(instance, solution).0);
-    let first = instance.classes.iter().map(|class| vec![(0, class.count)]).collect();
-    rounded.chain([first]).filter_map(|classes| complete(instance, classes)).collect()
+/// What comes of every class's first column: nothing changes.
+fn unchanged(instance: &Instance) -> Option<Choice> {
+    complete(instance, instance.classes.iter().map(|class| vec![(0, class.count)]).collect())
 }

@@ -10,7 +10,6 @@
 
 use super::basis::{Basis, End};
 use super::bound::Bound;
-use super::greedy;
 use super::program::Program;
 use super::simplex::Simplex;
 use super::tighten::tighten;
@@ -27,9 +26,6 @@ pub(super) struct Optimum {
     pub(super) bound: i64,
     /// It is proved that there is no solution.
     pub(super) infeasible: bool,
-    /// The optimum of the relaxation, rounded: every block's count is kept,
-    /// rows need not be met. Only where the best is not proved.
-    pub(super) rounded: Option<Solution>,
 }
 
 impl Optimum {
@@ -64,11 +60,10 @@ pub(super) fn evaluate(program: &Program, solution: &Solution) -> Option<i64> {
 pub(super) fn minimise(program: &Program, wanted: Wanted, nodes: u64) -> Optimum {
     let mut simplex = Simplex::new(program);
     let end = simplex.optimise();
-    let relaxed = (end == End::Optimal).then(|| simplex.solution());
     let mut search = Search { program, wanted, best: None, proved: i64::MIN };
     match &end {
         End::Infeasible(ray) if Bound::refutes(program, &[], ray) => {
-            return Optimum { best: None, bound: i64::MAX, infeasible: true, rounded: None };
+            return Optimum { best: None, bound: i64::MAX, infeasible: true };
         }
         End::Optimal => {
             let basis = simplex.basis();
@@ -90,9 +85,7 @@ pub(super) fn minimise(program: &Program, wanted: Wanted, nodes: u64) -> Optimum
     }
     let Search { program: _, wanted: _, best, proved } = search;
     let bound = best.as_ref().map_or(proved, |(_, value)| proved.min(*value));
-    let optimum = Optimum { best, bound, infeasible: false, rounded: None };
-    let rounded = relaxed.filter(|_| optimum.is_open()).map(|values| greedy::rounded(program, &values));
-    Optimum { rounded, ..optimum }
+    Optimum { best, bound, infeasible: false }
 }
 
 /// Where a search starts: a program, what its relaxation proves, and the
