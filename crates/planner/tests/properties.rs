@@ -189,11 +189,34 @@ fn a_plan_for_demand_of_too_many_kinds_is_followed_to_its_end_too() {
     });
     let world =
         World { inventory: fleet.build(), requests: requests.collect(), policies: vec![policy("p").build()] };
-    let first = plan(&world);
-    assert_eq!(fatal(&world, &first), Vec::<String>::new());
+    is_followed_to_its_end(&world);
+}
+
+/// Each takes another amount of CPU and memory, of nodes that are short of both.
+#[test]
+fn so_is_one_for_pods_that_all_take_something_else() {
+    let roomy = || node().gpu(a100()).gpu(a100()).room(64_000, 512 << 30, 100);
+    let names: Vec<String> = (0..6).map(|i| format!("n{i}")).collect();
+    let fleet = names.iter().fold(fleet(), |fleet, name| fleet.node(name, roomy()));
+    let profiles = ["1g.10gb", "2g.20gb", "3g.40gb", "7g.80gb", "4g.40gb", "1g.20gb"];
+    let requests = (0..80).zip(profiles.iter().cycle()).map(|(i, profile)| {
+        let memory = (80_000 - 97 * i) << 20;
+        request(&format!("r{i}")).asks(profile, 1).takes(8_000 + 100 * i, memory).since(i).build()
+    });
+    is_followed_to_its_end(&World {
+        inventory: fleet.build(),
+        requests: requests.collect(),
+        policies: vec![policy("p").build()],
+    });
+}
+
+/// After its first step the rest of it is planned, and after all of it nothing.
+fn is_followed_to_its_end(world: &World) {
+    let first = plan(world);
+    assert_eq!(fatal(world, &first), Vec::<String>::new());
     assert!(first.steps.len() > 2, "{first:?}");
-    let again = plan(&after(&world, &[&first.steps[0]]));
+    let again = plan(&after(world, &[&first.steps[0]]));
     assert_eq!(again.steps, first.steps[1..]);
     let all: Vec<_> = first.steps.iter().collect();
-    assert_eq!(plan(&after(&world, &all)), Plan::default());
+    assert_eq!(plan(&after(world, &all)), Plan::default());
 }

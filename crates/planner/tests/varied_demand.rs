@@ -89,22 +89,6 @@ fn demand_too_varied_for_a_proof_is_planned_all_the_same() {
     assert_eq!(served(&decision), ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"]);
 }
 
-/// Each takes another amount of CPU and memory of nodes that are short of both.
-#[test]
-fn pods_that_differ_in_what_they_take_are_planned_as_if_each_took_the_most() {
-    let roomy = || node().gpu(a100()).gpu(a100()).room(64_000, 512 << 30, 100);
-    let names: Vec<String> = (0..6).map(|i| format!("n{i}")).collect();
-    let inventory = names.iter().fold(fleet(), |fleet, name| fleet.node(name, roomy())).build();
-    let profiles = ["1g.10gb", "2g.20gb", "3g.40gb", "7g.80gb", "4g.40gb", "1g.20gb"];
-    let asks = |i: i64, profile: &str| {
-        let memory = (80_000 - 97 * i) << 20;
-        request(&format!("r{i:02}")).asks(profile, 1).takes(8_000 + 100 * i, memory).since(i).build()
-    };
-    let requests: Vec<Request> = (0..80).zip(profiles.iter().cycle()).map(|(i, p)| asks(i, p)).collect();
-    let decision = plan(&inventory, &requests, &[policy("p").build()]);
-    assert!(served(&decision).len() >= 12, "{:?}", served(&decision));
-}
-
 /// A random instance whose rows extras can always meet, at a price.
 fn instance(numbers: &mut Numbers) -> Instance {
     let mut number =
