@@ -69,6 +69,10 @@ impl Site {
             .retain(|(file, _)| ["rules.yaml", "servicemonitors.yaml"].iter().any(|end| file.ends_with(end)));
         let monitoring: Vec<Value> = monitoring.into_iter().map(|(_, crd)| crd).collect();
         objects::install_crds(&client, &monitoring).await?;
+        // And of OpenShift's console.
+        let console: Vec<Value> =
+            objects::crds_in(&tools::find("console-crds")?)?.into_iter().map(|(_, crd)| crd).collect();
+        objects::install_crds(&client, &console).await?;
         for namespace in [OPERATOR_NAMESPACE, GPU_OPERATOR_NAMESPACE] {
             objects::ensure_namespace(&client, namespace, &json!({})).await?;
         }
@@ -253,9 +257,19 @@ fn flat(namespace: &str, rules: &[PolicyRule]) -> BTreeSet<Right> {
     all
 }
 
+/// What the chart makes with the values that the bundle is made with.
+fn as_the_bundle() -> anyhow::Result<Vec<Value>> {
+    let render = Render {
+        values: vec![packaging::bundle::sources().join("values.yaml")],
+        set: vec![packaging::REGISTRY.to_owned()],
+        apis: vec!["monitoring.coreos.com/v1/ServiceMonitor", "monitoring.coreos.com/v1/PrometheusRule"],
+    };
+    Ok(Helm::find()?.objects(&packaging::chart(), &render)?)
+}
+
 /// What the chart gives to the operator, wherever it does.
 fn chart_rights() -> anyhow::Result<BTreeSet<Right>> {
-    let objects = Helm::find()?.objects(&packaging::chart(), &Render::default())?;
+    let objects = as_the_bundle()?;
     let mut all = BTreeSet::new();
     for role in objects.iter().filter(|o| o["kind"] == "ClusterRole" || o["kind"] == "Role") {
         let bound = objects.iter().any(|binding| {
@@ -273,10 +287,15 @@ fn chart_rights() -> anyhow::Result<BTreeSet<Right>> {
 
 /// The arguments that the chart gives to the operator.
 fn chart_arguments() -> anyhow::Result<Vec<String>> {
-    let objects = Helm::find()?.objects(&packaging::chart(), &Render::default())?;
+    let objects = as_the_bundle()?;
     let deployment = objects.iter().find(|o| o["kind"] == "Deployment").context("there is a Deployment")?;
     let container = &deployment["spec"]["template"]["spec"]["containers"][0];
-    Ok(serde_json::from_value(container["args"].clone())?)
+    // Without any flag there is no list of them.
+    Ok(container
+        .get("args")
+        .map(|args| serde_json::from_value(args.clone()))
+        .transpose()?
+        .unwrap_or_default())
 }
 
 /// `slicewright release`, in this process.

@@ -12,6 +12,10 @@ use promql_parser::label::Matchers;
 use promql_parser::parser::{self, Expr, VectorSelector};
 use serde_json::{Value, json};
 
+/// Alerts about what this fleet does not have happen to it, and the scenarios that show their series.
+const SHOWN_ELSEWHERE: [(&str, &str); 2] =
+    [("SlicewrightDataWentBack", "restored_etcd"), ("SlicewrightWritesRefused", "refused_writes")];
+
 /// Every selector of every alert, with the alert's name.
 fn selectors() -> anyhow::Result<Vec<(String, VectorSelector)>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../charts/slicewright/files/rules.yaml");
@@ -125,6 +129,7 @@ fn every_selector_of_every_alert_finds_what_a_running_operator_shows() {
         scene.apply(ask.clone()).await?;
 
         let mut unseen = selectors()?;
+        unseen.retain(|(alert, _)| !SHOWN_ELSEWHERE.iter().any(|(known, _)| known == alert));
         assert!(unseen.len() > 8, "{unseen:?}");
         let operator = scene.operators().first().context("it was started")?;
         wait::asking("each selector has found a series", wait::PATIENCE * 2, async || {

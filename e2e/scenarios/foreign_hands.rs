@@ -24,6 +24,30 @@ fn somebody_elses_cordon_stays_and_nothing_starts_until_it_goes() {
     });
 }
 
+/// Any controller that prunes labels which it does not know.
+#[test]
+fn a_lost_cordon_mark_neither_stops_a_change_nor_leaves_a_node_cordoned() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb"), a100("n2", "all-1g.10gb")]).await?;
+        scene.operator().await?;
+        scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
+        let pruned = json!({"metadata": {"labels": {"slicewright.io/cordoned-by": null}}});
+        // Of one node as soon as it is cordoned, of the other when its label is written.
+        let first = scene.first_cordoned().await?;
+        scene.patch_node(&first, pruned.clone()).await?;
+        let other = if first == "n1" { "n2" } else { "n1" };
+        scene.phase(other, "Changing").await?;
+        scene.patch_node(other, pruned).await?;
+        for node in ["n1", "n2"] {
+            scene.offers(node, &[("3g.40gb", 2)]).await?;
+            let known = scene.phase(node, "Idle").await?;
+            let last_error = known.status.and_then(|status| status.rollout).and_then(|r| r.last_error);
+            assert_eq!(last_error, None, "{node}");
+        }
+        scene.converged("research").await
+    });
+}
+
 #[test]
 fn a_foreign_label_freezes_the_node_until_it_is_given_back() {
     scenario(async |scene| {

@@ -21,7 +21,7 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
-use packaging::Helm;
+use packaging::{Helm, REGISTRY};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -71,7 +71,7 @@ impl Site {
     async fn install(&self) -> anyhow::Result<String> {
         let chart = packaging::chart();
         let chart = chart.to_str().context("the chart's path is text")?;
-        self.helm(&["install", RELEASE, chart, "--create-namespace"]).await
+        self.helm(&["install", RELEASE, chart, "--create-namespace", "--set-json", REGISTRY]).await
     }
 
     /// The operator of the release, with its rights.
@@ -188,7 +188,13 @@ fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_surv
 
         let chart = packaging::chart();
         let chart = chart.to_str().context("the chart's path is text")?;
-        let values = ["--set", "replicas=3", "--set", "gpuOperator.patchClusterPolicy=true"];
+        let values = [
+            "--reset-then-reuse-values",
+            "--set",
+            "replicas=3",
+            "--set",
+            "gpuOperator.patchClusterPolicy=true",
+        ];
         site.helm(&[["upgrade", RELEASE, chart].as_slice(), &values].concat()).await?;
         assert_eq!(site.replicas().await?, Some(3));
         assert!(site.may_patch_cluster_policy().await?);
@@ -200,10 +206,15 @@ fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_surv
 
         // A node that we hold when everything goes, and what we know of it.
         let held = json!({
-            "apiVersion": "v1", "kind": "Node", "spec": {"unschedulable": true},
+            "apiVersion": "v1", "kind": "Node",
             "metadata": {"name": "n1", "labels": {"slicewright.io/cordoned-by": "slicewright"}},
         });
         let held = objects::apply(&site.client, &held).await?;
+        // Whose a cordon is, the API server knows by who wrote it.
+        let ours =
+            PatchParams { field_manager: Some("slicewright-node".to_owned()), ..PatchParams::default() };
+        let cordon = Patch::Merge(json!({"spec": {"unschedulable": true}}));
+        Api::<Node>::all(site.client.clone()).patch("n1", &ours, &cordon).await?;
         let known = json!({
             "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "spec": {},
             "metadata": {"name": "n1", "ownerReferences": [

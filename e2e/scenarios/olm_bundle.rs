@@ -80,7 +80,7 @@ fn every_object_of_the_bundle_is_accepted() {
         let (mut taken, mut foreign) = (0, Vec::new());
         for mut object in objects {
             let group = object["apiVersion"].as_str().unwrap_or_default().to_owned();
-            if group.contains(".coreos.com/") {
+            if group.contains(".coreos.com/") || group.starts_with("console.openshift.io/") {
                 foreign.push(object["kind"].as_str().unwrap_or_default().to_owned());
                 continue;
             }
@@ -91,8 +91,33 @@ fn every_object_of_the_bundle_is_accepted() {
         }
         assert!(taken >= 10, "{taken}");
         // Kinds of others, which this control plane does not have.
-        let known = ["ClusterServiceVersion", "PrometheusRule", "ServiceMonitor"];
+        let known = [
+            "ClusterServiceVersion",
+            "ConsoleCLIDownload",
+            "ConsoleQuickStart",
+            "ConsoleYAMLSample",
+            "PrometheusRule",
+            "ServiceMonitor",
+        ];
         assert!(foreign.iter().all(|kind| known.contains(&kind.as_str())), "{foreign:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn every_policy_that_the_console_shows_is_accepted() {
+    scenario(async |scene| {
+        let csv = csv()?;
+        let first = csv["metadata"]["annotations"]["operatorframework.io/initialization-resource"].as_str();
+        let mut shown: Vec<Value> = vec![serde_json::from_str(first.unwrap_or_default())?];
+        for sample in manifests()?.iter().filter(|object| object["kind"] == "ConsoleYAMLSample") {
+            shown.push(serde_saphyr::from_str(sample["spec"]["yaml"].as_str().unwrap_or_default())?);
+        }
+        assert!(shown.len() >= 4, "{shown:?}");
+        for policy in shown {
+            let (api, name) = api_of(&scene.client(), &policy).await?;
+            api.patch(&name, &dry(), &Patch::Apply(&policy)).await?;
+        }
         Ok(())
     });
 }

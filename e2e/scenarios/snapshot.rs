@@ -166,7 +166,7 @@ fn who_lacks_rights_is_told_all_of_them_and_nothing_is_written() {
         let said = recorder.try_record(&[]).await?;
         assert_eq!(said.status, Status::Negative);
         insta::assert_snapshot!(said.err, @r"
-        error: nothing is recorded, since these rights are missing:
+        error: nothing is read, since these rights are missing:
           get jobs.batch
           get replicasets.apps
           get statefulsets.apps

@@ -18,6 +18,8 @@ use crate::assets::Assets;
 use crate::certificates::{Authority, Signed, token_keys};
 use crate::process::{Den, Running};
 
+/// etcd: the name of its process and of its folder.
+const ETCD: &str = "etcd";
 /// How long the API server may take to be ready.
 const PATIENCE: Duration = Duration::from_secs(90);
 /// How often it is asked: there is nothing to watch before it answers.
@@ -112,13 +114,47 @@ impl ControlPlane {
             api_server: Mutex::new(None),
             others: Mutex::new(Vec::new()),
         };
-        plane.others.lock().await.push(plane.start_etcd()?);
-        plane.start_api_server().await?;
-        let mut others = plane.others.lock().await;
-        others.push(plane.start_controller_manager()?);
-        others.push(plane.start_scheduler()?);
-        drop(others);
+        plane.start_all().await?;
         Ok(plane)
+    }
+
+    /// Starts every part.
+    pub(crate) async fn start_all(&self) -> anyhow::Result<()> {
+        self.others.lock().await.push(self.start_etcd()?);
+        self.start_api_server().await?;
+        let mut others = self.others.lock().await;
+        others.push(self.start_controller_manager()?);
+        others.push(self.start_scheduler()?);
+        Ok(())
+    }
+
+    /// Ends every part.
+    pub(crate) async fn stop_all(&self) -> anyhow::Result<()> {
+        let api_server = self.api_server.lock().await.take();
+        let others = std::mem::take(&mut *self.others.lock().await);
+        for running in api_server.into_iter().chain(others) {
+            self.den.stop(running).context("cannot end the control plane")?;
+        }
+        Ok(())
+    }
+
+    /// The process of etcd, if it runs.
+    pub(crate) async fn etcd_process(&self) -> Option<u32> {
+        self.others.lock().await.iter().find(|running| running.name() == ETCD).map(Running::id)
+    }
+
+    /// Where etcd keeps its data.
+    pub(crate) fn etcd_folder(&self) -> PathBuf {
+        self.den.folder().join(ETCD)
+    }
+
+    /// How etcd is told that it is alone.
+    pub(crate) fn etcd_peers(&self) -> [String; 2] {
+        let peer = self.ports.etcd_peer;
+        [
+            format!("--initial-advertise-peer-urls=http://127.0.0.1:{peer}"),
+            format!("--initial-cluster=default=http://127.0.0.1:{peer}"),
+        ]
     }
 
     /// How an administrator reaches it.
@@ -170,17 +206,16 @@ impl ControlPlane {
         let mut command = Command::new(&self.assets.etcd);
         command
             .arg("--unsafe-no-fsync")
-            .arg(format!("--data-dir={}", self.path("etcd")))
+            .arg(format!("--data-dir={}", self.path(ETCD)))
             .arg(format!("--listen-client-urls=https://127.0.0.1:{etcd}"))
             .arg(format!("--advertise-client-urls=https://127.0.0.1:{etcd}"))
             .arg(format!("--listen-peer-urls=http://127.0.0.1:{etcd_peer}"))
-            .arg(format!("--initial-advertise-peer-urls=http://127.0.0.1:{etcd_peer}"))
-            .arg(format!("--initial-cluster=default=http://127.0.0.1:{etcd_peer}"))
+            .args(self.etcd_peers())
             .arg(format!("--cert-file={}", self.path("server.crt")))
             .arg(format!("--key-file={}", self.path("server.key")))
             .arg(format!("--trusted-ca-file={}", self.path("ca.crt")))
             .args(["--client-cert-auth", "--log-level=warn"]);
-        Ok(self.den.start("etcd", command)?)
+        Ok(self.den.start(ETCD, command)?)
     }
 
     async fn start_api_server(&self) -> anyhow::Result<()> {

@@ -17,6 +17,7 @@ pub mod certificates;
 pub mod control_plane;
 pub mod demo;
 mod empty;
+pub mod etcd;
 pub mod expect;
 mod guest;
 pub mod log;

@@ -38,6 +38,7 @@ pub fn settings(identity: &str) -> Settings {
     settings.lease.retry = Duration::from_millis(500);
     settings.longest_watch_retry = Duration::from_secs(1);
     settings.longest_retry = Duration::from_secs(5);
+    settings.settle_after_restore = Duration::from_secs(3);
     let rollout = &mut settings.rollout;
     // A minute until the map is mounted is a second.
     rollout.map_settle = millis(2_000);

@@ -114,6 +114,12 @@ impl Running {
         self.child.try_wait()
     }
 
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {

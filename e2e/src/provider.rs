@@ -36,6 +36,11 @@ pub trait Provider: Send + Sync {
     /// When it cannot.
     fn restart_api_server(&self) -> BoxFuture<'_, anyhow::Result<()>>;
 
+    /// The control plane, where it is ours to take apart.
+    fn control_plane(&self) -> Option<&ControlPlane> {
+        None
+    }
+
     /// Fails when a part of it has ended by itself.
     ///
     /// # Errors
@@ -139,6 +144,10 @@ impl Provider for Processes {
 
     fn restart_api_server(&self) -> BoxFuture<'_, anyhow::Result<()>> {
         Box::pin(self.0.restart_api_server())
+    }
+
+    fn control_plane(&self) -> Option<&ControlPlane> {
+        Some(&self.0)
     }
 
     fn is_well(&self) -> BoxFuture<'_, anyhow::Result<()>> {

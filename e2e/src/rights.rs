@@ -79,7 +79,8 @@ fn rendered(values: &Values) -> anyhow::Result<Vec<Value>> {
     if let Some(objects) = known.get(values) {
         return Ok(objects.clone());
     }
-    let render = Render { set: values.clone(), ..Render::default() };
+    let set = [packaging::REGISTRY.to_owned()].into_iter().chain(values.iter().cloned()).collect();
+    let render = Render { set, ..Render::default() };
     let mut objects = Helm::find()?.objects(&packaging::chart(), &render)?;
     objects.retain(|object| object["kind"].as_str().is_some_and(|kind| KINDS.contains(&kind)));
     known.insert(values.clone(), objects.clone());

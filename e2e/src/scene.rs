@@ -15,8 +15,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
-use crate::control_plane::client_of;
+use crate::control_plane::{ControlPlane, client_of};
 use crate::empty::{empty, remove_made};
+use crate::etcd::{Copy, Versions};
 use crate::guest::leave_others_alone;
 use crate::manifests::{self, TEAM};
 use crate::objects::{self, MAP_NAME, OPERATOR_ACCOUNT, OPERATOR_NAMESPACE, OURS};
@@ -513,6 +514,37 @@ impl Scene {
         // One that has just started does not know all rights yet.
         self.audit = self.provider.audit_log().map(Audit::from_now).transpose()?;
         Ok(())
+    }
+
+    /// Copies etcd's data as they are now.
+    ///
+    /// # Errors
+    /// When the provider cannot.
+    pub async fn copy_etcd(&self, name: &str) -> anyhow::Result<Copy> {
+        self.control_plane()?.copy_etcd(name).await
+    }
+
+    /// Puts an older copy of etcd's data back, with everything that belongs to
+    /// it: the control plane starts anew, and so do the kubelets.
+    ///
+    /// # Errors
+    /// When the provider cannot.
+    pub async fn put_back_etcd(&mut self, copy: &Copy, versions: Versions) -> anyhow::Result<()> {
+        self.look_at_rights()?;
+        self.control_plane()?.put_back_etcd(copy, versions).await?;
+        if let Some(world) = &self.world {
+            world.handle.api_went_back();
+        }
+        // One that has just started does not know all rights yet.
+        self.audit = self.provider.audit_log().map(Audit::from_now).transpose()?;
+        Ok(())
+    }
+
+    fn control_plane(&self) -> anyhow::Result<&ControlPlane> {
+        Ok(self
+            .provider
+            .control_plane()
+            .ok_or(NotHere("the control plane of this cluster is not ours to end"))?)
     }
 
     /// The operator's namespace, where its lease is.

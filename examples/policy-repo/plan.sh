@@ -1,14 +1,20 @@
 #!/bin/sh
-# The plan of one cluster as a comment: plan.sh CLUSTER BEFORE COMMENT
+# The plan of one cluster, as a comment and as a page: plan.sh CLUSTER BEFORE COMMENT [PAGE]
 # BEFORE is a checkout of the branch that the change goes into; a cluster that it lacks is new.
-# Exits with 4 when an expectation does not hold, with 64 or more (or 1) when there is no plan, else with 0.
+# Exits with 5 when people would lose their slice (PEOPLE_MAY_LOSE=1 lets that pass), with 4 when an expectation does
+# not hold, with 6 when another plan was reviewed, with 64 or more (or 1) when there is no plan, else with 0.
 set -u
-cluster=$1 before=$2/clusters/$1 comment=$3
+cluster=$1 before=$2/clusters/$1 comment=$3 page=${4:-}
 mkdir -p "$before"
-"${SLICEWRIGHT:-slicewright}" plan --fleet "fleets/$cluster.yaml" --base "$before" -f "clusters/$cluster" \
-    -o markdown > "$comment"
+plan() {
+    "${SLICEWRIGHT:-slicewright}" plan --fleet "fleets/$cluster.yaml" --base "$before" -f "clusters/$cluster" \
+        --now "${NOW:-clock}" --max-age "${MAX_AGE:-24h}" -o "$1"
+}
+plan markdown > "$comment"
 status=$?
+[ -z "$page" ] || plan html > "$page" 2> /dev/null
 case $status in
     0 | 2 | 3) exit 0 ;; # nothing changes; something does; something is blocked or violated: read the comment
-    *) exit $status ;;
+    5) [ -n "${PEOPLE_MAY_LOSE:-}" ] && exit 0 ;;
 esac
+exit $status

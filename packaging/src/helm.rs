@@ -31,6 +31,10 @@ pub enum Error {
 /// a Helm that was built as a module takes its own, which is older than any.
 pub const KUBERNETES: &str = "1.33.0";
 
+/// The value without which the chart refuses, as `--set-json` takes it: for
+/// whoever renders it to look at something else.
+pub const REGISTRY: &str = r#"image.registry="registry.example.com""#;
+
 /// A Helm with a home of its own, which goes with it.
 #[derive(Debug)]
 pub struct Helm {

@@ -6,8 +6,10 @@ pub mod bundle;
 pub mod catalog;
 pub mod dashboards;
 mod helm;
+pub mod previous;
+pub mod support;
 
-pub use helm::{Error, Helm, KUBERNETES, Render};
+pub use helm::{Error, Helm, KUBERNETES, REGISTRY, Render};
 
 use std::path::{Path, PathBuf};
 

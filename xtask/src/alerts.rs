@@ -20,7 +20,7 @@ const FOLDER: &str = "charts/slicewright/files";
 /// Lints the rules, runs the tests beside them (each alert fires, does not
 /// fire, and is over), reads every query of the dashboards, and evaluates those
 /// that need care. That queries use metrics that exist, and that each alert has
-/// a runbook, is checked by `cargo test -p xtask --test alerts`, without
+/// a runbook, is checked by `cargo test -p xtask --test it alerts`, without
 /// promtool.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         }
         _ => {
             command.args(["test", "--quiet", "--locked", "--package", "slicewright-packaging"]);
-            command.args(["--test", "bundle"]);
+            command.args(["--test", "it", "olm_bundle::"]);
         }
     }
     for binary in tools::ensure_built(&args.sources, USES, out)? {

@@ -30,7 +30,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         "--locked",
         "--lib",
         "--test",
-        "chart",
+        "it",
+        "--",
+        "--skip",
+        "olm_bundle::",
     ]);
     for binary in tools::ensure_built(&args.sources, &[tools::Use::Packaging], out)? {
         command.env(binary.variable(), &binary.path);

@@ -8,6 +8,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, ensure};
 
+use crate::installing::Install;
 use crate::python::{self, PYTHON};
 use crate::sim_lib;
 use crate::steps::{self, Action, Step, Tool};
@@ -16,9 +17,10 @@ use crate::tools::{self, Sources, Use};
 /// Runs real clients of NVML over the simulated library
 ///
 /// Rust's nvml-wrapper; go-nvml, nvidia-mig-parted and gpu-feature-discovery,
-/// which are built first where that has not happened yet; nvidia-ml-py and
-/// nvitop, which are installed into a virtual environment of their own. Without
-/// KIND all run, and what a missing tool leaves out is named and counted.
+/// which are built first where that has not happened yet; nvidia-ml-py, nvitop,
+/// nvsmi and py3nvml, which are installed into a virtual environment of their
+/// own. Without KIND all run, and what a missing tool leaves out is named and
+/// counted.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Treat a missing tool as a failure
@@ -37,16 +39,22 @@ enum Kind {
     Rust,
     /// go-nvml, nvidia-mig-parted, gpu-feature-discovery
     Go,
-    /// nvidia-ml-py, nvitop
+    /// nvidia-ml-py, nvitop, nvsmi, py3nvml
     Python,
 }
+
+/// The test modules whose clients are Go programs.
+const GO: [&str; 3] = ["go_nvml::", "mig_parted::", "feature_discovery::"];
+
+/// The test modules whose clients are Python programs.
+const PYTHON_TESTS: [&str; 1] = ["python::"];
 
 /// A mount namespace, in which a program sees the PCI devices of the
 /// simulated node and not those of this machine.
 const NAMESPACES: Tool = Tool {
     name: "a mount namespace for a program (unshare)",
     probe: &["sh", "-c", "unshare --mount true || unshare --map-root-user --mount true"],
-    install: "install util-linux, and run as root or where user namespaces are allowed",
+    install: Install::ByHand("install util-linux, and run as root or where user namespaces are allowed"),
 };
 
 /// The steps, one for each kind of client.
@@ -62,7 +70,12 @@ pub(crate) fn steps(sources: &Sources) -> Vec<Step> {
     vec![
         step("clients-rust", "nvml-wrapper over the simulated library", &[], "rust"),
         step("clients-go", "go-nvml, mig-parted and GFD over the simulated library", go, "go"),
-        step("clients-python", "nvidia-ml-py and nvitop over the simulated library", &[PYTHON], "python"),
+        step(
+            "clients-python",
+            "nvidia-ml-py, nvitop, nvsmi and py3nvml over the simulated library",
+            &[PYTHON],
+            "python",
+        ),
     ]
 }
 
@@ -77,17 +90,19 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     let library = sim_lib::ensure_built(&sim_lib::Args::default())?;
     match kind {
         Kind::Rust => {
-            test.args(["--lib", "--test", "nvml_wrapper"]);
+            test.args(["--lib", "--test", "it", "--"]);
+            test.args(GO.iter().chain(&PYTHON_TESTS).flat_map(|module| ["--skip", module]));
         }
         Kind::Go => {
-            test.args(["--test", "go_nvml", "--test", "mig_parted", "--test", "feature_discovery"]);
+            test.args(["--test", "it", "--"]).args(GO);
             for binary in tools::ensure_built(&args.sources, &[Use::Clients], out)? {
                 test.env(binary.variable(), &binary.path);
             }
             with_nvidia_smi(&library)?;
         }
         Kind::Python => {
-            test.args(["--test", "python"]);
+            test.args(["--test", "it", "--"]).args(PYTHON_TESTS);
+            with_nvidia_smi(&library)?;
             test.env(
                 "TEST_ASSET_PYTHON",
                 python::environment("requirements.txt", &args.sources.cache()?, out)?,

@@ -8,7 +8,7 @@ pub(crate) enum Use {
     ControlPlane,
     /// Programs that talk to NVML, run unmodified over the simulated library
     Clients,
-    /// What installs us: Helm
+    /// What installs us: Helm, and the kinds of OpenShift's console
     Packaging,
     /// What judges an OLM bundle and its catalog
     Bundle,
@@ -71,6 +71,12 @@ const KUBERNETES: Option<(&[&str], &str)> =
 pub(crate) const FAMILIES: &[Family] = &[
     Family { name: "etcd", module: "etcd", binaries: &[("etcd", "go.etcd.io/etcd/server/v3")], ..PLAIN },
     Family {
+        name: "etcdutl",
+        module: "etcdutl",
+        binaries: &[("etcdutl", "go.etcd.io/etcd/etcdutl/v3")],
+        ..PLAIN
+    },
+    Family {
         name: "kube",
         module: "kube",
         binaries: &[
@@ -80,6 +86,13 @@ pub(crate) const FAMILIES: &[Family] = &[
             ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
         ],
         stamped: KUBERNETES,
+        ..PLAIN
+    },
+    Family {
+        name: "console",
+        module: "console",
+        used_for: Use::Packaging,
+        files: &[("console-crds", "github.com/openshift/api", "console/v1/zz_generated.crd-manifests")],
         ..PLAIN
     },
     Family {
@@ -134,6 +147,13 @@ pub(crate) const FAMILIES: &[Family] = &[
         used_for: Use::Bundle,
         binaries: &[("opm", "github.com/operator-framework/operator-registry/cmd/opm")],
         tags: &["json1", "containers_image_openpgp"],
+        ..PLAIN
+    },
+    Family {
+        name: "crdify",
+        module: "crdify",
+        used_for: Use::Bundle,
+        binaries: &[("crdify", "sigs.k8s.io/crdify")],
         ..PLAIN
     },
     Family {

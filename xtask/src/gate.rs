@@ -7,6 +7,8 @@ use std::process::{Command, ExitCode};
 use crate::bundle;
 use crate::clients;
 use crate::image;
+use crate::installing::Install;
+use crate::lint;
 use crate::rights;
 use crate::steps::{self, Action, Chosen, Step, Tool, step};
 use crate::tasks;
@@ -34,19 +36,25 @@ pub(crate) struct Args {
     tools: tools::Sources,
 }
 
-const RUSTFMT: Tool =
-    Tool { name: "rustfmt", probe: &["cargo", "fmt", "--version"], install: "rustup component add rustfmt" };
-const CLIPPY: Tool =
-    Tool { name: "clippy", probe: &["cargo", "clippy", "--version"], install: "rustup component add clippy" };
+const RUSTFMT: Tool = Tool {
+    name: "rustfmt",
+    probe: &["cargo", "fmt", "--version"],
+    install: Install::Command("rustup component add rustfmt"),
+};
+const CLIPPY: Tool = Tool {
+    name: "clippy",
+    probe: &["cargo", "clippy", "--version"],
+    install: Install::Command("rustup component add clippy"),
+};
 const DENY: Tool = Tool {
     name: "cargo-deny",
     probe: &["cargo", "deny", "--version"],
-    install: "cargo install cargo-deny --locked --version 0.20.2",
+    install: Install::Command("cargo install cargo-deny --locked --version 0.20.2"),
 };
 pub(crate) const GIT: Tool = Tool {
     name: "git (and a checkout made with it)",
     probe: &["git", "rev-parse", "--is-inside-work-tree"],
-    install: "clone the repository with git",
+    install: Install::ByHand("clone the repository with git"),
 };
 
 /// The step that is left out unless it is asked for.
@@ -67,18 +75,19 @@ fn all(args: &Args) -> Vec<Step> {
     let mut docs = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
     let before = git_status();
+    // A run of everything compiles the workspace once, with clippy's driver. Whoever asks for
+    // single steps works on something: then the lints come from `cargo clippy`, which is the
+    // quicker answer, and what plain cargo has built is not built anew.
+    let driver = if args.chosen.steps.is_empty() { lint::driver() } else { None };
+    let lint: &[&str] = match &driver {
+        Some(_) => &["test", "--workspace", "--all-targets", "--locked", "--no-run"],
+        None => &["clippy", "--workspace", "--all-targets", "--locked"],
+    };
+    let with_driver = driver.clone();
     let mut steps = vec![
         Step {
             tools: &[RUSTFMT],
             ..step("format", "the code is formatted", cargo(&["fmt", "--all", "--check"]))
-        },
-        Step {
-            tools: &[CLIPPY],
-            ..step(
-                "lint",
-                "clippy and rustc have no warning, tests and benches included",
-                cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
-            )
         },
         step(
             "build",
@@ -94,6 +103,16 @@ fn all(args: &Args) -> Vec<Step> {
                 "--examples",
             ]),
         ),
+        Step {
+            tools: &[CLIPPY],
+            after: Some("build"),
+            action: Action::Check(Box::new(move || lint::check(with_driver, lint))),
+            ..step(
+                "lint",
+                "clippy and rustc have no warning, tests and benches included",
+                Command::new("cargo"),
+            )
+        },
         Step {
             after: Some("build"),
             ..step(
@@ -213,6 +232,9 @@ fn all(args: &Args) -> Vec<Step> {
         action: Action::Check(Box::new(move || unchanged(before, git_status()))),
         ..step("tree", "the checks above changed no file of the checkout", Command::new("git"))
     });
+    if let Some(driver) = &driver {
+        lint::compile_with(driver, &mut steps);
+    }
     steps
 }
 
@@ -257,8 +279,8 @@ mod tests {
             names,
             [
                 "format",
-                "lint",
                 "build",
+                "lint",
                 "test",
                 "doctest",
                 "chart",
@@ -281,7 +303,7 @@ mod tests {
     fn an_unknown_step_is_refused_with_the_known_ones() {
         let error = run(&args(&["tests"], false), &mut Vec::new()).unwrap_err();
         assert!(
-            error.to_string().starts_with("there is no step \"tests\"; there are format, lint,"),
+            error.to_string().starts_with("there is no step \"tests\"; there are format, build,"),
             "{error}"
         );
     }

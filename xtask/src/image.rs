@@ -8,6 +8,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, ensure};
 
+use crate::installing::Install;
 use crate::python::{self, PYTHON};
 use crate::steps::{Action, Step, Tool};
 use crate::tools::{self, CC, GO, Sources};
@@ -33,14 +34,14 @@ pub(crate) struct Args {
 pub(crate) const MUSL: Tool = Tool {
     name: "Rust's standard library for musl",
     probe: &["sh", "-c", "test -d \"$(rustc --print sysroot)/lib/rustlib/$(uname -m)-unknown-linux-musl\""],
-    install: "rustup target add x86_64-unknown-linux-musl (or aarch64-unknown-linux-musl, as your machine is)",
+    install: Install::Command("rustup target add \"$(uname -m)-unknown-linux-musl\""),
 };
 
 /// The same for the other processor of servers.
 const MUSL_ARM64: Tool = Tool {
     name: "Rust's standard library for musl on arm64",
     probe: &["sh", "-c", "test -d \"$(rustc --print sysroot)/lib/rustlib/aarch64-unknown-linux-musl\""],
-    install: "rustup target add aarch64-unknown-linux-musl",
+    install: Install::Command("rustup target add aarch64-unknown-linux-musl"),
 };
 
 /// The step of the gate: the operator's image, in the profile that builds

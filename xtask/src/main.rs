@@ -13,7 +13,10 @@ mod families;
 mod fuzz;
 mod gate;
 mod image;
+mod installing;
 mod kind;
+mod lint;
+mod mutants;
 mod python;
 mod release_check;
 mod rights;
@@ -56,6 +59,7 @@ enum Task {
     SimLib(sim_lib::Args),
     Clients(clients::Args),
     Fuzz(fuzz::Args),
+    Mutants(mutants::Args),
 }
 
 /// The root of the checkout that this program was built from.
@@ -83,6 +87,7 @@ fn run(task: Task, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Task::Bench(args) => tasks::bench(&args)?,
         Task::Clients(args) => clients::run(&args, out)?,
         Task::Fuzz(args) => fuzz::run(&args, out)?,
+        Task::Mutants(args) => mutants::run(&args, out)?,
         Task::Kind(args) => kind::run(&args, out)?,
         Task::E2e(args) => e2e::run(&args, out)?,
         Task::Alerts(args) => alerts::run(&args, out)?,

@@ -9,13 +9,14 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, ensure};
 use sha2::{Digest, Sha256};
 
+use crate::installing::Install;
 use crate::steps::Tool;
 
 /// What every such environment needs.
 pub(crate) const PYTHON: Tool = Tool {
     name: "Python 3 with venv",
     probe: &["python3", "-c", "import ensurepip, venv"],
-    install: "install python3 and python3-venv",
+    install: Install::Debian("python3 python3-venv"),
 };
 
 /// The Python of a virtual environment that has what a list under

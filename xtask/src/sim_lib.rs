@@ -1,5 +1,5 @@
 //! `cargo xtask sim-lib`: the simulated NVML as a folder that a program can be
-//! pointed to.
+//! pointed to, with the programs that go with it.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,15 @@ const BUILT: &str = "libsimulated_nvml.so";
 /// What programs load, and what they link against.
 const NAMES: (&str, &str) = ("libnvidia-ml.so.1", "libnvidia-ml.so");
 
-/// Builds the simulated libnvidia-ml.so.1 and lays it out
+/// The programs, and the packages that they are in.
+const PROGRAMS: [(&str, &str); 2] =
+    [("nvidia-smi", "slicewright-sim-nvidia-smi"), ("slicewright-sim", "slicewright-sim-cli")];
+
+/// Builds the simulated libnvidia-ml.so.1, nvidia-smi and slicewright-sim, and lays them out
 ///
-/// The folder gets `libnvidia-ml.so.1` and the link `libnvidia-ml.so`. Point a
-/// program to it with LD_LIBRARY_PATH, and to a simulated node with
-/// SLICEWRIGHT_SIM_DIR.
+/// The folder, which is printed, gets `libnvidia-ml.so.1` with the link `libnvidia-ml.so`,
+/// `bin/nvidia-smi` and `bin/slicewright-sim`. A shell uses them after
+/// `eval "$(FOLDER/bin/slicewright-sim node env)"`.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     /// Where it goes [default: `sim-lib` in the target folder]
@@ -28,44 +32,66 @@ pub(crate) struct Args {
     release: bool,
 }
 
-/// Builds it, and prints the folder.
+/// Builds everything, and prints the folder.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    writeln!(out, "{}", ensure_built(args)?.display())?;
+    let folder = ensure_built(args)?;
+    let programs = folder.join("bin");
+    std::fs::create_dir_all(&programs).with_context(|| format!("cannot make {}", programs.display()))?;
+    for (program, package) in PROGRAMS {
+        let built = build(&["--package", package, "--bin", program], args.release)?.join(program);
+        put(&built, &programs, program)?;
+    }
+    writeln!(out, "{}", folder.display())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds it, and says in which folder it is.
+/// Builds the library, and says in which folder it is.
 ///
 /// # Errors
 /// When it does not build, or cannot be copied.
 pub(crate) fn ensure_built(args: &Args) -> anyhow::Result<PathBuf> {
-    let profile = if args.release { "release" } else { "debug" };
-    let mut build = Command::new("cargo");
-    build.args(["build", "--quiet", "--package", "slicewright-sim-libnvml", "--lib"]);
-    if args.release {
-        build.arg("--release");
-    }
-    let status = build.current_dir(crate::root()).status().context("cannot run cargo")?;
-    ensure!(status.success(), "the simulated library does not build");
-    // This program stands in the same target folder, one profile deep.
-    let here = std::env::current_exe().context("cannot find the target folder")?;
-    let target = here.parent().and_then(Path::parent).context("cannot find the target folder")?;
-    let folder = args.out.clone().unwrap_or_else(|| target.join("sim-lib"));
-    lay_out(&target.join(profile).join(BUILT), &folder)?;
+    let built = build(&["--package", "slicewright-sim-libnvml", "--lib"], args.release)?;
+    let folder = match (&args.out, built.parent()) {
+        (Some(folder), _) => folder.clone(),
+        (None, Some(target)) => target.join("sim-lib"),
+        (None, None) => anyhow::bail!("cannot find the target folder"),
+    };
+    lay_out(&built.join(BUILT), &folder)?;
     Ok(folder)
 }
 
-/// Copies the library under its names. A program that has the old one loaded
-/// keeps it: the file is replaced and not written over.
+/// Builds what is selected, and says in which folder it is.
+fn build(selected: &[&str], release: bool) -> anyhow::Result<PathBuf> {
+    let mut build = Command::new("cargo");
+    build.args(["build", "--quiet"]).args(selected);
+    if release {
+        build.arg("--release");
+    }
+    let status = build.current_dir(crate::root()).status().context("cannot run cargo")?;
+    ensure!(status.success(), "`cargo build {}` failed", selected.join(" "));
+    // This program stands in the same target folder, one profile deep.
+    let here = std::env::current_exe().context("cannot find the target folder")?;
+    let target = here.parent().and_then(Path::parent).context("cannot find the target folder")?;
+    Ok(target.join(if release { "release" } else { "debug" }))
+}
+
+/// Copies the library under its names.
 fn lay_out(built: &Path, folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let (library, link) = (folder.join(NAMES.0), folder.join(NAMES.1));
-    let beside = folder.join(format!(".{}.{}", NAMES.0, std::process::id()));
-    std::fs::copy(built, &beside).with_context(|| format!("cannot copy {}", built.display()))?;
-    std::fs::rename(&beside, &library).with_context(|| format!("cannot write {}", library.display()))?;
+    put(built, folder, NAMES.0)?;
+    let link = folder.join(NAMES.1);
     if std::fs::symlink_metadata(&link).is_err() {
         std::os::unix::fs::symlink(NAMES.0, &link)
             .with_context(|| format!("cannot link {}", link.display()))?;
     }
     Ok(())
+}
+
+/// Copies a file. A process that has the old one loaded keeps it: the file is
+/// replaced and not written over.
+fn put(built: &Path, folder: &Path, name: &str) -> anyhow::Result<()> {
+    let beside = folder.join(format!(".{name}.{}", std::process::id()));
+    std::fs::copy(built, &beside).with_context(|| format!("cannot copy {}", built.display()))?;
+    let place = folder.join(name);
+    std::fs::rename(&beside, &place).with_context(|| format!("cannot write {}", place.display()))
 }

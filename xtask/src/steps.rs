@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
+use crate::installing::{Install, one_command};
+
 /// A program that a step needs and a machine may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tool {
@@ -18,7 +20,7 @@ pub(crate) struct Tool {
     /// A command that succeeds where it is installed.
     pub(crate) probe: &'static [&'static str],
     /// How to get it.
-    pub(crate) install: &'static str,
+    pub(crate) install: Install,
 }
 
 impl Tool {
@@ -132,6 +134,7 @@ pub(crate) fn run_chosen(
 pub(crate) fn run(steps: Vec<Step>, strict: bool, out: &mut dyn Write) -> io::Result<bool> {
     let total = steps.len();
     let mut done: Vec<Done> = Vec::new();
+    announce_missing(&steps, strict, out)?;
     for (index, step) in steps.into_iter().enumerate() {
         writeln!(out, "\n=== {}/{total} {}: {}", index + 1, step.name, step.what)?;
         out.flush()?;
@@ -154,6 +157,38 @@ pub(crate) fn run(steps: Vec<Step>, strict: bool, out: &mut dyn Write) -> io::Re
         done.push(Done { name, outcome, took });
     }
     summary(&done, out)
+}
+
+/// Says, before anything is built, which tools this machine lacks, which steps
+/// that concerns, and the one command that installs them.
+fn announce_missing(steps: &[Step], strict: bool, out: &mut dyn Write) -> io::Result<()> {
+    let mut missing: Vec<(Tool, Vec<&str>)> = Vec::new();
+    let mut present: Vec<Tool> = Vec::new();
+    for step in steps {
+        for tool in step.tools {
+            if let Some((_, names)) = missing.iter_mut().find(|(known, _)| known == tool) {
+                names.push(step.name);
+            } else if !present.contains(tool) {
+                if tool.is_present() {
+                    present.push(*tool);
+                } else {
+                    missing.push((*tool, vec![step.name]));
+                }
+            }
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let fate = if strict { "fail" } else { "be skipped" };
+    writeln!(out, "This machine lacks tools, so the steps that need them will {fate}:")?;
+    for (tool, names) in &missing {
+        writeln!(out, "  {} (for {}): {}", tool.name, names.join(", "), tool.install)?;
+    }
+    if let Some(command) = one_command(missing.iter().map(|(tool, _)| &tool.install)) {
+        writeln!(out, "To install what a command can install:\n  {command}")?;
+    }
+    out.flush()
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long a step took is told to people and decides nothing")]
@@ -206,10 +241,14 @@ fn summary(done: &[Done], out: &mut dyn Write) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    const ABSENT: Tool =
-        Tool { name: "moonbeam", probe: &["no-such-program-as-moonbeam"], install: "look up at night" };
+    const ABSENT: Tool = Tool {
+        name: "moonbeam",
+        probe: &["no-such-program-as-moonbeam"],
+        install: Install::ByHand("look up at night"),
+    };
 
-    const PRESENT: Tool = Tool { name: "cargo", probe: &["cargo", "--version"], install: "rustup" };
+    const PRESENT: Tool =
+        Tool { name: "cargo", probe: &["cargo", "--version"], install: Install::Command("rustup") };
 
     fn checked(name: &'static str, result: Result<(), &'static str>) -> Step {
         Step {
@@ -249,6 +288,12 @@ mod tests {
         let (good, text) = transcript(wants(), false);
         assert!(good);
         assert!(text.contains("skipped (moonbeam is missing: look up at night)"), "{text}");
+        assert!(
+            text.starts_with(
+                "This machine lacks tools, so the steps that need them will be skipped:\n  moonbeam (for moon): look up at night\n"
+            ),
+            "what is missing is said before the first step:\n{text}"
+        );
         ends_with(&text, "0 passed, 0 failed, 1 skipped");
 
         let (good, text) = transcript(wants(), true);

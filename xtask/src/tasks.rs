@@ -79,13 +79,18 @@ fn in_process(args: &DemoArgs, go_is_present: bool) -> Option<(String, Command)>
         ),
         false => String::new(),
     };
+    Some((said, without_control_plane(args)))
+}
+
+/// `slicewright demo`. Cargo says what it compiles and how far it is: it may be minutes, the first time.
+fn without_control_plane(args: &DemoArgs) -> Command {
     let mut command = Command::new("cargo");
-    command.args(["run", "--quiet", "--package", "slicewright-cli", "--bin", "slicewright"]);
+    command.args(["run", "--package", "slicewright-cli", "--bin", "slicewright"]);
     if args.release {
         command.arg("--release");
     }
     command.args(["--", "demo"]).args(&args.rest);
-    Some((said, command))
+    command
 }
 
 /// Runs the demo, or the other one.
@@ -95,11 +100,29 @@ pub(crate) fn demo(args: &DemoArgs, out: &mut dyn Write) -> anyhow::Result<ExitC
         out.flush()?;
         return run(&mut command);
     }
+    let uses = [tools::Use::ControlPlane];
+    let missing = tools::unbuilt(&args.sources, &uses)?;
+    if !missing.is_empty() {
+        let many = missing.len();
+        writeln!(
+            out,
+            "A control plane has to be built first, once: {} (some six minutes on two cores for all five). Before that, \
+             the demo that needs none; `cargo xtask demo --in-process` is that alone.\n",
+            missing.join(", ")
+        )?;
+        out.flush()?;
+        let code = run(&mut without_control_plane(args))?;
+        if code != ExitCode::SUCCESS {
+            return Ok(code);
+        }
+        writeln!(out, "\nNow the control plane: {many} of its programs.")?;
+        out.flush()?;
+    }
     let mut command = Command::new("cargo");
-    for binary in tools::ensure_built(&args.sources, &[tools::Use::ControlPlane], out)? {
+    for binary in tools::ensure_built(&args.sources, &uses, out)? {
         command.env(binary.variable(), &binary.path);
     }
-    command.args(["run", "--quiet", "--package", "slicewright-e2e", "--bin", "slicewright-demo"]);
+    command.args(["run", "--package", "slicewright-e2e", "--bin", "slicewright-demo"]);
     if args.release {
         command.arg("--release");
     }
@@ -197,7 +220,7 @@ mod tests {
         let sentence = said.trim_end();
         assert!(sentence.starts_with("Go is missing, so there is no control plane: "), "{sentence}");
         assert_eq!(sentence.lines().count(), 1, "{sentence}");
-        let expect = ["run", "--quiet", "--package", "slicewright-cli", "--bin", "slicewright", "--", "demo"];
+        let expect = ["run", "--package", "slicewright-cli", "--bin", "slicewright", "--", "demo"];
         assert_eq!(runs, expect);
     }
 

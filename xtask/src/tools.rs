@@ -9,16 +9,17 @@
 //! with other versions does not take it away.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use sha2::{Digest, Sha256};
 
 pub(crate) use crate::families::Use;
 use crate::families::{FAMILIES, Family};
+use crate::installing::Install;
 
 /// Where ready-made binaries are, and where ours are kept.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -142,15 +143,17 @@ fn families(uses: &[Use]) -> impl Iterator<Item = &'static Family> {
 pub(crate) const GO: crate::steps::Tool = crate::steps::Tool {
     name: "Go",
     probe: &["go", "version"],
-    install: "install Go 1.26 or newer from go.dev, or set KUBEBUILDER_ASSETS to a folder that has the programs \
-              which `cargo xtask tools` would build",
+    install: Install::ByHand(
+        "install Go 1.26 or newer from go.dev, or set KUBEBUILDER_ASSETS to a folder that has the programs which \
+         `cargo xtask tools` would build",
+    ),
 };
 
 /// What the clients of NVML need beside Go.
 pub(crate) const CC: crate::steps::Tool = crate::steps::Tool {
     name: "a C compiler",
     probe: &["cc", "--version"],
-    install: "install gcc or clang (Debian: apt-get install gcc libc6-dev)",
+    install: Install::Debian("gcc libc6-dev"),
 };
 
 /// A family with all that its build depends on.
@@ -243,9 +246,9 @@ impl Pinned<'_> {
     }
 
     /// Makes what has this name beside its place, and moves it there when it is whole.
-    fn make(&self, name: &str, into: &Path) -> anyhow::Result<()> {
+    fn make(&self, name: &str, into: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
         for (_, package) in self.family.binaries.iter().filter(|(binary, _)| *binary == name) {
-            self.build(package, into)?;
+            self.build(name, package, into, out)?;
         }
         for (_, module, path) in self.family.files.iter().filter(|(file, ..)| *file == name) {
             self.take(module, path, into)?;
@@ -273,18 +276,66 @@ impl Pinned<'_> {
             .with_context(|| format!("cannot write {}", into.display()))
     }
 
-    fn build(&self, package: &str, into: &Path) -> anyhow::Result<()> {
-        let partial = into.with_extension("partial");
+    /// `go` in the module, as it says and nothing else: no workspace, no
+    /// changed sums, C only where it is asked for.
+    fn go(&self, verb: &str) -> Command {
         let mut go = Command::new("go");
-        // Not stamped with this repository's commit: the same sources give the same binary.
-        go.args(["build", "-buildvcs=false"]).args(&self.flags).arg("-o").arg(&partial).arg(package);
-        // As the module says and nothing else: no workspace, no changed sums, C only where it is asked for.
         let cgo = if self.family.cgo { "1" } else { "0" };
-        go.envs([("CGO_ENABLED", cgo), ("GOFLAGS", "-mod=readonly"), ("GOWORK", "off")]);
-        let status = go.current_dir(&self.module).stdin(Stdio::null()).status().context("cannot run go")?;
+        go.arg(verb).envs([("CGO_ENABLED", cgo), ("GOFLAGS", "-mod=readonly"), ("GOWORK", "off")]);
+        go.current_dir(&self.module).stdin(Stdio::null());
+        go
+    }
+
+    /// Of how many packages a program is made; nothing where go does not say.
+    fn packages(&self, package: &str) -> Option<usize> {
+        let output = self.go("list").args(["-deps", package]).stderr(Stdio::null()).output().ok()?;
+        output.status.success().then(|| output.stdout.iter().filter(|byte| **byte == b'\n').count())
+    }
+
+    fn build(&self, name: &str, package: &str, into: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
+        let partial = into.with_extension("partial");
+        let mut go = self.go("build");
+        // Not stamped with this repository's commit: the same sources give the same binary.
+        go.args(["-v", "-buildvcs=false"]).args(&self.flags).arg("-o").arg(&partial).arg(package);
+        let mut building = go.stderr(Stdio::piped()).spawn().context("cannot run go")?;
+        if let Some(said) = building.stderr.take() {
+            follow(name, self.packages(package), BufReader::new(said), out)?;
+        }
+        let status = building.wait().context("cannot wait for go")?;
         ensure!(status.success(), "`go build {package}` in tools/{} ended with {status}", self.family.module);
         fs::rename(&partial, into).with_context(|| format!("cannot write {}", into.display()))
     }
+}
+
+/// How often it is told how far a build is.
+const TOLD_EVERY: Duration = Duration::from_secs(10);
+
+/// Tells how far a build is, by what `go build -v` says: a package a line, and
+/// whatever else it says as it is.
+fn follow(
+    name: &str,
+    packages: Option<usize>,
+    said: impl BufRead,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let start = clock();
+    let (mut told, mut compiled) = (start, 0);
+    for line in said.lines() {
+        let line = line.context("cannot read what go says")?;
+        let is_package = !line.is_empty() && !line.contains([' ', '#']);
+        if !is_package {
+            writeln!(out, "{line}")?;
+            continue;
+        }
+        compiled += 1;
+        if told.elapsed() >= TOLD_EVERY {
+            told = clock();
+            let of = packages.map(|packages| format!(" of {packages}")).unwrap_or_default();
+            writeln!(out, "tools: {name}: {compiled}{of} packages, {} s", start.elapsed().as_secs())?;
+            out.flush()?;
+        }
+    }
+    Ok(())
 }
 
 /// Copies a file or a folder. The modules' own files may not be written to; copies may.
@@ -303,6 +354,22 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 #[expect(clippy::disallowed_methods, reason = "how long a build took is told to people and decides nothing")]
 fn clock() -> Instant {
     Instant::now()
+}
+
+/// What of these uses is not built yet, and not given.
+///
+/// # Errors
+/// When a module cannot be read.
+pub(crate) fn unbuilt(sources: &Sources, uses: &[Use]) -> anyhow::Result<Vec<&'static str>> {
+    let cache = sources.cache()?;
+    let mut missing = Vec::new();
+    for family in families(uses) {
+        let folder = cache.join(family.pinned()?.folder());
+        missing.extend(
+            family.names().filter(|name| sources.given(name).is_none() && !folder.join(name).exists()),
+        );
+    }
+    Ok(missing)
 }
 
 /// Every binary for these uses, built where it is not there yet.
@@ -341,7 +408,7 @@ pub(crate) fn ensure_built(
                     writeln!(out, "tools: building {name} ({} of {many} of {})", index + 1, family.name)?;
                     out.flush()?;
                     let start = clock();
-                    pinned.make(name, &path)?;
+                    pinned.make(name, &path, out)?;
                     writeln!(out, "tools: {name} is built, in {} s", start.elapsed().as_secs())?;
                 }
             }
@@ -397,6 +464,15 @@ mod tests {
         assert_eq!(version_of(text, "k8s.io/kubernetes"), Some("v1.2.3"));
         assert_eq!(version_of(text, "k8s.io/api"), Some("v0.0.0"));
         assert_eq!(version_of(text, "k8s.io/kube"), None);
+    }
+
+    #[test]
+    fn whatever_go_says_that_is_no_package_is_told_as_it_is() {
+        let said = "go: downloading k8s.io/api v0.1.0\nk8s.io/api/core/v1\n# k8s.io/broken\nx.go:1:2: undefined: y\n";
+        let mut out = Vec::new();
+        follow("kubectl", Some(2), said.as_bytes(), &mut out).unwrap();
+        let told = "go: downloading k8s.io/api v0.1.0\n# k8s.io/broken\nx.go:1:2: undefined: y\n";
+        assert_eq!(String::from_utf8(out).unwrap(), told);
     }
 
     #[test]

@@ -1,26 +1,42 @@
-{{/* The operator's flags. What is not said here has the default that `slicewright-operator --help` prints. */}}
+{{/* The operator's flags, without those that say what `slicewright-operator --help` has as the default: a flag wins
+     over the environment, and one that is not there leaves the setting to whoever sets the environment, as OLM's
+     Subscription does. A test compares the defaults here with those of the operator. */}}
 {{- define "slicewright.arguments" -}}
-- --gpu-operator-namespace={{ .Values.gpuOperator.namespace }}
-{{- with .Values.gpuOperator.administratorsMap }}
-- --administrators-map={{ . }}
-{{- end }}
-{{- if .Values.gpuOperator.patchClusterPolicy }}
-- --patch-cluster-policy
-{{- end }}
-- --map-settle={{ .Values.rollout.mapSettle }}
-- --cordon-settle={{ .Values.rollout.cordonSettle }}
-- --batch-delay={{ .Values.rollout.batchDelay }}
-- --stable-for={{ .Values.rollout.stableFor }}
-- --blocked-after={{ .Values.rollout.blockedAfter }}
-- --parallel-nodes={{ .Values.rollout.parallelNodes }}
-{{- if .Values.metrics.tls.secretName }}
-- --metrics-certificate=/etc/slicewright/metrics-tls/tls.crt
-- --metrics-key=/etc/slicewright/metrics-tls/tls.key
-- --metrics-tls-min-version={{ .Values.metrics.tls.minVersion }}
-{{- with .Values.metrics.tls.cipherSuites }}
-- --metrics-cipher-suites={{ join "," . }}
-{{- end }}
-{{- end }}
-- --log-format={{ .Values.logging.format }}
-- --log={{ .Values.logging.filter }}
+{{- $values := .Values -}}
+{{- $settings := list
+  (list "gpu-operator-namespace" $values.gpuOperator.namespace "nvidia-gpu-operator")
+  (list "administrators-map" $values.gpuOperator.administratorsMap "")
+  (list "map-settle" $values.rollout.mapSettle "2m")
+  (list "cordon-settle" $values.rollout.cordonSettle "5s")
+  (list "batch-delay" $values.rollout.batchDelay "500ms")
+  (list "stable-for" $values.rollout.stableFor "20s")
+  (list "blocked-after" $values.rollout.blockedAfter "2m")
+  (list "parallel-nodes" $values.rollout.parallelNodes "8")
+  (list "log-format" $values.logging.format "json")
+  (list "log" $values.logging.filter "info")
+-}}
+{{- $flags := list -}}
+{{- range $settings -}}
+{{- $value := index . 1 | toString -}}
+{{- if and (not (kindIs "invalid" (index . 1))) (ne $value (index . 2)) -}}
+{{- $flags = append $flags (printf "--%s=%s" (index . 0) $value) -}}
+{{- end -}}
+{{- end -}}
+{{- if $values.gpuOperator.patchClusterPolicy -}}
+{{- $flags = append $flags "--patch-cluster-policy" -}}
+{{- end -}}
+{{- with $values.metrics.tls -}}
+{{- if .secretName -}}
+{{- $flags = concat $flags (list "--metrics-certificate=/etc/slicewright/metrics-tls/tls.crt" "--metrics-key=/etc/slicewright/metrics-tls/tls.key") -}}
+{{- if ne (default "VersionTLS12" .minVersion) "VersionTLS12" -}}
+{{- $flags = append $flags (printf "--metrics-tls-min-version=%s" .minVersion) -}}
+{{- end -}}
+{{- with .cipherSuites -}}
+{{- $flags = append $flags (printf "--metrics-cipher-suites=%s" (join "," .)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with concat $flags (default list $values.extraArgs) -}}
+{{- toYaml . -}}
+{{- end -}}
 {{- end -}}

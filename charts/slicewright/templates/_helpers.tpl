@@ -55,8 +55,12 @@ annotations:
 {{- end }}
 {{- end -}}
 
+{{/* A short name would be looked for in whatever registry the node prefers, where it is nobody's or a stranger's. */}}
 {{- define "slicewright.image" -}}
 {{- $image := .Values.image -}}
+{{- if not (or $image.registry $image.digest) -}}
+{{- fail (printf "image.registry and image.digest are empty, and no image of Slicewright is published yet: build one with `cargo xtask image operator`, then load it into kind (`kind load image-archive target/images/operator.tar`) or CRC (`podman load`, then push it to the cluster's own registry) and say --set image.registry=localhost or that registry, or push it to a registry of your own and say --set image.registry=REGISTRY; docs/guides/images.md has each step (the image would be %s:%s)" $image.repository (default .Chart.AppVersion $image.tag)) -}}
+{{- end -}}
 {{- with $image.registry }}{{ . | trimSuffix "/" }}/{{ end -}}
 {{- $image.repository -}}
 {{- if $image.digest -}}
@@ -66,11 +70,23 @@ annotations:
 {{- end -}}
 {{- end -}}
 
+{{/* References to Secrets as a pod has them; plain names are what this chart took before. */}}
+{{- define "slicewright.imagePullSecrets" -}}
+{{- range . }}
+- name: {{ if kindIs "string" . }}{{ . }}{{ else }}{{ .name }}{{ end }}
+{{- end }}
+{{- end -}}
+
+{{/* "true" where the cluster is seen to be OpenShift, or is said to be. */}}
+{{- define "slicewright.onOpenShift" -}}
+{{- $adapt := .Values.openshift.adaptSecurityContext -}}
+{{- if or (eq $adapt "force") (and (eq $adapt "auto") (.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}true{{- end -}}
+{{- end -}}
+
 {{/* On OpenShift the namespace's range says which ids a pod runs as. */}}
 {{- define "slicewright.podSecurityContext" -}}
 {{- $context := .Values.podSecurityContext -}}
-{{- $adapt := .Values.openshift.adaptSecurityContext -}}
-{{- if or (eq $adapt "force") (and (eq $adapt "auto") (.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}
+{{- if eq (include "slicewright.onOpenShift" .) "true" -}}
 {{- $context = omit $context "runAsUser" "runAsGroup" "fsGroup" -}}
 {{- end -}}
 {{- toYaml $context -}}

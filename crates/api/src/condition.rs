@@ -88,6 +88,10 @@ reasons! {
     PLAN_REFUSED = "PlanRefused";
     /// No policy selects the node.
     NO_POLICY = "NoPolicy";
+    /// The API's data went back in time, as after an older copy of etcd was put back.
+    DATA_WENT_BACK = "DataWentBack";
+    /// The API server refuses what we write; its words are quoted.
+    WRITE_REFUSED = "WriteRefused";
 }
 
 /// Whether a type of condition is present only while it is true.

@@ -165,6 +165,13 @@ pub struct Observed {
     /// before says nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
+    /// The labels of GPU feature discovery that the node had. They vanish
+    /// during a change; until it has arrived, the node is selected as if it
+    /// still had them. At most 64.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    #[x_kube(merge_strategy = MapMerge::Atomic)]
+    pub labels: BTreeMap<String, String>,
     /// Its GPUs, by index. Models are remembered here, since the labels that
     /// name them vanish during a change. At most 64.
     #[schemars(length(max = 64))]

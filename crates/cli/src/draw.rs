@@ -12,6 +12,7 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 use mig::{Geometry, Layout, PlacementIndex, ProfileName};
+use serde::Serialize;
 
 /// Whether pictures have colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +36,8 @@ impl Colour {
 }
 
 /// What is to be seen about a slice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Mark {
     /// It is there, and nobody holds it: blank.
     #[default]
@@ -51,7 +53,9 @@ pub enum Mark {
 }
 
 impl Mark {
-    const ALL: [Self; 5] = [Self::Idle, Self::InUse, Self::MaybeInUse, Self::Created, Self::Destroyed];
+    /// All of them, in the order of the legend.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Idle, Self::InUse, Self::MaybeInUse, Self::Created, Self::Destroyed];
 
     const fn fill(self) -> char {
         match self {
@@ -79,7 +83,8 @@ impl Mark {
         }
     }
 
-    const fn word(self) -> &'static str {
+    /// As the legend says it.
+    pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Idle => "idle",
             Self::InUse => "in use",
@@ -91,7 +96,7 @@ impl Mark {
 }
 
 /// One slice in a picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Slice {
     /// Its profile.
     pub name: ProfileName,

@@ -16,6 +16,10 @@ pub enum Status {
     Blocked,
     /// 4: `plan`: an expectation does not hold, whether something changes or not.
     Unmet,
+    /// 5: `plan`: people lose a slice, or the one that they would have got.
+    Loss,
+    /// 6: `plan`: the policies say which plan was reviewed, and it is another one.
+    NotReviewed,
     /// 64: a wrong command line, or a question that makes no sense.
     Usage,
     /// 65: input that cannot be read or is not valid.
@@ -32,6 +36,8 @@ impl Status {
             Self::Changes => 2,
             Self::Blocked => 3,
             Self::Unmet => 4,
+            Self::Loss => 5,
+            Self::NotReviewed => 6,
             Self::Usage => 64,
             Self::Data => 65,
         }

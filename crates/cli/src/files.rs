@@ -10,14 +10,25 @@ use crate::kustomization;
 /// A file's name, as it was found, and its text.
 pub type Text = (String, String);
 
-/// Reads one file; `-` is not special.
+/// Reads one file; `-` is standard input.
 ///
 /// # Errors
 /// Names the file and says what is wrong with it.
 pub fn read(path: &Path) -> Result<Text, Failure> {
+    if is_standard_input(path) {
+        let text = std::io::read_to_string(std::io::stdin().lock())
+            .map_err(|error| Failure::Data(format!("cannot read standard input: {}", chain(&error))))?;
+        return Ok(("standard input".to_owned(), text));
+    }
     let text = fs::read_to_string(path)
         .map_err(|error| Failure::Data(format!("cannot read {}: {}", path.display(), chain(&error))))?;
     Ok((path.display().to_string(), text))
+}
+
+/// Whether a path stands for standard input.
+#[must_use]
+pub fn is_standard_input(path: &Path) -> bool {
+    path.as_os_str() == "-"
 }
 
 /// Reads a file, or a folder: what its `kustomization.yaml` names where it has

@@ -2,23 +2,27 @@
 //! and writes to the streams that it is handed, so that tests run it in
 //! process.
 
+mod called;
 pub mod commands;
 pub mod draw;
 pub mod exit;
 pub mod expectations;
 pub mod files;
 pub mod kustomization;
+pub mod page;
 pub mod picture;
 pub mod preview;
 pub mod process;
 pub mod question;
+pub mod source;
+pub mod structured;
 mod table;
 pub mod transcript;
 
 use std::ffi::OsString;
 use std::io::Write;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::draw::Colour;
 use crate::exit::{Failure, Status};
@@ -72,7 +76,11 @@ pub fn run_on<I>(screen: Colour, args: I, out: &mut dyn Write, err: &mut dyn Wri
 where
     I: IntoIterator<Item = OsString>,
 {
-    let cli = match Cli::try_parse_from(args) {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let parsed = called::command(Cli::command(), args.first().map(OsString::as_os_str))
+        .try_get_matches_from(args)
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return exit::clap_error(&error, out, err),
     };
@@ -85,7 +93,7 @@ where
         Command::Layouts(args) => commands::layouts::run(&args, colour, out),
         Command::Fit(args) => commands::fit::run(&args, colour, out),
         Command::Solve(args) => commands::solve::run(&args, out),
-        Command::Plan(args) => commands::plan::run(&args, out),
+        Command::Plan(args) => commands::plan::run(&args, colour, out),
         Command::Explain(args) => commands::explain::run(&args, colour, out),
         Command::Fleet(args) => commands::fleet::run(&args, colour, out),
         Command::Simulate(args) => commands::simulate::run(&args, colour, out),

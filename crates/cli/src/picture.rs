@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
+use mig::ProfileName;
 use planner::inventory::{Gpu, Inventory, Node, Slices, Use};
 use planner::names::NodeName;
+use serde::Serialize;
 
 use crate::draw::{self, Colour, Mark, Slice};
 
@@ -44,18 +46,23 @@ fn mark(used: &Use) -> Mark {
     }
 }
 
-/// One GPU, and what is not seen in its picture.
+/// The slices of a GPU as they are drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    /// The slices, by where they start.
+    pub slices: Vec<Slice>,
+    /// Whether they are there, or might be anywhere and are only known in number.
+    pub placed: bool,
+}
+
+/// The slices of a GPU; none where there is nothing that could be drawn.
 #[must_use]
-pub fn picture(gpu: &Gpu, colour: Colour) -> String {
+pub fn drawn(gpu: &Gpu) -> Option<Drawn> {
     let size = |profile| gpu.geometry.profile_named(profile).map_or(1, |p| gpu.geometry.profile(p).size);
-    let memory = gpu.geometry.memory();
     match &gpu.slices {
-        Slices::MigOff { used } => {
-            let state = if used.is_idle() { "idle" } else { "in use" };
-            format!("MIG is off ({state})")
-        }
+        Slices::MigOff { .. } => None,
         Slices::Placed(slices) => {
-            let slices: Vec<Slice> = slices
+            let mut slices: Vec<Slice> = slices
                 .iter()
                 .map(|s| Slice {
                     name: s.profile,
@@ -64,17 +71,16 @@ pub fn picture(gpu: &Gpu, colour: Colour) -> String {
                     mark: mark(&s.used),
                 })
                 .collect();
-            draw::gpu(memory, &slices, colour)
+            slices.sort_by_key(|slice| slice.start);
+            Some(Drawn { slices, placed: true })
         }
         Slices::Counted(slices) => {
             let counts =
                 slices.iter().filter_map(|s| gpu.geometry.profile_named(s.profile)).map(|p| (p, 1)).collect();
             // One of the layouts that it may have: which one is not known.
-            let Ok(fit) = mig::fit(&gpu.geometry, &counts) else {
-                return format!("{} (where is not known)", gpu.slices);
-            };
+            let fit = mig::fit(&gpu.geometry, &counts).ok()?;
             let mut left: Vec<_> = slices.iter().collect();
-            let drawn: Vec<Slice> = fit
+            let slices: Vec<Slice> = fit
                 .layout
                 .iter()
                 .map(|placement| {
@@ -84,7 +90,122 @@ pub fn picture(gpu: &Gpu, colour: Colour) -> String {
                     draw::slice(&gpu.geometry, placement, used.unwrap_or_default())
                 })
                 .collect();
-            format!("{} where is not known", draw::gpu(memory, &drawn, colour))
+            Some(Drawn { slices, placed: false })
         }
+    }
+}
+
+/// One GPU, and what is not seen in its picture.
+#[must_use]
+pub fn picture(gpu: &Gpu, colour: Colour) -> String {
+    let memory = gpu.geometry.memory();
+    match (&gpu.slices, drawn(gpu)) {
+        (Slices::MigOff { used }, _) => {
+            let state = if used.is_idle() { "idle" } else { "in use" };
+            format!("MIG is off ({state})")
+        }
+        (_, None) => format!("{} (where is not known)", gpu.slices),
+        (_, Some(Drawn { slices, placed: true })) => draw::gpu(memory, &slices, colour),
+        (_, Some(Drawn { slices, placed: false })) => {
+            format!("{} where is not known", draw::gpu(memory, &slices, colour))
+        }
+    }
+}
+
+/// A GPU before and after a change, each slice with what becomes of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bars {
+    /// How many memory units it has.
+    pub memory: u8,
+    /// What it has; absent where MIG is off, or nobody knows what it has.
+    pub before: Option<Vec<Slice>>,
+    /// What it gets.
+    pub after: Vec<Slice>,
+    /// Whether it is known where the slices that it has are.
+    pub placed: bool,
+}
+
+/// The bars of a GPU that gets these slices, at these starts. What it has
+/// already stays; where only numbers are known, as many of a profile as there
+/// are before and after.
+#[must_use]
+pub fn bars(gpu: &Gpu, after: &[(ProfileName, u8)]) -> Bars {
+    let size = |profile| gpu.geometry.profile_named(profile).map_or(1, |p| gpu.geometry.profile(p).size);
+    let now = drawn(gpu);
+    let placed = now.as_ref().is_some_and(|now| now.placed);
+    let mut before = now.map(|now| now.slices);
+    let mut stays: Vec<Option<Mark>> = vec![None; before.as_ref().map_or(0, Vec::len)];
+    let mut then: Vec<Slice> = after
+        .iter()
+        .map(|(name, start)| Slice { name: *name, start: *start, size: size(*name), mark: Mark::Created })
+        .collect();
+    then.sort_by_key(|slice| slice.start);
+    for slice in &mut then {
+        let slices = before.iter().flatten().enumerate();
+        let same = slices
+            .filter(|(at, _)| stays[*at].is_none())
+            .find(|(_, had)| had.name == slice.name && (!placed || had.start == slice.start))
+            .map(|(at, had)| (at, had.mark));
+        if let Some((at, mark)) = same {
+            stays[at] = Some(mark);
+            slice.mark = mark;
+        }
+    }
+    for (slice, stays) in before.iter_mut().flatten().zip(&stays) {
+        slice.mark = stays.unwrap_or(Mark::Destroyed);
+    }
+    Bars { memory: gpu.geometry.memory(), before, after: then, placed }
+}
+
+impl Bars {
+    /// As lines of a terminal: what it has, what it gets.
+    #[must_use]
+    pub fn lines(&self, colour: Colour) -> [String; 2] {
+        let before = match &self.before {
+            None => "no slices, or nobody knows which".to_owned(),
+            Some(slices) => {
+                let unknown = if self.placed { "" } else { " where is not known" };
+                format!("{}{unknown}", draw::gpu(self.memory, slices, colour))
+            }
+        };
+        [before, draw::gpu(self.memory, &self.after, colour)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planner::build::{GpuBuilder, a100, profile};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(gpu: GpuBuilder, after: &[(&str, u8)], expect: [&str; 2]) {
+        let after: Vec<_> = after.iter().map(|(name, start)| (profile(name), *start)).collect();
+        assert_eq!(bars(&gpu.build(), &after).lines(Colour::Never), expect.map(str::to_owned));
+    }
+
+    #[test]
+    fn what_stays_is_told_from_what_goes_and_what_comes() {
+        check(
+            a100().used("1g.10gb", 0, "alice").idle("2g.20gb", 2).idle("3g.40gb", 4),
+            &[("1g.10gb", 0), ("1g.10gb", 1), ("2g.20gb", 2), ("2g.20gb", 4)],
+            [
+                "│1g.10gb▓│········│2g.20gb          │-3g.40gb                           │",
+                "│1g.10gb▓│+1g.10gb│2g.20gb          │+2g.20gb         │········│········│",
+            ],
+        );
+    }
+
+    #[test]
+    fn of_slices_that_are_only_counted_as_many_stay_as_there_are_on_both_sides() {
+        check(
+            a100().counted("3g.40gb", 2),
+            &[("3g.40gb", 4), ("2g.20gb", 0)],
+            [
+                "│3g.40gb                            │-3g.40gb                           │ where is not known",
+                "│+2g.20gb         │········│········│3g.40gb                            │",
+            ],
+        );
     }
 }

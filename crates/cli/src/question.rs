@@ -9,7 +9,8 @@ use observe::manifest::{self, Skipped};
 use observe::problem::{Problem, Severity};
 use observe::snapshot::{self, Snapshot};
 use planner::check::check;
-use planner::decide::{Decision, decide};
+use planner::decide::{Decision, decide_while};
+use planner::plan::UnderWay;
 use reconcile::think::{Sight, see};
 use reconcile::{Input, Settings};
 
@@ -23,6 +24,8 @@ pub struct Question {
     pub snapshot: Snapshot,
     /// The fleet, demand and policies in the planner's terms.
     pub seen: Observed,
+    /// The plan that was being carried out when the fleet was recorded.
+    pub under_way: UnderWay,
     /// Warnings and notes.
     pub problems: Vec<Problem>,
     /// What stands beside the policies and is not read.
@@ -45,7 +48,7 @@ pub enum Empty {
 /// All errors of the file, a line each.
 pub fn fleet(path: &Path) -> Result<(Snapshot, Vec<Problem>), Failure> {
     let (file, text) = files::read(path).map_err(|failure| match failure {
-        Failure::Data(message) if !path.exists() => Failure::Data(format!(
+        Failure::Data(message) if !path.exists() && !files::is_standard_input(path) => Failure::Data(format!(
             "{message}; a fleet is a file that `slicewright snapshot` records from a cluster, or one like \
              examples/fleet/lab.yaml"
         )),
@@ -98,15 +101,16 @@ impl Question {
             objects: &snapshot.objects,
             beside: &BTreeMap::new(),
             map_changed: None,
+            obstacles: &reconcile::Obstacles::NONE,
             settings: &Settings::default(),
             now: snapshot.taken_at,
         };
-        let Sight { seen, progress: _, unreadable: _, swapped: _ } = see(&input);
+        let Sight { seen, under_way, progress: _, unreadable: _, swapped: _ } = see(&input);
         problems.extend(seen.problems.iter().cloned());
         problems.sort();
         problems.dedup();
         refuse_errors(&problems)?;
-        Ok(Self { snapshot, seen, problems, skipped })
+        Ok(Self { snapshot, seen, under_way, problems, skipped })
     }
 
     /// The moment for which everything is decided.
@@ -121,7 +125,7 @@ impl Question {
     /// If the checker finds the plan unsafe, which is a bug of ours.
     pub fn decide(&self) -> Result<Decision, Failure> {
         let Observed { inventory, requests, policies, .. } = &self.seen;
-        let decision = decide(inventory, requests, policies, self.now());
+        let decision = decide_while(inventory, requests, policies, &self.under_way, self.now());
         let fatal: Vec<String> = check(&decision.plan, inventory, requests, policies)
             .iter()
             .filter(|note| note.severity == planner::check::Severity::Fatal)

@@ -196,13 +196,13 @@ fn main() {
         store.expect(source);
     }
     let has_gpus = |n: usize| n % 100 < percent;
-    store.take(&Source::Nodes, Change::Begin);
+    store.take(&Source::Nodes, Change::Begin(None));
     for n in 0..nodes {
         store.take(&Source::Nodes, Change::Put(Item::Node(Box::new(trim::node(node(n, has_gpus(n)))))));
     }
     store.take(&Source::Nodes, Change::End);
     let after_nodes = resident();
-    store.take(&Source::Pods, Change::Begin);
+    store.take(&Source::Pods, Change::Begin(None));
     for n in 0..pods {
         store.take(&Source::Pods, Change::Put(Item::Pod(Box::new(trim::pod(pod(n, n % nodes))))));
     }

@@ -165,7 +165,7 @@ struct ApiServer {
     #[arg(long, env = "SLICEWRIGHT_LONGEST_RETRY", default_value = "1m", value_name = "DURATION", value_parser = duration)]
     longest_retry: Duration,
     /// How many objects one page of a list has
-    #[arg(long, env = "SLICEWRIGHT_PAGE_SIZE", default_value_t = 500, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=5000))]
+    #[arg(long, env = "SLICEWRIGHT_PAGE_SIZE", default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=5000))]
     page_size: u32,
 }
 
@@ -277,7 +277,10 @@ impl Args {
                 stable_for: signed(times.stable_for),
                 ..rollout::Settings::default()
             },
-            observe: observe::Settings { blocked_after: signed(times.blocked_after) },
+            observe: observe::Settings {
+                blocked_after: signed(times.blocked_after),
+                ..observe::Settings::default()
+            },
             batch_delay: times.batch_delay,
             call_timeout: api.call_timeout,
             page_size: api.page_size,

@@ -16,7 +16,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::class::{self, Class};
+use crate::store::bounds;
+use crate::store::history::Consistent;
 
+/// How much of a refuser's words is quoted.
+const LONGEST_WORDS: usize = 300;
 /// How often a list in pages is begun.
 const BEGUN: u32 = 3;
 
@@ -128,6 +132,23 @@ impl CallError {
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         self.status().is_some_and(|status| status.code == 409)
+    }
+
+    /// The refuser's own words, cut, where the API server refuses what a human
+    /// would have to allow.
+    #[must_use]
+    pub fn words(&self) -> Option<String> {
+        let status = self.status().filter(|_| self.class() == Class::Blocked)?;
+        let words = status.message.split_whitespace().collect::<Vec<_>>().join(" ");
+        Some(bounds::cut(words, LONGEST_WORDS))
+    }
+
+    /// What was to be done.
+    #[must_use]
+    pub const fn what(&self) -> &What {
+        match self {
+            Self::Refused { what, .. } | Self::NoAnswer { what, .. } => what,
+        }
     }
 
     /// Who asked lacks the right.
@@ -436,11 +457,12 @@ impl Calls {
     ///
     /// # Errors
     /// When there is no usable answer.
-    pub async fn node(&self, name: &str) -> Result<Option<Node>, CallError> {
+    pub async fn node(&self, name: &str) -> Result<Consistent<Option<Node>>, CallError> {
         let api: Api<Node> = Api::all(self.client.clone());
         let params = ListParams::default().fields(&format!("metadata.name={name}"));
         let list = self.limit(Verb::List, format!("Node {name}"), api.list(&params)).await?;
-        Ok(list.items.into_iter().next())
+        let Consistent { found, version } = Consistent::from(list);
+        Ok(Consistent { found: found.into_iter().next(), version })
     }
 
     /// All pods bound to a node, by a consistent read: no resource version, so
@@ -448,11 +470,11 @@ impl Calls {
     ///
     /// # Errors
     /// When there is no usable answer.
-    pub async fn pods_of(&self, node: &str) -> Result<Vec<Pod>, CallError> {
+    pub async fn pods_of(&self, node: &str) -> Result<Consistent<Vec<Pod>>, CallError> {
         let api: Api<Pod> = Api::all(self.client.clone());
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
         let list = self.limit(Verb::List, format!("pods of Node {node}"), api.list(&params)).await?;
-        Ok(list.items)
+        Ok(list.into())
     }
 
     /// Evicts a pod, if it still is the pod of this uid. What the API server
@@ -549,7 +571,7 @@ pub mod managers {
     use super::Manager;
 
     /// `spec.unschedulable`, `slicewright.io/cordoned-by` and NVIDIA's labels of nodes.
-    pub const NODE: Manager = Manager { name: "slicewright-node", ours_alone: false };
+    pub const NODE: Manager = Manager { name: rollout::names::FIELD_MANAGER, ours_alone: false };
     /// Our map.
     pub const MAP: Manager = Manager { name: "slicewright-map", ours_alone: false };
     /// The map reference of `ClusterPolicy`, where the flag allows it.

@@ -39,12 +39,18 @@ pub fn of_status(status: &Status) -> Class {
     match status.code {
         401 => Class::Blocked,
         403 => Class::Blocked,
-        // A webhook that denies answers with a code of its own choosing.
-        400 | 422 if status.message.contains("admission webhook") => Class::Blocked,
+        // A webhook, and a ValidatingAdmissionPolicy, deny with a code of their own choosing.
+        400 | 413 | 422 if is_denial(&status.message) => Class::Blocked,
         400 | 405 | 406 | 413 | 415 | 422 => Class::Bug,
         // Gone, already there, changed meanwhile, too many, or the server's own trouble.
         _ => Class::Transient,
     }
+}
+
+/// Whether these are the words of an admission plugin, and not of the API
+/// server's own validation.
+fn is_denial(message: &str) -> bool {
+    ["admission webhook", "AdmissionPolicy", "is forbidden: "].iter().any(|part| message.contains(part))
 }
 
 /// The class of an error of the client.
@@ -97,6 +103,11 @@ mod tests {
         check(401, "Unauthorized", Class::Blocked);
         check(403, "nodes is forbidden", Class::Blocked);
         check(422, "admission webhook \"a.b\" denied the request: no", Class::Blocked);
+        let denied =
+            "ValidatingAdmissionPolicy 'frozen' with binding 'frozen' denied request: not on Fridays";
+        for code in [403, 413, 422] {
+            check(code, &format!("nodes \"a1\" is forbidden: {denied}"), Class::Blocked);
+        }
         check(422, "Node is invalid: metadata.labels", Class::Bug);
         check(413, "request entity too large", Class::Bug);
     }

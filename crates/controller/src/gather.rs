@@ -251,7 +251,7 @@ impl Reading<'_> {
 
     fn take(&mut self, source: Source, items: impl Iterator<Item = Item>) {
         self.store.expect(source.clone());
-        self.store.take(&source, Change::Begin);
+        self.store.take(&source, Change::Begin(None));
         for item in items {
             self.store.take(&source, Change::Put(item));
         }

@@ -160,9 +160,11 @@ pub(crate) fn holder(lease: &Lease, now: Timestamp) -> Option<String> {
     (now.duration_since(renewed) < duration).then_some(holder)
 }
 
-fn is_marked(node: &Node) -> bool {
+/// Whether a node has our mark, or a cordon of ours without it.
+fn is_held(node: &Node, progress: &Progress) -> bool {
     let labels = node.metadata.labels.as_ref();
-    labels.and_then(|labels| labels.get(names::CORDONED_BY)).is_some_and(|by| by == names::CORDONED_BY_US)
+    let mark = labels.and_then(|labels| labels.get(names::CORDONED_BY));
+    mark.is_some_and(|by| by == names::CORDONED_BY_US) || reconcile::cordon::is_ours(node, progress)
 }
 
 impl Seen {
@@ -174,7 +176,8 @@ impl Seen {
             return phase == Phase::Released;
         }
         let held = phase != Phase::Idle && phase != Phase::Released;
-        held || self.nodes.get(name).is_some_and(is_marked)
+        let progress = progress.unwrap_or_default();
+        held || self.nodes.get(name).is_some_and(|node| is_held(node, &progress))
     }
 
     /// Why the operator would work against us.
@@ -209,7 +212,10 @@ impl Seen {
         }
         // What cannot be read is given up like what can: that is what this is for.
         let progress = read.unwrap_or_default();
-        if !is_marked(node) && matches!(progress.phase, Phase::Idle | Phase::Released) && phase.is_some() {
+        if !is_held(node, &progress)
+            && matches!(progress.phase, Phase::Idle | Phase::Released)
+            && phase.is_some()
+        {
             return Ok(Outcome::Nothing { why: "we hold nothing of it".to_owned() });
         }
         if let Some(why) = self.in_the_way(name, phase) {
@@ -261,8 +267,10 @@ fn observed(node: &Node) -> Observed {
     Observed {
         resource_version: node.metadata.resource_version.clone().unwrap_or_default(),
         labels: node.metadata.labels.clone().unwrap_or_default(),
-        annotations: node.metadata.annotations.clone().unwrap_or_default(),
+        work: None,
+        manager: None,
         unschedulable: node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false),
+        cordon_owner: reconcile::cordon::owner(node),
         ready: true,
         boot_id: String::new(),
         allocatable: BTreeMap::new(),

@@ -44,6 +44,9 @@ pub struct Settings {
     pub longest_retry: Duration,
     /// A watch that broke is tried again after at most this long.
     pub longest_watch_retry: Duration,
+    /// How long nothing is done to nodes after the API's data went back in
+    /// time, as after an older copy of etcd was put back.
+    pub settle_after_restore: Duration,
     /// How long the loop may stand still before `/healthz` says so.
     pub stuck_after: Duration,
     /// Where `/healthz` and `/readyz` are served; `None`: nowhere.
@@ -104,10 +107,14 @@ impl Settings {
             batch_delay: Duration::from_millis(500),
             call_timeout: Duration::from_secs(10),
             unseen_for: Duration::from_secs(30),
-            page_size: 500,
+            // An object may have 1.5 MB, and a page is read at once.
+            page_size: 100,
             parallel_nodes: 8,
             longest_retry: Duration::from_secs(60),
             longest_watch_retry: Duration::from_secs(10),
+            // Kubelets tell what they have within ten seconds of a change, and the node
+            // controller takes 40 to find one that says nothing.
+            settle_after_restore: Duration::from_secs(120),
             stuck_after: Duration::from_secs(180),
             health_address: None,
             metrics_address: None,

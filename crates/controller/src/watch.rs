@@ -8,19 +8,18 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ApiResource, DynamicObject};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, WatchEvent, WatchParams};
 use kube::core::PartialObjectMeta;
 use kube::core::gvk::GroupVersionKind;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::utils::Backoff;
-use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::class::chain;
+use crate::clock;
 use crate::settings::{MapRef, Settings};
+use crate::store::bounds::Bounded;
 use crate::store::{Change, Foreign, Item, Source, Store};
 
 /// How many changes may wait to be taken in.
@@ -28,6 +27,11 @@ pub const BACKLOG: usize = 4096;
 /// How long the API server keeps one watch open. The client gives a silent
 /// connection up a little later (see [`crate::client`]).
 pub const WATCH_SECONDS: u32 = 240;
+/// A watch that says nothing for so long is given up: the API server should
+/// have ended it.
+const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 5);
+/// How much earlier than asked a watch may end and still have had its time.
+const EARLY: Duration = Duration::from_secs(5);
 
 /// How soon a watch that broke is tried again: doubled each time, until it gets
 /// through. There are a dozen watches, of one replica or two; so a short longest
@@ -57,8 +61,8 @@ impl Iterator for Pauses {
     }
 }
 
-impl Backoff for Pauses {
-    fn reset(&mut self) {
+impl Pauses {
+    const fn reset(&mut self) {
         self.next = Self::FIRST;
     }
 }
@@ -66,7 +70,7 @@ impl Backoff for Pauses {
 /// The watches that run.
 pub struct Watches {
     client: Client,
-    config: watcher::Config,
+    all: Selection,
     changes: mpsc::Sender<(Source, Change)>,
     tasks: JoinSet<()>,
     running: BTreeMap<Source, AbortHandle>,
@@ -86,7 +90,7 @@ impl Watches {
         maps.extend(settings.administrators_map.clone());
         Self {
             client,
-            config: watcher::Config::default().timeout(WATCH_SECONDS).page_size(settings.page_size),
+            all: Selection { fields: None, page: settings.page_size },
             changes,
             tasks: JoinSet::new(),
             running: BTreeMap::new(),
@@ -161,39 +165,58 @@ impl Watches {
         }
     }
 
+    /// Every watch begins anew and hands on here: what those of before have
+    /// said and nobody has taken in yet is of another history.
+    pub fn begin_anew(&mut self, changes: mpsc::Sender<(Source, Change)>, store: &mut Store) {
+        self.tasks.abort_all();
+        self.running.clear();
+        self.changes = changes;
+        self.announce(store);
+        self.adjust(store);
+    }
+
     fn start(&mut self, source: Source) -> AbortHandle {
-        let (client, config, changes) = (self.client.clone(), self.config.clone(), self.changes.clone());
+        let (client, all, changes) = (self.client.clone(), self.all.clone(), self.changes.clone());
         let (pauses, call_timeout) = (self.pauses.clone(), self.call_timeout);
         let out = Out { source: source.clone(), changes, pauses, call_timeout };
         match source {
-            Source::Nodes => self.tasks.spawn(follow(Api::all(client), config, out, Item::node)),
-            Source::Pods => self.tasks.spawn(follow(Api::all(client), config, out, Item::pod)),
-            Source::Namespaces => self.tasks.spawn(follow(Api::all(client), config, out, Item::namespace)),
+            Source::Nodes => self.tasks.spawn(follow(Api::all(client), all, out, Item::node)),
+            Source::Pods => self.tasks.spawn(follow(Api::all(client), all, out, Item::bounded_pod)),
+            Source::Namespaces => self.tasks.spawn(follow(Api::all(client), all, out, Item::namespace)),
             Source::PriorityClasses => {
-                self.tasks.spawn(follow(Api::all(client), config, out, Item::priority_class))
+                self.tasks.spawn(follow(Api::all(client), all, out, Item::priority_class))
             }
             Source::Definitions => {
                 let item = |crd: PartialObjectMeta<CustomResourceDefinition>| {
                     Item::Definition(crd.metadata.name.unwrap_or_default())
                 };
-                self.tasks.spawn(follow(Api::all(client), config, out, item))
+                self.tasks.spawn(follow(Api::all(client), all, out, item))
             }
             Source::Map(map) => {
-                let config = config.fields(&format!("metadata.name={}", map.name));
+                let one = Selection { fields: Some(format!("metadata.name={}", map.name)), ..all };
                 let maps = Api::namespaced(client, &map.namespace);
-                self.tasks.spawn(follow(maps, config, out, Item::config_map))
+                self.tasks.spawn(follow(maps, one, out, Item::config_map))
             }
             Source::Policies => {
                 let kind = ours(api::GpuPartitionPolicy::plural(&()).as_ref(), "GpuPartitionPolicy");
-                self.tasks.spawn(follow_dynamic(client, kind, config, out))
+                self.tasks.spawn(follow_dynamic(client, kind, all, out))
             }
             Source::GpuNodes => {
                 let kind = ours(api::GpuNode::plural(&()).as_ref(), "GpuNode");
-                self.tasks.spawn(follow_dynamic(client, kind, config, out))
+                self.tasks.spawn(follow_dynamic(client, kind, all, out))
             }
             Source::Foreign(foreign) => self.tasks.spawn(async move {
                 let kind = served(&client, foreign, &out).await;
-                follow_dynamic(client, kind, config, out).await;
+                match foreign {
+                    // Anybody who has a namespace may make these.
+                    Foreign::Notebook | Foreign::HardwareProfile => {
+                        let api: Api<Bounded<DynamicObject>> = Api::all_with(client, &kind);
+                        follow(api, all, out, Item::bounded).await;
+                    }
+                    Foreign::ClusterPolicy | Foreign::GpuCluster => {
+                        follow_dynamic(client, kind, all, out).await;
+                    }
+                }
             }),
         }
     }
@@ -217,6 +240,10 @@ impl Out {
     /// Hands a change on. `false` when nobody is there any more.
     async fn send(&self, change: Change) -> bool {
         self.changes.send((self.source.clone(), change)).await.is_ok()
+    }
+
+    async fn say(&self, change: Change) -> Result<(), Ended> {
+        if self.send(change).await { Ok(()) } else { Err(Ended::NobodyListens) }
     }
 }
 
@@ -247,68 +274,173 @@ async fn served(client: &Client, foreign: Foreign, out: &Out) -> ApiResource {
     }
 }
 
-async fn follow_dynamic(client: Client, kind: ApiResource, config: watcher::Config, out: Out) {
+async fn follow_dynamic(client: Client, kind: ApiResource, all: Selection, out: Out) {
     let api: Api<DynamicObject> = Api::all_with(client, &kind);
-    follow(api, config, out, Item::dynamic).await;
+    follow(api, all, out, Item::dynamic).await;
 }
 
-/// Follows the objects of a kind. A watch of what nodes are judged by lists
-/// anew when it broke, so that it is known from when on it is up to date. Each
-/// page of a list has to come in time; a watch may say nothing for as long as
-/// nothing happens.
-async fn follow<K>(api: Api<K>, config: watcher::Config, out: Out, item: impl Fn(K) -> Item)
+/// Follows the objects of a kind: lists everything, watches from there on, and
+/// begins anew when the watch broke. Going on where it broke would say nothing
+/// of what happened meanwhile to somebody who put back an older copy of etcd:
+/// a watch from a version that is still to come is silent until it has come.
+///
+/// The library's `watcher` does the same but for two things that are needed
+/// here: it does not say which version a list is of, and it goes on where a
+/// watch broke (`docs/adr/0008-the-cache.md`).
+async fn follow<K>(api: Api<K>, params: Selection, out: Out, item: impl Fn(K) -> Item)
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let mut pauses = out.pauses.clone();
-    // A page that failed is asked for again after a pause.
-    let patience = out.call_timeout + out.pauses.longest;
     loop {
-        let mut events = std::pin::pin!(watcher(api.clone(), config.clone()).backoff(out.pauses.clone()));
-        let mut lists = true;
-        loop {
-            let event = match lists {
-                true => match tokio::time::timeout(patience, events.next()).await {
-                    Ok(event) => event,
-                    Err(_) => {
-                        let text = format!("no answer to a list within {patience:?}");
-                        if !out.send(Change::Trouble(text)).await {
-                            return;
-                        }
-                        tokio::time::sleep(pauses.next().unwrap_or(Pauses::FIRST)).await;
-                        break;
-                    }
-                },
-                false => events.next().await,
-            };
-            match event {
-                Some(Ok(Event::Init)) => lists = true,
-                Some(Ok(Event::InitDone)) => lists = false,
-                _ => {}
-            }
-            // Not the list: where every watch breaks at once, it would be asked for without a pause.
-            if matches!(event, Some(Ok(Event::Apply(_) | Event::Delete(_)))) {
-                pauses.reset();
-            }
-            let change = match event {
-                Some(Ok(Event::Init)) => Change::Begin,
-                Some(Ok(Event::InitApply(object) | Event::Apply(object))) => Change::Put(item(object)),
-                Some(Ok(Event::InitDone)) => Change::End,
-                Some(Ok(Event::Delete(object))) => Change::Gone(item(object)),
-                Some(Err(error)) => Change::Trouble(chain(&error)),
-                None => return,
-            };
-            let broke = matches!(change, Change::Trouble(_));
-            if !out.send(change).await {
-                return;
-            }
-            if broke && out.source.is_judged_by() {
-                // One that goes on where it broke would say nothing until something changes.
-                let pause = pauses.next().unwrap_or(Pauses::FIRST);
-                tokio::time::sleep(pause).await;
-                break;
+        let ended = match list(&api, &params, &out, &item).await {
+            Ok(version) => watch(&api, &params, &out, &item, &mut pauses, version).await,
+            Err(ended) => ended,
+        };
+        match ended {
+            Ended::NobodyListens => return,
+            Ended::Broke(text) => {
+                if !out.send(Change::Trouble(text)).await {
+                    return;
+                }
+                tokio::time::sleep(pauses.next().unwrap_or(Pauses::FIRST)).await;
             }
         }
+    }
+}
+
+/// Why a list or a watch came to its end.
+enum Ended {
+    /// The operator is gone.
+    NobodyListens,
+    /// It did not get through.
+    Broke(String),
+}
+
+impl Ended {
+    fn by(doing: &str, error: &kube::Error) -> Self {
+        Self::Broke(format!("{doing}: {}", chain(error)))
+    }
+}
+
+/// Which objects of a kind are followed.
+#[derive(Clone, Debug, Default)]
+struct Selection {
+    fields: Option<String>,
+    /// How many a page of a list has.
+    page: u32,
+}
+
+/// Lists everything, page by page; each has to come in time. Returns the
+/// version that the list is of.
+async fn list<K>(
+    api: &Api<K>,
+    selection: &Selection,
+    out: &Out,
+    item: &impl Fn(K) -> Item,
+) -> Result<String, Ended>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    let mut params = ListParams { field_selector: selection.fields.clone(), ..ListParams::default() };
+    params.limit = Some(selection.page);
+    let mut version = None;
+    loop {
+        let page = match tokio::time::timeout(out.call_timeout, api.list(&params)).await {
+            Ok(Ok(page)) => page,
+            Ok(Err(error)) => return Err(Ended::by("failed to list", &error)),
+            Err(_) => {
+                return Err(Ended::Broke(format!("no answer to a list within {:?}", out.call_timeout)));
+            }
+        };
+        // Every page is of the version of the first.
+        if version.is_none() {
+            let of = page.metadata.resource_version.filter(|version| !version.is_empty());
+            let Some(of) = of else {
+                return Err(Ended::Broke("a list says no version".to_owned()));
+            };
+            out.say(Change::Begin(of.parse().ok())).await?;
+            version = Some(of);
+        }
+        for object in page.items {
+            out.say(Change::Put(item(object))).await?;
+        }
+        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+        if let (None, Some(version)) = (&params.continue_token, &version) {
+            out.say(Change::End).await?;
+            return Ok(version.clone());
+        }
+    }
+}
+
+/// Watches from a version on until the watch breaks. One that the API server
+/// ends when its time is up goes on; one that ends before broke.
+async fn watch<K>(
+    api: &Api<K>,
+    selection: &Selection,
+    out: &Out,
+    item: &impl Fn(K) -> Item,
+    pauses: &mut Pauses,
+    mut version: String,
+) -> Ended
+where
+    K: Resource + Clone + DeserializeOwned + Debug + 'static,
+{
+    let params = WatchParams {
+        field_selector: selection.fields.clone(),
+        timeout: Some(WATCH_SECONDS),
+        ..WatchParams::default()
+    };
+    loop {
+        let began = clock::instant();
+        let events = match tokio::time::timeout(out.call_timeout, api.watch(&params, &version)).await {
+            Ok(Ok(events)) => events,
+            Ok(Err(error)) => return Ended::by("failed to watch", &error),
+            Err(_) => return Ended::Broke(format!("no watch began within {:?}", out.call_timeout)),
+        };
+        let mut events = std::pin::pin!(events);
+        loop {
+            let Ok(told) = tokio::time::timeout(SILENCE, events.next()).await else {
+                return Ended::Broke(format!("a watch said nothing for {SILENCE:?}"));
+            };
+            let change = match told {
+                None if clock::instant().duration_since(began) + EARLY
+                    >= Duration::from_secs(WATCH_SECONDS.into()) =>
+                {
+                    break;
+                }
+                None => return Ended::Broke("a watch ended before its time".to_owned()),
+                Some(Err(error)) => return Ended::by("a watch broke", &error),
+                Some(Ok(WatchEvent::Error(status))) => {
+                    let status = *status;
+                    return Ended::Broke(format!("a watch broke: {} ({})", status.message, status.code));
+                }
+                Some(Ok(WatchEvent::Bookmark(mark))) => {
+                    version = mark.metadata.resource_version;
+                    continue;
+                }
+                Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => {
+                    later(&mut version, &object);
+                    Change::Put(item(object))
+                }
+                Some(Ok(WatchEvent::Deleted(object))) => {
+                    later(&mut version, &object);
+                    Change::Gone(item(object))
+                }
+            };
+            // Not the list: where every watch breaks at once, it would be asked for without a pause.
+            pauses.reset();
+            if let Err(ended) = out.say(change).await {
+                return ended;
+            }
+        }
+    }
+}
+
+/// The version from which a watch goes on.
+fn later<K: Resource>(version: &mut String, object: &K) {
+    if let Some(new) = &object.meta().resource_version {
+        version.clone_from(new);
     }
 }
 
@@ -318,29 +450,33 @@ mod tests {
     use kube::client::Body;
     use std::sync::{Arc, Mutex};
 
-    /// An API server of which every watch breaks at once; and what was asked
-    /// of it.
-    fn breaking() -> (Client, Arc<Mutex<Vec<&'static str>>>) {
+    /// An API server of which every watch breaks at once, with an error or with
+    /// nothing but its end; and what was asked of it.
+    fn breaking(status_of_watch: u16) -> (Client, Arc<Mutex<Vec<&'static str>>>) {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let noted = Arc::clone(&asked);
         let service = tower::service_fn(move |request: http::Request<Body>| {
             let watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
             noted.lock().unwrap().push(if watch { "watch" } else { "list" });
             let list = r#"{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}"#;
-            let (status, body) = if watch { (503, "{}") } else { (200, list) };
+            let (status, body) = match (watch, status_of_watch) {
+                (false, _) => (200, list),
+                (true, 200) => (200, ""),
+                (true, status) => (status, "{}"),
+            };
             let answer = http::Response::builder().status(status).body(Body::from(body.as_bytes().to_vec()));
             async move { Ok::<_, std::convert::Infallible>(answer.unwrap()) }
         });
         (Client::new(service, "default"), asked)
     }
 
-    async fn first_requests(source: Source) -> Vec<&'static str> {
-        let (client, asked) = breaking();
+    async fn first_requests(source: Source, status_of_watch: u16) -> Vec<&'static str> {
+        let (client, asked) = breaking(status_of_watch);
         let (changes, mut told) = mpsc::channel(BACKLOG);
         let pauses = Pauses::new(Duration::from_secs(1));
         let out = Out { source, changes, pauses, call_timeout: Duration::from_secs(10) };
         let api: Api<k8s_openapi::api::core::v1::Node> = Api::all(client);
-        let following = tokio::spawn(follow(api, watcher::Config::default(), out, Item::node));
+        let following = tokio::spawn(follow(api, all(), out, Item::node));
         let mut troubles = 0;
         while troubles < 2 {
             let (_, change) = told.recv().await.unwrap();
@@ -350,10 +486,20 @@ mod tests {
         asked.lock().unwrap().iter().copied().take(4).collect()
     }
 
+    fn all() -> Selection {
+        Selection { fields: None, page: 500 }
+    }
+
+    /// Whoever put back an older copy of etcd ended it, and a watch that went on
+    /// from a version that is still to come would say nothing until it has.
     #[tokio::test(start_paused = true)]
-    async fn a_watch_of_nodes_that_broke_lists_anew_and_others_go_on() {
-        assert_eq!(first_requests(Source::Nodes).await, ["list", "watch", "list", "watch"]);
-        assert_eq!(first_requests(Source::Policies).await[..3], ["list", "watch", "watch"]);
+    async fn a_watch_that_broke_or_ended_before_its_time_lists_anew() {
+        for source in [Source::Nodes, Source::Policies] {
+            for status_of_watch in [503, 200] {
+                let asked = first_requests(source.clone(), status_of_watch).await;
+                assert_eq!(asked, ["list", "watch", "list", "watch"], "{source} {status_of_watch}");
+            }
+        }
     }
 
     /// An API server that takes everything and says nothing: no list of it is
@@ -371,7 +517,7 @@ mod tests {
             call_timeout: Duration::from_secs(10),
         };
         let api: Api<k8s_openapi::api::core::v1::Node> = Api::all(Client::new(service, "default"));
-        let following = tokio::spawn(follow(api, watcher::Config::default(), out, Item::node));
+        let following = tokio::spawn(follow(api, all(), out, Item::node));
         let began = tokio::time::Instant::now();
         let mut troubles = Vec::new();
         while troubles.len() < 2 {
@@ -380,8 +526,8 @@ mod tests {
             }
         }
         following.abort();
-        let text = "no answer to a list within 11s".to_owned();
-        assert_eq!(troubles, [(11_000, text.clone()), (22_250, text)]);
+        let text = "no answer to a list within 10s".to_owned();
+        assert_eq!(troubles, [(10_000, text.clone()), (20_250, text)]);
     }
 
     #[test]

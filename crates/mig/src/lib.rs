@@ -19,6 +19,7 @@ pub mod model;
 pub mod name;
 pub mod nearest;
 pub mod reference;
+pub mod resource;
 pub mod sharing;
 
 pub use catalog::{Catalog, CatalogError, Product, UnknownModel};
@@ -28,5 +29,8 @@ pub use geometry::{Geometry, GeometryError, PlacementIndex, ProfileIndex, Profil
 pub use instance_id::{Labelling, instance_id, instance_span};
 pub use lattice::{Lattice, MultisetIndex, StateIndex, TooManyStates};
 pub use layout::{Counts, Layout, LayoutError};
-pub use model::{Architecture, Engines, Field, Model, NotSimulatable, Profile, Provenance, UnknownProfile};
+pub use model::{
+    Architecture, Engines, Field, Model, NotSimulatable, Profile, Provenance, UnknownProfile, Variant,
+};
 pub use name::{Attribute, NameError, ProfileName};
+pub use resource::GpuResource;

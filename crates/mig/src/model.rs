@@ -144,6 +144,8 @@ pub struct Profile {
     pub sm: Option<u16>,
     /// Memory of one instance, in MiB.
     pub memory_mib: Option<u32>,
+    /// Other figures of later drivers, by the branch from which on they hold.
+    pub memory_mib_from_driver: BTreeMap<u16, u32>,
     /// The engines of one instance.
     pub engines: Engines,
     /// Memory units of the placement grid that one instance takes.
@@ -155,12 +157,35 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Memory of one instance, in MiB, as drivers of this branch give it; of
+    /// the oldest figure where the branch is not known.
+    #[must_use]
+    pub fn memory_mib_on(&self, branch: Option<u16>) -> Option<u32> {
+        let later = branch.and_then(|branch| self.memory_mib_from_driver.range(..=branch).next_back());
+        later.map(|(_, mib)| *mib).or(self.memory_mib)
+    }
+
     /// The memory of one instance as `nvidia-smi mig -lgip` prints it: GiB with
     /// two decimals.
     #[must_use]
     pub fn lgip_gib(&self) -> Option<String> {
         Some(format!("{:.2}", f64::from(self.memory_mib?) / 1024.0))
     }
+}
+
+/// A product of a model that has other counts of multiprocessors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// The name that NVML reports for it.
+    pub name: String,
+    /// Its PCI device id.
+    pub pci_device_id: u16,
+    /// Streaming multiprocessors of the whole GPU with MIG off.
+    pub sm_count: u16,
+    /// Those of one instance of each profile, in the order of the model's.
+    pub sm: Vec<u16>,
+    /// Where the figures come from.
+    pub source: String,
 }
 
 /// One GPU model.
@@ -188,6 +213,8 @@ pub struct Model {
     pub provenance: Provenance,
     /// What else is worth knowing, one sentence or two each.
     pub notes: Vec<String>,
+    /// Products of it with other counts of multiprocessors.
+    pub variants: Vec<Variant>,
     /// The data file that it is in.
     pub file: String,
     /// Profiles, placements and conflicts.

@@ -110,9 +110,27 @@ pub struct Card {
     compute_capability: String,
     /// Its memory, as it is sold.
     pub memory_gb: u32,
+    /// Its memory, as nvidia-smi shows it.
+    pub memory_mib: u32,
+    #[serde(deserialize_with = "hexadecimal")]
+    /// Its PCI device id (the vendor is always `10DE`).
+    pub pci_device_id: u16,
+    /// Whether its memory corrects errors.
+    pub ecc: bool,
+    /// Whether it has a display's connectors: a VGA controller.
+    #[serde(default)]
+    pub display: bool,
     /// Whether NVIDIA lists vGPU types for it.
     #[serde(default)]
     pub vgpu: bool,
+}
+
+/// A number as the PCI ID repository writes it, such as `0x1EB8`.
+fn hexadecimal<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u16, D::Error> {
+    let text = String::deserialize(from)?;
+    let digits = text.strip_prefix("0x").unwrap_or(&text);
+    u16::from_str_radix(digits, 16)
+        .map_err(|_| serde::de::Error::custom(format!("`{text}` is not a PCI device id such as 0x1EB8")))
 }
 
 impl Card {
@@ -137,6 +155,10 @@ struct Sources {
     compute_capability: String,
     #[expect(dead_code, reason = "the file says where its figures come from")]
     memory_gb: String,
+    #[expect(dead_code, reason = "the file says where its figures come from")]
+    memory_mib: String,
+    #[expect(dead_code, reason = "the file says where its figures come from")]
+    pci_device_id: String,
 }
 
 #[derive(Deserialize)]

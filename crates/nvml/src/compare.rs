@@ -43,11 +43,13 @@ impl fmt::Display for Difference {
     }
 }
 
-/// All differences between a model of the catalogue and a GPU's driver. A
-/// value that only the driver knows is one, too: it is worth learning.
+/// All differences between a model of the catalogue and a GPU's driver, whose
+/// version (such as `580.82.07`) decides where figures changed with a branch. A
+/// value that only the driver knows is a difference, too: it is worth learning.
 #[must_use]
-pub fn with_model(model: &Model, gpu: &Gpu, profiles: &[Profile]) -> Vec<Difference> {
-    let mut found = Found { model, differences: Vec::new() };
+pub fn with_model(model: &Model, gpu: &Gpu, profiles: &[Profile], driver: &str) -> Vec<Difference> {
+    let branch = driver.split('.').next().and_then(|branch| branch.parse().ok());
+    let mut found = Found { model, branch, differences: Vec::new() };
     let memory = model.total_memory_mib.map(u64::from);
     found.check(None, Field::TotalMemoryMib, memory, gpu.memory_mib);
     let told: BTreeSet<_> = profiles.iter().map(|profile| profile.name.as_str()).collect();
@@ -69,6 +71,8 @@ pub fn with_model(model: &Model, gpu: &Gpu, profiles: &[Profile]) -> Vec<Differe
 
 struct Found<'m> {
     model: &'m Model,
+    /// The driver's branch, where its version says one.
+    branch: Option<u16>,
     differences: Vec<Difference>,
 }
 
@@ -81,7 +85,7 @@ impl Found<'_> {
         self.check(of, Field::Grid, Some(ours.slice_count), *slices);
         self.check(of, Field::MaxInstances, Some(u32::from(ours.max_instances)), *max_instances);
         self.check(of, Field::Sm, ours.sm.map(u32::from), *multiprocessors);
-        self.check(of, Field::MemoryMib, ours.memory_mib.map(u64::from), theirs.memory_mib);
+        self.check(of, Field::MemoryMib, ours.memory_mib_on(self.branch).map(u64::from), theirs.memory_mib);
         let mig::Engines { copy, decoder, encoder, jpeg, ofa } = ours.engines;
         let engines = &theirs.engines;
         for (engine, table, driver) in [
@@ -173,7 +177,7 @@ mod tests {
     #[test]
     fn a_driver_that_says_what_the_table_says_differs_in_nothing() {
         let (model, gpu, profiles) = a30();
-        assert_eq!(with_model(model, &gpu, &profiles), []);
+        assert_eq!(with_model(model, &gpu, &profiles, "575.57.08"), []);
     }
 
     #[test]
@@ -193,8 +197,10 @@ mod tests {
         first.engines.jpeg += 1;
         first.engines.ofa += 1;
         first.places[0].start += 1;
-        let fields: Vec<_> =
-            with_model(model, &gpu, &profiles).into_iter().map(|d| (d.profile.is_some(), d.field)).collect();
+        let fields: Vec<_> = with_model(model, &gpu, &profiles, "575.57.08")
+            .into_iter()
+            .map(|d| (d.profile.is_some(), d.field))
+            .collect();
         let expect = [
             (false, "total_memory_mib"),
             (true, "nvml_enum"),
@@ -217,7 +223,8 @@ mod tests {
     fn profiles_that_only_one_has_are_told() {
         let (model, gpu, mut profiles) = a30();
         let gone = std::mem::replace(&mut profiles[0].name, "1g.7gb".to_owned());
-        let told: Vec<_> = with_model(model, &gpu, &profiles).iter().map(ToString::to_string).collect();
+        let told: Vec<_> =
+            with_model(model, &gpu, &profiles, "575.57.08").iter().map(ToString::to_string).collect();
         let expect = [
             format!("{gone} profile: the table has {gone}, the driver nothing"),
             "profile: the table has nothing, the driver 1g.7gb".to_owned(),

@@ -8,15 +8,16 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use mig::Catalog;
 use planner::inventory::{self, ChangeScope, Gpu, Hold, Inventory, Room, Slices, Taint};
-use planner::names::{GpuIndex, NodeName, PodRef, PolicyName};
+use planner::names::{GpuIndex, NodeName, PodRef};
 use planner::policy::{LayoutPolicy, Policy};
+use rollout::Operand;
 
 use crate::layouts::{self, Maps, Strategy};
 use crate::objects::{Objects, title};
-use crate::policy::RolloutSpec;
+use crate::operands::operand;
 use crate::problem::{Problem, Severity};
 use crate::usage::{self, Held};
-use crate::{holds, names, pods};
+use crate::{Settings, holds, labels, names, pods};
 
 /// The fleet as the objects show it: every node that has, or may have, GPUs
 /// that can be cut.
@@ -25,7 +26,7 @@ pub fn inventory(
     objects: &Objects,
     catalog: &Catalog,
     policies: &[Policy],
-    _rollouts: &BTreeMap<PolicyName, RolloutSpec>,
+    settings: &Settings,
     now: Timestamp,
     problems: &mut Vec<Problem>,
 ) -> Inventory {
@@ -45,7 +46,7 @@ pub fn inventory(
             .or_else(|| elsewhere(node, objects));
         let Some(found) = found else { continue };
         let bound = on_node.get(name.as_str()).map_or(&[][..], Vec::as_slice);
-        let built = build(name, node, gpu_node, &found, bound, objects, now, problems);
+        let built = build(name, node, gpu_node, &found, bound, objects, settings, now, problems);
         inventory.nodes.insert(NodeName(name.clone()), built);
     }
     for (name, strategy) in strategies(objects) {
@@ -65,9 +66,9 @@ pub fn inventory(
 /// would know them: it is there, to be left alone with a reason.
 fn elsewhere<'a>(node: &Node, objects: &Objects) -> Option<layouts::Established<'a>> {
     let present = node.metadata.labels.as_ref()?.get(names::PRESENT).is_some_and(|value| value == "true");
-    (present && holds::hands_off(node, objects).is_some()).then(|| layouts::Established {
+    (present && holds::manager(node, objects).is_some()).then(|| layouts::Established {
         gpus: BTreeMap::new(),
-        strategy: layouts::strategy(node, objects),
+        strategy: layouts::strategy(node, None, objects),
         exact: false,
         doubt: None,
     })
@@ -75,7 +76,9 @@ fn elsewhere<'a>(node: &Node, objects: &Objects) -> Option<layouts::Established<
 
 fn strategies(objects: &Objects) -> Vec<(NodeName, Strategy)> {
     let nodes = objects.nodes.iter();
-    nodes.map(|(name, node)| (NodeName(name.clone()), layouts::strategy(node, objects))).collect()
+    let strategy =
+        |name, node| layouts::strategy(node, objects.gpu_nodes.get(name).map(Arc::as_ref), objects);
+    nodes.map(|(name, node)| (NodeName(name.clone()), strategy(name, node))).collect()
 }
 
 fn single_advice(objects: &Objects) -> String {
@@ -108,10 +111,18 @@ fn build(
     found: &layouts::Established<'_>,
     bound: &[&Pod],
     objects: &Objects,
+    settings: &Settings,
     now: Timestamp,
     problems: &mut Vec<Problem>,
 ) -> inventory::Node {
-    let (held, room) = taken(node, bound, objects.crowd.get(name), problems);
+    let (mut held, room) = taken(node, bound, objects.crowd.get(name), settings, problems);
+    for pod in usage::drop_impossible(&mut held, found) {
+        let usage::Impossible { pod, resource, asks, most } = pod;
+        let message = format!(
+            "asks for {asks} {resource}, and node {name} can never have more than {most}: the kubelet will refuse it, and it holds nothing"
+        );
+        problems.push(Problem::new(Severity::Warning, format!("Pod {pod}"), message));
+    }
     let (mut slices, allocated, excess) = usage::of(found, &held);
     let rollout = gpu_node.and_then(|n| n.status.as_ref()?.rollout.as_ref());
     let mut hold = holds::of(node, rollout, objects, now);
@@ -160,7 +171,7 @@ fn build(
         })
         .collect();
     inventory::Node {
-        labels: node.metadata.labels.clone().unwrap_or_default(),
+        labels: labels::of(node, gpu_node),
         taints: taints(node),
         room,
         scope,
@@ -187,7 +198,13 @@ fn taints(node: &Node) -> Vec<Taint> {
 }
 
 /// What the pods of a node hold, and what is left for others.
-fn taken(node: &Node, bound: &[&Pod], crowd: Option<&Room>, problems: &mut Vec<Problem>) -> (Held, Room) {
+fn taken(
+    node: &Node,
+    bound: &[&Pod],
+    crowd: Option<&Room>,
+    settings: &Settings,
+    problems: &mut Vec<Problem>,
+) -> (Held, Room) {
     let mut held = Held::default();
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
     let has = |resource: &str| {
@@ -209,10 +226,10 @@ fn taken(node: &Node, bound: &[&Pod], crowd: Option<&Room>, problems: &mut Vec<P
     crowd.into_iter().for_each(&mut leave);
     for pod in bound {
         let Some(spec) = &pod.spec else { continue };
-        let app = pod.metadata.labels.as_ref().and_then(|labels| labels.get("app"));
         let takes = pods::takes(spec);
         leave(&takes.room);
-        if app.is_some_and(|app| names::VALIDATORS.contains(&app.as_str())) {
+        // MIG manager removes the Operator's own checks before it cuts.
+        if operand(pod, &settings.gpu_operator_namespace) == Some(Operand::Validator) {
             continue;
         }
         for resource in &takes.unreadable {
@@ -222,10 +239,14 @@ fn taken(node: &Node, bound: &[&Pod], crowd: Option<&Room>, problems: &mut Vec<P
                 format!("asks for {resource}, which is no profile's resource; nothing is planned for it"),
             ));
         }
+        let waits = pod.status.as_ref().and_then(|status| status.phase.as_deref()) != Some("Running");
         let pod = PodRef {
             namespace: pod.metadata.namespace.clone().unwrap_or_default(),
             name: pod.metadata.name.clone().unwrap_or_default(),
         };
+        if waits {
+            held.waiting.insert(pod.clone());
+        }
         for (profile, n) in takes.slices {
             held.slices.entry(profile).or_default().insert(pod.clone(), n);
         }

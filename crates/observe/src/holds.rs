@@ -1,9 +1,12 @@
 //! Why a node is left as it is, beside what its policy says.
 
+use std::collections::BTreeMap;
+
 use api::gpu_node::NodeRollout;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use planner::inventory::Hold;
+use rollout::{OtherManager, OtherWork};
 
 use crate::names;
 use crate::objects::Objects;
@@ -35,27 +38,36 @@ fn annotation<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
 /// will probably last, the longest first.
 #[must_use]
 pub fn of(node: &Node, rollout: Option<&NodeRollout>, objects: &Objects, now: Timestamp) -> Option<Hold> {
-    hands_off(node, objects)
+    manager(node, objects)
+        .map(|who| Hold::HandsOff { who: who.to_string() })
         .or_else(|| failed(rollout))
         .or_else(|| foreign_layout(node, rollout))
-        .or_else(|| foreign_work(node))
-        .or_else(|| changing(node, rollout))
+        .or_else(|| work(node).map(|work| Hold::ForeignWork { who: work.to_string() }))
+        .or_else(|| is_on_its_way(node, rollout).then_some(Hold::Changing))
         .or_else(|| cordoned(node))
         .or_else(|| (!is_ready(node)).then_some(Hold::NotReady))
         .or_else(|| cooling(rollout, now))
 }
 
-/// Another system manages the node's slices.
-pub(crate) fn hands_off(node: &Node, objects: &Objects) -> Option<Hold> {
-    let hands_off = |who: &str| Some(Hold::HandsOff { who: who.to_owned() });
-    if objects.gpu_cluster || label(node, names::DEPLOY_DRA) == Some("true") {
-        return hands_off("DRA (GPUCluster)");
-    }
-    let resources = node.status.as_ref().and_then(|status| status.capacity.as_ref());
-    if resources.into_iter().flatten().any(|(resource, _)| resource.starts_with(names::DAS_PREFIX)) {
-        return hands_off("the Dynamic Accelerator Slicer (DAS)");
-    }
-    None
+/// Who else manages the node's devices.
+#[must_use]
+pub fn manager(node: &Node, objects: &Objects) -> Option<OtherManager> {
+    let none = BTreeMap::new();
+    let status = node.status.as_ref();
+    let capacity = status.and_then(|status| status.capacity.as_ref());
+    let allocatable = status.and_then(|status| status.allocatable.as_ref());
+    let resources = capacity.into_iter().chain(allocatable).flatten().map(|(resource, _)| resource);
+    OtherManager::of(objects.gpu_cluster, node.metadata.labels.as_ref().unwrap_or(&none), resources)
+}
+
+/// Who else works on the node.
+#[must_use]
+pub fn work(node: &Node) -> Option<OtherWork> {
+    let none = BTreeMap::new();
+    OtherWork::on(
+        node.metadata.labels.as_ref().unwrap_or(&none),
+        node.metadata.annotations.as_ref().unwrap_or(&none),
+    )
 }
 
 fn failed(rollout: Option<&NodeRollout>) -> Option<Hold> {
@@ -75,28 +87,10 @@ fn foreign_layout(node: &Node, rollout: Option<&NodeRollout>) -> Option<Hold> {
     (found != written).then(|| Hold::ForeignLayout { label: found.to_owned() })
 }
 
-fn foreign_work(node: &Node) -> Option<Hold> {
-    let works = |who: String| Some(Hold::ForeignWork { who });
-    if let Some(state) = label(node, names::DRIVER_UPGRADE)
-        && state != "upgrade-done"
-    {
-        return works(format!("a driver upgrade ({state})"));
-    }
-    let machine_config = || "the Machine Config Operator".to_owned();
-    if let Some(state) = annotation(node, names::MCO_STATE)
-        && state != "Done"
-    {
-        return works(format!("{} ({state})", machine_config()));
-    }
-    let (current, desired) = (annotation(node, names::MCO_CURRENT), annotation(node, names::MCO_DESIRED));
-    if desired.is_some() && current != desired {
-        return works(machine_config());
-    }
-    None
-}
-
-fn changing(node: &Node, rollout: Option<&NodeRollout>) -> Option<Hold> {
-    let on_its_way = rollout.is_some_and(|r| !matches!(r.phase.as_str(), "" | "Idle"));
+/// Whether a node is between two layouts, by our doing or somebody else's.
+#[must_use]
+pub fn is_on_its_way(node: &Node, rollout: Option<&NodeRollout>) -> bool {
+    let ours_to_finish = rollout.is_some_and(|r| !matches!(r.phase.as_str(), "" | "Idle"));
     let busy = matches!(label(node, names::MIG_STATE), Some("pending" | "rebooting"));
     let parked = node
         .metadata
@@ -105,7 +99,7 @@ fn changing(node: &Node, rollout: Option<&NodeRollout>) -> Option<Hold> {
         .flatten()
         .any(|(key, value)| key.starts_with(names::DEPLOY_PREFIX) && value.starts_with("paused-for-"));
     let ours = label(node, names::CORDONED_BY).or_else(|| annotation(node, names::CORDONED_BY)).is_some();
-    (on_its_way || busy || parked || ours && is_cordoned(node)).then_some(Hold::Changing)
+    ours_to_finish || busy || parked || ours && is_cordoned(node)
 }
 
 fn cordoned(node: &Node) -> Option<Hold> {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::GpuNode;
 use api::gpu_node::{Observed, ObservedBy, ObservedGpu};
 use k8s_openapi::api::core::v1::Node;
-use mig::{Catalog, Model, ProfileName};
+use mig::{Catalog, GpuResource, Model, ProfileName};
 
 use crate::map::{self, Cut, Map};
 use crate::names;
@@ -90,15 +90,35 @@ impl Maps {
         Self { by_name, custom }
     }
 
-    /// What an entry makes of a GPU of a node: from the map that ClusterPolicy
-    /// names, ours, the node's own, the shipped one, or the shipped names.
-    fn cut(&self, node: &str, entry: &str, gpu: u16, model: &Model) -> Result<Cut, String> {
+    /// The maps of a node, in the order in which they are asked: the one that
+    /// ClusterPolicy names, ours, the node's own, the shipped one.
+    fn of_node(&self, node: &str) -> impl Iterator<Item = &Map> {
         let own = format!("{node}-mig-config");
         let order = [self.custom.as_deref(), Some(names::OUR_MAP), Some(&own), Some(names::DEFAULT_MAP)];
-        order
-            .into_iter()
-            .flatten()
-            .find_map(|name| self.by_name.get(name)?.cut(entry, gpu, model))
+        let found: Vec<&Map> =
+            order.into_iter().flatten().filter_map(|name| self.by_name.get(name)).collect();
+        found.into_iter()
+    }
+
+    /// The indices of a node's GPUs, of which so many can be cut. Labels give a
+    /// number only, and a card that cannot be cut may stand between the others:
+    /// where the entry of the node's label names just so many indices, it is
+    /// these. (Where it names others, what the node advertises contradicts it.)
+    fn indices(&self, node: &str, entry: Option<&str>, count: u16) -> Vec<u16> {
+        let named = entry.and_then(|entry| self.of_node(node).find_map(|map| map.indices(entry)));
+        let of_count = |indices: &BTreeSet<u16>| indices.len() == usize::from(count);
+        let (cut, named) = named.unwrap_or_default();
+        match [cut, named].into_iter().find(of_count) {
+            Some(indices) => indices.into_iter().collect(),
+            None => (0..count).collect(),
+        }
+    }
+
+    /// What an entry makes of a GPU of a node: from a map, or by the shipped
+    /// names.
+    fn cut(&self, node: &str, entry: &str, gpu: u16, model: &Model) -> Result<Cut, String> {
+        self.of_node(node)
+            .find_map(|map| map.cut(entry, gpu, model))
             .map(|cut| cut.map_err(|error| error.to_string()))
             .or_else(|| map::default_name(entry, model).map(Ok))
             .unwrap_or_else(|| {
@@ -115,10 +135,13 @@ fn label<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
     node.metadata.labels.as_ref()?.get(key).map(String::as_str).filter(|value| !value.is_empty())
 }
 
-/// How the node's slices are offered.
+/// How the node's slices are offered: as the node itself says, since its
+/// device plugin may have a configuration of its own.
 #[must_use]
-pub fn strategy(node: &Node, objects: &Objects) -> Strategy {
-    label(node, names::MIG_STRATEGY).map_or_else(|| of_cluster(objects), named)
+pub fn strategy(node: &Node, gpu_node: Option<&GpuNode>, objects: &Objects) -> Strategy {
+    let labels = crate::labels::of(node, gpu_node);
+    let own = labels.get(names::MIG_STRATEGY).filter(|value| !value.is_empty());
+    own.map_or_else(|| of_cluster(objects), |own| named(own))
 }
 
 fn named(strategy: &str) -> Strategy {
@@ -149,16 +172,14 @@ fn of_cluster(objects: &Objects) -> Strategy {
     }
 }
 
-/// What a node advertises of `nvidia.com`, without zeros.
+/// The GPUs and slices that a node advertises, without zeros.
 #[must_use]
 pub fn advertised(node: &Node) -> BTreeMap<String, u64> {
     let allocatable = node.status.as_ref().and_then(|s| s.allocatable.as_ref());
     allocatable
         .into_iter()
         .flatten()
-        .filter(|(resource, _)| {
-            *resource == names::WHOLE_GPU || resource.starts_with(ProfileName::RESOURCE_PREFIX)
-        })
+        .filter(|(resource, _)| GpuResource::is_one(resource))
         .filter_map(|(resource, quantity)| {
             let amount = u64::try_from(crate::pods::amount(resource, quantity)?).ok()?;
             (amount > 0).then(|| (resource.clone(), amount))
@@ -199,7 +220,7 @@ pub fn establish<'a>(
     catalog: &'a Catalog,
     problems: &mut Vec<Problem>,
 ) -> Option<Established<'a>> {
-    let strategy = strategy(node, objects);
+    let strategy = strategy(node, gpu_node, objects);
     let nothing =
         |doubt: String| Established { gpus: BTreeMap::new(), strategy, exact: false, doubt: Some(doubt) };
     let remembered = gpu_node.and_then(|n| n.status.as_ref()?.observed.as_ref());
@@ -304,9 +325,10 @@ fn others_are_there(
     if observed.by != ObservedBy::Controller || labelled.is_empty() {
         return false;
     }
+    // The indices alone may come from a map that names them.
+    let renumbered = known.len() == labelled.len() && !known.keys().eq(labelled.keys());
     models(known) != models(labelled)
-        || (known.len() != labelled.len()
-            && has_booted(node, observed)
+        || ((renumbered || known.len() != labelled.len() && has_booted(node, observed))
             && explains(labelled)
             && !explains(known))
 }
@@ -387,7 +409,7 @@ fn from_labels<'a>(
         }
         _ => count,
     };
-    Ok(Some((0..count).map(|index| (index, found.model)).collect()))
+    Ok(Some(maps.indices(name, entry, count).into_iter().map(|index| (index, found.model)).collect()))
 }
 
 fn exact<'a>(

@@ -11,12 +11,14 @@
 
 pub mod fleet;
 pub mod holds;
+pub mod labels;
 pub mod layouts;
 pub mod manifest;
 pub mod map;
 pub mod menu;
 pub mod names;
 pub mod objects;
+pub mod operands;
 pub mod owners;
 pub mod pods;
 pub mod policy;
@@ -36,13 +38,17 @@ use planner::inventory::Inventory;
 use planner::names::PolicyName;
 use planner::policy::Policy;
 
+use objects::Key;
+
 pub use objects::Objects;
 pub use policy::RolloutSpec;
 pub use problem::{Problem, Severity};
 
 /// What the operator's own flags say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
+    /// The namespace of the GPU Operator: the pods there are its own.
+    pub gpu_operator_namespace: String,
     /// A request that still waits this long after its slice became
     /// schedulable is blocked by something else.
     pub blocked_after: SignedDuration,
@@ -50,7 +56,10 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { blocked_after: SignedDuration::from_mins(2) }
+        Self {
+            gpu_operator_namespace: "nvidia-gpu-operator".to_owned(),
+            blocked_after: SignedDuration::from_mins(2),
+        }
     }
 }
 
@@ -62,6 +71,9 @@ pub struct Observed {
     pub inventory: Inventory,
     /// What is asked for and not bound, by id.
     pub requests: Vec<Request>,
+    /// The workbenches that should run and have no pod, since when: to be
+    /// handed in again with the objects of the next round.
+    pub starting: BTreeMap<Key, Timestamp>,
     /// The policies, by name. One that makes no sense is there as `Paused`,
     /// so that its nodes do not fall to another policy by a typing error.
     pub policies: Vec<Policy>,
@@ -76,11 +88,11 @@ pub struct Observed {
 pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: Timestamp) -> Observed {
     let mut problems = Vec::new();
     let (policies, rollouts) = policy::all(objects, catalog, &mut problems);
-    let inventory = fleet::inventory(objects, catalog, &policies, &rollouts, now, &mut problems);
-    let requests = requests::all(objects, &inventory, settings, now, &mut problems);
+    let inventory = fleet::inventory(objects, catalog, &policies, settings, now, &mut problems);
+    let (requests, starting) = requests::all(objects, &inventory, settings, now, &mut problems);
     menu::check(objects, &inventory, &policies, &mut problems);
     policy::contradictions(&inventory, &policies, &mut problems);
     problems.sort();
     problems.dedup();
-    Observed { inventory, requests, policies, rollouts, problems }
+    Observed { inventory, requests, starting, policies, rollouts, problems }
 }

@@ -1,12 +1,12 @@
 //! The map of layouts that MIG manager reads (mig-parted's format, version
 //! v1), and what an entry of it means for a GPU.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mig::{Model, ProfileName};
 use planner::names::GpuIndex;
 use rollout::GpuLayout;
-use rollout::map::{MigMap, NodeGpu, Unclear};
+use rollout::map::{Devices, MigMap, NodeGpu, Unclear};
 
 /// A map of layouts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +38,26 @@ impl Map {
         text.parse().map(Self).map_err(|error: rollout::map::MapError| NoMap {
             message: error.to_string().lines().next().unwrap_or_default().to_owned(),
         })
+    }
+
+    /// The indices of the GPUs that an entry cuts, and of all that it names;
+    /// `None` where it does not name them one by one.
+    #[must_use]
+    pub fn indices(&self, entry: &str) -> Option<(BTreeSet<u16>, BTreeSet<u16>)> {
+        let (mut cut, mut named) = (BTreeSet::new(), BTreeSet::new());
+        for item in self.0.entries.get(entry)? {
+            let Devices::Indices(indices) = &item.devices else { return None };
+            named.extend(indices);
+            // Of several items for a GPU, the last counts.
+            for index in indices {
+                if item.mig_enabled {
+                    cut.insert(*index);
+                } else {
+                    cut.remove(index);
+                }
+            }
+        }
+        Some((cut, named))
     }
 
     /// What an entry makes of a GPU; `None` when there is no such entry. Of

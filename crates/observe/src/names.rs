@@ -22,30 +22,20 @@ pub const PRESENT: &str = "nvidia.com/gpu.present";
 pub const COUNT: &str = "nvidia.com/gpu.count";
 /// The prefix of the labels that say which operands run.
 pub const DEPLOY_PREFIX: &str = "nvidia.com/gpu.deploy.";
-/// The operand that means that DRA manages the node.
-pub const DEPLOY_DRA: &str = "nvidia.com/gpu.deploy.dra-driver";
-/// Where a driver upgrade is.
-pub const DRIVER_UPGRADE: &str = "nvidia.com/gpu-driver-upgrade-state";
-/// Where the Machine Config Operator is with a node (annotation).
-pub const MCO_STATE: &str = "machineconfiguration.openshift.io/state";
-/// The machine config that a node has (annotation).
-pub const MCO_CURRENT: &str = "machineconfiguration.openshift.io/currentConfig";
-/// The machine config that a node should have (annotation).
-pub const MCO_DESIRED: &str = "machineconfiguration.openshift.io/desiredConfig";
 /// Written with every cordon of ours (annotation or label).
 pub const CORDONED_BY: &str = "slicewright.io/cordoned-by";
 /// Whole GPUs; under strategy `single`, slices.
-pub const WHOLE_GPU: &str = "nvidia.com/gpu";
+pub const WHOLE_GPU: &str = mig::GpuResource::GPU;
 /// The prefix of the resources of the Dynamic Accelerator Slicer.
-pub const DAS_PREFIX: &str = "mig.das.com/";
+pub const DAS_PREFIX: &str = rollout::OtherManager::DAS_PREFIX;
 /// The map of layouts that we own.
 pub const OUR_MAP: &str = "slicewright-mig-config";
 /// The map that the GPU Operator ships.
 pub const DEFAULT_MAP: &str = "default-mig-parted-config";
 /// The key of the map's text in its `ConfigMap`.
 pub const MAP_KEY: &str = "config.yaml";
+/// The label that no node has, which stands for where a pod may go when that
+/// is too long to be kept: its value is a digest of it.
+pub const TOO_LONG: &str = "slicewright.io/too-long-to-be-judged";
 /// The name of a namespace, as a label on it.
 pub const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
-/// The app labels of the operator's own check pods, which MIG manager removes
-/// itself before it cuts.
-pub const VALIDATORS: [&str; 2] = ["nvidia-cuda-validator", "nvidia-device-plugin-validator"];

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use api::foreign::{ClusterPolicy, HardwareProfile, Notebook, Workload, legacy};
 use api::located::{Located, Node as Tree};
 use api::{GpuNode, GpuPartitionPolicy, strict};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -55,6 +56,10 @@ pub struct Objects {
     pub owners: BTreeMap<(String, Key), OwnerReference>,
     /// Kinds that OpenShift AI has removed, with what replaces them.
     pub legacy: BTreeMap<String, &'static str>,
+    /// Since when each workbench that should run has been without a pod, as far
+    /// as whoever holds the objects remembers ([`crate::Observed::starting`] of
+    /// the round before). One that is not named begins now.
+    pub starting_since: BTreeMap<Key, Timestamp>,
     /// Where each policy stands, for messages.
     pub sources: BTreeMap<String, Source>,
 }

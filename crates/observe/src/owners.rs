@@ -9,7 +9,10 @@ use crate::objects::{Key, Objects};
 const BY_LABEL: [(&str, &str); 2] =
     [("notebook-name", "Notebook"), ("serving.kserve.io/inferenceservice", "InferenceService")];
 
-/// The root owner of a pod. The ordinal is 0; [`ordinal`] finds it.
+/// The root owner of a pod: the topmost, except that pods which a `Job` or a
+/// `StatefulSet` numbers belong to it and not to what is above, since that may
+/// have several, each with a pod of every number (a `JobSet`, say). A
+/// workbench has one. The ordinal is 0; [`ordinal`] finds it.
 #[must_use]
 pub fn root(objects: &Objects, pod: &Pod) -> RequestId {
     let namespace = pod.metadata.namespace.clone().unwrap_or_default();
@@ -28,12 +31,16 @@ pub fn root(objects: &Objects, pod: &Pod) -> RequestId {
     let controller = pod.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true));
     let Some(controller) = controller else { return id("Pod", &own_name) };
     let (mut kind, mut name) = (controller.kind.clone(), controller.name.clone());
+    let is_numbered = ordinal(pod).is_some();
     // Owners form no rings in a sane cluster; eight steps are more than any has.
     for _ in 0..8 {
         // A workbench's StatefulSet has the workbench's name.
         let key: Key = (namespace.clone(), name.clone());
         if kind == "StatefulSet" && objects.notebooks.contains_key(&key) {
             return id("Notebook", &name);
+        }
+        if is_numbered && matches!(kind.as_str(), "Job" | "StatefulSet") {
+            break;
         }
         match objects.owners.get(&(kind.clone(), key)) {
             Some(owner) => (kind, name) = (owner.kind.clone(), owner.name.clone()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use mig::ProfileName;
 use planner::inventory::Room;
@@ -121,8 +121,14 @@ fn totals(spec: &PodSpec) -> BTreeMap<String, i128> {
         let most = total.entry(resource).or_default();
         *most = (*most).max(amount);
     }
+    // What the pod says for all its containers together goes before what they
+    // say; the API server takes only CPU and memory there.
+    for (resource, amount) in spec.resources.iter().flat_map(of_requirements) {
+        total.insert(resource, amount);
+    }
     for (resource, quantity) in spec.overhead.iter().flatten() {
-        *total.entry(resource.clone()).or_default() += amount(resource, quantity).unwrap_or_default();
+        let sum = total.entry(resource.clone()).or_default();
+        *sum = sum.saturating_add(amount(resource, quantity).unwrap_or_default());
     }
     total
 }
@@ -155,7 +161,10 @@ fn sort_out(total: &BTreeMap<String, i128>) -> Takes {
 /// What a container asks for, in thousandths for CPU and units for all else.
 /// A limit without a request is a request.
 fn requests(container: &Container) -> BTreeMap<String, i128> {
-    let Some(resources) = &container.resources else { return BTreeMap::new() };
+    container.resources.as_ref().map(of_requirements).unwrap_or_default()
+}
+
+fn of_requirements(resources: &ResourceRequirements) -> BTreeMap<String, i128> {
     let mut merged: BTreeMap<&String, &Quantity> = resources.limits.iter().flatten().collect();
     merged.extend(resources.requests.iter().flatten());
     merged
@@ -270,6 +279,21 @@ mod tests {
         assert_eq!(takes.slices, BTreeMap::from([(profile, 3)]));
         assert_eq!(takes.room, Room { cpu_milli: 4000, memory_bytes: 1 << 30, pods: 1 });
         assert_eq!(takes.unreadable, ["nvidia.com/mig-oops"]);
+    }
+
+    #[test]
+    fn what_a_pod_says_for_all_its_containers_goes_before_what_they_say() {
+        let takes = takes(&spec(serde_json::json!({
+            "resources": {"requests": {"cpu": "8"}, "limits": {"cpu": "9", "memory": "4Gi"}},
+            "overhead": {"cpu": "100m"},
+            "initContainers": [{"name": "large", "resources": {"requests": {"cpu": "16"}}}],
+            "containers": [
+                {"name": "a", "resources": {"requests": {"cpu": "1", "memory": "1Gi", "nvidia.com/mig-1g.10gb": "1"}}},
+                {"name": "b"},
+            ],
+        })));
+        assert_eq!(takes.room, Room { cpu_milli: 8100, memory_bytes: 4 << 30, pods: 1 });
+        assert_eq!(takes.slices.values().sum::<u32>(), 1);
     }
 
     fn pod(value: serde_json::Value) -> Pod {

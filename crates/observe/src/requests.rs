@@ -6,8 +6,10 @@
 mod constraints;
 mod workbench;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::foreign::Workload;
 use api::foreign::notebook::Intent;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
@@ -22,19 +24,19 @@ use crate::objects::{Key, Objects, title};
 use crate::problem::{Problem, Severity};
 use crate::{Settings, names, owners, pods};
 
-/// Every request, by id.
+/// Every request, by id, and since when each workbench has waited for its pod.
 pub fn all(
     objects: &Objects,
     inventory: &Inventory,
     settings: &Settings,
     now: Timestamp,
     problems: &mut Vec<Problem>,
-) -> Vec<Request> {
+) -> (Vec<Request>, BTreeMap<Key, Timestamp>) {
     let mut requests: BTreeMap<RequestId, Request> = BTreeMap::new();
     let siblings = speakers(objects);
     // Owners that have a pod that speaks for them, whatever its state.
     let mut spoken_for: BTreeSet<RequestId> = BTreeSet::new();
-    let mut says: BTreeMap<RequestId, String> = BTreeMap::new();
+    let mut waiting: BTreeMap<RequestId, Waits> = BTreeMap::new();
     for (id, pod) in &siblings {
         let life = pods::life(pod);
         if life == pods::Life::Ended {
@@ -42,17 +44,27 @@ pub fn all(
         }
         spoken_for.insert(id.clone());
         let Some(spec) = pod.spec.as_ref().filter(|_| life == pods::Life::Unschedulable) else { continue };
-        let asked = Asked::of(spec, &pod.metadata, title("Pod", &pod.metadata));
+        let mut asked = Asked::of(spec, &pod.metadata, title("Pod", &pod.metadata));
+        // The API server has admitted the pod, and its priority with it.
+        asked.priority = spec.priority;
+        if spec.resource_claims.iter().flatten().next().is_some() {
+            let message = "asks through resource claims, which another driver serves (dynamic resource allocation): nothing is planned for them";
+            problems.push(Problem::new(Severity::Note, asked.object.clone(), message));
+        }
         if let Some(request) = asked.request(id.clone(), Evidence::PendingPod, objects, now, problems) {
-            says.insert(id.clone(), pods::scheduler_says(pod).unwrap_or_default().to_owned());
+            let message = pods::scheduler_says(pod).unwrap_or_default();
+            let waits = Waits { since: request.since, says: format!("the scheduler says: {message}") };
+            waiting.insert(id.clone(), waits);
             requests.insert(id.clone(), request);
         }
     }
+    let mut counted = Counted::new(inventory);
     for workload in objects.workloads.values().filter(|workload| workload.waits_for_a_check()) {
         let root = workload_owner(workload, objects);
         let mut ordinal = 0;
         for set in &workload.spec.pod_sets {
-            for _ in 0..set.count.clamp(0, 10_000) {
+            let count = counted.bounded(workload, set.count, problems);
+            for _ in 0..count {
                 let id = RequestId { ordinal, ..root.clone() };
                 ordinal += 1;
                 if requests.contains_key(&id) {
@@ -60,7 +72,7 @@ pub fn all(
                 }
                 let mut asked =
                     Asked::of(&set.template.spec, &workload.metadata, title("Workload", &workload.metadata));
-                asked.priority = workload.spec.priority.or(asked.priority);
+                asked.priority = workload.spec.priority.map(|priority| priority.min(HIGHEST_PRIORITY));
                 if let Some(request) =
                     asked.request(id.clone(), Evidence::QueuedWorkload, objects, now, problems)
                 {
@@ -70,19 +82,77 @@ pub fn all(
             }
         }
     }
+    let mut starting = BTreeMap::new();
     for (key, notebook) in &objects.notebooks {
         let id = notebook_id(key);
-        if spoken_for.contains(&id) || notebook.intent() != Intent::Run {
+        let is_going = notebook.metadata.deletion_timestamp.is_some();
+        if is_going || spoken_for.contains(&id) || notebook.intent() != Intent::Run {
             continue;
         }
         let asked = workbench::asks(notebook, objects, problems);
         if let Some(request) = asked.request(id.clone(), Evidence::StartingNotebook, objects, now, problems) {
+            let since = objects.starting_since.get(key).copied().unwrap_or(now);
+            starting.insert(key.clone(), since);
+            let (namespace, name) = key;
+            let says = format!(
+                "its StatefulSet has made no pod, as a quota of the namespace has it, for one: `kubectl describe statefulset {name} -n {namespace}` says why"
+            );
+            waiting.insert(id.clone(), Waits { since, says });
             requests.insert(id, request);
         }
     }
     let mut requests: Vec<Request> = requests.into_values().collect();
-    blocked(&mut requests, &says, objects, inventory, settings, now);
-    requests
+    blocked(&mut requests, &waiting, objects, inventory, settings, now);
+    (requests, starting)
+}
+
+/// Who waits, and what keeps it waiting once its slice is there.
+struct Waits {
+    since: Timestamp,
+    says: String,
+}
+
+/// What a request is taken to ask for at most. It is far more than any node
+/// has, so that nothing depends on how much more it is, and little enough that
+/// the numbers of all profiles together are a number, too.
+const MOST_ASKED: u32 = 65_535;
+
+/// The highest priority that a class may give that people make; above it are
+/// the cluster's own.
+const HIGHEST_PRIORITY: i32 = 1_000_000_000;
+
+/// How many requests are made of counts that people write. A pod is an object
+/// that the API server took in; a number is not, and would cost nothing. No
+/// namespace gets more requests by numbers than the fleet has room for slices.
+struct Counted {
+    most: i32,
+    left: BTreeMap<String, i32>,
+}
+
+impl Counted {
+    fn new(inventory: &Inventory) -> Self {
+        let gpus: usize = inventory.nodes.values().map(|node| node.gpus.len()).sum();
+        // No GPU has more than seven slices. A fleet that is not known yet has some.
+        let most = i32::try_from(gpus.saturating_mul(7)).unwrap_or(i32::MAX).clamp(64, 10_000);
+        Self { most, left: BTreeMap::new() }
+    }
+
+    /// How many pods of a set are planned for: at least one, so that it is told
+    /// what becomes of it.
+    fn bounded(&mut self, workload: &Workload, count: i32, problems: &mut Vec<Problem>) -> i32 {
+        let namespace = workload.metadata.namespace.clone().unwrap_or_default();
+        let left = self.left.entry(namespace).or_insert(self.most);
+        let taken = count.clamp(0, (*left).max(1));
+        *left = (*left - taken).max(0);
+        if taken < count {
+            let message = format!(
+                "asks for {count} pods at once, of which {taken} are planned for: the queued workloads of a namespace together get at most {} requests, which is what the fleet has room for",
+                self.most
+            );
+            problems.push(Problem::new(Severity::Note, title("Workload", &workload.metadata), message));
+        }
+        taken
+    }
 }
 
 fn notebook_id((namespace, name): &Key) -> RequestId {
@@ -107,11 +177,14 @@ pub fn speakers(objects: &Objects) -> BTreeMap<RequestId, &Pod> {
         });
         let mut rest = Vec::new();
         for pod in pods {
-            match owners::ordinal(pod) {
-                Some(ordinal) => {
-                    numbered.entry(RequestId { ordinal, ..owner.clone() }).or_insert(pod);
+            let id = owners::ordinal(pod).map(|ordinal| RequestId { ordinal, ..owner.clone() });
+            match id.map(|id| numbered.entry(id)) {
+                Some(Entry::Vacant(free)) => {
+                    free.insert(pod);
                 }
-                None => rest.push(pod),
+                Some(Entry::Occupied(_)) if pods::life(pod) == pods::Life::Ended => {}
+                // Two pods that live are two, whatever their labels say.
+                Some(Entry::Occupied(_)) | None => rest.push(pod),
             }
         }
         let mut ordinal = 0;
@@ -125,7 +198,7 @@ pub fn speakers(objects: &Objects) -> BTreeMap<RequestId, &Pod> {
     numbered
 }
 
-fn workload_owner(workload: &api::foreign::Workload, objects: &Objects) -> RequestId {
+fn workload_owner(workload: &Workload, objects: &Objects) -> RequestId {
     let namespace = workload.metadata.namespace.clone().unwrap_or_default();
     let owner = workload.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true));
     let (mut kind, mut name) = match owner {
@@ -145,6 +218,8 @@ struct Asked<'a> {
     object: String,
     metadata: &'a ObjectMeta,
     spec: std::borrow::Cow<'a, PodSpec>,
+    /// The priority that somebody admitted. What a template says of itself is
+    /// its author's wish, which nobody has looked at: there, the class counts.
     priority: Option<i32>,
     /// Why it cannot come to run.
     refused: Option<Refusal>,
@@ -181,6 +256,14 @@ impl<'a> Asked<'a> {
             ),
             advice: "ask for a resource that is written like nvidia.com/mig-1g.10gb".to_owned(),
         });
+        let constraints = constraints::of(&self.spec);
+        let too_long =
+            constraints.affinity.iter().flat_map(|term| &term.labels).any(|e| e.key == names::TOO_LONG);
+        let too_long = too_long.then(|| Refusal {
+            why: "what it says of the nodes that it may use is too long to be judged here, by itself or together with that of the other pods of its namespace"
+                .to_owned(),
+            advice: "select nodes by a few labels".to_owned(),
+        });
         if takes.slices.is_empty() && takes.whole_gpus == 0 && misspelt.is_none() && !self.is_unknown {
             return None;
         }
@@ -190,18 +273,18 @@ impl<'a> Asked<'a> {
         };
         let default_class =
             || objects.priority_classes.values().find(|c| c.global_default == Some(true)).map(|c| c.value);
-        let priority = self.priority.or(self.spec.priority).or_else(class).or_else(default_class);
+        let priority = self.priority.or_else(class).or_else(default_class);
         Some(Request {
-            slices: takes.slices,
-            whole_gpus: takes.whole_gpus,
+            slices: takes.slices.into_iter().map(|(profile, n)| (profile, n.min(MOST_ASKED))).collect(),
+            whole_gpus: takes.whole_gpus.min(MOST_ASKED),
             priority: priority.unwrap_or(0),
             since: self.metadata.creation_timestamp.as_ref().map_or(now, |t| t.0),
             namespace_labels: namespace_labels(objects, &id.namespace),
-            constraints: constraints::of(&self.spec),
+            constraints,
             takes: takes.room,
             evidence,
             blocked_elsewhere: None,
-            refused: self.refused.clone().or(misspelt),
+            refused: self.refused.clone().or(misspelt).or(too_long),
             id,
         })
     }
@@ -221,7 +304,7 @@ pub fn namespace_labels(objects: &Objects, namespace: &str) -> BTreeMap<String, 
 /// they may use for so long that something else must be in their way.
 fn blocked(
     requests: &mut [Request],
-    says: &BTreeMap<RequestId, String>,
+    waiting: &BTreeMap<RequestId, Waits>,
     objects: &Objects,
     inventory: &Inventory,
     settings: &Settings,
@@ -240,13 +323,14 @@ fn blocked(
         return;
     }
     let mut judge = Judge::new(inventory);
-    for request in requests.iter_mut().filter(|r| r.evidence == Evidence::PendingPod && !r.slices.is_empty())
-    {
+    for request in requests.iter_mut().filter(|request| !request.slices.is_empty()) {
+        // A queued workload has no pod on purpose.
+        let Some(waits) = waiting.get(&request.id) else { continue };
         let eligible = judge.nodes_for(request);
         let long_enough = |free: &BTreeMap<ProfileName, Timestamp>| {
             request.slices.keys().all(|profile| {
                 free.get(profile)
-                    .is_some_and(|at| now.duration_since((*at).max(request.since)) >= settings.blocked_after)
+                    .is_some_and(|at| now.duration_since((*at).max(waits.since)) >= settings.blocked_after)
             })
         };
         let there = inventory.nodes.values().zip(&since).zip(eligible.iter());
@@ -257,7 +341,7 @@ fn blocked(
                 && request.slices.iter().all(|(profile, n)| free_slices(node, *profile) >= *n)
         });
         if blocked {
-            request.blocked_elsewhere = says.get(&request.id).cloned();
+            request.blocked_elsewhere = Some(waits.says.clone());
         }
     }
 }

@@ -2,10 +2,10 @@
 //! pods on the node prove it. Allocation counts, not use: an idle notebook
 //! holds its slice.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::gpu_node::{PodName, SliceUse};
-use mig::ProfileName;
+use mig::{GpuResource, ProfileName};
 use planner::inventory::{CountedSlice, PlacedSlice, Slices, Use};
 use planner::names::{GpuIndex, PodRef};
 
@@ -19,14 +19,91 @@ pub struct Held {
     pub slices: BTreeMap<ProfileName, BTreeMap<PodRef, u32>>,
     /// `nvidia.com/gpu`, by pod.
     pub whole: BTreeMap<PodRef, u32>,
+    /// Those of them that the kubelet has not started, so that it may yet
+    /// refuse them.
+    pub waiting: BTreeSet<PodRef>,
 }
 
 impl Held {
     /// How many slices of each profile are held.
     #[must_use]
     pub fn counts(&self) -> BTreeMap<ProfileName, u32> {
-        self.slices.iter().map(|(profile, pods)| (*profile, pods.values().sum())).collect()
+        self.slices.iter().map(|(profile, pods)| (*profile, sum(pods.values()))).collect()
     }
+
+    /// Takes one slice of a profile away from the last of those that hold some.
+    pub fn take(&mut self, profile: ProfileName) -> Option<PodRef> {
+        let mut last = self.slices.get_mut(&profile)?.last_entry()?;
+        let pod = last.key().clone();
+        *last.get_mut() = last.get().saturating_sub(1);
+        if *last.get() == 0 {
+            last.remove();
+        }
+        Some(pod)
+    }
+}
+
+/// The numbers are other people's: they are added up to the most there is.
+fn sum<'a>(numbers: impl Iterator<Item = &'a u32>) -> u32 {
+    numbers.fold(0, |sum, n| sum.saturating_add(*n))
+}
+
+/// A pod that asks for more than its node can ever have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Impossible {
+    /// The pod.
+    pub pod: PodRef,
+    /// What it asks for.
+    pub resource: String,
+    /// How many of it.
+    pub asks: u32,
+    /// How many the node could have at most, however it was cut.
+    pub most: u32,
+}
+
+/// Takes out the pods that have not started and that ask for more of something
+/// than their node could have in any layout: the kubelet cannot have given it
+/// to them, and will refuse them. Somebody wrote `spec.nodeName` by hand; the
+/// scheduler places no such pod. Of a node whose GPUs are not known, nothing is
+/// taken out.
+#[must_use]
+pub fn drop_impossible(held: &mut Held, found: &Established<'_>) -> Vec<Impossible> {
+    let mut impossible = Vec::new();
+    if found.gpus.is_empty() {
+        return impossible;
+    }
+    let most_of = |profile: ProfileName| -> u32 {
+        let spec = |gpu: &GpuFound<'_>| {
+            let profile = gpu.model.geometry.profile_named(profile)?;
+            u32::try_from(gpu.model.geometry.profile(profile).starts.len()).ok()
+        };
+        found.gpus.values().filter_map(spec).sum()
+    };
+    // Under strategy `single` each slice is one of these, too.
+    let most_whole: u32 = found
+        .gpus
+        .values()
+        .map(|gpu| {
+            let starts = gpu.model.geometry.profiles().iter().map(|profile| profile.starts.len());
+            starts.max().and_then(|n| u32::try_from(n).ok()).unwrap_or(0).max(1)
+        })
+        .sum();
+    let Held { slices, whole, waiting } = held;
+    let mut check = |pods: &mut BTreeMap<PodRef, u32>, resource: &str, most: u32| {
+        pods.retain(|pod, n| {
+            let fits = *n <= most || !waiting.contains(pod);
+            if !fits {
+                let (pod, resource) = (pod.clone(), resource.to_owned());
+                impossible.push(Impossible { pod, resource, asks: *n, most });
+            }
+            fits
+        });
+    };
+    check(whole, GpuResource::GPU, most_whole);
+    for (profile, pods) in slices {
+        check(pods, &profile.resource_name(), most_of(*profile));
+    }
+    impossible
 }
 
 /// More is held than there is.
@@ -80,7 +157,7 @@ pub fn of(
             exist: exist.get(profile).copied().unwrap_or(0),
         })
         .collect();
-    excess.push(Excess { profile: None, held: held.whole.values().sum(), exist: whole });
+    excess.push(Excess { profile: None, held: sum(held.whole.values()), exist: whole });
     excess.retain(|e| e.held > e.exist);
 
     let mut users: BTreeMap<ProfileName, Users> =
@@ -163,22 +240,24 @@ fn placed(gpu: &GpuFound<'_>, users: &BTreeMap<ProfileName, Users>) -> Slices {
 
 /// The users of equal slices on one node, handed out one by one.
 struct Users {
-    /// One entry for each slice that is held; what an agent saw is taken out.
-    pods: Vec<PodRef>,
+    /// How many each pod holds; what an agent saw is taken off.
+    pods: BTreeMap<PodRef, u32>,
     exist: u32,
-    handed: usize,
+    handed: u32,
 }
 
 impl Users {
     fn new(held: Option<&BTreeMap<PodRef, u32>>, exist: u32) -> Self {
-        let pods = held.into_iter().flatten();
-        let pods = pods.flat_map(|(pod, n)| std::iter::repeat_n(pod.clone(), *n as usize)).collect();
-        Self { pods, exist, handed: 0 }
+        let pods = held.into_iter().flatten().filter(|(_, n)| **n > 0);
+        Self { pods: pods.map(|(pod, n)| (pod.clone(), *n)).collect(), exist, handed: 0 }
     }
 
     fn seen(&mut self, pod: &PodRef) {
-        if let Some(at) = self.pods.iter().position(|p| p == pod) {
-            self.pods.remove(at);
+        if let Some(n) = self.pods.get_mut(pod) {
+            *n -= 1;
+            if *n == 0 {
+                self.pods.remove(pod);
+            }
         }
     }
 
@@ -190,17 +269,21 @@ impl Users {
     /// The use of the next slice. Where every slice is held, each is in use,
     /// though which pod has which is not known: they are named in order.
     fn next(&mut self) -> Use {
-        let next = self.pods.get(self.handed).cloned();
-        self.handed += 1;
-        match next {
-            Some(by) if self.pods.len() >= self.exist as usize => Use::InUse { by },
-            _ => self.unseen(),
+        let mut before = self.handed;
+        self.handed = self.handed.saturating_add(1);
+        if sum(self.pods.values()) < self.exist {
+            return self.unseen();
         }
+        for (pod, n) in &self.pods {
+            match before.checked_sub(*n) {
+                Some(rest) => before = rest,
+                None => return Use::InUse { by: pod.clone() },
+            }
+        }
+        self.unseen()
     }
 
     fn names(&self) -> Vec<PodRef> {
-        let mut names = self.pods.clone();
-        names.dedup();
-        names
+        self.pods.keys().cloned().collect()
     }
 }

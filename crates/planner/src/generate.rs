@@ -2,6 +2,8 @@
 //! the planner is measured on. Synthetic, and harder than fleets are. The same
 //! arguments give the same problem.
 
+pub mod rooms;
+
 use mig::{Geometry, Layout, ProfileSpec};
 
 use crate::problem::{Demand, Gpu, Model, Problem};

@@ -2,6 +2,8 @@
 //! which nodes should go. It leaves nothing to choose, and each change says
 //! under which precondition it is still right.
 
+use std::collections::BTreeMap;
+
 use mig::ProfileName;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -57,6 +59,25 @@ fn cut(slices: &Slices) -> Vec<(ProfileName, Option<u8>)> {
 #[must_use]
 pub fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What is being carried out: the layouts that nodes were told to come to and
+/// have not come to yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnderWay {
+    /// By GPU, what it should have: profiles and where they start.
+    pub gpus: BTreeMap<(NodeName, GpuIndex), Vec<(ProfileName, u8)>>,
+}
+
+impl UnderWay {
+    /// Some steps of a plan.
+    #[must_use]
+    pub fn of(steps: &[NodeStep]) -> Self {
+        let change =
+            |step: &NodeStep, change: &GpuChange| ((step.node.clone(), change.gpu), change.after.clone());
+        let gpus = steps.iter().flat_map(|step| step.gpus.iter().map(move |gpu| change(step, gpu)));
+        Self { gpus: gpus.collect() }
+    }
 }
 
 /// The change of one node.

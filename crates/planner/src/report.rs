@@ -156,12 +156,6 @@ pub enum Help {
         /// Of which model.
         model: String,
     },
-    /// An agent on this node would prove idleness: proved whichever of the
-    /// slices that may be held it finds idle.
-    InstallAgent {
-        /// The node.
-        node: NodeName,
-    },
     /// The request itself has to ask differently.
     ChangeRequest {
         /// What to write instead.

@@ -66,10 +66,7 @@ impl fmt::Display for Why {
             }
             Self::PolicyForbids { policy, field } => write!(f, "policy {policy} does not allow it ({field})"),
             Self::BlockedElsewhere { message } => {
-                write!(
-                    f,
-                    "its slice is there, and something else keeps it from running; the scheduler says: {message}"
-                )
+                write!(f, "its slice is there, and something else keeps it from running; {message}")
             }
             Self::Refused { why } => write!(f, "it cannot start, whatever is cut: {why}"),
         }
@@ -89,7 +86,6 @@ impl fmt::Display for Help {
             Self::ChangePolicy { policy, field, to } => write!(f, "policy {policy}: set {field} to {to}"),
             Self::MoreGpus { count: 1, model } => write!(f, "one more {model}"),
             Self::MoreGpus { count, model } => write!(f, "{count} more {model}"),
-            Self::InstallAgent { node } => write!(f, "the agent on {node}, which proves what is idle"),
             Self::ChangeRequest { advice } => f.write_str(advice),
         }
     }

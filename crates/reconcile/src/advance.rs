@@ -8,10 +8,11 @@ use planner::plan::NodeStep;
 use planner::policy::{Drain, LayoutPolicy};
 use rollout::fleet::{Member, PolicyRollout, step};
 use rollout::observed::Observed;
-use rollout::{Action, Advance, NodeLayout, Progress};
+use rollout::outlook::WaitsFor;
+use rollout::{Action, Advance, Hold, NodeLayout, Outlook, Phase, Progress};
 
 use crate::hardware;
-use crate::input::Input;
+use crate::input::{Input, RefusedWrite};
 use crate::seen::Looks;
 use crate::think::Thought;
 use crate::wanted::wanted;
@@ -42,7 +43,7 @@ pub fn advance(input: &Input<'_>, thought: &Thought) -> BTreeMap<NodeName, Advan
                 policy,
                 seen: &known.seen,
                 wanted: known.wanted.as_ref(),
-                progress: &known.progress,
+                progress: &known.clocked,
             }
         })
         .collect();
@@ -62,7 +63,56 @@ pub fn advance(input: &Input<'_>, thought: &Thought) -> BTreeMap<NodeName, Advan
             }
         }
     }
+    for known in &nodes {
+        let Some(advance) = advances.get_mut(&known.name) else { continue };
+        if let Some(hold) = stands_still(input) {
+            stand_still(advance, known, hold);
+        } else if let Some(refused) = refused(known, advance, input) {
+            wait_for_leave(advance, known, refused);
+        }
+    }
     advances
+}
+
+/// What the API server refuses to take of what is due for a node.
+fn refused(known: &Known, advance: &Advance, input: &Input<'_>) -> Option<RefusedWrite> {
+    let beside = input.beside.get(&known.name);
+    let needs_map = || {
+        let waits = matches!(advance.outlook, Outlook::Working { waits_for: WaitsFor::MapWrite, .. });
+        waits || advance.actions.iter().any(|action| matches!(action, Action::EnsureMapEntry { .. }))
+    };
+    beside
+        .and_then(|beside| beside.refused.clone())
+        .or_else(|| input.obstacles.map.clone().filter(|_| needs_map()))
+}
+
+/// While the API server refuses what we write, the same write is tried again
+/// and the node's clock stands still: a refusal is no observation that did not
+/// come in time, and no deadline moves.
+fn wait_for_leave(advance: &mut Advance, known: &Known, refused: RefusedWrite) {
+    if advance.progress.phase == known.progress.phase {
+        advance.progress.since = known.progress.since;
+    }
+    if matches!(advance.outlook, Outlook::Working { .. } | Outlook::Idle) {
+        let RefusedWrite { write, words } = refused;
+        advance.outlook = Outlook::Holding(Hold::WriteRefused { write, words });
+    }
+}
+
+/// What keeps anything from being done to a node, whatever is due.
+fn stands_still(input: &Input<'_>) -> Option<Hold> {
+    input.obstacles.settling(input.now).map(|until| Hold::Settling { until })
+}
+
+/// Nothing is done to a node, and nothing is remembered of what would be: it
+/// is where it was.
+fn stand_still(advance: &mut Advance, known: &Known, hold: Hold) {
+    advance.progress = known.progress.clone();
+    advance.actions.clear();
+    // What holds the node anyway, or failed, is told as ever.
+    if matches!(advance.outlook, Outlook::Working { .. }) {
+        advance.outlook = Outlook::Holding(hold);
+    }
 }
 
 /// One node, and what is wanted of it.
@@ -71,6 +121,8 @@ struct Known {
     seen: Observed,
     wanted: Option<NodeLayout>,
     progress: Progress,
+    /// The same, with a clock that stands still while a write is refused.
+    clocked: Progress,
 }
 
 impl Known {
@@ -84,7 +136,11 @@ impl Known {
         let step = steps.get(&name).copied().zip(thought.inventory.nodes.get(&name));
         let wanted = step.map(|(step, node)| wanted(step, node, &looks.models(&name)));
         let progress = thought.progress_of(&name);
-        Some(Self { name, seen, wanted, progress })
+        let mut clocked = progress.clone();
+        if looks.is_refused(&name) && clocked.phase != Phase::Idle {
+            clocked.since = Some(looks.now());
+        }
+        Some(Self { name, seen, wanted, progress, clocked })
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use planner::names::{NodeName, RequestId};
 use planner::report::{Outcome, RequestReport};
-use rollout::{Advance, Outlook, Phase};
+use rollout::{Advance, Hold, Outlook, Phase};
 
 use crate::input::Input;
 use crate::policy_status::why_name;
@@ -64,7 +64,9 @@ impl Kind {
         match self {
             Self::Free => ("SliceFree", false, "slices for it are free, after it had to wait"),
             Self::Coming => ("SliceComing", false, "a node is changed for it, or will be; what it waits for"),
-            Self::Delayed => ("SliceDelayed", true, "the node that was changed for it failed; why"),
+            Self::Delayed => {
+                ("SliceDelayed", true, "the node that is changed for it failed, or may not be changed; why")
+            }
             Self::Unavailable => ("SliceUnavailable", true, "no layout serves it; why, and what would help"),
         }
     }
@@ -86,24 +88,27 @@ pub(crate) fn answer(
         .map(|node| advance.map_or_else(|| thought.progress_of(node), |a| a.progress.clone()))
         .unwrap_or_default();
     let outlook = advance.map(|advance| &advance.outlook);
+    let is_late = matches!(outlook, Some(Outlook::Working { until, .. }) if *until <= input.now);
     let on_its_way = node.is_some() && !can_return(progress.phase);
     let text = match &request.outcome {
         // Its node is past the point of return: for the planner the slice is there.
         Outcome::ServedNow { node, gpus } if on_its_way => {
             let by_plan = Outcome::ServedByPlan { node: node.clone(), gpus: gpus.clone() };
-            sentence(&by_plan, outlook, None)
+            sentence(&by_plan, outlook, None, is_late)
         }
         outcome => {
-            let estimate = node.and_then(|_| estimate(input, &progress));
-            sentence(outcome, outlook, estimate)
+            let estimate = node.and_then(|_| estimate(input, &progress)).filter(|_| !is_late);
+            sentence(outcome, outlook, estimate, is_late)
         }
     };
     let gist = text.split(", at about ").next().unwrap_or_default().to_owned();
     let (kind, topic) = match (&request.outcome, outlook) {
         (Outcome::Unserved { why, .. }, _) => (Kind::Unavailable, why_name(why)),
         (Outcome::ServedNow { .. }, _) if !on_its_way => (Kind::Free, ""),
+        (_, Some(Outlook::Holding(hold @ Hold::WriteRefused { .. }))) => (Kind::Delayed, hold.reason().name),
         (_, Some(Outlook::Holding(hold))) => (Kind::Coming, hold.reason().name),
         (_, Some(Outlook::Failed(_))) => (Kind::Delayed, "Failed"),
+        (_, Some(Outlook::Working { .. })) if is_late => (Kind::Delayed, "Late"),
         (_, Some(Outlook::Working { .. } | Outlook::Idle) | None) => (Kind::Coming, ""),
     };
     Answer { id: request.id.clone(), text, gist, kind, topic }
@@ -121,20 +126,27 @@ fn estimate(input: &Input<'_>, progress: &rollout::Progress) -> Option<String> {
         + rollout::fleet::PARK
         + rollout::fleet::OFFER
         + rollout::fleet::LABELS;
-    Some((began + change).strftime("%H:%M").to_string())
+    // A moment that has passed is no promise.
+    Some(began + change).filter(|ready| *ready > input.now).map(|ready| ready.strftime("%H:%M").to_string())
 }
 
-fn sentence(outcome: &Outcome, outlook: Option<&Outlook>, estimate: Option<String>) -> String {
+fn sentence(outcome: &Outcome, outlook: Option<&Outlook>, estimate: Option<String>, is_late: bool) -> String {
     match outcome {
         Outcome::ServedByPlan { node, gpus } => {
             let slices = planner::words::counted(gpus.iter().map(|(_, _, profile)| profile));
             match outlook {
+                Some(Outlook::Holding(hold @ (Hold::WriteRefused { .. } | Hold::Settling { .. }))) => {
+                    format!("{node} has to change for it ({slices}), and nothing is done to it: {hold}")
+                }
                 Some(Outlook::Holding(hold)) => {
                     format!("{node} has to change for it ({slices}), and does not start yet: {hold}")
                 }
                 Some(Outlook::Failed(failure)) => {
                     format!("{node} was changed for it and failed: {}", failure.why)
                 }
+                Some(Outlook::Working { waits_for, until }) if is_late => format!(
+                    "{node} is changed for it ({slices}), and still waits for {waits_for}, which should have come by {until}"
+                ),
                 Some(Outlook::Working { .. } | Outlook::Idle) | None => {
                     let when = estimate.map(|e| format!(", at about {e}")).unwrap_or_default();
                     format!("{node} is changed for it: {slices} will be ready there{when}")

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use api::condition::{Tri, Wanted, kind, reason};
+use jiff::Timestamp;
 use planner::names::NodeName;
 use planner::policy::{Mode, Policy};
 use planner::report::{PolicyReport, RequestReport};
@@ -34,6 +35,10 @@ pub struct About<'a> {
     pub missed: Vec<(&'static str, String)>,
     /// Its nodes that are left as they are, and why: reason and sentence.
     pub left_alone: Vec<(&'static str, String)>,
+    /// Its nodes that rest, and that somebody cordoned.
+    pub cordoned: Vec<&'a NodeName>,
+    /// The time.
+    pub now: Timestamp,
     /// What keeps everything from going as it should, whatever the policy
     /// says: reason and sentence.
     pub cluster: Vec<(&'static str, String)>,
@@ -67,6 +72,7 @@ pub fn conditions(about: &About<'_>) -> Vec<Wanted> {
             | reason::MANAGER_DISABLED
             | reason::LAYOUT_REFUSED
             | reason::RELEASED
+            | reason::WRITE_REFUSED
     );
     let stalled = if valid { ready.clone() } else { accepted.clone() };
     // A paused policy is planned with nodes that may not change: what it lacks is no trouble.
@@ -174,7 +180,8 @@ const fn waits_for_a_human(hold: &Hold) -> bool {
         | Hold::ManagerDisabled
         | Hold::MapNotOurs
         | Hold::LayoutRefused(_)
-        | Hold::Released => true,
+        | Hold::Released
+        | Hold::WriteRefused { .. } => true,
         Hold::NotEnforced
         | Hold::Budget { .. }
         | Hold::Window { .. }
@@ -186,8 +193,27 @@ const fn waits_for_a_human(hold: &Hold) -> bool {
         | Hold::ForeignWork { .. }
         | Hold::ManagerNotReady
         | Hold::RunInProgress { .. }
+        | Hold::Settling { .. }
         | Hold::NotAsVerified { .. } => false,
     }
+}
+
+/// Nothing is left to do. Nodes that are left alone are named: nobody knows
+/// whether they have a layout.
+fn converged(about: &About<'_>) -> Wanted {
+    let say = |status, reason, message| Wanted { kind: kind::READY, status, reason, message };
+    let cordoned = about.cordoned.first().map(|first| {
+        let n = plural(about.cordoned.len(), "node");
+        format!("; somebody cordoned {n}, to which no pod can come: {first}")
+    });
+    let cordoned = cordoned.unwrap_or_default();
+    let Some((why, first)) = about.left_alone.first() else {
+        return say(Tri::True, reason::CONVERGED, format!("every node has its layout{cordoned}"));
+    };
+    let all = about.report.map_or(0, |report| report.nodes.len()).max(about.left_alone.len());
+    let there = all - about.left_alone.len();
+    let message = format!("{there} of {} have their layout; {first}{cordoned}", plural(all, "node"));
+    if there == 0 { say(Tri::False, why, message) } else { say(Tri::True, reason::CONVERGED, message) }
 }
 
 fn ready(about: &About<'_>) -> Wanted {
@@ -218,6 +244,9 @@ fn ready(about: &About<'_>) -> Wanted {
         .outlooks
         .iter()
         .filter_map(|(node, outlook)| match outlook {
+            Outlook::Working { waits_for, until } if *until <= about.now => {
+                Some(format!("{node} still waits for {waits_for}, which should have come by {until}"))
+            }
             Outlook::Working { waits_for, until: _ } => Some(format!("{node} waits for {waits_for}")),
             _ => None,
         })
@@ -251,7 +280,7 @@ fn ready(about: &About<'_>) -> Wanted {
             let message = format!("{} with another layout: {first}", plural(about.missed.len(), "GPU"));
             return say(Tri::False, reason, message);
         }
-        return say(Tri::True, reason::CONVERGED, "every node has its layout".to_owned());
+        return converged(about);
     };
     let (reason, what) = match about.policy.mode {
         Mode::Preview => (reason::PREVIEW, "would change; the policy only previews"),

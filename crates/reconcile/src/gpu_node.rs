@@ -138,7 +138,7 @@ fn status(
     let policy = policy_of(name, &progress, input, thought);
     let mut conditions = before.conditions;
     let outlook = advance.map(|advance| &advance.outlook);
-    for wanted in node_conditions::conditions(name, node, policy.as_ref(), outlook) {
+    for wanted in node_conditions::conditions(name, node, policy.as_ref(), outlook, input.now) {
         // A new object has generation 1.
         api::condition::set(&mut conditions, wanted, generation.unwrap_or(1), input.now);
     }
@@ -169,9 +169,13 @@ fn observed(input: &Input<'_>, name: &NodeName, node: &Node, before: Option<&Obs
         by: ObservedBy::Controller,
         at: input.now,
         boot_id: info.map(|info| info.boot_id.clone()),
+        labels: object.map(|object| observe::labels::to_remember(object)).unwrap_or_default(),
         gpus: node.gpus.iter().map(|(index, gpu)| observed_gpu(index.0, gpu)).collect(),
     };
-    let same = before.filter(|b| b.by == seen.by && b.boot_id == seen.boot_id && b.gpus == seen.gpus);
+    let same = before.filter(|before| {
+        let Observed { by, at: _, boot_id, labels, gpus } = &seen;
+        (*by, boot_id, labels, gpus) == (before.by, &before.boot_id, &before.labels, &before.gpus)
+    });
     Some(same.cloned().unwrap_or(seen))
 }
 

@@ -19,6 +19,8 @@ pub struct Input<'a> {
     /// When we last changed our map, if that is known. After a restart it is
     /// not, and each node waits from the moment at which it saw its entry.
     pub map_changed: Option<Timestamp>,
+    /// What keeps the caller from doing what a round asks for.
+    pub obstacles: &'a Obstacles,
     /// The operator's own settings.
     pub settings: &'a Settings,
     /// The time.
@@ -34,6 +36,39 @@ pub struct Beside {
     pub listed: Option<Timestamp>,
     /// Evictions that the API server refused since the last round.
     pub refusals: Vec<Refusal>,
+    /// The write for this node that the API server refuses to take.
+    pub refused: Option<RefusedWrite>,
+}
+
+/// What keeps the caller from doing what a round asks for, whatever the node.
+/// All of it may be lost in a crash, and is found again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Obstacles {
+    /// Until when nothing is done to nodes, since the API's data went back in
+    /// time: everybody else in the cluster has to come to terms with it, too.
+    pub settles_until: Option<Timestamp>,
+    /// The API server refuses to take our map.
+    pub map: Option<RefusedWrite>,
+}
+
+impl Obstacles {
+    /// There are none.
+    pub const NONE: Self = Self { settles_until: None, map: None };
+
+    /// Until when nothing is done to nodes, if that is still to come.
+    #[must_use]
+    pub fn settling(&self, now: Timestamp) -> Option<Timestamp> {
+        self.settles_until.filter(|until| *until > now)
+    }
+}
+
+/// A write that the API server refuses until a human allows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedWrite {
+    /// What was to be written, such as `patch Node a1`.
+    pub write: String,
+    /// The refuser's own words, cut.
+    pub words: String,
 }
 
 impl Beside {

@@ -11,6 +11,7 @@
 pub mod advance;
 pub mod answers;
 pub mod conditions;
+pub mod cordon;
 pub mod gpu_node;
 pub mod hardware;
 pub mod input;
@@ -23,10 +24,11 @@ pub mod round;
 pub mod seen;
 pub mod steps;
 pub mod think;
+pub mod under_way;
 pub mod wanted;
 
 pub use gpu_node::WantedGpuNode;
-pub use input::{Beside, Input, MapRef, Settings};
+pub use input::{Beside, Input, MapRef, Obstacles, RefusedWrite, Settings};
 pub use map::{MapRound, MapWrite};
 pub use round::{NodeRound, Round, round};
 pub use think::{Thought, think};

@@ -1,6 +1,7 @@
 //! The conditions of a `GpuNode`: how it stands, and what a human should do.
 
 use api::condition::{Tri, Wanted, kind, reason};
+use jiff::Timestamp;
 use planner::inventory::{Hold as PlannerHold, Node};
 use planner::names::{NodeName, PolicyName};
 use rollout::{Hold, Outlook};
@@ -18,7 +19,8 @@ const fn needs_a_human(hold: &Hold) -> bool {
         | Hold::NotReady
         | Hold::ForeignWork { .. }
         | Hold::ManagerNotReady
-        | Hold::RunInProgress { .. } => false,
+        | Hold::RunInProgress { .. }
+        | Hold::Settling { .. } => false,
         Hold::ForeignLayout { .. }
         | Hold::HandsOff { .. }
         | Hold::NoClusterPolicy
@@ -26,7 +28,8 @@ const fn needs_a_human(hold: &Hold) -> bool {
         | Hold::MapNotOurs
         | Hold::LayoutRefused(_)
         | Hold::NotAsVerified { .. }
-        | Hold::Released => true,
+        | Hold::Released
+        | Hold::WriteRefused { .. } => true,
     }
 }
 
@@ -37,6 +40,7 @@ pub fn conditions(
     node: Option<&Node>,
     policy: Option<&PolicyName>,
     outlook: Option<&Outlook>,
+    now: Timestamp,
 ) -> Vec<Wanted> {
     let held = node.and_then(|node| node.hold.as_ref());
     let (ready, reconciling, stalled, degraded) = match (outlook, held) {
@@ -45,11 +49,19 @@ pub fn conditions(
             (say(Tri::False, reason::ROLLOUT_FAILED, message), false, true, false)
         }
         (Some(Outlook::Working { waits_for, until }), _) => {
-            let message = format!("it waits for {waits_for}, until {until} at the latest");
+            let message = match *until > now {
+                true => format!("it waits for {waits_for}, until {until} at the latest"),
+                false => format!("it still waits for {waits_for}, which should have come by {until}"),
+            };
             (say(Tri::False, reason::CHANGING, message), true, false, false)
         }
         (Some(Outlook::Holding(hold)), _) => {
-            let message = format!("it does not start to change: {hold}. {}", hold.help(&name.0));
+            // What holds a node otherwise keeps it from starting.
+            let does_not = match hold {
+                Hold::Settling { .. } | Hold::WriteRefused { .. } => "nothing is done to it",
+                _ => "it does not start to change",
+            };
+            let message = format!("{does_not}: {hold}. {}", hold.help(&name.0));
             let human = needs_a_human(hold);
             let waits = !human && !matches!(hold, Hold::NotEnforced);
             (say(Tri::False, hold.reason().name, message), waits, human, false)
@@ -59,6 +71,13 @@ pub fn conditions(
         }
         (_, Some(hold @ PlannerHold::HandsOff { .. })) => {
             (say(Tri::Unknown, reason::HANDS_OFF, format!("{hold}, so it is left alone")), false, false, true)
+        }
+        (_, Some(PlannerHold::Cordoned { by })) => {
+            let message = format!(
+                "{by} cordoned it, so no pod can come to it. {}",
+                Hold::CordonedByOthers.help(&name.0)
+            );
+            (say(Tri::False, Hold::CordonedByOthers.reason().name, message), false, false, false)
         }
         _ if policy.is_none() => {
             let message = "no policy selects it, so it is left as it is".to_owned();

@@ -56,7 +56,7 @@ pub(crate) fn statuses(
             let object = input.objects.policies.get(&policy.name.0)?;
             let generation = object.metadata.generation.unwrap_or(1);
             let report = thought.report.policies.iter().find(|r| r.policy == policy.name);
-            let mut about = about(policy, report, thought, advances, &cluster);
+            let mut about = about(policy, report, input, thought, advances, &cluster);
             about.refused = refused(policy, input, thought);
             if about.refused.is_some() {
                 about.left_alone.clear();
@@ -98,6 +98,7 @@ fn fingerprint(input: &Input<'_>, thought: &Thought) -> Option<Fingerprint> {
 fn about<'a>(
     policy: &'a Policy,
     report: Option<&'a PolicyReport>,
+    input: &Input<'_>,
     thought: &'a Thought,
     advances: &'a BTreeMap<NodeName, Advance>,
     cluster: &[(&'static str, String)],
@@ -117,6 +118,11 @@ fn about<'a>(
         }
         _ => None,
     });
+    let cordoned = thought
+        .inventory
+        .nodes
+        .iter()
+        .filter(|(name, node)| mine(name) && matches!(node.hold, Some(PlannerHold::Cordoned { .. })));
     About {
         policy,
         report,
@@ -149,6 +155,8 @@ fn about<'a>(
             .collect(),
         missed: report.map(|report| missed(report, thought)).unwrap_or_default(),
         left_alone: left_alone.collect(),
+        cordoned: cordoned.map(|(name, _)| name).collect(),
+        now: input.now,
         cluster: if policy.mode == Mode::Enforce { cluster.to_vec() } else { Vec::new() },
     }
 }
@@ -158,10 +166,14 @@ fn about<'a>(
 fn refused(policy: &Policy, input: &Input<'_>, thought: &Thought) -> Option<String> {
     let by_demand = matches!(policy.layout, LayoutPolicy::DemandDriven { .. });
     let mine = thought.policy_of.iter().filter(|(_, owner)| **owner == policy.name);
-    let mut nodes = mine.filter_map(|(name, _)| input.objects.nodes.get(&name.0)).peekable();
+    let nodes = mine.filter_map(|(name, _)| Some((&name.0, input.objects.nodes.get(&name.0)?)));
+    let mut nodes = nodes.peekable();
     let any = nodes.peek().is_some();
-    let offers = |node: &Arc<Node>| observe::layouts::strategy(node, input.objects);
-    let none_by_profile = nodes.all(|node| offers(node) != observe::layouts::Strategy::Mixed);
+    let offers = |name: &String, node: &Arc<Node>| {
+        let gpu_node = input.objects.gpu_nodes.get(name).map(Arc::as_ref);
+        observe::layouts::strategy(node, gpu_node, input.objects)
+    };
+    let none_by_profile = nodes.all(|(name, node)| offers(name, node) != observe::layouts::Strategy::Mixed);
     (by_demand && any && none_by_profile).then(|| {
         let why = observe::fleet::strategy_is_not_mixed(input.objects);
         format!("spec.layout.type: DemandDriven cannot work, since {why}")
@@ -213,6 +225,10 @@ fn holders(used: &Use) -> Vec<String> {
 /// worst first.
 fn cluster(input: &Input<'_>, thought: &Thought, map: &MapRound) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
+    if let Some(until) = input.obstacles.settling(input.now) {
+        let hold = Hold::Settling { until };
+        all.push((reason::DATA_WENT_BACK, format!("{hold}. {}", hold.help(""))));
+    }
     if !thought.is_sound() {
         let fatal = thought.notes.iter().find(|note| note.severity == planner::check::Severity::Fatal);
         let what = fatal.map(ToString::to_string).unwrap_or_default();

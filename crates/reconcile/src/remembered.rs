@@ -46,6 +46,8 @@ pub fn write(progress: &Progress, before: Option<&NodeRollout>) -> NodeRollout {
         applied,
         verified,
         cooldown_until,
+        changed_at: _,
+        marked_again_at: _,
         set_back: _,
         last_error,
         failed,

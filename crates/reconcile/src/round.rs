@@ -54,7 +54,10 @@ pub fn round(input: &Input<'_>) -> Round {
 /// What follows from a thought of this input.
 pub fn follow(input: &Input<'_>, thought: Thought) -> Round {
     let advances = advance(input, &thought);
-    let map = map(input, &thought, &advances);
+    let mut map = map(input, &thought, &advances);
+    if input.obstacles.settling(input.now).is_some() {
+        map.write = None;
+    }
     let policies = statuses(input, &thought, &advances, &map);
     let gpu_nodes = gpu_nodes(input, &thought, &advances);
     let answers =
@@ -87,5 +90,5 @@ fn wake_at(
         Some(Hold::CoolingDown { until }) => Some(*until),
         _ => None,
     });
-    steps.chain(blocked).chain(cooling).min()
+    steps.chain(blocked).chain(cooling).chain(input.obstacles.settling(input.now)).min()
 }

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use api::GpuNode;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use observe::layouts;
@@ -11,6 +13,7 @@ use rollout::map::{MigMap, NodeGpu};
 use rollout::observed::{MapSeen, Observed, Operator, Pod as SeenPod, PodPhase};
 use rollout::{GpuLayout, NodeLayout, Strategy, names};
 
+use crate::cordon;
 use crate::hardware::{self, Models};
 use crate::input::{Beside, Input};
 use crate::think::Thought;
@@ -22,7 +25,6 @@ pub struct Looks<'a> {
     pods: BTreeMap<&'a str, Vec<&'a Pod>>,
     map_seen: MapSeen,
     map: MigMap,
-    operator: Operator,
 }
 
 impl<'a> Looks<'a> {
@@ -42,7 +44,7 @@ impl<'a> Looks<'a> {
             entries: map.entries.keys().cloned().collect(),
             changed_at: input.map_changed,
         };
-        Self { input, thought, pods, map_seen, map, operator: operator(input) }
+        Self { input, thought, pods, map_seen, map }
     }
 
     /// One node; `None` when there is none of this name.
@@ -61,19 +63,59 @@ impl<'a> Looks<'a> {
         let label_layout = label_layout.filter(|layout| is_possible(layout, &gpus));
         Some(Observed {
             resource_version: node.metadata.resource_version.clone().unwrap_or_default(),
-            annotations: node.metadata.annotations.clone().unwrap_or_default(),
+            work: observe::holds::work(node),
+            manager: observe::holds::manager(node, self.input.objects),
             unschedulable: node.spec.as_ref().and_then(|s| s.unschedulable).unwrap_or(false),
+            cordon_owner: cordon::owner(node),
             ready: conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True"),
             boot_id: status.and_then(|s| s.node_info.as_ref()).map(|i| i.boot_id.clone()).unwrap_or_default(),
             allocatable: extended(status.and_then(|s| s.allocatable.as_ref())),
-            pods: self.pods.get(name.0.as_str()).into_iter().flatten().map(|pod| seen_pod(pod)).collect(),
+            pods: self.pods.get(name.0.as_str()).into_iter().flatten().map(|pod| self.pod(pod)).collect(),
             listing: beside.listing(),
             refusals: beside.refusals.clone(),
             map: self.map_seen.clone(),
             label_layout,
-            operator: self.operator,
+            operator: operator(self.input, node, self.input.objects.gpu_nodes.get(&name.0).map(Arc::as_ref)),
             labels,
         })
+    }
+
+    fn pod(&self, pod: &Pod) -> SeenPod {
+        let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or("Pending");
+        let conditions = pod.status.as_ref().and_then(|s| s.conditions.as_deref()).unwrap_or_default();
+        // Which GPU a slice is on is not known: Kubernetes counts slices.
+        let gpus: Option<BTreeSet<_>> = None;
+        SeenPod {
+            pod: pod_ref(pod),
+            uid: pod.metadata.uid.clone().unwrap_or_default(),
+            operand: observe::operands::operand(pod, &self.input.settings.observe.gpu_operator_namespace),
+            phase: match phase {
+                "Succeeded" | "Failed" => PodPhase::Ended,
+                "Running" => PodPhase::Started,
+                _ => PodPhase::Pending,
+            },
+            terminating: pod.metadata.deletion_timestamp.is_some(),
+            ready: conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True"),
+            daemon_set: pod.metadata.owner_references.iter().flatten().any(|o| o.kind == "DaemonSet"),
+            requests: pod
+                .spec
+                .as_ref()
+                .map(|spec| observe::pods::takes_of(spec, names::NVIDIA_PREFIX))
+                .unwrap_or_default(),
+            gpus,
+        }
+    }
+
+    /// Whether a write for a node is refused.
+    #[must_use]
+    pub fn is_refused(&self, name: &NodeName) -> bool {
+        self.input.beside.get(name).is_some_and(|beside| beside.refused.is_some())
+    }
+
+    /// The time of this round.
+    #[must_use]
+    pub const fn now(&self) -> Timestamp {
+        self.input.now
     }
 
     /// The GPUs of a node.
@@ -107,18 +149,17 @@ pub(crate) fn our_map(config_map: Option<&ConfigMap>) -> MigMap {
     text.and_then(|t| t.parse().ok()).unwrap_or_default()
 }
 
-/// The GPU Operator's settings.
-fn operator(input: &Input<'_>) -> Operator {
+/// What the GPU Operator is told to do with a node.
+fn operator(input: &Input<'_>, node: &Node, gpu_node: Option<&GpuNode>) -> Operator {
     let policy = input.objects.cluster_policies.values().next();
     let manager = policy.map(|p| &p.spec.mig_manager);
     Operator {
         cluster_policy: policy.is_some(),
-        gpu_cluster: input.objects.gpu_cluster,
         mig_manager: manager.is_some_and(|m| m.enabled.unwrap_or(true)),
         uses_our_map: manager
             .and_then(|m| m.config.as_ref())
             .is_some_and(|c| c.name == input.settings.map.name),
-        strategy: match layouts::strategy(&Node::default(), input.objects) {
+        strategy: match layouts::strategy(node, gpu_node, input.objects) {
             layouts::Strategy::None => Strategy::None,
             layouts::Strategy::Single => Strategy::Single,
             layouts::Strategy::Mixed => Strategy::Mixed,
@@ -126,12 +167,11 @@ fn operator(input: &Input<'_>) -> Operator {
     }
 }
 
-/// Extended resources that say who offers slices, and how many.
+/// The GPUs and slices that a node offers, by resource.
 fn extended(allocatable: Option<&BTreeMap<String, Quantity>>) -> BTreeMap<String, u64> {
     let ours = |(name, quantity): (&String, &Quantity)| {
-        let here = name.starts_with(names::RESOURCE_PREFIX) || name.starts_with(observe::names::DAS_PREFIX);
         let n = observe::pods::amount(name, quantity).unwrap_or(0);
-        here.then(|| (name.clone(), u64::try_from(n).unwrap_or(0)))
+        mig::GpuResource::is_one(name).then(|| (name.clone(), u64::try_from(n).unwrap_or(0)))
     };
     allocatable.into_iter().flatten().filter_map(ours).collect()
 }
@@ -142,31 +182,5 @@ pub fn pod_ref(pod: &Pod) -> PodRef {
     PodRef {
         namespace: pod.metadata.namespace.clone().unwrap_or_default(),
         name: pod.metadata.name.clone().unwrap_or_default(),
-    }
-}
-
-fn seen_pod(pod: &Pod) -> SeenPod {
-    let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or("Pending");
-    let conditions = pod.status.as_ref().and_then(|s| s.conditions.as_deref()).unwrap_or_default();
-    // Which GPU a slice is on is not known: Kubernetes counts slices.
-    let gpus: Option<BTreeSet<_>> = None;
-    SeenPod {
-        pod: pod_ref(pod),
-        uid: pod.metadata.uid.clone().unwrap_or_default(),
-        app: pod.metadata.labels.as_ref().and_then(|l| l.get("app")).cloned(),
-        phase: match phase {
-            "Succeeded" | "Failed" => PodPhase::Ended,
-            "Running" => PodPhase::Started,
-            _ => PodPhase::Pending,
-        },
-        terminating: pod.metadata.deletion_timestamp.is_some(),
-        ready: conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True"),
-        daemon_set: pod.metadata.owner_references.iter().flatten().any(|o| o.kind == "DaemonSet"),
-        requests: pod
-            .spec
-            .as_ref()
-            .map(|spec| observe::pods::takes_of(spec, names::RESOURCE_PREFIX))
-            .unwrap_or_default(),
-        gpus,
     }
 }

@@ -4,23 +4,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
-use mig::{Catalog, ProfileName};
+use k8s_openapi::api::core::v1::Pod;
+use mig::Catalog;
+use observe::operands::operand;
+use observe::usage::Held;
 use observe::{Objects, Problem, RolloutSpec};
 use planner::check::{Note, check};
-use planner::decide::{Decision, decide};
+use planner::decide::{Decision, decide_while};
 use planner::demand::Request;
 use planner::inventory::{ChangeScope, CountedSlice, Gpu, Hold, Inventory, Node, Slices, Use};
-use planner::names::{NodeName, PodRef, PolicyName};
-use planner::plan::Plan;
+use planner::names::{NodeName, PolicyName};
+use planner::plan::{Plan, UnderWay};
 use planner::policy::Policy;
 use planner::report::Report;
-use rollout::{GpuLayout, NodeLayout, Phase, Progress, names};
+use rollout::{GpuLayout, NodeLayout, Operand, Phase, Progress, names};
 
+use crate::cordon;
 use crate::hardware;
 use crate::input::Input;
 use crate::remembered::{self, Unreadable};
 use crate::seen::pod_ref;
+use crate::under_way::under_way;
 
 /// What the operator thinks at one moment.
 #[derive(Clone, Debug)]
@@ -29,6 +33,9 @@ pub struct Thought {
     pub inventory: Inventory,
     /// What is asked for and not bound.
     pub requests: Vec<Request>,
+    /// The workbenches that should run and have no pod, since when: to be
+    /// handed in with the objects of the next round.
+    pub starting: BTreeMap<observe::objects::Key, jiff::Timestamp>,
     /// The policies.
     pub policies: Vec<Policy>,
     /// How they roll out.
@@ -78,6 +85,9 @@ pub struct Sight {
     /// The fleet, the demand and the policies. A node on its way is there as
     /// it will be.
     pub seen: observe::Observed,
+    /// The plan that is being carried out: it goes on unless another one is
+    /// better by proof.
+    pub under_way: UnderWay,
     /// What is remembered of the rollout of every node that has a `GpuNode`.
     pub progress: BTreeMap<NodeName, Progress>,
     /// Nodes of which something is remembered that cannot be read.
@@ -120,7 +130,8 @@ pub fn see(input: &Input<'_>) -> Sight {
         if let (true, Some(target)) = (on_its_way, &progress.target)
             && let Some(node) = inventory.nodes.get_mut(name)
         {
-            as_it_will_be(node, name, &target.layout, target.from.as_ref(), input.objects);
+            let (layout, from) = (&target.layout, target.from.as_ref());
+            as_it_will_be(node, name, layout, from, input.objects, &input.settings.observe);
         }
     }
     for (name, error) in &unreadable {
@@ -128,20 +139,24 @@ pub fn see(input: &Input<'_>) -> Sight {
             node.hold = Some(Hold::NotEstablished { why: error.to_string() });
         }
     }
-    Sight { seen, progress, unreadable, swapped }
+    let mut under_way = under_way(&seen.inventory, &input.objects.gpu_nodes);
+    // What was wanted of other GPUs is wanted of none.
+    under_way.gpus.retain(|(node, _), _| !swapped.contains(node));
+    Sight { seen, under_way, progress, unreadable, swapped }
 }
 
 /// Observes, decides and checks.
 #[must_use]
 pub fn think(input: &Input<'_>) -> Thought {
-    let Sight { seen, progress, unreadable, swapped } = see(input);
-    let observe::Observed { inventory, requests, policies, rollouts, problems } = seen;
-    let Decision { plan, report } = decide(&inventory, &requests, &policies, input.now);
+    let Sight { seen, under_way, progress, unreadable, swapped } = see(input);
+    let observe::Observed { inventory, requests, starting, policies, rollouts, problems } = seen;
+    let Decision { plan, report } = decide_while(&inventory, &requests, &policies, &under_way, input.now);
     let notes = check(&plan, &inventory, &requests, &policies);
     let policy_of = planner::assign::policy_of(&inventory, &policies).policy_of;
     Thought {
         inventory,
         requests,
+        starting,
         policies,
         rollouts,
         problems,
@@ -183,9 +198,10 @@ fn forget_swapped(
 /// own cordon is not a reason to plan around a node.
 fn as_the_planner_sees_them(objects: &Objects, progress: &BTreeMap<NodeName, Progress>) -> Objects {
     let mut seen = objects.clone();
+    let untouched = Progress::default();
     for (name, node) in &mut seen.nodes {
-        let phase = progress.get(&NodeName(name.clone())).map_or(Phase::Idle, |p| p.phase);
-        if can_return(phase) && cordoned_by_us(node) {
+        let progress = progress.get(&NodeName(name.clone())).unwrap_or(&untouched);
+        if can_return(progress.phase) && cordon::is_ours(node, progress) {
             let node = Arc::make_mut(node);
             node.metadata.labels.get_or_insert_default().remove(names::CORDONED_BY);
             node.spec.get_or_insert_default().unschedulable = None;
@@ -205,11 +221,6 @@ fn as_the_planner_sees_them(objects: &Objects, progress: &BTreeMap<NodeName, Pro
     seen
 }
 
-fn cordoned_by_us(node: &NodeObject) -> bool {
-    let labels = node.metadata.labels.as_ref();
-    labels.and_then(|labels| labels.get(names::CORDONED_BY)).is_some_and(|by| by == names::CORDONED_BY_US)
-}
-
 /// A node that is past the point of return is handed to the planner as it
 /// will be: with the slices of its target, of which those on GPUs that stay
 /// as they are may be held.
@@ -219,15 +230,13 @@ fn as_it_will_be(
     target: &NodeLayout,
     from: Option<&NodeLayout>,
     objects: &Objects,
+    settings: &observe::Settings,
 ) {
     let changed =
         from.map(|from| target.changed_from(from)).unwrap_or_else(|| target.0.keys().copied().collect());
     let models = hardware::models(Some(node), objects.gpu_nodes.get(&name.0).map(Arc::as_ref));
-    let mut held = held(name, objects.pods.values().map(Arc::as_ref));
-    node.allocated = held
-        .iter()
-        .map(|(profile, pods)| (*profile, u32::try_from(pods.len()).unwrap_or(u32::MAX)))
-        .collect();
+    let mut held = held(name, objects.pods.values().map(Arc::as_ref), settings);
+    node.allocated = held.counts();
     let mut gpus = BTreeMap::new();
     // GPUs that stay come first: what is held now is held there.
     let mut order: Vec<_> = target.0.iter().collect();
@@ -240,8 +249,7 @@ fn as_it_will_be(
                 let mut slices = Vec::new();
                 for (profile, n) in counts {
                     for _ in 0..*n {
-                        let by = held.get_mut(profile).and_then(Vec::pop);
-                        let used = by.map_or(Use::Idle, |by| Use::InUse { by });
+                        let used = held.take(*profile).map_or(Use::Idle, |by| Use::InUse { by });
                         slices.push(CountedSlice { profile: *profile, used });
                     }
                 }
@@ -257,19 +265,18 @@ fn as_it_will_be(
     node.schedulable = true;
 }
 
-/// The pods of a node by the slices that they hold, one entry for each slice.
-fn held<'a>(node: &NodeName, pods: impl Iterator<Item = &'a Pod>) -> BTreeMap<ProfileName, Vec<PodRef>> {
-    let mut held: BTreeMap<ProfileName, Vec<PodRef>> = BTreeMap::new();
+/// What the pods of a node hold.
+fn held<'a>(node: &NodeName, pods: impl Iterator<Item = &'a Pod>, settings: &observe::Settings) -> Held {
+    let mut held = Held::default();
     for pod in pods.filter(|pod| observe::pods::life(pod) == observe::pods::Life::Bound) {
         let Some(spec) = pod.spec.as_ref().filter(|spec| spec.node_name.as_deref() == Some(&node.0)) else {
             continue;
         };
-        let app = pod.metadata.labels.as_ref().and_then(|labels| labels.get("app"));
-        if app.is_some_and(|app| names::APP_VALIDATORS.contains(&app.as_str())) {
+        if operand(pod, &settings.gpu_operator_namespace) == Some(Operand::Validator) {
             continue;
         }
         for (profile, n) in observe::pods::takes(spec).slices {
-            held.entry(profile).or_default().extend(std::iter::repeat_n(pod_ref(pod), n as usize));
+            held.slices.entry(profile).or_default().insert(pod_ref(pod), n);
         }
     }
     held

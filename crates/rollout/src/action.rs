@@ -19,7 +19,8 @@ pub enum Action {
         /// The map's resource version; `None` when there is no map yet.
         if_map_version: Option<String>,
     },
-    /// Cordon the node and set `slicewright.io/cordoned-by` in the same merge patch.
+    /// Cordon the node and set `slicewright.io/cordoned-by` in the same merge
+    /// patch. On a node that we cordoned it puts back the label alone.
     Cordon {
         /// The node's resource version.
         if_version: String,
@@ -29,7 +30,8 @@ pub enum Action {
         /// The node's resource version.
         if_version: String,
     },
-    /// Remove `slicewright.io/cordoned-by` only: somebody else uncordoned.
+    /// Remove `slicewright.io/cordoned-by` only: somebody else uncordoned, or
+    /// the cordon is theirs now.
     RemoveCordonedBy {
         /// The node's resource version.
         if_version: String,

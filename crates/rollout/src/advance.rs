@@ -14,6 +14,7 @@ mod start;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::action::Action;
+use crate::cordon;
 use crate::layout::NodeLayout;
 use crate::observed::Observed;
 use crate::outlook::{Failure, FailureReason, Hold, Outlook, Trouble, WaitsFor};
@@ -126,8 +127,9 @@ impl Run<'_> {
 
     fn wait_until(&self, waits_for: WaitsFor, until: Timestamp) -> Flow {
         let poll = self.now + self.rules.settings.poll;
-        let until = if until <= self.now { poll } else { until };
-        Flow::Rest(Outlook::Working { waits_for, until }, Some(until.min(poll)))
+        // A moment that has passed stays what it was: people are told that it is late.
+        let wake = if until <= self.now { poll } else { until.min(poll) };
+        Flow::Rest(Outlook::Working { waits_for, until }, Some(wake))
     }
 
     /// Holds; what ends the hold is mostly seen, and looked for every minute
@@ -166,7 +168,7 @@ impl Run<'_> {
     /// nothing, and our clocks stand still.
     fn interruption(&mut self) -> Option<Flow> {
         let ours = self.next.phase.past_return() && self.next.phase != Phase::Failed;
-        let who = self.seen.foreign_work().filter(|_| ours);
+        let who = self.seen.work_under_way().filter(|_| ours);
         match (who, self.next.interrupted_since) {
             (Some(who), since) => {
                 let since = *self.next.interrupted_since.insert(since.unwrap_or(self.now));
@@ -204,6 +206,24 @@ impl Run<'_> {
         if !self.actions.iter().any(|action| matches!(action, Action::Cordon { .. })) {
             let if_version = self.version();
             self.actions.push(Action::Cordon { if_version });
+        }
+    }
+
+    fn cordoned_by_us(&self) -> bool {
+        self.seen.cordoned_by_us(&self.next)
+    }
+
+    fn cordoned_by_others(&self) -> bool {
+        self.seen.cordoned_by_others(&self.next)
+    }
+
+    /// Puts the mark of our cordon back where somebody removed it. Nothing waits
+    /// for it: the cordon is ours with and without.
+    fn keep_mark(&mut self) {
+        let again = self.next.marked_again_at.is_none_or(|at| self.now >= at + cordon::MARK_AGAIN);
+        if self.cordoned_by_us() && !self.seen.marked() && again {
+            self.next.marked_again_at = Some(self.now);
+            self.cordon();
         }
     }
 

@@ -96,7 +96,7 @@ fn run(
     let rules = NodeRules {
         admission: if enforced { admission } else { Admission::Held(Hold::NotEnforced) },
         drain: member.drain,
-        cooldown: policy.map_or(RolloutRules::default().cooldown, |policy| policy.rules.cooldown),
+        cooldown: policy.map_or(SignedDuration::ZERO, |policy| policy.rules.cooldown),
         settings: *settings,
     };
     advance(member.seen, member.wanted, &rules, member.progress, now)

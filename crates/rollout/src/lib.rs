@@ -13,11 +13,14 @@
 
 pub mod action;
 pub mod advance;
+pub mod cordon;
 pub mod fleet;
 pub mod layout;
 pub mod map;
 pub mod names;
+pub mod neighbours;
 pub mod observed;
+pub mod operand;
 pub mod outlook;
 pub mod progress;
 pub mod reasons;
@@ -28,8 +31,11 @@ pub mod window;
 
 pub use action::Action;
 pub use advance::{Advance, advance};
+pub use cordon::CordonOwner;
 pub use layout::{GpuLayout, LayoutRefused, NodeLayout, Strategy};
+pub use neighbours::{OtherManager, OtherWork};
 pub use observed::{Listing, MapSeen, Observed, Operator, Pod, PodPhase, Refusal};
+pub use operand::Operand;
 pub use outlook::{Failure, FailureReason, Hold, Outlook, Trouble, Unproven, WaitsFor};
 pub use progress::{Phase, Progress, Rung};
 pub use rules::{Admission, MaxUnavailable, NodeRules, RolloutRules, Settings};

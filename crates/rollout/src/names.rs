@@ -23,26 +23,24 @@ pub const MCO_STATE: &str = "machineconfiguration.openshift.io/state";
 pub const MCO_DESIRED_DRAIN: &str = "machineconfiguration.openshift.io/desiredDrain";
 /// The drain that it did last (an annotation).
 pub const MCO_LAST_DRAIN: &str = "machineconfiguration.openshift.io/lastAppliedDrain";
-/// Written together with every cordon of ours; a cordon without it is not ours.
+/// The machine config that a node has (an annotation).
+pub const MCO_CURRENT_CONFIG: &str = "machineconfiguration.openshift.io/currentConfig";
+/// The machine config that a node should have (an annotation).
+pub const MCO_DESIRED_CONFIG: &str = "machineconfiguration.openshift.io/desiredConfig";
+/// Written together with every cordon of ours. It says so to people; whose a
+/// cordon is, is judged by more than this (see [`crate::cordon`]).
 pub const CORDONED_BY: &str = "slicewright.io/cordoned-by";
 /// The value of [`CORDONED_BY`].
 pub const CORDONED_BY_US: &str = "slicewright";
+/// The field manager of all our writes to nodes.
+pub const FIELD_MANAGER: &str = "slicewright-node";
 /// The prefix of our map entries.
 pub const ENTRY_PREFIX: &str = "slicewright-";
-/// The value that DAS puts into [`MIG_CONFIG`].
-pub const DAS_CONFIG: &str = "all-enabled";
-/// The `app` label of the device plugin's pod.
-pub const APP_PLUGIN: &str = "nvidia-device-plugin-daemonset";
-/// The `app` label of MIG manager's pod.
-pub const APP_MANAGER: &str = "nvidia-mig-manager";
-/// The `app` labels of pods that the Operator uses for its own checks. They
-/// ask for slices, and MIG manager removes them itself.
-pub const APP_VALIDATORS: [&str; 2] = ["nvidia-cuda-validator", "nvidia-device-plugin-validator"];
-/// The prefix of every resource of NVIDIA's device plugin.
-pub const RESOURCE_PREFIX: &str = "nvidia.com/";
+/// The prefix of NVIDIA's labels, and of resources, of which most are no GPUs.
+pub const NVIDIA_PREFIX: &str = "nvidia.com/";
 /// How the label of a resource ends that says how often each device counts.
 pub const REPLICAS: &str = ".replicas";
 /// Whole GPUs, or slices under strategy `single`.
-pub const RESOURCE_GPU: &str = "nvidia.com/gpu";
+pub const RESOURCE_GPU: &str = mig::GpuResource::GPU;
 /// The `ConfigMap` that we own.
 pub const MAP_NAME: &str = "slicewright-mig-config";

@@ -3,10 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use mig::GpuResource;
 use planner::names::{GpuIndex, PodRef};
 
+use crate::cordon::CordonOwner;
 use crate::layout::{NodeLayout, Strategy};
 use crate::names;
+use crate::neighbours::{OtherManager, OtherWork};
+use crate::operand::Operand;
 
 /// One node, its pods, our map, and the GPU Operator's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,15 +20,20 @@ pub struct Observed {
     pub resource_version: String,
     /// The node's labels.
     pub labels: BTreeMap<String, String>,
-    /// The node's annotations (those of the Machine Config Operator are read).
-    pub annotations: BTreeMap<String, String>,
+    /// Who else works on the node.
+    pub work: Option<OtherWork>,
+    /// Who else manages its devices.
+    pub manager: Option<OtherManager>,
     /// `spec.unschedulable`.
     pub unschedulable: bool,
+    /// Who set it, by the node's managed fields.
+    pub cordon_owner: CordonOwner,
     /// The condition `Ready`.
     pub ready: bool,
     /// `status.nodeInfo.bootID`.
     pub boot_id: String,
-    /// The extended resources in `status.allocatable`. Kubelet keeps keys with zero.
+    /// The extended resources in `status.allocatable`, of which those of GPUs
+    /// are read. Kubelet keeps keys with zero.
     pub allocatable: BTreeMap<String, u64>,
     /// All pods bound to the node, those of the Operator included.
     pub pods: Vec<Pod>,
@@ -48,8 +57,8 @@ pub struct Pod {
     pub pod: PodRef,
     /// Its uid: the precondition of its eviction or deletion.
     pub uid: String,
-    /// Its label `app`, by which the Operator's pods are known.
-    pub app: Option<String>,
+    /// What it does for the GPU Operator, if it is one of its pods.
+    pub operand: Option<Operand>,
     /// How far it is.
     pub phase: PodPhase,
     /// It has a deletion timestamp. It holds its slices until it is gone.
@@ -58,7 +67,8 @@ pub struct Pod {
     pub ready: bool,
     /// Whether a DaemonSet owns it: eviction only makes it come again.
     pub daemon_set: bool,
-    /// What it asks of `nvidia.com/*`, all containers summed up.
+    /// What it asks of extended resources, all containers summed up. Those of
+    /// GPUs are read.
     pub requests: BTreeMap<String, u64>,
     /// The GPUs that its slices are on, when an agent says so.
     pub gpus: Option<BTreeSet<GpuIndex>>,
@@ -76,20 +86,17 @@ pub enum PodPhase {
 }
 
 impl Pod {
-    /// Whether it holds, or may come to hold, anything of `nvidia.com/*`. The
-    /// Operator's own checks do not count: MIG manager removes them itself.
+    /// Whether it holds, or may come to hold, a GPU or a slice. The Operator's
+    /// own checks do not count: MIG manager removes them itself.
     #[must_use]
     pub fn holds_gpu(&self) -> bool {
         self.phase != PodPhase::Ended
-            && !self.app.as_deref().is_some_and(|app| names::APP_VALIDATORS.contains(&app))
+            && self.operand != Some(Operand::Validator)
             && self.resources().next().is_some()
     }
 
     pub(crate) fn resources(&self) -> impl Iterator<Item = &String> {
-        self.requests
-            .iter()
-            .filter(|(name, n)| **n > 0 && name.starts_with(names::RESOURCE_PREFIX))
-            .map(|(name, _)| name)
+        self.requests.iter().filter(|(name, n)| **n > 0 && GpuResource::is_one(name)).map(|(name, _)| name)
     }
 
     /// Whether a slice that goes when the node changes is, or may be, this
@@ -145,30 +152,22 @@ pub struct MapSeen {
     pub changed_at: Option<Timestamp>,
 }
 
-/// What the GPU Operator is told to do.
+/// What the GPU Operator is told to do with a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operator {
     /// There is a `ClusterPolicy`.
     pub cluster_policy: bool,
-    /// There is a `GPUCluster`: devices are allocated by DRA.
-    pub gpu_cluster: bool,
     /// `spec.migManager.enabled`.
     pub mig_manager: bool,
     /// `spec.migManager.config.name` is our map.
     pub uses_our_map: bool,
-    /// `spec.mig.strategy`.
+    /// How it offers slices on this node.
     pub strategy: Strategy,
 }
 
 impl Default for Operator {
     fn default() -> Self {
-        Self {
-            cluster_policy: true,
-            gpu_cluster: false,
-            mig_manager: true,
-            uses_our_map: true,
-            strategy: Strategy::Mixed,
-        }
+        Self { cluster_policy: true, mig_manager: true, uses_our_map: true, strategy: Strategy::Mixed }
     }
 }
 
@@ -201,13 +200,9 @@ impl Observed {
 
     /// Operand labels that MIG manager parked.
     pub(crate) fn paused(&self) -> Vec<String> {
-        self.deploy_labels(names::PAUSED_FOR_MIG)
-    }
-
-    fn deploy_labels(&self, value: &str) -> Vec<String> {
         self.labels
             .iter()
-            .filter(|(key, v)| key.starts_with(names::DEPLOY_PREFIX) && *v == value)
+            .filter(|(key, v)| key.starts_with(names::DEPLOY_PREFIX) && *v == names::PAUSED_FOR_MIG)
             .map(|(key, _)| key.clone())
             .collect()
     }
@@ -217,68 +212,35 @@ impl Observed {
         self.labels.get(names::CORDONED_BY).is_some_and(|v| v == names::CORDONED_BY_US)
     }
 
-    pub(crate) fn cordoned_by_us(&self) -> bool {
-        self.unschedulable && self.marked()
-    }
-
-    pub(crate) fn cordoned_by_others(&self) -> bool {
-        self.unschedulable && !self.marked()
-    }
-
     /// The newest pod of an operand that is not on its way out.
-    pub(crate) fn operand(&self, app: &str) -> Option<&Pod> {
+    pub(crate) fn operand(&self, operand: Operand) -> Option<&Pod> {
         self.pods
             .iter()
-            .find(|pod| pod.app.as_deref() == Some(app) && !pod.terminating && pod.phase != PodPhase::Ended)
+            .find(|pod| pod.operand == Some(operand) && !pod.terminating && pod.phase != PodPhase::Ended)
     }
 
-    /// Who else works on the node now.
-    pub(crate) fn foreign_work(&self) -> Option<String> {
-        match self.labels.get(names::DRIVER_UPGRADE_STATE).map_or("", String::as_str) {
-            "" | "upgrade-done" | "upgrade-required" => {}
-            state => return Some(format!("driver upgrade ({state})")),
-        }
-        if !self.deploy_labels(names::PAUSED_FOR_DRIVER).is_empty() {
-            return Some("driver upgrade (operands are paused)".to_owned());
-        }
-        match self.annotations.get(names::MCO_STATE).map(String::as_str) {
-            None | Some("" | "Done") => {}
-            Some(state) => return Some(format!("Machine Config Operator ({state})")),
-        }
-        let drain = |key: &str| self.annotations.get(key).map_or("", String::as_str);
-        let (desired, last) = (drain(names::MCO_DESIRED_DRAIN), drain(names::MCO_LAST_DRAIN));
-        (desired != last).then(|| format!("Machine Config Operator ({desired})"))
-    }
-
-    /// Another system that manages the node's devices.
-    pub(crate) fn hands_off(&self) -> Option<&'static str> {
-        if self.operator.gpu_cluster || self.labels.get(names::DEPLOY_DRA).is_some_and(|v| v == "true") {
-            Some("DRA (GPUCluster)")
-        } else if self.label() == Some(names::DAS_CONFIG)
-            && self.allocatable.keys().any(|name| name.starts_with("mig.das.com/"))
-        {
-            Some("DAS (Dynamic Accelerator Slicer)")
-        } else {
-            None
-        }
+    /// Who else has begun to work on the node.
+    pub(crate) fn work_under_way(&self) -> Option<String> {
+        self.work.as_ref().filter(|work| work.is_under_way()).map(ToString::to_string)
     }
 
     /// The label by which GPU feature discovery says that devices are shared,
     /// with its value: a resource counts so many times.
     pub(crate) fn shared(&self) -> Option<String> {
         let factor = |(key, value): &(&String, &String)| {
-            key.starts_with(names::RESOURCE_PREFIX)
+            key.starts_with(names::NVIDIA_PREFIX)
                 && key.ends_with(names::REPLICAS)
                 && value.parse::<u32>().is_ok_and(|n| n > 1)
         };
         self.labels.iter().find(factor).map(|(key, value)| format!("{key}={value}"))
     }
 
-    /// `nvidia.com/*` without zeros: kubelet keeps keys of resources that went.
-    pub(crate) fn nvidia(&self) -> BTreeMap<String, u64> {
+    /// The GPUs and slices that the node offers, without zeros: kubelet keeps
+    /// keys of resources that went.
+    pub(crate) fn offers(&self) -> BTreeMap<String, u64> {
         self.allocatable
             .iter()
-            .filter(|(name, n)| **n > 0 && name.starts_with(names::RESOURCE_PREFIX))
+            .filter(|(name, n)| **n > 0 && GpuResource::is_one(name))
             .map(|(name, n)| (name.clone(), *n))
             .collect()
     }

@@ -50,7 +50,9 @@ impl Outlook {
             Hold::Budget { .. }
             | Hold::Window { .. }
             | Hold::PodsInTheWay { .. }
-            | Hold::BackedOff { .. } => None,
+            | Hold::BackedOff { .. }
+            | Hold::Settling { .. }
+            | Hold::WriteRefused { .. } => None,
             Hold::LayoutRefused(_) => None,
             Hold::NotEnforced => Some(PlannerHold::NoPolicy),
             Hold::Cooldown { until } => Some(PlannerHold::CoolingDown { until: *until }),
@@ -153,6 +155,18 @@ pub enum Hold {
     },
     /// A human ended the rollout with `slicewright release`.
     Released,
+    /// The API's data went back in time a moment ago.
+    Settling {
+        /// Until when nothing is done.
+        until: Timestamp,
+    },
+    /// The API server refuses what we write, and a human has to allow it.
+    WriteRefused {
+        /// What was to be written, such as `patch Node a1`.
+        write: String,
+        /// The refuser's own words.
+        words: String,
+    },
 }
 
 /// What a node on its way waits for.
@@ -361,6 +375,13 @@ impl fmt::Display for Hold {
                 write!(f, "the node offers {}; verified was {}", vector(found), vector(expected))
             }
             Self::Released => f.write_str("a human released the node"),
+            Self::Settling { until } => write!(
+                f,
+                "the API's data went back in time, as after an older copy of etcd was put back; nothing is done to nodes until {until}"
+            ),
+            Self::WriteRefused { write, words } => {
+                write!(f, "what we write is refused (we tried to {write}): \"{words}\"")
+            }
         }
     }
 }

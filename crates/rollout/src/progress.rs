@@ -28,6 +28,13 @@ pub struct Progress {
     /// No new change before this moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cooldown_until: Option<Timestamp>,
+    /// When the last change ended. How long the node rests after it is the
+    /// policy's that is in force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed_at: Option<Timestamp>,
+    /// When the mark of our cordon, which somebody had removed, was put back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marked_again_at: Option<Timestamp>,
     /// A layout that could not be reached, and when it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set_back: Option<SetBack>,

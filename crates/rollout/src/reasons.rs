@@ -63,6 +63,10 @@ reasons! {
         "Look for XID errors and at the device plugin's pod on NODE. A device that became unhealthy comes back only when the plugin restarts.";
     Released: "A human ended the rollout. We do nothing to the node.",
         "`slicewright release NODE --resume` when it may be changed again.";
+    Settling: "The API's data went back in time, as after an older copy of etcd was put back. For two minutes nothing is done to any node, so that kubelets and controllers come to terms with what is true now.",
+        "Nothing, but read the runbook SlicewrightDataWentBack: nodes that were being changed may not be as the API says.";
+    WriteRefused: "The API server refuses what we write for this node: rights are missing, or an admission policy or webhook denies it. The refuser's own words are quoted.",
+        "Allow the write to the operator's service account, in what the words name: a role, a ValidatingAdmissionPolicy, a webhook. It is tried again by itself, at least once a minute.";
     ChangeFailed: "The layout could not be reached; a retry, a new MIG manager pod, and going back (where there was something to go back to) did not help. The node stays cordoned and counts as unavailable.",
         "Read MIG manager's log on NODE. When the node is right again it is noticed and uncordoned; to end the rollout and uncordon it as it is, run `slicewright release NODE`.";
     RollBackFailed: "Neither the layout nor the one before could be reached. The node stays cordoned and counts as unavailable.",
@@ -104,6 +108,8 @@ impl Hold {
             Self::LayoutRefused(_) => LayoutRefused,
             Self::NotAsVerified { .. } => NotAsVerified,
             Self::Released => Released,
+            Self::Settling { .. } => Settling,
+            Self::WriteRefused { .. } => WriteRefused,
         }
     }
 

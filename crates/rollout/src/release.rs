@@ -25,12 +25,12 @@ pub fn release(seen: &Observed, progress: &Progress) -> Release {
     let if_version = seen.resource_version.clone();
     let mut actions = Vec::new();
     let mut left = Vec::new();
-    if seen.cordoned_by_us() {
+    if seen.cordoned_by_us(progress) {
         actions.push(Action::Uncordon { if_version });
     } else if seen.marked() {
         actions.push(Action::RemoveCordonedBy { if_version });
     }
-    if seen.cordoned_by_others() {
+    if seen.cordoned_by_others(progress) {
         left.push("the node is cordoned, and not by us: `kubectl uncordon` is yours".to_owned());
     }
     if let Some(label) = seen.label() {

@@ -43,6 +43,8 @@ pub fn install(cluster: &Cluster<'_>, place: &Place) -> anyhow::Result<()> {
     helm.args(["upgrade", "--install", RELEASE]).arg(chart);
     helm.args(["--namespace", NAMESPACE, "--create-namespace", "--wait", "--timeout=180s"]);
     for value in [
+        // As `cargo xtask image` names what is loaded and never pulled.
+        "image.registry=localhost".to_owned(),
         // Another image goes by the same tag: pods of an earlier one are replaced.
         format!("podAnnotations.image={}", digest.trim()),
         format!("gpuOperator.namespace={}", gpus::NAMESPACE),

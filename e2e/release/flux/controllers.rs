@@ -159,6 +159,7 @@ impl<'a> Flux<'a> {
         let mut command = helm.command();
         command.args(["template", OPERATOR]).arg(packaging::chart());
         command.args(["--namespace", objects::OPERATOR_NAMESPACE, "--no-hooks"]);
+        command.args(["--set-json", packaging::REGISTRY]);
         let output = tokio::task::spawn_blocking(move || command.output()).await??;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         self.git.write("operator/slicewright.yaml", std::str::from_utf8(&output.stdout)?)

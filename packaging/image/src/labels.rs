@@ -22,6 +22,13 @@ impl Product {
         }
     }
 
+    /// What it is called where nobody said otherwise. `localhost` is nobody's registry: an image that was loaded is
+    /// found under it, and one that was not is looked for nowhere.
+    #[must_use]
+    pub fn loaded(self) -> String {
+        format!("localhost/{}", self.repository())
+    }
+
     /// The repository that the chart names.
     #[must_use]
     pub fn repository(self) -> &'static str {

@@ -31,10 +31,48 @@ pub struct Base {
     pub features: BTreeMap<String, bool>,
     /// Further annotations.
     pub annotations: BTreeMap<String, String>,
+    /// What OpenShift's console shows.
+    pub console: Console,
     /// Fields of the specification, as they are.
     pub spec: BTreeMap<String, Value>,
     /// What is said of each kind that is owned.
     pub kinds: BTreeMap<String, Kind>,
+}
+
+/// What OpenShift's console shows.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Console {
+    /// The file with the first policy.
+    pub first: String,
+    /// Samples beside the editor.
+    pub samples: Vec<Sample>,
+    /// Where the command is downloaded.
+    pub downloads: Vec<Download>,
+}
+
+/// A sample beside the editor.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sample {
+    /// What its object is named after.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// What it does.
+    pub description: String,
+    /// Its file.
+    pub file: String,
+}
+
+/// Where the command is downloaded.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Download {
+    /// For whom.
+    pub text: String,
+    /// Where, below the repository.
+    pub path: String,
 }
 
 /// What is said of one kind.

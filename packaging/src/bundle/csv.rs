@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::base::{self, Base};
 use super::chart::Installed;
 use super::descriptors::descriptors;
-use super::{Contact, Error, Image};
+use super::{Contact, Error, Image, console};
 
 /// What the chart says of itself.
 #[derive(Clone, Debug, serde::Deserialize)]
@@ -31,7 +31,7 @@ impl Chart {
             .map_err(|error| Error::Syntax { file: "Chart.yaml".to_owned(), why: error.to_string() })
     }
 
-    /// `>=1.30.0-0`, which admits vendors' suffixes, is 1.30.0 for OLM.
+    /// `>=1.33.0-0`, which admits vendors' suffixes, is 1.33.0 for OLM.
     fn min_kube_version(&self) -> &str {
         self.kube_version.trim_start_matches(">=").trim_end_matches("-0")
     }
@@ -105,6 +105,7 @@ fn annotations(base: &Base, chart: &Chart, image: &Image) -> Result<Map<String, 
         "containerImage": image.to_string(),
         "createdAt": base.created_at,
         "description": chart.description,
+        "operatorframework.io/initialization-resource": console::initialization_resource(base)?.to_string(),
         "operatorframework.io/suggested-namespace": base.namespace,
         "operators.operatorframework.io/internal-objects": serde_json::to_string(&internal).expect("JSON can be written"),
     })));

@@ -4,6 +4,7 @@
 
 mod base;
 mod chart;
+mod console;
 mod contact;
 mod csv;
 mod descriptors;
@@ -108,6 +109,9 @@ pub fn generate(helm: &Helm, image: &Image, contact: &Contact) -> Result<Files, 
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let name = format!("{}_{}", text(&spec["group"]), text(&spec["names"]["plural"]));
         files.put(&format!("manifests/{name}.yaml"), crd);
+    }
+    for (path, object) in console::objects(&base)? {
+        files.put(&path, &object);
     }
     for object in &installed.others {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

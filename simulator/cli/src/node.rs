@@ -3,6 +3,7 @@
 
 mod clients;
 mod driver;
+mod env;
 mod fault;
 mod files;
 mod models;
@@ -54,6 +55,7 @@ Programs find the state by SLICEWRIGHT_SIM_DIR, or in /run/slicewright-sim.";
 #[derive(Debug, Subcommand)]
 enum Command {
     Setup(setup::Args),
+    Env(env::Args),
     Show(show::Args),
     Client(clients::Args),
     Run(clients::RunArgs),
@@ -71,6 +73,8 @@ pub(crate) async fn run(args: Args, out: &mut (dyn Write + Send)) -> anyhow::Res
     let open = || Store::open(&dir);
     match command {
         Command::Setup(args) => setup::run(&dir, args, out),
+        // Also before there is a node.
+        Command::Env(args) => env::run(&dir, args, out),
         Command::Show(args) => show::run(&open()?, &args, out),
         Command::Client(args) => clients::run(&open()?, args, out),
         Command::Run(args) => clients::run_program(&open()?, args),

@@ -58,9 +58,25 @@ pub(crate) struct Shared {
     /// Breaches on nodes that are gone.
     past: Mutex<Vec<String>>,
     changes: tokio::sync::broadcast::Sender<(String, Change)>,
+    /// How often the API's data went back in time.
+    anew: tokio::sync::watch::Sender<u64>,
 }
 
 impl Shared {
+    /// The API's data went back in time: kubelets and operands are restarted,
+    /// and nothing that they saw is later than what they see now.
+    pub(crate) fn api_went_back(&self) {
+        for kept in self.hosts() {
+            kept.host().api_went_back();
+        }
+        self.anew.send_modify(|times| *times += 1);
+    }
+
+    /// Moves when those who watch begin anew.
+    pub(crate) fn anew(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.anew.subscribe()
+    }
+
     pub(crate) fn hosts(&self) -> Vec<Arc<Kept>> {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
@@ -189,6 +205,7 @@ impl Cluster {
             owners: Mutex::default(),
             past: Mutex::default(),
             changes: tokio::sync::broadcast::channel(4096).0,
+            anew: tokio::sync::watch::channel(0).0,
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -224,13 +241,25 @@ impl Cluster {
         shared.tasks.spawn(watch_pods(Arc::clone(&shared)));
         shared.tasks.spawn(policy::watch(Arc::clone(&shared)));
         if shared.fleet.openshift_ai {
-            let (client, clock) = (shared.client.clone(), shared.clock.clone());
-            shared.tasks.spawn(openshift_ai::keep_workbenches(client, clock, shared.stop.clone()));
+            shared.tasks.spawn(keep_workbenches(Arc::clone(&shared)));
         }
         shared.stop.cancelled().await;
         shared.tasks.close();
         shared.tasks.wait().await;
         Ok(())
+    }
+}
+
+/// Keeps workbenches, and starts over when the API's data went back in time.
+async fn keep_workbenches(shared: Arc<Shared>) {
+    let mut anew = shared.anew();
+    while !shared.stop.is_cancelled() {
+        let (client, clock) = (shared.client.clone(), shared.clock.clone());
+        let stop = shared.stop.child_token();
+        tokio::select! {
+            () = openshift_ai::keep_workbenches(client, clock, stop.clone()) => return,
+            Ok(()) = anew.changed() => stop.cancel(),
+        }
     }
 }
 
@@ -262,16 +291,18 @@ fn not_found(error: kube::Error) -> kube::Result<()> {
 async fn watch_nodes(shared: Arc<Shared>) {
     let api: Api<core::Node> = Api::all(shared.client.clone());
     let brief = |node: &core::Node| (node.name_any(), node.metadata.uid.clone());
-    follow(api, watcher::Config::default().labels(NODE), shared.stop.clone(), brief, |seen| match seen {
-        Seen::There(node) => {
-            if let Some(kept) = shared.host(&node.name_any()) {
-                let now = shared.clock.now();
-                shared.with(&kept, |host| host.saw_node(node, now));
+    follow(api, watcher::Config::default().labels(NODE), shared.stop.clone(), shared.anew(), brief, |seen| {
+        match seen {
+            Seen::There(node) => {
+                if let Some(kept) = shared.host(&node.name_any()) {
+                    let now = shared.clock.now();
+                    shared.with(&kept, |host| host.saw_node(node, now));
+                }
             }
-        }
-        Seen::Gone((name, uid)) => {
-            if let Some(kept) = shared.host(&name) {
-                shared.with(&kept, |host| host.lost_node(uid.as_deref()));
+            Seen::Gone((name, uid)) => {
+                if let Some(kept) = shared.host(&name) {
+                    shared.with(&kept, |host| host.lost_node(uid.as_deref()));
+                }
             }
         }
     })
@@ -284,7 +315,7 @@ async fn watch_pods(shared: Arc<Shared>) {
         |pod: &core::Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
     let brief = |pod: &core::Pod| (node_of(pod), pod_object::name_of(pod), pod.metadata.uid.clone());
     let bound = watcher::Config::default().fields("spec.nodeName!=");
-    follow(api, bound, shared.stop.clone(), brief, |seen| match seen {
+    follow(api, bound, shared.stop.clone(), shared.anew(), brief, |seen| match seen {
         Seen::There(pod) => {
             if let Some(kept) = shared.host(&node_of(&pod)) {
                 shared.with(&kept, |host| host.saw_pod(pod));

@@ -62,6 +62,14 @@ impl Handle {
         Ok(())
     }
 
+    /// The API's data went back in time, as after an older copy of etcd was
+    /// put back: kubelets and operands are restarted, as Kubernetes'
+    /// documentation advises. A pod that is back is started, and one that the
+    /// API does not know any more is ended.
+    pub fn api_went_back(&self) {
+        self.shared.api_went_back();
+    }
+
     /// A node reboots.
     ///
     /// # Errors

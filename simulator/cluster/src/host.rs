@@ -198,6 +198,17 @@ impl Host {
         self.absorb(now);
     }
 
+    /// Nothing that was seen is later than what will be.
+    pub(crate) fn api_went_back(&mut self) {
+        if let Some(node) = &mut self.seen {
+            node.metadata.resource_version = None;
+        }
+        for pod in self.operand_pods.values_mut() {
+            pod.metadata.resource_version = None;
+        }
+        self.users.api_went_back();
+    }
+
     /// The Node object is no longer there: the machine was taken away.
     pub(crate) fn lost_node(&mut self, uid: Option<&str>) {
         if self.seen.is_some() && self.uid().as_deref() == uid {

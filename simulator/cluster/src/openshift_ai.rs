@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::{Clock, real_now};
 use crate::notebooks::{Book, Culling, Write, name_of, take};
 use crate::perform::is;
-use crate::watch::{Seen, follow};
+use crate::watch::{Seen, follow, never};
 
 const CULLER: &str = "notebook-controller-culler-config";
 
@@ -94,17 +94,25 @@ pub async fn keep_workbenches(client: Client, clock: Clock, stop: CancellationTo
     };
     let maps = Config::default().fields(&format!("metadata.name={CULLER}"));
     futures::join!(
-        follow(notebooks, Config::default(), stop.clone(), |o| name_of(&o.metadata), on_notebook),
+        follow(notebooks, Config::default(), stop.clone(), never(), |o| name_of(&o.metadata), on_notebook),
         follow(
             Api::all(client.clone()),
             workbench.clone(),
             stop.clone(),
+            never(),
             |o: &StatefulSet| name_of(&o.metadata),
             on_set
         ),
-        follow(Api::all(client.clone()), workbench, stop.clone(), |o: &Pod| name_of(&o.metadata), on_pod),
-        follow(profiles, Config::default(), stop.clone(), |o| name_of(&o.metadata), on_profile),
-        follow(Api::all(client.clone()), maps, stop.clone(), |_| (), on_culler),
+        follow(
+            Api::all(client.clone()),
+            workbench,
+            stop.clone(),
+            never(),
+            |o: &Pod| name_of(&o.metadata),
+            on_pod
+        ),
+        follow(profiles, Config::default(), stop.clone(), never(), |o| name_of(&o.metadata), on_profile),
+        follow(Api::all(client.clone()), maps, stop.clone(), never(), |_| (), on_culler),
         write(&client, &clock, &stop, &desk),
     );
 }

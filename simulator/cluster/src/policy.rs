@@ -248,8 +248,8 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
     }
     let any = watcher::Config::default;
     futures::join!(
-        follow(maps, any(), shared.stop.clone(), brief, on_map),
-        follow(policies(&shared.client), any(), shared.stop.clone(), |_| (), on_policy),
+        follow(maps, any(), shared.stop.clone(), shared.anew(), brief, on_map),
+        follow(policies(&shared.client), any(), shared.stop.clone(), shared.anew(), |_| (), on_policy),
         keep_state(&shared),
     );
 }

@@ -71,6 +71,15 @@ impl Users {
         }
     }
 
+    /// Nothing that was seen is later than what will be; nor is a pod gone for
+    /// good that the API server did not know.
+    pub(crate) fn api_went_back(&mut self) {
+        self.pods.retain(|_, user| !user.dead);
+        for user in self.pods.values_mut() {
+            user.seen.metadata.resource_version = None;
+        }
+    }
+
     /// A pod is no longer there.
     pub(crate) fn lost(&mut self, node: &mut Node, name: &PodName, uid: Option<&str>) {
         if self.pods.get(name).is_some_and(|user| user.seen.metadata.uid.as_deref() == uid) {

@@ -45,25 +45,39 @@ pub(crate) enum Seen<K, B> {
     Gone(B),
 }
 
+/// For who is never told to begin anew: he is ended and started instead.
+pub(crate) fn never() -> tokio::sync::watch::Receiver<u64> {
+    tokio::sync::watch::channel(0).1
+}
+
 /// Follows the objects of an API until stopped. `brief` is what is kept of
 /// each, to tell which one is gone.
+///
+/// Begins anew whenever `anew` moves, as a component that is restarted.
 pub(crate) async fn follow<K, B>(
     api: Api<K>,
     config: watcher::Config,
     stop: CancellationToken,
+    mut anew: tokio::sync::watch::Receiver<u64>,
     brief: impl Fn(&K) -> B,
     mut on: impl FnMut(Seen<K, B>),
 ) where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+    B: PartialEq,
 {
     // The kind may not be served yet, and the API server may be restarting:
     // whoever waits for either does not want to wait for our backoff as well.
-    let mut stream = watcher(api, config).backoff(Soon::default()).boxed();
+    let begin = || watcher(api.clone(), config.clone()).backoff(Soon::default()).boxed();
+    let mut stream = begin();
     let mut known: BTreeMap<(Option<String>, String), B> = BTreeMap::new();
     let mut listed = BTreeSet::new();
     loop {
         let event = tokio::select! {
             () = stop.cancelled() => return,
+            Ok(()) = anew.changed() => {
+                stream = begin();
+                continue;
+            }
             event = stream.next() => event,
         };
         let key = |object: &K| (object.namespace(), object.name_any());
@@ -76,7 +90,11 @@ pub(crate) async fn follow<K, B>(
             Some(Ok(watcher::Event::InitApply(mut object))) => {
                 object.managed_fields_mut().clear();
                 listed.insert(key(&object));
-                known.insert(key(&object), brief(&object));
+                let now = brief(&object);
+                // Of this name there is another one now, somewhere else perhaps.
+                if let Some(before) = known.insert(key(&object), brief(&object)).filter(|old| *old != now) {
+                    on(Seen::Gone(before));
+                }
                 on(Seen::There(object));
             }
             Some(Ok(watcher::Event::InitDone)) => {

@@ -81,8 +81,9 @@ fn multiprocessors(gi: &ProfileFacts, architecture: Architecture, slices: u8) ->
     match architecture {
         _ if slices == gi.slices => Some(gi.sm),
         Architecture::Ampere => Some(14 * u32::from(slices)),
-        // A 2g and a 3g were seen; a 1c there has as many as a 1g.
+        // A 2g and a 3g were seen; a 1c there has as many as a 1g, and a 2c in a 3g as a 2g.
         Architecture::Hopper if slices == 1 && matches!(gi.slices, 2 | 3) => Some(16),
+        Architecture::Hopper if slices == 2 && gi.slices == 3 => Some(32),
         Architecture::Hopper | Architecture::Blackwell => None,
     }
 }

@@ -23,6 +23,7 @@ mod model;
 mod question;
 mod saved;
 mod session;
+mod topology;
 mod uuid;
 mod verbs;
 
@@ -41,3 +42,4 @@ pub use mode::{Activation, MigMode, Mode};
 pub use model::{Engines, MigFacts, Model, ModelError, PciClass, ProfileFacts};
 pub use question::Subject;
 pub use session::{GPU_INSTANCE_PROFILE_COUNT, Nvml};
+pub use topology::{FarEnd, Nearness, NumaNode, NvLinks, Seat, Topology, UnknownMachine};

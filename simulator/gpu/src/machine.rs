@@ -16,6 +16,7 @@ use crate::handle::Caller;
 use crate::mode::{MigMode, Mode};
 use crate::model::{MigFacts, Model, ProfileFacts};
 use crate::session::Nvml;
+use crate::topology::Topology;
 use crate::uuid;
 
 /// What a client has open.
@@ -83,6 +84,7 @@ pub struct Machine {
     pub(crate) host: String,
     pub(crate) driver: DriverBranch,
     pub(crate) passthrough: bool,
+    pub(crate) topology: Topology,
     pub(crate) now: Timestamp,
     pub(crate) booted: Timestamp,
     pub(crate) boots: u32,
@@ -108,6 +110,7 @@ impl Machine {
             host: host.to_owned(),
             driver,
             passthrough: false,
+            topology: Topology::default(),
             now,
             booted: now,
             boots: 1,
@@ -133,6 +136,19 @@ impl Machine {
         self
     }
 
+    /// The same host, built like this: GPUs that it gets from now on sit there.
+    #[must_use]
+    pub fn built_as(mut self, topology: Topology) -> Self {
+        self.topology = topology;
+        self
+    }
+
+    /// Where its GPUs are.
+    #[must_use]
+    pub const fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
     /// The same host with one more GPU, numbered as V1 numbers.
     #[must_use]
     pub fn with_gpu(self, model: &Arc<Model>) -> Self {
@@ -151,7 +167,7 @@ impl Machine {
         let mode = model.mig.is_some().then_some(MigMode::OFF);
         self.gpus.push(Gpu {
             uuid: uuid::gpu(&self.host, index),
-            bus_id: format!("00000000:{:02X}:00.0", index + 1),
+            bus_id: format!("00000000:{:02X}:00.0", self.topology.seat(index).bus),
             labelling,
             mode,
             persistence: false,
@@ -513,12 +529,16 @@ fn for_driver(model: &Arc<Model>, driver: DriverBranch) -> Arc<Model> {
     let Some(mig) = &model.mig else { return Arc::clone(model) };
     let geometry = &mig.geometry;
     let known = geometry.subset(|p| driver.has(p, geometry.memory(), geometry.compute()));
-    if known == **geometry {
+    let memory = |facts: &ProfileFacts| {
+        let later = facts.memory_mib_from_driver.range(..=driver.0).next_back();
+        later.map_or(facts.memory_mib, |(_, mib)| *mib)
+    };
+    if known == **geometry && mig.profiles.iter().all(|facts| memory(facts) == facts.memory_mib) {
         return Arc::clone(model);
     }
     let facts = |(i, spec): (u8, &mig::ProfileSpec)| {
         let facts = mig.named(spec.name).expect("every profile has facts");
-        ProfileFacts { index: mig::ProfileIndex(i), ..facts.clone() }
+        ProfileFacts { index: mig::ProfileIndex(i), memory_mib: memory(facts), ..facts.clone() }
     };
     let profiles = (0u8..).zip(known.profiles()).map(facts).collect();
     let mig = MigFacts { architecture: mig.architecture, geometry: Arc::new(known), profiles };

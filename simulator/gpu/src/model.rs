@@ -2,6 +2,7 @@
 //! from the catalogue; a model of which some are not known is refused here,
 //! with that reason, and nothing is invented.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mig::{Architecture, Catalog, Geometry, NotSimulatable, ProfileIndex, ProfileName};
@@ -36,6 +37,9 @@ pub struct ProfileFacts {
     pub sm: u32,
     /// Memory of an instance, in MiB.
     pub memory_mib: u32,
+    /// Other figures of later drivers, by the branch from which on they hold.
+    #[serde(default)]
+    pub memory_mib_from_driver: BTreeMap<u16, u32>,
     /// Its engines.
     pub engines: Engines,
 }
@@ -67,8 +71,14 @@ pub struct Model {
     pub pci_class: PciClass,
     /// The PCI device id, where it is known.
     pub pci_device: Option<u16>,
+    /// The id of the board among those of its maker, NVIDIA, where it is known.
+    #[serde(default)]
+    pub pci_subsystem: Option<u16>,
     /// CUDA compute capability, where it is known.
     pub compute_capability: Option<(u8, u8)>,
+    /// Whether its memory corrects errors.
+    #[serde(default)]
+    pub ecc: bool,
     /// Total memory, in MiB.
     pub memory_mib: u32,
     /// What MIG can do on it; `None` for a card without.
@@ -127,6 +137,7 @@ impl Model {
             max_instances: profile.max_instances,
             sm: u32::from(profile.sm.unwrap_or_default()),
             memory_mib: profile.memory_mib.unwrap_or_default(),
+            memory_mib_from_driver: profile.memory_mib_from_driver.clone(),
             engines: Engines {
                 copy: known(profile.engines.copy),
                 decoder: known(profile.engines.decoder),
@@ -135,18 +146,28 @@ impl Model {
                 ofa: known(profile.engines.ofa),
             },
         });
+        let mut profiles: Vec<_> = profiles.collect();
         let named = model.names.iter().find(|name| name.eq_ignore_ascii_case(product.trim()));
+        let product = named.or(model.names.first()).cloned().unwrap_or_default();
+        let variant = model.variants.iter().find(|variant| variant.name == product);
+        for (facts, sm) in profiles.iter_mut().zip(variant.into_iter().flat_map(|variant| &variant.sm)) {
+            facts.sm = u32::from(*sm);
+        }
+        let usual = model.pci_device_ids.first().copied();
+        let pci_device = variant.map_or(usual, |variant| Some(variant.pci_device_id));
         Ok(Self {
             name: model.id.clone(),
-            product: named.or(model.names.first()).cloned().unwrap_or_default(),
             pci_class: PciClass::ThreeD,
-            pci_device: model.pci_device_ids.first().copied(),
+            pci_device,
+            pci_subsystem: board(&product),
+            ecc: true,
+            product,
             compute_capability: Some(model.compute_capability),
             memory_mib: model.total_memory_mib.unwrap_or_default(),
             mig: Some(MigFacts {
                 architecture: model.architecture,
                 geometry: Arc::clone(&model.geometry),
-                profiles: profiles.collect(),
+                profiles,
             }),
         })
     }
@@ -159,10 +180,48 @@ impl Model {
             product: product.to_owned(),
             pci_class,
             pci_device: None,
+            pci_subsystem: None,
             compute_capability: None,
+            ecc: false,
             memory_mib,
             mig: None,
         }
+    }
+
+    /// The display card of a DGX Station.
+    #[must_use]
+    pub fn display() -> Self {
+        Self {
+            pci_device: Some(0x1fb0),
+            pci_subsystem: Some(0x1485),
+            compute_capability: Some((7, 5)),
+            ..Self::without_mig("NVIDIA DGX Display", 4096, PciClass::Vga)
+        }
+    }
+
+    /// A card of the catalogue that does not know MIG, whole: with what
+    /// discovery and monitoring ask of it.
+    #[must_use]
+    pub fn of_card(card: &mig::sharing::Card) -> Self {
+        let product = card.names.first().cloned().unwrap_or_default();
+        let class = if card.display { PciClass::Vga } else { PciClass::ThreeD };
+        Self {
+            name: card.id.clone(),
+            pci_device: Some(card.pci_device_id),
+            pci_subsystem: board(&product),
+            compute_capability: Some(card.compute_capability()),
+            ecc: card.ecc,
+            ..Self::without_mig(&product, card.memory_mib, class)
+        }
+    }
+}
+
+/// The board's id, where a capture shows it.
+fn board(product: &str) -> Option<u16> {
+    match product {
+        "NVIDIA H100 80GB HBM3" => Some(0x16c1),
+        "NVIDIA L40S" => Some(0x1851),
+        _ => None,
     }
 }
 

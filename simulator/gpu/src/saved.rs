@@ -19,6 +19,7 @@ use crate::fault::{Armed, Scheduled, Stall};
 use crate::machine::{Client, ClientId, Machine, Target};
 use crate::mode::MigMode;
 use crate::model::{MigFacts, Model, ProfileFacts};
+use crate::topology::Topology;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +27,9 @@ struct Saved {
     host: String,
     driver: DriverBranch,
     passthrough: bool,
+    /// States of before it was known are of hosts that were built plainly.
+    #[serde(default)]
+    topology: Topology,
     now: Timestamp,
     booted: Timestamp,
     boots: u32,
@@ -66,6 +70,7 @@ impl From<Machine> for Saved {
             host,
             driver,
             passthrough,
+            topology,
             now,
             booted,
             boots,
@@ -121,6 +126,7 @@ impl From<Machine> for Saved {
             host,
             driver,
             passthrough,
+            topology,
             now,
             booted,
             boots,
@@ -148,6 +154,7 @@ impl TryFrom<Saved> for Machine {
             host,
             driver,
             passthrough,
+            topology,
             now,
             booted,
             boots,
@@ -177,6 +184,7 @@ impl TryFrom<Saved> for Machine {
             host,
             driver,
             passthrough,
+            topology,
             now,
             booted,
             boots,
@@ -205,6 +213,7 @@ impl Machine {
             host,
             driver,
             passthrough,
+            topology,
             now: _,
             booted,
             boots,
@@ -220,8 +229,8 @@ impl Machine {
             forgotten,
             breaches,
         } = self;
-        (host, driver, passthrough, booted, boots)
-            == (&other.host, &other.driver, &other.passthrough, &other.booted, &other.boots)
+        (host, driver, passthrough, topology, booted, boots)
+            == (&other.host, &other.driver, &other.passthrough, &other.topology, &other.booted, &other.boots)
             && (epoch, generation, next_client) == (&other.epoch, &other.generation, &other.next_client)
             && (gpus, clients) == (&other.gpus, &other.clients)
             && (armed, scheduled, stall) == (&other.armed, &other.scheduled, &other.stall)

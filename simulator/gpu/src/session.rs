@@ -166,7 +166,9 @@ impl<'m> Nvml<'m> {
                 return Ok(Device::Gpu { index, epoch: self.machine.epoch });
             }
             for (gi, ci) in gpu.mig_devices() {
-                if gpu.mig_uuid(gi, ci) == uuid {
+                // Drivers with the short form find the long one as well.
+                let long = || format!("MIG-{}/{}/{}", gpu.uuid, gi.id, ci.id) == uuid;
+                if gpu.mig_uuid(gi, ci) == uuid || long() {
                     return Ok(Device::Mig(compute_handle(index, gi, ci)));
                 }
             }

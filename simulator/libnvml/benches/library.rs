@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a benchmark may panic")]
 #![allow(missing_docs, reason = "criterion's macros write functions")]
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/it/support/mod.rs"]
 mod support;
 
 use criterion::{Criterion, criterion_group, criterion_main};

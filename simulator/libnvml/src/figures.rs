@@ -100,6 +100,16 @@ pub(crate) struct Sheet {
     pub(crate) pcie: u32,
 }
 
+/// What is left of a card's memory when the driver has taken what it reserves,
+/// in MiB, where it was measured.
+fn usable_mib(gpu: &Gpu) -> Option<u32> {
+    match gpu.model.product.as_str() {
+        "NVIDIA H100 80GB HBM3" => Some(81_081),
+        "NVIDIA H200" => Some(143_157),
+        _ => None,
+    }
+}
+
 /// Lanes of the PCI Express interface of every card in the table.
 pub(crate) const PCIE_LANES: u32 = 16;
 
@@ -114,7 +124,22 @@ const SHEETS: &[Sheet] = &[
     Sheet { product: "NVIDIA H100 80GB HBM3", power_w: 700, sm_mhz: 1980, memory_mhz: 2619, pcie: 5 },
     Sheet { product: "NVIDIA H100 NVL", power_w: 400, sm_mhz: 1785, memory_mhz: 2619, pcie: 5 },
     Sheet { product: "NVIDIA H200", power_w: 700, sm_mhz: 1980, memory_mhz: 3201, pcie: 5 },
+    Sheet { product: "NVIDIA GH200 480GB", power_w: 900, sm_mhz: 1980, memory_mhz: 2619, pcie: 5 },
+    Sheet { product: "Tesla P4", power_w: 75, sm_mhz: 1531, memory_mhz: 3003, pcie: 3 },
+    Sheet { product: "Tesla P40", power_w: 250, sm_mhz: 1531, memory_mhz: 3615, pcie: 3 },
+    Sheet { product: "Tesla P100-PCIE-16GB", power_w: 250, sm_mhz: 1328, memory_mhz: 715, pcie: 3 },
+    Sheet { product: "Tesla P100-SXM2-16GB", power_w: 300, sm_mhz: 1480, memory_mhz: 715, pcie: 3 },
+    Sheet { product: "Tesla V100-PCIE", power_w: 250, sm_mhz: 1380, memory_mhz: 877, pcie: 3 },
+    Sheet { product: "Tesla V100-SXM2", power_w: 300, sm_mhz: 1530, memory_mhz: 877, pcie: 3 },
     Sheet { product: "Tesla T4", power_w: 70, sm_mhz: 1590, memory_mhz: 5001, pcie: 3 },
+    Sheet { product: "NVIDIA A2", power_w: 60, sm_mhz: 1770, memory_mhz: 6251, pcie: 4 },
+    Sheet { product: "NVIDIA A10", power_w: 150, sm_mhz: 1695, memory_mhz: 6251, pcie: 4 },
+    Sheet { product: "NVIDIA A10G", power_w: 300, sm_mhz: 1710, memory_mhz: 6251, pcie: 4 },
+    Sheet { product: "NVIDIA A40", power_w: 300, sm_mhz: 1740, memory_mhz: 7251, pcie: 4 },
+    Sheet { product: "NVIDIA L4", power_w: 72, sm_mhz: 2040, memory_mhz: 6251, pcie: 4 },
+    Sheet { product: "NVIDIA L20", power_w: 275, sm_mhz: 2520, memory_mhz: 9001, pcie: 4 },
+    Sheet { product: "NVIDIA L40", power_w: 300, sm_mhz: 2490, memory_mhz: 9001, pcie: 4 },
+    Sheet { product: "NVIDIA L40S", power_w: 350, sm_mhz: 2520, memory_mhz: 9001, pcie: 4 },
 ];
 
 /// The data sheet of a GPU, if it is known.
@@ -140,15 +165,35 @@ pub(crate) fn power_mw(of: Subject<'_>) -> Option<u32> {
     Some(if is_busy(of) { limit / 5 * 4 } else { limit / 6 })
 }
 
-/// The address window. Of a GPU: its memory, as a power of two. Of a MIG
-/// device its share of that, by memory, of which 1 MiB is missing in every
-/// capture up to driver 560; how later drivers count is not known.
-pub(crate) fn bar1_mib(of: Subject<'_>) -> Option<u32> {
-    let whole = of.gpu.model.memory_mib.checked_next_power_of_two()?;
-    let Some((gi, _)) = of.mig else { return Some(whole) };
+/// The driver from which on MIG devices share what the card's memory leaves of
+/// the address window.
+const BAR1_BESIDE_MEMORY: u16 = 580;
+
+/// Of which so much is kept for the GPU itself, in MiB.
+const BAR1_KEPT: u32 = 512;
+
+/// The address window: how large it is, and how much of it is used, in MiB. Of
+/// a GPU: its memory, as a power of two. Of a MIG device its share by memory:
+/// up to driver 560 of the window, of which 1 MiB is missing in every capture;
+/// from 580 on of what the card's memory leaves of it, which the card then shows
+/// as used. Where nobody measured what the driver reserves, as before.
+pub(crate) fn bar1_mib(of: Subject<'_>) -> Option<(u32, u32)> {
+    let memory = of.gpu.model.memory_mib;
+    let mut whole = memory.checked_next_power_of_two()?;
+    let beside = usable_mib(of.gpu).filter(|_| of.machine.driver().0 >= BAR1_BESIDE_MEMORY);
+    // A window that has no room beside the memory is twice as large.
+    if beside.is_some_and(|usable| whole < usable + BAR1_KEPT) {
+        whole *= 2;
+    }
+    let Some((gi, _)) = of.mig else {
+        return Some((whole, beside.filter(|_| of.gpu.mig_is_on()).unwrap_or(0)));
+    };
     let (_, size) = of.gpu.span_of(gi);
-    let units = of.gpu.geometry()?.memory();
-    (whole / u32::from(units) * u32::from(size)).checked_sub(1)
+    let units = u32::from(of.gpu.geometry()?.memory());
+    match beside {
+        Some(usable) => Some(((whole - usable - BAR1_KEPT) * u32::from(size) / units, 0)),
+        None => Some(((whole / units * u32::from(size)).checked_sub(1)?, 0)),
+    }
 }
 
 /// The architecture, by the compute capability.
@@ -179,4 +224,95 @@ pub(crate) fn brand(gpu: &Gpu) -> c_uint {
 pub(crate) fn serial(gpu: &Gpu) -> String {
     let digits = gpu.uuid.bytes().fold(0u64, |n, byte| (n * 31 + u64::from(byte)) % 1_000_000_000_000);
     format!("1{digits:012}")
+}
+
+/// What a captured board says of itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Board {
+    product: &'static str,
+    /// The version of its InfoROM's image.
+    pub(crate) image: &'static str,
+    /// That of the object for its maker.
+    pub(crate) oem: &'static str,
+    /// That of the object for ECC.
+    pub(crate) ecc: &'static str,
+    /// Its part number.
+    pub(crate) part: &'static str,
+    /// Its place among the modules of a chassis.
+    pub(crate) module: c_uint,
+    /// Whether it is on a board with NVSwitches.
+    pub(crate) fabric: bool,
+    /// How its memory is addressed (`NVML_DEVICE_ADDRESSING_MODE_*`).
+    pub(crate) addressing: c_uint,
+    /// How many banks can remap rows.
+    banks: c_uint,
+    /// From where on it slows down, less how warm it is.
+    limit_c: i32,
+}
+
+/// An H100 with driver 590 and an L40S with 595, of public captures.
+const BOARDS: &[Board] = &[
+    Board {
+        product: "NVIDIA H100 80GB HBM3",
+        image: "G520.0200.00.05",
+        oem: "2.1",
+        ecc: "7.16",
+        part: "692-2G520-0200-000",
+        module: 7,
+        fabric: true,
+        addressing: sys::nvmlDeviceAddressingModeType_t_NVML_DEVICE_ADDRESSING_MODE_NONE,
+        banks: 2560,
+        limit_c: 87,
+    },
+    Board {
+        product: "NVIDIA L40S",
+        image: "G133.0242.00.03",
+        oem: "2.1",
+        ecc: "6.16",
+        part: "900-2G133-0080-000",
+        module: 1,
+        fabric: false,
+        addressing: sys::nvmlDeviceAddressingModeType_t_NVML_DEVICE_ADDRESSING_MODE_HMM,
+        banks: 192,
+        limit_c: 88,
+    },
+];
+
+/// What a capture shows of a board.
+pub(crate) fn board(gpu: &Gpu) -> Option<&'static Board> {
+    BOARDS.iter().find(|board| board.product == gpu.model.product)
+}
+
+/// How many banks of its memory can remap rows.
+pub(crate) fn banks(gpu: &Gpu) -> Option<c_uint> {
+    board(gpu).map(|board| board.banks)
+}
+
+/// From how many °C on it slows down.
+pub(crate) fn temperature_limit(gpu: &Gpu) -> Option<i32> {
+    board(gpu).map(|board| board.limit_c)
+}
+
+/// The lowest limit of power that each product takes, in W; the highest is that
+/// of its data sheet.
+const LEAST_POWER_W: &[(&str, u32)] = &[
+    ("NVIDIA A100-PCIE-40GB", 150),
+    ("NVIDIA A100-SXM4-40GB", 100),
+    ("NVIDIA A100 80GB PCIe", 150),
+    ("NVIDIA A100-SXM4-80GB", 100),
+    ("NVIDIA A30", 100),
+    ("NVIDIA H100 80GB HBM3", 200),
+    ("NVIDIA H100 PCIe", 200),
+    ("NVIDIA H100 NVL", 200),
+    ("NVIDIA H200", 200),
+    ("NVIDIA L4", 40),
+    ("NVIDIA L40", 100),
+    ("NVIDIA L40S", 100),
+    ("Tesla T4", 60),
+];
+
+/// Within which limits it may be powered, in W.
+pub(crate) fn power_limits_w(gpu: &Gpu) -> Option<(u32, u32)> {
+    let (_, least) = LEAST_POWER_W.iter().find(|(product, _)| *product == gpu.model.product)?;
+    Some((*least, sheet(gpu)?.power_w))
 }

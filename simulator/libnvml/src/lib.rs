@@ -21,6 +21,7 @@ mod argument;
 mod clock;
 mod events;
 mod figures;
+mod first_versions;
 mod handle;
 mod process;
 mod session;

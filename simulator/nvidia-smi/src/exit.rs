@@ -16,6 +16,9 @@ impl Exit {
     pub(crate) const NOT_FOUND: Self = Self(6);
     /// The library is not there.
     pub(crate) const LIBRARY_NOT_FOUND: Self = Self(12);
+    /// The real program knows what was asked for, and this one does not simulate
+    /// it. NVIDIA's own has no such status; it is that of `EX_UNAVAILABLE`.
+    pub(crate) const NOT_SIMULATED: Self = Self(69);
     /// Anything that has no status of its own.
     pub(crate) const OTHER: Self = Self(255);
 

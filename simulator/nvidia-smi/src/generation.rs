@@ -1,43 +1,97 @@
-//! How texts differ between generations of the driver.
+//! How texts differ between versions of the driver: one [`Form`] for each
+//! change, with the version from which on it is taken to hold.
 //!
-//! Each generation is named after the driver of the capture that shows it. In
-//! which version a form began is known only as lying between two captures;
-//! where the line is drawn here is a choice, and `docs/simulator.md` says so.
+//! A change is known only as lying between two drivers whose output somebody
+//! published. Where between them the line is drawn is a choice, and
+//! `docs/simulator.md` has the two drivers of each.
 
-/// A generation of nvidia-smi's texts.
+/// A version of the driver, as far as texts depend on it: `570.169` of
+/// `570.169.02`. What is not a version is taken for a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Generation {
-    /// 79 columns; the MIG tables in their narrow form.
-    R515,
-    /// 89 columns.
-    R535,
-    /// 91 columns, with the MIG headings of before.
-    R550,
-    /// 91 columns, with wider MIG headings.
-    R560,
-    /// Room for long process ids, `Shared Memory-Usage`, and the MIG tables in
-    /// their wide form.
-    R580,
+pub(crate) struct Driver {
+    major: u32,
+    minor: u32,
 }
 
-impl Generation {
-    /// The generation of a driver version such as `535.183.01`. What is not a
-    /// version is taken for a new one.
-    pub(crate) fn of(driver: &str) -> Self {
-        let major = driver.split('.').next().and_then(|major| major.parse::<u32>().ok());
-        match major {
-            Some(..530) => Self::R515,
-            Some(530..545) => Self::R535,
-            Some(545..555) => Self::R550,
-            Some(555..575) => Self::R560,
-            Some(575..) | None => Self::R580,
+/// A change of the texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Deferred clocks, the board's part number.
+    R520,
+    /// 89 columns instead of 79, event reasons instead of throttle reasons,
+    /// the power readings of board and module.
+    R530,
+    /// 91 columns; the log has the C2C mode and the black box. `mig -lgip`
+    /// answers with MIG off.
+    R545,
+    /// Memory is rounded up, static memory has its own error counts, the log
+    /// tells PCI classes and sparse mode, fabrics have cliques.
+    R550,
+    /// Wider headings of the MIG devices.
+    R555,
+    /// The platform's block, the recovery action and the capabilities.
+    R560,
+    /// Average and instantaneous power, power profiles, encryption of memory;
+    /// room for long process ids.
+    R570,
+    /// `mig -lgip` and `-lgi` have room for names such as `1g.24gb+me.all`.
+    WideProfiles,
+    /// The display's mode is deprecated; counters of event reasons.
+    R575,
+    /// `Shared Memory-Usage`, with a cell for each compute instance; the
+    /// package's identity, pending repairs, the fabric's summary.
+    R580,
+    /// The log has its wide column, and tells memory that cannot be repaired.
+    WideLog,
+    /// `Shared FB Memory Usage` of MIG devices, the EDPp multiplier;
+    /// applications' clocks are deprecated.
+    R590,
+    /// Remapped rows that are inactive; the version of the kernel's driver has
+    /// a name of its own.
+    R595,
+}
+
+impl Form {
+    /// The driver from which on it holds.
+    const fn since(self) -> Driver {
+        let (major, minor) = match self {
+            Self::R520 => (520, 0),
+            Self::R530 => (530, 0),
+            Self::R545 => (545, 0),
+            Self::R550 => (550, 0),
+            Self::R555 => (555, 0),
+            Self::R560 => (560, 0),
+            Self::R570 => (570, 0),
+            Self::WideProfiles => (570, 169),
+            Self::R575 => (575, 0),
+            Self::R580 => (580, 0),
+            Self::WideLog => (580, 126),
+            Self::R590 => (590, 0),
+            Self::R595 => (595, 0),
+        };
+        Driver { major, minor }
+    }
+}
+
+impl Driver {
+    /// The driver of a version such as `535.183.01`.
+    pub(crate) fn of(version: &str) -> Self {
+        let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
+        match parts.next() {
+            Some(Some(major)) => Self { major, minor: parts.next().flatten().unwrap_or(0) },
+            _ => Self { major: u32::MAX, minor: 0 },
         }
     }
 
-    /// Whether the tables of `mig` are in their wide form, which has room for
-    /// names such as `1g.24gb+me.all`.
-    pub(crate) fn wide(self) -> bool {
-        self >= Self::R580
+    /// Whether a change holds for it.
+    pub(crate) fn has(self, form: Form) -> bool {
+        self >= form.since()
+    }
+
+    /// Whether the fabric's health tells of a partition: seen with late drivers
+    /// of branch 580 and with 595, and not with 590 between them.
+    pub(crate) fn tells_partition(self) -> bool {
+        self.has(Form::WideLog) && (!self.has(Form::R590) || self.has(Form::R595))
     }
 }
 
@@ -45,17 +99,41 @@ impl Generation {
 mod tests {
     use super::*;
 
+    #[track_caller]
+    fn check(version: &str, has: &[Form], lacks: &[Form]) {
+        let driver = Driver::of(version);
+        for form in has {
+            assert!(driver.has(*form), "{version} has {form:?}");
+        }
+        for form in lacks {
+            assert!(!driver.has(*form), "{version} lacks {form:?}");
+        }
+    }
+
     #[test]
-    fn each_captured_driver_is_of_its_own_generation() {
-        for (driver, generation) in [
-            ("515.86.01", Generation::R515),
-            ("535.183.01", Generation::R535),
-            ("550.54.14", Generation::R550),
-            ("560.35.03", Generation::R560),
-            ("580.173.02", Generation::R580),
-            ("610.43.02", Generation::R580),
-        ] {
-            assert_eq!(Generation::of(driver), generation, "{driver}");
+    fn each_captured_driver_is_on_its_side_of_every_change() {
+        check("515.86.01", &[], &[Form::R520]);
+        check("525.105.17", &[Form::R520], &[Form::R530]);
+        check("535.183.01", &[Form::R530], &[Form::R545]);
+        check("545.23.08", &[Form::R545], &[Form::R550]);
+        check("550.54.14", &[Form::R550], &[Form::R555]);
+        check("560.35.03", &[Form::R555, Form::R560], &[Form::R570]);
+        check("570.148.08", &[Form::R570], &[Form::WideProfiles, Form::R575]);
+        check("570.169", &[Form::WideProfiles], &[Form::R575]);
+        check("575.57.08", &[Form::R575, Form::WideProfiles], &[Form::R580]);
+        check("580.105.08", &[Form::R580], &[Form::WideLog]);
+        check("580.126.09", &[Form::WideLog], &[Form::R590]);
+        check("590.48.01", &[Form::R590], &[Form::R595]);
+        check("595.80", &[Form::R595], &[]);
+        check("unknown", &[Form::R595], &[]);
+    }
+
+    #[test]
+    fn the_partition_of_a_fabric_came_to_580_before_590_had_it() {
+        for (version, tells) in
+            [("580.105.08", false), ("580.173.02", true), ("590.48.01", false), ("595.80", true)]
+        {
+            assert_eq!(Driver::of(version).tells_partition(), tells, "{version}");
         }
     }
 }

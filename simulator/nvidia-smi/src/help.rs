@@ -1,7 +1,9 @@
 //! `-h` and its kin: what this nvidia-smi understands, in our words. The real
 //! one's help is longer, and NVIDIA's.
 
-use crate::render::csv::{APP_FIELDS, Field, GPU_FIELDS};
+use crate::arguments::Query;
+use crate::generation::Driver;
+use crate::render::csv::{self, Field};
 
 /// `nvidia-smi -h`
 pub(crate) fn general(driver: Option<&str>) -> String {
@@ -18,19 +20,35 @@ nvidia-smi [OPTION [VALUE]] ...      a value may also stand behind =
     -L,   --list-gpus                GPUs and MIG devices with their UUIDs
     -q,   --query                    all about each GPU
     -d,   --display=                 with -q: only MEMORY, UTILIZATION, ECC, TEMPERATURE,
-                                     POWER, CLOCK, COMPUTE, PIDS, PERFORMANCE
+                                     POWER, CLOCK, COMPUTE, PIDS, PERFORMANCE, SUPPORTED_CLOCKS,
+                                     PAGE_RETIREMENT, ACCOUNTING, ENCODER_STATS, FBC_STATS,
+                                     SUPPORTED_GPU_TARGET_TEMP, VOLTAGE, ROW_REMAPPER,
+                                     GSP_FIRMWARE_VERSION, POWER_SMOOTHING, POWER_PROFILES
+    -x,   --xml-format               with -q: as XML
     --query-gpu=                     chosen fields of GPUs; --help-query-gpu lists them
-    --query-compute-apps=            chosen fields of processes; --help-query-compute-apps
-    --format=                        with both: csv, and noheader, nounits
+    --query-compute-apps=            chosen fields of processes; each query has its --help-query-...
+    --query-accounted-apps=          ... of processes that the driver remembers
+    --query-retired-pages=           ... of memory that was given up
+    --query-remapped-rows=
+    --query-supported-clocks=
+    --format=                        with queries: csv, and noheader, nounits
     -i,   --id=                      only these GPUs: indices, UUIDs or bus ids
+    -l,   --loop=                    again and again, after so many seconds (5)
+    -lms, --loop-ms=                 the same, in milliseconds
+    -f,   --filename=                a file instead of standard output
 
     -mig, --multi-instance-gpu=      MIG mode: 0/DISABLED, 1/ENABLED
     -pm,  --persistence-mode=        persistence mode: 0/DISABLED, 1/ENABLED
+    -pl,  --power-limit=             power limit in watts
     -r,   --gpu-reset                reset GPUs
 
     mig                              GPU instances and compute instances: nvidia-smi mig -h
+    dmon, pmon                       GPUs and processes, again and again: nvidia-smi dmon -h
+    topo -m, nvlink -s               how GPUs are connected
     -h,   --help                     this
     --version                        versions of the tool, the library and the driver
+
+Everything else that the real program has is known and not simulated: status 69.
 ";
 
 /// `nvidia-smi mig -h`
@@ -55,22 +73,43 @@ nvidia-smi mig [OPTION [VALUE]] ...
     -h,     --help                         this
 ";
 
-/// `nvidia-smi --help-query-gpu`
-pub(crate) fn query_gpu() -> String {
-    fields("--query-gpu", GPU_FIELDS)
+/// `nvidia-smi dmon -h` and its kin.
+pub(crate) const MONITORS: &str = "
+nvidia-smi dmon [OPTION [VALUE]] ...     one line for each GPU, again and again
+    -s, --select=                        p power and temperature, u utilization, c clocks, v violations,
+                                         m memory, e errors, t PCIe throughput; puc without
+
+nvidia-smi pmon [OPTION [VALUE]] ...     one line for each process, again and again
+
+with both:
+    -i, --id=                            only these GPUs: indices, UUIDs or bus ids
+    -c, --count=                         so often; without, until it is ended
+    -d, --delay=                         seconds between two looks, at most 600
+    -f, --filename=                      a file instead of standard output
+
+nvidia-smi topo -m                       how GPUs are connected, and which CPUs are near
+nvidia-smi nvlink -s [-i ...]            the NVLinks of GPUs
+";
+
+/// `nvidia-smi --help-query-gpu` and its kin: the fields as the help of a driver
+/// lists them. Programs read the names between the quotation marks.
+pub(crate) fn query(query: Query, driver: Driver) -> String {
+    match query {
+        Query::Gpu => fields("--query-gpu", csv::GPU_FIELDS, driver),
+        Query::ComputeApps => fields("--query-compute-apps", &[csv::APPS], driver),
+        Query::AccountedApps => fields("--query-accounted-apps", &[csv::ACCOUNTED], driver),
+        Query::RetiredPages => fields("--query-retired-pages", &[csv::RETIRED], driver),
+        Query::RemappedRows => fields("--query-remapped-rows", &[csv::REMAPPED], driver),
+        Query::SupportedClocks => fields("--query-supported-clocks", &[csv::CLOCKS], driver),
+    }
 }
 
-/// `nvidia-smi --help-query-compute-apps`
-pub(crate) fn query_apps() -> String {
-    fields("--query-compute-apps", APP_FIELDS)
-}
-
-fn fields<T>(option: &str, all: &[Field<T>]) -> String {
-    let mut text = format!("Fields of {option}, other names behind \"or\":\n\n");
-    for field in all {
-        text.push_str(&format!("\"{}\"", field.names.join("\" or \"")));
+fn fields<T>(option: &str, groups: &[&[Field<T>]], driver: Driver) -> String {
+    let mut text = format!("Fields of {option}; other names of a field stand beside it:\n\n");
+    for field in groups.iter().copied().flatten().filter(|field| field.is_listed(driver)) {
+        text.push_str(&format!("\"{}\"\n", field.names.join("\" or \"")));
         if let Some(unit) = field.unit {
-            text.push_str(&format!(" [{unit}]"));
+            text.push_str(&format!("In {unit}.\n"));
         }
         text.push('\n');
     }

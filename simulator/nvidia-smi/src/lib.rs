@@ -8,6 +8,7 @@
 mod act;
 mod arguments;
 mod ask;
+mod clock;
 mod exit;
 mod generation;
 mod help;
@@ -16,4 +17,5 @@ mod render;
 mod run;
 mod snapshot;
 
+pub use clock::Clock;
 pub use run::run;

@@ -10,7 +10,7 @@ use crate::arguments::{MigAction, MigCommand};
 use crate::ask::instances::{FoundInstance, gpu_instances, gpu_profile_rows, placement_rows};
 use crate::ask::{self, Found, Selection};
 use crate::exit::Exit;
-use crate::generation::Generation;
+use crate::generation::{Driver, Form};
 use crate::render;
 
 /// Runs a command.
@@ -20,23 +20,22 @@ pub(crate) fn run(
     all: Selection<'_>,
     command: &MigCommand,
 ) -> io::Result<Exit> {
-    let driver = ask::system(library).driver;
+    let driver = Driver::of(&ask::system(library).driver);
     let MigCommand { targets: _, gpu_instances, compute_instances, action } = command;
     let supported: Vec<_> = all.found.into_iter().filter(|found| found.gpu.mig_mode().is_ok()).collect();
     if supported.is_empty() {
         // Drivers that answer for no profile while MIG is off do not tell the two apart.
-        let old = Generation::of(&driver) <= Generation::R535;
+        let old = !driver.has(Form::R545);
         return none(
             out,
             if old { "No MIG-enabled devices found." } else { "No MIG-supported devices found." },
         );
     }
-    let generation = Generation::of(&driver);
     match action {
         MigAction::ListGpuProfiles => {
             let rows = each(&supported, gpu_profile_rows);
             return listed(out, rows, "GPU instance profiles", |rows| {
-                render::gpu_profiles::gpu_profiles(rows, generation)
+                render::gpu_profiles::gpu_profiles(rows, driver)
             });
         }
         MigAction::ListPlacements => {
@@ -61,7 +60,7 @@ pub(crate) fn run(
         Ok(instances) => instances,
         Err(error) => return failed(out, doing, code_of(&error)),
     };
-    of_instances(out, action, instances, compute_instances.as_deref(), generation)
+    of_instances(out, action, instances, compute_instances.as_deref(), driver)
 }
 
 fn of_instances(
@@ -69,12 +68,12 @@ fn of_instances(
     action: &MigAction,
     instances: Vec<FoundInstance<'_>>,
     ids: Option<&[u32]>,
-    generation: Generation,
+    driver: Driver,
 ) -> io::Result<Exit> {
     match action {
         MigAction::ListGpuInstances => {
             let rows: Vec<_> = instances.iter().map(FoundInstance::row).collect();
-            write!(out, "{}", render::gpu_instances::gpu_instances(&rows, generation))?;
+            write!(out, "{}", render::gpu_instances::gpu_instances(&rows, driver))?;
             return Ok(Exit::SUCCESS);
         }
         MigAction::DestroyGpuInstances => return act::destroy::destroy_gpu_instances(out, instances),

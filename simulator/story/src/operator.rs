@@ -29,6 +29,8 @@ pub(crate) const ADMINISTRATORS_MAP: &str = "their-mig-config";
 #[derive(Default)]
 pub(crate) struct Operator {
     beside: BTreeMap<NodeName, Beside>,
+    /// Since when workbenches have been without a pod.
+    starting: BTreeMap<observe::objects::Key, Timestamp>,
     settings: Settings,
     map_changed: Option<Timestamp>,
     /// How each node stood when it was last looked at.
@@ -60,12 +62,14 @@ impl Operator {
         }
         self.looked = Some(world.revision);
         crate::tell::report_of_agents(world);
-        let objects = objects(world);
+        let mut objects = objects(world);
+        objects.starting_since.clone_from(&self.starting);
         let theirs = world.hosts.values().any(|host| host.begins_with.is_some());
         self.settings.administrators_map = theirs
             .then(|| MapRef { namespace: MAP_NAMESPACE.to_owned(), name: ADMINISTRATORS_MAP.to_owned() });
         let round = reconcile::round(&self.input(world, &objects));
         let thought = &round.thought;
+        self.starting.clone_from(&thought.starting);
         for note in thought.notes.iter().filter(|n| n.severity == planner::check::Severity::Fatal) {
             let text = format!("{} {note}", crate::entry::clock(world.now));
             if !counters.fatal.contains(&text) {
@@ -104,6 +108,7 @@ impl Operator {
             objects,
             beside: &self.beside,
             map_changed: self.map_changed,
+            obstacles: &reconcile::Obstacles::NONE,
             settings: &self.settings,
             now: world.now,
         }

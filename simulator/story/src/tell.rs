@@ -1,6 +1,8 @@
 //! Publish: what is remembered of nodes, the conditions of policies, and the
 //! sentences for people. Only what changed is written.
 
+use std::collections::BTreeMap;
+
 use api::gpu_node::{GpuNodeSpec, Observed, ObservedBy, ObservedGpu, ObservedSlice, PodName, SliceUse};
 use api::{GpuNode, GpuPartitionPolicyStatus, condition};
 use reconcile::{Round, remembered};
@@ -35,7 +37,7 @@ pub(crate) fn report_of_agents(world: &mut World) {
             let status = node.status.get_or_insert_default();
             let seen = status.observed.as_ref();
             if !seen.is_some_and(|old| old.gpus == gpus && old.by == by && old.boot_id == boot_id) {
-                status.observed = Some(Observed { by, at: *now, boot_id, gpus });
+                status.observed = Some(Observed { by, at: *now, boot_id, labels: BTreeMap::new(), gpus });
             }
         });
     }

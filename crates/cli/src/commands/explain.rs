@@ -4,12 +4,14 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use planner::decide::Decision;
-use planner::report::PolicyReport;
+use planner::report::{PolicyReport, RequestReport};
+use serde_json::{Value, json};
 
 use crate::draw::Colour;
 use crate::exit::{Failure, Status};
-use crate::question::{Empty, Question, fleet};
-use crate::{Outcome, picture};
+use crate::question::{Empty, Question};
+use crate::source::Source;
+use crate::{Outcome, files, picture, structured};
 
 /// Says why: why a request is served or not and what would help, what a
 /// policy reaches, what a node has and gets
@@ -18,19 +20,32 @@ use crate::{Outcome, picture};
 Examples:
   slicewright explain request team-a/fraud-lab --fleet lab.yaml -f policies
   slicewright explain policy research --fleet lab.yaml -f policies
-  slicewright explain node gpu-1 --fleet lab.yaml -f policies")]
+  slicewright explain node gpu-1 --fleet lab.yaml -f policies
+  slicewright explain request team-a/fraud-lab --context lab -o json")]
 pub struct Args {
     /// What is asked about
     #[arg(value_enum)]
     what: What,
     /// Its name; of a request, `namespace/name`
     name: String,
-    /// The recorded fleet (docs/reference/snapshot.md)
-    #[arg(long, value_name = "SNAPSHOT")]
-    fleet: PathBuf,
-    /// Policies: a file, or a folder of manifests; the snapshot's own when absent
+    #[command(flatten)]
+    source: Source,
+    /// Policies: a file, `-` for standard input, or a folder of manifests; those of the fleet when absent
     #[arg(short = 'f', long = "file", value_name = "DIR_OR_FILE")]
     file: Option<PathBuf>,
+    /// How it is printed
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    /// For people
+    Text,
+    /// For programs (formatVersion 1)
+    Json,
+    /// The same as YAML
+    Yaml,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -42,9 +57,22 @@ enum What {
 
 /// Runs it.
 pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
-    let (snapshot, problems) = fleet(&args.fleet)?;
+    if args.source.is_standard_input() && args.file.as_deref().is_some_and(files::is_standard_input) {
+        return Err(Failure::Usage(
+            "--fleet and -f cannot both be standard input: name a file for one".to_owned(),
+        ));
+    }
+    let (snapshot, problems) = args.source.read()?;
     let question = Question::read(&snapshot, problems, args.file.as_deref(), Empty::Refused)?;
     let decision = question.decide()?;
+    if args.output != Output::Text {
+        let value = for_programs(args, &question, &decision)?;
+        match args.output {
+            Output::Yaml => structured::yaml(&value, out)?,
+            Output::Json | Output::Text => structured::json(&value, out)?,
+        }
+        return Ok(Status::Success);
+    }
     match args.what {
         What::Request => request(&decision, &args.name, out)?,
         What::Policy => policy(&decision, &args.name, out)?,
@@ -53,7 +81,59 @@ pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
     Ok(Status::Success)
 }
 
+/// What is asked about, as a value.
+fn for_programs(args: &Args, question: &Question, decision: &Decision) -> Result<Value, Failure> {
+    let mut value = match args.what {
+        What::Request => {
+            let answers: Vec<Value> = requests(decision, &args.name)?
+                .into_iter()
+                .map(|report| {
+                    json!({
+                        "request": report.id.to_string(),
+                        "policy": report.policy,
+                        "served": !matches!(report.outcome, planner::report::Outcome::Unserved { .. }),
+                        "outcome": report.outcome,
+                        "answer": report.outcome.to_string(),
+                    })
+                })
+                .collect();
+            json!({"requests": answers})
+        }
+        What::Policy => json!({"policy": reported(decision, &args.name)?}),
+        What::Node => {
+            let nodes = &question.seen.inventory.nodes;
+            let found = nodes.iter().find(|(id, _)| id.0 == args.name);
+            let Some((id, node)) = found else {
+                return Err(unknown(
+                    "node with GPUs that can be cut",
+                    &args.name,
+                    nodes.keys().map(ToString::to_string),
+                ));
+            };
+            let assignment = planner::assign::policy_of(&question.seen.inventory, &question.seen.policies);
+            json!({"node": {
+                "name": id,
+                "policy": assignment.policy_of.get(id),
+                "held": node.hold.as_ref().map(ToString::to_string),
+                "gpus": node.gpus.iter().map(|(index, gpu)| structured::gpu(index.0, gpu)).collect::<Vec<_>>(),
+                "plan": decision.plan.steps.iter().find(|step| step.node == *id),
+            }})
+        }
+    };
+    value["formatVersion"] = json!(1);
+    Ok(value)
+}
+
 fn request(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Failure> {
+    for report in requests(decision, name)? {
+        let policy = report.policy.as_ref().map_or(String::new(), |policy| format!(" (policy {policy})"));
+        writeln!(out, "{}{policy}: {}", report.id, report.outcome)?;
+    }
+    Ok(())
+}
+
+/// The requests of this name.
+fn requests<'a>(decision: &'a Decision, name: &str) -> Result<Vec<&'a RequestReport>, Failure> {
     let reports = &decision.report.requests;
     let found: Vec<_> = reports
         .iter()
@@ -66,18 +146,20 @@ fn request(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), F
         let known = reports.iter().map(|report| format!("{}/{}", report.id.namespace, report.id.name));
         return Err(unknown("request that waits", name, known));
     }
-    for report in found {
-        let policy = report.policy.as_ref().map_or(String::new(), |policy| format!(" (policy {policy})"));
-        writeln!(out, "{}{policy}: {}", report.id, report.outcome)?;
-    }
-    Ok(())
+    Ok(found)
+}
+
+/// The report of the policy of this name.
+fn reported<'a>(decision: &'a Decision, name: &str) -> Result<&'a PolicyReport, Failure> {
+    let reports = &decision.report.policies;
+    reports
+        .iter()
+        .find(|report| report.policy.0 == name)
+        .ok_or_else(|| unknown("policy", name, reports.iter().map(|report| report.policy.to_string())))
 }
 
 fn policy(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Failure> {
-    let reports = &decision.report.policies;
-    let Some(report) = reports.iter().find(|report| report.policy.0 == name) else {
-        return Err(unknown("policy", name, reports.iter().map(|report| report.policy.to_string())));
-    };
+    let report = reported(decision, name)?;
     let PolicyReport { policy, nodes, lost, supply, unmet, static_missed, unknown_profiles } = report;
     let names = |nodes: &[planner::names::NodeName]| {
         nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")

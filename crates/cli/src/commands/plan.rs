@@ -3,33 +3,44 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use jiff::{SignedDuration, Timestamp};
+
+use crate::draw::Colour;
 use crate::exit::Failure;
 use crate::expectations::{self, Expectation};
-use crate::preview::{markdown, preview, print};
-use crate::question::{Empty, Question, fleet, refuse_errors};
-use crate::{Outcome, files};
+use crate::preview::{Freshness, markdown, preview, print};
+use crate::question::{Empty, Question, refuse_errors};
+use crate::source::Source;
+use crate::{Outcome, files, page};
 
-/// Shows what policies would change on a recorded fleet, before anybody merges
+/// Shows what policies would change on a fleet, before anybody merges
 ///
-/// Exits with 0 if nothing changes, with 2 if something does, and with 3 if a
+/// Exits with 0 if nothing changes, with 2 if something does, with 3 if a
 /// policy is violated (a floor or a static layout that is not reached) or
-/// blocked; with 4, before all of these, if an expectation does not hold. The same input gives the same bytes; "now" is the moment at which
-/// the fleet was recorded.
+/// blocked, and with 5 if people lose: their pods are evicted, or they are not
+/// served although the policies before would serve them. Before all of these
+/// with 4 if an expectation does not hold, and with 6 if the policies say which
+/// plan was reviewed and this is another one.
+///
+/// The same input gives the same bytes; "now" is the moment at which the fleet
+/// was recorded.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   slicewright plan --fleet examples/fleet/lab.yaml -f examples/policies
   slicewright plan --fleet lab.yaml --base main/policies -f policies     what a change of policies changes
   slicewright plan --fleet lab.yaml --base main/policies -f policies -o markdown > comment.md
+  slicewright plan --fleet lab.yaml --base main/policies -f policies -o html > plan.html
+  slicewright plan --context lab -f policies                             on the cluster as it is now
+  kustomize build clusters/lab | slicewright plan --fleet lab.yaml -f -
   slicewright plan --fleet lab.yaml -f policies -o json | jq .verdict")]
 pub struct Args {
-    /// The recorded fleet (docs/reference/snapshot.md)
-    #[arg(long, value_name = "SNAPSHOT")]
-    fleet: PathBuf,
+    #[command(flatten)]
+    source: Source,
     /// Policies before, to compare with: a file, or a folder of manifests (it may be empty)
     #[arg(long, value_name = "DIR")]
     base: Option<PathBuf>,
-    /// Policies: a file, or a folder of manifests; other objects in it are added to the fleet's. Of a
+    /// Policies: a file, `-` for standard input, or a folder of manifests; other objects in it are added to the fleet's. Of a
     /// folder with a kustomization.yaml, what its `resources` name
     #[arg(short = 'f', long = "file", value_name = "DIR_OR_FILE")]
     file: PathBuf,
@@ -42,6 +53,30 @@ pub struct Args {
     /// How long the Markdown may be, in bytes; what is left out is said
     #[arg(long, value_name = "BYTES", default_value_t = markdown::MOST_BYTES)]
     max_bytes: usize,
+    /// Say how old the recording is, and warn when it is old: what time it is, such as
+    /// 2026-11-20T08:00:00Z, or `clock` for the clock of this machine
+    #[arg(long, value_name = "TIME", value_parser = now)]
+    now: Option<Timestamp>,
+    /// From which age on a recording is old, such as 24h or 7d; with --now
+    #[arg(long, value_name = "AGE", default_value = "24h", value_parser = age, requires = "now")]
+    max_age: SignedDuration,
+}
+
+fn now(text: &str) -> Result<Timestamp, String> {
+    match text {
+        "clock" => Ok(controller::clock::now()),
+        text => text.parse().map_err(|_| "write a time such as 2026-11-20T08:00:00Z, or `clock`".to_owned()),
+    }
+}
+
+fn age(text: &str) -> Result<SignedDuration, String> {
+    let units = [("d", 24), ("h", 1)];
+    let hours = units.iter().find_map(|(unit, hours)| {
+        let number: i64 = text.strip_suffix(unit)?.parse().ok().filter(|n| *n >= 0)?;
+        number.checked_mul(*hours)
+    });
+    let age = hours.and_then(|hours| hours.checked_mul(3600)).map(SignedDuration::from_secs);
+    age.ok_or_else(|| "write a number of hours or days, such as 24h or 7d".to_owned())
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -52,11 +87,20 @@ enum Output {
     Json,
     /// For one comment of a pull request
     Markdown,
+    /// A page of its own, with the fleet as a picture; it loads nothing
+    Html,
+    /// The picture alone
+    Svg,
 }
 
 /// Runs it.
-pub fn run(args: &Args, out: &mut dyn Write) -> Outcome {
-    let (snapshot, problems) = fleet(&args.fleet)?;
+pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
+    if args.source.is_standard_input() && files::is_standard_input(&args.file) {
+        return Err(Failure::Usage(
+            "--fleet and -f cannot both be standard input: name a file for one".to_owned(),
+        ));
+    }
+    let (snapshot, problems) = args.source.read()?;
     // With something to compare with, having no policy (any more) is an answer.
     let empty = if args.base.is_some() { Empty::Allowed } else { Empty::Refused };
     let question = Question::read(&snapshot, problems, Some(&args.file), empty)?;
@@ -70,12 +114,15 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Outcome {
         }
         None => None,
     };
-    let preview =
-        preview(&question, &decision, base.as_ref().map(|(base, decided)| (base, decided)), &expectations);
+    let freshness = args.now.map(|now| Freshness { now, oldest: args.max_age });
+    let base = base.as_ref().map(|(base, decided)| (base, decided));
+    let preview = preview(&question, &decision, base, &expectations, freshness);
     match args.output {
-        Output::Text => print(&preview, out)?,
+        Output::Text => print(&preview, colour, out)?,
         Output::Json => writeln!(out, "{}", serde_json::json!(preview))?,
         Output::Markdown => markdown::print(&preview, args.max_bytes, out)?,
+        Output::Html => out.write_all(page::plan(&question, &preview).as_bytes())?,
+        Output::Svg => out.write_all(page::picture(&question, &preview).as_bytes())?,
     }
     Ok(preview.status())
 }

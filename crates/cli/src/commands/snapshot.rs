@@ -3,17 +3,15 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use controller::calls::Calls;
-use controller::gather::{Ask, GatherError, Gathered, gather};
-use controller::{MapRef, Settings, client, clock};
+use controller::gather::Gathered;
 use jiff::Timestamp;
 use observe::snapshot::record::{self, Recording};
 use observe::snapshot::redact::{Keep, redact};
 use observe::snapshot::{Provenance, Redacted};
 
-use crate::exit::{Failure, Status, chain};
+use crate::exit::{Failure, Status};
+use crate::source::Cluster;
 use crate::{Outcome, files};
 
 /// Records the fleet of a cluster in the file that `plan`, `fleet` and `explain` read
@@ -30,7 +28,7 @@ use crate::{Outcome, files};
 Examples:
   slicewright snapshot -o fleets/lab.yaml --name lab
   slicewright snapshot --redact --keep-namespace team-a -o fleets/lab.yaml
-  slicewright snapshot --context lab | slicewright fleet --fleet /dev/stdin")]
+  slicewright snapshot --context lab | slicewright fleet --fleet -")]
 pub struct Args {
     /// Where it is written, as a whole or not at all; without it, to the output
     #[arg(short, long, value_name = "FILE")]
@@ -49,39 +47,13 @@ pub struct Args {
     /// select by. Those that are selected by now, and those of the platform, are kept anyway
     #[arg(long, value_name = "KEY", requires = "redact")]
     keep_label: Vec<String>,
-    /// A kubeconfig; without it the usual one
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<String>,
-    /// A context of the kubeconfig
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
-    /// The namespace of the GPU Operator, where the maps of layouts are
-    #[arg(long, default_value = "nvidia-gpu-operator", value_name = "NAMESPACE")]
-    gpu_operator_namespace: String,
-    /// The administrators' map, if the operator has one, as NAME or NAMESPACE/NAME
-    #[arg(long, value_name = "MAP")]
-    administrators_map: Option<String>,
-    /// How long one answer of the API server may take, in seconds
-    #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
-    timeout: u64,
+    #[command(flatten)]
+    cluster: Cluster,
 }
 
 /// Runs it.
 pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::Bug(format!("no runtime: {error}")))?;
-    let (gathered, at) = runtime.block_on(async {
-        let client = client::connect(args.kubeconfig.as_deref(), args.context.as_deref())
-            .await
-            .map_err(|error| Failure::data(&error))?;
-        let calls = Calls::new(client, Duration::from_secs(args.timeout));
-        // Before the first answer: nothing in the recording is older than it says.
-        let at = clock::now();
-        let gathered = gather(&calls, &args.ask()).await.map_err(|error| failure(&error))?;
-        Ok::<_, Failure>((gathered, at))
-    })?;
+    let (gathered, at) = args.cluster.gather()?;
     let text = args.text(&gathered, at);
     match &args.output {
         Some(path) => {
@@ -97,20 +69,6 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Outcome {
 }
 
 impl Args {
-    fn ask(&self) -> Ask {
-        let defaults = Settings::new("", "");
-        let administrators_map = self.administrators_map.as_ref().map(|map| {
-            let (namespace, name) = map.split_once('/').unwrap_or((&self.gpu_operator_namespace, map));
-            MapRef { namespace: namespace.to_owned(), name: name.to_owned() }
-        });
-        Ask {
-            gpu_operator_namespace: self.gpu_operator_namespace.clone(),
-            map_name: defaults.map_name,
-            administrators_map,
-            page_size: defaults.page_size,
-        }
-    }
-
     fn text(&self, gathered: &Gathered, taken_at: Timestamp) -> String {
         let Gathered { objects, server_version, absent, unreadable } = gathered;
         let kept_namespaces: BTreeSet<String> = self.keep_namespace.iter().cloned().collect();
@@ -161,14 +119,4 @@ fn tell(gathered: &Gathered, at: &str, err: &mut dyn Write) -> Result<(), Failur
         writeln!(err, "warning: {object} cannot be read, and is not recorded: {why}")?;
     }
     Ok(())
-}
-
-fn failure(error: &GatherError) -> Failure {
-    match error {
-        GatherError::Forbidden(rights) => Failure::Unavailable(format!(
-            "nothing is recorded, since these rights are missing:\n  {}\nA role with all that is needed is deploy/snapshot-role.yaml.",
-            rights.join("\n  ")
-        )),
-        GatherError::Call(_) => Failure::Unavailable(chain(error)),
-    }
 }

@@ -11,6 +11,7 @@ use planner::report::{Outcome, Supply};
 use planner::words::counted;
 use serde::Serialize;
 use serde_json::Value;
+use similar::TextDiff;
 
 use super::{Verdict, policy_digest};
 use crate::question::Question;
@@ -72,6 +73,8 @@ pub struct PolicyDiff {
     pub change: Change,
     /// Its fields that differ; of a changed policy only.
     pub fields: Vec<FieldDiff>,
+    /// Its manifest before and after, as the lines of a unified difference.
+    pub yaml: Vec<String>,
 }
 
 /// One field that differs.
@@ -253,9 +256,46 @@ fn policies(
                 }
             };
             let differs = change != Change::Changed || !fields.is_empty();
-            differs.then(|| PolicyDiff { policy: PolicyName(name.clone()), change, fields })
+            differs.then(|| PolicyDiff {
+                policy: PolicyName(name.clone()),
+                change,
+                fields,
+                yaml: difference(name, &manifest(name, old.get(name)), &manifest(name, new.get(name))),
+            })
         })
         .collect()
+}
+
+/// How many lines that are the same stand around those that differ.
+const CONTEXT: usize = 3;
+
+/// What somebody writes for a policy; nothing for one that is not there.
+fn manifest(name: &str, policy: Option<&GpuPartitionPolicy>) -> String {
+    let Some(policy) = policy else { return String::new() };
+    let spec = serde_json::to_value(&policy.spec).expect("a policy is plain data");
+    let object = serde_json::json!({
+        "apiVersion": format!("{}/v1alpha1", api::GROUP), "kind": "GpuPartitionPolicy",
+        "metadata": {"name": name}, "spec": without_nothing(spec),
+    });
+    serde_saphyr::to_string(&object).expect("JSON can be written as YAML")
+}
+
+/// Without the fields that nobody set.
+fn without_nothing(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            map.into_iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k, without_nothing(v))).collect()
+        }
+        Value::Array(all) => all.into_iter().map(without_nothing).collect(),
+        plain @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => plain,
+    }
+}
+
+fn difference(name: &str, before: &str, after: &str) -> Vec<String> {
+    let difference = TextDiff::from_lines(before, after);
+    let (old, new) = (format!("{name}, before"), format!("{name}, after"));
+    let hunks = difference.unified_diff().context_radius(CONTEXT).header(&old, &new).to_string();
+    hunks.lines().map(str::to_owned).collect()
 }
 
 /// The fields in which two values differ. Entries of lists that have a

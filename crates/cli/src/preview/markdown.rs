@@ -8,9 +8,10 @@ use std::io::{self, Write};
 use planner::names::PolicyName;
 use planner::report::Supply;
 
+use crate::draw::{self, Colour};
 use crate::expectations::{Failed, Judged};
 
-use super::compare::{Change, Compared, FieldDiff, SupplyDiff};
+use super::compare::{Change, Compared, SupplyDiff};
 use super::{Preview, text};
 
 /// How long a comment may be: GitHub takes 65,536 characters.
@@ -35,12 +36,15 @@ struct Section {
     of: &'static str,
     folded: bool,
     head: Option<&'static str>,
+    /// The language of the block of code that its items are the lines of.
+    fence: Option<&'static str>,
     items: Vec<String>,
 }
 
 impl Section {
     fn open(&self) -> String {
-        let head = self.head.map(|head| format!("{head}\n")).unwrap_or_default();
+        let fence = self.fence.map(|language| format!("```{language}\n"));
+        let head = self.head.map(|head| format!("{head}\n")).or(fence).unwrap_or_default();
         match self.folded {
             true => format!("<details><summary>{} ({})</summary>\n\n{head}", self.title, self.items.len()),
             false => format!("#### {}\n\n{head}", self.title),
@@ -48,7 +52,12 @@ impl Section {
     }
 
     const fn close(&self) -> &'static str {
-        if self.folded { "\n</details>\n\n" } else { "\n" }
+        match (self.fence.is_some(), self.folded) {
+            (true, true) => "```\n\n</details>\n\n",
+            (true, false) => "```\n\n",
+            (false, true) => "\n</details>\n\n",
+            (false, false) => "\n",
+        }
     }
 }
 
@@ -95,6 +104,13 @@ fn render(preview: &Preview, most: usize) -> String {
 
 fn sections(preview: &Preview) -> Vec<Section> {
     let mut all = Vec::new();
+    let refused = |n: &super::NotReviewed| item(&format!("{}: {}", code(&n.policy), plain(&n.message)));
+    all.push(list(
+        "Not what was reviewed: review this plan, and commit its annotations",
+        "policies with another review",
+        false,
+        preview.not_reviewed.iter().map(refused).collect(),
+    ));
     let (held, failed): (Vec<_>, Vec<_>) = preview.expectations.iter().partition(|judged| judged.holds);
     all.push(list(
         "Expectations that FAILED",
@@ -108,6 +124,7 @@ fn sections(preview: &Preview) -> Vec<Section> {
     if let Some(compared) = &preview.compared {
         changes(compared, &mut all);
     }
+    all.push(bars(preview));
     all.push(supply(preview));
     all.push(nodes(preview));
     let answer =
@@ -134,7 +151,7 @@ fn sections(preview: &Preview) -> Vec<Section> {
 }
 
 fn list(title: &str, of: &'static str, folded: bool, items: Vec<String>) -> Section {
-    Section { title: title.to_owned(), of, folded, head: None, items }
+    Section { title: title.to_owned(), of, folded, head: None, fence: None, items }
 }
 
 fn item(text: &str) -> String {
@@ -155,31 +172,22 @@ fn failure(judged: &Judged) -> String {
 
 /// What differs from the policies before, and for whom.
 fn changes(compared: &Compared, all: &mut Vec<Section>) {
-    let mut policies = Vec::new();
+    let (mut policies, mut manifests) = (Vec::new(), Vec::new());
     for diff in &compared.policies {
         let name = code(&diff.policy.to_string());
         match diff.change {
             Change::Added => policies.push(item(&format!("{name} is added"))),
             Change::Removed => policies.push(item(&format!("{name} is removed"))),
-            Change::Changed => {
-                for FieldDiff { field, before, after } in &diff.fields {
-                    let shown = |value: &Option<String>| {
-                        value.as_ref().map_or("nothing".to_owned(), |v| code(&cut(v, 200)))
-                    };
-                    policies.push(item(&format!(
-                        "{name}: {} {} → {}",
-                        code(field),
-                        shown(before),
-                        shown(after)
-                    )));
-                }
-            }
+            Change::Changed => policies.push(item(&format!("{name} changes"))),
         }
+        manifests.extend(diff.yaml.iter().map(|line| fenced(line)));
     }
     if policies.is_empty() {
         policies.push("- the policies are the same as before".to_owned());
     }
     all.push(list("Policies", "changes of policies", false, policies));
+    let manifests = list("Manifests", "lines of the manifests", false, manifests);
+    all.push(Section { fence: Some("diff"), ..manifests });
     let gpus = compared.gpus.iter().map(|diff| {
         format!(
             "| {} | {} | {} | {} |",
@@ -194,6 +202,7 @@ fn changes(compared: &Compared, all: &mut Vec<Section>) {
         of: "GPUs",
         folded: false,
         head: Some("| GPU | has | before this change | after it |\n|---|---|---|---|"),
+        fence: None,
         items: gpus.collect(),
     });
     let mut who = Vec::new();
@@ -264,8 +273,25 @@ fn supply(preview: &Preview) -> Section {
         head: Some(
             "| policy | profile | there now | planned | allocated | asked for | unserved | attainable |\n|---|---|--:|--:|--:|--:|--:|--:|",
         ),
+        fence: None,
         items,
     }
+}
+
+/// Each GPU that changes, as it is and as it becomes.
+fn bars(preview: &Preview) -> Section {
+    let mut items = Vec::new();
+    for node in &preview.nodes {
+        for gpu in &node.gpus {
+            let Some(bars) = &gpu.bars else { continue };
+            let [now, then] = bars.lines(Colour::Never);
+            // One item, so that no GPU is shown by half.
+            let name = fenced(&format!("{}/gpu{} {}", node.node, gpu.gpu, gpu.model));
+            items.push(format!("{name}\n  now  {now}\n  then {then}"));
+        }
+    }
+    let title = format!("Now and then: {}", draw::legend(Colour::Never));
+    Section { fence: Some("text"), ..list(&title, "GPUs as pictures", true, items) }
 }
 
 fn nodes(preview: &Preview) -> Section {
@@ -298,6 +324,7 @@ fn nodes(preview: &Preview) -> Section {
         of: "nodes",
         folded: true,
         head: Some("| node | policy | GPUs | |\n|---|---|---|---|"),
+        fence: None,
         items: items.collect(),
     }
 }
@@ -323,11 +350,11 @@ fn rollout(preview: &Preview) -> Section {
 fn tail(preview: &Preview, room: usize) -> String {
     let from = &preview.provenance;
     let cluster = from.cluster.as_deref().unwrap_or("a fleet");
-    let proven = preview.certificate.iter().filter(|level| level.is_proven()).count();
     let mut tail = format!(
-        "---\nMade from a snapshot of {} taken at {} by slicewright {}. Policies {}, plan {}",
+        "---\nMade from a snapshot of {} taken at {}{} by slicewright {}. Policies {}, plan {}",
         code(&cut(cluster, 100)),
         from.snapshot_taken_at,
+        text::age(preview),
         from.version,
         code(&from.policy_digest),
         code(&from.plan_digest)
@@ -337,8 +364,8 @@ fn tail(preview: &Preview, room: usize) -> String {
         tail.push_str(&format!("; before this change policies {policies}, plan {plan}"));
     }
     tail.push_str(&format!(
-        ". No plan is better: proved on {proven} of {} levels.\n\n{}{}\n",
-        preview.certificate.len(),
+        ". {}\n\n{}{}\n",
+        super::how_good(&preview.certificate),
         annotations(preview, room.saturating_sub(tail.len())),
         mark(from.cluster.as_deref())
     ));
@@ -392,6 +419,11 @@ fn plain(text: &str) -> String {
         }
     }
     safe
+}
+
+/// A line inside of a block of code: it cannot end the block.
+fn fenced(text: &str) -> String {
+    cut(&text.replace("```", "` ` `"), MOST_LINE)
 }
 
 /// A name, as code.

@@ -5,10 +5,12 @@ pub mod compare;
 pub mod markdown;
 pub mod risks;
 mod text;
+mod tone;
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use api::policy_status::ReviewState;
+use jiff::{SignedDuration, Timestamp};
 use mig::ProfileName;
 use planner::decide::Decision;
 use planner::names::{NodeName, PodRef, PolicyName};
@@ -22,15 +24,32 @@ use serde::Serialize;
 
 use crate::exit::Status;
 use crate::expectations::{Expectation, Judged, judge};
+use crate::picture::{self, Bars};
 use crate::question::Question;
 
 use compare::{Compared, compare};
 pub use risks::Risk;
 use risks::risks;
 pub use text::print;
+pub(crate) use text::{age, verdict_line, when};
 
 /// The version of the JSON; it grows when a field changes its meaning or goes.
 pub const FORMAT_VERSION: u32 = 1;
+
+/// How good the plan is, in a sentence. That no plan is better is said only
+/// where every level is proved; else how far from its bound the first level is
+/// that is not.
+fn how_good(certificate: &[planner::report::LevelCertificate]) -> String {
+    let proven = certificate.iter().filter(|level| level.is_proven()).count();
+    let levels = certificate.len();
+    match certificate.iter().find(|level| !level.is_proven()) {
+        None => format!("No plan is better: proved on {proven} of {levels} levels."),
+        Some(open) => format!(
+            "A better plan may exist: {} is {}, and cannot be below {}. Proved on {proven} of {levels} levels.",
+            open.level, open.value, open.bound
+        ),
+    }
+}
 
 /// Everything that a preview says, in the order in which it says it.
 #[derive(Debug, Serialize)]
@@ -61,8 +80,30 @@ pub struct Preview {
     /// What stands beside the policies and was not read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_read: Vec<NotRead>,
+    /// What was reviewed, where the policies say it and the plan is another one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_reviewed: Vec<NotReviewed>,
     /// What it was made from.
     pub provenance: Provenance,
+}
+
+/// A policy that says which plan was reviewed, while this is another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotReviewed {
+    /// The policy with the annotation.
+    pub policy: String,
+    /// What moved, as a sentence.
+    pub message: String,
+}
+
+/// What time it is, and from when on a recording is old.
+#[derive(Clone, Copy, Debug)]
+pub struct Freshness {
+    /// The time.
+    pub now: Timestamp,
+    /// The age from which on a warning is told.
+    pub oldest: SignedDuration,
 }
 
 /// A document beside the policies that was not read.
@@ -95,6 +136,11 @@ pub struct Verdict {
     pub served: usize,
     /// Policies' bounds that are not met.
     pub violations: usize,
+    /// People who lose by this: their pods are evicted, or a request that the
+    /// policies before would serve is not served.
+    pub lose: usize,
+    /// People who get their slice later than under the policies before.
+    pub wait: usize,
 }
 
 /// One node that changes.
@@ -131,6 +177,8 @@ pub struct GpuPreview {
     pub after: String,
     /// Where the new slices start.
     pub placements: Vec<(ProfileName, u8)>,
+    /// The same as it is drawn.
+    pub bars: Option<Bars>,
 }
 
 /// One wave of a rollout.
@@ -165,6 +213,9 @@ pub struct Provenance {
     pub cluster: Option<String>,
     /// When the fleet was recorded; the preview is as true as it is fresh.
     pub snapshot_taken_at: Timestamp,
+    /// How old the recording is, in seconds, where somebody said what time it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_seconds: Option<i64>,
     /// The release that planned.
     pub version: &'static str,
     /// The digest of all policies.
@@ -184,16 +235,19 @@ pub fn preview(
     decision: &Decision,
     base: Option<(&Question, &Decision)>,
     expectations: &[Expectation],
+    freshness: Option<Freshness>,
 ) -> Preview {
     let mut judged = judge(expectations, (question, decision), base);
     judged.sort_by_key(|expectation| expectation.holds);
     let steps = &decision.plan.steps;
     let compared = base.map(|old| compare((question, decision), old));
-    let risks = risks(question, decision, compared.as_ref());
+    let mut risks = risks(question, decision, compared.as_ref());
+    let age = freshness.map(|freshness| freshness.now.duration_since(question.now()));
+    risks.extend(age.zip(freshness).and_then(|(age, freshness)| old(age, freshness.oldest)));
     let answers: Vec<Answer> = decision.report.requests.iter().map(answer).collect();
     Preview {
         format_version: FORMAT_VERSION,
-        verdict: Verdict::of(question, decision),
+        verdict: Verdict::of(question, decision).against(compared.as_ref()),
         expectations: judged,
         risks,
         nodes: steps.iter().map(|step| node(question, step)).collect(),
@@ -208,7 +262,9 @@ pub fn preview(
             .filter(|s| !crate::expectations::is_expectations(&s.document))
             .map(|s| NotRead { what: s.what.clone(), place: s.place.to_string(), why: s.why })
             .collect(),
+        not_reviewed: not_reviewed(question, decision),
         provenance: Provenance {
+            age_seconds: age.map(|age| age.as_secs()),
             cluster: question.snapshot.cluster.clone(),
             snapshot_taken_at: question.now(),
             version: env!("CARGO_PKG_VERSION"),
@@ -233,18 +289,33 @@ impl Verdict {
             requests: reports.len(),
             served: reports.iter().filter(|r| !matches!(r.outcome, Outcome::Unserved { .. })).count(),
             violations: risks.iter().filter(|risk| risk.kind == "violation").count(),
+            lose: steps.iter().map(|step| step.evicts.len()).sum(),
+            wait: 0,
         }
+    }
+
+    /// What it costs people beyond what the policies before would cost them.
+    fn against(self, compared: Option<&Compared>) -> Self {
+        let Some(compared) = compared else { return self };
+        Self { lose: compared.evicts.len() + compared.lose.len(), wait: compared.wait.len(), ..self }
     }
 }
 
 impl Preview {
     /// 0 when nothing changes, 2 when something does, 3 when a policy is
-    /// violated or blocked; 4 before all of these when an expectation does
-    /// not hold.
+    /// violated or blocked, 5 when people lose a slice or the one that they
+    /// would have got; before all of these 4 when an expectation does not
+    /// hold, and 6 when another plan was reviewed.
     #[must_use]
     pub fn status(&self) -> Status {
         if self.expectations.iter().any(|expectation| !expectation.holds) {
             return Status::Unmet;
+        }
+        if !self.not_reviewed.is_empty() {
+            return Status::NotReviewed;
+        }
+        if self.verdict.lose > 0 {
+            return Status::Loss;
         }
         let blocked = self.risks.iter().any(|risk| matches!(risk.kind, "violation" | "blocked"));
         match (blocked, self.verdict.gpus) {
@@ -260,10 +331,51 @@ fn policy_digest(question: &Question) -> String {
 }
 
 fn annotations(question: &Question, decision: &Decision) -> BTreeMap<&'static str, String> {
+    fingerprint(question, decision).annotations()
+}
+
+/// A warning about a recording that is older than it should be.
+fn old(age: SignedDuration, oldest: SignedDuration) -> Option<Risk> {
+    let message = format!(
+        "the fleet was recorded {} ago, which is more than {}: what it says may no longer be so; record it anew with          `slicewright snapshot`",
+        words(age),
+        words(oldest)
+    );
+    (age > oldest).then_some(Risk { kind: "warning", message })
+}
+
+/// The policies that say which plan was reviewed, of exactly these policies,
+/// while this plan is another one.
+fn not_reviewed(question: &Question, decision: &Decision) -> Vec<NotReviewed> {
+    let found = fingerprint(question, decision);
+    let policies = question.snapshot.objects.policies.iter();
+    policies
+        .filter_map(|(name, policy)| {
+            let review = reconcile::review::review(policy, &found, question.now())?;
+            let moved = review.state == ReviewState::Moved && reconcile::review::is_judged(&review);
+            moved.then(|| NotReviewed { policy: name.clone(), message: review.message })
+        })
+        .collect()
+}
+
+fn fingerprint(question: &Question, decision: &Decision) -> Fingerprint {
     let observe::Observed { inventory, requests, policies, .. } = &question.seen;
     let policy_of = planner::assign::policy_of(inventory, policies).policy_of;
     let policies = &question.snapshot.objects.policies;
-    Fingerprint::of(&decision.plan, policies, &policy_of, inventory, requests).annotations()
+    Fingerprint::of(&decision.plan, policies, &policy_of, inventory, requests)
+}
+
+/// A duration in its two largest units: `3 d 4 h`, `50 min 2 s`.
+pub(super) fn words(duration: SignedDuration) -> String {
+    let mut left = duration.as_secs().max(0);
+    let mut parts = Vec::new();
+    for (unit, size) in [("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)] {
+        if left >= size && parts.len() < 2 {
+            parts.push(format!("{} {unit}", left / size));
+        }
+        left %= size;
+    }
+    if parts.is_empty() { "0 s".to_owned() } else { parts.join(" ") }
 }
 
 fn answer(report: &RequestReport) -> Answer {
@@ -289,6 +401,13 @@ fn node(question: &Question, step: &NodeStep) -> NodePreview {
                 before: change.before.to_string(),
                 after: planner::words::counted(change.after.iter().map(|(profile, _)| *profile)),
                 placements: change.after.clone(),
+                bars: question
+                    .seen
+                    .inventory
+                    .nodes
+                    .get(node)
+                    .and_then(|node| node.gpus.get(&change.gpu))
+                    .map(|gpu| picture::bars(gpu, &change.after)),
             })
             .collect(),
         enables_mig: *enable_mig,

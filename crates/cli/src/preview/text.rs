@@ -2,15 +2,15 @@
 
 use std::io::{self, Write};
 
-use jiff::Timestamp;
-
+use jiff::{SignedDuration, Timestamp};
 use planner::names::PolicyName;
 use planner::report::Supply;
 
+use crate::draw::{self, Colour};
 use crate::expectations::{Failed, Judged};
 
-use super::compare::{Change, Compared, FieldDiff};
-use super::{NotRead, Preview, Verdict, WavePreview};
+use super::compare::{Change, Compared};
+use super::{NotRead, NotReviewed, Preview, Verdict, WavePreview, tone, words};
 
 /// How many of what is of little account are named.
 const SHOWN: usize = 10;
@@ -19,28 +19,42 @@ const SHOWN: usize = 10;
 ///
 /// # Errors
 /// If `out` cannot be written to.
-pub fn print(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", verdict_line(preview))?;
-    expectations(preview, out)?;
-    risks(preview, out)?;
-    nodes(preview, out)?;
+pub fn print(preview: &Preview, colour: Colour, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", colour.paint(tone::of(preview.status()), &verdict_line(preview)))?;
+    reviewed(preview, colour, out)?;
+    expectations(preview, colour, out)?;
+    risks(preview, colour, out)?;
+    nodes(preview, colour, out)?;
     supply(preview, out)?;
     requests(preview, out)?;
-    compared(preview, out)?;
+    compared(preview, colour, out)?;
     rollout(preview, out)?;
     not_read(preview, out)?;
     provenance(preview, out)
 }
 
-/// The first line: what changes, in counts.
-pub(super) fn verdict_line(preview: &Preview) -> String {
-    let Verdict { gpus, nodes, drains, evictions, requests, served, violations } = preview.verdict;
+/// The first line: which cluster, what it costs people, and what changes, in
+/// counts.
+pub(crate) fn verdict_line(preview: &Preview) -> String {
+    let Verdict { gpus, nodes, drains, evictions, requests, served, violations, lose, wait } =
+        preview.verdict;
     let mut parts = Vec::new();
+    if !preview.not_reviewed.is_empty() {
+        parts.push("REFUSED, another plan was reviewed".to_owned());
+    }
+    parts.push(match lose {
+        0 => "nobody loses a slice".to_owned(),
+        1 => "1 person loses their slice".to_owned(),
+        n => format!("{n} people lose their slice"),
+    });
+    if wait > 0 {
+        parts.push(format!("{} for a change", many(wait, "person has to wait", "people have to wait")));
+    }
     if gpus == 0 {
-        parts.push("Plan: no changes".to_owned());
+        parts.push("no GPU changes".to_owned());
     } else {
         parts.push(format!(
-            "Plan: {} on {}",
+            "{} on {}",
             many(gpus, "GPU changes", "GPUs change"),
             many(nodes, "node", "nodes")
         ));
@@ -69,17 +83,30 @@ pub(super) fn verdict_line(preview: &Preview) -> String {
         0 => parts.push(many(expected, "expectation holds", "expectations hold")),
         failed => parts.push(format!("{failed} of {} FAILED", many(expected, "expectation", "expectations"))),
     }
-    parts.join("; ")
+    format!("{}: {}", preview.provenance.cluster.as_deref().unwrap_or("plan"), parts.join("; "))
 }
 
-fn expectations(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
+/// What was reviewed, and is not what is planned.
+fn reviewed(preview: &Preview, colour: Colour, out: &mut dyn Write) -> io::Result<()> {
+    if preview.not_reviewed.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nNot what was reviewed")?;
+    for NotReviewed { policy, message } in &preview.not_reviewed {
+        writeln!(out, "  {} {message}", colour.paint(tone::kind("violation"), &format!("policy {policy}:")))?;
+    }
+    writeln!(out, "  next: review this plan, and commit its annotations, which stand at the end")
+}
+
+fn expectations(preview: &Preview, colour: Colour, out: &mut dyn Write) -> io::Result<()> {
     if preview.expectations.is_empty() {
         return Ok(());
     }
     writeln!(out, "\nExpectations")?;
     for judged in &preview.expectations {
         let verdict = if judged.holds { "holds" } else { "FAILED" };
-        writeln!(out, "  {verdict:<10} {}{}", judged.name, before(judged))?;
+        let shown = colour.paint(tone::kind(verdict), &format!("{verdict:<10}"));
+        writeln!(out, "  {shown} {}{}", judged.name, before(judged))?;
         for Failed { field: _, message, next } in &judged.failures {
             writeln!(out, "    {message}")?;
             writeln!(out, "    next: {next}")?;
@@ -101,18 +128,19 @@ pub(super) fn before(judged: &Judged) -> &'static str {
     }
 }
 
-fn risks(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
+fn risks(preview: &Preview, colour: Colour, out: &mut dyn Write) -> io::Result<()> {
     if preview.risks.is_empty() {
         return Ok(());
     }
     writeln!(out, "\nWhat can go wrong")?;
     for risk in &preview.risks {
-        writeln!(out, "  {:<10} {}", risk.kind, risk.message)?;
+        let kind = colour.paint(tone::kind(risk.kind), &format!("{:<10}", risk.kind));
+        writeln!(out, "  {kind} {}", risk.message)?;
     }
     Ok(())
 }
 
-fn nodes(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
+fn nodes(preview: &Preview, colour: Colour, out: &mut dyn Write) -> io::Result<()> {
     if preview.nodes.is_empty() {
         return Ok(());
     }
@@ -128,6 +156,10 @@ fn nodes(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out)?;
         for gpu in &node.gpus {
             writeln!(out, "    gpu{} {:<12} {} -> {}", gpu.gpu, gpu.model, gpu.before, gpu.after)?;
+            if let Some(bars) = &gpu.bars {
+                let [now, then] = bars.lines(colour);
+                writeln!(out, "      now  {now}\n      then {then}")?;
+            }
         }
         for pod in &node.evicts {
             writeln!(out, "    evicts {pod}")?;
@@ -136,7 +168,7 @@ fn nodes(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "    serves {request}")?;
         }
     }
-    Ok(())
+    writeln!(out, "  {}", draw::legend(colour))
 }
 
 fn supply(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
@@ -173,7 +205,7 @@ fn requests(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn compared(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
+fn compared(preview: &Preview, colour: Colour, out: &mut dyn Write) -> io::Result<()> {
     let Some(compared) = &preview.compared else { return Ok(()) };
     writeln!(out, "\nAgainst the policies before")?;
     if !compared.policies_differ {
@@ -183,14 +215,10 @@ fn compared(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
         match diff.change {
             Change::Added => writeln!(out, "  policy {} is added", diff.policy)?,
             Change::Removed => writeln!(out, "  policy {} is removed", diff.policy)?,
-            Change::Changed => {
-                writeln!(out, "  policy {} changes", diff.policy)?;
-                for FieldDiff { field, before, after } in &diff.fields {
-                    let shown =
-                        |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
-                    writeln!(out, "    {field}: {} -> {}", shown(before), shown(after))?;
-                }
-            }
+            Change::Changed => writeln!(out, "  policy {} changes", diff.policy)?,
+        }
+        for line in &diff.yaml {
+            writeln!(out, "    {}", colour.paint(tone::line(line), line))?;
         }
     }
     for moved in &compared.nodes {
@@ -275,15 +303,16 @@ fn rollout(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
 
 fn provenance(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
     let from = &preview.provenance;
-    let proven = preview.certificate.iter().filter(|level| level.is_proven()).count();
     let cluster = from.cluster.as_deref().map_or(String::new(), |cluster| format!(" of {cluster}"));
     writeln!(
         out,
-        "\nMade from a snapshot{cluster} taken at {} by slicewright {}.",
-        from.snapshot_taken_at, from.version
+        "\nMade from a snapshot{cluster} taken at {}{} by slicewright {}.",
+        from.snapshot_taken_at,
+        age(preview),
+        from.version
     )?;
     writeln!(out, "Policies {}, plan {}.", from.policy_digest, from.plan_digest)?;
-    writeln!(out, "No plan is better: proved on {proven} of {} levels.", preview.certificate.len())?;
+    writeln!(out, "{}", super::how_good(&preview.certificate))?;
     for level in preview.certificate.iter().filter(|level| !level.is_proven()) {
         writeln!(
             out,
@@ -302,9 +331,12 @@ fn provenance(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// When a wave changes.
-pub(super) fn when(wave: &WavePreview) -> String {
+pub(crate) fn when(wave: &WavePreview) -> String {
     match (wave.starts, wave.ends) {
-        (Some(starts), Some(ends)) => format!("{} to {}", minute(starts), minute(ends)),
+        (Some(starts), Some(ends)) => {
+            let seconds = ends.duration_since(starts).as_secs();
+            format!("{} to {} ({seconds} s)", second(starts), second(ends))
+        }
         _ => "does not start: no window opens, the budget is 0, or the policy is not enforced".to_owned(),
     }
 }
@@ -318,9 +350,15 @@ pub(super) fn some<T: ToString>(items: &[T]) -> String {
     }
 }
 
-/// A moment to the minute.
-fn minute(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%d %H:%MZ").to_string()
+/// A moment to the second.
+fn second(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
+}
+
+/// How old the recording is, where that is known.
+pub(crate) fn age(preview: &Preview) -> String {
+    let age = preview.provenance.age_seconds.map(SignedDuration::from_secs);
+    age.map_or(String::new(), |age| format!(", {} old", words(age)))
 }
 
 /// `1 node`, `2 nodes`.

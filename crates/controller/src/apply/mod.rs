@@ -23,6 +23,7 @@ use crate::lease::{Claim, Lost};
 use crate::metrics::{Metrics, Outcome};
 use crate::store::Source;
 use crate::store::awaited::Subject;
+use crate::store::history::Consistent;
 
 /// An action that was not done.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +52,12 @@ pub enum ActionError {
         /// Which.
         action: &'static str,
     },
+    /// What it was decided on is of a history that is no more.
+    #[error("{action} was not done: the API's data went back in time since it was decided")]
+    WentBack {
+        /// Which.
+        action: &'static str,
+    },
 }
 
 /// What came of the actions of one node.
@@ -59,7 +66,7 @@ pub struct Done {
     /// What the watches have to show before anything else is decided.
     pub awaited: Vec<Subject>,
     /// When a consistent list of the node's pods began, and what it showed.
-    pub listed: Option<(Timestamp, Vec<Pod>)>,
+    pub listed: Option<(Timestamp, Consistent<Vec<Pod>>)>,
     /// Evictions that were refused.
     pub refusals: Vec<Refusal>,
     /// The action at which we stopped.
@@ -77,13 +84,17 @@ pub struct Hands {
     pub metrics: Arc<Metrics>,
     /// Cancelled when we stop: the action that we are at is the last.
     pub stop: CancellationToken,
+    /// Cancelled when the API's data went back in time: nothing is done any
+    /// more on what was read before.
+    pub went_back: CancellationToken,
 }
 
 impl Hands {
-    /// Whether we may write now: the lease is ours, and nobody told us to stop.
+    /// Whether we may write now: the lease is ours, nobody told us to stop, and
+    /// what we know is of the API's data as they are.
     #[must_use]
     pub fn may_write(&self) -> bool {
-        self.claim.holds() && !self.stop.is_cancelled()
+        self.claim.holds() && !self.stop.is_cancelled() && !self.went_back.is_cancelled()
     }
 
     /// Does the actions of a node in order, until one fails. An eviction that
@@ -99,6 +110,7 @@ impl Hands {
                 Err(ActionError::Call { source, .. }) => Outcome::Failed(source.class()),
                 Err(ActionError::Lost { .. }) => Outcome::LeaseLost,
                 Err(ActionError::Stopping { .. }) => Outcome::Stopping,
+                Err(ActionError::WentBack { .. }) => Outcome::WentBack,
             };
             self.metrics.action(action.name(), label);
             if let Err(error) = outcome {
@@ -121,6 +133,9 @@ impl Hands {
         let lost = |source| ActionError::Lost { action: name, source };
         if self.stop.is_cancelled() {
             return Err(ActionError::Stopping { action: name });
+        }
+        if self.went_back.is_cancelled() {
+            return Err(ActionError::WentBack { action: name });
         }
         if action.is_disruptive() {
             self.claim.confirm().await.map_err(lost)?;

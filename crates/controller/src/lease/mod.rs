@@ -25,6 +25,7 @@ pub use decide::{Decision, Seen, decide};
 #[derive(Clone, Debug)]
 pub struct Claim {
     state: watch::Receiver<Option<Instant>>,
+    trouble: watch::Receiver<Option<String>>,
     calls: Arc<Calls>,
     settings: LeaseSettings,
     identity: String,
@@ -46,6 +47,12 @@ impl Claim {
     #[must_use]
     pub fn holds(&self) -> bool {
         self.state.borrow().is_some_and(|until| clock::instant() < until)
+    }
+
+    /// Why the lease can be neither read nor written, so that nobody can have it.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.borrow().clone()
     }
 
     /// Asks the API server whether the lease is still ours: before anything
@@ -89,8 +96,13 @@ pub struct Keeper {
     settings: LeaseSettings,
     identity: String,
     state: watch::Sender<Option<Instant>>,
+    trouble: watch::Sender<Option<String>>,
     seen: Option<Seen>,
     last: Option<Lease>,
+    /// Another one had it since we did. Should it say then that it is ours,
+    /// although we did not write that, the API's data went back in time, and
+    /// that other one may not know yet: it is waited for like any other.
+    lost: bool,
 }
 
 impl Keeper {
@@ -98,13 +110,15 @@ impl Keeper {
     #[must_use]
     pub fn new(calls: Arc<Calls>, settings: LeaseSettings, identity: String) -> (Self, Claim) {
         let (state, receiver) = watch::channel(None);
+        let (trouble, heard) = watch::channel(None);
         let claim = Claim {
             state: receiver,
+            trouble: heard,
             calls: Arc::clone(&calls),
             settings: settings.clone(),
             identity: identity.clone(),
         };
-        (Self { calls, settings, identity, state, seen: None, last: None }, claim)
+        (Self { calls, settings, identity, state, trouble, seen: None, last: None, lost: false }, claim)
     }
 
     /// Runs until told to stop, and then gives the lease back.
@@ -114,6 +128,7 @@ impl Keeper {
             let pause = match self.turn().await {
                 Ok(pause) => {
                     said = None;
+                    self.trouble.send_replace(None);
                     pause
                 }
                 Err(error) => {
@@ -128,6 +143,10 @@ impl Keeper {
                         said = Some(text);
                     }
                     self.last = None;
+                    // One that was lost to somebody faster is there.
+                    if !error.is_conflict() && !self.holds() {
+                        self.trouble.send_replace(Some(chain(&error)));
+                    }
                     self.settings.retry
                 }
             };
@@ -138,6 +157,10 @@ impl Keeper {
             }
         }
         self.give_back().await;
+    }
+
+    fn holds(&self) -> bool {
+        self.state.borrow().is_some_and(|until| clock::instant() < until)
     }
 
     /// The claim ends by itself when it was not renewed in time.
@@ -164,11 +187,13 @@ impl Keeper {
         };
         let record = lease.as_ref().map(decide::record);
         let seen = Seen::update(self.seen.take(), record, began);
-        let decision = decide(&seen, &self.identity, self.settings.duration, began);
+        let me = if self.lost { "" } else { self.identity.as_str() };
+        let decision = decide(&seen, me, self.settings.duration, began);
         self.seen = Some(seen);
         let now = clock::now();
         let written = match decision {
             Decision::Wait(pause) => {
+                self.lost = true;
                 self.lose();
                 return Ok(pause.min(self.settings.retry).max(Duration::from_millis(50)));
             }
@@ -191,6 +216,7 @@ impl Keeper {
         };
         self.seen = Some(Seen::update(self.seen.take(), Some(decide::record(&written)), began));
         self.last = Some(written);
+        self.lost = false;
         let until = began + self.settings.renew_deadline;
         let first = self.state.borrow().is_none();
         self.state.send_if_modified(|state| {

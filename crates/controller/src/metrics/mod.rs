@@ -30,6 +30,8 @@ pub enum Outcome {
     LeaseLost,
     /// It was not, since the operator stops.
     Stopping,
+    /// It was not, since the API's data went back in time.
+    WentBack,
 }
 
 impl Outcome {
@@ -39,6 +41,7 @@ impl Outcome {
             Self::Failed(class) => class.name(),
             Self::LeaseLost => "lease_lost",
             Self::Stopping => "stopping",
+            Self::WentBack => "went_back",
         }
     }
 }
@@ -55,6 +58,9 @@ pub struct Metrics {
     leader: Gauge,
     actions: Series<2, Counter>,
     watch_failures: Series<1, Counter>,
+    went_back: Series<0, Counter>,
+    ready: Series<0, Gauge>,
+    refused: Series<1, Gauge>,
     objects: Series<1, Gauge>,
     slices: Series<3, Gauge>,
     pending: Series<1, Gauge>,
@@ -157,9 +163,20 @@ impl Metrics {
             actions: t.counts(
                 "actions",
                 ["action", "result"],
-                "Actions on nodes, by name and result (done, lease_lost, stopping, or the class of the error)",
+                "Actions on nodes, by name and result (done, lease_lost, stopping, went_back, or the class of the error)",
             ),
             watch_failures: t.counts("watch_failures", ["kind"], "Watches that broke and are tried again, by kind"),
+            went_back: t.counts(
+                "data_went_back",
+                [],
+                "How often the API's data went back in time, as after an older copy of etcd was put back",
+            ),
+            ready: t.figures("ready", [], "1 when everything is listed and the lease can be read and written, as /readyz says it; else nothing can be done"),
+            refused: t.figures(
+                "refused_writes",
+                ["kind"],
+                "Writes that the API server refuses until a human allows them (rights, an admission policy or webhook), by kind of object",
+            ),
             objects: t.figures("objects", ["kind"], "Objects in the cache, by kind"),
             slices: t.figures(
                 "slices",
@@ -308,6 +325,23 @@ impl Metrics {
     /// A watch broke.
     pub fn watch_failed(&self, kind: &str) {
         self.watch_failures.of([kind.to_owned()]).inc();
+    }
+
+    /// The API's data went back in time.
+    pub fn went_back(&self) {
+        self.went_back.of([]).inc();
+    }
+
+    /// Whether anything can be done.
+    pub fn ready(&self, ready: bool) {
+        self.ready.of([]).set(i64::from(ready));
+    }
+
+    /// How many writes are refused, by kind of object.
+    pub fn refused(&self, all: impl Iterator<Item = (&'static str, usize)>) {
+        for (kind, n) in all {
+            self.refused.of([kind.to_owned()]).set(i64::try_from(n).unwrap_or(i64::MAX));
+        }
     }
 
     /// How many objects are in the cache.

@@ -15,6 +15,8 @@ use super::Operator;
 use super::round::subject_of;
 use crate::calls::CallError;
 use crate::clock;
+use crate::store::Source;
+use crate::store::history::Read;
 
 /// How often in a row a round is thought over for what was read. A node that
 /// changes under every look is judged by the last one, which is fresh.
@@ -77,10 +79,13 @@ impl Operator {
         let calls = std::sync::Arc::clone(&self.calls);
         let began = clock::now();
         let node = name.0.clone();
+        let before = [Source::Nodes, Source::Pods].map(|source| self.store.highest(&source));
         let (found, pods) =
             self.pump(async move { Ok((calls.node(&node).await?, calls.pods_of(&node).await?)) }).await?;
-        let mut is_news = self.store.take_node(&name.0, found);
-        is_news |= self.store.take_pods_of(&name.0, pods);
+        let read = |version, highest_before| Read { version, highest_before };
+        let mut is_news = self.store.take_node(&name.0, found.found, read(found.version, before[0]));
+        is_news |= self.store.take_pods_of(&name.0, pods.found, read(pods.version, before[1]));
+        self.notice();
         self.beside.entry(name.clone()).or_default().listed = Some(began);
         Ok(is_news)
     }

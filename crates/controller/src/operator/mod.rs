@@ -5,9 +5,11 @@
 //! Nothing is decided while a watch has not listed everything, nor while a
 //! write of ours is not seen yet.
 
+mod anew;
 mod batch;
 mod look;
 pub(crate) mod owners;
+mod refused;
 mod round;
 mod steps;
 mod tell;
@@ -33,6 +35,7 @@ use crate::metrics::Metrics;
 use crate::publish::news::Told;
 use crate::retries::Retries;
 use crate::settings::Settings;
+use crate::store::history::Read;
 use crate::store::{Change, Source, Store};
 use crate::watch::{BACKLOG, Watches};
 use batch::Batch;
@@ -78,6 +81,7 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
         claim: claim.clone(),
         metrics: Arc::clone(&metrics),
         stop: shutdown.clone(),
+        went_back: CancellationToken::new(),
     };
     let batch = Batch::new(settings.batch_delay);
     let operator = Operator {
@@ -96,9 +100,11 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
         owners: owners::Owners::default(),
         told: Told::default(),
         unsent: tell::Unsent::default(),
+        refused: refused::Refused::default(),
         doubted: BTreeSet::new(),
         batch,
         wake: None,
+        settles_until: None,
         led: false,
         said: String::new(),
     };
@@ -111,7 +117,10 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
 
 fn core(settings: &Settings) -> reconcile::Settings {
     reconcile::Settings {
-        observe: settings.observe,
+        observe: observe::Settings {
+            gpu_operator_namespace: settings.gpu_operator_namespace.clone(),
+            ..settings.observe.clone()
+        },
         rollout: settings.rollout,
         map: MapRef { namespace: settings.gpu_operator_namespace.clone(), name: settings.map_name.clone() },
         administrators_map: settings.administrators_map.clone(),
@@ -138,12 +147,16 @@ struct Operator {
     told: Told,
     /// Events that were not sent.
     unsent: tell::Unsent,
+    /// Writes that the API server refuses until a human allows them.
+    refused: refused::Refused,
     /// Nodes that are not as we see them.
     doubted: BTreeSet<NodeName>,
     /// What has changed that no round has looked at.
     batch: Batch,
     /// When to look even if nothing changes.
     wake: Option<Timestamp>,
+    /// Until when nothing is done to nodes, since the API's data went back.
+    settles_until: Option<Timestamp>,
     /// Whether we wrote at the last turn.
     led: bool,
     /// What was last said to be incomplete.
@@ -156,6 +169,7 @@ impl Operator {
         self.watches.adjust(&mut self.store);
         let mut batch = Vec::with_capacity(AT_ONCE);
         while !stop.is_cancelled() {
+            self.begin_anew_if_due();
             let pause = self.pause();
             let Self { claim, changes, .. } = &mut self;
             tokio::select! {
@@ -190,6 +204,7 @@ impl Operator {
                 self.batch.add(clock::instant());
             }
         }
+        self.notice();
         // Who does not lead has no rounds to wait for.
         if !self.led {
             self.batch.forget_count();
@@ -260,12 +275,18 @@ impl Operator {
             .collect();
         let text = incomplete.join("\n");
         let ready = incomplete.is_empty();
-        self.health.incomplete(incomplete);
+        let lease = self.claim.trouble().map(|why| format!("nobody can write: {why}"));
+        let not_ready: Vec<String> = incomplete.into_iter().chain(lease).collect();
+        self.metrics.ready(not_ready.is_empty());
+        self.health.incomplete(not_ready);
         if ready && !self.said.is_empty() {
             tracing::info!("everything is listed");
         }
         self.said = text;
         if !ready {
+            return false;
+        }
+        if self.store.went_back().is_some() {
             return false;
         }
         self.find_owners().await;
@@ -276,7 +297,7 @@ impl Operator {
         if self.claim.holds() {
             Box::pin(self.look_at_doubted()).await;
         }
-        self.store.awaited().is_empty()
+        self.store.awaited().is_empty() && self.store.went_back().is_none()
     }
 
     /// Nodes that turned out to have GPUs after their pods were passed over.
@@ -286,10 +307,13 @@ impl Operator {
             if !self.retries.may_try(&what, clock::instant()) {
                 continue;
             }
+            let highest_before = self.store.highest(&Source::Pods);
             match self.calls.pods_of(&node).await {
                 Ok(pods) => {
                     self.retries.succeeded(&what);
-                    self.store.take_pods_of(&node, pods);
+                    let read = Read { version: pods.version, highest_before };
+                    self.store.take_pods_of(&node, pods.found, read);
+                    self.notice();
                     self.touch();
                 }
                 Err(error) => {

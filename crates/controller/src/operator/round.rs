@@ -15,6 +15,7 @@ use rollout::Action;
 
 use super::Operator;
 use super::look::{MOST_LOOKS, accused, leave_out};
+use super::refused::For;
 use super::steps::{self, together};
 use crate::apply::{ActionError, Done, map};
 use crate::calls::CallError;
@@ -22,7 +23,8 @@ use crate::class::{Class, chain};
 use crate::clock;
 use crate::publish::{gpu_node, news};
 use crate::store::awaited::Subject;
-use crate::store::take_outdated;
+use crate::store::history::Read;
+use crate::store::{Source, take_outdated};
 
 /// The objects of one round, and what of them is no longer true.
 struct View {
@@ -77,6 +79,7 @@ impl Operator {
             beside.refusals.clear();
         }
         self.wake = round.wake_at;
+        self.store.objects.starting_since.clone_from(&round.thought.starting);
         let fatal =
             round.thought.notes.iter().filter(|note| note.severity == planner::check::Severity::Fatal);
         let unsound: Vec<String> = fatal.map(ToString::to_string).collect();
@@ -84,6 +87,9 @@ impl Operator {
             tracing::error!(note, "the plan breaks a rule, so nothing of it is done; please report this");
         }
         for gone in outdated {
+            if !self.hands.may_write() {
+                break;
+            }
             let calls = Arc::clone(&self.calls);
             let what = format!("GpuNode {}", gone.metadata.name.as_deref().unwrap_or_default());
             let removed = self.pump(async move { gpu_node::remove(&calls, &gone).await }).await;
@@ -95,10 +101,11 @@ impl Operator {
         }
         let mapped = self.write_map(&round, now, &mut failures).await;
         failures += self.point(&objects, &round).await;
+        let highest_before = self.store.highest(&Source::Pods);
         let done = self.act(&round, &remembered.stored, mapped).await;
         let mut awaited = remembered.awaited;
         for (node, done) in done {
-            failures += self.note(node, done, &mut awaited);
+            failures += self.note(node, done, highest_before, &mut awaited);
         }
         failures += self.publish(&objects, &round, remembered.stored, now, &mut awaited).await;
         let instant = clock::instant();
@@ -117,7 +124,9 @@ impl Operator {
 
     /// The pure part, on a thread where it keeps nobody from anything.
     async fn think(&mut self, objects: &Arc<Objects>, now: Timestamp) -> Option<(Round, Duration)> {
-        let (objects, settings, beside) = (Arc::clone(objects), Arc::clone(&self.core), self.beside.clone());
+        let (objects, settings) = (Arc::clone(objects), Arc::clone(&self.core));
+        self.refused.tell(&mut self.beside);
+        let (obstacles, beside) = (self.obstacles(now), self.beside.clone());
         let ours = self.core.map.clone();
         let map = objects.config_maps.get(&(ours.namespace, ours.name));
         let map_changed = map::changed_at(map);
@@ -127,6 +136,7 @@ impl Operator {
                 objects: &objects,
                 beside: &beside,
                 map_changed,
+                obstacles: &obstacles,
                 settings: &settings,
                 now,
             })
@@ -171,6 +181,9 @@ impl Operator {
         let outcomes = self.pump(together(at_once, work)).await;
         let mut remembered = Remembered::default();
         for (node, outcome) in outcomes {
+            if let Some(outcome) = &outcome {
+                self.refused.note(For::GpuNode(node.clone()), outcome);
+            }
             match outcome {
                 None => {}
                 Some(Ok(subject)) => {
@@ -203,12 +216,13 @@ impl Operator {
         };
         // What people have to mend does not keep back what we have to write.
         let may = round.map.problem.is_some() || self.retries.may_try(what, clock::instant());
-        if !may || !self.claim.holds() {
+        if !may || !self.hands.may_write() {
             return false;
         }
         let calls = Arc::clone(&self.calls);
         let written =
             self.pump(async move { map::write(&calls, &at, &text, if_version.as_deref(), now).await }).await;
+        self.refused.note(For::Map, &written);
         match written {
             Ok(subject) => {
                 tracing::info!(entries, "the map of layouts is written");
@@ -230,7 +244,8 @@ impl Operator {
         let there = objects.config_maps.contains_key(&(ours.namespace, ours.name.clone()));
         let in_force = round.thought.policies.iter().any(|policy| policy.mode == Mode::Enforce);
         let what = "ClusterPolicy";
-        if !self.settings.patch_cluster_policy || !there || !in_force || !self.may_write(what) {
+        let settles = self.settles_until.is_some();
+        if !self.settings.patch_cluster_policy || settles || !there || !in_force || !self.may_write(what) {
             return 0;
         }
         let Some((name, policy)) = objects.cluster_policies.iter().next() else { return 0 };
@@ -241,6 +256,7 @@ impl Operator {
         let version = policy.metadata.resource_version.clone().unwrap_or_default();
         let (calls, name, map) = (Arc::clone(&self.calls), name.clone(), ours.name);
         let pointed = self.pump(async move { map::point_to(&calls, &name, &map, &version).await }).await;
+        self.refused.note(For::ClusterPolicy, &pointed);
         match pointed {
             Ok(subject) => {
                 tracing::info!("ClusterPolicy is pointed to our map, as the flag allows");
@@ -281,11 +297,13 @@ impl Operator {
     }
 
     /// Notes what came of the actions of a node.
-    fn note(&mut self, node: NodeName, done: Done, awaited: &mut Vec<Subject>) -> usize {
+    fn note(&mut self, node: NodeName, done: Done, highest_before: u64, awaited: &mut Vec<Subject>) -> usize {
         let Done { awaited: subjects, listed, refusals, stopped } = done;
         awaited.extend(subjects);
         if let Some((began, pods)) = listed {
-            self.store.take_pods_of(&node.0, pods);
+            let read = Read { version: pods.version, highest_before };
+            self.store.take_pods_of(&node.0, pods.found, read);
+            self.notice();
             self.beside.entry(node.clone()).or_default().listed = Some(began);
             self.touch();
         }
@@ -295,9 +313,18 @@ impl Operator {
         }
         let what = subject_of(&node);
         match stopped {
-            None => self.judge(&what, Ok(())),
+            None => {
+                self.refused.note(For::Node(node), &Ok(()));
+                self.judge(&what, Ok(()))
+            }
             Some(ActionError::Call { action, source }) => {
                 let class = source.class();
+                let outcome: Result<(), CallError> = Err(source);
+                self.refused.note(For::Node(node.clone()), &outcome);
+                let Err(source) = outcome else { return 0 };
+                if class == Class::Blocked {
+                    self.touch();
+                }
                 if source.is_conflict() {
                     self.doubted.insert(node);
                 }
@@ -305,7 +332,11 @@ impl Operator {
                 say(&format!("{what}: {action}"), class, times, &chain(&source));
                 1
             }
-            Some(error @ (ActionError::Lost { .. } | ActionError::Stopping { .. })) => {
+            Some(
+                error @ (ActionError::Lost { .. }
+                | ActionError::Stopping { .. }
+                | ActionError::WentBack { .. }),
+            ) => {
                 tracing::info!(
                     node = node.0,
                     why = chain(&error),
@@ -337,6 +368,7 @@ impl Operator {
         }
         let at_once = self.settings.parallel_nodes;
         for (name, written) in self.pump(together(at_once, work)).await {
+            self.refused.note(For::Policy(name.clone()), &written);
             match written {
                 Ok(subject) => {
                     awaited.extend(subject);
@@ -357,6 +389,8 @@ impl Operator {
     /// Counts what the round found.
     fn count(&mut self, round: &Round) {
         self.beside.retain(|node, _| round.nodes.contains_key(node));
+        self.refused.keep_up_with(round);
+        self.metrics.refused(self.refused.count());
         crate::gauges::set(&self.metrics, &self.store.objects, round);
     }
 }

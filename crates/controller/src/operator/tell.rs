@@ -2,22 +2,27 @@
 //! is sent again, with the time of what it tells; the statuses say the same
 //! meanwhile, so that nothing waits for an event.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use super::Operator;
+use super::refused::For;
 use super::round::say;
 use super::steps::{self, together};
 use crate::calls::CallError;
 use crate::class::{Class, chain};
 use crate::clock;
-use crate::publish::events::Draft;
+use crate::publish::events::{self, Draft};
 
 /// How many unsent events are kept. More wait only when the API server has
 /// refused them for long, and then the oldest tell what nobody asks any more.
 const MOST_UNSENT: usize = 500;
 
 /// What is tried again, as [`crate::retries::Retries`] knows it.
-const WHAT: &str = "events";
+fn subject_of(namespace: &str) -> String {
+    format!("events in {namespace}")
+}
 
 /// Events that were not sent, with the time of what they tell.
 #[derive(Debug, Default)]
@@ -54,17 +59,23 @@ impl Unsent {
     }
 }
 
+/// Whether an event may be taken later: the API server is busy, or a human may
+/// come to allow it. In a namespace that is going nobody will ever want it.
+fn may_be_taken(error: &CallError) -> bool {
+    let going = error.status().is_some_and(|status| status.message.contains("being terminated"));
+    matches!(error.class(), Class::Transient | Class::Blocked) && !going && !error.is_not_found()
+}
+
 /// Sorts what was sent from what may be sent again, and from what may not.
 fn tally(outcomes: Vec<(Draft, Timestamp, Result<(), CallError>)>) -> Tally {
     let mut tally = Tally::default();
     for (draft, at, outcome) in outcomes {
         match outcome {
             Ok(()) => tally.sent += 1,
-            Err(error) if error.class() == Class::Transient => {
+            Err(error) if may_be_taken(&error) => {
                 tally.again.push((draft, at));
                 tally.busy = Some(error);
             }
-            // Its namespace is going, or we may not.
             Err(error) => tally.refused.push(error),
         }
     }
@@ -83,25 +94,40 @@ impl Operator {
         if due.is_empty() {
             return 0;
         }
-        if !self.retries.may_try(WHAT, clock::instant()) {
-            self.keep(due);
-            return 0;
-        }
-        let mut work = Vec::new();
+        // Who refuses them in one namespace holds back none elsewhere.
+        let instant = clock::instant();
+        let mut later = Vec::new();
+        let mut by_namespace: BTreeMap<String, Vec<(Draft, Timestamp)>> = BTreeMap::new();
         for (draft, at) in due {
-            work.push(steps::send(self.hands.clone(), draft, self.settings.identity.clone(), at));
+            let namespace = events::namespace(&draft);
+            if self.retries.may_try(&subject_of(&namespace), instant) {
+                by_namespace.entry(namespace).or_default().push((draft, at));
+            } else {
+                later.push((draft, at));
+            }
         }
-        let at_once = self.settings.parallel_nodes;
-        let Tally { sent, refused, again, busy } = tally(self.pump(together(at_once, work)).await);
-        for error in &refused {
-            say("event", error.class(), 1, &chain(error));
+        let mut failures = 0;
+        for (namespace, due) in by_namespace {
+            let mut work = Vec::new();
+            for (draft, at) in due {
+                work.push(steps::send(self.hands.clone(), draft, self.settings.identity.clone(), at));
+            }
+            let at_once = self.settings.parallel_nodes;
+            let Tally { sent, refused, again, busy } = tally(self.pump(together(at_once, work)).await);
+            for error in &refused {
+                say("event", error.class(), 1, &chain(error));
+            }
+            self.metrics.events("sent", sent);
+            self.metrics.events("refused", refused.len());
+            self.metrics.events("retried", again.len());
+            failures += refused.len() + again.len();
+            let outcome = busy.map_or(Ok(()), Err);
+            let what = subject_of(&namespace);
+            self.refused.note(For::Events(namespace), &outcome);
+            self.judge(&what, outcome);
+            later.extend(again);
         }
-        self.metrics.events("sent", sent);
-        self.metrics.events("refused", refused.len());
-        self.metrics.events("retried", again.len());
-        let failures = refused.len() + again.len();
-        self.judge(WHAT, busy.map_or(Ok(()), Err));
-        self.keep(again);
+        self.keep(later);
         failures
     }
 
@@ -165,8 +191,15 @@ mod tests {
     #[test]
     fn what_nobody_will_ever_take_is_not_sent_again() {
         let Tally { sent, refused, again, busy } =
-            tally(vec![(draft("forbidden"), at(1), refused(403)), (draft("wrong"), at(1), refused(422))]);
+            tally(vec![(draft("nowhere"), at(1), refused(404)), (draft("wrong"), at(1), refused(422))]);
         assert_eq!((sent, refused.len(), again.len(), busy.is_some()), (0, 2, 0, false));
+    }
+
+    #[test]
+    fn what_a_human_may_come_to_allow_is_sent_again() {
+        let Tally { sent, refused, again, busy } = tally(vec![(draft("forbidden"), at(1), refused(403))]);
+        assert_eq!((sent, refused.len(), again.len()), (0, 0, 1));
+        assert_eq!(busy.map(|error| error.class()), Some(Class::Blocked));
     }
 
     #[test]

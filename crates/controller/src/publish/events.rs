@@ -59,8 +59,7 @@ fn event(draft: &Draft, instance: &str, now: Timestamp) -> Event {
     // A name of an object may be as long as that of an event may be.
     let short: String = name.chars().take(200).collect();
     let name = format!("{}.{:016x}", short.trim_end_matches(['.', '-']), fingerprint(&[uid, reason, once]));
-    // Events of cluster-scoped objects live in `default`.
-    let namespace = regarding.namespace.clone().unwrap_or_else(|| "default".to_owned());
+    let namespace = namespace(draft);
     Event {
         metadata: ObjectMeta { name: Some(name), namespace: Some(namespace), ..ObjectMeta::default() },
         event_time: Some(MicroTime(now)),
@@ -74,6 +73,12 @@ fn event(draft: &Draft, instance: &str, now: Timestamp) -> Event {
         reporting_instance: Some(instance.chars().take(128).collect()),
         ..Event::default()
     }
+}
+
+/// Where an event lives: those of cluster-scoped objects in `default`.
+#[must_use]
+pub fn namespace(draft: &Draft) -> String {
+    draft.regarding.namespace.clone().unwrap_or_else(|| "default".to_owned())
 }
 
 /// Sends an event; one that was sent before is not sent again.

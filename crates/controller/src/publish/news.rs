@@ -24,6 +24,8 @@ pub struct Told {
     /// What is wrong with objects of others, as it was told: object and
     /// sentence.
     problems: BTreeSet<(String, String)>,
+    /// That the API's data went back in time: policy and sentence.
+    restores: BTreeSet<(PolicyName, String)>,
 }
 
 /// What somebody who asked was told.
@@ -65,6 +67,7 @@ pub fn drafts(
             drafts.extend(of_node(name, node, objects));
         }
     }
+    of_restore(told, objects, round, written, &mut drafts);
     of_requests(told, objects, &round.answers, &mut drafts);
     of_others(told, objects, round, &mut drafts);
     drafts
@@ -138,6 +141,29 @@ fn of_review(name: &PolicyName, objects: &Objects, round: &Round) -> Option<Draf
         note: moved.message.clone(),
         once: format!("{} {}", moved.reviewed, moved.at),
     })
+}
+
+/// That the API's data went back in time, told once on each policy.
+fn of_restore(told: &mut Told, objects: &Objects, round: &Round, written: &Written, drafts: &mut Vec<Draft>) {
+    let degraded = |name: &PolicyName| {
+        let conditions = round.policies.get(name).into_iter().flat_map(|status| &status.conditions);
+        let mut of_kind = conditions.filter(|condition| condition.type_ == kind::DEGRADED);
+        of_kind.find(|condition| condition.reason == reason::DATA_WENT_BACK).cloned()
+    };
+    for name in &written.policies {
+        let Some((object, condition)) = objects.policies.get(&name.0).zip(degraded(name)) else { continue };
+        if told.restores.insert((name.clone(), condition.message.clone())) {
+            drafts.push(Draft {
+                regarding: reference(api::API_VERSION, "GpuPartitionPolicy", &object.metadata),
+                related: None,
+                warning: true,
+                reason: condition.reason,
+                action: "Wait".to_owned(),
+                note: condition.message.clone(),
+                once: condition.message,
+            });
+        }
+    }
 }
 
 /// A node that took a step.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use api::foreign::{HardwareProfile, Notebook};
 use api::selector::Selector;
-use k8s_openapi::api::core::v1::{Node, PodSpec};
+use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
 use observe::objects::Key;
 
 use super::{Foreign, Source, Store};
@@ -22,9 +22,15 @@ pub(super) struct Aside {
     of: BTreeMap<String, Arc<Labels>>,
     /// Every set of labels, once.
     sets: BTreeSet<Arc<Labels>>,
-    /// Keys that selectors name. One that was named once stays: there are few.
+    /// Keys that selectors name. One that was named once stays, until there are
+    /// too many: then those stay that somebody names now.
     named: BTreeSet<String>,
+    /// How many were named when that was last done.
+    last: usize,
 }
+
+/// So many names are never too many.
+const FEW: usize = 4096;
 
 /// Of these writers there are many labels, and few are read.
 const MANY: [&str; 2] = ["nvidia.com/", "feature.node.kubernetes.io/"];
@@ -93,7 +99,10 @@ impl Aside {
 
     /// Somebody names these keys: says which of them no node shows yet.
     pub(super) fn name(&mut self, keys: BTreeSet<String>) -> BTreeSet<String> {
-        let new: BTreeSet<String> = keys.into_iter().filter(|key| !self.named.contains(key)).collect();
+        // Of no other writer is anything laid aside.
+        let theirs = |key: &String| MANY.iter().any(|prefix| key.starts_with(prefix));
+        let new: BTreeSet<String> =
+            keys.into_iter().filter(|key| theirs(key) && !self.named.contains(key)).collect();
         self.named.extend(new.iter().cloned());
         new
     }
@@ -107,6 +116,11 @@ impl Aside {
                 Arc::make_mut(node).metadata.labels.get_or_insert_default().extend(found);
             }
         }
+    }
+
+    /// Whether so many keys were named that some of them may be forgotten.
+    fn has_too_many(&self) -> bool {
+        self.named.len() > FEW.max(2 * self.last)
     }
 
     /// How many sets of labels there are.
@@ -130,6 +144,18 @@ impl Store {
         if !new.is_empty() {
             aside.restore(&new, &mut self.objects.nodes);
             aside.restore(&new, &mut self.waiting);
+        }
+        if aside.has_too_many() {
+            let objects = &self.objects;
+            let waits = |pod: &&Arc<Pod>| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none());
+            let pods = objects.pods.values().filter(waits).filter_map(|pod| pod.spec.as_ref()).map(of_pod);
+            let policies = objects.policies.values().map(|policy| of_selector(&policy.spec.node_selector));
+            let workbenches = objects.notebooks.values().map(of_notebook);
+            let profiles = objects.hardware_profiles.values().map(of_profile);
+            let live = pods.chain(policies).chain(workbenches).chain(profiles).flatten();
+            // What is being named now is not kept yet.
+            aside.named = live.filter(|key| aside.named.contains(key)).chain(new).collect();
+            aside.last = aside.named.len();
         }
     }
 
@@ -223,8 +249,7 @@ mod tests {
             (seen::PLUGIN_CONFIG, "x"),
             (seen::PRESENT, "true"),
             (seen::COUNT, "2"),
-            (seen::DEPLOY_DRA, "true"),
-            (seen::DRIVER_UPGRADE, "upgrade-done"),
+            (done::DEPLOY_DRA, "true"),
             (seen::CORDONED_BY, "slicewright"),
             (done::MIG_CONFIG, "x"),
             (done::MIG_CONFIG_STATE, "pending"),

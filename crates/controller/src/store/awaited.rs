@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use observe::objects::Key;
 
+use super::history::number;
 use super::{Source, is_older};
 
 /// Something that our own write brings about.
@@ -58,6 +59,12 @@ impl Awaited {
                 self.going.insert(key, (uid, now));
             }
         }
+    }
+
+    /// The version of an object that a write of ours left behind, and that was
+    /// not seen yet.
+    pub(super) fn wanted(&self, source: &Source, key: &Key) -> Option<u64> {
+        number(Some(&self.versions.get(&(source.clone(), key.clone()))?.0))
     }
 
     pub(super) fn is_seen(&mut self, source: &Source, key: &Key, version: Option<&str>) {

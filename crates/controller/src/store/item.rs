@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DynamicObject, PartialObjectMeta};
 use observe::objects::Key;
 
+use super::bounds::Bounded;
 use super::{key, trim};
 
 /// An object, trimmed.
@@ -38,6 +39,18 @@ impl Item {
     #[must_use]
     pub fn pod(full: Pod) -> Self {
         Self::Pod(Box::new(trim::pod(full)))
+    }
+
+    /// A pod that was read within bounds.
+    #[must_use]
+    pub fn bounded_pod(Bounded(pod): Bounded<Pod>) -> Self {
+        Self::pod(pod)
+    }
+
+    /// An object of a foreign kind that was read within bounds.
+    #[must_use]
+    pub fn bounded(Bounded(object): Bounded<DynamicObject>) -> Self {
+        Self::dynamic(object)
     }
 
     /// A namespace, of which only the metadata was asked for.

@@ -1,14 +1,14 @@
 //! The objects as the watches show them, and what is known of the watches.
 //! One task owns it and feeds it in order; nobody else sees it change.
 //!
-//! An object never goes back in time here: what is older than what is known
-//! already (after a list that overtook the watch) is left aside. Versions of
-//! one kind can be compared as numbers, as Kubernetes promises since 1.35 and
-//! has always done.
+//! Which of two pieces of news is the later one, and how it is noticed that
+//! the API's data went back in time, is in [`history`].
 
 mod aside;
 pub mod awaited;
+pub mod bounds;
 mod crowd;
+pub mod history;
 mod item;
 pub mod trim;
 
@@ -23,6 +23,7 @@ use observe::{Objects, Problem};
 
 use crate::settings::MapRef;
 use awaited::{Awaited, Subject};
+use history::{AsOf, WentBack, number};
 pub use item::Item;
 use item::identity;
 
@@ -50,13 +51,14 @@ pub enum Source {
 }
 
 impl Source {
-    /// Whether nodes are found to be late by what it says. Such a watch is
-    /// taken for incomplete from when it broke until it has listed anew: after
-    /// an outage of the API server a node that has long been done is not to be
-    /// judged by how it stood before.
+    /// Whether nodes are judged by what it says. Such a watch is taken for
+    /// incomplete from when it broke until it has listed anew: after an outage
+    /// of the API server a node that has long been done is not to be judged by
+    /// how it stood before, nor changed for a policy that is no more. While our
+    /// own kinds are not served, nothing can be remembered, either.
     #[must_use]
     pub const fn is_judged_by(&self) -> bool {
-        matches!(self, Self::Nodes | Self::Pods)
+        matches!(self, Self::Nodes | Self::Pods | Self::Policies | Self::GpuNodes)
     }
 }
 
@@ -117,8 +119,8 @@ impl std::fmt::Display for Source {
 /// What a watch has to say.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// It begins to list everything anew.
-    Begin,
+    /// It begins to list everything anew, as of this version.
+    Begin(Option<u64>),
     /// The object is so.
     Put(Item),
     /// The object is gone.
@@ -133,8 +135,12 @@ pub enum Change {
 #[derive(Clone, Debug, Default)]
 struct Watch {
     synced: bool,
-    listed: Option<BTreeSet<Key>>,
+    listed: Option<history::Listed>,
     trouble: Option<String>,
+    /// The highest version that it told of itself: a message or a list.
+    heard: u64,
+    /// The highest version of a consistent read of what it watches.
+    read: u64,
 }
 
 /// The objects, and how the watches stand.
@@ -154,14 +160,17 @@ pub struct Store {
     /// Labels of nodes that nobody reads; none are laid aside where all are
     /// wanted, as for a recording.
     aside: Option<aside::Aside>,
+    /// What the pods and workbenches of each namespace cost.
+    costs: bounds::Costs,
     watches: BTreeMap<Source, Watch>,
     awaited: Awaited,
+    /// How it was noticed that the API's data went back in time.
+    went_back: Option<WentBack>,
 }
 
 /// Whether `new` is older than `old`. Versions that are no numbers are
 /// believed as they come.
 fn is_older(new: Option<&str>, old: Option<&str>) -> bool {
-    let number = |text: Option<&str>| text.and_then(|t| t.parse::<u64>().ok());
     match (number(new), number(old)) {
         (Some(new), Some(old)) => new < old,
         _ => false,
@@ -241,31 +250,29 @@ impl Store {
             return false;
         }
         match change {
-            Change::Begin => {
-                self.watch(source).listed = Some(BTreeSet::new());
-                false
+            Change::Begin(version) => self.begin(source, version),
+            Change::Put(item) => {
+                let watch = self.watch(source);
+                watch.trouble = None;
+                let as_of = match &mut watch.listed {
+                    None => AsOf::Message,
+                    Some(listed) => {
+                        listed.keys.insert(identity(&item).0);
+                        AsOf::Read(listed.version)
+                    }
+                };
+                self.put(source, item, as_of)
             }
-            Change::Put(item) => self.put(source, item),
             Change::Gone(item) => {
                 let (key, version) = identity(&item);
                 if is_older(version.as_deref(), self.version(source, &key).as_deref()) {
                     return false;
                 }
+                self.heard(source, number(version.as_deref()));
                 self.awaited.is_gone(source, &key);
                 self.remove(source, &key)
             }
-            Change::End => {
-                let listed = self.watch(source).listed.take().unwrap_or_default();
-                let gone: Vec<Key> = self.keys(source).into_iter().filter(|k| !listed.contains(k)).collect();
-                for key in &gone {
-                    self.awaited.is_gone(source, key);
-                    self.remove(source, key);
-                }
-                let watch = self.watch(source);
-                watch.trouble = None;
-                let first = !std::mem::replace(&mut watch.synced, true);
-                first || !gone.is_empty()
-            }
+            Change::End => self.end(source),
             Change::Trouble(text) => {
                 let watch = self.watch(source);
                 watch.trouble = Some(text);
@@ -282,15 +289,9 @@ impl Store {
         self.watches.entry(source.clone()).or_default()
     }
 
-    fn put(&mut self, source: &Source, item: Item) -> bool {
+    fn put(&mut self, source: &Source, item: Item, as_of: AsOf) -> bool {
         let (key, version) = identity(&item);
-        let watch = self.watch(source);
-        watch.trouble = None;
-        if let Some(listed) = &mut watch.listed {
-            listed.insert(key.clone());
-        }
-        let known = self.version(source, &key);
-        if is_older(version.as_deref(), known.as_deref()) {
+        if self.is_outdated(source, &key, number(version.as_deref()), as_of) {
             return false;
         }
         self.awaited.is_seen(source, &key, version.as_deref());
@@ -305,12 +306,12 @@ impl Store {
                 !same
             }
             Item::PriorityClass(class) => {
-                self.objects.priority_classes.insert(key.1, *class);
-                true
+                let new = (*class).clone();
+                self.objects.priority_classes.insert(key.1, *class) != Some(new)
             }
             Item::ConfigMap(map) => {
-                self.objects.config_maps.insert(key, *map);
-                true
+                let new = (*map).clone();
+                self.objects.config_maps.insert(key, *map) != Some(new)
             }
             Item::Definition(name) => self.definitions.insert(name),
             Item::Dynamic(object) => self.put_dynamic(source, key, *object),
@@ -349,7 +350,7 @@ impl Store {
         true
     }
 
-    fn put_pod(&mut self, key: Key, pod: Pod) -> bool {
+    fn put_pod(&mut self, key: Key, mut pod: Pod) -> bool {
         let on = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
         let kept = trim::concerns_gpus(&pod)
             || on
@@ -366,6 +367,10 @@ impl Store {
         let going = pod.metadata.deletion_timestamp.is_some();
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         self.awaited.is_going(&key, &uid, going);
+        let before = self.cost_of(&Source::Pods, &key);
+        if let Some(spec) = pod.spec.as_mut() {
+            self.costs.add(&key.0, before, spec);
+        }
         if let Some(spec) = pod.spec.as_ref().filter(|spec| spec.node_name.is_none()) {
             self.name_labels(|| aside::of_pod(spec));
         }
@@ -380,19 +385,6 @@ impl Store {
         })
     }
 
-    /// A node as a consistent read shows it; `None` when it is gone. Says
-    /// whether anything changed.
-    pub fn take_node(&mut self, name: &str, found: Option<Node>) -> bool {
-        match found {
-            Some(node) => self.put(&Source::Nodes, Item::node(node)),
-            None => {
-                let key = (String::new(), name.to_owned());
-                self.awaited.is_gone(&Source::Nodes, &key);
-                self.remove(&Source::Nodes, &key)
-            }
-        }
-    }
-
     /// The node that something awaited is about.
     #[must_use]
     pub fn node_of(&self, subject: &Subject) -> Option<String> {
@@ -403,38 +395,50 @@ impl Store {
         }
     }
 
-    /// The pods of a node as a list shows them: pods that it lacks are gone,
-    /// what it has is at least as new as what the watch has told. Says whether
-    /// anything changed.
-    pub fn take_pods_of(&mut self, node: &str, pods: Vec<Pod>) -> bool {
-        let mut changed = false;
-        if let Some(found) = self.waiting.remove(node) {
-            self.objects.nodes.insert(node.to_owned(), found);
-            changed = true;
+    /// What it costs to keep where a pod or a workbench may go.
+    fn cost_of(&self, source: &Source, key: &Key) -> usize {
+        match source {
+            Source::Pods => {
+                self.objects.pods.get(key).and_then(|pod| pod.spec.as_ref()).map_or(0, bounds::cost)
+            }
+            Source::Foreign(Foreign::Notebook) => self
+                .objects
+                .notebooks
+                .get(key)
+                .map_or(0, |notebook| bounds::cost(&notebook.spec.template.spec)),
+            _ => 0,
         }
-        let listed: BTreeSet<Key> = pods.iter().map(|pod| key(&pod.metadata)).collect();
-        let on_node = |pod: &Pod| pod.spec.as_ref().and_then(|s| s.node_name.as_deref()) == Some(node);
-        let gone: Vec<Key> = self
-            .objects
-            .pods
-            .iter()
-            .filter(|(key, pod)| on_node(pod) && !listed.contains(key))
-            .map(|(key, _)| key.clone())
-            .chain(self.crowd.on(node).filter(|key| !listed.contains(key)))
-            .collect();
-        for key in gone {
-            self.awaited.is_gone(&Source::Pods, &key);
-            changed |= self.remove(&Source::Pods, &key);
+    }
+
+    /// Keeps of what people wrote into a workbench or a hardware profile only
+    /// what is read, within bounds.
+    fn bound(&mut self, source: &Source, key: &Key, before: usize) -> Result<(), String> {
+        match source {
+            Source::Foreign(Foreign::Notebook) => {
+                if let Some(notebook) = self.objects.notebooks.get_mut(key) {
+                    *notebook = trim::notebook(std::mem::take(notebook));
+                    self.costs.add(&key.0, before, &mut notebook.spec.template.spec);
+                }
+            }
+            Source::Foreign(Foreign::HardwareProfile) => {
+                if let Some(profile) = self.objects.hardware_profiles.get_mut(key) {
+                    if bounds::was_cut(profile.metadata.annotations.as_ref()) {
+                        return Err("it is too long to be judged here".to_owned());
+                    }
+                    *profile = trim::hardware_profile(std::mem::take(profile));
+                }
+            }
+            _ => {}
         }
-        for pod in pods {
-            changed |= self.put(&Source::Pods, Item::Pod(Box::new(trim::pod(pod))));
-        }
-        changed
+        Ok(())
     }
 
     fn put_dynamic(&mut self, source: &Source, key: Key, object: DynamicObject) -> bool {
         let meta = object.metadata.clone();
-        let outcome = crate::store::read(&mut self.objects, source, object);
+        let before = self.cost_of(source, &key);
+        let outcome = crate::store::read(&mut self.objects, source, object)
+            .map_err(|problem| bounds::cut(problem, bounds::LONGEST_WORDS))
+            .and_then(|()| self.bound(source, &key, before));
         let at = (source.clone(), key.clone());
         match outcome {
             Ok(()) => {
@@ -502,6 +506,8 @@ impl Store {
     }
 
     fn remove(&mut self, source: &Source, key: &Key) -> bool {
+        let cost = self.cost_of(source, key);
+        self.costs.remove(&key.0, cost);
         let (objects, name) = (&mut self.objects, &key.1);
         self.unreadable.remove(&(source.clone(), key.clone()));
         match source {

@@ -11,7 +11,9 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use super::bounds;
 
 /// Annotations of nodes that are read: where the Machine Config Operator is.
 const NODE_ANNOTATIONS: &[&str] = &["machineconfiguration.openshift.io/", "slicewright.io/"];
@@ -30,21 +32,24 @@ const POD_LABELS: &[&str] = &[
 /// How the `app` labels of the GPU Operator's operands begin.
 const OPERANDS: &[&str] = &["nvidia-", "gpu-feature-discovery"];
 
+/// How long the kind and the name of an owner may be together.
+const LONGEST_OWNER: usize = 512;
+
 /// Conditions of pods that are read.
 const POD_CONDITIONS: &[&str] = &["PodScheduled", "Ready"];
 
-/// The resources that a container's requests are read for; extended resources
-/// of NVIDIA beside them.
+/// The resources that a container's requests are read for; those of GPUs
+/// beside them.
 const ROOM: &[&str] = &["cpu", "memory", "pods"];
 
 fn is_read(resource: &str) -> bool {
     ROOM.contains(&resource) || is_gpu(resource)
 }
 
-/// Whether a resource is one of NVIDIA's, or of the slicer that we stay away from.
+/// Whether a resource is a GPU's, or of the slicer that we stay away from.
 #[must_use]
 pub fn is_gpu(resource: &str) -> bool {
-    resource.starts_with(rollout::names::RESOURCE_PREFIX) || resource.starts_with(observe::names::DAS_PREFIX)
+    mig::GpuResource::is_one(resource) || resource.starts_with(observe::names::DAS_PREFIX)
 }
 
 /// Identity, age and version; owners only where they control.
@@ -62,8 +67,10 @@ fn metadata(full: ObjectMeta) -> ObjectMeta {
         owner_references,
         ..
     } = full;
+    // The API server takes names of any length here; no object has one.
+    let is_named = |owner: &OwnerReference| owner.name.len() + owner.kind.len() <= LONGEST_OWNER;
     let owner_references = owner_references
-        .map(|all| all.into_iter().filter(|owner| owner.controller == Some(true)).collect::<Vec<_>>())
+        .map(|all| all.into_iter().filter(|o| o.controller == Some(true) && is_named(o)).collect::<Vec<_>>())
         .filter(|all| !all.is_empty());
     ObjectMeta {
         name,
@@ -88,12 +95,15 @@ fn keep(
     (!kept.is_empty()).then_some(kept)
 }
 
-/// A node: its labels (any may be selected by), taints and cordon, what it
-/// offers, whether it is ready, and which boot this is.
+/// A node: its labels (any may be selected by), taints and cordon (and who set
+/// it), what it offers, whether it is ready, and which boot this is.
 #[must_use]
 pub fn node(full: Node) -> Node {
-    let Node { metadata: meta, spec, status } = full;
+    let Node { metadata: mut meta, spec, status } = full;
+    let cordoned = spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
+    let managers = meta.managed_fields.take().filter(|_| cordoned).map(reconcile::cordon::kept);
     let mut meta = metadata(meta);
+    meta.managed_fields = managers.filter(|all| !all.is_empty());
     meta.annotations =
         keep(meta.annotations, |key| NODE_ANNOTATIONS.iter().any(|prefix| key.starts_with(prefix)));
     meta.owner_references = None;
@@ -133,7 +143,7 @@ pub fn may_have_gpus(node: &Node) -> bool {
         key.strip_prefix("feature.node.kubernetes.io/pci-").is_some_and(|rest| rest.contains("10de"))
     };
     let by_label =
-        labels.into_iter().any(|(key, _)| key.starts_with(rollout::names::RESOURCE_PREFIX) || pci(key));
+        labels.into_iter().any(|(key, _)| key.starts_with(rollout::names::NVIDIA_PREFIX) || pci(key));
     let status = node.status.as_ref();
     let capacity = status.and_then(|status| status.capacity.as_ref()).into_iter().flatten();
     let allocatable = status.and_then(|status| status.allocatable.as_ref()).into_iter().flatten();
@@ -142,33 +152,41 @@ pub fn may_have_gpus(node: &Node) -> bool {
 
 fn container(full: Container) -> Container {
     let Container { name, resources, restart_policy, .. } = full;
-    let resources = resources.map(|resources| {
-        let read = |all: Option<BTreeMap<String, _>>| {
-            all.map(|all| all.into_iter().filter(|(r, _)| is_read(r)).collect())
-        };
-        let ResourceRequirements { limits, requests, .. } = resources;
-        ResourceRequirements { limits: read(limits), requests: read(requests), claims: None }
-    });
-    Container { name, resources, restart_policy, ..Container::default() }
+    Container { name, resources: resources.map(read_resources), restart_policy, ..Container::default() }
 }
 
-/// What is kept of a pod that has a node: where, and what it takes there. The
-/// sum stands in `overhead`, since containers are large, and nobody asks which
-/// of them takes what once the pod is somewhere.
-fn bound(full: PodSpec) -> PodSpec {
-    let all =
-        observe::pods::takes_of(&full, "").into_iter().filter(|(resource, n)| is_read(resource) && *n > 0);
-    let overhead: BTreeMap<String, Quantity> = all
+fn read_resources(full: ResourceRequirements) -> ResourceRequirements {
+    let read = |all: Option<BTreeMap<String, _>>| {
+        let read = |all: BTreeMap<String, _>| all.into_iter().filter(|(resource, _)| is_read(resource));
+        all.map(|all| read(all).take(bounds::MOST_RESOURCES).collect())
+    };
+    let ResourceRequirements { limits, requests, .. } = full;
+    ResourceRequirements { limits: read(limits), requests: read(requests), claims: None }
+}
+
+/// What the containers of a pod take together.
+fn sum(full: &PodSpec) -> Option<BTreeMap<String, Quantity>> {
+    let all = observe::pods::takes_of(full, "").into_iter();
+    let read = all.filter(|(resource, n)| is_read(resource) && *n > 0).take(bounds::MOST_RESOURCES);
+    let sum: BTreeMap<String, Quantity> = read
         .map(|(resource, n)| {
             // CPU is counted in thousandths.
             let text = if resource == "cpu" { format!("{n}m") } else { n.to_string() };
             (resource, Quantity(text))
         })
         .collect();
+    (!sum.is_empty()).then_some(sum)
+}
+
+/// What is kept of a pod that has a node: where, and what it takes there. The
+/// sum stands in `overhead`, since containers are large, and nobody asks which
+/// of them takes what once the pod is somewhere.
+fn bound(full: PodSpec) -> PodSpec {
+    let overhead = sum(&full);
     let PodSpec { node_name, priority, priority_class_name, .. } = full;
     PodSpec {
         node_name,
-        overhead: (!overhead.is_empty()).then_some(overhead),
+        overhead,
         // The class says nothing that the number does not.
         priority_class_name: priority_class_name.filter(|_| priority.is_none()),
         priority,
@@ -176,8 +194,18 @@ fn bound(full: PodSpec) -> PodSpec {
     }
 }
 
-/// What is kept of a pod that has no node: what it asks for, and where it may go.
-fn waiting(full: PodSpec) -> PodSpec {
+/// What is kept of a pod that has no node: what it asks for, and where it may
+/// go. Of that a digest where it is too long, or was cut while it was read.
+fn waiting(mut full: PodSpec, was_cut: bool) -> PodSpec {
+    if full.containers.len() + full.init_containers.as_ref().map_or(0, Vec::len) > bounds::MOST_CONTAINERS {
+        full.overhead = sum(&full);
+        full.containers = Vec::new();
+        full.init_containers = None;
+        full.resources = None;
+    }
+    if was_cut || bounds::cost(&full) > bounds::MOST_OF_A_POD {
+        bounds::shorten(&mut full);
+    }
     let PodSpec {
         containers,
         init_containers,
@@ -189,6 +217,8 @@ fn waiting(full: PodSpec) -> PodSpec {
         priority,
         priority_class_name,
         scheduling_gates,
+        resources,
+        resource_claims,
         ..
     } = full;
     PodSpec {
@@ -201,7 +231,10 @@ fn waiting(full: PodSpec) -> PodSpec {
         overhead,
         priority,
         priority_class_name,
-        scheduling_gates,
+        // That there is one is read, and not which.
+        scheduling_gates: scheduling_gates.map(|gates| gates.into_iter().take(1).collect()),
+        resources: resources.map(read_resources),
+        resource_claims: resource_claims.map(|claims| claims.into_iter().take(1).collect()),
         ..PodSpec::default()
     }
 }
@@ -212,10 +245,14 @@ fn waiting(full: PodSpec) -> PodSpec {
 pub fn notebook(full: Notebook) -> Notebook {
     let Notebook { metadata: meta, spec, status } = full;
     let mut meta = metadata(meta);
+    let was_cut = bounds::was_cut(meta.annotations.as_ref());
     let read = [notebook::STOPPED, notebook::PROFILE_NAME, notebook::PROFILE_NAMESPACE];
     meta.annotations = keep(meta.annotations, |key| read.contains(&key));
+    for value in meta.annotations.iter_mut().flat_map(BTreeMap::values_mut) {
+        *value = bounds::cut(std::mem::take(value), LONGEST_OWNER);
+    }
     meta.labels = None;
-    let spec = NotebookSpec { template: NotebookTemplate { spec: waiting(spec.template.spec) } };
+    let spec = NotebookSpec { template: NotebookTemplate { spec: waiting(spec.template.spec, was_cut) } };
     Notebook { metadata: meta, spec, status }
 }
 
@@ -246,6 +283,7 @@ pub fn pod(full: Pod) -> Pod {
     let plain = only_takes_room(&full);
     let Pod { metadata: meta, spec, status } = full;
     let mut meta = metadata(meta);
+    let was_cut = bounds::was_cut(meta.annotations.as_ref());
     meta.annotations = None;
     meta.labels = keep(meta.labels, |key| !plain && POD_LABELS.contains(&key));
     meta.owner_references = meta.owner_references.filter(|_| !plain);
@@ -254,7 +292,7 @@ pub fn pod(full: Pod) -> Pod {
         return Pod { metadata: meta, spec: spec.map(bound), status };
     }
     let is_bound = spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
-    let spec = spec.map(|spec| if is_bound { bound(spec) } else { waiting(spec) });
+    let spec = spec.map(|spec| if is_bound { bound(spec) } else { waiting(spec, was_cut) });
     let status = status.map(|status| PodStatus {
         phase: status.phase,
         reason: status.reason,
@@ -268,7 +306,7 @@ pub fn pod(full: Pod) -> Pod {
                 type_: c.type_,
                 status: c.status,
                 reason: c.reason,
-                message: c.message,
+                message: c.message.map(|message| bounds::cut(message, bounds::LONGEST_WORDS)),
                 last_transition_time: c.last_transition_time,
                 ..Default::default()
             })

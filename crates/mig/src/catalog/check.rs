@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use super::file::{Entry, ModelEntry, ProfileEntry};
+use super::file::{Entry, ModelEntry, ProfileEntry, VariantEntry};
 use super::{key, product_key};
 use crate::driver::remaining;
 use crate::geometry::{Geometry, GeometryError, ProfileIndex, ProfileSpec};
 use crate::lattice::{Lattice, TooManyStates};
 use crate::layout::Layout;
-use crate::model::{Field, Model, Profile, Provenance};
+use crate::model::{Field, Model, Profile, Provenance, Variant};
 use crate::name::ProfileName;
 
 /// A table that contradicts itself or the rules.
@@ -188,7 +188,10 @@ pub(super) fn model(file: &str, entry: Entry) -> Result<Model, CatalogError> {
         sources,
         unverified,
         notes,
+        variants,
     } = entry;
+    let variants =
+        variants.into_iter().map(|entry| variant(file, &id, &profiles, entry)).collect::<Result<_, _>>()?;
     Ok(Model {
         id,
         aliases,
@@ -201,10 +204,43 @@ pub(super) fn model(file: &str, entry: Entry) -> Result<Model, CatalogError> {
         profiles: profiles.into_iter().map(profile).collect(),
         provenance: Provenance { sources, unverified },
         notes,
+        variants,
         file: file.to_owned(),
         geometry: Arc::new(geometry),
         lattice: OnceLock::new(),
     })
+}
+
+/// A product of the model with other counts of multiprocessors: for every profile one.
+fn variant(
+    file: &str,
+    id: &str,
+    profiles: &[ProfileEntry],
+    entry: VariantEntry,
+) -> Result<Variant, CatalogError> {
+    let VariantEntry { name, pci_device_id, sm_count, sm, source } = entry;
+    let place = Place { file, model: id, profile: None };
+    let pci_device_id = parse_pci(&pci_device_id).ok_or_else(|| {
+        let expected = "a PCI device id such as \"0x20B2\"";
+        place.error("variants", Problem::Text { text: pci_device_id.clone(), expected })
+    })?;
+    let named: Vec<String> = profiles.iter().map(|profile| profile.name.to_string()).collect();
+    if let Some(text) = sm.keys().find(|text| !named.contains(text)).cloned() {
+        return Err(place.error("variants", Problem::Text { text, expected: "a profile of the model" }));
+    }
+    if source.is_empty() {
+        return Err(place.error("variants", Problem::NoSource));
+    }
+    let mut of_profiles = Vec::new();
+    for text in named {
+        let sm = *sm.get(&text).ok_or_else(|| place.error("variants", Problem::NoReason))?;
+        if sm > sm_count {
+            let (given, whole) = (sm.into(), sm_count.into());
+            return Err(place.error("variants", Problem::MoreThanWhole { given, whole }));
+        }
+        of_profiles.push(sm);
+    }
+    Ok(Variant { name, pci_device_id, sm_count, sm: of_profiles, source })
 }
 
 fn profile(entry: ProfileEntry) -> Profile {
@@ -216,6 +252,7 @@ fn profile(entry: ProfileEntry) -> Profile {
         max_instances,
         sm,
         memory_mib,
+        memory_mib_from_driver,
         lgip_gib: _,
         engines,
         placements,
@@ -230,6 +267,7 @@ fn profile(entry: ProfileEntry) -> Profile {
         max_instances,
         sm,
         memory_mib,
+        memory_mib_from_driver,
         engines: engines.unwrap_or_default(),
         size: placements.size,
         starts: placements.starts,

@@ -40,6 +40,18 @@ pub(super) struct ModelEntry {
     pub(super) unverified: BTreeMap<Field, String>,
     #[serde(default)]
     pub(super) notes: Vec<String>,
+    #[serde(default)]
+    pub(super) variants: Vec<VariantEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct VariantEntry {
+    pub(super) name: String,
+    pub(super) pci_device_id: String,
+    pub(super) sm_count: u16,
+    pub(super) sm: BTreeMap<String, u16>,
+    pub(super) source: String,
 }
 
 #[derive(Deserialize)]
@@ -59,6 +71,8 @@ pub(super) struct ProfileEntry {
     pub(super) max_instances: u8,
     pub(super) sm: Option<u16>,
     pub(super) memory_mib: Option<u32>,
+    #[serde(default)]
+    pub(super) memory_mib_from_driver: BTreeMap<u16, u32>,
     pub(super) lgip_gib: Option<f64>,
     pub(super) engines: Option<Engines>,
     pub(super) placements: Placements,

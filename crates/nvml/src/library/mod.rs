@@ -16,6 +16,7 @@ mod device;
 mod event;
 mod instance;
 mod profile;
+mod readings;
 mod reset;
 mod text;
 
@@ -34,6 +35,7 @@ pub use device::{Activation, Gpu, Memory, MigAttributes, MigDevice, MigMode, Mod
 pub use event::{Event, EventSet};
 pub use instance::{GpuInstance, GpuInstanceInfo};
 pub use profile::{Engines, GpuProfile, Placement, profile_name};
+pub use readings::{Fabric, FieldValue, Platform, RemapAvailability, SramCounts, SramErrors};
 
 /// The name under which every driver installs the library.
 pub const LIBRARY: &str = "libnvidia-ml.so.1";

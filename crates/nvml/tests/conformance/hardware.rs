@@ -13,7 +13,8 @@ fn what_hardware_tells_hangs_together_and_is_compared_with_our_tables() {
         for line in reading(gpus) {
             println!("{line}");
         }
-        for gpu in gpus.enumerate().unwrap().gpus {
+        let found = gpus.enumerate().unwrap();
+        for gpu in found.gpus {
             let profiles = gpus.profiles(&gpu.uuid).unwrap();
             let Some(model) = Catalog::builtin().by_product_name(&gpu.name) else {
                 println!("GPU {}: the catalogue does not have {}", gpu.index, gpu.name);
@@ -26,7 +27,7 @@ fn what_hardware_tells_hangs_together_and_is_compared_with_our_tables() {
                 );
                 continue;
             }
-            let differences = compare::with_model(model, &gpu, &profiles);
+            let differences = compare::with_model(model, &gpu, &profiles, &found.driver);
             println!("GPU {}: {} values differ from those of {}", gpu.index, differences.len(), model.id);
             for difference in differences {
                 println!("  {difference}");

@@ -146,7 +146,7 @@ fn what_the_shared_library_tells_is_what_the_tables_have() {
         assert_eq!(found.gpus.len(), models.len());
         for (gpu, model) in found.gpus.iter().zip(models) {
             let profiles = gpus.profiles(&gpu.uuid).unwrap();
-            assert_eq!(nvml::compare::with_model(model, gpu, &profiles), [], "{}", model.id);
+            assert_eq!(nvml::compare::with_model(model, gpu, &profiles, &found.driver), [], "{}", model.id);
             let geometry = nvml::port::geometry(&profiles).unwrap();
             assert_eq!(
                 (geometry.memory(), geometry.compute()),
@@ -177,6 +177,7 @@ fn invented() -> gpu::Model {
         max_instances: 4 / spec.compute,
         sm: 40 * u32::from(spec.compute),
         memory_mib: 51_200 * u32::from(spec.compute) - 512,
+        memory_mib_from_driver: std::collections::BTreeMap::new(),
         engines: gpu::Engines { copy: spec.compute.into(), ..gpu::Engines::default() },
     };
     let model = gpu::Model::find("A100-80GB").unwrap();

@@ -60,6 +60,8 @@ fn documents(objects: &Objects) -> Vec<Value> {
         owners,
         // Sums of pods that are not kept; who records keeps them (`gather`).
         crowd: _,
+        // The memory of a process.
+        starting_since: _,
         // Neither is planned with: what is told of the one needs no object, the
         // other says where a text stood.
         legacy: _,

@@ -15,7 +15,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::pseudonyms::{Pseudonyms, numbered};
-use crate::names::{CORDONED_BY, MCO_CURRENT, MCO_DESIRED, MCO_STATE, NAMESPACE_NAME, NVIDIA, VALIDATORS};
+use rollout::names::{MCO_CURRENT_CONFIG, MCO_DESIRED_CONFIG, MCO_DESIRED_DRAIN, MCO_LAST_DRAIN, MCO_STATE};
+
+use crate::names::{CORDONED_BY, NAMESPACE_NAME, NVIDIA};
 use crate::objects::{Key, Objects};
 use crate::owners;
 
@@ -80,6 +82,8 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
         gpu_nodes,
         owners,
         crowd,
+        // The memory of a process: a recording has none.
+        starting_since: _,
         legacy: _,
         sources: _,
     } = objects;
@@ -120,6 +124,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
                 (name.clone(), api::foreign::ClusterPolicy { metadata, ..policy.clone() })
             })
             .collect(),
+        starting_since: BTreeMap::new(),
         gpu_cluster: *gpu_cluster,
         policies: policies.iter().map(|(name, policy)| (name.clone(), self::policy(policy))).collect(),
         gpu_nodes: gpu_nodes.iter().map(|(name, node)| (name.clone(), Arc::new(by.gpu_node(node)))).collect(),
@@ -263,7 +268,14 @@ impl Redactor<'_> {
             NODE_LABELS.iter().any(|prefix| key.starts_with(prefix)) || self.labels.contains(key)
         });
         // Of annotations, what is read: where the Machine Config Operator is.
-        let read = [MCO_STATE, MCO_CURRENT, MCO_DESIRED, CORDONED_BY];
+        let read = [
+            MCO_STATE,
+            MCO_CURRENT_CONFIG,
+            MCO_DESIRED_CONFIG,
+            MCO_DESIRED_DRAIN,
+            MCO_LAST_DRAIN,
+            CORDONED_BY,
+        ];
         let annotations = retain(&node.metadata.annotations, |key| read.contains(&key));
         Node { metadata: ObjectMeta { labels, annotations, ..node.metadata.clone() }, ..node.clone() }
     }
@@ -308,7 +320,7 @@ impl Redactor<'_> {
             _ if NUMBERING.contains(&key) => Some(value.to_owned()),
             // Which operand it is.
             "app" => {
-                let is_known = is_platform(&namespace) || VALIDATORS.contains(&value);
+                let is_known = is_platform(&namespace) || rollout::Operand::named(value).is_some();
                 is_known.then(|| value.to_owned())
             }
             _ => None,

@@ -83,7 +83,7 @@ impl<'a> Served<'a> {
             || over(memory, node.room.memory_bytes)
             || over(pods, node.room.pods)
         {
-            notes.push(Problem::RoomExceeded.warn_on(&step.node));
+            notes.push(Problem::RoomExceeded.on(&step.node));
         }
     }
 }

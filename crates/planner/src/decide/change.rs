@@ -12,9 +12,6 @@ use crate::inventory::{Gpu, Hold, Inventory, Node, Room, Slices, Use};
 use crate::names::{GpuIndex, NodeName, PodRef, PolicyName};
 use crate::policy::{LayoutPolicy, Policy, Unrequested};
 
-/// Trials that may be used to prove that an agent would help on one node.
-const SUBSETS: usize = 8;
-
 /// What to change in a policy.
 #[derive(Clone, Debug)]
 pub(super) struct PolicyChange {
@@ -104,18 +101,6 @@ pub(super) fn relaxations(policy: &Policy, group: &Group<'_>) -> Vec<Relaxation>
 pub(super) fn profiles(group: &Group<'_>) -> String {
     let profiles: Vec<String> = group.slices.keys().map(ToString::to_string).collect();
     profiles.join(" and ")
-}
-
-/// All ways to choose so many; `None` when they are too many to try.
-pub(super) fn subsets(of: &[GpuIndex], size: usize) -> Option<Vec<Vec<GpuIndex>>> {
-    if size == 0 || size == of.len() {
-        return Some(vec![of.iter().copied().take(size).collect()]);
-    }
-    let (first, rest) = of.split_first()?;
-    let mut with: Vec<Vec<GpuIndex>> = subsets(rest, size - 1)?;
-    with.iter_mut().for_each(|subset| subset.push(*first));
-    with.extend(subsets(rest, size)?);
-    (with.len() <= SUBSETS).then_some(with)
 }
 
 /// Whether something holds the node that may end by itself or by somebody's hand.

@@ -131,6 +131,11 @@ fn answer(
     }
     let change = trials.policy_change(group);
     let help = trials.help(group, &counted, change.clone());
+    let frozen = counted.iter().flat_map(|(name, node)| {
+        let gpus = node.gpus.iter().filter(|(_, gpu)| is_frozen(node, gpu) && could_serve(gpu, group));
+        gpus.map(|(index, _)| GpuId { node: (*name).clone(), gpu: *index })
+    });
+    let frozen: Vec<GpuId> = frozen.collect();
     let why = if let Some(PolicyChange { policy, field, .. }) = change {
         Why::PolicyForbids { policy, field }
     } else if trials.is_short_of_room(group) {
@@ -139,12 +144,8 @@ fn answer(
         let able = counted.iter().filter(|(_, node)| node.gpus.values().any(|gpu| could_serve(gpu, group)));
         let held = able.filter_map(|(name, node)| Some(((*name).clone(), hold(node)?.clone())));
         Why::Held { nodes: held.collect() }
-    } else if trials.is_unprovable(group) {
-        let frozen = counted.iter().flat_map(|(name, node)| {
-            let gpus = node.gpus.iter().filter(|(_, gpu)| is_frozen(node, gpu) && could_serve(gpu, group));
-            gpus.map(|(index, _)| GpuId { node: (*name).clone(), gpu: *index })
-        });
-        Why::IdlenessNotProvable { gpus: frozen.collect() }
+    } else if !frozen.is_empty() && trials.is_unprovable(group) {
+        Why::IdlenessNotProvable { gpus: frozen }
     } else if super::trial::is_fragmented(group, &counted) {
         Why::Fragmented
     } else {
@@ -173,7 +174,16 @@ fn no_node(eligible: &Arc<[Eligibility]>) -> (Why, Vec<Help>) {
     if help.is_empty()
         && let Some(reason) = reasons.min()
     {
-        help.push(Help::ChangeRequest { advice: format!("each node is ruled out; the first one {reason}") });
+        // Which of its wishes no node has is what its author can change.
+        let advice = match reason {
+            Ineligible::NodeSelector { .. } | Ineligible::Affinity { .. } | Ineligible::Taint { .. } => {
+                format!("change its node selector, affinity or tolerations: the first node {reason}")
+            }
+            Ineligible::SingleForm { .. } | Ineligible::SingleStrategy | Ineligible::NoRoom { .. } => {
+                return (Why::NoEligibleNode, help);
+            }
+        };
+        help.push(Help::ChangeRequest { advice });
     }
     (Why::NoEligibleNode, help)
 }

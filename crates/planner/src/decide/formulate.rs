@@ -100,6 +100,17 @@ pub(super) struct Program {
     pub(super) served: Vec<(usize, usize, usize)>,
     /// Unserved pods, by group.
     pub(super) unserved: Vec<Unserved>,
+    /// The cells whose nodes are alike and looked at one by one.
+    pub(super) parts: Vec<solver::Part>,
+    /// The cell of each.
+    pub(super) part_cells: Vec<usize>,
+}
+
+impl Program {
+    /// How many of the first levels say who is served.
+    pub(super) fn service_levels(&self) -> usize {
+        self.levels.iter().filter(|level| **level <= Level::Age).count()
+    }
 }
 
 /// The unserved pods of one group.
@@ -137,24 +148,25 @@ struct Building<'w, 'a> {
     supply: BTreeMap<(usize, ProfileName), RowIndex>,
     /// Rows that count existing slices: by `(policy, profile)`; one for each sense.
     existing: BTreeMap<(usize, ProfileName), Vec<RowIndex>>,
+    /// What is only each cell's own.
+    own: Vec<solver::Part>,
 }
 
 /// Builds the program.
 pub(super) fn formulate(world: &World<'_>, question: Question) -> Program {
-    formulate_some(world, question, &vec![true; world.groups.len()])
-}
-
-/// Builds the program for the groups that are admitted; the others are unserved.
-pub(super) fn formulate_some(world: &World<'_>, question: Question, admitted: &[bool]) -> Program {
     let costs = levels(world, question);
     let mut building = Building {
         world,
-        reach: Reach::of(world, admitted),
+        reach: Reach::of(world),
         instance: Instance { levels: costs.len(), ..Instance::default() },
         constants: vec![0; costs.len()],
         costs,
         supply: BTreeMap::new(),
         existing: BTreeMap::new(),
+        own: vec![
+            solver::Part { copies: 1, rows: vec![], classes: vec![], extras: vec![] };
+            world.cells.len()
+        ],
     };
     building.rows();
     let (rows, unserved) = building.demand();
@@ -162,8 +174,15 @@ pub(super) fn formulate_some(world: &World<'_>, question: Question, admitted: &[
     building.room(&served);
     building.bounds();
     let classes = building.classes();
-    let Building { instance, costs, constants, .. } = building;
-    Program { instance, levels: costs, classes, constants, served, unserved }
+    let Building { instance, costs, constants, own, .. } = building;
+    let parts = own.into_iter().zip(&world.cells).enumerate().filter(|(_, (_, cell))| cell.one_by_one);
+    let (part_cells, parts) = parts
+        .map(|(c, (part, cell))| {
+            let copies = u32::try_from(cell.nodes.len()).unwrap_or(u32::MAX);
+            (c, solver::Part { copies, ..part })
+        })
+        .unzip();
+    Program { instance, levels: costs, classes, constants, served, unserved, parts, part_cells }
 }
 
 fn levels(world: &World<'_>, question: Question) -> Vec<Level> {
@@ -226,10 +245,10 @@ impl Building<'_, '_> {
     /// One row of supply for each cell and profile that somebody may want there.
     fn rows(&mut self) {
         for (c, cell) in self.world.cells.iter().enumerate() {
-            let groups = cell.groups.iter().map(|g| (*g, &self.world.groups[*g]));
+            let groups = cell.groups.iter().map(|g| &self.world.groups[*g]);
             let mut wanted: BTreeSet<ProfileName> = groups
-                .filter(|(g, group)| self.reach.serves(c, *g, group))
-                .flat_map(|(_, group)| group.slices.keys().copied())
+                .filter(|group| self.reach.serves(c, group))
+                .flat_map(|group| group.slices.keys().copied())
                 .collect();
             if let Some(policy) = cell.policy {
                 let spare = bounds(self.world).filter(|(p, _, bounds)| *p == policy && bounds.spare > 0);
@@ -240,6 +259,7 @@ impl Building<'_, '_> {
                 let free = cell.free.get(&profile).copied().unwrap_or(0);
                 let row = self.row(Sense::AtLeast, -free);
                 self.supply.insert((c, profile), row);
+                self.own[c].rows.push(row);
             }
         }
     }
@@ -252,7 +272,7 @@ impl Building<'_, '_> {
         let mut can_be_served = vec![false; world.groups.len()];
         for (c, cell) in world.cells.iter().enumerate() {
             for g in &cell.groups {
-                can_be_served[*g] |= self.reach.serves(c, *g, &world.groups[*g]);
+                can_be_served[*g] |= self.reach.serves(c, &world.groups[*g]);
             }
         }
         let demand = world.groups.iter().enumerate().map(|(g, group)| {
@@ -290,7 +310,7 @@ impl Building<'_, '_> {
         for (c, cell) in world.cells.iter().enumerate() {
             for g in &cell.groups {
                 let group = &world.groups[*g];
-                let Some(row) = rows[*g].filter(|_| self.reach.serves(c, *g, group)) else { continue };
+                let Some(row) = rows[*g].filter(|_| self.reach.serves(c, group)) else { continue };
                 let mut coefficients = vec![(row, 1)];
                 for (profile, n) in group.slices {
                     coefficients.push((self.supply[&(c, *profile)], -i32::try_from(*n).unwrap_or(i32::MAX)));
@@ -299,6 +319,7 @@ impl Building<'_, '_> {
                 let asked_for = matches!(question, Question::Served { group } if group == *g);
                 let costs = if asked_for { self.costs(&[(Level::Served, 1)]) } else { vec![] };
                 let extra = self.extra(upper, coefficients, costs);
+                self.own[c].extras.push(extra);
                 served.push((*g, c, extra));
             }
         }
@@ -333,7 +354,8 @@ impl Building<'_, '_> {
                 }
                 // Numbers without their common divisor are kinder to the solver.
                 let unit = here.iter().fold(0, |unit, (_, t, _)| divisor(unit, takes(t))).max(1);
-                let row = self.row(Sense::AtMost, free.max(0) / unit);
+                let row = self.row(Sense::AtMost, (free.max(0) / unit).saturating_mul(cell.copies()));
+                self.own[c].rows.push(row);
                 for (extra, t, _) in &here {
                     let n = i32::try_from(takes(t) / unit).unwrap_or(i32::MAX);
                     if n > 0 {
@@ -373,7 +395,8 @@ impl Building<'_, '_> {
                     if cell.nodes.iter().any(|name| world.node(name).schedulable)
                         && let Some(supply) = self.supply.get(&(c, profile)).copied()
                     {
-                        self.extra(i64::from(spare), vec![(supply, -1), (row, 1)], vec![]);
+                        let extra = self.extra(i64::from(spare), vec![(supply, -1), (row, 1)], vec![]);
+                        self.own[c].extras.push(extra);
                     }
                 }
             }
@@ -399,6 +422,7 @@ impl Building<'_, '_> {
                 }
             } else {
                 let count = u32::try_from(class.gpus.len()).unwrap_or(u32::MAX);
+                self.own[class.cell].classes.push(self.instance.classes.len());
                 self.instance.classes.push(solver::Class { count, columns });
                 chosen.push(i);
             }

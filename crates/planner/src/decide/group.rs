@@ -13,14 +13,8 @@ use crate::inventory::{Inventory, Node, Room};
 use crate::policy::{LayoutPolicy, Policy};
 use crate::selector;
 
-/// Nodes that requests for several slices may use, and nodes whose room may
-/// run out, are cells of their own, so that "all on one node" and "no more
-/// than there is room for" are exact, up to this many of each kind; beyond it,
-/// handing out is a heuristic, and the certificate shows the gap. The integer
-/// program grows by a row per node and profile, so some tens are cheap.
-pub(super) const EXACT_NODES: usize = 32;
-
-/// Whether a node is a cell of its own.
+/// Whether a node has to be looked at by itself: only so are "all on one node"
+/// and "no more than there is room for" exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Alone {
     /// It shares a cell with nodes that are like it.
@@ -29,15 +23,6 @@ pub(super) enum Alone {
     ForSeveralSlices,
     /// Its room may run out.
     ForItsRoom,
-}
-
-/// Whether what requests take of a node tells them apart where it counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rooms {
-    /// Each takes what it takes.
-    Exact,
-    /// Those that differ in nothing else each take the most of them.
-    Alike,
 }
 
 /// Requests that ask for the same, with the same priority, and may use the
@@ -69,7 +54,6 @@ pub(super) fn of<'a>(
     requests: &'a [Request],
     policies: &[&Policy],
     policy_of: &[Option<usize>],
-    rooms: Rooms,
 ) -> (Vec<Group<'a>>, Vec<Alone>) {
     let mut judge = Judge::new(inventory);
     let mut groups: BTreeMap<Key<'a>, Vec<&'a Request>> = BTreeMap::new();
@@ -92,15 +76,13 @@ pub(super) fn of<'a>(
         .collect();
     let tight: Vec<bool> =
         inventory.nodes.values().enumerate().map(|(i, node)| is_tight(i, node, &groups)).collect();
-    let few = |of: &[bool]| of.iter().filter(|is| **is).count() <= EXACT_NODES;
-    let (exact_slices, exact_room) = (few(&several), few(&tight));
     let alone = several.iter().zip(&tight).map(|(several, tight)| match (several, tight) {
-        (_, true) if exact_room => Alone::ForItsRoom,
-        (true, _) if exact_slices => Alone::ForSeveralSlices,
-        _ => Alone::No,
+        (_, true) => Alone::ForItsRoom,
+        (true, false) => Alone::ForSeveralSlices,
+        (false, false) => Alone::No,
     });
     let alone: Vec<Alone> = alone.collect();
-    (merge(groups, &alone, rooms), alone)
+    (merge(groups, &alone), alone)
 }
 
 /// Priority, slices, nodes, and what is taken of a node.
@@ -131,12 +113,11 @@ fn is_tight(position: usize, node: &Node, groups: &BTreeMap<Key<'_>, Vec<&Reques
 
 /// What a request takes of a node matters only where that is counted:
 /// elsewhere requests that differ in nothing else are one group.
-fn merge<'a>(groups: BTreeMap<Key<'a>, Vec<&'a Request>>, alone: &[Alone], rooms: Rooms) -> Vec<Group<'a>> {
+fn merge<'a>(groups: BTreeMap<Key<'a>, Vec<&'a Request>>, alone: &[Alone]) -> Vec<Group<'a>> {
     let mut merged: BTreeMap<_, Group<'a>> = BTreeMap::new();
     for ((priority, slices, nodes, takes), requests) in groups {
         let counted = nodes.iter().zip(alone).any(|(may, alone)| *may && *alone == Alone::ForItsRoom);
-        let apart = counted && rooms == Rooms::Exact;
-        let key = (priority, slices, nodes.clone(), apart.then_some(takes));
+        let key = (priority, slices, nodes.clone(), counted.then_some(takes));
         let group = merged.entry(key).or_insert_with(|| Group {
             slices,
             priority: priority.0,

@@ -6,12 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mig::{Layout, ProfileName};
 
-use super::formulate::Program;
+use super::choose::Chosen;
 use super::world::{Class, World, free_somewhere};
 use crate::demand::Request;
 use crate::inventory::{ChangeScope, Gpu, Room, Slices, Use};
 use crate::names::{GpuId, GpuIndex, NodeName, PodRef, RequestId};
-use crate::solver::Solved;
 
 /// Everything decided, by name.
 #[derive(Debug, Default)]
@@ -36,13 +35,11 @@ pub(super) struct Served<'a> {
 }
 
 /// Hands out a solution.
-pub(super) fn hand_out<'a>(world: &World<'a>, program: &Program, solved: &Solved) -> Handed<'a> {
-    let changes = changes(world, program, solved);
+pub(super) fn hand_out<'a>(chosen: &Chosen<'a>) -> Handed<'a> {
+    let world = &chosen.world;
+    let changes = changes(chosen);
     let mut pools = pools(world, &changes);
-    let mut served_in: BTreeMap<(usize, usize), i64> = BTreeMap::new();
-    for (group, cell, extra) in &program.served {
-        served_in.insert((*group, *cell), solved.extras[*extra]);
-    }
+    let mut quotas = quotas(chosen);
     let mut handed = Handed { changes, ..Handed::default() };
     // Groups are in order of priority; several slices first, since they are
     // harder to place, then the oldest.
@@ -55,13 +52,12 @@ pub(super) fn hand_out<'a>(world: &World<'a>, program: &Program, solved: &Solved
     let mut left: Vec<(usize, &'a Request)> = Vec::new();
     for g in order {
         let group = &world.groups[g];
+        let quota = &mut quotas[g];
         let mut waiting = group.requests.iter().copied();
-        let mut quota: Vec<(usize, i64)> =
-            (0..world.cells.len()).map(|c| (c, served_in.get(&(g, c)).copied().unwrap_or(0))).collect();
         let total: i64 = quota.iter().map(|(_, n)| n).sum();
         for request in waiting.by_ref().take(usize::try_from(total).unwrap_or(0)) {
-            let place = quota.iter_mut().filter(|(_, n)| *n > 0).find_map(|(c, n)| {
-                let served = pools.take(&world.cells[*c].nodes, request)?;
+            let place = quota.iter_mut().filter(|(_, n)| *n > 0).find_map(|(nodes, n)| {
+                let served = pools.take(nodes, request)?;
                 *n -= 1;
                 Some(served)
             });
@@ -93,28 +89,63 @@ pub(super) fn hand_out<'a>(world: &World<'a>, program: &Program, solved: &Solved
     handed
 }
 
+/// For each group, how many of it are served on which nodes: on one of a
+/// cell's, or, where nodes are looked at one by one, on each.
+type Quotas<'a> = Vec<Vec<(Vec<&'a NodeName>, i64)>>;
+
+fn quotas<'a>(chosen: &Chosen<'a>) -> Quotas<'a> {
+    let Chosen { world, program, solved, copies } = chosen;
+    let mut quotas: Quotas<'a> = vec![vec![]; world.groups.len()];
+    let mut served: Vec<_> = program.served.iter().collect();
+    served.sort_by_key(|(group, cell, _)| (*group, *cell));
+    for (group, cell, extra) in served {
+        let nodes = &world.cells[*cell].nodes;
+        let part = program.part_cells.iter().position(|c| c == cell);
+        let Some((part, copies)) = part.and_then(|p| Some((&program.parts[p], copies.get(p)?))) else {
+            quotas[*group].push((nodes.clone(), solved.extras[*extra]));
+            continue;
+        };
+        let Some(position) = part.extras.iter().position(|e| e == extra) else { continue };
+        let each = nodes.iter().zip(copies).map(|(node, copy)| (vec![*node], copy.extras[position]));
+        quotas[*group].extend(each.filter(|(_, n)| *n > 0));
+    }
+    quotas
+}
+
 /// Which GPUs change. Within a class the first GPUs change, by node name and
 /// index: classes then share nodes, and whatever part of a plan is done, the
-/// GPUs that remain to be changed are the same.
-fn changes<'a>(
-    world: &World<'a>,
-    program: &Program,
-    solved: &Solved,
-) -> BTreeMap<(&'a NodeName, GpuIndex), Layout> {
+/// GPUs that remain to be changed are the same. Where nodes are looked at one
+/// by one, each does what its copy does.
+fn changes<'a>(chosen: &Chosen<'a>) -> BTreeMap<(&'a NodeName, GpuIndex), Layout> {
+    let Chosen { world, program, solved, copies } = chosen;
     let mut changes = BTreeMap::new();
-    for (position, columns) in solved.classes.iter().enumerate() {
+    let mut by_copy = BTreeSet::new();
+    for ((part, cell), copies) in program.parts.iter().zip(&program.part_cells).zip(copies) {
+        by_copy.extend(part.classes.iter().copied());
+        for (position, of_part) in part.classes.iter().enumerate() {
+            let class = &world.classes[program.classes[*of_part]];
+            let mut gpus: BTreeMap<&NodeName, Vec<&(&'a NodeName, GpuIndex)>> = BTreeMap::new();
+            class.gpus.iter().for_each(|gpu| gpus.entry(gpu.0).or_default().push(gpu));
+            for (node, copy) in world.cells[*cell].nodes.iter().zip(copies) {
+                let gpus = gpus.remove(node).unwrap_or_default();
+                change(class, gpus, copy.classes[position].iter().copied(), &mut changes);
+            }
+        }
+    }
+    for (position, columns) in solved.classes.iter().enumerate().filter(|(p, _)| !by_copy.contains(p)) {
         let class = &world.classes[program.classes[position]];
-        change(class, columns.iter().map(|(j, n)| (*j, *n)), &mut changes);
+        change(class, &class.gpus, columns.iter().copied(), &mut changes);
     }
     changes
 }
 
-fn change<'a>(
+fn change<'a: 'g, 'g>(
     class: &Class<'a>,
+    gpus: impl IntoIterator<Item = &'g (&'a NodeName, GpuIndex)>,
     columns: impl Iterator<Item = (usize, u32)>,
     changes: &mut BTreeMap<(&'a NodeName, GpuIndex), Layout>,
 ) {
-    let mut gpus = class.gpus.iter();
+    let mut gpus = gpus.into_iter();
     for (column, count) in columns {
         if let Some(layout) = class.targets[column].layout {
             for gpu in gpus.by_ref().take(count as usize) {

@@ -2,13 +2,15 @@
 //!
 //! The ladder, one step a function: who has which node, who may use which
 //! node, what each GPU may become (`world`), the integer program
-//! (`formulate`), its exact solution ([`crate::solver`]), names instead of
-//! numbers (`hand_out`), the plan's steps, and the report (`explain`,
-//! `supply`).
+//! (`formulate`), its solution (`choose`, with [`crate::solver`]), names
+//! instead of numbers (`hand_out`), the plan's steps, and the report
+//! (`explain`, `supply`).
 //!
 //! # The objective
 //! Hard: legality, what is in use, what is held, how much of a GPU can change,
-//! `maxCount`. Then, level by level, each exact given the ones before:
+//! what is left of a node's CPU, memory and pod slots, `maxCount`. Then, level
+//! by level, each exact given the ones before as far as it is proved (`choose`
+//! says where it may not be; the certificate says how far off that can be):
 //!
 //! 1. GPUs that do not have their static layout;
 //! 2. slices missing to `minCount`;
@@ -31,6 +33,7 @@
 //! nodes are touched and what no plan can go below (`nodes`).
 
 mod change;
+mod choose;
 mod evict;
 mod explain;
 mod formulate;
@@ -42,16 +45,15 @@ mod steps;
 mod supply;
 mod targets;
 mod trial;
-mod varied;
 mod world;
 
 use jiff::Timestamp;
 
-use self::varied::Chosen;
-use self::world::World;
+use self::choose::Chosen;
+use self::world::{Grain, World};
 use crate::demand::Request;
 use crate::inventory::Inventory;
-use crate::plan::Plan;
+use crate::plan::{Plan, UnderWay};
 use crate::policy::Policy;
 use crate::report::{LevelCertificate, Report};
 
@@ -75,16 +77,32 @@ pub struct Decision {
 ///
 /// `now` dates nothing yet: what is timed (cooldown, windows) arrives as holds.
 pub fn decide(inventory: &Inventory, requests: &[Request], policies: &[Policy], now: Timestamp) -> Decision {
+    decide_while(inventory, requests, policies, &UnderWay::default(), now)
+}
+
+/// Decides while a plan is being carried out: another one replaces it only
+/// where it is better, by proof, at a level up to the number of GPUs changed.
+/// So whoever plans after each step comes to an end, also where nothing is proved.
+pub fn decide_while(
+    inventory: &Inventory,
+    requests: &[Request],
+    policies: &[Policy],
+    under_way: &UnderWay,
+    now: Timestamp,
+) -> Decision {
     let _ = now;
-    let (Chosen { world, program, solved }, levels) = match varied::choose(inventory, requests, policies) {
+    let chosen = match choose::choose(inventory, requests, policies, under_way) {
         Ok(chosen) => chosen,
         // Leaving everything as it is meets every row (see `Building::bounds`),
         // so this is a bug of ours; nothing is changed, and the report says so.
         Err(error) => {
-            return explain::broken(&World::of(inventory, requests, policies), requests, &error.to_string());
+            let world = World::of(inventory, requests, policies, Grain::Nodes);
+            return explain::broken(&world, requests, &error.to_string());
         }
     };
-    let handed = hand_out::hand_out(&world, &program, &solved);
+    let levels = chosen.levels();
+    let handed = hand_out::hand_out(&chosen);
+    let Chosen { world, program, .. } = chosen;
     let plan = Plan { steps: steps::steps(&world, &handed) };
     let mut certificate: Vec<LevelCertificate> = program
         .levels

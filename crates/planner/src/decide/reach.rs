@@ -9,19 +9,20 @@ use std::collections::BTreeMap;
 use mig::ProfileName;
 
 use super::group::Group;
-use super::world::World;
+use super::world::{Cell, World};
 
-/// The most free slices that each cell could have, and who may have them.
+/// The most free slices that each cell could have; of a cell whose nodes are
+/// looked at one by one, the most that one of them could have.
 #[derive(Debug)]
 pub(super) struct Reach {
     most: Vec<BTreeMap<ProfileName, i64>>,
-    admitted: Vec<bool>,
 }
 
 impl Reach {
-    pub(super) fn of(world: &World<'_>, admitted: &[bool]) -> Self {
-        let mut most: Vec<BTreeMap<ProfileName, i64>> =
-            world.cells.iter().map(|cell| cell.free.clone()).collect();
+    pub(super) fn of(world: &World<'_>) -> Self {
+        let of_one =
+            |cell: &Cell<'_>| cell.free.iter().map(|(profile, n)| (*profile, n / cell.copies())).collect();
+        let mut most: Vec<BTreeMap<ProfileName, i64>> = world.cells.iter().map(of_one).collect();
         for class in &world.classes {
             let geometry = world.geometries.get(class.situation.geometry);
             let mut of_one: BTreeMap<ProfileName, i64> = BTreeMap::new();
@@ -29,21 +30,20 @@ impl Reach {
                 let known = of_one.entry(geometry.profile(profile).name).or_default();
                 *known = (*known).max(i64::from(n));
             }
-            let gpus = i64::try_from(class.gpus.len()).unwrap_or(i64::MAX);
+            let gpus = i64::try_from(class.gpus.len()).unwrap_or(i64::MAX) / world.cells[class.cell].copies();
             for (profile, n) in of_one {
                 let all = most[class.cell].entry(profile).or_default();
                 *all = all.saturating_add(n.saturating_mul(gpus));
             }
         }
-        Self { most, admitted: admitted.to_vec() }
+        Self { most }
     }
 
-    /// Whether a cell has room for one request of an admitted group, if
-    /// everything is cut for it.
-    pub(super) fn serves(&self, cell: usize, position: usize, group: &Group<'_>) -> bool {
+    /// Whether a cell has room for one request of a group, if everything is cut for it.
+    pub(super) fn serves(&self, cell: usize, group: &Group<'_>) -> bool {
         let enough = |profile: &ProfileName, n: u32| {
             n == 0 || self.most[cell].get(profile).is_some_and(|most| *most >= i64::from(n))
         };
-        self.admitted[position] && group.slices.iter().all(|(profile, n)| enough(profile, *n))
+        group.slices.iter().all(|(profile, n)| enough(profile, *n))
     }
 }

@@ -9,7 +9,7 @@ use super::evict::Evictions;
 use super::formulate::{Level, bounds};
 use super::hand_out::{Handed, idle_slices};
 use super::targets::{Current, Freedom};
-use super::world::{Cell, World, free_somewhere, is_idle, rule_for};
+use super::world::{World, free_somewhere, is_idle, rule_for};
 use crate::inventory::{ChangeScope, Gpu, Hold, Node, Slices, Use};
 use crate::names::{GpuId, GpuIndex, NodeName};
 use crate::policy::{LayoutPolicy, Mode, Policy};
@@ -63,9 +63,7 @@ fn report(world: &World<'_>, handed: &Handed<'_>, position: usize, policy: &Poli
     }
     attainable(world, position, &mut supply);
     for (g, group) in world.groups.iter().enumerate() {
-        // A request counts for the policies of the nodes that it may use.
-        let here = |cell: &Cell<'_>| cell.policy == Some(position) && cell.groups.contains(&g);
-        if !world.cells.iter().any(here) {
+        if !counts_for(world, position, g, group.slices) {
             continue;
         }
         for request in &group.requests {
@@ -105,6 +103,48 @@ fn report(world: &World<'_>, handed: &Handed<'_>, position: usize, policy: &Poli
         unmet,
         static_missed,
     }
+}
+
+/// Whether the requests of a group count for a policy: it has nodes that they may use, and may serve them there. Where
+/// no policy may, they count for those whose models could, so that somebody answers for them. What a pool cannot have is
+/// no demand of its own, however long it waits elsewhere.
+fn counts_for(world: &World<'_>, policy: usize, group: usize, wanted: &BTreeMap<ProfileName, u32>) -> bool {
+    let eligible = |policy: usize| {
+        world.cells.iter().any(|cell| cell.policy == Some(policy) && cell.groups.contains(&group))
+    };
+    let serves = |policy: usize| eligible(policy) && could_serve(world, policy, wanted, Serves::ByItsLayout);
+    serves(policy)
+        || (eligible(policy)
+            && could_serve(world, policy, wanted, Serves::ByItsModels)
+            && !(0..world.policies.len()).any(serves))
+}
+
+/// By what a policy could serve somebody.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Serves {
+    /// What it cuts, or finds already cut.
+    ByItsLayout,
+    /// What its GPUs could be cut into.
+    ByItsModels,
+}
+
+/// Whether a node of the policy could have all these profiles.
+fn could_serve(world: &World<'_>, policy: usize, wanted: &BTreeMap<ProfileName, u32>, by: Serves) -> bool {
+    let policy = &world.policies[policy];
+    let offers = |gpu: &Gpu, index: GpuIndex, profile: ProfileName| match &policy.layout {
+        LayoutPolicy::Static { gpus } if by == Serves::ByItsLayout => {
+            let rule = rule_for(gpus, &gpu.model, index);
+            rule.is_some_and(|rule| rule.slices.get(&profile).is_some_and(|count| *count > 0))
+                || slices(gpu).iter().any(|(found, _)| *found == profile)
+        }
+        LayoutPolicy::Static { .. } | LayoutPolicy::DemandDriven { .. } => {
+            gpu.geometry.profile_named(profile).is_some()
+        }
+    };
+    world.assignment.nodes_of(&policy.name).any(|name| {
+        let gpus = &world.node(name).gpus;
+        wanted.keys().all(|profile| gpus.iter().any(|(index, gpu)| offers(gpu, *index, *profile)))
+    })
 }
 
 /// All slices of a GPU and their use.

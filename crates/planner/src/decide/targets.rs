@@ -19,6 +19,19 @@ pub(super) struct Situation {
     pub(super) freedom: Freedom,
     /// What it is wanted to become.
     pub(super) goal: Goal,
+    /// What it is held to, where only the plan being carried out is looked at.
+    pub(super) aim: Aim,
+}
+
+/// What a GPU is held to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Aim {
+    /// Nothing.
+    Any,
+    /// What it has.
+    Stay,
+    /// These slices, by start.
+    Reach(Vec<(u8, ProfileName)>),
 }
 
 /// What a GPU has, as far as planning is concerned.
@@ -120,7 +133,30 @@ impl Situation {
         // Nobody is evicted who need not be, whatever it would be worth to others.
         let fewest = found.values().map(|target| self.evicted(target)).min().unwrap_or(0);
         targets.extend(found.into_values().filter(|target| self.evicted(target) == fewest));
-        targets
+        self.held_to_its_aim(geometry, targets)
+    }
+
+    /// Only the target that the GPU is held to; all, if there is no such one.
+    fn held_to_its_aim(&self, geometry: &Geometry, targets: Vec<Target>) -> Vec<Target> {
+        let is_aim = |target: &Target| match (&self.aim, target.layout) {
+            (Aim::Any, _) | (Aim::Stay, None) => true,
+            (Aim::Reach(slices), Some(layout)) => {
+                let mut has: Vec<(u8, ProfileName)> = layout
+                    .iter()
+                    .map(|p| geometry.describe(p))
+                    .map(|(profile, start)| (start, profile))
+                    .collect();
+                has.sort_unstable();
+                has == *slices
+            }
+            (Aim::Stay, Some(_)) | (Aim::Reach(_), None) => false,
+        };
+        let stays = |target: &Target| target.layout.is_none();
+        if targets.iter().any(is_aim) {
+            return targets.into_iter().filter(is_aim).collect();
+        }
+        // It is there already, or cannot come there any more.
+        if targets.iter().any(stays) { targets.into_iter().filter(stays).collect() } else { targets }
     }
 
     /// How many slices in use go.

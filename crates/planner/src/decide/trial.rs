@@ -10,16 +10,16 @@ use std::collections::BTreeSet;
 use mig::Layout;
 
 use super::change::{
-    Kind, PolicyChange, Relaxation, each_use, for_each_use, held, is_liftable, lift, profiles, relaxations,
-    subsets, with_gpus, without,
+    Kind, PolicyChange, Relaxation, for_each_use, held, is_liftable, lift, profiles, relaxations, with_gpus,
+    without,
 };
 use super::formulate::{Question, Unserved, formulate};
 use super::group::Group;
 use super::hand_out::Handed;
-use super::world::{World, is_idle};
+use super::world::{Grain, World, is_idle};
 use crate::demand::Request;
 use crate::inventory::{Gpu, Inventory, Node, Room, Slices, Use};
-use crate::names::{GpuId, GpuIndex, NodeName, PodRef, RequestId};
+use crate::names::{GpuId, NodeName, PodRef, RequestId};
 use crate::policy::Policy;
 use crate::report::Help;
 use crate::solver::{Effort, Level, solve};
@@ -73,7 +73,10 @@ impl<'w> Trials<'w> {
             return 0;
         }
         self.left -= 1;
-        let world = World::of(inventory, &self.requests, policies);
+        let mut world = World::of(inventory, &self.requests, policies, Grain::Nodes);
+        if !world.is_small() {
+            world = World::of(inventory, &self.requests, policies, Grain::Alike);
+        }
         // The group of the first unserved request: with other nodes, groups
         // may be divided differently.
         let asks = group.requests.iter().find(|r| self.unserved.contains(&r.id));
@@ -86,11 +89,15 @@ impl<'w> Trials<'w> {
         if let Unserved::Certain(still) = program.unserved[position] {
             return waiting - still;
         }
-        match solve(&program.instance, EFFORT) {
-            Ok(solved) if solved.levels.iter().all(Level::is_proven) => {
-                waiting - program.unserved[position].count(&solved)
-            }
-            Ok(_) | Err(_) => {
+        let proved = if program.parts.is_empty() || world.is_small() {
+            let solved = solve(&program.instance, EFFORT).ok();
+            solved.filter(|solved| solved.levels.iter().all(Level::is_proven))
+        } else {
+            None
+        };
+        match proved {
+            Some(solved) => waiting - program.unserved[position].count(&solved),
+            None => {
                 self.unproved -= 1;
                 0
             }
@@ -202,7 +209,6 @@ impl<'w> Trials<'w> {
         }
         help.extend(self.hold_that_ends(group, nodes));
         help.extend(self.pod_that_ends(group, nodes));
-        help.extend(self.agent(group, nodes));
         help.extend(self.more_gpus(group, nodes));
         help
     }
@@ -237,35 +243,6 @@ impl<'w> Trials<'w> {
         pods.into_iter().take(PODS).find_map(|(_, pod, gpu, profile)| {
             let inventory = without(self.inventory, &pod);
             self.helps(group, &inventory).then_some(Help::PodEnds { pod, gpu, profile })
-        })
-    }
-
-    /// An agent tells which GPUs are idle. It surely finds one if fewer slices
-    /// are held than there are GPUs that may hold them.
-    fn agent(&mut self, group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<Help> {
-        nodes.iter().find_map(|(name, node)| {
-            let frozen: Vec<GpuIndex> = node
-                .gpus
-                .iter()
-                .filter(|(_, gpu)| super::supply::is_frozen(node, gpu))
-                .map(|(i, _)| *i)
-                .collect();
-            let held: u32 = node.allocated.values().sum();
-            let surely_idle = frozen.len().saturating_sub(held as usize);
-            if frozen.is_empty() || surely_idle == 0 {
-                return None;
-            }
-            // Which of them are idle is what the agent would tell: it has to
-            // help whichever they are.
-            let helps = subsets(&frozen, surely_idle)?.into_iter().all(|idle| {
-                let mut inventory = self.inventory.clone();
-                let Some(changed) = inventory.nodes.get_mut(*name) else { return false };
-                for (_, gpu) in changed.gpus.iter_mut().filter(|(index, _)| idle.contains(index)) {
-                    each_use(gpu, &mut |used| *used = Use::Idle);
-                }
-                self.helps(group, &inventory)
-            });
-            helps.then(|| Help::InstallAgent { node: (*name).clone() })
         })
     }
 

@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use mig::{Counts, Layout, ProfileIndex, ProfileName};
 
 use super::evict::Evictions;
-pub(super) use super::group::Rooms;
 use super::group::{self, Alone, Group};
-use super::targets::{Current, Freedom, Geometries, Goal, Situation, Target, counts_of};
+use super::targets::{Aim, Current, Freedom, Geometries, Goal, Situation, Target, counts_of};
 use crate::assign::{self, Assignment};
 use crate::demand::Request;
 use crate::inventory::{ChangeScope, Gpu, Inventory, Node, Room, Slices, Use};
 use crate::names::{GpuIndex, NodeName};
+use crate::plan::UnderWay;
 use crate::policy::{Drain, LayoutPolicy, Mode, Policy, StaticRule, Unrequested};
 
 /// Everything that is planned.
@@ -42,10 +42,35 @@ pub(super) struct Cell<'a> {
     pub(super) nodes: Vec<&'a NodeName>,
     /// Slices that are free, though it is not known which ones.
     pub(super) free: BTreeMap<ProfileName, i64>,
-    /// Whether it is one node of which the room may run out: then what
-    /// requests take of it counts.
+    /// The room of each of its nodes, if it may run out: then what requests
+    /// take of it counts.
     pub(super) room: Option<Room>,
+    /// Whether its nodes are looked at one by one: all of them are alike.
+    pub(super) one_by_one: bool,
 }
+
+impl Cell<'_> {
+    /// How many nodes are alike in it; 1 where nodes are not looked at.
+    pub(super) fn copies(&self) -> i64 {
+        if self.one_by_one { i64::try_from(self.nodes.len()).unwrap_or(i64::MAX).max(1) } else { 1 }
+    }
+}
+
+/// How nodes that have to be looked at by themselves make cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Grain {
+    /// Each is a cell of its own. Then one program decides everything exactly;
+    /// it is for few nodes and few kinds of requests.
+    Nodes,
+    /// Those that are alike in what they have and in what is left of their
+    /// room are one cell, and copies of one part of the program.
+    Alike,
+}
+
+/// Up to so many nodes that have to be looked at by themselves, times groups
+/// of requests, the whole program is looked at, node by node, before anything
+/// else is tried: it then decides all levels, and mostly with a proof.
+const FINE: usize = 48;
 
 /// GPUs of one cell in one situation.
 #[derive(Clone, Debug)]
@@ -60,16 +85,22 @@ pub(super) struct Class<'a> {
 impl<'a> World<'a> {
     /// Builds it. Requests that nothing can be planned for (blocked
     /// elsewhere, or asking for whole GPUs) are left out.
-    pub(super) fn of(inventory: &'a Inventory, requests: &'a [Request], policies: &'a [Policy]) -> Self {
-        Self::with(inventory, requests, policies, Rooms::Exact)
-    }
-
-    /// The same, with requests told apart by what they take of a node, or not.
-    pub(super) fn with(
+    pub(super) fn of(
         inventory: &'a Inventory,
         requests: &'a [Request],
         policies: &'a [Policy],
-        rooms: Rooms,
+        grain: Grain,
+    ) -> Self {
+        Self::held_to(inventory, requests, policies, grain, None)
+    }
+
+    /// The same, with every GPU held to the plan that is under way.
+    pub(super) fn held_to(
+        inventory: &'a Inventory,
+        requests: &'a [Request],
+        policies: &'a [Policy],
+        grain: Grain,
+        under_way: Option<&UnderWay>,
     ) -> Self {
         let mut policies: Vec<&Policy> = policies.iter().collect();
         policies.sort_by(|a, b| a.name.cmp(&b.name));
@@ -84,35 +115,47 @@ impl<'a> World<'a> {
                 policies.iter().position(|p| p.name == *name)
             })
             .collect();
-        let (groups, alone) = group::of(inventory, requests, &policies, &policy_of, rooms);
+        let (groups, alone) = group::of(inventory, requests, &policies, &policy_of);
         let menus = menus(inventory, &policies, &policy_of, &groups);
         let evictions = Evictions::of(inventory, &policies, &policy_of, &menus);
-        let cells = cells(inventory, &groups, &policy_of, &alone, &evictions);
-        let mut world = Self {
-            inventory,
-            policies,
-            assignment,
-            groups,
-            cells,
-            classes: vec![],
-            geometries: Geometries::default(),
-            evictions,
-        };
-        world.classes = world.classes(&menus);
+        let mut geometries = Geometries::default();
+        let situations: Vec<Vec<(GpuIndex, Situation)>> = inventory
+            .nodes
+            .iter()
+            .zip(&policy_of)
+            .map(|((name, node), policy)| {
+                let node = evictions.nodes.get(name).unwrap_or(node);
+                let policy = policy.map(|p| (policies[p], &menus[p]));
+                let of = |(index, gpu): (&GpuIndex, &Gpu)| {
+                    let number = geometries.number(&gpu.geometry);
+                    let mut situation = situation(number, node, *index, gpu, policy);
+                    if let Some(under_way) = under_way.filter(|_| situation.freedom != Freedom::Fixed) {
+                        situation.aim = aim(under_way, name, *index);
+                    }
+                    (*index, situation)
+                };
+                node.gpus.iter().map(of).collect()
+            })
+            .collect();
+        let cells = Cells { inventory, groups: &groups, policy_of: &policy_of, alone: &alone, grain };
+        let cells = cells.build(&evictions, &situations);
+        let mut world =
+            Self { inventory, policies, assignment, groups, cells, classes: vec![], geometries, evictions };
+        world.classes = world.classes(&situations);
         world
     }
 
-    fn classes(&mut self, menus: &[BTreeSet<ProfileName>]) -> Vec<Class<'a>> {
+    fn classes(&self, situations: &[Vec<(GpuIndex, Situation)>]) -> Vec<Class<'a>> {
+        let cell_of: BTreeMap<&NodeName, usize> = self
+            .cells
+            .iter()
+            .enumerate()
+            .flat_map(|(c, cell)| cell.nodes.iter().map(move |name| (*name, c)))
+            .collect();
         let mut known: BTreeMap<(usize, Situation), Vec<(&'a NodeName, GpuIndex)>> = BTreeMap::new();
-        for (c, cell) in self.cells.iter().enumerate() {
-            let policy = cell.policy.map(|p| (self.policies[p], &menus[p]));
-            for name in &cell.nodes {
-                let node = self.evictions.nodes.get(*name).unwrap_or(&self.inventory.nodes[*name]);
-                for (index, gpu) in &node.gpus {
-                    let geometry = self.geometries.number(&gpu.geometry);
-                    let situation = situation(geometry, node, *index, gpu, policy);
-                    known.entry((c, situation)).or_default().push((*name, *index));
-                }
+        for (name, gpus) in self.inventory.nodes.keys().zip(situations) {
+            for (index, situation) in gpus {
+                known.entry((cell_of[name], situation.clone())).or_default().push((name, *index));
             }
         }
         // Cells share most situations: enumerate the targets of each once.
@@ -130,6 +173,12 @@ impl<'a> World<'a> {
             .collect()
     }
 
+    /// Whether one program may decide for every node by itself.
+    pub(super) fn is_small(&self) -> bool {
+        let alone: usize = self.cells.iter().filter(|c| c.one_by_one).map(|c| c.nodes.len()).sum();
+        alone * self.groups.len() <= FINE
+    }
+
     /// A node as it was seen.
     pub(super) fn node(&self, name: &NodeName) -> &'a Node {
         &self.inventory.nodes[name]
@@ -142,34 +191,59 @@ impl<'a> World<'a> {
 }
 
 /// By policy, groups that may use it, whether pods can bind to it (a free
-/// slice is a spare only there), and the node where it is a cell of its own.
-type CellKey = (Option<usize>, Vec<usize>, bool, Option<usize>);
+/// slice is a spare only there), and what it is where nodes are looked at one by one.
+type CellKey = (Option<usize>, Vec<usize>, bool, Option<Own>);
 
-fn cells<'a>(
+/// What tells apart nodes that are looked at one by one.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Own {
+    /// Each is another one.
+    Node(usize),
+    /// What it has left and what its GPUs are in.
+    Like(Option<Room>, BTreeMap<ProfileName, i64>, BTreeMap<Situation, usize>),
+}
+
+/// What cells are made of.
+struct Cells<'c, 'a> {
     inventory: &'a Inventory,
-    groups: &[Group<'_>],
-    policy_of: &[Option<usize>],
-    alone: &[Alone],
-    evictions: &Evictions,
-) -> Vec<Cell<'a>> {
-    let mut cells: BTreeMap<CellKey, Cell<'a>> = BTreeMap::new();
-    for (i, (name, node)) in inventory.nodes.iter().enumerate() {
-        let usable: Vec<usize> = (0..groups.len()).filter(|g| groups[*g].nodes[i]).collect();
-        let own = (alone[i] != Alone::No).then_some(i);
-        let cell =
-            cells.entry((policy_of[i], usable.clone(), node.schedulable, own)).or_insert_with(|| Cell {
-                policy: policy_of[i],
+    groups: &'c [Group<'a>],
+    policy_of: &'c [Option<usize>],
+    alone: &'c [Alone],
+    grain: Grain,
+}
+
+impl<'a> Cells<'_, 'a> {
+    fn build(&self, evictions: &Evictions, situations: &[Vec<(GpuIndex, Situation)>]) -> Vec<Cell<'a>> {
+        let mut cells: BTreeMap<CellKey, Cell<'a>> = BTreeMap::new();
+        for (i, (name, node)) in self.inventory.nodes.iter().enumerate() {
+            let usable: Vec<usize> = (0..self.groups.len()).filter(|g| self.groups[*g].nodes[i]).collect();
+            let free = free_somewhere(name, evictions.nodes.get(name).unwrap_or(node), evictions);
+            let room = (self.alone[i] == Alone::ForItsRoom).then_some(node.room);
+            let own = (self.alone[i] != Alone::No).then(|| match self.grain {
+                Grain::Nodes => Own::Node(i),
+                Grain::Alike => {
+                    let mut gpus = BTreeMap::new();
+                    situations[i].iter().for_each(|(_, s)| *gpus.entry(s.clone()).or_default() += 1);
+                    Own::Like(room, free.clone(), gpus)
+                }
+            });
+            let one_by_one = own.is_some();
+            let key = (self.policy_of[i], usable.clone(), node.schedulable, own);
+            let cell = cells.entry(key).or_insert_with(|| Cell {
+                policy: self.policy_of[i],
                 groups: usable,
                 nodes: vec![],
                 free: BTreeMap::new(),
-                room: (alone[i] == Alone::ForItsRoom).then_some(node.room),
+                room,
+                one_by_one,
             });
-        cell.nodes.push(name);
-        for (profile, n) in free_somewhere(name, evictions.nodes.get(name).unwrap_or(node), evictions) {
-            *cell.free.entry(profile).or_insert(0) += n;
+            cell.nodes.push(name);
+            for (profile, n) in free {
+                *cell.free.entry(profile).or_insert(0) += n;
+            }
         }
+        cells.into_values().collect()
     }
-    cells.into_values().collect()
 }
 
 /// Slices of a node that are free although none of them is provably idle:
@@ -250,7 +324,8 @@ pub(super) fn situation(
     policy: Option<(&Policy, &BTreeSet<ProfileName>)>,
 ) -> Situation {
     let current = current(gpu);
-    let fixed = |current| Situation { geometry, current, freedom: Freedom::Fixed, goal: no_goal() };
+    let fixed =
+        |current| Situation { geometry, current, freedom: Freedom::Fixed, goal: no_goal(), aim: Aim::Any };
     let Some((policy, menu)) = policy else { return fixed(current) };
     if node.hold.is_some() || gpu.hold.is_some() || policy.mode == Mode::Paused {
         return fixed(current);
@@ -273,10 +348,21 @@ pub(super) fn situation(
         Freedom::Fixed => {
             // A static goal stays visible, so that the report can say what is missed.
             let goal = if matches!(goal, Goal::Static(_)) { goal } else { no_goal() };
-            Situation { geometry, current, freedom, goal }
+            Situation { geometry, current, freedom, goal, aim: Aim::Any }
         }
-        Freedom::Idle | Freedom::Evict | Freedom::Whole => Situation { geometry, current, freedom, goal },
+        Freedom::Idle | Freedom::Evict | Freedom::Whole => {
+            Situation { geometry, current, freedom, goal, aim: Aim::Any }
+        }
     }
+}
+
+/// What a GPU is held to by the plan that is under way.
+fn aim(under_way: &UnderWay, node: &NodeName, gpu: GpuIndex) -> Aim {
+    under_way.gpus.get(&(node.clone(), gpu)).map_or(Aim::Stay, |slices| {
+        let mut slices: Vec<_> = slices.iter().map(|(profile, start)| (*start, *profile)).collect();
+        slices.sort_unstable();
+        Aim::Reach(slices)
+    })
 }
 
 fn no_goal() -> Goal {

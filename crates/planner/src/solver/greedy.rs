@@ -6,7 +6,7 @@
 //! as far as the rows need them. That meets every row which costly extras can
 //! always meet, as a row of demand is met by what is unserved.
 
-use super::instance::{Extra, Instance, Sense};
+use super::instance::{Extra, Instance, Row, Sense};
 use super::project::Choice;
 
 /// Completes what the classes choose; nothing, if a row cannot be met so.
@@ -19,28 +19,35 @@ pub(super) fn complete(instance: &Instance, classes: Vec<Vec<(usize, u32)>>) -> 
             }
         }
     }
+    let extras = fill(&instance.rows, &instance.extras, &mut sums);
+    instance.is_met_by(&classes, &extras).then_some((classes, extras))
+}
+
+/// The value of every extra, given what the rows have without them; what they
+/// add to the rows is added to `sums`.
+pub(super) fn fill(rows: &[Row], extras: &[Extra], sums: &mut [i64]) -> Vec<i64> {
     let is_free = |extra: &Extra| extra.costs.iter().all(|cost| *cost == 0);
-    let mut extras = vec![0_i64; instance.extras.len()];
+    let mut values = vec![0_i64; extras.len()];
     for costly in [false, true] {
-        for (extra, value) in instance.extras.iter().zip(&mut extras) {
+        for (extra, value) in extras.iter().zip(&mut values) {
             if is_free(extra) == costly {
                 continue;
             }
-            let most = allowed(instance, extra, &sums);
-            *value = if costly { most.min(needed(instance, extra, &sums)) } else { most };
+            let most = allowed(rows, extra, sums);
+            *value = if costly { most.min(needed(rows, extra, sums)) } else { most };
             for (row, a) in &extra.coefficients {
                 sums[*row] += i64::from(*a) * *value;
             }
         }
     }
-    instance.is_met_by(&classes, &extras).then_some((classes, extras))
+    values
 }
 
 /// How far an extra may rise until a row that it works against stops it.
-fn allowed(instance: &Instance, extra: &Extra, sums: &[i64]) -> i64 {
+fn allowed(rows: &[Row], extra: &Extra, sums: &[i64]) -> i64 {
     let room = extra.coefficients.iter().filter_map(|(row, a)| {
-        let (a, left) = (i64::from(*a), instance.rows[*row].rhs - sums[*row]);
-        match instance.rows[*row].sense {
+        let (a, left) = (i64::from(*a), rows[*row].rhs - sums[*row]);
+        match rows[*row].sense {
             Sense::AtMost | Sense::Equal if a > 0 => Some(left / a),
             Sense::AtLeast if a < 0 => Some(left / a),
             _ => None,
@@ -50,10 +57,10 @@ fn allowed(instance: &Instance, extra: &Extra, sums: &[i64]) -> i64 {
 }
 
 /// How far an extra has to rise until no row lacks what it gives.
-fn needed(instance: &Instance, extra: &Extra, sums: &[i64]) -> i64 {
+fn needed(rows: &[Row], extra: &Extra, sums: &[i64]) -> i64 {
     let lacks = extra.coefficients.iter().filter_map(|(row, a)| {
-        let (a, lack) = (i64::from(*a), instance.rows[*row].rhs - sums[*row]);
-        let counts = a > 0 && lack > 0 && instance.rows[*row].sense != Sense::AtMost;
+        let (a, lack) = (i64::from(*a), rows[*row].rhs - sums[*row]);
+        let counts = a > 0 && lack > 0 && rows[*row].sense != Sense::AtMost;
         counts.then(|| lack.div_euclid(a) + i64::from(lack.rem_euclid(a) > 0))
     });
     lacks.fold(0, i64::max)
@@ -61,7 +68,7 @@ fn needed(instance: &Instance, extra: &Extra, sums: &[i64]) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::instance::{Class, Column, Row};
+    use super::super::instance::{Class, Column};
     use super::*;
 
     /// Two GPUs that can each give three slices, or none; two groups that ask

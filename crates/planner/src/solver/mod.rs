@@ -35,6 +35,7 @@ mod bound;
 mod greedy;
 mod instance;
 mod lexicographic;
+mod parts;
 mod program;
 mod project;
 mod rounding;
@@ -46,6 +47,7 @@ mod tree;
 pub use instance::{
     Class, Column, Effort, Extra, Instance, Level, MAGNITUDE, Row, RowIndex, Sense, SolveError, Solved,
 };
+pub use parts::{Copy, Part, Parted, solve_parts};
 
 /// Finds the best choice, level by level.
 ///

@@ -138,7 +138,7 @@ fn content(value: &impl Hash) -> u64 {
 
 /// Drops every column that another one replaces in any solution: at least as
 /// good for each row, and no dearer.
-fn drop_dominated(drafts: &mut Vec<(Draft, usize)>, rows: &[(Sense, i64)]) {
+pub(super) fn drop_dominated(drafts: &mut Vec<(Draft, usize)>, rows: &[(Sense, i64)]) {
     let mut dropped = vec![false; drafts.len()];
     for a in 0..drafts.len() {
         dropped[a] =
@@ -151,7 +151,7 @@ fn drop_dominated(drafts: &mut Vec<(Draft, usize)>, rows: &[(Sense, i64)]) {
     });
 }
 
-fn dominates(b: &Draft, a: &Draft, rows: &[(Sense, i64)]) -> bool {
+pub(super) fn dominates(b: &Draft, a: &Draft, rows: &[(Sense, i64)]) -> bool {
     if b.cost > a.cost {
         return false;
     }

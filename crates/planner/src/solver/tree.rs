@@ -58,6 +58,8 @@ pub(super) struct Tree<'a> {
     /// Whether every leaf so far is proved to hold no such solution.
     pub(super) proof: bool,
     pub(super) found: Option<Solution>,
+    /// What was found before it, each worse than the next, if the least is wanted.
+    pub(super) before: Vec<Solution>,
     pub(super) way: Branching,
     pub(super) wanted: Wanted,
     /// The perturbed cost of what was found.
@@ -73,6 +75,9 @@ pub(super) enum Wanted {
     /// cost. It is the only one, so that what is left of it is also the best
     /// for what is left to do.
     Solution,
+    /// The least value, to within so much: what was found is less than so
+    /// much above the least.
+    Least(i64),
 }
 
 /// What is branched on, and which side is looked at first.
@@ -103,7 +108,17 @@ impl<'a> Tree<'a> {
         way: Branching,
         wanted: Wanted,
     ) -> Self {
-        Self { program, target, left, proof: true, found: None, way, wanted, best: f64::INFINITY }
+        Self {
+            program,
+            target,
+            left,
+            proof: true,
+            found: None,
+            before: Vec::new(),
+            way,
+            wanted,
+            best: f64::INFINITY,
+        }
     }
 
     /// Starts from the basis, if there is one: the relaxation's own, which is
@@ -124,10 +139,11 @@ impl<'a> Tree<'a> {
                 if let Some(solution) = integral(&values) {
                     let value = evaluate(self.program, &solution);
                     if value.is_some_and(|v| self.target.is_none_or(|target| v <= target)) {
-                        self.best = self.perturbed(&values);
-                        self.found = Some(solution);
-                        if self.wanted == Wanted::Value {
-                            return;
+                        self.before.extend(self.found.replace(solution));
+                        match self.wanted {
+                            Wanted::Value => return,
+                            Wanted::Solution => self.best = self.perturbed(&values),
+                            Wanted::Least(slack) => self.target = value.map(|value| value - slack.max(1)),
                         }
                     } else {
                         // Rounding went wrong: this leaf proves nothing.

@@ -2,8 +2,8 @@
 //! our cordon.
 
 use crate::action::Action;
-use crate::names;
 use crate::observed::State;
+use crate::operand::Operand;
 use crate::outlook::{FailureReason, Outlook, Trouble, Unproven, WaitsFor};
 use crate::progress::{Phase, Rung, Verified};
 
@@ -32,7 +32,19 @@ impl Run<'_> {
         if needs_cordon && !self.seen.unschedulable {
             self.cordon();
         }
+        if self.cordoned_by_us() {
+            let now = self.now;
+            if let Some(target) = self.target() {
+                target.cordoned_at.get_or_insert(now);
+            }
+            self.keep_mark();
+        }
         None
+    }
+
+    fn begin_cooldown(&mut self) {
+        self.next.changed_at = Some(self.now);
+        self.next.cooldown_until = Some(self.now + self.rules.cooldown);
     }
 
     /// All runs and proofs of one label together took too long: they alternate.
@@ -118,7 +130,7 @@ impl Run<'_> {
             boot_id: self.seen.boot_id.clone(),
         });
         if !target.restore {
-            self.next.cooldown_until = Some(self.now + self.rules.cooldown);
+            self.begin_cooldown();
             if target.rung != Rung::RollBack {
                 self.next.set_back = None;
                 self.next.last_error = None;
@@ -146,14 +158,15 @@ impl Run<'_> {
     /// being closed: their cordon lies on ours and cannot be told from it, so
     /// ours stays until they are done.
     fn lift_cordon(&mut self) -> Flow {
-        if !self.seen.marked() {
+        let ours = self.cordoned_by_us();
+        if !ours && !self.seen.marked() {
             return self.enter(Phase::Idle);
         }
-        if let Some(who) = self.seen.foreign_work().filter(|_| self.seen.unschedulable) {
+        if let Some(who) = self.seen.work_under_way().filter(|_| ours) {
             return self.wait(WaitsFor::ForeignWork { who }, self.rules.settings.interruption_limit);
         }
         let if_version = self.version();
-        self.actions.push(if self.seen.unschedulable {
+        self.actions.push(if ours {
             Action::Uncordon { if_version }
         } else {
             Action::RemoveCordonedBy { if_version }
@@ -166,7 +179,8 @@ impl Run<'_> {
         let failure = self.failure();
         let settings = self.rules.settings;
         let minute = self.now + jiff::SignedDuration::from_mins(1);
-        if self.seen.marked() && !self.seen.unschedulable {
+        self.keep_mark();
+        if self.seen.marked() && !self.cordoned_by_us() {
             let if_version = self.version();
             self.actions.push(Action::RemoveCordonedBy { if_version });
             return Flow::Rest(Outlook::Failed(failure), Some(minute));
@@ -179,7 +193,7 @@ impl Run<'_> {
             State::Absent | State::Pending => !self.late(settings.write_limit),
             State::Rebooting | State::Other(_) => false,
         };
-        let alone = self.seen.foreign_work().is_none();
+        let alone = self.seen.work_under_way().is_none();
         if ours && at_rest && alone && !paused.is_empty() {
             let if_version = self.version();
             self.actions.push(Action::UnpauseOperands { labels: paused, if_version });
@@ -202,7 +216,7 @@ impl Run<'_> {
             self.next.verified = Some(Verified { layout, label, at, boot_id });
         }
         self.next.failed = None;
-        self.next.cooldown_until = Some(self.now + self.rules.cooldown);
+        self.begin_cooldown();
         self.enter(Phase::Releasing)
     }
 
@@ -226,7 +240,7 @@ impl Run<'_> {
             self.list_pods();
             return self.wait(WaitsFor::PodsGoing { pods: newcomers, refused: Vec::new() }, limit);
         }
-        let manager = self.seen.operand(names::APP_MANAGER).cloned();
+        let manager = self.seen.operand(Operand::MigManager).cloned();
         let fresh = manager.as_ref().filter(|pod| Some(&pod.uid) != target.manager_before.as_ref());
         if fresh.is_some_and(|pod| pod.ready) {
             let now = self.now;

@@ -3,8 +3,8 @@
 //! run; MIG manager's pod replaced; back to the last verified layout. Then a
 //! human.
 
-use crate::names;
 use crate::observed::{Listing, Pod, State};
+use crate::operand::Operand;
 use crate::outlook::{FailureReason, Trouble, WaitsFor};
 use crate::progress::{Phase, Rung, Target};
 use planner::names::PodRef;
@@ -63,7 +63,7 @@ impl Run<'_> {
     }
 
     fn heal(&mut self, rung: Rung) -> Flow {
-        let manager = self.seen.operand(names::APP_MANAGER).map(|pod| pod.uid.clone());
+        let manager = self.seen.operand(Operand::MigManager).map(|pod| pod.uid.clone());
         if let Some(target) = self.target() {
             target.manager_before = manager;
             target.cleared = false;
@@ -112,6 +112,7 @@ impl Run<'_> {
             self.cordon();
             return self.wait(WaitsFor::Cordon, settings.change_limit);
         }
+        self.keep_mark();
         if !self.seen.ready || self.seen.state() == State::Rebooting {
             return self.wait(WaitsFor::Reboot, settings.change_limit);
         }

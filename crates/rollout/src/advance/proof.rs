@@ -1,8 +1,8 @@
 //! Success means schedulable: what must be seen before a node is open again.
 
 use crate::layout::NodeLayout;
-use crate::names;
 use crate::observed::{Listing, State};
+use crate::operand::Operand;
 use crate::outlook::Unproven;
 use crate::progress::Target;
 
@@ -14,7 +14,7 @@ impl Run<'_> {
         if let Some(missing) = self.not_at_rest() {
             return Some(missing);
         }
-        let plugin = self.seen.operand(names::APP_PLUGIN).filter(|pod| pod.ready);
+        let plugin = self.seen.operand(Operand::DevicePlugin).filter(|pod| pod.ready);
         let Some(plugin) = plugin else { return Some(Unproven::PluginPod) };
         if target.plugin_before.as_ref() == Some(&plugin.uid) && !self.listed_since() {
             return Some(Unproven::PluginPod);
@@ -27,7 +27,7 @@ impl Run<'_> {
         if let Some(missing) = self.not_at_rest() {
             return Some(missing);
         }
-        if !self.seen.operand(names::APP_PLUGIN).is_some_and(|pod| pod.ready) {
+        if !self.seen.operand(Operand::DevicePlugin).is_some_and(|pod| pod.ready) {
             return Some(Unproven::PluginPod);
         }
         self.not_offered(layout)
@@ -38,7 +38,7 @@ impl Run<'_> {
     /// otherwise the old pod went before `success`, and only our cache still
     /// shows it. A consistent list of after `success` tells the two apart.
     pub(super) fn old_plugin_needs_list(&self, target: &Target) -> bool {
-        let plugin = self.seen.operand(names::APP_PLUGIN).filter(|pod| pod.ready);
+        let plugin = self.seen.operand(Operand::DevicePlugin).filter(|pod| pod.ready);
         plugin.is_some_and(|pod| target.plugin_before.as_ref() == Some(&pod.uid)) && !self.listed_since()
     }
 
@@ -60,7 +60,7 @@ impl Run<'_> {
 
     fn not_offered(&self, layout: &NodeLayout) -> Option<Unproven> {
         let strategy = self.seen.operator.strategy;
-        let found = self.seen.nvidia();
+        let found = self.seen.offers();
         let expected = layout.allocatable(strategy).unwrap_or_default();
         if expected != found {
             if let Some(label) = self.seen.shared() {

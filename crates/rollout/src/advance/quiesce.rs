@@ -6,8 +6,8 @@ use planner::names::PodRef;
 use planner::policy::Drain;
 
 use crate::action::Action;
-use crate::names;
 use crate::observed::{Listing, Pod, PodPhase, State};
+use crate::operand::Operand;
 use crate::outlook::{Hold, Trouble, WaitsFor};
 use crate::progress::{Phase, SetBack, Target};
 use crate::rules::Admission;
@@ -45,8 +45,8 @@ impl Run<'_> {
             || self.wanted != Some(&target.layout)
             || label != target.label_before.as_deref()
             || !self.seen.ready
-            || self.seen.foreign_work().is_some()
-            || self.seen.hands_off().is_some()
+            || self.seen.work_under_way().is_some()
+            || self.seen.manager.is_some()
             || !self.seen.paused().is_empty()
             || !matches!(self.seen.state(), State::Absent | State::Success | State::Failed)
     }
@@ -56,11 +56,11 @@ impl Run<'_> {
         if self.should_return(&target) {
             return self.enter(Phase::Retreating);
         }
-        if self.seen.cordoned_by_others() {
+        if self.cordoned_by_others() {
             return self.enter(Phase::Idle);
         }
         let settings = self.rules.settings;
-        if !self.seen.cordoned_by_us() {
+        if !self.cordoned_by_us() {
             if target.cordoned_at.is_some() || self.seen.marked() {
                 return self.retreat(Trouble::Uncordoned);
             }
@@ -70,6 +70,7 @@ impl Run<'_> {
             self.cordon();
             return self.wait(WaitsFor::Cordon, settings.write_limit);
         }
+        self.keep_mark();
         let now = self.now;
         let cordoned_at = self.target().map_or(now, |target| *target.cordoned_at.get_or_insert(now));
         let settled = cordoned_at + settings.cordon_settle;
@@ -98,9 +99,10 @@ impl Run<'_> {
         if self.should_return(&target) {
             return self.enter(Phase::Retreating);
         }
-        if !self.seen.cordoned_by_us() {
+        if !self.cordoned_by_us() {
             return self.retreat(Trouble::Uncordoned);
         }
+        self.keep_mark();
         let settings = self.rules.settings;
         let evict = self.rules.drain == Drain::Evict;
         let way = self.in_the_way(&target);
@@ -176,7 +178,7 @@ impl Run<'_> {
 
     /// Records what the label will be judged by, and writes it.
     pub(super) fn announce_label(&mut self, written_at: jiff::Timestamp) {
-        let plugin = self.seen.operand(names::APP_PLUGIN).map(|pod| pod.uid.clone());
+        let plugin = self.seen.operand(Operand::DevicePlugin).map(|pod| pod.uid.clone());
         let bystanders: Vec<_> =
             self.seen.pods.iter().filter(|pod| pod.holds_gpu()).map(|pod| pod.uid.clone()).collect();
         let boot_id = self.seen.boot_id.clone();

@@ -1,10 +1,13 @@
 //! Whether a change is wanted, and whether one may start: the ladder of
 //! reasons against it, and the map's entry.
 
+use jiff::Timestamp;
+
 use crate::action::Action;
 use crate::layout::NodeLayout;
 use crate::names;
 use crate::observed::State;
+use crate::operand::Operand;
 use crate::outlook::{Hold, Outlook, Trouble, WaitsFor};
 use crate::progress::{Phase, Target, Verified};
 use crate::rules::Admission;
@@ -23,10 +26,8 @@ impl Run<'_> {
     pub(super) fn idle(&mut self) -> Flow {
         self.next.target = None;
         self.next.failed = None;
-        if self.next.cooldown_until.is_some_and(|until| self.now >= until) {
-            self.next.cooldown_until = None;
-        }
-        if self.seen.marked() {
+        self.next.cooldown_until = self.cooldown().filter(|until| self.now < *until);
+        if self.seen.marked() || self.cordoned_by_us() {
             return self.recover();
         }
         if let Some(hold) = self.foreign_layout() {
@@ -81,13 +82,21 @@ impl Run<'_> {
         self.enter(Phase::Mapping)
     }
 
+    /// Until when the node rests: as long as the policy in force says, whichever
+    /// policy changed the node. (Of a change that an older version made, only
+    /// the moment is known.)
+    fn cooldown(&self) -> Option<Timestamp> {
+        let rests = self.next.changed_at.map(|at| at + self.rules.cooldown);
+        rests.or(self.next.cooldown_until)
+    }
+
     /// What the node has, when that can be established: the layout that the
     /// label names, if the node offers exactly that.
     fn has(&self) -> Option<NodeLayout> {
         let layout = self.seen.label_layout.as_ref()?;
         let settled = matches!(self.seen.state(), State::Success | State::Absent);
         let expected = layout.allocatable(self.seen.operator.strategy).ok()?;
-        (settled && expected == self.seen.nvidia()).then(|| layout.clone())
+        (settled && expected == self.seen.offers()).then(|| layout.clone())
     }
 
     /// The node has what is wanted, under a label of ours, and we do not know
@@ -107,7 +116,7 @@ impl Run<'_> {
     fn recover(&mut self) -> Flow {
         let ours = self.seen.label().filter(|label| label.starts_with(names::ENTRY_PREFIX));
         match (ours.map(str::to_owned), self.seen.label_layout.clone()) {
-            (Some(label), Some(layout)) if self.seen.unschedulable => {
+            (Some(label), Some(layout)) if self.cordoned_by_us() => {
                 self.next.applied = Some(label.clone());
                 self.restore(layout, label)
             }
@@ -152,10 +161,10 @@ impl Run<'_> {
         if !(booted || ran || !self.seen.paused().is_empty()) {
             return None;
         }
-        if let Some(who) = self.seen.hands_off() {
-            return Some(self.hold(Hold::HandsOff { who: who.to_owned() }));
+        if let Some(who) = self.seen.manager {
+            return Some(self.hold(Hold::HandsOff { who: who.to_string() }));
         }
-        if let Some(who) = self.seen.foreign_work() {
+        if let Some(who) = self.seen.work_under_way() {
             return Some(self.hold(Hold::ForeignWork { who }));
         }
         if !self.seen.ready {
@@ -178,15 +187,15 @@ impl Run<'_> {
     fn not_as_verified(&self) -> Option<Hold> {
         let verified = self.next.verified.as_ref()?;
         let expected = verified.layout.allocatable(self.seen.operator.strategy).ok()?;
-        let found = self.seen.nvidia();
+        let found = self.seen.offers();
         (expected != found).then_some(Hold::NotAsVerified { expected, found })
     }
 
     /// Everything that must be right before a change, the heaviest first.
     pub(super) fn preflight(&self, wanted: &NodeLayout) -> Option<Hold> {
         let seen = self.seen;
-        if let Some(who) = seen.hands_off() {
-            return Some(Hold::HandsOff { who: who.to_owned() });
+        if let Some(who) = seen.manager {
+            return Some(Hold::HandsOff { who: who.to_string() });
         }
         if !seen.operator.cluster_policy {
             return Some(Hold::NoClusterPolicy);
@@ -204,13 +213,10 @@ impl Run<'_> {
         if !seen.ready {
             return Some(Hold::NotReady);
         }
-        if let Some(who) = seen.foreign_work() {
-            return Some(Hold::ForeignWork { who });
+        if let Some(work) = &seen.work {
+            return Some(Hold::ForeignWork { who: work.to_string() });
         }
-        if seen.labels.get(names::DRIVER_UPGRADE_STATE).is_some_and(|v| v == "upgrade-required") {
-            return Some(Hold::ForeignWork { who: "driver upgrade (upgrade-required)".to_owned() });
-        }
-        if seen.cordoned_by_others() {
+        if self.cordoned_by_others() {
             return Some(Hold::CordonedByOthers);
         }
         let state = match seen.state() {
@@ -225,7 +231,7 @@ impl Run<'_> {
         if !seen.paused().is_empty() {
             return Some(Hold::RunInProgress { state: names::PAUSED_FOR_MIG.to_owned() });
         }
-        if !seen.operand(names::APP_MANAGER).is_some_and(|pod| pod.ready) {
+        if !seen.operand(Operand::MigManager).is_some_and(|pod| pod.ready) {
             return Some(Hold::ManagerNotReady);
         }
         None
@@ -238,6 +244,7 @@ impl Run<'_> {
         let unchanged = self.wanted == Some(&target.layout)
             && self.seen.label().map(str::to_owned) == target.label_before
             && !self.seen.marked()
+            && !self.cordoned_by_us()
             && self.preflight(&target.layout).is_none()
             && self.rules.admission != Admission::Held(Hold::NotEnforced);
         if !unchanged {

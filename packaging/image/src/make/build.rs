@@ -131,6 +131,8 @@ impl Workspace {
         let of_c: Vec<_> =
             self.renamed().iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}")).collect();
         cargo.env(format!("CFLAGS_{}", target.replace('-', "_")), of_c.join(" "));
+        // The gate compiles with clippy's driver; what is published is the compiler's own work.
+        cargo.env_remove("RUSTC_WORKSPACE_WRAPPER");
         // An incremental build may order what it makes by what was there.
         cargo.env("CARGO_INCREMENTAL", "0");
         let messages = said(&mut cargo)?;

@@ -43,7 +43,8 @@ pub(crate) struct Args {
     /// Where they go [default: `images` in the target folder, `images-quick` with --quick]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// The registry and the organisation before the name, such as registry.example.com/gpu
+    /// The registry and the organisation before the name, such as registry.example.com/gpu [default:
+    /// localhost/slicewright, for images that are loaded into nodes and pulled by nobody]
     #[arg(long, value_name = "PREFIX")]
     prefix: Option<String>,
     /// The tag [default: the version]
@@ -137,7 +138,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
             );
         }
         let repository = match &args.prefix {
-            None => product.repository().to_owned(),
+            None => product.loaded(),
             Some(prefix) => {
                 let name = product.repository().rsplit('/').next().unwrap_or_default();
                 format!("{}/{name}", prefix.trim_end_matches('/'))

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use store::{Store, StoreError};
 
+mod library;
+
 use super::{restart, setup, show};
 use crate::in_cluster::Told;
 
@@ -81,6 +83,9 @@ fn lay_out(dir: &Path, args: Args, out: &mut dyn Write) -> anyhow::Result<()> {
             store
         }
     };
+    let version = store.read(|state| state.driver_version.clone())?;
+    library::name(&root, &version)
+        .with_context(|| format!("cannot name the library in {}", root.display()))?;
     touch(&booted)?;
     store.keep_files(&root)?;
     touch(&ready)?;
@@ -195,6 +200,30 @@ mod tests {
         let said = node.starts();
         assert!(said.contains("gone: 1 GPU instances"), "{said}");
         assert_eq!(node.slices(), 0);
+    }
+
+    #[test]
+    fn the_library_bears_the_version_of_the_driver_and_what_programs_load_is_a_link() {
+        let node = Node::new();
+        fs::create_dir_all(node.at("image/usr/lib64")).unwrap();
+        let shipped = node.at("image/usr/lib64/libnvidia-ml.so.1");
+        fs::write(&shipped, "first").unwrap();
+        symlink("libnvidia-ml.so.1", node.at("image/usr/lib64/libnvidia-ml.so")).unwrap();
+        node.starts();
+        let root = node.at("root/usr/lib64");
+        assert_eq!(
+            fs::read_link(root.join("libnvidia-ml.so.1")).unwrap(),
+            Path::new("libnvidia-ml.so.580.65.06")
+        );
+        assert!(fs::symlink_metadata(root.join("libnvidia-ml.so.580.65.06")).unwrap().is_file());
+        // A new image, and a file that an earlier driver left.
+        fs::write(root.join("libnvidia-ml.so.535.104.05"), "old").unwrap();
+        fs::write(&shipped, "second").unwrap();
+        node.starts();
+        assert_eq!(fs::read_to_string(root.join("libnvidia-ml.so")).unwrap(), "second");
+        let mut names: Vec<_> = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["libnvidia-ml.so", "libnvidia-ml.so.1", "libnvidia-ml.so.580.65.06"]);
     }
 
     #[test]

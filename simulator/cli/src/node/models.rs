@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use gpu::{Model, ModelError, PciClass};
+use gpu::{Model, ModelError};
 use mig::sharing::Known;
 
 /// The display card of a workstation: it has no MIG and no CUDA work.
@@ -33,13 +33,10 @@ impl FromStr for Gpus {
 
 fn model(name: &str) -> Result<Arc<Model>, String> {
     if name.eq_ignore_ascii_case(DISPLAY) {
-        return Ok(Arc::new(Model::without_mig("NVIDIA DGX Display", 4096, PciClass::Vga)));
+        return Ok(Arc::new(Model::display()));
     }
     if let Some(Known::Card(card)) = mig::sharing::find(name) {
-        // The size on the data sheet; what nvidia-smi shows of it is a little less.
-        let mut model = Model::without_mig(&card.names[0], card.memory_gb * 1024, PciClass::ThreeD);
-        model.name.clone_from(&card.id);
-        return Ok(Arc::new(model));
+        return Ok(Arc::new(Model::of_card(card)));
     }
     Model::find(name).map_err(|error| match error {
         ModelError::Unknown(_) => format!("{error}; without MIG: {}", without_mig().join(", ")),

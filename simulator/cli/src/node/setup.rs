@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use gpu::{Caller, DriverBranch, Labelling, Machine, Mode, NvmlError};
+use gpu::{Caller, DriverBranch, Labelling, Machine, Mode, NvmlError, Topology};
 use store::{State, Store};
 
 use super::models::{self, Gpus};
@@ -25,6 +25,9 @@ pub(super) struct Args {
     /// The driver: a branch, such as 535, or a whole version, such as 535.104.05.
     #[arg(long, value_name = "VERSION", default_value = "580")]
     driver: Driver,
+    /// How the machine is built: where its GPUs are on PCIe, NUMA nodes and NVLinks.
+    #[arg(long, value_name = "NAME", default_value = "plain", value_parser = machine)]
+    machine: Topology,
     /// MIG is on from the start, on every GPU that knows it.
     #[arg(long)]
     mig: bool,
@@ -79,6 +82,10 @@ impl FromStr for Driver {
     }
 }
 
+fn machine(name: &str) -> Result<Topology, String> {
+    Topology::find(name).map_err(|error| error.to_string())
+}
+
 fn after_help() -> String {
     let can = |model: &&mig::Model| model.simulatable().is_ok();
     let models: Vec<&str> =
@@ -88,6 +95,8 @@ fn after_help() -> String {
   {}
 Without:
   {}
+Machines (--machine):
+  {}
 
 Examples:
   slicewright-sim node setup --gpus a100-80gb=8
@@ -95,11 +104,12 @@ Examples:
   slicewright-sim node setup --gpus 'NVIDIA A100-SXM4-80GB=2' --mig --dir /tmp/node",
         models.join(", "),
         models::without_mig().join(", "),
+        Topology::names().join(", "),
     )
 }
 
 pub(super) fn run(dir: &Path, args: Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let Args { gpus, host, driver, mig, labelling, passthrough, writers } = args;
+    let Args { gpus, host, driver, machine: built, mig, labelling, passthrough, writers } = args;
     let total: u32 = gpus.iter().map(|gpus| u32::from(gpus.count)).sum();
     if total > 32 {
         bail!("--gpus: {total} GPUs; a host has at most 32");
@@ -107,11 +117,14 @@ pub(super) fn run(dir: &Path, args: Args, out: &mut dyn Write) -> anyhow::Result
     if host.is_empty() {
         bail!("--host: a host has a name");
     }
+    if usize::try_from(total).is_ok_and(|total| total > built.seats.len()) {
+        bail!("--gpus: {total} GPUs; a {} has room for {}", built.name, built.seats.len());
+    }
     let labelling = match labelling {
         LabellingArg::V1 => Labelling::V1,
         LabellingArg::V2 => Labelling::V2,
     };
-    let mut machine = Machine::new(&host, DriverBranch(driver.branch), store::now());
+    let mut machine = Machine::new(&host, DriverBranch(driver.branch), store::now()).built_as(built);
     for Gpus { model, count } in &gpus {
         for _ in 0..*count {
             machine = machine.with_gpu_labelled(model, labelling);

@@ -8,6 +8,7 @@ use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::{In, Out, OutArray, Versioned, text};
 use crate::entry::Call;
+use crate::first_versions::ComputeInstanceInfoV1;
 use crate::handle::{ComputeInstance, GpuInstance, Handle};
 
 type Pointer = *mut c_void;
@@ -85,6 +86,24 @@ fn by_enum(call: &mut Call<'_>, parent: InstanceHandle, profile: c_uint, engines
 fn placement(at: sys::nvmlComputeInstancePlacement_t) -> Reply<Placement> {
     let small = |n: c_uint| u8::try_from(n).map_err(|_| NvmlError::InvalidArgument);
     Ok(Placement { start: small(at.start)?, size: small(at.size)? })
+}
+
+/// Everything that the last version of the struct has.
+fn info_of(call: &mut Call<'_>, instance: ComputeInstance) -> Reply<sys::nvmlComputeInstanceInfo_t> {
+    let instance = instance.find(call.handles)?;
+    let has = call.query(|nvml| nvml.compute_instance_info(instance))?;
+    let parent = instance.parent();
+    let device = call.query(|nvml| nvml.device_handle_by_index(parent.gpu()))?;
+    Ok(sys::nvmlComputeInstanceInfo_t {
+        device: call.give(Handle::Device(device)).cast(),
+        gpuInstance: call.give(Handle::GpuInstance(parent)).cast(),
+        id: has.id.into(),
+        profileId: has.profile_id,
+        placement: sys::nvmlComputeInstancePlacement_t {
+            start: has.placement.start.into(),
+            size: has.placement.size.into(),
+        },
+    })
 }
 
 entries! {
@@ -176,22 +195,17 @@ entries! {
         instance.set(call.give(Handle::ComputeInstance(found)))
     }
 
-    fn nvmlComputeInstanceGetInfo | nvmlComputeInstanceGetInfo_v2(
-        call, instance: ComputeInstance, info: Out<sys::nvmlComputeInstanceInfo_t>
-    ) {
-        let instance = instance.find(call.handles)?;
-        let has = call.query(|nvml| nvml.compute_instance_info(instance))?;
-        let parent = instance.parent();
-        let device = call.query(|nvml| nvml.device_handle_by_index(parent.gpu()))?;
-        info.set(sys::nvmlComputeInstanceInfo_t {
-            device: call.give(Handle::Device(device)).cast(),
-            gpuInstance: call.give(Handle::GpuInstance(parent)).cast(),
-            id: has.id.into(),
-            profileId: has.profile_id,
-            placement: sys::nvmlComputeInstancePlacement_t {
-                start: has.placement.start.into(),
-                size: has.placement.size.into(),
-            },
+    fn nvmlComputeInstanceGetInfo(call, instance: ComputeInstance, info: Out<ComputeInstanceInfoV1>) {
+        let all = info_of(call, instance)?;
+        info.set(ComputeInstanceInfoV1 {
+            device: all.device,
+            gpu_instance: all.gpuInstance,
+            id: all.id,
+            profile_id: all.profileId,
         })
+    }
+
+    fn nvmlComputeInstanceGetInfo_v2(call, instance: ComputeInstance, info: Out<sys::nvmlComputeInstanceInfo_t>) {
+        info.set(info_of(call, instance)?)
     }
 }

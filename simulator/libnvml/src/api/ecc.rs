@@ -13,9 +13,21 @@ const ON: c_uint = sys::nvmlEnableState_enum_NVML_FEATURE_ENABLED;
 const CORRECTED: c_uint = sys::nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_CORRECTED;
 const VOLATILE: c_uint = sys::nvmlEccCounterType_enum_NVML_VOLATILE_ECC;
 
-/// Cards of which nothing is known but that they have no MIG say nothing.
+/// Cards whose memory does not correct errors say nothing.
 fn has_ecc(of: Subject<'_>) -> Reply<()> {
-    of.gpu.mig().map(drop).ok_or(NvmlError::NotSupported)
+    if of.gpu.model.ecc { Ok(()) } else { Err(NvmlError::NotSupported) }
+}
+
+/// From Ampere on, only the memory of the card and all SRAM together have
+/// counters; before, each kind of SRAM has its own.
+fn has_counter(of: Subject<'_>, location: c_uint) -> Reply<()> {
+    let late = of.gpu.model.compute_capability.is_some_and(|(major, _)| major >= 8);
+    let there = match location {
+        sys::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_DEVICE_MEMORY => true,
+        sys::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_SRAM => late,
+        _ => !late,
+    };
+    if there { Ok(()) } else { Err(NvmlError::NotSupported) }
 }
 
 /// How many errors of a kind were counted, since the last reset or ever.
@@ -26,6 +38,13 @@ const fn count_of(errors: &EccErrors, kind: c_uint, counter: c_uint) -> c_ulongl
         (false, true) => errors.uncorrected,
         (false, false) => errors.uncorrected_ever,
     }
+}
+
+/// Whether the card remaps rows of its memory.
+pub(super) fn remaps(of: Subject<'_>) -> Reply<()> {
+    let gpu = of.whole(NvmlError::NotSupported)?;
+    let late = gpu.model.compute_capability.is_some_and(|(major, _)| major >= 8);
+    if gpu.model.ecc && late { Ok(()) } else { Err(NvmlError::NotSupported) }
 }
 
 fn check(kind: c_uint, counter: c_uint) -> Reply<()> {
@@ -59,15 +78,18 @@ entries! {
             return Err(NvmlError::InvalidArgument);
         }
         let in_memory = location == sys::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_DEVICE_MEMORY;
-        let all = call.ask(device, |of| has_ecc(of).map(|()| count_of(&of.gpu.ecc, kind, counter)))?;
+        let all = call.ask(device, |of| {
+            has_ecc(of).and(has_counter(of, location)).map(|()| count_of(&of.gpu.ecc, kind, counter))
+        })?;
         count.set(if in_memory { all } else { 0 })
     }
 
-    /// Cards with MIG remap rows instead of retiring pages.
+    /// Cards from Ampere on remap rows instead of retiring pages. A card that is cut does not tell (seen on an
+    /// H100 with driver 590).
     fn nvmlDeviceGetRemappedRows(
         call, device: Device, corrected: Out<c_uint>, uncorrected: Out<c_uint>, pending: Out<c_uint>, failed: Out<c_uint>
     ) {
-        call.ask(device, |of| has_ecc(of).and(of.whole(NvmlError::NotSupported).map(drop)))?;
+        call.ask(device, |of| remaps(of).and(if of.gpu.instances.is_empty() { Ok(()) } else { Err(NvmlError::NotSupported) }))?;
         for answer in [corrected, uncorrected, pending, failed] {
             answer.set(0);
         }

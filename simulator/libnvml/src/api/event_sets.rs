@@ -8,6 +8,7 @@ use nvml_wrapper_sys::bindings as sys;
 use crate::argument::Out;
 use crate::entry::Call;
 use crate::events::{self, Delivery};
+use crate::first_versions::EventDataV1;
 use crate::handle::{Device, EventSet, Handle};
 
 type Pointer = *mut c_void;
@@ -68,7 +69,13 @@ entries! {
 }
 
 waits! {
-    fn nvmlEventSetWait | nvmlEventSetWait_v2(call, set: EventSet, data: Out<sys::nvmlEventData_t>; timeout) {
+    fn nvmlEventSetWait(call, set: EventSet, data: Out<EventDataV1>; timeout) {
+        next(call, set)?.map(|event| {
+            data.set(EventDataV1 { device: event.device, event_type: event.eventType, event_data: event.eventData });
+        })
+    }
+
+    fn nvmlEventSetWait_v2(call, set: EventSet, data: Out<sys::nvmlEventData_t>; timeout) {
         next(call, set)?.map(|event| data.set(event))
     }
 }

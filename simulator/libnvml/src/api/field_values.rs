@@ -19,20 +19,41 @@ enum Value {
 /// Drivers from which on profiles are answered for with MIG off.
 const QUERIES_WITHOUT_MIG: u16 = 536;
 
+/// The scope of power fields that means the card: others are its memory's and its module's.
+const OF_GPU: c_uint = sys::NVML_POWER_SCOPE_GPU;
+
 /// The value of a field. Rows are not remapped.
-fn value(of: Subject<'_>, field: c_uint) -> Reply<Value> {
+fn value(of: Subject<'_>, field: c_uint, scope: c_uint) -> Reply<Value> {
     let gpu = of.whole(NvmlError::NotSupported)?;
     let mig = || gpu.mig().ok_or(NvmlError::NotSupported);
     let sheet = || figures::sheet(gpu).ok_or(NvmlError::NotSupported);
-    let long = |count| mig().map(|_| Value::Long(count));
+    let ecc = || if gpu.model.ecc { Ok(()) } else { Err(NvmlError::NotSupported) };
+    let long = |count| ecc().map(|()| Value::Long(count));
+    let late = gpu.model.compute_capability.is_some_and(|(major, _)| major >= 8);
     match field {
-        id::NVML_FI_DEV_ECC_CURRENT | id::NVML_FI_DEV_ECC_PENDING => mig().map(|_| Value::Int(1)),
+        id::NVML_FI_DEV_ECC_CURRENT | id::NVML_FI_DEV_ECC_PENDING => ecc().map(|()| Value::Int(1)),
         id::NVML_FI_DEV_ECC_SBE_VOL_TOTAL | id::NVML_FI_DEV_ECC_SBE_VOL_DEV => long(gpu.ecc.corrected),
         id::NVML_FI_DEV_ECC_DBE_VOL_TOTAL | id::NVML_FI_DEV_ECC_DBE_VOL_DEV => long(gpu.ecc.uncorrected),
         id::NVML_FI_DEV_ECC_SBE_AGG_TOTAL | id::NVML_FI_DEV_ECC_SBE_AGG_DEV => long(gpu.ecc.corrected_ever),
         id::NVML_FI_DEV_ECC_DBE_AGG_TOTAL | id::NVML_FI_DEV_ECC_DBE_AGG_DEV => long(gpu.ecc.uncorrected_ever),
+        // From Ampere on there is one counter for all SRAM, which has no field here.
+        id::NVML_FI_DEV_ECC_SBE_VOL_TOTAL..=id::NVML_FI_DEV_ECC_DBE_AGG_CBU if late => {
+            Err(NvmlError::NotSupported)
+        }
         id::NVML_FI_DEV_ECC_SBE_VOL_TOTAL..=id::NVML_FI_DEV_ECC_DBE_AGG_CBU => long(0),
-        id::NVML_FI_DEV_REMAPPED_COR..=id::NVML_FI_DEV_REMAPPED_FAILURE => mig().map(|_| Value::Int(0)),
+        id::NVML_FI_DEV_REMAPPED_COR..=id::NVML_FI_DEV_REMAPPED_FAILURE => {
+            super::ecc::remaps(of)?;
+            if gpu.instances.is_empty() { Ok(Value::Int(0)) } else { Err(NvmlError::NotSupported) }
+        }
+        id::NVML_FI_DEV_POWER_AVERAGE..=id::NVML_FI_DEV_POWER_REQUESTED_LIMIT if scope != OF_GPU => {
+            Err(NvmlError::NotSupported)
+        }
+        id::NVML_FI_DEV_POWER_MIN_LIMIT => figures::power_limits_w(gpu)
+            .map(|(least, _)| Value::Int(least * 1000))
+            .ok_or(NvmlError::NotSupported),
+        id::NVML_FI_DEV_PCIE_REPLAY_COUNTER | id::NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER => {
+            Ok(Value::Int(0))
+        }
         id::NVML_FI_DEV_POWER_AVERAGE | id::NVML_FI_DEV_POWER_INSTANT => {
             figures::power_mw(of).map(Value::Int).ok_or(NvmlError::NotSupported)
         }
@@ -73,8 +94,8 @@ entries! {
         let count = usize::try_from(count).ok().filter(|n| *n > 0).ok_or(NvmlError::InvalidArgument)?;
         call.ask(device, |_| Ok(()))?;
         values.update_each(count, |field| {
-            let id = field.fieldId;
-            put(field, call.ask(device, |of| value(of, id)));
+            let (id, scope) = (field.fieldId, field.scopeId);
+            put(field, call.ask(device, |of| value(of, id, scope)));
         })?
     }
 
@@ -84,8 +105,8 @@ entries! {
         call.privileged()?;
         call.ask(device, |_| Ok(()))?;
         values.update_each(count, |field| {
-            let id = field.fieldId;
-            let code = call.ask(device, |of| value(of, id).map(drop)).err();
+            let (id, scope) = (field.fieldId, field.scopeId);
+            let code = call.ask(device, |of| value(of, id, scope).map(drop)).err();
             field.nvmlReturn = code.map_or(0, |error| error as nvmlReturn_t);
         })?
     }

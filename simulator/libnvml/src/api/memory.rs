@@ -31,8 +31,8 @@ entries! {
     }
 
     fn nvmlDeviceGetBAR1MemoryInfo(call, device: Device, memory: Out<nvmlBAR1Memory_t>) {
-        let mib = call.ask(device, |of| figures::bar1_mib(of).ok_or(NvmlError::NotSupported))?;
-        let total = c_ulonglong::from(mib) * MIB;
-        memory.set(nvmlBAR1Memory_t { bar1Total: total, bar1Free: total, bar1Used: 0 })
+        let (total, used) = call.ask(device, |of| figures::bar1_mib(of).ok_or(NvmlError::NotSupported))?;
+        let (total, used) = (c_ulonglong::from(total) * MIB, c_ulonglong::from(used) * MIB);
+        memory.set(nvmlBAR1Memory_t { bar1Total: total, bar1Free: total - used, bar1Used: used })
     }
 }

@@ -2,13 +2,32 @@
 
 use std::ffi::{c_uint, c_void};
 
-use gpu::NvmlError;
+use gpu::{NvmlError, Reply};
 use nvml_wrapper_sys::bindings::nvmlDeviceAttributes_t;
 
 use crate::argument::Out;
+use crate::entry::Call;
+use crate::first_versions::AttributesV1;
 use crate::handle::{Device, Handle};
 
 type Pointer = *mut c_void;
+
+/// What a MIG device has. Multiprocessors that no source tells of are 0.
+fn attributes_of(call: &mut Call<'_>, device: Device) -> Reply<nvmlDeviceAttributes_t> {
+    let device = call.device(device)?;
+    let has = call.query(|nvml| nvml.attributes(device))?;
+    Ok(nvmlDeviceAttributes_t {
+        multiprocessorCount: has.multiprocessors.unwrap_or(0),
+        sharedCopyEngineCount: has.engines.copy,
+        sharedDecoderCount: has.engines.decoder,
+        sharedEncoderCount: has.engines.encoder,
+        sharedJpegCount: has.engines.jpeg,
+        sharedOfaCount: has.engines.ofa,
+        gpuInstanceSliceCount: has.gpu_instance_slices.into(),
+        computeInstanceSliceCount: has.compute_instance_slices.into(),
+        memorySizeMB: has.memory_mib.into(),
+    })
+}
 
 entries! {
     /// 0 with MIG off, or without.
@@ -46,20 +65,19 @@ entries! {
         id.set(call.query(|nvml| nvml.instance_ids(device))?.1.into())
     }
 
-    /// Multiprocessors that no source tells of are 0.
-    fn nvmlDeviceGetAttributes | nvmlDeviceGetAttributes_v2(call, device: Device, attributes: Out<nvmlDeviceAttributes_t>) {
-        let device = call.device(device)?;
-        let has = call.query(|nvml| nvml.attributes(device))?;
-        attributes.set(nvmlDeviceAttributes_t {
-            multiprocessorCount: has.multiprocessors.unwrap_or(0),
-            sharedCopyEngineCount: has.engines.copy,
-            sharedDecoderCount: has.engines.decoder,
-            sharedEncoderCount: has.engines.encoder,
-            sharedJpegCount: has.engines.jpeg,
-            sharedOfaCount: has.engines.ofa,
-            gpuInstanceSliceCount: has.gpu_instance_slices.into(),
-            computeInstanceSliceCount: has.compute_instance_slices.into(),
-            memorySizeMB: has.memory_mib.into(),
+    fn nvmlDeviceGetAttributes(call, device: Device, attributes: Out<AttributesV1>) {
+        let all = attributes_of(call, device)?;
+        attributes.set(AttributesV1 {
+            multiprocessor_count: all.multiprocessorCount,
+            shared_copy_engine_count: all.sharedCopyEngineCount,
+            shared_decoder_count: all.sharedDecoderCount,
+            shared_encoder_count: all.sharedEncoderCount,
+            shared_jpeg_count: all.sharedJpegCount,
+            shared_ofa_count: all.sharedOfaCount,
         })
+    }
+
+    fn nvmlDeviceGetAttributes_v2(call, device: Device, attributes: Out<nvmlDeviceAttributes_t>) {
+        attributes.set(attributes_of(call, device)?)
     }
 }

@@ -1,6 +1,7 @@
 //! NVML's functions, one file a topic. They read like the header's table of
 //! contents: name, arguments, what is answered.
 
+mod board;
 mod compute_instances;
 mod device;
 mod ecc;
@@ -8,6 +9,7 @@ mod enumeration;
 mod event_sets;
 mod field_values;
 mod gpu_instances;
+mod health;
 mod init;
 mod internal;
 mod memory;
@@ -18,4 +20,5 @@ mod processes;
 mod sensors;
 mod settings;
 mod system;
+mod topology;
 mod unsupported;

@@ -1,4 +1,4 @@
-//! What is not simulated: vGPU, confidential computing, NVLink, overclocking,
+//! What is not simulated: vGPU, confidential computing, overclocking,
 //! fans, and the rest of the header. All of it is exported, since programs look
 //! functions up and conclude from their absence how old the driver is.
 
@@ -9,7 +9,6 @@ use crate::handle::{Device, GpuInstance};
 
 not_supported! {
     nvmlSystemGetHicVersion(a: Ignored, b: Ignored);
-    nvmlSystemGetTopologyGpuSet(a: c_uint, b: Ignored, c: Ignored);
     nvmlUnitGetHandleByIndex(a: c_uint, b: Ignored);
     nvmlUnitGetUnitInfo(a: Ignored, b: Ignored);
     nvmlUnitGetLedState(a: Ignored, b: Ignored);
@@ -17,27 +16,14 @@ not_supported! {
     nvmlUnitGetTemperature(a: Ignored, b: c_uint, c: Ignored);
     nvmlUnitGetFanSpeedInfo(a: Ignored, b: Ignored);
     nvmlUnitGetDevices(a: Ignored, b: Ignored, c: Ignored);
-    nvmlDeviceGetModuleId(a: Device, b: Ignored);
     nvmlDeviceGetC2cModeInfoV(a: Device, b: Ignored);
-    nvmlDeviceGetMemoryAffinity(a: Device, b: c_uint, c: Ignored, d: c_uint);
-    nvmlDeviceGetCpuAffinityWithinScope(a: Device, b: c_uint, c: Ignored, d: c_uint);
-    nvmlDeviceGetCpuAffinity(a: Device, b: c_uint, c: Ignored);
     nvmlDeviceSetCpuAffinity(a: Device);
     nvmlDeviceClearCpuAffinity(a: Device);
     nvmlDeviceGetNumaNodeId(a: Device, b: Ignored);
-    nvmlDeviceGetAddressingMode(a: Device, b: Ignored);
     nvmlDeviceGetRepairStatus(a: Device, b: Ignored);
-    nvmlDeviceGetTopologyCommonAncestor(a: Device, b: Device, c: Ignored);
-    nvmlDeviceGetTopologyNearestGpus(a: Device, b: c_uint, c: Ignored, d: Ignored);
-    nvmlDeviceGetP2PStatus(a: Device, b: Device, c: c_uint, d: Ignored);
-    nvmlDeviceGetBoardPartNumber(a: Device, b: Ignored, c: c_uint);
-    nvmlDeviceGetInforomVersion(a: Device, b: c_uint, c: Ignored, d: c_uint);
-    nvmlDeviceGetInforomImageVersion(a: Device, b: Ignored, c: c_uint);
     nvmlDeviceGetInforomConfigurationChecksum(a: Device, b: Ignored);
     nvmlDeviceValidateInforom(a: Device);
     nvmlDeviceGetLastBBXFlushTime(a: Device, b: Ignored, c: Ignored);
-    nvmlDeviceGetPcieThroughput(a: Device, b: c_uint, c: Ignored);
-    nvmlDeviceGetPcieReplayCounter(a: Device, b: Ignored);
     nvmlDeviceGetGpcClkVfOffset(a: Device, b: Ignored);
     nvmlDeviceGetSupportedMemoryClocks(a: Device, b: Ignored, c: Ignored);
     nvmlDeviceGetSupportedGraphicsClocks(a: Device, b: c_uint, c: Ignored, d: Ignored);
@@ -51,7 +37,6 @@ not_supported! {
     nvmlDeviceGetNumFans(a: Device, b: Ignored);
     nvmlDeviceGetCoolerInfo(a: Device, b: Ignored);
     nvmlDeviceGetTemperatureThreshold(a: Device, b: c_uint, c: Ignored);
-    nvmlDeviceGetMarginTemperature(a: Device, b: Ignored);
     nvmlDeviceGetThermalSettings(a: Device, b: c_uint, c: Ignored);
     nvmlDeviceGetDynamicPstatesInfo(a: Device, b: Ignored);
     nvmlDeviceGetMemClkVfOffset(a: Device, b: Ignored);
@@ -63,7 +48,6 @@ not_supported! {
     nvmlDeviceSetClockOffsets(a: Device, b: Ignored);
     nvmlDeviceGetPerformanceModes(a: Device, b: Ignored);
     nvmlDeviceGetCurrentClockFreqs(a: Device, b: Ignored);
-    nvmlDeviceGetPowerManagementLimitConstraints(a: Device, b: Ignored, c: Ignored);
     nvmlDeviceGetPowerMizerMode_v1(a: Device, b: Ignored);
     nvmlDeviceSetPowerMizerMode_v1(a: Device, b: Ignored);
     nvmlDeviceGetTotalEnergyConsumption(a: Device, b: Ignored);
@@ -89,13 +73,10 @@ not_supported! {
     nvmlDeviceGetPcieLinkMaxSpeed(a: Device, b: Ignored);
     nvmlDeviceGetPcieSpeed(a: Device, b: Ignored);
     nvmlDeviceGetAdaptiveClockInfoStatus(a: Device, b: Ignored);
-    nvmlDeviceGetGpuFabricInfo(a: Device, b: Ignored);
-    nvmlDeviceGetGpuFabricInfoV(a: Device, b: Ignored);
     nvmlSystemGetConfComputeCapabilities(a: Ignored);
     nvmlSystemGetConfComputeState(a: Ignored);
     nvmlDeviceGetConfComputeMemSizeInfo(a: Device, b: Ignored);
     nvmlSystemGetConfComputeGpusReadyState(a: Ignored);
-    nvmlDeviceGetConfComputeProtectedMemoryUsage(a: Device, b: Ignored);
     nvmlDeviceGetConfComputeGpuCertificate(a: Device, b: Ignored);
     nvmlDeviceGetConfComputeGpuAttestationReport(a: Device, b: Ignored);
     nvmlSystemGetConfComputeKeyRotationThresholdInfo(a: Ignored);
@@ -103,17 +84,9 @@ not_supported! {
     nvmlSystemSetConfComputeGpusReadyState(a: c_uint);
     nvmlSystemSetConfComputeKeyRotationThresholdInfo(a: Ignored);
     nvmlSystemGetConfComputeSettings(a: Ignored);
-    nvmlDeviceGetGspFirmwareVersion(a: Device, b: Ignored);
-    nvmlDeviceGetGspFirmwareMode(a: Device, b: Ignored, c: Ignored);
-    nvmlDeviceGetSramEccErrorStatus(a: Device, b: Ignored);
     nvmlDeviceSetPowerManagementLimit_v2(a: Device, b: Ignored);
     nvmlDeviceGetAccountingStats(a: Device, b: c_uint, c: Ignored);
     nvmlDeviceGetAccountingPids(a: Device, b: Ignored, c: Ignored);
-    nvmlDeviceGetAccountingBufferSize(a: Device, b: Ignored);
-    nvmlDeviceGetRetiredPages(a: Device, b: c_uint, c: Ignored, d: Ignored);
-    nvmlDeviceGetRetiredPages_v2(a: Device, b: c_uint, c: Ignored, d: Ignored, e: Ignored);
-    nvmlDeviceGetRetiredPagesPendingStatus(a: Device, b: Ignored);
-    nvmlDeviceGetRowRemapperHistogram(a: Device, b: Ignored);
     nvmlDeviceGetClkMonStatus(a: Device, b: Ignored);
     nvmlDeviceGetProcessUtilization(a: Device, b: Ignored, c: Ignored, d: c_ulonglong);
     nvmlDeviceGetProcessesUtilizationInfo(a: Device, b: Ignored);
@@ -143,10 +116,6 @@ not_supported! {
     nvmlDeviceSetMemClkVfOffset(a: Device, b: c_int);
     nvmlDeviceSetAccountingMode(a: Device, b: c_uint);
     nvmlDeviceClearAccountingPids(a: Device);
-    nvmlDeviceGetNvLinkState(a: Device, b: c_uint, c: Ignored);
-    nvmlDeviceGetNvLinkVersion(a: Device, b: c_uint, c: Ignored);
-    nvmlDeviceGetNvLinkCapability(a: Device, b: c_uint, c: c_uint, d: Ignored);
-    nvmlDeviceGetNvLinkRemotePciInfo_v2(a: Device, b: c_uint, c: Ignored);
     nvmlDeviceGetNvLinkErrorCounter(a: Device, b: c_uint, c: c_uint, d: Ignored);
     nvmlDeviceResetNvLinkErrorCounters(a: Device, b: c_uint);
     nvmlDeviceSetNvLinkUtilizationControl(a: Device, b: c_uint, c: c_uint, d: Ignored, e: c_uint);
@@ -154,7 +123,6 @@ not_supported! {
     nvmlDeviceGetNvLinkUtilizationCounter(a: Device, b: c_uint, c: c_uint, d: Ignored, e: Ignored);
     nvmlDeviceFreezeNvLinkUtilizationCounter(a: Device, b: c_uint, c: c_uint, d: c_uint);
     nvmlDeviceResetNvLinkUtilizationCounter(a: Device, b: c_uint, c: c_uint);
-    nvmlDeviceGetNvLinkRemoteDeviceType(a: Device, b: c_uint, c: Ignored);
     nvmlDeviceSetNvLinkDeviceLowPowerThreshold(a: Device, b: Ignored);
     nvmlSystemSetNvlinkBwMode(a: c_uint);
     nvmlSystemGetNvlinkBwMode(a: Ignored);
@@ -264,7 +232,6 @@ not_supported! {
     nvmlDevicePowerSmoothingUpdatePresetProfileParam(a: Device, b: Ignored);
     nvmlDevicePowerSmoothingSetState(a: Device, b: Ignored);
     nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts(a: Device, b: Ignored);
-    nvmlDeviceGetNvLinkRemotePciInfo(a: Device, b: c_uint, c: Ignored);
     nvmlDeviceGetGridLicensableFeatures(a: Device, b: Ignored);
     nvmlDeviceGetGridLicensableFeatures_v2(a: Device, b: Ignored);
     nvmlDeviceGetGridLicensableFeatures_v3(a: Device, b: Ignored);

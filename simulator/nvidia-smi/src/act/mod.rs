@@ -5,6 +5,7 @@ pub(crate) mod create;
 pub(crate) mod destroy;
 pub(crate) mod mode;
 pub(crate) mod persistence;
+pub(crate) mod power;
 pub(crate) mod reset;
 
 use std::io::{self, Write};

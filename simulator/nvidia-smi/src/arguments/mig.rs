@@ -35,7 +35,7 @@ pub(crate) enum MigAction {
 }
 
 fn refused() -> Refused {
-    Refused("Invalid combination of input arguments. Please run 'nvidia-smi mig -h' for help.\n\n".to_owned())
+    Refused::combination_of("mig")
 }
 
 pub(super) fn parse(mut words: Words) -> Result<Command, Refused> {
@@ -69,9 +69,7 @@ pub(super) fn parse(mut words: Words) -> Result<Command, Refused> {
             }
             "-dci" | "--destroy-compute-instance" => actions.push(MigAction::DestroyComputeInstances),
             unknown => {
-                return Err(Refused(format!(
-                    "ERROR: Option {unknown} is not recognized. Please run 'nvidia-smi mig -h' for help.\n\n"
-                )));
+                return Err(Refused::unknown_of("mig", unknown));
             }
         }
     }

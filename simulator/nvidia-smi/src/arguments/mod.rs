@@ -2,51 +2,148 @@
 //! `--id=0` and `--id 0` are the same. A parser made for other conventions
 //! would refuse `-mig`, `-lgip` and the optional value of `-cci`.
 
+mod known;
 mod mig;
+mod monitors;
 #[cfg(test)]
 mod tests;
+mod wishes;
 
 use std::collections::VecDeque;
 
 use crate::render::csv::Format;
-use crate::render::query::Section;
+use crate::render::log::Section;
 
 pub(crate) use mig::{MigAction, MigCommand};
+pub(crate) use monitors::{Metric, ProcessMetric, Rounds, Stamp};
+use wishes::Wishes;
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Help,
-    HelpQueryGpu,
-    HelpQueryApps,
+    HelpQuery(Query),
     MigHelp,
+    MonitorHelp,
     Version,
-    Summary(Targets),
+    Summary {
+        targets: Targets,
+        repeated: Repeated,
+    },
     List(Targets),
-    Query { targets: Targets, sections: Vec<Section> },
-    QueryGpu { targets: Targets, fields: String, format: Format },
-    QueryApps { targets: Targets, fields: String, format: Format },
-    SetMig { targets: Targets, on: bool },
-    SetPersistence { targets: Targets, on: bool },
+    Log {
+        targets: Targets,
+        form: LogForm,
+        repeated: Repeated,
+    },
+    Query {
+        query: Query,
+        targets: Targets,
+        fields: String,
+        format: Format,
+        repeated: Repeated,
+    },
+    SetMig {
+        targets: Targets,
+        on: bool,
+    },
+    SetPersistence {
+        targets: Targets,
+        on: bool,
+    },
+    SetPowerLimit {
+        targets: Targets,
+        milliwatts: u32,
+    },
     Reset(Targets),
     Mig(MigCommand),
+    DeviceMonitor {
+        targets: Targets,
+        metrics: Vec<Metric>,
+        rounds: Rounds,
+        stamp: Stamp,
+        file: Option<String>,
+    },
+    ProcessMonitor {
+        targets: Targets,
+        metrics: Vec<ProcessMetric>,
+        rounds: Rounds,
+        stamp: Stamp,
+        file: Option<String>,
+    },
+    TopologyMatrix,
+    NvlinkStatus(Targets),
+}
+
+/// What `--query-…` asks about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Query {
+    Gpu,
+    ComputeApps,
+    AccountedApps,
+    RetiredPages,
+    RemappedRows,
+    SupportedClocks,
+}
+
+/// In which form `-q` prints, and what of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LogForm {
+    /// Lines; of these sections only, if there are any.
+    Text(Vec<Section>),
+    /// An XML document.
+    Xml,
+}
+
+/// Where output goes, and whether it is made again and again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Repeated {
+    /// Milliseconds between two of them.
+    pub(crate) every: Option<u64>,
+    /// A file instead of standard output.
+    pub(crate) file: Option<String>,
 }
 
 /// The GPUs that `-i` names: indices, UUIDs, bus ids. `None` are all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Targets(pub(crate) Option<Vec<String>>);
 
-/// A command line that nvidia-smi refuses, with its words.
+/// A command line that is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refused(pub(crate) String);
+pub(crate) enum Refused {
+    /// By the real program too, with these words.
+    Wrong(String),
+    /// The real program knows this word, and this one does not simulate it.
+    NotSimulated(String),
+}
 
 impl Refused {
     fn unknown(option: &str) -> Self {
-        Self(format!("ERROR: Option {option} is not recognized. Please run 'nvidia-smi -h' for help.\n\n"))
+        Self::Wrong(format!(
+            "ERROR: Option {option} is not recognized. Please run 'nvidia-smi -h' for help.\n\n"
+        ))
+    }
+
+    fn unknown_of(subcommand: &str, option: &str) -> Self {
+        Self::Wrong(format!(
+            "ERROR: Option {option} is not recognized. Please run 'nvidia-smi {subcommand} -h' for help.\n\n"
+        ))
     }
 
     fn combination() -> Self {
-        Self("Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\n\n".to_owned())
+        Self::Wrong(
+            "Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\n\n".to_owned(),
+        )
+    }
+
+    fn combination_of(subcommand: &str) -> Self {
+        Self::Wrong(format!(
+            "Invalid combination of input arguments. Please run 'nvidia-smi {subcommand} -h' for help.\n\n"
+        ))
+    }
+
+    fn not_simulated(word: &str) -> Self {
+        Self::NotSimulated(word.to_owned())
     }
 }
 
@@ -56,9 +153,18 @@ impl Refused {
 /// The words with which it is refused.
 pub(crate) fn parse(arguments: &[String]) -> Result<Command, Refused> {
     let mut words = Words::new(arguments);
-    if words.peek() == Some("mig") {
+    let subcommand = words.peek().filter(|word| !word.starts_with('-')).map(str::to_owned);
+    if let Some(subcommand) = subcommand {
         words.next();
-        return mig::parse(words);
+        return match subcommand.as_str() {
+            "mig" => mig::parse(words),
+            "dmon" => monitors::dmon(words),
+            "pmon" => monitors::pmon(words),
+            "topo" => monitors::topo(words),
+            "nvlink" => monitors::nvlink(words),
+            known if known::is_subcommand(known) => Err(Refused::not_simulated(known)),
+            unknown => Err(Refused::unknown(unknown)),
+        };
     }
     let mut wishes = Wishes::default();
     while let Some(word) = words.next() {
@@ -102,112 +208,14 @@ impl Words {
         if self.peek()?.starts_with('-') { None } else { self.left.pop_front() }
     }
 
+    /// The number behind an option that may go without.
+    fn optional_number(&mut self) -> Option<u64> {
+        let number = self.peek()?.parse().ok()?;
+        self.left.pop_front();
+        Some(number)
+    }
+
     fn list(&mut self) -> Result<Vec<String>, Refused> {
         Ok(self.value()?.split(',').map(|item| item.trim().to_owned()).collect())
-    }
-}
-
-/// Options as they were found, before they make a command.
-#[derive(Default)]
-struct Wishes {
-    targets: Targets,
-    actions: Vec<Action>,
-    sections: Option<Vec<Section>>,
-    format: Option<Format>,
-}
-
-enum Action {
-    Done(Command),
-    List,
-    Query,
-    QueryGpu(String),
-    QueryApps(String),
-    SetMig(bool),
-    SetPersistence(bool),
-    Reset,
-}
-
-impl Wishes {
-    fn take(&mut self, word: &str, words: &mut Words) -> Result<(), Refused> {
-        let action = match word {
-            "-i" | "--id" => {
-                self.targets = Targets(Some(words.list()?));
-                return Ok(());
-            }
-            "-d" | "--display" => {
-                let named: Option<Vec<_>> = words.list()?.iter().map(|name| Section::named(name)).collect();
-                self.sections = Some(named.ok_or_else(Refused::combination)?);
-                return Ok(());
-            }
-            "--format" => {
-                self.format = Some(format(&words.list()?)?);
-                return Ok(());
-            }
-            "-h" | "--help" => Action::Done(Command::Help),
-            "--help-query-gpu" => Action::Done(Command::HelpQueryGpu),
-            "--help-query-compute-apps" => Action::Done(Command::HelpQueryApps),
-            "--version" => Action::Done(Command::Version),
-            "-L" | "--list-gpus" => Action::List,
-            "-q" | "--query" => Action::Query,
-            "--query-gpu" => Action::QueryGpu(words.value()?),
-            "--query-compute-apps" => Action::QueryApps(words.value()?),
-            "-mig" | "--multi-instance-gpu" => Action::SetMig(switch(&words.value()?)?),
-            "-pm" | "--persistence-mode" => Action::SetPersistence(switch(&words.value()?)?),
-            "-r" | "--gpu-reset" => Action::Reset,
-            unknown => return Err(Refused::unknown(unknown)),
-        };
-        self.actions.push(action);
-        Ok(())
-    }
-
-    fn command(self) -> Result<Command, Refused> {
-        let Self { targets, mut actions, sections, format } = self;
-        let action = actions.pop();
-        if !actions.is_empty() {
-            return Err(Refused::combination());
-        }
-        let asks = matches!(action, Some(Action::QueryGpu(_) | Action::QueryApps(_)));
-        if (format.is_some() && !asks) || (sections.is_some() && !matches!(action, Some(Action::Query))) {
-            return Err(Refused::combination());
-        }
-        let chosen = || {
-            let missing =
-                "\"--format=\" switch is missing. Should be used together with \"--query-*\" switches.\n";
-            format.ok_or_else(|| Refused(missing.to_owned()))
-        };
-        Ok(match action {
-            None => Command::Summary(targets),
-            Some(Action::Done(command)) => command,
-            Some(Action::List) => Command::List(targets),
-            Some(Action::Query) => Command::Query { targets, sections: sections.unwrap_or_default() },
-            Some(Action::QueryGpu(fields)) => Command::QueryGpu { targets, fields, format: chosen()? },
-            Some(Action::QueryApps(fields)) => Command::QueryApps { targets, fields, format: chosen()? },
-            Some(Action::SetMig(on)) => Command::SetMig { targets, on },
-            Some(Action::SetPersistence(on)) => Command::SetPersistence { targets, on },
-            Some(Action::Reset) => Command::Reset(targets),
-        })
-    }
-}
-
-/// `csv`, which must be there, and what it goes without.
-fn format(items: &[String]) -> Result<Format, Refused> {
-    let mut format = Format { header: true, units: true };
-    let mut csv = false;
-    for item in items {
-        match item.as_str() {
-            "csv" => csv = true,
-            "noheader" => format.header = false,
-            "nounits" => format.units = false,
-            _ => return Err(Refused::combination()),
-        }
-    }
-    if csv { Ok(format) } else { Err(Refused::combination()) }
-}
-
-fn switch(value: &str) -> Result<bool, Refused> {
-    match value.to_ascii_uppercase().as_str() {
-        "0" | "DISABLED" => Ok(false),
-        "1" | "ENABLED" => Ok(true),
-        _ => Err(Refused::combination()),
     }
 }

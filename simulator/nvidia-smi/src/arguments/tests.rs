@@ -26,20 +26,24 @@ fn every_spelling_of_a_value_is_the_same() {
 
 #[test]
 fn nothing_is_the_summary_and_i_narrows_it() {
-    assert_eq!(parsed(""), Ok(Command::Summary(Targets::default())));
-    assert_eq!(parsed("-i 1"), Ok(Command::Summary(targets(&["1"]))));
+    let summary = |targets| Ok(Command::Summary { targets, repeated: Repeated::default() });
+    assert_eq!(parsed(""), summary(Targets::default()));
+    assert_eq!(parsed("-i 1"), summary(targets(&["1"])));
     assert_eq!(parsed("-L"), Ok(Command::List(Targets::default())));
 }
 
 #[test]
 fn queries_have_fields_and_a_format() {
     let fields = "pci.bus_id,mig.mode.current".to_owned();
-    let asked = |format| Ok(Command::QueryGpu { targets: targets(&["0"]), fields: fields.clone(), format });
+    let asked = |format| {
+        let (query, targets, repeated) = (Query::Gpu, targets(&["0"]), Repeated::default());
+        Ok(Command::Query { query, targets, fields: fields.clone(), format, repeated })
+    };
     let line = "-i 0 --query-gpu=pci.bus_id,mig.mode.current --format=csv";
     assert_eq!(parsed(line), asked(Format { header: true, units: true }));
     assert_eq!(parsed(&format!("{line},noheader,nounits")), asked(Format { header: false, units: false }));
     let missing = parsed("--query-gpu=name").unwrap_err();
-    assert!(missing.0.contains("--format="), "{missing:?}");
+    assert!(words(missing).contains("--format="));
     assert_eq!(parsed("--query-gpu=name --format=xml"), Err(Refused::combination()));
     assert_eq!(parsed("-L --format=csv"), Err(Refused::combination()));
 }
@@ -47,7 +51,13 @@ fn queries_have_fields_and_a_format() {
 #[test]
 fn the_log_by_sections() {
     let sections = vec![Section::Memory, Section::Ecc];
-    assert_eq!(parsed("-q -d MEMORY,ecc"), Ok(Command::Query { targets: Targets::default(), sections }));
+    let log = |form| Ok(Command::Log { targets: Targets::default(), form, repeated: Repeated::default() });
+    assert_eq!(parsed("-q -d MEMORY,ecc"), log(LogForm::Text(sections)));
+    assert_eq!(parsed("-q -x"), log(LogForm::Xml));
+    assert_eq!(parsed("-a"), log(LogForm::Text(Vec::new())));
+    // As the real one's help says of -d.
+    assert_eq!(parsed("-q -x -d ECC"), Err(Refused::combination()));
+    assert_eq!(parsed("-x"), Err(Refused::combination()));
     assert_eq!(parsed("-q -d NOTHING"), Err(Refused::combination()));
     assert_eq!(parsed("-d MEMORY"), Err(Refused::combination()));
 }
@@ -75,21 +85,114 @@ fn the_profiles_of_compute_instances_may_be_left_out() {
     assert_eq!(parsed("mig -i 0 -cci 0,1 -gi 1"), Ok(Command::Mig(command)));
 }
 
+/// The words of a command line that is wrong.
+#[track_caller]
+fn words(refused: Refused) -> String {
+    match refused {
+        Refused::Wrong(words) => words,
+        Refused::NotSimulated(word) => panic!("{word} is taken for something that the real program has"),
+    }
+}
+
 #[test]
 fn what_is_not_known_is_named() {
-    let words = "ERROR: Option -lms100 is not recognized. Please run 'nvidia-smi -h' for help.\n\n";
-    assert_eq!(parsed("-lms100"), Err(Refused(words.to_owned())));
+    let refused = words(parsed("-lms100").unwrap_err());
+    let expected = "ERROR: Option -lms100 is not recognized. Please run 'nvidia-smi -h' for help.\n\n";
+    assert_eq!(refused, expected);
     // The document of the DGX Station has a space inside of its list: the shell makes two words of it.
-    let stray = parsed("mig -cgi 19,19,19, 14,14 -C").unwrap_err();
-    assert!(stray.0.contains("Option 14,14 is not recognized"), "{stray:?}");
+    let stray = words(parsed("mig -cgi 19,19,19, 14,14 -C").unwrap_err());
+    assert!(stray.contains("Option 14,14 is not recognized"), "{stray}");
+    for line in ["dmon -z", "pmon -z", "topo -z", "nvlink -z"] {
+        let subcommand = line.split(' ').next().unwrap();
+        let refused = words(parsed(line).unwrap_err());
+        assert!(refused.contains(&format!("run 'nvidia-smi {subcommand} -h' for help")), "{refused}");
+    }
+}
+
+#[test]
+fn what_only_the_real_program_has_is_no_typing_error() {
+    for (line, word) in [
+        ("-lgc 1500,1500", "-lgc"),
+        ("--ecc-config=1 -i 0", "--ecc-config"),
+        ("-B", "-B"),
+        ("vgpu -q", "vgpu"),
+        ("clocks", "clocks"),
+        ("topo -p2p r", "topo -p2p"),
+        ("nvlink -c", "nvlink -c"),
+        ("dmon --gpm-metrics 1", "dmon --gpm-metrics"),
+        ("-r bus", "-r bus"),
+    ] {
+        assert_eq!(parsed(line), Err(Refused::NotSimulated(word.to_owned())), "{line}");
+    }
+}
+
+#[test]
+fn output_is_repeated_and_goes_to_files_where_it_is_output() {
+    let repeated = |every, file: Option<&str>| Repeated { every, file: file.map(str::to_owned) };
+    let summary = |repeated| Ok(Command::Summary { targets: Targets::default(), repeated });
+    for line in ["-l", "-l 5", "-l=5", "--loop=5", "-lms 5000", "--loop-ms=5000"] {
+        assert_eq!(parsed(line), summary(repeated(Some(5000), None)), "{line}");
+    }
+    assert_eq!(parsed("-f out.txt"), summary(repeated(None, Some("out.txt"))));
+    for line in ["-l 0", "-lms", "-lms 0", "-l 86401", "-L -l", "-mig 1 -f x", "-l 99999999999999999999"] {
+        assert!(parsed(line).is_err(), "{line}");
+    }
+}
+
+#[test]
+fn monitors_choose_columns_and_rounds() {
+    let rounds = Rounds { count: Some(5), delay: 2 };
+    // In the order in which they are named.
+    let metrics = vec![Metric::Memory, Metric::Power];
+    let (file, stamp) = (None, Stamp { date: true, time: true });
+    let command = Command::DeviceMonitor { targets: targets(&["1"]), metrics, rounds, stamp, file };
+    assert_eq!(parsed("dmon -s mpm -c 5 -d 2 -i 1 -o TD"), Ok(command));
+    let process = |metrics: &[ProcessMetric], stamp, file: Option<&str>| {
+        Ok(Command::ProcessMonitor {
+            targets: Targets::default(),
+            metrics: metrics.to_vec(),
+            rounds: Rounds { count: None, delay: 1 },
+            stamp,
+            file: file.map(str::to_owned),
+        })
+    };
+    let load = ProcessMetric::Utilization;
+    assert_eq!(parsed("pmon -f x"), process(&[load], Stamp::default(), Some("x")));
+    let time = Stamp { date: false, time: true };
+    assert_eq!(parsed("pmon -s mu -o T"), process(&[ProcessMetric::Memory, load], time, None));
+    for line in [
+        "dmon -c 0",
+        "dmon -d 601",
+        "dmon -s q",
+        "dmon -s ",
+        "dmon -o X",
+        "dmon -o ",
+        "pmon -s p",
+        "pmon -c -1",
+        "topo",
+        "nvlink",
+    ] {
+        assert!(parsed(line).is_err(), "{line}");
+    }
+}
+
+#[test]
+fn power_is_set_in_watts() {
+    for (line, milliwatts) in [("-pl 300", 300_000), ("-pl=300.5", 300_500), ("--power-limit 0.125", 125)] {
+        let command = Command::SetPowerLimit { targets: Targets::default(), milliwatts };
+        assert_eq!(parsed(line), Ok(command), "{line}");
+    }
+    for line in ["-pl", "-pl x", "-pl -1", "-pl 1.2345", "-pl .5", "-pl 99999999999"] {
+        assert!(parsed(line).is_err(), "{line}");
+    }
 }
 
 #[test]
 fn one_thing_at_a_time() {
     assert_eq!(parsed("-L -q"), Err(Refused::combination()));
     for line in ["mig", "mig -lgi -lci", "mig -lgi -C", "mig -dci -gi x"] {
-        let refused = parsed(line).unwrap_err();
-        assert!(refused.0.starts_with("Invalid combination of input arguments."), "{line}: {refused:?}");
+        let refused = words(parsed(line).unwrap_err());
+        assert!(refused.starts_with("Invalid combination of input arguments."), "{line}: {refused}");
     }
     assert_eq!(parsed("mig -h"), Ok(Command::MigHelp));
 }

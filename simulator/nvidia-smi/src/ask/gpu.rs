@@ -7,22 +7,49 @@ use nvml_wrapper::enum_wrappers::device::{
     Brand, Clock, ComputeMode, EccCounter, MemoryError, PerformanceState, TemperatureSensor,
 };
 use nvml_wrapper::enums::device::DeviceArchitecture;
+use nvml_wrapper::sys_exports::field_id;
 
-use super::{Found, engines, processes, without_attributes};
+use super::{Found, engines, processes, readings, without_attributes};
+use crate::generation::{Driver, Form};
 use crate::snapshot::{self, Attributes, Clocks, Ecc, Gpu, Link, Memory, MigMode, Power, Utilization};
+
+/// How bytes become MiB: drivers before 550 leave the rest away, later ones
+/// count it as one more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rounding {
+    Down,
+    Up,
+}
+
+impl Rounding {
+    pub(super) fn of(driver: Driver) -> Self {
+        if driver.has(Form::R550) { Self::Up } else { Self::Down }
+    }
+
+    pub(super) const fn mib(self, bytes: u64) -> u64 {
+        match self {
+            Self::Down => bytes >> 20,
+            Self::Up => bytes.div_ceil(1 << 20),
+        }
+    }
+}
 
 /// What `-L` says of a GPU.
 ///
 /// # Errors
 /// The library's, about its name or UUID.
 pub(crate) fn listed(found: &Found<'_>) -> Result<Gpu, Error> {
+    named(found, Rounding::Up)
+}
+
+fn named(found: &Found<'_>, rounding: Rounding) -> Result<Gpu, Error> {
     Ok(Gpu {
         index: found.index,
         name: found.gpu.name()?,
         uuid: found.gpu.uuid()?,
         pci: found.pci.clone(),
         mig: mig_mode(found),
-        devices: devices(found)?,
+        devices: devices(found, rounding)?,
         ..Gpu::default()
     })
 }
@@ -33,6 +60,7 @@ pub(crate) fn listed(found: &Found<'_>) -> Result<Gpu, Error> {
 /// The library's, about its name or UUID.
 pub(crate) fn everything(library: &nvml::Library, found: &Found<'_>) -> Result<Gpu, Error> {
     let device = found.gpu.device();
+    let rounding = Rounding::of(Driver::of(&library.driver_version().unwrap_or_default()));
     let identity = Gpu {
         minor: device.minor_number().ok(),
         brand: device.brand().ok().and_then(brand),
@@ -44,7 +72,7 @@ pub(crate) fn everything(library: &nvml::Library, found: &Found<'_>) -> Result<G
             .cuda_compute_capability()
             .ok()
             .map(|capability| format!("{}.{}", capability.major, capability.minor)),
-        ..listed(found)?
+        ..named(found, rounding)?
     };
     let settings = Gpu {
         persistence: device.is_in_persistent_mode().ok(),
@@ -55,14 +83,19 @@ pub(crate) fn everything(library: &nvml::Library, found: &Found<'_>) -> Result<G
         ecc: ecc(device),
         ..identity
     };
-    let readings = Gpu {
+    let all = Gpu {
         fan: device.fan_speed(0).ok(),
         temperature: device.temperature(TemperatureSensor::Gpu).ok(),
+        memory_temperature: found
+            .gpu
+            .field(field_id::NVML_FI_DEV_MEMORY_TEMP, 0)
+            .ok()
+            .and_then(|celsius| u32::try_from(celsius.count()?).ok()),
         performance: device.performance_state().ok().and_then(performance),
         power: power(device),
         clocks: clocks(|clock| device.clock_info(clock).ok()),
         max_clocks: clocks(|clock| device.max_clock_info(clock).ok()),
-        memory: memory(device),
+        memory: memory(device, rounding),
         bar1: bar1(device),
         utilization: device
             .utilization_rates()
@@ -74,10 +107,11 @@ pub(crate) fn everything(library: &nvml::Library, found: &Found<'_>) -> Result<G
             width: device.current_pcie_link_width().ok(),
             max_width: device.max_pcie_link_width().ok(),
         },
+        readings: readings::of(&found.gpu, rounding),
         ..settings
     };
-    let processes = processes::of(library, found, readings.mig_is_on());
-    Ok(Gpu { processes, ..readings })
+    let processes = processes::of(library, found, all.mig_is_on());
+    Ok(Gpu { processes, ..all })
 }
 
 fn mig_mode(found: &Found<'_>) -> Option<MigMode> {
@@ -88,10 +122,10 @@ fn mig_mode(found: &Found<'_>) -> Option<MigMode> {
 
 /// The MIG devices, by index. One that vanishes between two questions is left
 /// out.
-fn devices(found: &Found<'_>) -> Result<Vec<snapshot::MigDevice>, Error> {
+fn devices(found: &Found<'_>, rounding: Rounding) -> Result<Vec<snapshot::MigDevice>, Error> {
     let mut devices = Vec::new();
     for index in 0..found.gpu.max_mig_devices().unwrap_or(0) {
-        let described = found.gpu.mig_device(index).and_then(|device| described(index, &device));
+        let described = found.gpu.mig_device(index).and_then(|device| described(index, &device, rounding));
         match described {
             Ok(device) => devices.push(device),
             Err(error) if matches!(error.code(), Some(Code::NotFound | Code::InvalidArgument)) => {}
@@ -101,7 +135,7 @@ fn devices(found: &Found<'_>) -> Result<Vec<snapshot::MigDevice>, Error> {
     Ok(devices)
 }
 
-fn described(index: u32, mig: &MigDevice<'_>) -> Result<snapshot::MigDevice, Error> {
+fn described(index: u32, mig: &MigDevice<'_>, rounding: Rounding) -> Result<snapshot::MigDevice, Error> {
     let device = mig.device();
     let name = mig.name()?;
     let profile = name.split_once(" MIG ").map_or(name.as_str(), |(_, profile)| profile);
@@ -111,7 +145,7 @@ fn described(index: u32, mig: &MigDevice<'_>) -> Result<snapshot::MigDevice, Err
         compute_instance: mig.compute_instance_id()?,
         profile: without_attributes(profile),
         uuid: mig.uuid()?,
-        memory: memory(device),
+        memory: memory(device, rounding),
         bar1: bar1(device),
         attributes: mig
             .attributes()
@@ -154,16 +188,17 @@ fn clocks(of: impl Fn(Clock) -> Option<u32>) -> Clocks {
     }
 }
 
-fn memory(device: &Device<'_>) -> Option<Memory> {
+fn memory(device: &Device<'_>, rounding: Rounding) -> Option<Memory> {
     let memory = device.memory_info().ok()?;
     Some(Memory {
-        total: memory.total >> 20,
-        used: memory.used >> 20,
-        free: memory.free >> 20,
-        reserved: memory.reserved >> 20,
+        total: rounding.mib(memory.total),
+        used: rounding.mib(memory.used),
+        free: rounding.mib(memory.free),
+        reserved: rounding.mib(memory.reserved),
     })
 }
 
+/// Whole MiB: the share of a MIG device has a rest, which is left away.
 fn bar1(device: &Device<'_>) -> Option<Memory> {
     let memory = device.bar1_memory_info().ok()?;
     Some(Memory { total: memory.total >> 20, used: memory.used >> 20, free: memory.free >> 20, reserved: 0 })

@@ -3,7 +3,10 @@
 
 mod gpu;
 pub(crate) mod instances;
+pub(crate) mod machine;
+mod memory;
 mod processes;
+mod readings;
 
 use nvml::library::{Gpu, GpuProfile, Library, profile_name};
 use nvml::{Code, Error};
@@ -13,6 +16,7 @@ use crate::arguments::Targets;
 use crate::snapshot::{self, Pci, System};
 
 pub(crate) use gpu::{everything, listed};
+pub(crate) use memory::{Remembered, accounted, retired_pages};
 
 /// A GPU that was found, with what every text about it needs.
 pub(crate) struct Found<'l> {

@@ -1,12 +1,12 @@
 //! `mig -lgi`: the GPU instances.
 
 use super::Table;
-use crate::generation::Generation;
+use crate::generation::{Driver, Form};
 use crate::snapshot::GpuInstance;
 
-/// The table, in the form of a generation.
-pub(crate) fn gpu_instances(instances: &[GpuInstance], generation: Generation) -> String {
-    let name_width = if generation.wide() { 20 } else { 18 };
+/// The table, in the form of a driver.
+pub(crate) fn gpu_instances(instances: &[GpuInstance], driver: Driver) -> String {
+    let name_width = if driver.has(Form::WideProfiles) { 20 } else { 18 };
     let gap = " ".repeat(name_width - 18);
     let mut table = Table::headed(&[
         format!("{:<w$}", " GPU instances:", w = 37 + name_width),
@@ -37,7 +37,7 @@ mod tests {
             instance("2g.12gb", 5, 2, (2, 2)),
         ];
         let seen = include_str!("../../tests/captures/lgi-a30-535.txt");
-        assert_eq!(gpu_instances(&rows, Generation::R535), seen);
+        assert_eq!(gpu_instances(&rows, Driver::of("535")), seen);
     }
 
     #[test]
@@ -48,6 +48,6 @@ mod tests {
             instance("1g.10gb+me", 20, 11, (4, 1)),
         ];
         let seen = include_str!("../../tests/captures/lgi-h100-580.txt");
-        assert_eq!(gpu_instances(&rows, Generation::R580), seen);
+        assert_eq!(gpu_instances(&rows, Driver::of("580")), seen);
     }
 }

@@ -3,12 +3,14 @@
 
 pub(crate) mod compute_instances;
 pub(crate) mod compute_profiles;
+pub(crate) mod connections;
 pub(crate) mod csv;
 pub(crate) mod gpu_instances;
 pub(crate) mod gpu_profiles;
 pub(crate) mod list;
+pub(crate) mod log;
+pub(crate) mod monitors;
 pub(crate) mod placements;
-pub(crate) mod query;
 pub(crate) mod summary;
 
 /// A table whose rows are as wide as its first line.

@@ -120,7 +120,9 @@ fn look(gpus: &mut dyn Gpus) -> Answer<Machine> {
         let model = Catalog::builtin().by_product_name(&gpu.name);
         let profiles = gpus.profiles(&gpu.uuid);
         let differences = match (model, &profiles) {
-            (Some(model), Ok(profiles)) if !profiles.is_empty() => compare::with_model(model, gpu, profiles),
+            (Some(model), Ok(profiles)) if !profiles.is_empty() => {
+                compare::with_model(model, gpu, profiles, &found.driver)
+            }
             _ => Vec::new(),
         };
         let layout = gpus.layout(&gpu.uuid);

@@ -1,7 +1,7 @@
 //! The headings of the three tables, and the widths under them, in each
 //! generation: what the captures show, word for word.
 
-use crate::generation::Generation;
+use crate::generation::{Driver, Form};
 
 /// The headings and measures of a generation.
 pub(super) struct Headings {
@@ -25,6 +25,8 @@ pub(super) struct Headings {
     pub(super) mig: [&'static str; 3],
     /// Spaces after the memory of a MIG device, and after its BAR1 memory.
     pub(super) after_memory: (usize, usize),
+    /// Whether compute instances of one GPU instance share the cell of their memory.
+    pub(super) shares_cells: bool,
     /// How many spaces stand in the line before the processes.
     pub(super) gap: usize,
     /// The two lines of the heading of the processes.
@@ -36,14 +38,11 @@ pub(super) struct Headings {
 }
 
 impl Headings {
-    pub(super) const fn of(generation: Generation) -> Self {
-        match generation {
-            Generation::R515 => R515,
-            Generation::R535 => R535,
-            Generation::R550 => R550,
-            Generation::R560 => R560,
-            Generation::R580 => R580,
-        }
+    pub(super) fn of(driver: Driver) -> Self {
+        [(Form::R580, R580), (Form::R570, R570), (Form::R555, R555), (Form::R545, R545), (Form::R530, R530)]
+            .into_iter()
+            .find(|(form, _)| driver.has(*form))
+            .map_or(R515, |(_, headings)| headings)
     }
 }
 
@@ -66,6 +65,7 @@ const R515: Headings = Headings {
         "|                  |                      |        ECC|                       |",
     ],
     after_memory: (1, 1),
+    shares_cells: true,
     gap: 79,
     processes: [
         "|  GPU   GI   CI        PID   Type   Process name                  GPU Memory |",
@@ -75,7 +75,7 @@ const R515: Headings = Headings {
     process_name: 28,
 };
 
-const R535: Headings = Headings {
+const R530: Headings = Headings {
     inner: 87,
     versions: (23, 13),
     columns: [41, 22, 22],
@@ -102,7 +102,7 @@ const R535: Headings = Headings {
     ..R515
 };
 
-const R550: Headings = Headings {
+const R545: Headings = Headings {
     inner: 89,
     versions: (23, 15),
     columns: [41, 24, 22],
@@ -122,17 +122,26 @@ const R550: Headings = Headings {
         "|  GPU   GI   CI        PID   Type   Process name                              GPU Memory |",
         "|        ID   ID                                                               Usage      |",
     ],
-    ..R535
+    ..R530
 };
 
-const R560: Headings = Headings {
+const R555: Headings = Headings {
     mig: [
         "| GPU  GI  CI  MIG |                     Memory-Usage |        Vol|        Shared         |",
         "|      ID  ID  Dev |                       BAR1-Usage | SM     Unc| CE ENC  DEC  OFA  JPG |",
         "|                  |                                  |        ECC|                       |",
     ],
-    gap: 0,
-    ..R550
+    ..R545
+};
+
+const R570: Headings = Headings {
+    processes: [
+        "|  GPU   GI   CI              PID   Type   Process name                        GPU Memory |",
+        "|        ID   ID                                                               Usage      |",
+    ],
+    pid: 16,
+    process_name: 32,
+    ..R555
 };
 
 const R580: Headings = Headings {
@@ -143,11 +152,7 @@ const R580: Headings = Headings {
         "|                  |                                  |        ECC|                       |",
     ],
     after_memory: (4, 4),
-    processes: [
-        "|  GPU   GI   CI              PID   Type   Process name                        GPU Memory |",
-        "|        ID   ID                                                               Usage      |",
-    ],
-    pid: 16,
-    process_name: 32,
-    ..R560
+    shares_cells: false,
+    gap: 0,
+    ..R570
 };

@@ -1,5 +1,5 @@
-//! The table of MIG devices. Those of one GPU instance share a cell for their
-//! memory.
+//! The table of MIG devices. Up to driver 575 those of one GPU instance share a
+//! cell for their memory.
 
 use super::headings::Headings;
 use super::{line, row};
@@ -24,11 +24,11 @@ pub(super) fn table(gpus: &[Gpu], headings: &Headings) -> String {
         return text;
     }
     let place = |at: usize| devices.get(at).map(|(gpu, device)| (*gpu, device.gpu_instance));
+    let shares = |at: usize| headings.shares_cells && place(at + 1) == place(at);
     for (at, (gpu, device)) in devices.iter().enumerate() {
-        let first = at == 0 || place(at - 1) != place(at);
+        let first = at == 0 || !shares(at - 1);
         text.push_str(&rows(*gpu, device, first, headings));
-        let shared = place(at + 1) == place(at);
-        text.push_str(&if shared { open_line(&headings.mig_columns) } else { under.clone() });
+        text.push_str(&if shares(at) { open_line(&headings.mig_columns) } else { under.clone() });
     }
     text
 }

@@ -218,6 +218,69 @@ fn an_h100_of_driver_580_with_parts_and_processes() {
 }
 
 #[test]
+fn each_compute_instance_has_its_own_cell_from_driver_580_on() {
+    let part = |at, memory, bar1, sm, copy, decoder| {
+        device(Cut { at, memory, bar1, sm, engines: [copy, 0, decoder, 0, 0] })
+    };
+    let a100 = Gpu {
+        temperature: Some(40),
+        power: power(43_000, 400_000),
+        memory: memory(249, 40_960),
+        devices: vec![
+            part((2, 0, 0), (142, 20_096), 12_211, 56, 4, 2),
+            part((3, 0, 1), (71, 9984), 6105, 14, 2, 1),
+            part((3, 1, 2), (71, 9984), 6105, 14, 2, 1),
+            part((9, 0, 3), (36, 4864), 3052, 14, 1, 0),
+        ],
+        ..gpu("NVIDIA A100-SXM4-40GB", "00000000:10:1C.0", (true, true))
+    };
+    let seen = include_str!("../../../tests/captures/summary-a100-parts-580.txt");
+    assert_eq!(summary("Tue Feb 17 16:58:38 2026", &system("580.126.09", "13.0"), &[a100]), seen);
+}
+
+#[test]
+fn an_h100_of_driver_590() {
+    let runs = |pid, name, memory| process(pid, ProcessKind::Compute, name, memory, Some((2, 0)));
+    let part = |at, memory, bar1, sm, n| device(Cut { at, memory, bar1, sm, engines: [n, 0, n, 0, n] });
+    let h100 = Gpu {
+        temperature: Some(52),
+        power: power(432_210, 700_000),
+        memory: memory(11_125, 81_559),
+        devices: vec![
+            part((2, 0, 0), (11_091, 40_448), 24_739, 60, 3),
+            part((3, 0, 1), (17, 20_096), 12_369, 32, 2),
+            part((9, 0, 2), (9, 9984), 6184, 16, 1),
+            part((10, 0, 3), (9, 9984), 6184, 16, 1),
+        ],
+        processes: vec![
+            runs(21_180, "/root/tools/memhog", 2296),
+            runs(21_181, "/root/tools/memhog", 1272),
+            runs(21_198, "./gpu_burn", 7484),
+        ],
+        ..gpu("NVIDIA H100 80GB HBM3", "00000000:00:09.0", (true, true))
+    };
+    let seen = include_str!("../../../tests/captures/summary-h100-590.txt");
+    assert_eq!(summary("Tue Jul 14 09:00:43 2026", &system("590.48.01", "13.1"), &[h100]), seen);
+}
+
+#[test]
+fn an_l40s_of_driver_595() {
+    let runs = |pid, memory| process(pid, ProcessKind::Compute, "ffmpeg", memory, None);
+    let l40s = Gpu {
+        persistence: Some(false),
+        mig: None,
+        temperature: Some(54),
+        power: power(110_240, 350_000),
+        memory: memory(1235, 46_068),
+        utilization: Some(Utilization { gpu: 9, memory: 2 }),
+        processes: vec![runs(20_037, 538), runs(20_038, 681)],
+        ..gpu("NVIDIA L40S", "00000000:01:00.0", (false, false))
+    };
+    let seen = include_str!("../../../tests/captures/summary-l40s-595.txt");
+    assert_eq!(summary("Fri Jul  3 08:33:53 2026", &system("595.80", "13.2"), &[l40s]), seen);
+}
+
+#[test]
 fn an_h100_without_mig() {
     let h100 = Gpu {
         temperature: Some(66),

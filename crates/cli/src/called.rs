@@ -1,0 +1,47 @@
+//! By which name the command was called: `kubectl-slicewright` is a plugin of
+//! kubectl, and its help says what people type.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use clap::Command;
+
+/// The plugin's file, as kubectl looks for it.
+const PLUGIN: &str = "kubectl-slicewright";
+/// What people type for it.
+const TYPED: &str = "kubectl slicewright";
+
+/// The command with the name that it was called by.
+pub(crate) fn command(command: Command, program: Option<&OsStr>) -> Command {
+    let stem = program.and_then(|program| Path::new(program).file_stem());
+    if stem.is_none_or(|stem| stem != PLUGIN) {
+        return command;
+    }
+    command.name(PLUGIN).bin_name(TYPED).display_name(TYPED).mut_subcommands(|sub| {
+        let Some(examples) = sub.get_after_help().map(ToString::to_string) else { return sub };
+        sub.after_help(examples.replace("slicewright ", "kubectl slicewright "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    fn help(program: &str) -> String {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let line = [program, "plan", "--help"].map(OsString::from);
+        crate::run(line, &mut out, &mut err);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_plugin_of_kubectl_says_what_people_type() {
+        let plugin = help("/usr/local/bin/kubectl-slicewright");
+        assert!(plugin.contains("Usage: kubectl slicewright plan "), "{plugin}");
+        assert!(plugin.contains("  kubectl slicewright plan --fleet"), "{plugin}");
+        assert!(!plugin.contains("  slicewright plan"), "{plugin}");
+        let alone = help("slicewright");
+        assert!(alone.contains("Usage: slicewright plan "), "{alone}");
+        assert!(!alone.contains("kubectl slicewright"), "{alone}");
+    }
+}

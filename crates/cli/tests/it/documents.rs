@@ -1,0 +1,21 @@
+//! The documents show what the command prints: every block marked `console` is
+//! run, from the root of the repository. The machine that it runs on there is a
+//! simulated workstation.
+
+use std::path::Path;
+
+use crate::support::{Node, workstation};
+
+#[test]
+fn the_examples_in_the_documents_print_what_they_say() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // The only test of this program: nobody else is moved.
+    std::env::set_current_dir(root).unwrap();
+    let node = Node::with(workstation());
+    trycmd::TestCases::new()
+        .env(store::DIRECTORY_VARIABLE, node.directory().display().to_string())
+        .env("LD_LIBRARY_PATH", node.libraries().display().to_string())
+        .env("SLICEWRIGHT_SIM_PRIVILEGED", "1")
+        .case("README.md")
+        .case("docs/guides/*.md");
+}

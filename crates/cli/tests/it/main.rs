@@ -1,0 +1,17 @@
+//! The integration tests of this crate, one program: each module is what one file of tests says.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+
+mod clusters;
+mod documents;
+mod expectations;
+mod gpus;
+mod layouts_and_fit;
+mod plan;
+mod policy_repo;
+mod reference;
+mod revisions;
+mod simulate;
+mod solve;
+mod stories;
+mod support;
+mod workflows;

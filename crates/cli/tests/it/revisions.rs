@@ -1,0 +1,227 @@
+//! Two revisions of a folder of policies against a recorded fleet, and what
+//! may stand in such a folder. The transcripts are in `golden/`; `UPDATE=1`
+//! rewrites them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cli::exit::Status;
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A folder of this test, with these files and nothing else.
+fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("revisions").join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    for (file, text) in files {
+        let path = folder.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+/// `plan` on the fleet of the examples; folders of this test lose their path.
+fn plan(before: Option<&Path>, after: &Path, more: &[&str]) -> (Status, String, String) {
+    let fleet = root().join("examples/fleet/lab.yaml");
+    let mut words = vec!["slicewright".into(), "plan".into(), "--fleet".into(), fleet.into_os_string()];
+    if let Some(before) = before {
+        words.extend(["--base".into(), before.as_os_str().to_owned()]);
+    }
+    words.extend(["-f".into(), after.as_os_str().to_owned()]);
+    words.extend(more.iter().map(Into::into));
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let status = cli::run(words, &mut out, &mut err);
+    let text = |bytes: Vec<u8>| {
+        let mut text = String::from_utf8(bytes).unwrap();
+        for path in before.into_iter().chain([after]) {
+            text = text.replace(&format!("{}/", path.display()), "").replace(&path.display().to_string(), "");
+        }
+        text
+    };
+    (status, text(out), text(err))
+}
+
+#[track_caller]
+fn check_golden(found: &str, golden: &str) {
+    let path = root().join("crates/cli/tests/golden").join(golden);
+    #[expect(clippy::disallowed_methods, reason = "a test decides by its environment whether to rewrite")]
+    if std::env::var("UPDATE").is_ok() {
+        fs::write(&path, found).unwrap();
+    }
+    let wanted = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(found, wanted, "run with UPDATE=1 to rewrite {}", path.display());
+}
+
+const RESEARCH: &str = include_str!("../../../../examples/policies/research.yaml");
+
+fn static_policy(name: &str, pool: &str, profile: &str, count: u32) -> String {
+    format!(
+        "apiVersion: slicewright.io/v1alpha1\nkind: GpuPartitionPolicy\nmetadata: {{name: {name}}}\nspec:\n  nodeSelector: {{matchLabels: {{slicewright.io/pool: {pool}}}}}\n  layout:\n    type: Static\n    static: {{gpus: [{{slices: [{{profile: {profile}, count: {count}}}]}}]}}\n"
+    )
+}
+
+/// A change that hurts: the research pool becomes static sevenths, and the
+/// teaching pool gets a policy of its own.
+fn revisions(name: &str) -> (PathBuf, PathBuf) {
+    let before = folder(&format!("{name}-before"), &[("research.yaml", RESEARCH)]);
+    let after = folder(
+        &format!("{name}-after"),
+        &[
+            ("research.yaml", &static_policy("research", "research", "1g.10gb", 7)),
+            ("teaching.yaml", &static_policy("teaching", "teaching", "2g.12gb", 2)),
+            ("shop.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\n"),
+            ("values.yaml", "replicas: 3\n"),
+        ],
+    );
+    (before, after)
+}
+
+#[test]
+fn two_revisions_are_compared_as_text_for_people() {
+    let (before, after) = revisions("text");
+    let (status, out, err) = plan(Some(&before), &after, &[]);
+    assert_eq!((status, err.as_str()), (Status::Loss, ""), "{out}");
+    check_golden(&out, "revisions.txt");
+}
+
+#[test]
+fn two_revisions_are_compared_in_one_comment() {
+    let (before, after) = revisions("markdown");
+    let (status, out, _) = plan(Some(&before), &after, &["-o", "markdown"]);
+    assert_eq!(status, Status::Loss);
+    check_golden(&out, "revisions.md");
+    assert!(out.starts_with("**lab: 3 people lose their slice; "), "the verdict is the first line");
+    assert!(out.trim_end().ends_with("<!-- slicewright-plan:lab -->"), "the mark is the last");
+}
+
+#[test]
+fn two_revisions_are_compared_for_programs() {
+    let (before, after) = revisions("json");
+    let (_, out, _) = plan(Some(&before), &after, &["-o", "json"]);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    let compared = &json["compared"];
+    let changes: Vec<_> =
+        compared["policies"].as_array().unwrap().iter().map(|p| (&p["policy"], &p["change"])).collect();
+    assert_eq!(
+        format!("{changes:?}"),
+        r#"[(String("research"), String("changed")), (String("teaching"), String("added"))]"#
+    );
+    assert_eq!(compared["nodes"][0]["node"], "gpu-3");
+    assert_eq!(compared["nodes"][0]["after"], "teaching");
+    let lost: Vec<_> = compared["lose"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(lost, ["Pod team-a/forecast-0", "Pod team-a/fraud-lab-0", "Pod team-b/pretrain-0"]);
+    assert_eq!(compared["supply"]["teaching"]["2g.12gb"]["before"], Value::Null);
+    assert_ne!(compared["planDigest"], json["provenance"]["planDigest"]);
+    let skipped: Vec<_> =
+        json["notRead"].as_array().unwrap().iter().map(|n| n["what"].as_str().unwrap()).collect();
+    assert_eq!(skipped, ["Deployment shop/web", "a document"]);
+}
+
+#[test]
+fn the_comment_keeps_its_length_whatever_the_size_of_the_fleet_and_says_what_it_leaves_out() {
+    let mut fleet = fs::read_to_string(root().join("examples/fleet/lab.yaml")).unwrap();
+    for n in 0..2000 {
+        fleet.push_str(&format!(
+            "\n  - apiVersion: v1\n    kind: Pod\n    metadata: {{namespace: team-c, name: train-{n:04}, creationTimestamp: 2026-11-20T07:41:00Z}}\n    spec: {{containers: [{{name: t, resources: {{limits: {{nvidia.com/mig-3g.40gb: \"1\"}}}}}}]}}\n    status: {{phase: Pending, conditions: [{{type: PodScheduled, status: \"False\", reason: Unschedulable, message: full}}]}}"
+        ));
+    }
+    let folder = folder("large", &[("fleet.yaml", &fleet), ("p/research.yaml", RESEARCH)]);
+    let mut lengths = Vec::new();
+    for most in ["4000", "60000"] {
+        let words = ["slicewright", "plan", "-o", "markdown", "--max-bytes", most, "--fleet"];
+        let mut words: Vec<_> = words.into_iter().map(std::ffi::OsString::from).collect();
+        words.extend([folder.join("fleet.yaml").into(), "-f".into(), folder.join("p").into()]);
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        cli::run(words, &mut out, &mut err);
+        let out = String::from_utf8(out).unwrap();
+        assert!(out.len() <= most.parse().unwrap(), "{} bytes of {most}", out.len());
+        assert!(out.starts_with("**lab: "), "{out}");
+        assert!(out.contains("Left out, so that this fits into one comment: "), "{out}");
+        assert!(out.contains(" of 2003 requests"), "{out}");
+        assert!(out.contains(" plan `"), "the digests stay: {out}");
+        assert!(out.trim_end().ends_with("<!-- slicewright-plan:lab -->"));
+        assert_eq!(out.matches("<details>").count(), out.matches("</details>").count());
+        lengths.push(out.len());
+    }
+    assert!(lengths[0] < lengths[1], "what fits is shown: {lengths:?}");
+}
+
+#[test]
+fn the_first_policy_and_the_last_one_can_be_compared_with_none() {
+    let none = folder("none", &[]);
+    let some = folder("some", &[("research.yaml", RESEARCH)]);
+    let (status, out, _) = plan(Some(&none), &some, &[]);
+    assert_eq!(status, Status::Changes);
+    assert!(out.contains("policy research is added"), "{out}");
+    let (status, out, _) = plan(Some(&some), &none, &[]);
+    assert_eq!(status, Status::Loss, "nothing changes, and who would have been served is not: {out}");
+    assert!(out.starts_with("lab: 2 people lose their slice; no GPU changes; "), "{out}");
+    assert!(out.contains("policy research is removed"), "{out}");
+    let keeps =
+        "gpu-1 has no policy any more (it was research's): it keeps its layout, and nobody changes it";
+    assert!(out.contains(keeps), "{out}");
+    let (status, _, err) = plan(None, &none, &[]);
+    assert_eq!(status, Status::Data);
+    assert!(err.contains("holds no manifest"), "{err}");
+}
+
+#[test]
+fn a_base_and_an_overlay_are_read_through_their_kustomizations() {
+    let repository = folder(
+        "kustomize",
+        &[
+            ("base/kustomization.yaml", "resources: [research.yaml]\n"),
+            ("base/research.yaml", RESEARCH),
+            ("base/not-named.yaml", "kind: ["),
+            (
+                "lab/kustomization.yaml",
+                "resources:\n  - ../base\n  - teaching.yaml\ncommonAnnotations: {a: b}\n",
+            ),
+            ("lab/teaching.yaml", &static_policy("teaching", "teaching", "2g.12gb", 2)),
+        ],
+    );
+    let (status, out, err) = plan(None, &repository.join("lab"), &[]);
+    assert_eq!((status, err.as_str()), (Status::Changes, ""), "{out}");
+    assert!(out.contains("policy research") && out.contains("policy teaching"), "{out}");
+}
+
+#[track_caller]
+fn refused(name: &str, files: &[(&str, &str)], expect: &str) {
+    let folder = folder(name, files);
+    let (status, out, err) = plan(None, &folder, &[]);
+    assert_eq!((status, out.as_str()), (Status::Data, ""));
+    assert_eq!(err, expect);
+}
+
+#[test]
+fn what_only_kustomize_can_do_is_refused_with_the_command_that_does_it() {
+    refused(
+        "patches",
+        &[("kustomization.yaml", "resources: [p.yaml]\npatches:\n  - path: x.yaml\n"), ("p.yaml", RESEARCH)],
+        "error: kustomization.yaml:2:1: patches: changes objects in ways that only kustomize knows; render it first: kustomize build  > rendered.yaml, and give rendered.yaml instead\n",
+    );
+    refused(
+        "missing",
+        &[("kustomization.yaml", "resources:\n  - nowhere.yaml\n")],
+        "error: kustomization.yaml:2:5: resources: `nowhere.yaml` is not there\n",
+    );
+    refused(
+        "circle",
+        &[("kustomization.yaml", "resources: [a]\n"), ("a/kustomization.yaml", "resources: [..]\n")],
+        "error: a/../kustomization.yaml: resources: names a folder that leads back to itself\n",
+    );
+}
+
+#[test]
+fn an_object_that_lacks_half_of_its_kind_is_refused_and_not_passed_over() {
+    refused(
+        "half",
+        &[("a.yaml", RESEARCH), ("b.yaml", "\nkind: GpuPartitionPolicy\nmetadata: {name: x}\n")],
+        "error: b.yaml:2:1: this is no Kubernetes object: `apiVersion` is missing\n",
+    );
+}

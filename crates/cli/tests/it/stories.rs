@@ -1,0 +1,137 @@
+//! The stories of the repository, one test a file: what each prints is
+//! compared with its golden transcript. `UPDATE=1 cargo test -p slicewright-cli --test it stories`
+//! writes the transcripts anew; the diff is the review.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../stories")
+}
+
+/// Runs one story and compares its transcript.
+#[track_caller]
+fn check(name: &str) {
+    let story = folder().join(format!("{name}.story"));
+    let golden = folder().join(format!("{name}.golden"));
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let args = ["slicewright".into(), "simulate".into(), story.clone().into_os_string()];
+    let status = cli::run(args, &mut out, &mut err);
+    let transcript = String::from_utf8(out).expect("transcripts are text");
+    let err = String::from_utf8_lossy(&err);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how goldens are written anew; nothing of the product reads it"
+    )]
+    if std::env::var("UPDATE").is_ok_and(|v| v == "1") {
+        std::fs::write(&golden, &transcript).expect("the golden can be written");
+    }
+    let expected = std::fs::read_to_string(&golden).unwrap_or_default();
+    assert!(expected == transcript, "{}", difference(&golden, &expected, &transcript));
+    assert_eq!(status.code(), 0, "the story does not hold: {err}\n{}", misses(&transcript));
+    for sentence in
+        ["plan again", "plan is clean according to check", "no slice was taken from a pod (invariant 1)"]
+    {
+        assert!(
+            transcript.contains(&format!("\n= {sentence}")),
+            "the story does not end as every story must: {sentence}"
+        );
+    }
+}
+
+fn misses(transcript: &str) -> String {
+    transcript.lines().filter(|line| line.starts_with("NOT AS")).map(|line| format!("  {line}\n")).collect()
+}
+
+/// The first lines that differ, with what comes before them.
+fn difference(golden: &Path, expected: &str, found: &str) -> String {
+    let (old, new): (Vec<_>, Vec<_>) = (expected.lines().collect(), found.lines().collect());
+    let at = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let mut text = format!(
+        "{}: differs from line {} on (UPDATE=1 writes it anew):\n",
+        golden.file_name().unwrap_or_default().to_string_lossy(),
+        at + 1
+    );
+    for line in &old[at.saturating_sub(3).min(old.len())..at] {
+        text += &format!("    {line}\n");
+    }
+    for line in old.iter().skip(at).take(6) {
+        text += &format!("  - {line}\n");
+    }
+    for line in new.iter().skip(at).take(6) {
+        text += &format!("  + {line}\n");
+    }
+    text
+}
+
+macro_rules! stories {
+    ($($test:ident = $name:literal;)*) => {
+        $(#[test]
+        fn $test() {
+            check($name);
+        })*
+
+        #[test]
+        fn every_story_of_the_folder_is_a_test() {
+            let listed: BTreeSet<String> = [$($name.to_owned()),*].into();
+            let files = std::fs::read_dir(folder()).expect("the folder is there");
+            let there: BTreeSet<String> = files
+                .filter_map(|file| Some(file.ok()?.path().file_name()?.to_str()?.strip_suffix(".story")?.to_owned()))
+                .collect();
+            assert_eq!(listed, there);
+        }
+    };
+}
+
+stories! {
+    a_budget_of_one_node_over_ten = "a-budget-of-one-node-over-ten";
+    a_disruption_budget_refuses = "a-disruption-budget-refuses";
+    a_failed_change_is_rolled_back = "a-failed-change-is-rolled-back";
+    a_failed_node_is_released = "a-failed-node-is-released";
+    a_floor_that_cannot_be_met = "a-floor-that-cannot-be-met";
+    a_foreign_label = "a-foreign-label";
+    a_fresh_node_with_mig_off = "a-fresh-node-with-mig-off";
+    a_full_fleet = "a-full-fleet";
+    a_menu_that_is_unattainable = "a-menu-that-is-unattainable";
+    a_pod_that_asks_for_two_slices = "a-pod-that-asks-for-two-slices";
+    a_reboot = "a-reboot";
+    a_request_for_whole_gpus = "a-request-for-whole-gpus";
+    a_wedged_mig_manager_is_healed = "a-wedged-mig-manager-is-healed";
+    a_window_closes_mid_way = "a-window-closes-mid-way";
+    a_working_day = "a-working-day";
+    an_agent_proves_idleness = "an-agent-proves-idleness";
+    an_idle_notebook_is_left_alone = "an-idle-notebook-is-left-alone";
+    cooldown = "cooldown";
+    demand_vanishes_after_the_label = "demand-vanishes-after-the-label";
+    demand_vanishes_before_the_label = "demand-vanishes-before-the-label";
+    floors_and_spares = "floors-and-spares";
+    idleness_that_cannot_be_proved = "idleness-that-cannot-be-proved";
+    max_count = "max-count";
+    planning_in_a_batch = "planning-in-a-batch";
+    preview_and_paused = "preview-and-paused";
+    priorities = "priorities";
+    real_manifests = "real-manifests";
+    seed_000_mixed_seven_workbenches = "seed-000-mixed-seven-workbenches";
+    seed_000_single_one_workbench_takes_seven = "seed-000-single-one-workbench-takes-seven";
+    seed_001_eight_gpus_56_slices = "seed-001-eight-gpus-56-slices";
+    seed_001_the_failing_order = "seed-001-the-failing-order";
+    seed_002_selector_on_a_count = "seed-002-selector-on-a-count";
+    seed_002_selector_on_the_product_label = "seed-002-selector-on-the-product-label";
+    seed_003_a_busy_gpu = "seed-003-a-busy-gpu";
+    seed_003_a_display_gpu_beside = "seed-003-a-display-gpu-beside";
+    seed_003_the_disable_path = "seed-003-the-disable-path";
+    seed_004_how_to_share_each_card = "seed-004-how-to-share-each-card";
+    seed_004_labels_of_nfd_and_gfd = "seed-004-labels-of-nfd-and-gfd";
+    slice_by_slice_beside_running_pods = "slice-by-slice-beside-running-pods";
+    slices_in_use_are_left_alone = "slices-in-use-are-left-alone";
+    somebody_elses_cordon = "somebody-elses-cordon";
+    static_with_drain_evict = "static-with-drain-evict";
+    static_with_drain_never = "static-with-drain-never";
+    stopped_and_culled = "stopped-and-culled";
+    the_operator_crashes = "the-operator-crashes";
+    the_pod_to_wait_for = "the-pod-to-wait-for";
+    two_models_with_one_profile_name = "two-models-with-one-profile-name";
+    two_policies_on_one_node = "two-policies-on-one-node";
+    unrequested_whole = "unrequested-whole";
+    what_was_reviewed_has_moved = "what-was-reviewed-has-moved";
+}

@@ -1,0 +1,70 @@
+//! When the API's data went back in time, as after somebody put back an older
+//! copy of etcd: everything that was seen is forgotten, whatever was under way
+//! is let go of, and the cluster is read as after a start.
+//!
+//! For a while after that nothing is done to any node. Kubelets and controllers
+//! come to terms with what is true now: pods that are back are started, pods
+//! that were made since are stopped, and what nodes say of themselves is of
+//! before the restore until they say it anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use reconcile::Obstacles;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{Operator, owners, refused, tell};
+use crate::clock;
+use crate::publish::news::Told;
+use crate::retries::Retries;
+use crate::store::Store;
+use crate::watch::BACKLOG;
+
+impl Operator {
+    /// Notices that the data went back: from now on nothing more is done on
+    /// what was read, however far the round is.
+    pub(super) fn notice(&mut self) {
+        if let Some(how) = self.store.went_back()
+            && !self.hands.went_back.is_cancelled()
+        {
+            tracing::error!(
+                %how,
+                "the API's data went back in time, as after an older copy of etcd was put back: everything is read \
+                 anew, and for {:?} nothing is done to any node; see the runbook SlicewrightDataWentBack",
+                self.settings.settle_after_restore
+            );
+            self.hands.went_back.cancel();
+        }
+    }
+
+    /// What keeps this round's actions from being done.
+    pub(super) fn obstacles(&mut self, now: Timestamp) -> Obstacles {
+        self.settles_until = self.settles_until.filter(|until| *until > now);
+        Obstacles { settles_until: self.settles_until, map: self.refused.map() }
+    }
+
+    /// Begins anew, if the data went back.
+    pub(super) fn begin_anew_if_due(&mut self) {
+        if self.store.went_back().is_none() {
+            return;
+        }
+        self.metrics.went_back();
+        self.hands.went_back = CancellationToken::new();
+        let (sender, changes) = mpsc::channel(BACKLOG);
+        self.changes = changes;
+        self.store = Store::sparing();
+        self.watches.begin_anew(sender, &mut self.store);
+        self.beside = BTreeMap::new();
+        self.retries = Retries::new(self.settings.longest_retry);
+        self.owners = owners::Owners::default();
+        self.told = Told::default();
+        self.unsent = tell::Unsent::default();
+        self.refused = refused::Refused::default();
+        self.doubted = BTreeSet::new();
+        self.wake = None;
+        let settles = SignedDuration::try_from(self.settings.settle_after_restore).unwrap_or_default();
+        self.settles_until = Some(clock::now() + settles);
+        self.touch();
+    }
+}

@@ -1,0 +1,203 @@
+//! What is told as events, on which object and in which words, from the first
+//! moment of a story to its end, kept whole.
+
+#[path = "../../../reconcile/tests/it/cluster/mod.rs"]
+mod cluster;
+
+use cluster::Cluster;
+use controller::publish::catalogue;
+use controller::publish::events::Draft;
+use controller::publish::news::{Told, Written, drafts};
+use jiff::Timestamp;
+use observe::Objects;
+use reconcile::Round;
+use reconcile::review::Fingerprint;
+use rollout::Phase;
+use serde_json::json;
+
+/// The events of a story, one line each.
+#[derive(Default)]
+struct Story {
+    told: Told,
+    lines: Vec<String>,
+}
+
+impl Story {
+    /// What a round that was written has to tell.
+    fn hear(&mut self, objects: &Objects, round: &Round, now: Timestamp) {
+        let written = Written {
+            nodes: round.gpu_nodes.keys().cloned().collect(),
+            policies: round.policies.keys().cloned().collect(),
+        };
+        for draft in drafts(&mut self.told, objects, round, &written, now) {
+            let Draft { regarding, related, warning, reason, action, note, once: _ } = draft;
+            let kind = regarding.kind.unwrap_or_default();
+            let name = [regarding.namespace, regarding.name];
+            let name = name.into_iter().flatten().collect::<Vec<_>>().join("/");
+            let related =
+                related.and_then(|r| r.kind).map(|kind| format!(", with its {kind}")).unwrap_or_default();
+            assert!(
+                catalogue::page().contains(&format!("`{reason}`")),
+                "{reason} has no line in the reference"
+            );
+            let loud = if warning { "Warning" } else { "Normal" };
+            self.lines.push(format!("{kind} {name}: {loud} {reason} ({action}{related}): {note}"));
+        }
+    }
+
+    fn until(&mut self, cluster: &mut Cluster, phase: Phase) {
+        cluster.until("n1", phase, |objects, round, now| self.hear(objects, round, now));
+    }
+
+    /// One round.
+    fn next(&mut self, cluster: &mut Cluster) {
+        let seen = cluster.objects.clone();
+        let round = cluster.step(cluster::Until::End);
+        self.hear(&seen, &round, cluster.now);
+    }
+
+    fn text(&self) -> String {
+        self.lines.join("\n")
+    }
+}
+
+fn asks(profile: &str) -> Cluster {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.pod("asks", profile, None);
+    cluster
+}
+
+#[test]
+fn somebody_asks_and_a_node_is_changed() {
+    let mut cluster = asks("1g.10gb");
+    let mut story = Story::default();
+    story.until(&mut cluster, Phase::Mapping);
+    story.until(&mut cluster, Phase::Idle);
+    story.next(&mut cluster);
+    cluster.pod("asks", "1g.10gb", Some("n1"));
+    story.next(&mut cluster);
+    insta::assert_snapshot!("served", story.text());
+}
+
+#[test]
+fn somebody_asks_and_nobody_gives_way() {
+    let mut cluster = asks("1g.10gb");
+    cluster.pod("has", "7g.80gb", Some("n1"));
+    let mut story = Story::default();
+    story.next(&mut cluster);
+    story.next(&mut cluster);
+    insta::assert_snapshot!("unserved", story.text());
+}
+
+#[test]
+fn a_workbench_can_never_start() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.workbench("lab", "gone");
+    cluster.workbench(&"n".repeat(64), "gone");
+    let mut story = Story::default();
+    story.next(&mut cluster);
+    story.next(&mut cluster);
+    insta::assert_snapshot!("refused", story.text());
+}
+
+#[test]
+fn the_menu_offers_what_nobody_can_have() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    let offers = |name: &str, resource: &str| {
+        let identifier = |resource: &str| json!({"identifier": resource, "displayName": resource, "minCount": 1, "defaultCount": 1, "maxCount": 1});
+        serde_json::from_value::<api::foreign::HardwareProfile>(json!({
+            "metadata": {"namespace": "redhat-ods-applications", "name": name, "uid": format!("uid-{name}")},
+            "spec": {"identifiers": [identifier("cpu"), identifier("memory"), identifier(resource)]},
+        }))
+        .expect("it is a hardware profile")
+    };
+    let key = |name: &str| ("redhat-ods-applications".to_owned(), name.to_owned());
+    for (name, resource) in [("good", "nvidia.com/mig-1g.10gb"), ("bad", "nvidia.com/mig-1g.5gb")] {
+        cluster.objects.hardware_profiles.insert(key(name), offers(name, resource));
+    }
+    let mut story = Story::default();
+    story.next(&mut cluster);
+    story.next(&mut cluster);
+    // It is mended, and broken again in another way.
+    cluster.objects.hardware_profiles.insert(key("bad"), offers("bad", "nvidia.com/mig-2g.20gb"));
+    story.next(&mut cluster);
+    cluster.objects.hardware_profiles.insert(key("bad"), offers("bad", "nvidia.com/mig-2g.20g"));
+    story.next(&mut cluster);
+    // Without a policy, slices are somebody else's business.
+    cluster.objects.policies.clear();
+    cluster.objects.hardware_profiles.insert(key("bad"), offers("bad", "nvidia.com/mig-1g.5gb"));
+    story.next(&mut cluster);
+    insta::assert_snapshot!("menu", story.text());
+}
+
+#[test]
+fn mig_manager_fails_whatever_is_tried() {
+    let mut cluster = asks("1g.10gb");
+    cluster.managers_fail = true;
+    let mut story = Story::default();
+    story.until(&mut cluster, Phase::Failed);
+    story.next(&mut cluster);
+    insta::assert_snapshot!("failed", story.text());
+}
+
+#[test]
+fn somebody_else_labels_a_node() {
+    let mut cluster = asks("1g.10gb");
+    cluster.settle();
+    cluster.pod("asks", "1g.10gb", Some("n1"));
+    cluster.settle();
+    let mut story = Story::default();
+    cluster.edit_node("n1", |node| {
+        let labels = node.metadata.labels.get_or_insert_default();
+        labels.insert(rollout::names::MIG_CONFIG.to_owned(), "all-disabled".to_owned());
+    });
+    story.next(&mut cluster);
+    story.next(&mut cluster);
+    insta::assert_snapshot!("foreign-layout", story.text());
+}
+
+/// The round of a cluster, as what was reviewed is made of it.
+fn reviewed(cluster: &Cluster) -> Fingerprint {
+    let thought = cluster.round().thought;
+    let policies = &cluster.objects.policies;
+    Fingerprint::of(&thought.plan, policies, &thought.policy_of, &thought.inventory, &thought.requests)
+}
+
+#[test]
+fn what_was_reviewed_is_not_what_would_be_done() {
+    let mut cluster = asks("1g.10gb");
+    let annotations = reviewed(&cluster).annotations();
+    cluster.edit_policy(|policy| {
+        let own = annotations.into_iter().map(|(key, text)| (key.to_owned(), text));
+        policy.metadata.annotations = Some(own.collect());
+        // The annotation comes before the policies that were reviewed.
+        policy.spec.priority = 1;
+    });
+    let mut story = Story::default();
+    story.next(&mut cluster);
+    // Then they come, to a fleet that is another by now.
+    cluster.node("n2");
+    cluster.edit_policy(|policy| policy.spec.priority = 0);
+    story.next(&mut cluster);
+    story.next(&mut cluster);
+    let told: Vec<_> = story.lines.into_iter().filter(|line| line.contains("ReviewMoved")).collect();
+    insta::assert_snapshot!("review", told.join("\n"));
+}
+
+#[test]
+fn a_policy_stops_making_sense_and_makes_sense_again() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    let mut story = Story::default();
+    story.next(&mut cluster);
+    cluster.policy(json!({"type": "DemandDriven", "demandDriven": {
+        "slices": [{"profile": "1g.10gb", "minCount": 5, "maxCount": 4}]}}));
+    story.next(&mut cluster);
+    story.next(&mut cluster);
+    cluster.policy(json!({"type": "DemandDriven"}));
+    story.next(&mut cluster);
+    insta::assert_snapshot!("makes-no-sense", story.text());
+}

@@ -1,0 +1,122 @@
+//! `release` against a node that others write to meanwhile.
+
+use std::time::Duration;
+
+use controller::calls::Calls;
+use controller::client::tamed;
+use controller::release::{Outcome, Request, release};
+use controller::stop::{StopError, Stopped, stop};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use wiremock::matchers::{method, path};
+use wiremock::{Mock, MockServer, ResponseTemplate};
+
+async fn get(server: &MockServer, at: &str, answer: ResponseTemplate) {
+    Mock::given(method("GET")).and(path(at)).respond_with(answer).mount(server).await;
+}
+
+fn list(kind: &str, api_version: &str, items: &[Value]) -> ResponseTemplate {
+    ResponseTemplate::new(200).set_body_json(json!({
+        "kind": kind, "apiVersion": api_version, "metadata": {"resourceVersion": "9"}, "items": items,
+    }))
+}
+
+fn failure(code: u16, reason: &str) -> ResponseTemplate {
+    ResponseTemplate::new(code).set_body_json(json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": reason,
+    }))
+}
+
+/// A cluster with one node that has our cordon, and no operator; the first
+/// `conflicts` patches of the node come too late.
+async fn cluster(conflicts: u64) -> MockServer {
+    let server = MockServer::start().await;
+    let node = json!({
+        "kind": "Node", "apiVersion": "v1", "spec": {"unschedulable": true},
+        "metadata": {"name": "a1", "resourceVersion": "7", "labels": {"slicewright.io/cordoned-by": "slicewright"}},
+    });
+    let ours = "slicewright.io/v1alpha1";
+    get(&server, "/api/v1/nodes", list("NodeList", "v1", std::slice::from_ref(&node))).await;
+    get(&server, "/apis/slicewright.io/v1alpha1/gpunodes", list("GpuNodeList", ours, &[])).await;
+    let policies = list("GpuPartitionPolicyList", ours, &[]);
+    get(&server, "/apis/slicewright.io/v1alpha1/gpupartitionpolicies", policies).await;
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/ns/leases/lease";
+    get(&server, lease, failure(404, "NotFound")).await;
+    let patch = || Mock::given(method("PATCH")).and(path("/api/v1/nodes/a1"));
+    if conflicts > 0 {
+        let late = patch().respond_with(failure(409, "Conflict")).up_to_n_times(conflicts);
+        late.expect(conflicts.min(5)).mount(&server).await;
+    }
+    patch().respond_with(ResponseTemplate::new(200).set_body_json(node)).mount(&server).await;
+    server
+}
+
+async fn ask(server: &MockServer) -> Outcome {
+    let config = tamed(kube::Config::new(server.uri().parse().unwrap()));
+    let calls = Calls::new(kube::Client::try_from(config).unwrap(), Duration::from_secs(5));
+    let lease = ("ns".to_owned(), "lease".to_owned());
+    let request = Request { nodes: vec!["a1".to_owned()], resume: false, lease };
+    release(&calls, &request, Timestamp::UNIX_EPOCH).await.unwrap().remove(0).1
+}
+
+#[tokio::test]
+async fn a_node_that_changed_in_between_is_looked_at_again() {
+    let outcome = ask(&cluster(2).await).await;
+    assert!(matches!(outcome, Outcome::Released { uncordoned: true, .. }), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_node_that_never_stands_still_is_left_as_it_is_and_said() {
+    let outcome = ask(&cluster(100).await).await;
+    let Outcome::Refused { why } = outcome else { panic!("{outcome:?}") };
+    assert_eq!(why, "it changed 5 times while it was looked at: run the command again");
+}
+
+/// Asks that the operator be stopped, without any patience: it has to be
+/// gone at the first look.
+async fn told_to_stop(scaled: ResponseTemplate, lease: ResponseTemplate) -> Result<Stopped, StopError> {
+    let server = MockServer::start().await;
+    let scale = "/apis/apps/v1/namespaces/ns/deployments/operator/scale";
+    Mock::given(method("PATCH")).and(path(scale)).respond_with(scaled).expect(1).mount(&server).await;
+    get(&server, "/apis/coordination.k8s.io/v1/namespaces/ns/leases/lease", lease).await;
+    let config = tamed(kube::Config::new(server.uri().parse().unwrap()));
+    let calls = Calls::new(kube::Client::try_from(config).unwrap(), Duration::from_secs(5));
+    stop(&calls, "operator", &("ns".to_owned(), "lease".to_owned()), Duration::ZERO).await
+}
+
+fn no_replicas() -> ResponseTemplate {
+    ResponseTemplate::new(200).set_body_json(json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": "operator", "namespace": "ns"},
+        "spec": {"replicas": 0},
+    }))
+}
+
+/// A lease that somebody has, renewed at this time.
+fn lease(holder: &str, renewed: &str) -> ResponseTemplate {
+    ResponseTemplate::new(200).set_body_json(json!({
+        "kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {"name": "lease", "namespace": "ns"},
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed},
+    }))
+}
+
+#[tokio::test]
+async fn an_operator_counts_as_stopped_when_nobody_has_its_lease() {
+    let long_ago = "2020-01-01T00:00:00.000000Z";
+    assert_eq!(told_to_stop(no_replicas(), lease("", long_ago)).await.unwrap(), Stopped::Now);
+    // A replica that was killed: its lease has run out.
+    assert_eq!(told_to_stop(no_replicas(), lease("killed", long_ago)).await.unwrap(), Stopped::Now);
+    assert_eq!(told_to_stop(no_replicas(), failure(404, "NotFound")).await.unwrap(), Stopped::Now);
+    let not_there = told_to_stop(failure(404, "NotFound"), failure(404, "NotFound")).await;
+    assert_eq!(not_there.unwrap(), Stopped::NotThere);
+}
+
+#[tokio::test]
+async fn an_operator_that_keeps_its_lease_is_named_and_one_that_may_not_be_scaled_is_an_error() {
+    // Renewed in the far future: it is in force whenever this test runs.
+    let kept = told_to_stop(no_replicas(), lease("another", "2999-01-01T00:00:00.000000Z")).await;
+    let said = kept.unwrap_err().to_string();
+    assert!(said.starts_with("another still has the lease ns/lease"), "{said}");
+    assert!(said.contains("stop what runs it"), "{said}");
+    let forbidden = told_to_stop(failure(403, "Forbidden"), failure(404, "NotFound")).await.unwrap_err();
+    assert!(matches!(forbidden, StopError::Call(_)), "{forbidden:?}");
+}

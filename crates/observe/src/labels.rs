@@ -1,0 +1,57 @@
+//! The labels by which a node is selected. GPU feature discovery takes its own
+//! away while a node changes, and a node does not leave its policy for that:
+//! until it has arrived, it has those that were there when its GPUs were seen
+//! last, as its `GpuNode` remembers them.
+
+use std::collections::BTreeMap;
+
+use api::GpuNode;
+use k8s_openapi::api::core::v1::Node;
+
+use crate::{holds, names};
+
+/// How many labels a `GpuNode` remembers: as many as its CRD takes.
+const MOST: usize = 64;
+
+/// What of NVIDIA's labels says how a node stands, and not which GPUs it has:
+/// layouts, operands, the time of the last look, upgrades.
+const OF_THE_MOMENT: [&str; 5] = [
+    names::MIG_CONFIG,
+    "nvidia.com/mig-",
+    names::DEPLOY_PREFIX,
+    "nvidia.com/gfd.timestamp",
+    "nvidia.com/gpu-driver-upgrade",
+];
+
+/// Whether a label tells of the GPUs of a node and comes from GPU feature
+/// discovery, so that it is away while the node changes.
+#[must_use]
+pub fn vanishes(key: &str) -> bool {
+    key.starts_with(names::NVIDIA)
+        && key != names::PRESENT
+        && !OF_THE_MOMENT.iter().any(|prefix| key.starts_with(prefix))
+}
+
+/// The labels of a node that are to be remembered.
+#[must_use]
+pub fn to_remember(node: &Node) -> BTreeMap<String, String> {
+    let labels = node.metadata.labels.iter().flatten().filter(|(key, _)| vanishes(key));
+    labels.map(|(key, value)| (key.clone(), value.clone())).take(MOST).collect()
+}
+
+/// The labels of a node: those that it has, and, while it is on its way, those
+/// that are remembered.
+#[must_use]
+pub fn of(node: &Node, gpu_node: Option<&GpuNode>) -> BTreeMap<String, String> {
+    let mut labels = node.metadata.labels.clone().unwrap_or_default();
+    let status = gpu_node.and_then(|node| node.status.as_ref());
+    let rollout = status.and_then(|status| status.rollout.as_ref());
+    if let Some(observed) = status.and_then(|status| status.observed.as_ref())
+        && holds::is_on_its_way(node, rollout)
+    {
+        for (key, value) in observed.labels.iter().filter(|(key, _)| vanishes(key)) {
+            labels.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+    }
+    labels
+}

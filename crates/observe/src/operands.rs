@@ -1,0 +1,64 @@
+//! Which pods are the GPU Operator's. Anybody may give a pod the labels and
+//! the name of one; only who may write to the Operator's namespace may put it
+//! there.
+
+use k8s_openapi::api::core::v1::Pod;
+use rollout::Operand;
+
+/// What a pod does for the GPU Operator, whose namespace is given: it is there,
+/// and is owned by the DaemonSet that is named like its `app` label. The
+/// Operator's checks are made by one of its pods, and owned by the
+/// `ClusterPolicy` or by the DaemonSet of the pod that made them.
+#[must_use]
+pub fn operand(pod: &Pod, gpu_operator_namespace: &str) -> Option<Operand> {
+    if pod.metadata.namespace.as_deref() != Some(gpu_operator_namespace) {
+        return None;
+    }
+    let app = pod.metadata.labels.as_ref()?.get("app")?;
+    let operand = Operand::named(app)?;
+    let owner = pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    let is_owned = match operand {
+        Operand::DevicePlugin | Operand::MigManager => {
+            owner.is_some_and(|owner| owner.kind == "DaemonSet" && owner.name == *app)
+        }
+        Operand::Validator => true,
+    };
+    is_owned.then_some(operand)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const HERE: &str = "nvidia-gpu-operator";
+
+    #[track_caller]
+    fn check(namespace: &str, app: &str, owner: Option<(&str, &str)>, expect: Option<Operand>) {
+        let owners: Vec<_> = owner
+            .map(|(kind, name)| {
+                json!({"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "u", "controller": true})
+            })
+            .into_iter()
+            .collect();
+        let pod = json!({"metadata": {"namespace": namespace, "name": format!("{app}-x"),
+            "labels": {"app": app}, "ownerReferences": owners}});
+        let pod = serde_json::from_value(pod).expect("a pod");
+        assert_eq!(operand(&pod, HERE), expect, "{namespace}/{app} of {owner:?}");
+    }
+
+    #[test]
+    fn a_pod_is_an_operand_by_its_namespace_and_its_owner_and_not_by_its_label() {
+        let (manager, plugin) = ("nvidia-mig-manager", "nvidia-device-plugin-daemonset");
+        check(HERE, manager, Some(("DaemonSet", manager)), Some(Operand::MigManager));
+        check(HERE, plugin, Some(("DaemonSet", plugin)), Some(Operand::DevicePlugin));
+        check(HERE, "nvidia-cuda-validator", Some(("ClusterPolicy", "cluster")), Some(Operand::Validator));
+        check(HERE, manager, None, None);
+        check(HERE, manager, Some(("DaemonSet", plugin)), None);
+        check(HERE, manager, Some(("ReplicaSet", manager)), None);
+        check(HERE, "dcgm", Some(("DaemonSet", "dcgm")), None);
+        for (app, _) in Operand::APPS {
+            check("a-team", app, Some(("DaemonSet", app)), None);
+        }
+    }
+}

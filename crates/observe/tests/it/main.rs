@@ -1,0 +1,10 @@
+//! The integration tests of this crate, one program: each module is what one file of tests says.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+
+mod fleet;
+mod menu;
+mod owners;
+mod redaction;
+mod requests;
+mod snapshot;
+mod words;

@@ -1,0 +1,53 @@
+//! What hardware profiles offer must be attainable, or it is said that it is not.
+
+use crate::words::*;
+use serde_json::{Value, json};
+
+fn offers(resource: &str) -> Value {
+    let identifier =
+        |name: &str| json!({"identifier": name, "displayName": name, "minCount": 1, "defaultCount": 1});
+    json!({
+        "apiVersion": "infrastructure.opendatahub.io/v1", "kind": "HardwareProfile",
+        "metadata": {"namespace": "redhat-ods-applications", "name": "slice"},
+        "spec": {"identifiers": [identifier("cpu"), identifier("memory"), identifier(resource)]},
+    })
+}
+
+/// What is said of a menu with this one offer.
+#[track_caller]
+fn check(resource: &str, beside: &[Value], expect: Option<&str>) {
+    let mut objects = beside.to_vec();
+    objects.push(offers(resource));
+    let seen = see(&objects);
+    let said: Vec<_> = seen.problems.iter().filter(|p| p.object.starts_with("HardwareProfile")).collect();
+    let said: Vec<_> = said.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(said, expect.into_iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn an_offer_that_no_gpu_or_no_policy_can_meet_is_said() {
+    let fleet = [node("n1"), policy("research")];
+    check("nvidia.com/mig-1g.10gb", &fleet, None);
+    check("nvidia.com/mig-1g.5gb", &fleet, Some("offers 1g.5gb, which no GPU of the fleet can have"));
+    let misspelt = "offers `nvidia.com/mig-1g.10g`, which is no profile's resource; those are written like nvidia.com/mig-1g.10gb";
+    check("nvidia.com/mig-1g.10g", &fleet, Some(misspelt));
+    let mut never = policy("research");
+    never["spec"]["layout"]["demandDriven"] = json!({"slices": [{"profile": "3g.40gb", "maxCount": 0}]});
+    let refused = "offers 3g.40gb, which no policy of its nodes allows";
+    check("nvidia.com/mig-3g.40gb", &[node("n1"), never.clone()], Some(refused));
+    // Somebody else's node beside it has some.
+    let mut other = cut(node("n2"), "all-3g.40gb", &[("mig-3g.40gb", 4)]);
+    other["metadata"]["labels"]["pool"] = "theirs".into();
+    check("nvidia.com/mig-3g.40gb", &[node("n1"), never, other], None);
+}
+
+/// Labels come some time after a node: until then nobody knows what it may have.
+#[test]
+fn what_a_node_has_whose_gpus_are_not_known_yet_is_not_denied() {
+    let mut fresh = node("n2");
+    fresh["metadata"]["labels"]["nvidia.com/gpu.product"] = Value::Null;
+    let labels =
+        fresh["metadata"]["labels"].as_object_mut().map(|labels| labels.remove("nvidia.com/gpu.product"));
+    assert!(labels.is_some());
+    check("nvidia.com/mig-1g.5gb", &[node("n1"), policy("research"), fresh], None);
+}

@@ -1,0 +1,190 @@
+//! Recorded fleets, and what is refused in one.
+
+use mig::Catalog;
+use observe::problem::{Problem, Severity};
+use observe::{Settings, observe, snapshot};
+
+fn errors(problems: &[Problem]) -> Vec<String> {
+    problems.iter().filter(|p| p.severity == Severity::Error).map(ToString::to_string).collect()
+}
+
+#[track_caller]
+fn refused(text: &str, expect: &str) {
+    let mut problems = Vec::new();
+    let read = snapshot::read("fleet.yaml", text, &mut problems);
+    let seen = observe(&read.objects, Catalog::builtin(), &Settings::default(), read.taken_at);
+    problems.extend(seen.problems);
+    assert_eq!(errors(&problems), [expect]);
+}
+
+const HEAD: &str = "apiVersion: snapshot.slicewright.io/v1\nkind: Snapshot\ntakenAt: 2026-11-20T08:00:00Z\n";
+
+#[test]
+fn a_snapshot_is_objects_and_a_moment() {
+    let text =
+        format!("{HEAD}cluster: lab\nobjects:\n- {{apiVersion: v1, kind: Node, metadata: {{name: n1}}}}\n");
+    let mut problems = Vec::new();
+    let read = snapshot::read("fleet.yaml", &text, &mut problems);
+    assert_eq!(errors(&problems), [""; 0]);
+    assert_eq!(read.taken_at.to_string(), "2026-11-20T08:00:00Z");
+    assert_eq!(read.cluster.as_deref(), Some("lab"));
+    assert!(read.objects.nodes.contains_key("n1"));
+}
+
+#[test]
+fn an_empty_file_is_refused() {
+    refused(
+        "# nothing\n",
+        "fleet.yaml: the file is empty; a snapshot is one document of kind Snapshot (snapshot.slicewright.io/v1)",
+    );
+}
+
+#[test]
+fn another_version_is_refused() {
+    refused(
+        &HEAD.replace("io/v1", "io/v7"),
+        "fleet.yaml:1:13: Snapshot: apiVersion: is `snapshot.slicewright.io/v7`; this release reads snapshot.slicewright.io/v1",
+    );
+}
+
+#[test]
+fn a_misspelt_field_is_refused_with_the_right_one() {
+    refused(
+        &format!("{HEAD}object: []\nobjects: []\n"),
+        "fleet.yaml:4:1: Snapshot: object: there is no such field; did you mean `objects`? Fields: apiVersion, kind, takenAt, cluster, provenance, objects",
+    );
+}
+
+#[test]
+fn a_moment_that_is_none_is_refused() {
+    refused(
+        "apiVersion: snapshot.slicewright.io/v1\nkind: Snapshot\ntakenAt: yesterday\nobjects: []\n",
+        "fleet.yaml:3:10: Snapshot: takenAt: is `yesterday`; write a moment such as 2026-11-20T08:00:00Z",
+    );
+}
+
+#[test]
+fn broken_yaml_is_refused_with_line_and_column() {
+    let mut problems = Vec::new();
+    let _ = snapshot::read("fleet.yaml", "apiVersion: [\n", &mut problems);
+    let found = errors(&problems);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("fleet.yaml:"), "{found:?}");
+}
+
+#[test]
+fn a_negative_count_is_refused() {
+    let node = "- apiVersion: v1\n  kind: Node\n  metadata: {name: n1}\n  status: {allocatable: {nvidia.com/mig-1g.10gb: \"-2\"}}\n";
+    refused(
+        &format!("{HEAD}objects:\n{node}"),
+        "Node n1: status.allocatable[nvidia.com/mig-1g.10gb]: `-2` is negative; 0 or more is possible",
+    );
+}
+
+#[test]
+fn overlapping_instances_are_refused() {
+    let node = r#"
+- apiVersion: v1
+  kind: Node
+  metadata:
+    name: n1
+    labels:
+      nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB
+      nvidia.com/gpu.count: "1"
+      nvidia.com/mig.capable: "true"
+      nvidia.com/mig.strategy: mixed
+- apiVersion: slicewright.io/v1alpha1
+  kind: GpuNode
+  metadata: {name: n1}
+  spec: {}
+  status:
+    observed:
+      at: 2026-11-20T07:59:00Z
+      by: Agent
+      gpus:
+      - index: 0
+        model: A100-80GB
+        migEnabled: true
+        slices:
+        - {profile: 3g.40gb, start: 0, used: Idle}
+        - {profile: 2g.20gb, start: 2, used: Idle}
+"#;
+    let mut problems = Vec::new();
+    let read = snapshot::read("fleet.yaml", &format!("{HEAD}objects:{node}"), &mut problems);
+    let seen = observe(&read.objects, Catalog::builtin(), &Settings::default(), read.taken_at);
+    problems.extend(seen.problems);
+    let found = errors(&problems);
+    assert!(found.iter().any(|text| text.contains("overlap")), "{found:#?}");
+}
+
+/// The part of a page between two lines.
+fn part<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
+    let start = page.find(from).expect("the part begins") + from.len();
+    &page[start..start + page[start..].find(to).expect("the part ends")]
+}
+
+#[test]
+fn the_example_of_the_reference_is_a_snapshot() {
+    let page = include_str!("../../../../docs/reference/snapshot.md");
+    let mut problems = Vec::new();
+    let read = snapshot::read("snapshot.md", part(page, "```yaml\n", "```"), &mut problems);
+    let seen = observe(&read.objects, Catalog::builtin(), &Settings::default(), read.taken_at);
+    assert_eq!((problems, seen.problems), (vec![], vec![]));
+    assert_eq!(seen.inventory.nodes.len(), 1);
+}
+
+#[test]
+fn the_schema_and_the_reader_know_the_same_fields() {
+    let schema: serde_json::Value =
+        serde_json::from_str(include_str!("../../../../docs/reference/snapshot.schema.json")).expect("JSON");
+    let fields = schema["properties"].as_object().expect("an object").keys();
+    for field in fields {
+        let text = format!("{HEAD}objects: []\n");
+        let value = if schema["properties"][field]["type"] == "object" { "{}" } else { "x" };
+        let text =
+            if text.contains(&format!("{field}:")) { text } else { format!("{text}{field}: {value}\n") };
+        let mut problems = Vec::new();
+        let _ = snapshot::read("fleet.yaml", &text, &mut problems);
+        assert_eq!(errors(&problems), [""; 0], "{field}");
+    }
+    let mut problems = Vec::new();
+    let _ = snapshot::read("fleet.yaml", &format!("{HEAD}objects: []\nother: x\n"), &mut problems);
+    assert_eq!(schema["additionalProperties"], false);
+    assert_eq!(errors(&problems).len(), 1);
+    for required in schema["required"].as_array().expect("a list") {
+        let field = format!("{}:", required.as_str().expect("a name"));
+        let text = format!("{HEAD}objects: []\n");
+        let without: String =
+            text.lines().filter(|l| !l.starts_with(&field)).map(|l| format!("{l}\n")).collect();
+        let mut problems = Vec::new();
+        let _ = snapshot::read("fleet.yaml", &without, &mut problems);
+        assert_eq!(errors(&problems).len(), 1, "{field} {problems:?}");
+    }
+}
+
+#[test]
+fn the_schema_and_the_reader_know_the_same_provenance() {
+    fn given(schema: &serde_json::Value) -> serde_json::Value {
+        match schema["type"].as_str() {
+            Some("object") => {
+                assert_eq!(schema["additionalProperties"], false);
+                let fields = schema["properties"].as_object().expect("an object").iter();
+                fields.map(|(name, schema)| (name.clone(), given(schema))).collect()
+            }
+            Some("array") => serde_json::json!(["x"]),
+            _ => serde_json::json!("x"),
+        }
+    }
+    let schema: serde_json::Value =
+        serde_json::from_str(include_str!("../../../../docs/reference/snapshot.schema.json")).expect("JSON");
+    let all = given(&schema["properties"]["provenance"]);
+    let mut problems = Vec::new();
+    let read =
+        snapshot::read("fleet.yaml", &format!("{HEAD}provenance: {all}\nobjects: []\n"), &mut problems);
+    assert_eq!(errors(&problems), [""; 0]);
+    assert_eq!(serde_json::json!(read.provenance), all, "nothing that the schema allows is lost");
+    refused(
+        &format!("{HEAD}provenance: {{recordetBy: x}}\nobjects: []\n"),
+        "fleet.yaml:4:13: Snapshot: provenance: cannot be read: unknown field `recordetBy`, expected one of `recordedBy`, `serverVersion`, `absent`, `unreadable`, `redacted`; write recordedBy, serverVersion, absent, unreadable, redacted, or leave it out",
+    );
+}

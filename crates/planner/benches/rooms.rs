@@ -1,0 +1,113 @@
+//! Planning where nodes are short of CPU and memory: the times and gaps that
+//! the documentation quotes, on one core.
+//!
+//! `cargo bench -p slicewright-planner --bench rooms -- [SNAPSHOT ...]`
+//!
+//! With snapshots of idle fleets of A100-80GB, each of them is planned; without,
+//! fleets that are generated.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+#![expect(clippy::unwrap_used, reason = "what is read was written for this")]
+
+use std::time::{Duration, Instant};
+
+use planner::build::{a100, at, fleet, node, policy, request};
+use planner::check::{check, is_sound};
+use planner::decide::decide;
+use planner::demand::Request;
+use planner::generate::rooms::{Rooms, rooms};
+use planner::inventory::{ChangeScope, Inventory};
+use serde_json::Value;
+
+fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
+    #[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
+    let start = Instant::now();
+    let result = work();
+    (start.elapsed(), result)
+}
+
+/// A snapshot of nodes that are all idle, and of pods that all wait.
+fn read(path: &str) -> (Inventory, Vec<Request>) {
+    let snapshot: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let gib = |value: &Value| value.as_str().unwrap().trim_end_matches("Gi").parse::<i64>().unwrap() << 30;
+    let milli = |value: &Value| value.as_str().unwrap().parse::<i64>().unwrap() * 1_000;
+    let (mut builder, mut requests) = (fleet(), Vec::new());
+    for object in snapshot["objects"].as_array().unwrap() {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        if object["kind"] == "Node" {
+            let gpus: usize =
+                object["metadata"]["labels"]["nvidia.com/gpu.count"].as_str().unwrap().parse().unwrap();
+            let has = &object["status"]["allocatable"];
+            let pods = has["pods"].as_str().unwrap().parse().unwrap();
+            let mut node =
+                node().scope(ChangeScope::IdleGpus).room(milli(&has["cpu"]), gib(&has["memory"]), pods);
+            for _ in 0..gpus {
+                let mut gpu = a100();
+                for (resource, count) in has.as_object().unwrap() {
+                    if let Some(profile) = resource.strip_prefix("nvidia.com/mig-") {
+                        gpu = gpu.counted(profile, count.as_str().unwrap().parse::<usize>().unwrap() / gpus);
+                    }
+                }
+                node = node.gpu(gpu);
+            }
+            builder = builder.node(name, node);
+        } else {
+            let asks = &object["spec"]["containers"][0]["resources"]["limits"];
+            let since = object["metadata"]["creationTimestamp"].as_str().unwrap();
+            let since: jiff::Timestamp = since.parse().unwrap();
+            let mut wants = request(name)
+                .takes(milli(&asks["cpu"]), gib(&asks["memory"]))
+                .since(since.as_second() - at(0).as_second());
+            for (resource, count) in asks.as_object().unwrap() {
+                if let Some(profile) = resource.strip_prefix("nvidia.com/mig-") {
+                    wants = wants.asks(profile, count.as_str().unwrap().parse().unwrap());
+                }
+            }
+            requests.push(wants.build());
+        }
+    }
+    (builder.build(), requests)
+}
+
+fn row(name: &str, inventory: &Inventory, requests: &[Request]) -> Duration {
+    let policies = [policy("p").build()];
+    let (time, decision) = timed(|| decide(inventory, requests, &policies, at(0)));
+    let notes = check(&decision.plan, inventory, requests, &policies);
+    assert!(is_sound(&notes), "{name}: {notes:?}");
+    let level = |start: &str| {
+        let found = decision.report.certificate.iter().find(|level| level.level.starts_with(start));
+        found.map_or_else(|| "-".to_owned(), |level| format!("{} ({})", level.value, level.bound))
+    };
+    println!(
+        "| {name} | {} | {} | {:.2} s | {} | {} | {} |",
+        inventory.nodes.len(),
+        requests.len(),
+        time.as_secs_f64(),
+        level("unserved"),
+        level("age"),
+        level("GPUs changed"),
+    );
+    time
+}
+
+fn main() {
+    let snapshots: Vec<String> = std::env::args().skip(1).filter(|a| a.ends_with(".json")).collect();
+    println!("| fleet | nodes | pods | time | unserved (bound) | age (bound) | GPUs changed (bound) |");
+    println!("|---|---|---|---|---|---|---|");
+    for path in &snapshots {
+        let (inventory, requests) = read(path);
+        row(path.rsplit('/').next().unwrap_or(path), &inventory, &requests);
+    }
+    if !snapshots.is_empty() {
+        return;
+    }
+    let mut times = Vec::new();
+    for seed in 0..20 {
+        let (inventory, requests) = rooms(Rooms { nodes: 100, gpus: 8, pods: 1_200, kinds: 40 }, seed);
+        times.push(row(&format!("100 nodes, seed {seed}"), &inventory, &requests));
+    }
+    times.sort_unstable();
+    println!("\nlongest of {}: {:.2} s\n", times.len(), times[times.len() - 1].as_secs_f64());
+    let (inventory, requests) = rooms(Rooms { nodes: 1_000, gpus: 8, pods: 5_000, kinds: 40 }, 1);
+    row("1,000 nodes", &inventory, &requests);
+}

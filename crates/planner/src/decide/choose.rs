@@ -1,0 +1,140 @@
+//! The program that is solved, and its solution: node by node where few nodes
+//! and few kinds of requests have to be looked at, else by nodes that are alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::formulate::{Level, Program, Question, formulate};
+use super::world::{Grain, World};
+use crate::demand::Request;
+use crate::inventory::Inventory;
+use crate::plan::UnderWay;
+use crate::policy::Policy;
+use crate::solver::{self, Copy, Effort, SolveError, Solved, solve, solve_parts};
+
+/// Nodes per level for all nodes that are alike together.
+const TOGETHER: Effort = Effort { nodes: 60 };
+
+/// A program with its solution, and what it is about.
+#[derive(Debug)]
+pub(super) struct Chosen<'a> {
+    pub(super) world: World<'a>,
+    pub(super) program: Program,
+    pub(super) solved: Solved,
+    /// What each copy of each part does.
+    pub(super) copies: Vec<Vec<Copy>>,
+}
+
+impl Chosen<'_> {
+    /// The levels, with what is certain whatever is planned.
+    pub(super) fn levels(&self) -> Vec<solver::Level> {
+        let levels = self.solved.levels.iter().zip(&self.program.constants);
+        levels
+            .map(|(level, constant)| solver::Level {
+                value: level.value + constant,
+                bound: level.bound + constant,
+            })
+            .collect()
+    }
+
+    /// Whether it is proved who is served, and what is changed for it.
+    fn is_proven(&self) -> bool {
+        let levels = self.program.levels.iter().zip(&self.solved.levels);
+        levels.filter(|(level, _)| **level <= Level::Changed).all(|(_, solved)| solved.is_proven())
+    }
+
+    /// The levels that decide whether what is under way goes on.
+    fn deciding(&self) -> BTreeMap<Level, solver::Level> {
+        let levels = self.program.levels.iter().copied().zip(self.levels());
+        levels.filter(|(level, _)| *level <= Level::Changed).collect()
+    }
+
+    /// Whether it is better, by proof, than anything that the other one could
+    /// have come to.
+    fn is_better_than(&self, other: &Self) -> bool {
+        let (mine, theirs) = (self.deciding(), other.deciding());
+        let nothing = solver::Level { value: 0, bound: 0 };
+        let levels: BTreeSet<Level> = mine.keys().chain(theirs.keys()).copied().collect();
+        for level in levels {
+            let mine = mine.get(&level).unwrap_or(&nothing);
+            let theirs = theirs.get(&level).unwrap_or(&nothing);
+            if mine.value != theirs.value {
+                return mine.value < theirs.bound;
+            }
+        }
+        false
+    }
+
+    /// What was proved of every plan, as far as this one is as good at the
+    /// levels before: what was proved of the plan under way says nothing about others.
+    fn with_bounds_of(mut self, fresh: &Self) -> Self {
+        let known = fresh.deciding();
+        let mut as_good = true;
+        for ((level, solved), constant) in
+            self.program.levels.iter().zip(&mut self.solved.levels).zip(&self.program.constants)
+        {
+            let known = known.get(level).filter(|_| as_good);
+            solved.bound = known.map_or(-constant, |known| known.bound - constant).min(solved.value);
+            as_good = known.is_some_and(|known| known.value == solved.value + constant);
+        }
+        self
+    }
+
+    /// What counts when two choices are compared.
+    fn worth(&self) -> Vec<(Level, i64)> {
+        let values = self.levels().into_iter().map(|level| level.value);
+        let worth = self.program.levels.iter().copied().zip(values);
+        worth.filter(|(level, _)| level.is_reported()).collect()
+    }
+}
+
+/// Chooses, and says how good the choice is. What is under way goes on, unless
+/// something is better by proof at a level up to the number of GPUs changed: a
+/// search that ends differently is no reason to change one's mind.
+///
+/// # Errors
+/// If there is no solution at all: a bug of ours.
+pub(super) fn choose<'a>(
+    inventory: &'a Inventory,
+    requests: &'a [Request],
+    policies: &'a [Policy],
+    under_way: &UnderWay,
+) -> Result<Chosen<'a>, SolveError> {
+    let fresh = of(inventory, requests, policies, None)?;
+    // With nothing under way, what goes on is the fleet as it is.
+    if under_way.gpus.is_empty() && fresh.is_proven() {
+        return Ok(fresh);
+    }
+    match of(inventory, requests, policies, Some(under_way)) {
+        Ok(going_on) if !fresh.is_better_than(&going_on) => Ok(going_on.with_bounds_of(&fresh)),
+        Ok(_) | Err(_) => Ok(fresh),
+    }
+}
+
+fn of<'a>(
+    inventory: &'a Inventory,
+    requests: &'a [Request],
+    policies: &'a [Policy],
+    under_way: Option<&UnderWay>,
+) -> Result<Chosen<'a>, SolveError> {
+    let world = World::held_to(inventory, requests, policies, Grain::Nodes, under_way);
+    let mut fine = None;
+    if world.is_small() {
+        let program = formulate(&world, Question::Plan);
+        let solved = solve(&program.instance, Effort::default())?;
+        let chosen = Chosen { world, program, solved, copies: vec![] };
+        if chosen.is_proven() || chosen.program.parts.is_empty() {
+            return Ok(chosen);
+        }
+        fine = Some(chosen);
+    }
+    let world = World::held_to(inventory, requests, policies, Grain::Alike, under_way);
+    let program = formulate(&world, Question::Plan);
+    let alike = solve_parts(&program.instance, &program.parts, program.service_levels(), TOGETHER)
+        .map(|parted| Chosen { world, program, solved: parted.solved, copies: parted.copies });
+    match (alike, fine) {
+        (Ok(alike), Some(fine)) if fine.worth() <= alike.worth() => Ok(fine),
+        (Ok(alike), _) => Ok(alike),
+        (Err(_), Some(fine)) => Ok(fine),
+        (Err(error), None) => Err(error),
+    }
+}

@@ -1,0 +1,312 @@
+//! Instances of which some parts are there several times over: nodes that are
+//! alike, each with rows of its own.
+//!
+//! The instance has each part once, all of its copies together: that is what
+//! no plan can go beyond, and a bound. What every single copy does is found by
+//! patterns of whole copies. Column generation makes those that the relaxation
+//! asks for ([`master`]); as many of them as it uses whole are taken, and the
+//! few copies that are left over are decided together, then half by half until
+//! every one is decided by itself ([`split`]). That is the order in which
+//! little is lost: what is taken whole loses nothing, and what is left over is
+//! small. Copies that have become equal at these levels are one kind
+//! ([`shape`]), and only at the end it is decided which copy of a kind does
+//! what, with the later levels in view ([`settle`]).
+
+mod master;
+mod model;
+mod price;
+mod settle;
+mod shape;
+mod split;
+
+use self::master::{Pool, relax};
+use self::model::Model;
+use self::split::{Open, State};
+use super::instance::{Effort, Instance, Level, RowIndex, SolveError, Solved};
+use super::lexicographic;
+
+/// A part of an instance of which there are several copies. The instance has
+/// the sums over all of them: right-hand sides, counts and upper bounds are
+/// `copies` times those of one copy.
+///
+/// A part's extras are things that can be done less often without breaking a
+/// row of the part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// How many copies.
+    pub copies: u32,
+    /// Rows that only its classes and extras touch.
+    pub rows: Vec<RowIndex>,
+    /// Its classes.
+    pub classes: Vec<usize>,
+    /// Its extras.
+    pub extras: Vec<usize>,
+}
+
+/// What one copy does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Copy {
+    /// For each class of the part, how many GPUs of the copy take which column.
+    pub classes: Vec<Vec<(usize, u32)>>,
+    /// The value of each extra of the part.
+    pub extras: Vec<i64>,
+}
+
+/// A choice for the instance, and for every copy of each part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parted {
+    /// The sums over all copies.
+    pub solved: Solved,
+    /// For each part, what each of its copies does.
+    pub copies: Vec<Vec<Copy>>,
+}
+
+/// Nodes of a search among few copies, per level.
+const FEW: Effort = Effort { nodes: 400 };
+/// Nodes of a search for a pattern.
+const PATTERN: u64 = 400;
+/// Nodes of a search among some copies for something better, per level.
+const REPAIR: Effort = Effort { nodes: 80 };
+/// Such searches, at all levels together.
+const REPAIRS: usize = 24;
+/// Ways in which what is left over of the patterns is tried to be decided.
+const WAYS: u64 = 4;
+/// How many copies such a search decides anew.
+const TOGETHER: usize = 4;
+
+/// Finds a good choice for every copy, and the bounds that hold for it. The
+/// first `first` levels are looked at copy by copy until they are proved, or
+/// the effort is used up; what is left open there shows in the bounds.
+///
+/// Deterministic: the result depends on nothing but the arguments.
+///
+/// # Errors
+/// If the instance is malformed, cannot be met, or no solution was found
+/// within the effort.
+pub fn solve_parts(
+    instance: &Instance,
+    parts: &[Part],
+    first: usize,
+    effort: Effort,
+) -> Result<Parted, SolveError> {
+    instance.validate()?;
+    let together = lexicographic::solve(instance, effort)?;
+    if parts.is_empty() {
+        return Ok(Parted { solved: together, copies: vec![] });
+    }
+    let first = first.min(instance.levels);
+    // What is not proved for all copies together is not worth dividing.
+    let is_whole = together.levels.iter().take(first).all(Level::is_proven);
+    let mut best = if is_whole { split_in_one_go(instance, parts, &together) } else { None };
+    let bound = |k: usize| together.levels[k].bound;
+    let values = |best: &Option<Settled>| best.as_ref().map(|b| b.values.clone());
+    let is_proved = |values: &Option<Vec<i64>>| {
+        values.as_ref().is_some_and(|v| v.iter().enumerate().take(first).all(|(k, v)| *v <= bound(k)))
+    };
+    let mut proved: Vec<Proof> = Vec::new();
+    if !is_proved(&values(&best)) {
+        let model = Model::new(instance, parts, first);
+        let known = values(&best).map(|mut v| {
+            v.truncate(first);
+            v
+        });
+        if let Some((state, proofs)) = serve(&model, &together, known) {
+            proved = proofs;
+            if let Some(state) = state
+                && let Some(settled) = settle::settle(&model, parts, &state)
+                && best.as_ref().is_none_or(|best| settled.values < best.values)
+            {
+                best = Some(settled);
+            }
+        }
+    }
+    let best = best.or_else(|| split_in_one_go(instance, parts, &together));
+    let Settled { choice: (classes, extras), values, copies } =
+        best.ok_or(SolveError::NotFound { nodes: effort.nodes })?;
+    let levels = bounds(instance, &together, &proved, &values);
+    Ok(Parted { solved: Solved { classes, extras, levels }, copies })
+}
+
+/// A choice for every copy, and what it comes to.
+#[derive(Debug)]
+struct Settled {
+    choice: super::project::Choice,
+    values: Vec<i64>,
+    copies: Vec<Vec<Copy>>,
+}
+
+/// At the level `held.len()`, with the earlier ones at these values, no choice
+/// is below the bound.
+#[derive(Clone, Debug)]
+struct Proof {
+    held: Vec<i64>,
+    bound: i64,
+}
+
+/// The choice for all copies together, split half by half at all levels: where
+/// there is room enough, nothing is lost.
+fn split_in_one_go(instance: &Instance, parts: &[Part], together: &Solved) -> Option<Settled> {
+    let model = Model::new(instance, parts, instance.levels);
+    let mut state = State::of(&model, parts, together)?;
+    halve(&model, &mut state)?;
+    state.trim(&model);
+    settle::settle(&model, parts, &state)
+}
+
+/// Halves every piece until each is one copy.
+fn halve(model: &Model<'_>, state: &mut State) -> Option<()> {
+    while let Some(position) = state.pieces.iter().position(|piece| piece.copies > 1) {
+        let piece = state.pieces.swap_remove(position);
+        let half = piece.copies / 2;
+        if let Some(half) = piece.evenly() {
+            state.pieces.extend([half.clone(), half]);
+            continue;
+        }
+        let open = [(piece.kind, half), (piece.kind, piece.copies - half)];
+        state.decide(model, &Open { pieces: &open, rest: false }, FEW)?;
+    }
+    Some(())
+}
+
+/// The first levels, copy by copy. What is `known` already has to be beaten.
+fn serve(
+    model: &Model<'_>,
+    together: &Solved,
+    known: Option<Vec<i64>>,
+) -> Option<(Option<State>, Vec<Proof>)> {
+    let mut pool = Pool::new(model);
+    let mut best = known;
+    let mut found: Option<State> = None;
+    let mut proofs: Vec<Proof> = Vec::new();
+    let (mut level, mut repairs) = (0, REPAIRS);
+    while level < model.levels {
+        let held: Vec<i64> = match &best {
+            Some(best) => best[..level].to_vec(),
+            None if level == 0 => vec![],
+            None => return None,
+        };
+        let agrees = (0..level).all(|k| together.levels[k].value == held[k]);
+        let mut bound = if agrees { together.levels[level].bound } else { i64::MIN };
+        if best.as_ref().is_some_and(|best| best[level] <= bound) {
+            level += 1;
+            continue;
+        }
+        let relaxed = relax(model, &mut pool, &held, PATTERN)?;
+
+        bound = bound.max(relaxed.bound);
+        let mut better = false;
+        let mut consider = |state: State, best: &mut Option<Vec<i64>>, found: &mut Option<State>| {
+            if let Some(values) = state.values(model)
+                && best.as_ref().is_none_or(|best| values < *best)
+            {
+                *best = Some(values);
+                *found = Some(state);
+                better = true;
+            }
+        };
+        for way in 0..WAYS {
+            if let Some(state) = whole_patterns(model, &relaxed, way) {
+                consider(state, &mut best, &mut found);
+            }
+            // The last of the levels is worth one try: who waits longest.
+            if level + 1 == model.levels && level > 0
+                || best.as_ref().is_some_and(|best| best[..level] == held[..] && best[level] <= bound)
+            {
+                break;
+            }
+        }
+        if let Some(state) = &found
+            && let Some(values) = &best
+            && values[level] > bound
+        {
+            let mut state = state.clone();
+            repair(model, &mut state, level, bound, &mut repairs);
+            consider(state, &mut best, &mut found);
+        }
+        if let Some(state) = &found {
+            for piece in &state.pieces {
+                pool.add(model, piece.kind, piece.does.clone());
+            }
+        }
+        let now = best.as_ref()?;
+        if now[..level] == held[..] {
+            proofs.push(Proof { held, bound });
+            level += 1;
+        } else {
+            // Something before this level has become better: what was proved after it says nothing.
+            level = (0..level).find(|k| now[*k] != held[*k]).unwrap_or(level);
+            proofs.retain(|proof| proof.held.len() <= level);
+        }
+    }
+    Some((found, proofs))
+}
+
+/// As many patterns as the relaxation uses whole; what is left over is decided
+/// together and halved. All but the first way leave over some copies more, so
+/// that what is left has a choice.
+fn whole_patterns(model: &Model<'_>, relaxed: &master::Relaxed, way: u64) -> Option<State> {
+    let mut state = State::empty(model);
+    let mut open = Vec::new();
+    for (k, kind) in model.kinds.iter().enumerate() {
+        let mut left = i64::from(kind.copies);
+        for (i, (pattern, value)) in relaxed.used[k].iter().enumerate() {
+            let mixed = super::program::mix((i as u64) << 8 | way);
+            let back = i64::from(way > 0 && mixed % 5 < way);
+            let whole = ((value + 1e-6).floor() as i64 - back).clamp(0, left);
+            let piece = model::Piece { kind: k, copies: 1, does: pattern.clone() };
+            state.pieces.extend((0..whole).map(|_| piece.clone()));
+            left -= whole;
+        }
+        if left > 0 {
+            open.push((k, left));
+        }
+    }
+    state.trim(model);
+    state.decide(model, &Open { pieces: &open, rest: true }, FEW)?;
+    halve(model, &mut state)?;
+    state.trim(model);
+    Some(state)
+}
+
+/// Decides a few copies anew, again and again, while the level is above its bound.
+fn repair(model: &Model<'_>, state: &mut State, level: usize, bound: i64, left: &mut usize) {
+    let Some(mut values) = state.values(model) else { return };
+    let mut numbers = 0;
+    while *left > 0 && values[level] > bound && state.pieces.len() > 1 {
+        *left -= 1;
+        let mut next = state.clone();
+        let mut open = Vec::new();
+        for _ in 0..TOGETHER.min(next.pieces.len()) {
+            numbers += 1;
+            let position = super::program::mix(numbers) as usize % next.pieces.len();
+            open.push((next.pieces.swap_remove(position).kind, 1));
+        }
+        if next.decide(model, &Open { pieces: &open, rest: false }, REPAIR).is_none() {
+            continue;
+        }
+        next.trim(model);
+        if let Some(now) = next.values(model).filter(|now| *now <= values) {
+            values = now;
+            *state = next;
+        }
+    }
+}
+
+/// What is proved of each level, given the values of the levels before.
+fn bounds(instance: &Instance, together: &Solved, proved: &[Proof], values: &[i64]) -> Vec<Level> {
+    let mut levels = Vec::with_capacity(values.len());
+    for (k, value) in values.iter().enumerate() {
+        let held = &values[..k];
+        let as_together = (0..k).all(|l| together.levels[l].value == held[l]);
+        let mut bound = if as_together {
+            together.levels[k].bound
+        } else {
+            let projection = super::project::Projection::new(instance, held);
+            super::search::minimise(&projection.program, super::tree::Wanted::Value, 1).bound
+        };
+        let patterns = proved.iter().filter(|proof| proof.held == *held).map(|proof| proof.bound);
+        bound = patterns.fold(bound, i64::max);
+        levels.push(Level { value: *value, bound: bound.min(*value) });
+    }
+    levels
+}

@@ -1,0 +1,316 @@
+//! Some copies decided anew together, while all others stay as they are: what
+//! the relaxation leaves over, halves of what was decided as one, and a few
+//! copies at a time that are improved.
+
+use std::collections::BTreeMap;
+
+use super::Part;
+use super::model::{Model, Piece};
+use super::price::Pattern;
+use super::shape::Block;
+use super::shape::Place;
+use crate::solver::greedy;
+use crate::solver::instance::{Class, Column, Effort, Extra, Instance, Row, RowIndex, Sense, Solved};
+use crate::solver::lexicographic;
+use crate::solver::program::Draft;
+
+/// Extras that count the same thing at slightly different costs are counted
+/// as so many at most, while copies are decided.
+const SHADES: usize = 8;
+
+/// Everything decided: pieces, and the classes that are of no part.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub(super) pieces: Vec<Piece>,
+    pub(super) rest: Vec<Vec<(usize, i64)>>,
+}
+
+/// Which of a state's decisions are open.
+pub(super) struct Open<'o> {
+    /// Kinds and how many copies of them.
+    pub(super) pieces: &'o [(usize, i64)],
+    /// The classes that are of no part.
+    pub(super) rest: bool,
+}
+
+impl State {
+    /// Nothing decided, and classes of no part idle.
+    pub(super) fn empty(model: &Model<'_>) -> Self {
+        let rest = model.rest.blocks.iter().map(|block| vec![(block.idle, block.count)]).collect();
+        Self { pieces: vec![], rest }
+    }
+
+    /// What was decided for all copies together, a piece for each kind;
+    /// nothing, if a column was chosen that is not looked at here.
+    pub(super) fn of(model: &Model<'_>, parts: &[Part], solved: &Solved) -> Option<Self> {
+        let mut state = Self { pieces: vec![], rest: vec![] };
+        let reduced = |chosen: &[(usize, u32)], originals: &[usize]| -> Option<Vec<(usize, i64)>> {
+            let place = |(j, n): &(usize, u32)| Some((originals.iter().position(|o| o == j)?, i64::from(*n)));
+            chosen.iter().map(place).collect()
+        };
+        for (class, originals) in &model.rest_classes {
+            state.rest.push(reduced(&solved.classes[*class], originals)?);
+        }
+        for (k, kind) in model.kinds.iter().enumerate() {
+            let mut does = Pattern {
+                blocks: vec![vec![]; kind.shape.blocks.len()],
+                extras: vec![0; kind.shape.extras.len()],
+            };
+            for member in &kind.members {
+                let part = &parts[member.part];
+                for (block, behind) in does.blocks.iter_mut().zip(&member.blocks) {
+                    for (class, _, originals) in behind {
+                        block.extend(reduced(&solved.classes[part.classes[*class]], originals)?);
+                    }
+                }
+                let extras = does.extras.iter_mut().zip(&part.extras);
+                extras.for_each(|(sum, extra)| *sum += solved.extras[*extra]);
+            }
+            for block in &mut does.blocks {
+                block.sort_unstable();
+                block.dedup_by(|b, a| {
+                    let same = a.0 == b.0;
+                    a.1 += if same { b.1 } else { 0 };
+                    same
+                });
+            }
+            state.pieces.push(Piece { kind: k, copies: i64::from(kind.copies), does });
+        }
+        Some(state)
+    }
+
+    /// What the pieces, and with them the classes of no part, give to the rows.
+    fn sums(&self, model: &Model<'_>, with_rest: bool) -> Vec<i64> {
+        let mut sums = vec![0; model.instance.rows.len()];
+        for piece in &self.pieces {
+            model.sums(piece).0.into_iter().for_each(|(row, a)| sums[row] += a);
+        }
+        for (block, chosen) in model.rest.blocks.iter().zip(&self.rest).filter(|_| with_rest) {
+            for (j, n) in chosen {
+                for (row, a) in &block.drafts[*j].terms {
+                    if let Place::Shared(row) = model.rest.place(*row, sums.len()) {
+                        sums[row] += a * n;
+                    }
+                }
+            }
+        }
+        sums
+    }
+
+    /// What each level comes to, extras filled in; nothing, if a row cannot be met.
+    pub(super) fn values(&self, model: &Model<'_>) -> Option<Vec<i64>> {
+        let rows = model.instance.rows.len();
+        let mut sums = self.sums(model, true);
+        for row in model.shared.iter().filter(|row| model.coverable[**row]) {
+            sums[*row] = sums[*row].min(model.instance.rows[*row].rhs);
+        }
+        let extras: Vec<Extra> = model
+            .rest
+            .extras
+            .iter()
+            .map(|e| {
+                let (coefficients, costs) = terms(&e.draft, model.levels, |row| model.rest.place(row, rows));
+                Extra { upper: e.upper, coefficients, costs }
+            })
+            .collect();
+        let mut values = vec![0_i64; model.levels];
+        let filled = greedy::fill(&model.instance.rows, &extras, &mut sums);
+        for (extra, n) in extras.iter().zip(filled) {
+            values.iter_mut().zip(&extra.costs).for_each(|(value, cost)| *value += cost * n);
+        }
+        let met = model.shared.iter().all(|row| {
+            let Row { sense, rhs } = model.instance.rows[*row];
+            match sense {
+                Sense::AtLeast => sums[*row] >= rhs,
+                Sense::AtMost => sums[*row] <= rhs,
+                Sense::Equal => sums[*row] == rhs,
+            }
+        });
+        for piece in &self.pieces {
+            model.sums(piece).1.into_iter().zip(&mut values).for_each(|(cost, value)| *value += cost);
+        }
+        for (block, chosen) in model.rest.blocks.iter().zip(&self.rest) {
+            for (j, n) in chosen {
+                for (row, a) in &block.drafts[*j].terms {
+                    if let Place::Level(level) = model.rest.place(*row, rows) {
+                        values[level] += a * n;
+                    }
+                }
+            }
+        }
+        met.then_some(values)
+    }
+
+    /// Lowers what is served more often than it asks.
+    pub(super) fn trim(&mut self, model: &Model<'_>) {
+        let mut sums = self.sums(model, true);
+        let rows = sums.len();
+        for piece in self.pieces.iter_mut().rev() {
+            let shape = &model.kinds[piece.kind].shape;
+            for (extra, n) in shape.extras.iter().zip(&mut piece.does.extras) {
+                for (row, a) in &extra.draft.terms {
+                    let Place::Shared(row) = shape.place(*row, rows) else { continue };
+                    if model.coverable[row] && *a == 1 {
+                        let over = (sums[row] - model.instance.rows[row].rhs).clamp(0, *n);
+                        *n -= over;
+                        sums[row] -= over;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Decides what is open anew. What the result's pieces do is in their order.
+    pub(super) fn decide(&mut self, model: &Model<'_>, open: &Open<'_>, effort: Effort) -> Option<()> {
+        let sub = Sub::new(model, self, open);
+        let solved = lexicographic::solve(&sub.instance, effort).ok()?;
+        let chosen = |class: &Vec<(usize, u32)>| class.iter().map(|(j, n)| (*j, i64::from(*n))).collect();
+        let mut classes = solved.classes.iter();
+        if open.rest {
+            self.rest = classes.by_ref().take(model.rest.blocks.len()).map(chosen).collect();
+        }
+        let mut extras = solved.extras[sub.first_extra..].iter();
+        for (kind, copies) in open.pieces {
+            let shape = &model.kinds[*kind].shape;
+            let blocks = classes.by_ref().take(shape.blocks.len()).map(chosen).collect();
+            let extras = extras.by_ref().take(shape.extras.len()).copied().collect();
+            self.pieces.push(Piece { kind: *kind, copies: *copies, does: Pattern { blocks, extras } });
+        }
+        Some(())
+    }
+}
+
+/// What is open, as an instance.
+struct Sub {
+    instance: Instance,
+    /// The first extra that is of a piece.
+    first_extra: usize,
+}
+
+impl Sub {
+    /// `state` is without the pieces that are open.
+    fn new(model: &Model<'_>, state: &State, open: &Open<'_>) -> Self {
+        let rows = model.instance.rows.len();
+        let sums = state.sums(model, !open.rest);
+        let shapes = || open.pieces.iter().map(|(kind, _)| &model.kinds[*kind].shape);
+        let mut touched = vec![open.rest && !model.rest.blocks.is_empty(); rows];
+        for shape in shapes() {
+            let drafts = shape.blocks.iter().flat_map(|block| block.drafts.iter());
+            for (row, _) in drafts.chain(shape.extras.iter().map(|e| &e.draft)).flat_map(|d| &d.terms) {
+                if let Place::Shared(row) = shape.place(*row, rows) {
+                    touched[row] = true;
+                }
+            }
+        }
+        let rest = rest_extras(model, &mut touched);
+        let mut instance = Instance { levels: model.levels, ..Instance::default() };
+        let mut position = vec![usize::MAX; rows];
+        for row in model.shared.iter().filter(|row| touched[**row]) {
+            position[*row] = instance.rows.len();
+            let rhs = model.instance.rows[*row].rhs - sums[*row];
+            instance.rows.push(Row { sense: model.sense(*row), rhs });
+        }
+        let left = |row: usize| instance.rows[position[row]].rhs.max(0);
+        // What is asked for bounds what one piece can have of it.
+        let upper = |shape: &super::shape::Shape, extra: &super::shape::CopyExtra| {
+            let asked = extra.draft.terms.iter().filter_map(|(row, a)| match shape.place(*row, rows) {
+                Place::Shared(row) if model.coverable[row] && *a == 1 => Some(left(row)),
+                _ => None,
+            });
+            asked.fold(extra.upper, i64::min)
+        };
+        let uppers: Vec<Vec<i64>> =
+            shapes().map(|shape| shape.extras.iter().map(|extra| upper(shape, extra)).collect()).collect();
+        for (draft, upper) in rest {
+            let (coefficients, costs) =
+                terms(&draft, model.levels, |row| match model.rest.place(row, rows) {
+                    Place::Shared(row) => Place::Shared(position[row]),
+                    other => other,
+                });
+            instance.extras.push(Extra { upper, coefficients, costs });
+        }
+        if open.rest {
+            for block in &model.rest.blocks {
+                instance.classes.push(class(block, 1, model.levels, |row| {
+                    match model.rest.place(row, rows) {
+                        Place::Shared(row) => Place::Shared(position[row]),
+                        other => other,
+                    }
+                }));
+            }
+        }
+        let first_extra = instance.extras.len();
+        for ((kind, copies), uppers) in open.pieces.iter().zip(uppers) {
+            let shape = &model.kinds[*kind].shape;
+            let first = instance.rows.len();
+            let own = |(sense, rhs): &(Sense, i64)| Row { sense: *sense, rhs: rhs * copies };
+            instance.rows.extend(shape.rows.iter().map(own));
+            let place = |row: usize| match shape.place(row, rows) {
+                Place::Own(row) => Place::Shared(first + row),
+                Place::Shared(row) => Place::Shared(position[row]),
+                level @ Place::Level(_) => level,
+            };
+            for block in &shape.blocks {
+                instance.classes.push(class(block, *copies, model.levels, place));
+            }
+            for (extra, upper) in shape.extras.iter().zip(uppers) {
+                let (coefficients, costs) = terms(&extra.draft, model.levels, place);
+                instance.extras.push(Extra { upper, coefficients, costs });
+            }
+        }
+        Self { instance, first_extra }
+    }
+}
+
+/// Terms of a draft.
+type Terms = Vec<(usize, i64)>;
+
+/// The extras of no part that touch a row which counts, those that are alike
+/// as one; the rows that they touch count too.
+fn rest_extras(model: &Model<'_>, touched: &mut [bool]) -> Vec<(Draft, i64)> {
+    let rows = model.instance.rows.len();
+    let mut alike: BTreeMap<Terms, Vec<(Terms, i64)>> = BTreeMap::new();
+    for extra in &model.rest.extras {
+        let is_shared = |(row, _): &&(usize, i64)| matches!(model.rest.place(*row, rows), Place::Shared(_));
+        let (shared, costs): (Vec<_>, Vec<_>) = extra.draft.terms.iter().partition(is_shared);
+        if shared.iter().any(|(row, _)| touched[*row]) {
+            alike.entry(shared).or_default().push((costs, extra.upper));
+        }
+    }
+    let mut found = Vec::new();
+    for (shared, mut shades) in alike {
+        shared.iter().for_each(|(row, _)| touched[*row] = true);
+        shades.sort_unstable();
+        for some in shades.chunks(shades.len().div_ceil(SHADES)) {
+            let middle = &some[some.len() / 2].0;
+            let mut terms = shared.clone();
+            terms.extend(middle.iter().copied());
+            let upper = some.iter().map(|(_, upper)| upper).sum();
+            found.push((Draft { cost: 0, terms, tag: 0 }, upper));
+        }
+    }
+    found
+}
+
+/// A block as a class of an instance.
+fn class(block: &Block, copies: i64, levels: usize, place: impl Fn(usize) -> Place) -> Class {
+    let columns = block.drafts.iter().map(|draft| {
+        let (coefficients, costs) = terms(draft, levels, &place);
+        Column { coefficients, costs }
+    });
+    Class { count: u32::try_from(block.count * copies).unwrap_or(u32::MAX), columns: columns.collect() }
+}
+
+/// Terms as an instance has them: coefficients and costs.
+fn terms(draft: &Draft, levels: usize, place: impl Fn(usize) -> Place) -> (Vec<(RowIndex, i32)>, Vec<i64>) {
+    let mut costs = vec![0; levels];
+    let mut coefficients = Vec::new();
+    for (row, a) in &draft.terms {
+        match place(*row) {
+            Place::Shared(row) => coefficients.push((row, i32::try_from(*a).unwrap_or(i32::MAX))),
+            Place::Level(level) => costs[level] = *a,
+            Place::Own(_) => {}
+        }
+    }
+    (coefficients, costs)
+}

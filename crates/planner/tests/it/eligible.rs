@@ -1,0 +1,281 @@
+//! Which nodes a request may use.
+
+use planner::build::{NodeBuilder, RequestBuilder, a30, a100, a100_40, fleet, node, request};
+use planner::demand::Operator;
+use planner::eligible::{Eligibility, Judge, LabelsAfter, judge};
+
+/// What the request is told of a node called `ridge`; nothing when it may use it.
+fn told(node: NodeBuilder, request: RequestBuilder) -> Option<String> {
+    let (node, request) = (node.build(), request.build());
+    match judge(&request, &"ridge".into(), &node, &LabelsAfter::of(&node)) {
+        Eligibility::Yes => None,
+        Eligibility::No { reason } => Some(match reason.advice() {
+            Some(advice) => format!("{reason}; {advice}"),
+            None => reason.to_string(),
+        }),
+    }
+}
+
+#[track_caller]
+fn may(node: NodeBuilder, request: RequestBuilder) {
+    assert_eq!(told(node, request), None);
+}
+
+#[track_caller]
+fn may_not(node: NodeBuilder, request: RequestBuilder, because: &str) {
+    assert_eq!(told(node, request).as_deref(), Some(because));
+}
+
+fn small() -> RequestBuilder {
+    request("notebook").asks("1g.10gb", 1)
+}
+
+/// A node whose GPU is whole today, as GFD labels it under strategy mixed.
+fn labelled() -> NodeBuilder {
+    node()
+        .gpu(a100().idle("7g.80gb", 0))
+        .label("nvidia.com/mig.strategy", "mixed")
+        .label("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-80GB")
+        .label("nvidia.com/gpu.count", "1")
+        .label("nvidia.com/gpu.memory", "81920")
+        .label("nvidia.com/mig-7g.80gb.count", "1")
+        .label("nvidia.com/mig-7g.80gb.product", "NVIDIA-A100-SXM4-80GB-MIG-7g.80gb")
+}
+
+#[test]
+fn selectors_and_affinity() {
+    may(node(), small());
+    may(node(), small().selects("pool", "lab"));
+    may_not(node(), small().selects("pool", "prod"), "has label pool=lab (wanted: prod)");
+    may_not(node(), small().selects("zone", "a"), "has no label zone (wanted: a)");
+
+    let either =
+        || small().or_affinity("zone", Operator::In, &["a", "b"]).or_affinity("rank", Operator::Gt, &["3"]);
+    may(node().label("zone", "b"), either());
+    may(node().label("zone", "c").label("rank", "4"), either());
+    may_not(
+        node().label("zone", "c").label("rank", "3"),
+        either(),
+        "does not match the node affinity: zone In (a, b); nor rank Gt (3)",
+    );
+    may(node(), small().or_on_node("ridge"));
+    may_not(
+        node(),
+        small().or_on_node("valley"),
+        "does not match the node affinity: metadata.name In (valley)",
+    );
+    let mut nothing = small().or_on_node("ridge").build();
+    nothing.constraints.affinity[0].fields.clear();
+    let ridge = node().build();
+    let answer = judge(&nothing, &"ridge".into(), &ridge, &LabelsAfter::of(&ridge));
+    assert!(!answer.is_yes(), "a term without expressions matches nothing");
+}
+
+#[test]
+fn taints_keep_away_unless_borne() {
+    let tainted = || node().taint("nvidia.com/gpu", "", "NoSchedule");
+    may_not(tainted(), small(), "has taint nvidia.com/gpu:NoSchedule, which is not tolerated");
+    may(tainted(), small().tolerates("nvidia.com/gpu"));
+    may(tainted(), small().tolerates(""));
+    may(node().taint("busy", "yes", "PreferNoSchedule"), small());
+    may_not(
+        node().taint("busy", "yes", "NoExecute"),
+        small(),
+        "has taint busy=yes:NoExecute, which is not tolerated",
+    );
+    // Whether pods can bind is `Node::schedulable`'s to say.
+    may(node().taint("node.kubernetes.io/unschedulable", "", "NoSchedule"), small());
+}
+
+#[test]
+fn room_beside_slices() {
+    let cramped = || node().room(2_000, 4 << 30, 1);
+    may(cramped(), small().takes(2_000, 4 << 30));
+    may_not(cramped(), small().takes(2_001, 0), "has 2000m CPU free (wanted: 2001m)");
+    may_not(cramped(), small().takes(0, 5 << 30), "has 4096 MiB memory free (wanted: 5120 MiB)");
+    may_not(node().room(9_000, 0, 0), small(), "has 0 pod slots free");
+    // An overcommitted node still takes a pod that asks for nothing there.
+    may(node().room(-1, -1, 5), small());
+}
+
+#[test]
+fn labels_that_follow_the_layout_are_judged_as_they_will_be() {
+    may(labelled(), small().selects("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-80GB"));
+    may(labelled(), small().selects("nvidia.com/gpu.count", "1"));
+    may(labelled(), small().selects("nvidia.com/mig-1g.10gb.product", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"));
+    may(labelled(), small().or_affinity("nvidia.com/mig-1g.10gb.count", Operator::Gt, &["6"]));
+    may_not(
+        labelled(),
+        small().or_affinity("nvidia.com/mig-1g.10gb.count", Operator::Gt, &["7"]),
+        "does not match the node affinity: nvidia.com/mig-1g.10gb.count Gt (7)",
+    );
+    may(labelled(), small().or_affinity("nvidia.com/mig-1g.10gb.memory", Operator::Gt, &["8000"]));
+    assert!(
+        told(labelled(), small().or_affinity("nvidia.com/mig-1g.10gb.memory", Operator::Gt, &["16000"]))
+            .is_some()
+    );
+    // It never has this profile.
+    may_not(
+        node().gpu(a30()).label("nvidia.com/gpu.product", "NVIDIA-A30"),
+        small().or_affinity("nvidia.com/mig-1g.10gb.product", Operator::Exists, &[]),
+        "does not match the node affinity: nvidia.com/mig-1g.10gb.product Exists",
+    );
+    // What it has today and the request does not ask for is taken as it is.
+    may(labelled(), small().selects("nvidia.com/mig-7g.80gb.count", "1"));
+    may_not(
+        labelled(),
+        small().selects("nvidia.com/mig-3g.40gb.count", "1"),
+        "has no label nvidia.com/mig-3g.40gb.count (wanted: 1)",
+    );
+}
+
+#[test]
+fn media_profiles_are_written_with_dots_in_labels() {
+    let media = a100_40();
+    let with_media = {
+        let mut gpu = media.build();
+        let mut specs = gpu.geometry.profiles().to_vec();
+        let mut extra = specs[0].clone();
+        extra.name = "1g.5gb+me".parse().expect("a name");
+        specs.push(extra);
+        gpu.geometry = std::sync::Arc::new(mig::Geometry::new(8, 7, specs).expect("a geometry"));
+        planner::build::GpuBuilder::new("A100-40GB", gpu.geometry)
+    };
+    let node = node().gpu(with_media).label("nvidia.com/gpu.product", "NVIDIA-A100-PCIE-40GB");
+    let video = || request("video").asks("1g.5gb+me", 1);
+    may(
+        node.clone(),
+        video().selects("nvidia.com/mig-1g.5gb.me.product", "NVIDIA-A100-PCIE-40GB-MIG-1g.5gb.me"),
+    );
+    may(node.clone(), video().selects("nvidia.com/mig-1g.5gb.me.count", "1"));
+    may_not(
+        node,
+        video().selects("nvidia.com/mig-1g.5gb.me.count", "2"),
+        "has label nvidia.com/mig-1g.5gb.me.count=1 to 1 (wanted: 2)",
+    );
+}
+
+#[test]
+fn the_single_form_of_a_label_gets_advice() {
+    may_not(
+        labelled(),
+        small().selects("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"),
+        "never has label nvidia.com/gpu.product=NVIDIA-A100-SXM4-80GB-MIG-1g.10gb under MIG strategy mixed; \
+         select by `nvidia.com/mig-1g.10gb.product: NVIDIA-A100-SXM4-80GB-MIG-1g.10gb`",
+    );
+    may_not(
+        labelled(),
+        small().or_affinity("nvidia.com/gpu.product", Operator::In, &["NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"]),
+        "never has label nvidia.com/gpu.product=NVIDIA-A100-SXM4-80GB-MIG-1g.10gb under MIG strategy mixed; \
+         select by `nvidia.com/mig-1g.10gb.product: NVIDIA-A100-SXM4-80GB-MIG-1g.10gb`",
+    );
+    may_not(
+        labelled().label("nvidia.com/mig.strategy", "single"),
+        small(),
+        "has MIG strategy single, where slices are nvidia.com/gpu and have no own resource",
+    );
+    // What strategy `single` wrote onto `gpu.*` is gone under `mixed`.
+    may_not(
+        labelled().label("nvidia.com/gpu.slices.gi", "1"),
+        small().selects("nvidia.com/gpu.slices.gi", "1"),
+        "has no label nvidia.com/gpu.slices.gi (wanted: 1)",
+    );
+}
+
+#[test]
+fn requests_that_ask_alike_are_judged_once() {
+    let inventory = fleet()
+        .node("ridge", labelled().label("zone", "a"))
+        .node("valley", labelled().label("zone", "b"))
+        .build();
+    let mut judge = Judge::new(&inventory);
+    let in_zone = |name: &str, zone: &str| small_named(name).selects("zone", zone).build();
+    let first = judge.nodes_for(&in_zone("one", "a"));
+    let again = judge.nodes_for(&in_zone("two", "a"));
+    let other = judge.nodes_for(&in_zone("three", "b"));
+    assert!(std::sync::Arc::ptr_eq(&first, &again));
+    assert!(first[0].is_yes() && !first[1].is_yes());
+    assert!(!other[0].is_yes() && other[1].is_yes());
+}
+
+fn small_named(name: &str) -> RequestBuilder {
+    request(name).asks("1g.10gb", 1)
+}
+
+/// A node as the reference writes it: its parts, separated by semicolons.
+fn node_of(text: &str) -> NodeBuilder {
+    let start = match text {
+        "whole" => return labelled(),
+        "single" => return labelled().label("nvidia.com/mig.strategy", "single"),
+        _ => node().gpu(a100()),
+    };
+    text.split("; ").fold(start, |node, part| match part.split_once(' ').expect("a word and its value") {
+        ("label", label) => {
+            let (key, value) = label.split_once('=').expect("KEY=VALUE");
+            node.label(key, value)
+        }
+        ("taint", taint) => {
+            let (taint, effect) = taint.rsplit_once(':').expect("KEY[=VALUE]:EFFECT");
+            let (key, value) = taint.split_once('=').unwrap_or((taint, ""));
+            node.taint(key, value, effect)
+        }
+        ("free", free) => {
+            let free: Vec<&str> = free.split(' ').collect();
+            let (cpu, memory) = cpu_and_memory(&free);
+            node.room(cpu, memory, free[2].parse().expect("pods"))
+        }
+        (word, _) => panic!("a node has no `{word}`"),
+    })
+}
+
+fn cpu_and_memory(words: &[&str]) -> (i64, i64) {
+    let cpu = words[0].strip_suffix('m').expect("thousandths of a core");
+    let memory: i64 = words[1].strip_suffix("Gi").expect("GiB").parse().expect("a number");
+    (cpu.parse().expect("a number"), memory << 30)
+}
+
+fn request_of(text: &str) -> RequestBuilder {
+    text.split("; ").fold(request("notebook"), |request, part| {
+        let words: Vec<&str> = part.split(' ').collect();
+        match words.as_slice() {
+            ["asks", profile] => request.asks(profile, 1),
+            ["selects", label] => {
+                let (key, value) = label.split_once('=').expect("KEY=VALUE");
+                request.selects(key, value)
+            }
+            ["affinity", key, operator, values @ ..] => {
+                let operator = match *operator {
+                    "In" => Operator::In,
+                    "NotIn" => Operator::NotIn,
+                    "Exists" => Operator::Exists,
+                    "Gt" => Operator::Gt,
+                    other => panic!("no operator `{other}`"),
+                };
+                let values: Vec<&str> = values.iter().flat_map(|list| list.split(',')).collect();
+                request.or_affinity(key, operator, &values)
+            }
+            ["on", name] => request.or_on_node(name),
+            ["tolerates", key] => request.tolerates(key),
+            ["takes", takes @ ..] => {
+                let (cpu, memory) = cpu_and_memory(takes);
+                request.takes(cpu, memory)
+            }
+            other => panic!("a request has no `{other:?}`"),
+        }
+    })
+}
+
+#[test]
+fn the_examples_of_the_reference_hold() {
+    let page = include_str!("../../../../docs/reference/eligibility.md");
+    let rows = page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| node |"));
+    let mut examples = 0;
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [node, request, answer] = cells.as_slice() else { panic!("three cells: {row}") };
+        let told = told(node_of(node), request_of(request)).unwrap_or_else(|| "yes".to_owned());
+        assert_eq!(told, *answer, "{row}");
+        examples += 1;
+    }
+    assert!(examples > 20, "{examples}");
+}

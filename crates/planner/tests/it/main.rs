@@ -1,0 +1,12 @@
+//! The integration tests of this crate, one program: each module is what one file of tests says.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+
+mod check;
+mod decisions;
+mod drain_and_room;
+mod eligible;
+mod oracle;
+mod properties;
+mod rooms;
+mod solve;
+mod varied_demand;

@@ -1,0 +1,190 @@
+//! What a report says would help, done from outside: the world with exactly
+//! that change, and whether somebody who was told so is served in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use planner::build::at;
+use planner::decide::decide;
+use planner::demand::Request;
+use planner::inventory::{Gpu, Hold, Inventory, Node, PlacedSlice, Room, Slices, Use};
+use planner::names::{GpuIndex, NodeName, PodRef, RequestId};
+use planner::policy::{LayoutPolicy, Policy, Unrequested};
+use planner::report::{Help, Outcome};
+
+use super::apply;
+use super::evict::{holders, without};
+use super::may::may;
+use super::world::World;
+
+/// Who is served in a world.
+pub(crate) fn served(world: &World) -> BTreeSet<RequestId> {
+    let World { inventory, requests, policies } = world;
+    let reports = decide(inventory, requests, policies, at(0)).report.requests;
+    let served = reports.into_iter().filter(|r| !matches!(r.outcome, Outcome::Unserved { .. }));
+    served.map(|r| r.id).collect()
+}
+
+/// What is wrong with what a report says would help.
+pub(crate) fn doubts(world: &World) -> Vec<String> {
+    let World { inventory, requests, policies } = world;
+    let reports = decide(inventory, requests, policies, at(0)).report.requests;
+    let mut told: BTreeMap<String, (Vec<Help>, Vec<&Request>)> = BTreeMap::new();
+    for report in &reports {
+        if let Outcome::Unserved { help, .. } = &report.outcome {
+            let request = requests.iter().find(|r| r.id == report.id).expect("a request of the world");
+            let Request { slices, priority, constraints, namespace_labels, .. } = request;
+            // Who asks alike is told the same; what each takes may divide them.
+            let alike = format!("{help:?} {slices:?} {priority} {constraints:?} {namespace_labels:?}");
+            told.entry(alike).or_insert_with(|| (help.clone(), vec![])).1.push(request);
+        }
+    }
+    let mut doubts = Vec::new();
+    for (help, who) in told.values() {
+        for help in help {
+            let helped = |world: &World| {
+                let served = served(world);
+                who.iter().filter(|request| served.contains(&request.id)).count()
+            };
+            let names: Vec<String> = who.iter().map(|request| request.id.to_string()).collect();
+            let mut doubt = |what: &str| doubts.push(format!("{}: {help:?}: {what}", names.join(", ")));
+            match help {
+                Help::ChangeRequest { .. } => {}
+                Help::PodEnds { pod, .. } => {
+                    if helped(&ended(world, pod)) == 0 {
+                        doubt("nobody is served");
+                    }
+                    let sizes = sizes(world, who[0]);
+                    let smaller = sizes.iter().filter(|(_, size)| **size < sizes[pod]);
+                    for (smaller, _) in smaller.filter(|(smaller, _)| helped(&ended(world, smaller)) > 0) {
+                        doubt(&format!("{smaller} holds less, and would do"));
+                    }
+                }
+                Help::HoldEnds { node, .. } => {
+                    let mut world = world.clone();
+                    let node = world.inventory.nodes.get_mut(node).expect("a node of the fleet");
+                    (node.hold, node.schedulable) = (None, true);
+                    node.gpus.values_mut().for_each(|gpu| gpu.hold = None::<Hold>);
+                    if helped(&world) == 0 {
+                        doubt("nobody is served");
+                    }
+                }
+                Help::ChangePolicy { policy, field, to } => {
+                    let with = |n: Option<u32>| changed(world, &policy.0, field, n);
+                    let number = to.rsplit(' ').next().and_then(|n| n.parse().ok());
+                    if helped(&with(number)) == 0 {
+                        doubt("nobody is served");
+                    }
+                    let less = match number {
+                        Some(n) if to.starts_with("at least") => Some(n - 1),
+                        Some(n) => Some(n + 1),
+                        None => None,
+                    };
+                    if less.is_some() && helped(&with(less)) > 0 {
+                        doubt(&format!("{less:?} would do"));
+                    }
+                }
+                Help::MoreGpus { count, model } => {
+                    let likes =
+                        inventory.nodes.values().filter(|n| n.gpus.values().any(|g| g.model == *model));
+                    let like =
+                        likes.into_iter().find(|node| helped(&more(world, node, model, *count)) == who.len());
+                    let unlimited = inventory.nodes.values().all(|node| node.room == Room::UNLIMITED);
+                    match like {
+                        None => doubt("not all are served"),
+                        Some(like) if unlimited && *count > 1 => {
+                            if helped(&more(world, like, model, count - 1)) == who.len() {
+                                doubt("one less would do");
+                            }
+                        }
+                        Some(_) => {}
+                    }
+                }
+            }
+        }
+    }
+    doubts
+}
+
+fn ended(world: &World, pod: &PodRef) -> World {
+    let gone = BTreeSet::from([pod.clone()]);
+    let nodes = world.inventory.nodes.iter().map(|(name, node)| (name.clone(), without(node, &gone)));
+    World { inventory: Inventory { nodes: nodes.collect() }, ..world.clone() }
+}
+
+/// Compute slices that pods hold, or may hold, on nodes that a request may use.
+fn sizes(world: &World, request: &Request) -> BTreeMap<PodRef, u32> {
+    let mut sizes = BTreeMap::new();
+    for (name, node) in &world.inventory.nodes {
+        let owner = owner(&world.policies, node);
+        // Cordoned or not: whoever is on it may be waited for.
+        let open = Node { schedulable: true, ..node.clone() };
+        if owner.is_none() || !may(request, name, &open, owner) {
+            continue;
+        }
+        for gpu in node.gpus.values() {
+            let profiles = apply::profiles(gpu);
+            for (i, used) in apply::uses(gpu).into_iter().enumerate() {
+                let size = profiles.get(i).map_or(gpu.geometry.compute(), |profile| profile.compute);
+                for pod in holders(used) {
+                    *sizes.entry(pod).or_insert(0) += u32::from(size);
+                }
+            }
+        }
+    }
+    sizes
+}
+
+fn owner<'a>(policies: &'a [Policy], node: &Node) -> Option<&'a Policy> {
+    let selects = |policy: &&Policy| {
+        policy.nodes.iter().all(|e| node.labels.get(&e.key).is_some_and(|value| e.values.contains(value)))
+    };
+    policies.iter().filter(selects).min_by_key(|p| (std::cmp::Reverse(p.priority), p.name.clone()))
+}
+
+fn changed(world: &World, policy: &str, field: &str, to: Option<u32>) -> World {
+    let mut world = world.clone();
+    let policy = world.policies.iter_mut().find(|p| p.name.0 == policy).expect("a policy of the world");
+    match &mut policy.layout {
+        LayoutPolicy::Static { .. } => {
+            policy.layout = LayoutPolicy::DemandDriven {
+                namespaces: vec![],
+                slices: BTreeMap::new(),
+                unrequested: Unrequested::Keep,
+            };
+        }
+        LayoutPolicy::DemandDriven { slices, .. } => {
+            let (profile, name) = field
+                .strip_prefix("spec.layout.demandDriven.slices[")
+                .and_then(|rest| rest.split_once("]."))
+                .expect("a field of a profile");
+            let bounds = slices.get_mut(&profile.parse().expect("a profile")).expect("it is listed");
+            match name {
+                "maxCount" => bounds.max = to,
+                "minCount" => bounds.min = to.expect("a number"),
+                _ => panic!("{name} helps nobody"),
+            }
+        }
+    }
+    world
+}
+
+/// So many more nodes like one, each with one whole GPU and room for anybody.
+fn more(world: &World, like: &Node, model: &str, count: u32) -> World {
+    let mut world = world.clone();
+    let gpu = like.gpus.values().find(|gpu| gpu.model == model).expect("it has one");
+    let whole = gpu.geometry.profiles().iter().find(|spec| spec.compute == gpu.geometry.compute());
+    let whole = PlacedSlice { profile: whole.expect("every model has one").name, start: 0, used: Use::Idle };
+    let gpu = Gpu { slices: Slices::Placed(vec![whole]), hold: None, ..gpu.clone() };
+    for i in 0..count {
+        let node = Node {
+            room: Room::UNLIMITED,
+            hold: None,
+            schedulable: true,
+            allocated: BTreeMap::new(),
+            gpus: BTreeMap::from([(GpuIndex(0), gpu.clone())]),
+            ..like.clone()
+        };
+        world.inventory.nodes.insert(NodeName(format!("more-{i}")), node);
+    }
+    world
+}

@@ -1,0 +1,209 @@
+//! Nodes that are short of CPU and memory: who is served is as good as can be
+//! proved, every plan keeps to what nodes have left, and the solver's choice
+//! for copies is what a program with every copy by itself finds.
+#![expect(clippy::unwrap_used, reason = "a helper of tests may panic")]
+
+use std::collections::BTreeMap;
+
+use planner::build::{at, policy};
+use planner::check::{check, check_certificate, is_sound};
+use planner::decide::{Decision, decide};
+use planner::demand::Request;
+use planner::generate::Numbers;
+use planner::generate::rooms::{Rooms, rooms};
+use planner::inventory::{Inventory, Room};
+use planner::names::NodeName;
+use planner::report::Outcome;
+use planner::solver::{Class, Column, Effort, Extra, Instance, Part, Row, Sense, solve, solve_parts};
+
+fn plan(inventory: &Inventory, requests: &[Request]) -> Decision {
+    let policies = [policy("p").build()];
+    let decision = decide(inventory, requests, &policies, at(0));
+    let notes = check(&decision.plan, inventory, requests, &policies);
+    assert!(is_sound(&notes), "{notes:?}");
+    assert_eq!(check_certificate(&decision.plan, inventory, &decision.report.certificate), vec![]);
+    decision
+}
+
+/// What is taken of each node by those who are served there, and the compute
+/// slices of the others.
+fn taken(decision: &Decision, requests: &[Request]) -> (BTreeMap<NodeName, Room>, i64) {
+    let by_id: BTreeMap<_, _> = requests.iter().map(|r| (&r.id, r)).collect();
+    let (mut taken, mut unserved) = (BTreeMap::<NodeName, Room>::new(), 0);
+    for report in &decision.report.requests {
+        let request = by_id[&report.id];
+        match &report.outcome {
+            Outcome::ServedNow { node, .. } | Outcome::ServedByPlan { node, .. } => {
+                let room =
+                    taken.entry(node.clone()).or_insert(Room { cpu_milli: 0, memory_bytes: 0, pods: 0 });
+                room.cpu_milli += request.takes.cpu_milli;
+                room.memory_bytes += request.takes.memory_bytes;
+                room.pods += request.takes.pods;
+            }
+            Outcome::Unserved { .. } => {
+                unserved +=
+                    request.slices.iter().map(|(p, n)| i64::from(p.compute) * i64::from(*n)).sum::<i64>();
+            }
+        }
+    }
+    (taken, unserved)
+}
+
+fn fleets() -> Vec<(Inventory, Vec<Request>)> {
+    let shape = |nodes, gpus, pods, kinds| Rooms { nodes, gpus, pods, kinds };
+    vec![
+        rooms(shape(3, 4, 20, 3), 1),
+        rooms(shape(8, 2, 40, 5), 2),
+        rooms(shape(6, 8, 120, 6), 3),
+        rooms(shape(40, 4, 300, 4), 4),
+        rooms(shape(12, 4, 90, 12), 5),
+    ]
+}
+
+/// Fleets of the family that the figures are measured on: every plan keeps to
+/// the room of every node, says truly what is unserved, and proves it.
+#[test]
+fn who_is_served_where_rooms_are_short_is_proved() {
+    let mut scarce = 0;
+    for (position, (inventory, requests)) in fleets().iter().enumerate() {
+        let decision = plan(inventory, requests);
+        let (taken, unserved) = taken(&decision, requests);
+        for (node, room) in taken {
+            let has = inventory.nodes[&node].room;
+            let fits = room.cpu_milli <= has.cpu_milli
+                && room.memory_bytes <= has.memory_bytes
+                && room.pods <= has.pods;
+            assert!(fits, "fleet {position}: {node:?} has {has:?}, and {room:?} is taken");
+        }
+        let certificate = &decision.report.certificate;
+        let level = certificate.iter().find(|level| level.level.starts_with("unserved")).unwrap();
+        assert_eq!(level.value, unserved, "fleet {position}");
+        assert!(level.is_proven(), "fleet {position}: {level:?}");
+        scarce += usize::from(unserved > 0);
+    }
+    assert!(scarce >= 2, "in {scarce} fleets somebody is left over: too few to say anything");
+}
+
+#[test]
+fn the_order_of_requests_is_of_no_account_to_patterns() {
+    let (inventory, mut requests) = fleets().remove(2);
+    let first = plan(&inventory, &requests);
+    requests.reverse();
+    assert_eq!(plan(&inventory, &requests), first);
+}
+
+/// One copy of a random part: things that take of two kinds of room, and
+/// slices that its GPUs can be cut into.
+struct Copies {
+    copies: u32,
+    gpus: u32,
+    columns: Vec<Vec<i32>>,
+    room: [i64; 2],
+}
+
+/// The instance of all copies together, or of every copy by itself.
+fn instance(parts: &[Copies], kinds: &[(usize, [i32; 2], i64)], by_itself: bool) -> (Instance, Vec<Part>) {
+    let mut instance = Instance { levels: 1, ..Instance::default() };
+    for (profile, _, asked) in kinds {
+        let row = instance.rows.len();
+        instance.rows.push(Row { sense: Sense::Equal, rhs: *asked });
+        let weight = i64::try_from(profile + 1).unwrap();
+        instance.extras.push(Extra { upper: *asked, coefficients: vec![(row, 1)], costs: vec![weight] });
+    }
+    let mut made = Vec::new();
+    for part in parts {
+        let (times, of) = if by_itself { (part.copies, 1) } else { (1, part.copies) };
+        for _ in 0..times {
+            let first = instance.rows.len();
+            let profiles = part.columns[0].len();
+            instance.rows.extend((0..profiles).map(|_| Row { sense: Sense::AtLeast, rhs: 0 }));
+            let room = part.room.map(|room| Row { sense: Sense::AtMost, rhs: room * i64::from(of) });
+            instance.rows.extend(room);
+            let columns = part.columns.iter().map(|supply| Column {
+                coefficients: supply.iter().enumerate().map(|(p, n)| (first + p, *n)).collect(),
+                costs: vec![],
+            });
+            let class = Class { count: part.gpus * of, columns: columns.collect() };
+            let first_extra = instance.extras.len();
+            for (k, (profile, takes, asked)) in kinds.iter().enumerate() {
+                let mut coefficients = vec![(k, 1), (first + profile, -1)];
+                coefficients.extend(takes.iter().enumerate().map(|(r, n)| (first + profiles + r, *n)));
+                instance.extras.push(Extra { upper: *asked, coefficients, costs: vec![] });
+            }
+            made.push(Part {
+                copies: of,
+                rows: (first..instance.rows.len()).collect(),
+                classes: vec![instance.classes.len()],
+                extras: (first_extra..instance.extras.len()).collect(),
+            });
+            instance.classes.push(class);
+        }
+    }
+    (instance, made)
+}
+
+/// Small enough to be decided by a program with every copy by itself.
+#[test]
+fn copies_decided_by_patterns_are_what_one_program_finds() {
+    let mut numbers = Numbers::new(3);
+    let mut number =
+        |low: i64, high: i64| low + i64::try_from(numbers.below((high - low + 1) as u64)).unwrap();
+    let (mut compared, mut optimal, mut short) = (0, 0, 0);
+    for _ in 0..60 {
+        let profiles = number(1, 3);
+        let parts: Vec<Copies> = (0..number(1, 2))
+            .map(|_| Copies {
+                copies: number(1, 3) as u32,
+                gpus: number(1, 3) as u32,
+                columns: (0..number(1, 4))
+                    .map(|_| (0..profiles).map(|_| number(0, 4) as i32).collect())
+                    .collect(),
+                room: [number(3, 20), number(3, 20)],
+            })
+            .collect();
+        let kinds: Vec<(usize, [i32; 2], i64)> = (0..number(2, 5))
+            .map(|_| {
+                let profile = usize::try_from(number(0, profiles - 1)).unwrap();
+                (profile, [number(1, 6) as i32, number(1, 6) as i32], number(1, 6))
+            })
+            .collect();
+        let (alone, _) = instance(&parts, &kinds, true);
+        let exact = solve(&alone, Effort::default()).unwrap();
+        if !exact.levels[0].is_proven() {
+            continue;
+        }
+        compared += 1;
+        let (together, made) = instance(&parts, &kinds, false);
+        let parted = solve_parts(&together, &made, 1, Effort::default()).unwrap();
+        assert!(together.is_met_by(&parted.solved.classes, &parted.solved.extras));
+        for (part, copies) in made.iter().zip(&parted.copies) {
+            assert_eq!(copies.len(), part.copies as usize);
+            for copy in copies {
+                assert_eq!(copy.classes[0].iter().map(|(_, n)| n * part.copies).sum::<u32>(), {
+                    together.classes[part.classes[0]].count
+                });
+                for row in &part.rows {
+                    let of = |terms: &[(usize, i32)]| {
+                        i64::from(terms.iter().find(|(r, _)| r == row).map_or(0, |(_, a)| *a))
+                    };
+                    let class = &together.classes[part.classes[0]];
+                    let cut = copy.classes[0]
+                        .iter()
+                        .map(|(j, n)| of(&class.columns[*j].coefficients) * i64::from(*n));
+                    let served = part.extras.iter().zip(&copy.extras);
+                    let served = served.map(|(e, n)| of(&together.extras[*e].coefficients) * n);
+                    let sum = cut.sum::<i64>() + served.sum::<i64>();
+                    let Row { sense, rhs } = together.rows[*row];
+                    let rhs = rhs / i64::from(part.copies);
+                    assert!(if sense == Sense::AtMost { sum <= rhs } else { sum >= rhs }, "row {row}");
+                }
+            }
+        }
+        let (level, best) = (parted.solved.levels[0], exact.levels[0].value);
+        assert!(level.bound <= best && best <= level.value, "{level:?}, and {best} is the best");
+        optimal += usize::from(level.value == best);
+        short += usize::from(best > 0);
+    }
+    assert!(compared >= 50 && short >= 20, "{compared} compared, {short} short: too few to say anything");
+    assert!(optimal + 1 >= compared, "{optimal} of {compared} are as good as can be");
+}

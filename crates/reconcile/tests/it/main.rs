@@ -1,0 +1,13 @@
+//! The integration tests of this crate, one program: each module is what one file of tests says.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+
+mod cluster;
+mod obstacles;
+mod protection;
+mod published;
+mod remembered;
+mod review;
+mod said;
+mod tenants;
+mod transitions;
+mod under_way;

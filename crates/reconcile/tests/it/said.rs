@@ -1,0 +1,328 @@
+//! What is said in statuses and conditions, and what holds a node.
+
+use std::sync::Arc;
+
+use crate::cluster::{Cluster, OPERATOR, Until};
+use rollout::Phase;
+use serde_json::json;
+
+fn text(found: Option<(String, String, String)>) -> String {
+    found.map_or_else(
+        || "(not there)".to_owned(),
+        |(status, reason, message)| format!("{status} {reason}: {message}"),
+    )
+}
+
+#[test]
+fn a_status_has_supply_demand_digests_and_who_is_not_served() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.pod("has", "7g.80gb", Some("n1"));
+    cluster.pod("asks", "1g.10gb", None);
+    let round = cluster.step(Until::End);
+    let status = round.policies.values().next().unwrap();
+    let whole = status.supply.iter().find(|s| s.profile == "7g.80gb").unwrap();
+    assert_eq!((whole.attainable, whole.present, whole.allocated, whole.free), (1, 1, 1, 0));
+    let unserved = status.unserved.as_ref().unwrap();
+    assert_eq!(unserved.total, 1);
+    assert_eq!(unserved.requests[0].reason, "AllUsed");
+    assert_eq!(unserved.requests[0].slices, "1 x 1g.10gb");
+    assert!(unserved.requests[0].message.contains("pod team/has ends"), "{}", unserved.requests[0].message);
+    assert_eq!(status.plan_digest.as_deref(), Some(round.thought.plan.digest().as_str()));
+    assert_eq!(
+        status.policy_digest.as_deref(),
+        Some(reconcile::policy_status::policy_digest(&cluster.objects.policies).as_str())
+    );
+    assert!(!status.certificate.is_empty());
+    let nodes = status.nodes.as_ref().unwrap();
+    assert_eq!((nodes.total, nodes.ready), (1, 1));
+    assert_eq!(status.observed_generation, Some(1));
+    assert!(status.conditions.iter().all(|c| c.observed_generation == Some(1)));
+}
+
+#[test]
+fn of_very_many_who_are_not_served_the_oldest_fifty_are_named_and_all_are_counted() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.pod("has", "7g.80gb", Some("n1"));
+    // The later the name, the older the pod.
+    for i in (0..60).rev() {
+        cluster.pod(&format!("asks-{i:02}"), "1g.10gb", None);
+        cluster.now += jiff::SignedDuration::from_secs(1);
+    }
+    let round = cluster.step(Until::End);
+    let unserved = round.policies.values().next().unwrap().unserved.clone().unwrap();
+    assert_eq!((unserved.total, unserved.requests.len()), (60, 50));
+    let named: Vec<_> = unserved.requests.iter().map(|request| request.name.as_str()).collect();
+    assert_eq!((named[0], named[49]), ("asks-59", "asks-10"));
+}
+
+#[test]
+fn the_node_remembers_what_it_has_and_since_when_slices_are_free() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    let _ = cluster.step(Until::End);
+    let stored = cluster.objects.gpu_nodes["n1"].status.clone().unwrap();
+    assert_eq!(stored.slices.as_deref(), Some("7g.80gb (1 free)"));
+    let observed = stored.observed.unwrap();
+    assert_eq!((observed.gpus[0].model.as_str(), observed.gpus[0].mig_enabled), ("A100-80GB", true));
+    let since = stored.rollout.unwrap().schedulable_since["7g.80gb"];
+    assert_eq!(since, cluster.now);
+    cluster.now += jiff::SignedDuration::from_mins(3);
+    let _ = cluster.step(Until::End);
+    let rollout = cluster.objects.gpu_nodes["n1"].status.clone().unwrap().rollout.unwrap();
+    assert_eq!(rollout.schedulable_since["7g.80gb"], since, "it does not move while the slice is free");
+    cluster.pod("has", "7g.80gb", Some("n1"));
+    let _ = cluster.step(Until::End);
+    let rollout = cluster.objects.gpu_nodes["n1"].status.clone().unwrap().rollout.unwrap();
+    assert!(rollout.schedulable_since.is_empty());
+}
+
+#[test]
+fn a_progress_that_cannot_be_read_holds_the_node_and_is_kept() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    let _ = cluster.step(Until::End);
+    let strange = json!({"phase": "Teleporting", "engine": 2});
+    let mut node = cluster.objects.gpu_nodes["n1"].as_ref().clone();
+    node.status.as_mut().unwrap().rollout.as_mut().unwrap().progress = Some(strange.clone());
+    cluster.objects.gpu_nodes.insert("n1".to_owned(), Arc::new(node));
+    cluster.pod("asks", "1g.10gb", None);
+    let round = cluster.step(Until::End);
+    assert!(round.nodes.is_empty(), "nothing is done to it");
+    assert!(round.thought.plan.steps.is_empty(), "nothing is planned on it");
+    let kept = cluster.objects.gpu_nodes["n1"].status.clone().unwrap().rollout.unwrap().progress;
+    assert_eq!(kept, Some(strange));
+    let said = text(Cluster::node_condition(&round, "n1", "Degraded"));
+    assert!(said.contains("slicewright release n1"), "{said}");
+    let said = text(Cluster::condition(&round, "Degraded"));
+    assert!(said.starts_with("True NotEstablished: n1: "), "{said}");
+}
+
+#[test]
+fn a_cluster_policy_without_our_map_gets_the_exact_command() {
+    let mut cluster = Cluster::new();
+    cluster.cluster_policy("default-mig-parted-config");
+    cluster.node("n1");
+    let command = "kubectl patch clusterpolicies.nvidia.com gpu-cluster-policy --type merge -p '{\"spec\":{\"migManager\":{\"config\":{\"name\":\"slicewright-mig-config\"}}}}'";
+    let round = cluster.step(Until::End);
+    let said = text(Cluster::condition(&round, "Degraded"));
+    assert!(said.starts_with("True MapNotOurs: ") && said.contains(command), "{said}");
+    assert!(cluster.our_map().contains("all-1g.10gb"), "the map is there before anybody points to it");
+    cluster.pod("asks", "1g.10gb", None);
+    let round = cluster.step(Until::End);
+    let said = text(Cluster::condition(&round, "Stalled"));
+    assert!(said.starts_with("True MapNotOurs: ") && said.contains(command), "{said}");
+    cluster.cluster_policy("slicewright-mig-config");
+    cluster.settle();
+    assert_eq!(Cluster::condition(&cluster.round(), "Degraded"), None);
+    assert_ne!(cluster.offers("n1", "1g.10gb"), "0");
+}
+
+#[test]
+fn nodes_of_dra_and_das_are_left_alone_and_it_is_said() {
+    let mut dra = Cluster::new();
+    dra.node("n1");
+    dra.objects.gpu_cluster = true;
+    let mut das = Cluster::new();
+    das.node("n1");
+    das.edit_node("n1", |node| {
+        let quantity = k8s_openapi::apimachinery::pkg::api::resource::Quantity("7".to_owned());
+        let status = node.status.as_mut().unwrap();
+        status.capacity.get_or_insert_default().insert("mig.das.com/1g.10gb".to_owned(), quantity);
+    });
+    for (mut cluster, who) in [(dra, "DRA (GPUCluster)"), (das, "the Dynamic Accelerator Slicer (DAS)")] {
+        cluster.pod("asks", "1g.10gb", None);
+        let round = cluster.step(Until::End);
+        assert!(round.nodes.values().all(|n| n.advance.actions.is_empty()));
+        assert_eq!(round.nodes.values().next().unwrap().advance.progress.phase, Phase::Idle);
+        for said in
+            [Cluster::condition(&round, "Degraded"), Cluster::node_condition(&round, "n1", "Degraded")]
+        {
+            let said = text(said);
+            assert!(said.starts_with("True HandsOff: ") && said.contains(who), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_map_of_the_administrators_is_a_condition_and_keeps_nobody_waiting() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.administrators_map(
+        "version: v1\nmig-configs:\n  ours:\n    - devices: all\n      mig-enabled: true\n      mig-devices: {3g.40gb: 2}\n",
+    );
+    cluster.settle();
+    assert!(cluster.our_map().contains("\n  ours:\n"));
+    assert_eq!(Cluster::condition(&cluster.round(), "Degraded"), None);
+    cluster.administrators_map("version: v2\nmig-configs: {}\n");
+    cluster.pod("asks", "1g.10gb", None);
+    cluster.settle();
+    let said = text(Cluster::condition(&cluster.round(), "Degraded"));
+    assert!(said.starts_with("True MapInvalid: ") && said.contains("version is `v2`"), "{said}");
+    assert!(cluster.our_map().contains("\n  ours:\n"), "what it had before stays");
+    assert_ne!(cluster.offers("n1", "1g.10gb"), "0", "and others are served");
+}
+
+#[test]
+fn a_preview_writes_no_map_and_touches_no_node() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.pod("asks", "1g.10gb", None);
+    cluster.edit_policy(|policy| policy.spec.mode = api::policy::Mode::Preview);
+    let round = cluster.step(Until::End);
+    assert_eq!(round.map.write, None);
+    assert!(round.nodes.values().all(|n| n.advance.actions.is_empty()));
+    assert_eq!(round.thought.plan.steps.len(), 1, "it plans, and says what it would do");
+    let said = text(Cluster::condition(&round, "Ready"));
+    assert!(said.starts_with("False Preview: "), "{said}");
+    assert!(
+        !cluster
+            .objects
+            .config_maps
+            .contains_key(&(OPERATOR.to_owned(), "slicewright-mig-config".to_owned()))
+    );
+}
+
+#[test]
+fn a_cordon_of_ours_that_can_be_taken_back_is_hidden_from_the_planner() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.pod("asks", "1g.10gb", None);
+    let mut rounds = 0;
+    while !cluster.is_cordoned("n1") {
+        let round = cluster.step(Until::End);
+        cluster.now = round.wake_at.unwrap();
+        rounds += 1;
+        assert!(rounds < 50);
+    }
+    let round = cluster.round();
+    let node = round.thought.inventory.nodes.values().next().unwrap();
+    assert!(node.schedulable && node.hold.is_none(), "{:?}", node.hold);
+    cluster.objects.pods.retain(|(namespace, _), _| namespace != "team");
+    cluster.settle();
+    assert!(!cluster.is_cordoned("n1"), "nobody asks any more: it is taken back");
+    assert_eq!(cluster.offers("n1", "7g.80gb"), "1");
+}
+
+/// The checker never finds fault with our own plans, so the note is made up.
+#[test]
+fn a_plan_that_breaks_a_rule_stops_what_is_disruptive_and_says_so() {
+    for already in [false, true] {
+        let mut cluster = Cluster::new();
+        cluster.node("n1");
+        cluster.pod("asks", "1g.10gb", None);
+        while already && !cluster.is_cordoned("n1") {
+            cluster.now = cluster.step(Until::End).wake_at.unwrap();
+        }
+        let note = planner::check::Note {
+            severity: planner::check::Severity::Fatal,
+            node: Some("n1".into()),
+            gpu: None,
+            problem: planner::check::Problem::NodeTwice,
+        };
+        let expected = note.to_string();
+        let round = cluster.round_with(note);
+        let actions: Vec<_> =
+            round.nodes.values().flat_map(|n| &n.advance.actions).map(rollout::Action::name).collect();
+        assert_eq!(actions, if already { vec!["Uncordon"] } else { vec![] });
+        let said = text(Cluster::condition(&round, "Degraded"));
+        assert!(said.starts_with("True PlanRefused: ") && said.ends_with(&expected), "{said}");
+    }
+}
+
+#[test]
+fn a_policy_that_makes_no_sense_is_not_ready_and_says_which_field() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.policy(json!({"type": "Static"}));
+    let round = cluster.step(Until::End);
+    for kind in ["Accepted", "Ready"] {
+        let said = text(Cluster::condition(&round, kind));
+        assert!(said.starts_with("False Invalid: spec.layout.static.gpus: "), "{said}");
+    }
+    let said = text(Cluster::condition(&round, "Stalled"));
+    assert!(said.starts_with("True Invalid: "), "{said}");
+}
+
+#[test]
+fn a_policy_by_demand_is_refused_under_strategy_single_with_the_command_that_helps() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.pod("asks", "1g.10gb", None);
+    cluster.strategy("single");
+    cluster.edit_node("n1", |node| {
+        let labels = node.metadata.labels.as_mut().unwrap();
+        labels.insert("nvidia.com/mig.strategy".to_owned(), "single".to_owned());
+    });
+    let round = cluster.step(Until::End);
+    for (kind, status) in [("Accepted", "False"), ("Ready", "False"), ("Stalled", "True")] {
+        let said = text(Cluster::condition(&round, kind));
+        assert!(said.starts_with(&format!("{status} StrategySingle: spec.layout.type: ")), "{said}");
+        let command = "kubectl patch clusterpolicies.nvidia.com gpu-cluster-policy --type merge -p '{\"spec\":{\"mig\":{\"strategy\":\"mixed\"}}}'";
+        assert!(said.contains(command), "{said}");
+    }
+    assert_eq!(Cluster::condition(&round, "Degraded"), None, "it is said once");
+    assert!(round.nodes.values().all(|n| n.advance.actions.is_empty()));
+    // One profile on all GPUs works there.
+    cluster.policy(
+        json!({"type": "Static", "static": {"gpus": [{"slices": [{"profile": "1g.10gb", "count": 7}]}]}}),
+    );
+    assert_eq!(Cluster::condition(&cluster.round(), "Accepted").unwrap().1, "Valid");
+}
+
+#[test]
+fn a_gpu_operator_that_is_not_set_up_stalls_the_policy_with_the_next_step() {
+    let mut absent = Cluster::new();
+    absent.node("n1");
+    absent.objects.cluster_policies.clear();
+    let mut off = Cluster::new();
+    off.node("n1");
+    off.edit_node("n1", |node| {
+        let labels = node.metadata.labels.as_mut().unwrap();
+        labels.insert("nvidia.com/gpu.deploy.mig-manager".to_owned(), "false".to_owned());
+    });
+    for (mut cluster, reason, help) in [
+        (absent, "NoClusterPolicy", "Install the GPU Operator and create its `ClusterPolicy`."),
+        (off, "ManagerDisabled", "Set `spec.migManager.enabled: true`, and the node's label to `true`."),
+    ] {
+        cluster.pod("asks", "1g.10gb", None);
+        let round = cluster.step(Until::End);
+        for said in [Cluster::condition(&round, "Stalled"), Cluster::node_condition(&round, "n1", "Stalled")]
+        {
+            let said = text(said);
+            assert!(said.starts_with(&format!("True {reason}: ")) && said.ends_with(help), "{said}");
+        }
+        assert_eq!(Cluster::condition(&round, "Reconciling"), None, "nothing goes on by itself");
+    }
+}
+
+#[test]
+fn a_foreign_label_comes_with_the_command_for_each_way_out() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.pod("asks", "1g.10gb", None);
+    cluster.settle();
+    let ours = cluster.objects.nodes["n1"].metadata.labels.as_ref().unwrap()["nvidia.com/mig.config"].clone();
+    cluster.edit_node("n1", |node| {
+        let labels = node.metadata.labels.as_mut().unwrap();
+        labels.insert("nvidia.com/mig.config".to_owned(), "all-disabled".to_owned());
+    });
+    let round = cluster.step(Until::End);
+    for kind in ["Ready", "Stalled"] {
+        let said = text(Cluster::condition(&round, kind));
+        assert!(said.contains("ForeignLayout: n1: nvidia.com/mig.config has `all-disabled`"), "{said}");
+        let give_back = format!("kubectl label node n1 nvidia.com/mig.config={ours} --overwrite");
+        assert!(said.contains(&give_back) && said.contains("slicewright release n1"), "{said}");
+    }
+}
+
+#[test]
+fn a_policy_that_selects_nothing_is_not_ready() {
+    let cluster = Cluster::new();
+    let round = cluster.round();
+    for kind in ["Accepted", "Ready"] {
+        let said = text(Cluster::condition(&round, kind));
+        assert!(said.starts_with("False NoNodes: "), "{said}");
+    }
+}

@@ -1,0 +1,30 @@
+//! The pods of the GPU Operator that a rollout depends on.
+
+/// What a pod of the GPU Operator does. A pod is one only where its namespace
+/// and its owner say so (`observe::operands`): anybody may set the labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operand {
+    /// It offers slices to kubelet.
+    DevicePlugin,
+    /// It cuts the GPUs.
+    MigManager,
+    /// A check of the Operator's own. It asks for slices, and MIG manager
+    /// removes it before it cuts.
+    Validator,
+}
+
+impl Operand {
+    /// The `app` labels of the pods, and what each is.
+    pub const APPS: [(&'static str, Self); 4] = [
+        ("nvidia-device-plugin-daemonset", Self::DevicePlugin),
+        ("nvidia-mig-manager", Self::MigManager),
+        ("nvidia-cuda-validator", Self::Validator),
+        ("nvidia-device-plugin-validator", Self::Validator),
+    ];
+
+    /// What an `app` label claims.
+    #[must_use]
+    pub fn named(app: &str) -> Option<Self> {
+        Self::APPS.iter().find(|(name, _)| *name == app).map(|(_, operand)| *operand)
+    }
+}

@@ -1,0 +1,13 @@
+//! The integration tests of this crate, one program: each module is what one file of tests says.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+
+mod cordon;
+mod failures;
+mod fake;
+mod fleet;
+mod map;
+mod properties;
+mod protection;
+mod reference;
+mod stories;
+mod windows;

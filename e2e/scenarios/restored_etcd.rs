@@ -1,0 +1,87 @@
+//! Somebody puts an older copy of etcd's data back while operators run. What
+//! counts is what runs: the kubelets go by what the API says from then on, and
+//! a pod that is back has its slice again.
+
+use std::time::Duration;
+
+use e2e::etcd::Versions;
+use e2e::{NodeSpec, POOL, Scene, mig, pod, policy, scenario};
+use serde_json::Value;
+
+/// By this a pod goes to one node.
+const HOST: &str = "/spec/nodeSelector/kubernetes.io~1hostname";
+
+fn eight_gpus(name: &str) -> NodeSpec {
+    NodeSpec::new(name, 8, "A100-80GB").label(POOL, "research").layout("all-1g.10gb")
+}
+
+fn on(name: &str, profile: &str, node: &str) -> Value {
+    pod(name, &mig(profile), 1).with(HOST, node).into()
+}
+
+async fn ends(scene: &Scene, name: &str) -> anyhow::Result<()> {
+    scene.pods().delete(name, &kube::api::DeleteParams::default()).await?;
+    scene.is_gone(name).await
+}
+
+/// A pod was made anew on another node after the copy was made. When the copy
+/// is back it runs where it was, and its slice is not cut for who asks next.
+fn a_pod_that_is_back_keeps_its_slice(versions: Versions, replicas: usize) {
+    scenario(async move |scene| {
+        scene.nodes_are(["n1", "n2", "n3"].map(eight_gpus)).await?;
+        // Long enough for whoever looks.
+        scene.operator_with(|settings| settings.settle_after_restore = Duration::from_secs(8)).await?;
+        for _ in 1..replicas {
+            scene.operator_again().await?;
+        }
+        scene.apply(policy("research", "research")).await?;
+        for gpu in 0..8 {
+            scene.apply(on(&format!("lab-{gpu}"), "1g.10gb", "n1")).await?;
+        }
+        for gpu in 0..8 {
+            assert_eq!(scene.runs(&format!("lab-{gpu}")).await?, "n1");
+        }
+        scene.converged("research").await?;
+        let copy = scene.copy_etcd("before").await?;
+
+        for gpu in 0..8 {
+            let name = format!("lab-{gpu}");
+            ends(scene, &name).await?;
+            scene.apply(on(&name, "1g.10gb", "n2")).await?;
+            assert_eq!(scene.runs(&name).await?, "n2");
+        }
+        scene.is_quiet().await?;
+
+        scene.put_back_etcd(&copy, versions).await?;
+        let said = scene.says("research", "Degraded", "True", "DataWentBack").await?;
+        assert!(said.contains("nothing is done to nodes until"), "{said}");
+        scene.told("GpuPartitionPolicy", "research", "went back in time").await?;
+        let mut counted = false;
+        for operator in scene.operators() {
+            counted |= operator.metrics().await?.contains("slicewright_data_went_back_total");
+        }
+        assert!(counted, "the alert would not find it");
+        for gpu in 0..8 {
+            assert_eq!(scene.runs(&format!("lab-{gpu}")).await?, "n1", "its kubelet starts it again");
+        }
+
+        // What people write from now on is obeyed.
+        scene.apply(policy("research", "research").mode("Paused")).await?;
+        scene.says("research", "Ready", "False", "Paused").await?;
+        scene.apply(policy("research", "research")).await?;
+
+        // Who asks for all of a GPU of n1 has to wait, and a whole GPU is free on n2.
+        scene.apply(on("stuck", "7g.80gb", "n1")).await?;
+        scene.apply(on("served", "7g.80gb", "n2")).await?;
+        assert_eq!(scene.runs("served").await?, "n2");
+        let answer = scene.is_unserved("research", "stuck").await?;
+        assert!(answer.message.contains("n1/gpu0"), "{}", answer.message);
+        ends(scene, "stuck").await?;
+        scene.converged("research").await
+    });
+}
+
+#[test]
+fn after_restored_etcd_a_pod_that_is_back_keeps_its_slice() {
+    a_pod_that_is_back_keeps_its_slice(Versions::AsTheyWere, 1);
+}

@@ -1,0 +1,4 @@
+//! The integration tests of this crate, one program: each module is what one file of tests says.
+
+mod argocd;
+mod guides;

@@ -1,0 +1,335 @@
+//! What the chart promises: the rights of the code and no others, flags that
+//! the operator knows, pods that a restricted namespace admits, and policies
+//! that survive.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{Bench, the};
+
+fn read(file: &str) -> String {
+    std::fs::read_to_string(packaging::root().join(file)).unwrap()
+}
+
+fn documents(text: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(text).unwrap()
+}
+
+/// Rules as a set: neither their order nor that of their words matters.
+fn rules(role: &Value) -> BTreeSet<String> {
+    let sorted = |value: &Value| -> Vec<String> {
+        let mut all: Vec<String> =
+            value.as_array().into_iter().flatten().map(|v| v.as_str().unwrap().to_owned()).collect();
+        all.sort();
+        all
+    };
+    role["rules"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|rule| {
+            let fields =
+                ["apiGroups", "resources", "resourceNames", "verbs"].map(|field| sorted(&rule[field]));
+            json!(fields).to_string()
+        })
+        .collect()
+}
+
+#[test]
+fn the_chart_grants_what_the_code_asks_for_and_nothing_else() {
+    let objects = Bench::new().with(&[]);
+    let granted = documents(&read("deploy/rbac.yaml"));
+    for (kind, ours, theirs) in [
+        ("ClusterRole", "slicewright", "slicewright-operator"),
+        ("Role", "slicewright", "slicewright-operator"),
+        ("Role", "slicewright-maps", "slicewright-operator-maps"),
+    ] {
+        assert_eq!(rules(the(&objects, kind, ours)), rules(the(&granted, kind, theirs)), "{kind} {ours}");
+    }
+    // Beside those: what people may be given, and what the hook may do before the chart goes.
+    let others: BTreeSet<_> = objects
+        .iter()
+        .filter(|o| ["ClusterRole", "Role"].contains(&o["kind"].as_str().unwrap()))
+        .map(|o| format!("{} {}", o["kind"].as_str().unwrap(), o["metadata"]["name"].as_str().unwrap()))
+        .collect();
+    let expected = [
+        "ClusterRole slicewright",
+        "ClusterRole slicewright-policy-editor",
+        "ClusterRole slicewright-release",
+        "ClusterRole slicewright-view",
+        "Role slicewright",
+        "Role slicewright-maps",
+        "Role slicewright-release",
+    ];
+    assert_eq!(others, expected.map(str::to_owned).into());
+}
+
+#[test]
+fn cluster_policy_may_be_written_only_where_the_value_says_so() {
+    let bench = Bench::new();
+    let may = |objects: &[Value]| {
+        rules(the(objects, "ClusterRole", "slicewright"))
+            .iter()
+            .any(|rule| rule.contains("clusterpolicies") && rule.contains("\"patch\""))
+    };
+    assert!(!may(&bench.with(&[])));
+    assert!(may(&bench.with(&["gpuOperator.patchClusterPolicy=true"])));
+}
+
+#[test]
+fn a_map_in_another_namespace_comes_with_the_right_to_read_it_and_only_it() {
+    let bench = Bench::new();
+    let objects = bench.with(&[r#"gpuOperator.administratorsMap="platform/mig-layouts""#]);
+    let role = the(&objects, "Role", "slicewright-administrators-map");
+    assert_eq!(role["metadata"]["namespace"], "platform");
+    assert_eq!(
+        role["rules"],
+        json!([{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mig-layouts"], "verbs": ["list", "watch"]}])
+    );
+    let near = bench.with(&[r#"gpuOperator.administratorsMap="nvidia-gpu-operator/mig-layouts""#]);
+    assert!(near.iter().all(|o| o["metadata"]["name"] != "slicewright-administrators-map"));
+}
+
+#[test]
+fn every_flag_is_one_that_the_operator_knows() {
+    let reference = read("docs/reference/operator.md");
+    let objects = Bench::new().with(&EVERY_SETTING);
+    let flags = arguments(&objects);
+    assert_eq!(flags.len(), 15, "{flags:?}");
+    for flag in flags {
+        let name = flag.split('=').next().unwrap();
+        let known = reference.lines().any(|line| line.trim().split([' ', '\n']).next() == Some(name));
+        assert!(known, "{flag} is not in docs/reference/operator.md");
+    }
+    let hook = &the(&objects, "Job", "slicewright-release")["spec"]["template"]["spec"]["containers"][0];
+    let cli = read("docs/reference/cli.md");
+    for flag in hook["args"].as_array().unwrap().iter().skip(1) {
+        let name = flag.as_str().unwrap().split('=').next().unwrap();
+        assert!(
+            cli.lines().any(|line| line.trim().starts_with(name)),
+            "{name} is not in docs/reference/cli.md"
+        );
+    }
+}
+
+/// Every setting of the operator that is a value, and none as it is by default.
+const EVERY_SETTING: [&str; 4] = [
+    r#"gpuOperator={"namespace":"gpu-operator","patchClusterPolicy":true,"administratorsMap":"a/b"}"#,
+    r#"rollout={"mapSettle":"3m","cordonSettle":"6s","batchDelay":"1s","stableFor":"30s","blockedAfter":"3m","parallelNodes":9}"#,
+    r#"logging={"format":"text","filter":"debug"}"#,
+    r#"metrics.tls={"secretName":"tls","minVersion":"VersionTLS13","cipherSuites":["TLS_AES_128_GCM_SHA256"]}"#,
+];
+
+/// The operator's flags.
+fn arguments(objects: &[Value]) -> Vec<String> {
+    let container = &the(objects, "Deployment", "slicewright")["spec"]["template"]["spec"]["containers"][0];
+    container["args"].as_array().into_iter().flatten().map(|a| a.as_str().unwrap().to_owned()).collect()
+}
+
+/// A flag wins over the environment, so one that says what is the default anyway takes the setting away from
+/// `spec.config.env` of OLM's Subscription, and from `extraEnv`.
+#[test]
+fn a_setting_that_is_left_at_its_default_is_no_flag() {
+    let bench = Bench::new();
+    assert_eq!(arguments(&bench.with(&[])), [""; 0]);
+    // What the operator takes by itself, by its own reference.
+    let reference = read("docs/reference/operator.md");
+    let default_of = |flag: &str| -> Option<String> {
+        let mut lines =
+            reference.lines().skip_while(|line| !line.trim_start().starts_with(&format!("{flag} <")));
+        lines.next()?;
+        let own = lines.take_while(|line| !line.trim_start().starts_with("--"));
+        own.filter_map(|line| line.trim().strip_prefix("[default: ")?.strip_suffix(']'))
+            .map(str::to_owned)
+            .next()
+    };
+    let values: Value =
+        documents(&std::fs::read_to_string(packaging::chart().join("values.yaml")).unwrap())[0].clone();
+    for (flag, value) in [
+        ("--gpu-operator-namespace", "/gpuOperator/namespace"),
+        ("--administrators-map", "/gpuOperator/administratorsMap"),
+        ("--map-settle", "/rollout/mapSettle"),
+        ("--cordon-settle", "/rollout/cordonSettle"),
+        ("--batch-delay", "/rollout/batchDelay"),
+        ("--stable-for", "/rollout/stableFor"),
+        ("--blocked-after", "/rollout/blockedAfter"),
+        ("--parallel-nodes", "/rollout/parallelNodes"),
+        ("--metrics-tls-min-version", "/metrics/tls/minVersion"),
+        ("--log-format", "/logging/format"),
+        ("--log", "/logging/filter"),
+    ] {
+        let chart = values.pointer(value).unwrap_or_else(|| panic!("there is no value {value}"));
+        let chart = chart.as_str().map_or_else(|| chart.to_string(), str::to_owned);
+        assert_eq!(chart, default_of(flag).unwrap_or_default(), "{flag} and {value}");
+        // And the one that is left out is left out for being that one.
+        let differs = arguments(&bench.with(&EVERY_SETTING));
+        assert!(differs.iter().any(|found| found.starts_with(&format!("{flag}="))), "{flag} of {differs:?}");
+    }
+}
+
+#[test]
+fn flags_environment_and_objects_that_the_chart_knows_nothing_of_are_taken() {
+    let objects = Bench::new().with(&[
+        r#"logging.format="text""#,
+        r#"extraArgs=["--poll=5s"]"#,
+        r#"extraEnv=[{"name":"SLICEWRIGHT_CALL_TIMEOUT","value":"20s"}]"#,
+        r#"extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"{{ .Release.Name }}-a"}},"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: b-{{ .Release.Namespace }}\n"]"#,
+    ]);
+    assert_eq!(arguments(&objects), ["--log-format=text", "--poll=5s"]);
+    let container = &the(&objects, "Deployment", "slicewright")["spec"]["template"]["spec"]["containers"][0];
+    let names: Vec<&str> = container["env"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|variable| variable["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["POD_NAME", "POD_NAMESPACE", "SLICEWRIGHT_CALL_TIMEOUT"]);
+    the(&objects, "ConfigMap", "slicewright-a");
+    the(&objects, "ConfigMap", "b-slicewright-system");
+}
+
+#[test]
+fn pull_secrets_are_references_as_a_pod_has_them_and_names_are_taken_too() {
+    let objects =
+        Bench::new().with(&[r#"imagePullSecrets=[{"name":"a"},"b"]"#, r#"priorityClassName="gpu""#]);
+    for (kind, name) in [("Deployment", "slicewright"), ("Job", "slicewright-release")] {
+        let pod = &the(&objects, kind, name)["spec"]["template"]["spec"];
+        assert_eq!(pod["imagePullSecrets"], json!([{"name": "a"}, {"name": "b"}]), "{kind}");
+        assert_eq!(pod["priorityClassName"], "gpu", "{kind}");
+    }
+}
+
+/// Whoever sets them by the environment has no value from which the chart could see which rights they need.
+#[test]
+fn rights_of_what_is_set_by_the_environment_are_granted_where_the_value_says_so() {
+    let bench = Bench::new();
+    let by_values = bench.with(&["gpuOperator.patchClusterPolicy=true", r#"metrics.tls.secretName="tls""#]);
+    let by_environment = bench.with(&["rbac.configuredByEnvironment=true"]);
+    let of = |objects: &[Value]| rules(the(objects, "ClusterRole", "slicewright"));
+    assert_eq!(of(&by_environment), of(&by_values));
+    assert_ne!(of(&by_environment), of(&bench.with(&[])));
+}
+
+/// The rules of the operator's network policy, or nothing where it has none.
+fn network(objects: &[Value]) -> Option<Value> {
+    objects.iter().find(|object| object["kind"] == "NetworkPolicy").map(|policy| policy["spec"].clone())
+}
+
+#[test]
+fn the_network_policy_says_from_where_and_to_where_and_is_there_where_that_is_known() {
+    let bench = Bench::new();
+    // Elsewhere nobody knows on which port pods reach the API server: on a wrong one the operator would be cut off.
+    assert_eq!(network(&bench.with(&[])), None);
+    assert_eq!(
+        network(&bench.with(&[r#"openshift.adaptSecurityContext="force""#, "networkPolicy.enabled=false"])),
+        None
+    );
+    let seen = network(&bench.watched(&[], &["security.openshift.io/v1"])).unwrap();
+    let said = network(&bench.with(&[r#"openshift.adaptSecurityContext="force""#])).unwrap();
+    assert_eq!(seen, said);
+    assert_eq!(seen["policyTypes"], json!(["Ingress", "Egress"]));
+    let names = |rule: &Value| rule["namespaceSelector"]["matchExpressions"][0]["values"].clone();
+    assert_eq!(seen["ingress"].as_array().unwrap().len(), 1, "metrics, and nothing else: {seen}");
+    assert_eq!(
+        names(&seen["ingress"][0]["from"][0]),
+        json!(["openshift-monitoring", "openshift-user-workload-monitoring"])
+    );
+    let [dns, server] = seen["egress"].as_array().unwrap().as_slice() else { panic!("{seen}") };
+    assert_eq!(names(&dns["to"][0]), json!(["kube-system", "openshift-dns"]));
+    assert_eq!(server["ports"], json!([{"port": 443}, {"port": 6443}]));
+    // Their Prometheus may be anywhere.
+    let theirs = network(
+        &bench.with(&[r#"openshift.adaptSecurityContext="force""#, r#"metrics.apiGroup="monitoring.rhobs""#]),
+    );
+    assert_eq!(theirs.unwrap()["ingress"][0]["from"], json!([{"namespaceSelector": {}}]));
+    let narrow = network(&bench.with(&[
+        r#"networkPolicy={"enabled":true,"apiServerTo":[{"ipBlock":{"cidr":"10.0.0.0/24"}}],"dnsTo":[{"podSelector":{}}],"metricsFrom":[{"podSelector":{}}]}"#,
+    ]))
+    .unwrap();
+    assert_eq!(narrow["egress"][1]["to"], json!([{"ipBlock": {"cidr": "10.0.0.0/24"}}]));
+    assert_eq!(narrow["egress"][0]["to"], json!([{"podSelector": {}}]));
+    assert_eq!(narrow["ingress"][0]["from"], json!([{"podSelector": {}}]));
+}
+
+#[test]
+fn the_values_of_the_helm_release_are_ones_that_the_chart_takes() {
+    let objects = documents(&read("examples/gitops/flux/helm-release.yaml"));
+    let release = objects.iter().find(|o| o["kind"] == "HelmRelease").unwrap();
+    let spec = &release["spec"];
+    assert!(
+        packaging::root().join(spec["chart"]["spec"]["chart"].as_str().unwrap()).join("Chart.yaml").exists()
+    );
+    // The hook is part of an uninstallation, and CRDs are templates.
+    assert_eq!(spec["uninstall"]["disableHooks"], false);
+    let set: Vec<String> =
+        spec["values"].as_object().unwrap().iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let set: Vec<&str> = set.iter().map(String::as_str).collect();
+    let rendered = Bench::new().with(&set);
+    let image =
+        &the(&rendered, "Deployment", "slicewright")["spec"]["template"]["spec"]["containers"][0]["image"];
+    assert!(image.as_str().unwrap().starts_with("registry.example.com/"), "{image}");
+    let source = spec["chart"]["spec"]["sourceRef"].clone();
+    assert!(objects.iter().any(|o| o["kind"] == source["kind"] && o["metadata"]["name"] == source["name"]));
+}
+
+/// Pod Security's level `restricted`, and OpenShift's restricted-v2.
+#[test]
+fn every_pod_is_one_that_a_restricted_namespace_admits() {
+    let bench = Bench::new();
+    for (set, ids) in [
+        (r#"openshift.adaptSecurityContext="disabled""#, true),
+        (r#"openshift.adaptSecurityContext="force""#, false),
+    ] {
+        let objects = bench.with(&[set]);
+        let pods = [the(&objects, "Deployment", "slicewright"), the(&objects, "Job", "slicewright-release")];
+        for pod in pods.map(|owner| &owner["spec"]["template"]["spec"]) {
+            assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+            assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+            for id in ["runAsUser", "runAsGroup", "fsGroup"] {
+                assert_eq!(pod["securityContext"].get(id).is_some(), ids, "{set}: {id}");
+            }
+            for container in pod["containers"].as_array().unwrap() {
+                let context = &container["securityContext"];
+                assert_eq!(context["allowPrivilegeEscalation"], false);
+                assert_eq!(context["readOnlyRootFilesystem"], true);
+                assert_eq!(context["capabilities"]["drop"], json!(["ALL"]));
+                assert!(container["resources"]["requests"]["memory"].is_string());
+                assert!(container["resources"]["limits"].get("cpu").is_none());
+            }
+        }
+    }
+}
+
+#[test]
+fn crds_stay_with_every_policy_unless_told_otherwise() {
+    let bench = Bench::new();
+    let of = |objects: &[Value]| -> Vec<Value> {
+        objects.iter().filter(|o| o["kind"] == "CustomResourceDefinition").cloned().collect()
+    };
+    let kept = of(&bench.with(&[]));
+    assert_eq!(kept.len(), 2);
+    for crd in &kept {
+        assert_eq!(crd["metadata"]["annotations"]["helm.sh/resource-policy"], "keep");
+        let file = format!(
+            "docs/reference/crds/slicewright.io_{}.yaml",
+            crd["spec"]["names"]["plural"].as_str().unwrap()
+        );
+        assert_eq!(crd["spec"], documents(&read(&file))[0]["spec"], "{file}");
+    }
+    let gone = of(&bench.with(&["crds.keep=false"]));
+    assert!(gone.iter().all(|crd| crd["metadata"]["annotations"].get("helm.sh/resource-policy").is_none()));
+    assert!(of(&bench.with(&["crds.install=false"])).is_empty());
+}
+
+#[test]
+fn an_image_with_a_digest_never_changes_by_itself() {
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let set = format!(r#"image={{"registry":"mirror.example.com/","digest":"{digest}","tag":"9.9.9"}}"#);
+    let objects = Bench::new().with(&[&set]);
+    for kind in ["Deployment", "Job"] {
+        let name = if kind == "Job" { "slicewright-release" } else { "slicewright" };
+        let image = &the(&objects, kind, name)["spec"]["template"]["spec"]["containers"][0]["image"];
+        assert_eq!(*image, format!("mirror.example.com/slicewright/slicewright@{digest}"));
+    }
+}

@@ -1,0 +1,68 @@
+//! CRDs may be upgraded in place: crdify, whose rules the second generation
+//! of OLM goes by, finds nothing between those of the chart before and those
+//! of today.
+
+use std::path::Path;
+use std::process::Command;
+
+use packaging::previous;
+use tempfile::TempDir;
+
+/// What crdify says about the way from one CRD to the other; nothing when it is safe.
+fn compared(before: &str, after: &str) -> Option<String> {
+    let home = TempDir::new().unwrap();
+    let place = |name: &str, text: &str| {
+        let path = home.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        format!("file://{}", path.display())
+    };
+    let crdify = tools::find("crdify").unwrap_or_else(|error| panic!("{error}"));
+    let output = Command::new(crdify)
+        .args([place("before.yaml", before), place("after.yaml", after)])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    (!output.status.success()).then(|| said.into_owned())
+}
+
+/// The CRDs of the chart before, each with that of today.
+fn both() -> Vec<(String, String, String)> {
+    let before = previous::files().unwrap();
+    let crds = before.iter().filter(|(path, _)| path.starts_with("files/crds/"));
+    crds.map(|(path, before)| {
+        let today = packaging::chart().join(Path::new(path));
+        let after = std::fs::read_to_string(&today)
+            .unwrap_or_else(|_| panic!("{path} is gone: what it holds is lost"));
+        (path.clone(), before.clone(), after)
+    })
+    .collect()
+}
+
+#[test]
+fn the_crds_are_safe_to_upgrade_from_those_of_the_chart_before() {
+    let both = both();
+    assert_eq!(both.len(), 2);
+    for (path, before, after) in both {
+        if let Some(said) = compared(&before, &after) {
+            panic!(
+                "{path} cannot be upgraded in place (packaging/previous/README.md says what to do):\n{said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_crd_that_is_not_safe_to_upgrade_to_is_found() {
+    let (_, before, after) =
+        both().into_iter().find(|(path, ..)| path.contains("gpupartitionpolicies")).unwrap();
+    for (from, to, about) in [
+        ("scope: Cluster", "scope: Namespaced", "scope"),
+        ("unrequested:", "unasked:", "unrequested"),
+        ("- Preview", "- Rehearse", "Preview"),
+    ] {
+        assert!(after.contains(from), "{from}");
+        let said =
+            compared(&before, &after.replace(from, to)).unwrap_or_else(|| panic!("{from} -> {to} was taken"));
+        assert!(said.contains(about), "{said}");
+    }
+}

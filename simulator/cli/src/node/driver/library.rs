@@ -1,0 +1,44 @@
+//! The library under the names that it has in a driver root: the file bears the
+//! driver's version, and what programs load is a link to it. Who makes a CDI
+//! specification (`nvidia-ctk cdi generate`) reads the version off that name.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+/// What programs load.
+const LOADED: &str = "libnvidia-ml.so.1";
+
+/// Where drivers put their libraries.
+const FOLDERS: [&str; 5] =
+    ["usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib", "lib64"];
+
+/// Gives the library the version's name, wherever it is a file in a driver root.
+/// A program that loads it meanwhile finds it.
+pub(super) fn name(root: &Path, version: &str) -> io::Result<()> {
+    for folder in FOLDERS.map(|folder| root.join(folder)) {
+        let loaded = folder.join(LOADED);
+        if !fs::symlink_metadata(&loaded).is_ok_and(|meta| meta.is_file()) {
+            continue;
+        }
+        let file = format!("libnvidia-ml.so.{version}");
+        let (named, link) = (folder.join(&file), folder.join(".new-libnvidia-ml.so.1"));
+        for other in fs::read_dir(&folder)? {
+            let other = other?;
+            // The file of another version: a driver has one.
+            let name = other.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with("libnvidia-ml.so.") && name != LOADED {
+                fs::remove_file(other.path())?;
+            }
+        }
+        fs::hard_link(&loaded, &named)?;
+        if fs::symlink_metadata(&link).is_ok() {
+            fs::remove_file(&link)?;
+        }
+        symlink(&file, &link)?;
+        fs::rename(&link, &loaded)?;
+    }
+    Ok(())
+}

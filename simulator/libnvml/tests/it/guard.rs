@@ -1,0 +1,493 @@
+//! Every function is called with its structs, arrays and texts at the end of
+//! a page, and a page behind it that nobody may touch: whoever reads or writes
+//! one byte more than a caller of that header has room for dies here. The room
+//! is what the headers' history says of each function, its first versions
+//! included; of a function that is not simulated it is none at all.
+#![allow(unsafe_code, reason = "C functions are called, and pages are protected")]
+#![expect(clippy::print_stderr, reason = "a process that dies has told before what it was about to call")]
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CString, c_ulonglong};
+use std::fmt::Write as _;
+use std::process::Command;
+use std::ptr::{NonNull, null_mut};
+
+use crate::support::Sim;
+use crate::support::raw::version;
+use gpu::{DriverBranch, Machine, Model, Topology};
+use mig::sharing::Known;
+use nvml_wrapper_sys::bindings::*;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+
+/// The process that may die is another one: this variable says that it is it.
+const CHILD: &str = "SLICEWRIGHT_GUARD_CHILD";
+
+/// What stands in front of what the caller handed over.
+const UNTOUCHED: u8 = 0xA5;
+
+const PAGE: usize = 4096;
+
+/// Room for the longest array of a caller's; a page that ends it comes behind.
+const ROOM: usize = 4 * PAGE;
+
+/// So many bytes in front of it are looked at.
+const BEFORE: usize = 256;
+
+type Function = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> u32;
+
+/// Memory that ends where nobody may go.
+struct Guarded {
+    start: NonNull<u8>,
+}
+
+impl Guarded {
+    fn new() -> Self {
+        let flags = MapFlags::PRIVATE;
+        // SAFETY: new pages, at an address that the system chooses.
+        let start = unsafe {
+            mmap_anonymous(null_mut(), ROOM + PAGE, ProtFlags::READ | ProtFlags::WRITE, flags).unwrap()
+        };
+        // SAFETY: the last of these pages, of which nothing was made yet.
+        unsafe { mprotect(start.byte_add(ROOM), PAGE, MprotectFlags::empty()).unwrap() }
+        Self { start: NonNull::new(start.cast()).unwrap() }
+    }
+
+    /// The last `content.len()` bytes in front of the guard, with this in them.
+    fn put(&self, content: &[u8]) -> usize {
+        let from = ROOM - content.len();
+        // SAFETY: the first `ROOM` bytes are ours, and no content leaves less than `BEFORE` of them.
+        unsafe {
+            self.start.as_ptr().add(from - BEFORE).write_bytes(UNTOUCHED, BEFORE);
+            self.start.as_ptr().add(from).copy_from(content.as_ptr(), content.len());
+            self.start.as_ptr().add(from).expose_provenance()
+        }
+    }
+
+    /// Whether the bytes in front of the last `length` are as they were put.
+    fn is_untouched_before(&self, length: usize) -> bool {
+        // SAFETY: as above; nobody writes there now.
+        let before =
+            unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(ROOM - length - BEFORE), BEFORE) };
+        before.iter().all(|byte| *byte == UNTOUCHED)
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // SAFETY: they were mapped in one piece, and nothing refers to them any more.
+        unsafe { munmap(self.start.as_ptr().cast(), ROOM + PAGE).unwrap() }
+    }
+}
+
+/// How much room a caller has behind a pointer of a type, and the version that
+/// its first word names, if it has one.
+struct Struct {
+    size: usize,
+    versions: &'static [u32],
+}
+
+const fn plain(size: usize) -> Option<Struct> {
+    Some(Struct { size, versions: &[] })
+}
+
+const fn versioned<T>(versions: &'static [u32]) -> Option<Struct> {
+    Some(Struct { size: size_of::<T>(), versions })
+}
+
+/// The types that simulated functions take. The figures of the first versions
+/// are written out, since the bindings know the last ones only.
+fn type_of(kind: &str) -> Option<Struct> {
+    const POINTER: usize = size_of::<*mut u8>();
+    match kind {
+        "c_int"
+        | "c_uint"
+        | "nvmlReturn_t"
+        | "nvmlEnableState_t"
+        | "nvmlBrandType_t"
+        | "nvmlComputeMode_t"
+        | "nvmlPstates_t"
+        | "nvmlBusType_t"
+        | "nvmlDeviceArchitecture_t"
+        | "nvmlGpuVirtualizationMode_t" => plain(4),
+        "nvmlGpuTopologyLevel_t" | "nvmlGpuP2PStatus_t" | "nvmlIntNvLinkDeviceType_t" => plain(4),
+        "c_ulonglong" | "c_ulong" => plain(size_of::<c_ulonglong>()),
+        "nvmlDevice_t" | "nvmlGpuInstance_t" | "nvmlComputeInstance_t" | "nvmlEventSet_t" => plain(POINTER),
+        "nvmlPciInfo_v1_t" => plain(32),
+        "nvmlPciInfo_v2_t" => plain(52),
+        "nvmlPciInfo_t" => plain(68),
+        "nvmlDeviceAttributes_v1_t" | "nvmlEventData_v1_t" | "nvmlComputeInstanceInfo_v1_t" => plain(24),
+        "nvmlDeviceAttributes_t" => plain(40),
+        "nvmlEventData_t" | "nvmlComputeInstanceInfo_t" => plain(32),
+        "nvmlProcessInfo_v1_t" => plain(16),
+        "nvmlProcessInfo_v2_t" | "nvmlProcessInfo_t" => plain(24),
+        "nvmlUtilization_t" => plain(8),
+        "nvmlMemory_t" | "nvmlBAR1Memory_t" | "nvmlGpuInstanceInfo_t" => plain(24),
+        "nvmlFieldValue_t" => plain(40),
+        "nvmlGpuInstanceProfileInfo_t" => plain(48),
+        "nvmlComputeInstanceProfileInfo_t" => plain(36),
+        "nvmlGpuInstancePlacement_t" | "nvmlComputeInstancePlacement_t" => plain(8),
+        "nvmlRowRemapperHistogramValues_t" => plain(20),
+        "nvmlGpuFabricInfo_t" => plain(size_of::<nvmlGpuFabricInfo_t>()),
+        "nvmlGpuFabricInfoV_t" => versioned::<nvmlGpuFabricInfo_v3_t>(&[3]),
+        "nvmlEccSramErrorStatus_t" => versioned::<nvmlEccSramErrorStatus_v1_t>(&[1]),
+        "nvmlMarginTemperature_t" => versioned::<nvmlMarginTemperature_v1_t>(&[1]),
+        "nvmlDeviceAddressingMode_t" => versioned::<nvmlDeviceAddressingMode_v1_t>(&[1]),
+        "nvmlMemory_v2_t" => versioned::<nvmlMemory_v2_t>(&[2]),
+        "nvmlPciInfoExt_t" => versioned::<nvmlPciInfoExt_v1_t>(&[1]),
+        "nvmlTemperature_t" => versioned::<nvmlTemperature_v1_t>(&[1]),
+        "nvmlUUID_t" => versioned::<nvmlUUID_v1_t>(&[1]),
+        "nvmlSystemDriverBranchInfo_t" => versioned::<nvmlSystemDriverBranchInfo_v1_t>(&[1]),
+        "nvmlGpuInstanceProfileInfo_v2_t" => versioned::<nvmlGpuInstanceProfileInfo_v2_t>(&[2, 3]),
+        "nvmlComputeInstanceProfileInfo_v2_t" => versioned::<nvmlComputeInstanceProfileInfo_v2_t>(&[2]),
+        "nvmlComputeInstanceProfileInfo_v3_t" => versioned::<nvmlComputeInstanceProfileInfo_v3_t>(&[3]),
+        _ => None,
+    }
+}
+
+/// How many values the caller's array has room for: as many as the header says
+/// that there can be, or as many as the caller says.
+fn length_of_array(function: &str, argument: &str, count: usize) -> usize {
+    match (function, argument) {
+        ("nvmlDeviceGetFieldValues" | "nvmlDeviceClearFieldValues", "values") => count,
+        (_, "infos" | "deviceArray" | "cpuSet" | "nodeSet") => count,
+        // Seven instances of the smallest profile, and one placement more.
+        (_, "gpuInstances" | "computeInstances" | "placements") => 8,
+        _ => 1,
+    }
+}
+
+struct Entry {
+    name: String,
+    arguments: Vec<(String, String)>,
+}
+
+fn entries() -> Vec<Entry> {
+    let row = |line: &str| {
+        let (name, rest) = line.split_once('(').unwrap();
+        let arguments = rest.split_once(')').unwrap().0.split(", ").filter(|a| !a.is_empty());
+        let argument = |a: &str| a.split_once(": ").map(|(n, t)| (n.to_owned(), t.to_owned())).unwrap();
+        Entry { name: name.to_owned(), arguments: arguments.map(argument).collect() }
+    };
+    include_str!("../../functions.txt").lines().map(row).collect()
+}
+
+/// What one call is made of.
+#[derive(Clone, Debug)]
+struct Choice {
+    /// Which of the handles.
+    handle: usize,
+    /// The number in place of every plain number.
+    number: u32,
+    /// How long texts and the caller's arrays are.
+    length: usize,
+    /// The first word of a struct: none of a version that its type has, or any.
+    word: Option<u32>,
+}
+
+struct Target {
+    sim: Sim,
+    handles: BTreeMap<&'static str, Vec<usize>>,
+    pages: Vec<Guarded>,
+    /// The functions that succeeded at least once.
+    succeeded: BTreeSet<String>,
+}
+
+impl Target {
+    /// A node with a GPU that is cut, one that is whole, and events to come.
+    fn new() -> Self {
+        // With links beside PCIe, and with a card that has no MIG and older counters.
+        let machine = Machine::new("node-a", DriverBranch::default(), store::now());
+        let machine = machine.built_as(Topology::find("dgx-h100").unwrap());
+        let Some(Known::Card(card)) = mig::sharing::find("T4") else { panic!("the catalogue has a T4") };
+        let models = [
+            Model::find("A100-80GB").unwrap(),
+            Model::find("H100-80GB").unwrap(),
+            Model::of_card(card).into(),
+        ];
+        let sim = Sim::new(models.iter().fold(machine, Machine::with_gpu));
+        let pages = (0..6).map(|_| Guarded::new()).collect();
+        let mut target = Self { sim, handles: BTreeMap::new(), pages, succeeded: BTreeSet::new() };
+        target.set_up();
+        target
+    }
+
+    fn set_up(&mut self) {
+        let sim = &self.sim;
+        sim.init().unwrap();
+        let (device, whole, other) = (sim.gpu(0).unwrap(), sim.gpu(1).unwrap(), sim.gpu(2).unwrap());
+        sim.set_mode(device, 1).unwrap();
+        let gi = sim.create(device, 9).or_else(|_| by_id(sim, device)).unwrap();
+        let compute = sim.compute(gi, 2).or_else(|_| compute_by_id(sim, gi)).unwrap();
+        let mig = sim.mig(device, 0).unwrap();
+        let mut set: nvmlEventSet_t = null_mut();
+        // SAFETY: as the header says.
+        unsafe {
+            assert_eq!(sim.lib.nvmlEventSetCreate(&raw mut set), 0);
+            assert_eq!(
+                sim.lib.nvmlDeviceRegisterEvents(device, nvmlEventTypeXidCriticalError.into(), set),
+                0
+            );
+        }
+        // More of them than there are calls: some of these wait for one.
+        sim.store
+            .update(|state| (0..64).for_each(|_| state.machine.begin(gpu::Fault::Xid { gpu: 0, code: 79 })))
+            .unwrap();
+        let of = |pointer: *mut u8| pointer.addr();
+        self.handles = BTreeMap::from([
+            ("nvmlDevice_t", vec![of(device.cast()), of(mig.cast()), of(whole.cast()), of(other.cast())]),
+            ("nvmlGpuInstance_t", vec![of(gi.cast())]),
+            ("nvmlComputeInstance_t", vec![of(compute.cast())]),
+            ("nvmlEventSet_t", vec![of(set.cast())]),
+        ]);
+    }
+
+    fn call(&mut self, entry: &Entry, choice: &Choice) -> u32 {
+        let Entry { name, arguments } = entry;
+        let mut values = [0; 6];
+        let mut rooms = Vec::new();
+        for (i, (argument, kind)) in arguments.iter().enumerate() {
+            let Some(pointee) = kind.strip_prefix("*mut ").or_else(|| kind.strip_prefix("*const ")) else {
+                values[i] = self.number(argument, kind, choice);
+                continue;
+            };
+            let content = content(name, argument, pointee, kind.starts_with("*const"), choice);
+            values[i] = self.pages[i].put(&content);
+            rooms.push((i, content.len()));
+        }
+        let symbol = CString::new(name.as_str()).unwrap();
+        // SAFETY: on the machines that this library is for, arguments of these kinds are in registers
+        // of the same size, and a function does not look at those that it does not have. Behind each
+        // pointer is as much as the header of that function promises.
+        let code = unsafe {
+            let function = self.sim.lib.__library.get::<Function>(symbol.as_bytes_with_nul()).unwrap();
+            function(values[0], values[1], values[2], values[3], values[4], values[5])
+        };
+        for (i, length) in rooms {
+            let clean = self.pages[i].is_untouched_before(length);
+            assert!(clean, "{name} wrote in front of its argument {i} with {choice:?}");
+        }
+        if code == 0 {
+            self.succeeded.insert(name.clone());
+        }
+        code
+    }
+
+    fn number(&self, argument: &str, kind: &str, choice: &Choice) -> usize {
+        if let Some(handles) = self.handles.get(kind) {
+            return handles[choice.handle % handles.len()];
+        }
+        match argument {
+            "length" | "valuesCount" | "cpuSetSize" | "nodeSetSize" => choice.length,
+            "timeoutms" => 0,
+            _ => choice.number as usize,
+        }
+    }
+}
+
+fn by_id(sim: &Sim, device: nvmlDevice_t) -> Result<nvmlGpuInstance_t, u32> {
+    (0..15)
+        .find_map(|id| {
+            // SAFETY: as the header says.
+            crate::support::raw::ask(|gi| unsafe { sim.lib.nvmlDeviceGetGpuInstanceById(device, id, gi) })
+                .ok()
+        })
+        .ok_or(0)
+}
+
+fn compute_by_id(sim: &Sim, gi: nvmlGpuInstance_t) -> Result<nvmlComputeInstance_t, u32> {
+    // SAFETY: as the header says.
+    crate::support::raw::ask(|ci| unsafe { sim.lib.nvmlGpuInstanceGetComputeInstanceById(gi, 0, ci) })
+}
+
+/// What the caller has behind a pointer.
+fn content(function: &str, argument: &str, pointee: &str, is_input: bool, choice: &Choice) -> Vec<u8> {
+    if pointee == "c_char" {
+        // The one text whose length is no argument but a constant of the header.
+        let length = if function == "nvmlDeviceGetGspFirmwareVersion" { 64 } else { choice.length };
+        return if is_input { b"GPU-none\0".to_vec() } else { vec![0; length] };
+    }
+    let Some(Struct { size, versions }) = type_of(pointee) else {
+        // Nobody looks behind it: not even one byte is there. What has a version may read that.
+        return Vec::new();
+    };
+    let mut content = vec![0; size * length_of_array(function, argument, choice.length)];
+    let first = match (versions, choice.word) {
+        ([], _) => choice.length as u32,
+        (_, Some(word)) => {
+            // As much room as the caller says that it has, and at least the word.
+            content = vec![0; ((word & 0x00ff_ffff) as usize).clamp(4, ROOM / 2)];
+            word
+        }
+        (versions, None) => (size as u32) | versions[choice.length % versions.len()] << 24,
+    };
+    let counts = versions.is_empty() && (pointee != "c_uint" || !argument.to_lowercase().contains("count"));
+    if !counts && content.len() >= 4 {
+        content[..4].copy_from_slice(&first.to_ne_bytes());
+    }
+    content
+}
+
+/// Functions that act on the library itself, and not on what they are given.
+const APART: [&str; 3] = ["nvmlShutdown", "nvmlErrorString", "nvmlInitWithFlags"];
+
+fn sweep() {
+    let mut target = Target::new();
+    for entry in entries() {
+        if APART.contains(&entry.name.as_str()) {
+            continue;
+        }
+        eprintln!("calling {}", entry.name);
+        let numbers = [0, 1, 2, 3, 9, 19, u32::MAX];
+        let has_number = entry.arguments.iter().any(|(_, kind)| kind == "c_uint" || kind == "c_int");
+        let numbers = if has_number { &numbers[..] } else { &numbers[..1] };
+        for handle in 0..4 {
+            for number in numbers.iter().copied() {
+                for length in [0, 1, 2, 7, 8, 96] {
+                    let code = target.call(&entry, &Choice { handle, number, length, word: None });
+                    assert!(code <= 30, "{} answers {code}", entry.name);
+                }
+            }
+            target.set_up();
+        }
+    }
+    let mut told = String::new();
+    for name in &target.succeeded {
+        writeln!(told, "succeeded {name}").unwrap();
+    }
+    eprintln!("{told}");
+}
+
+fn noise() {
+    let target = RefCell::new(Target::new());
+    let entries = entries();
+    let word = prop_oneof![
+        Just(None),
+        any::<u32>().prop_map(Some),
+        (0u32..300, 0u32..5).prop_map(|(size, version)| Some(size | version << 24)),
+        Just(Some(version::<nvmlMemory_v2_t>(2))),
+    ];
+    let number = prop_oneof![0u32..24, any::<u32>()];
+    let one = (0..entries.len(), 0usize..4, number, 0usize..200, word);
+    let calls = prop::collection::vec(one, 1..200);
+    let mut runner =
+        TestRunner::new(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() });
+    let done = runner.run(&calls, |calls| {
+        // What a call changed, the next case finds as it should be.
+        let mut sim = target.borrow_mut();
+        sim.set_up();
+        for (entry, handle, number, length, word) in calls {
+            if APART.contains(&entries[entry].name.as_str()) {
+                continue;
+            }
+            eprintln!("calling {}", entries[entry].name);
+            let code = sim.call(&entries[entry], &Choice { handle, number, length, word });
+            prop_assert!(code <= 30, "{} answers {code}", entries[entry].name);
+        }
+        Ok(())
+    });
+    done.unwrap();
+}
+
+/// Runs a part of this file in a process of its own; what it told.
+#[expect(clippy::disallowed_methods, reason = "the test starts itself once more")]
+fn survives(test: &str, part: fn()) -> Option<String> {
+    if std::env::var_os(CHILD).is_some() {
+        part();
+        return None;
+    }
+    let test_binary = std::env::current_exe().unwrap();
+    let test = format!("{}::{test}", module_path!().split_once("::").unwrap().1);
+    let child =
+        Command::new(test_binary).args([&test, "--exact", "--nocapture"]).env(CHILD, "1").output().unwrap();
+    let told = String::from_utf8_lossy(&child.stderr).into_owned();
+    let last = told.lines().rev().find(|line| line.starts_with("calling ")).unwrap_or("nothing");
+    assert!(child.status.success(), "{}, while {last}:\n{}", child.status, tail(&told));
+    let ran = String::from_utf8_lossy(&child.stdout).contains("1 passed");
+    assert!(ran, "the program that was started has no test {test}");
+    Some(told)
+}
+
+fn tail(told: &str) -> String {
+    let lines: Vec<_> = told.lines().filter(|line| !line.starts_with("calling ")).collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}
+
+/// Whoever says INVALID_ARGUMENT to everything writes past nothing either, so what is simulated must have
+/// succeeded: all but what wants a text that names something here, or room for one more instance.
+const NEVER_SUCCEED_HERE: [&str; 10] = [
+    "nvmlSystemGetProcessName",
+    "nvmlDeviceGetHandleBySerial",
+    "nvmlDeviceGetHandleByUUID",
+    "nvmlDeviceGetHandleByUUIDV",
+    "nvmlDeviceGetHandleByPciBusId_v2",
+    "nvmlDeviceCreateGpuInstanceWithPlacement",
+    "nvmlGpuInstanceDestroy",
+    "nvmlGpuInstanceCreateComputeInstance",
+    "nvmlGpuInstanceCreateComputeInstanceWithPlacement",
+    "nvmlDeviceGetHandleByPciBusId",
+];
+
+#[test]
+fn no_function_reaches_past_what_a_caller_of_its_header_has() {
+    let Some(told) = survives("no_function_reaches_past_what_a_caller_of_its_header_has", sweep) else {
+        return;
+    };
+    let succeeded: BTreeSet<_> = told.lines().filter_map(|line| line.strip_prefix("succeeded ")).collect();
+    let unsupported = include_str!("../../src/api/unsupported.rs");
+    let simulated = entries()
+        .into_iter()
+        .map(|entry| entry.name)
+        .filter(|name| !unsupported.contains(&format!(" {name}(")) && !APART.contains(&name.as_str()));
+    let missing: Vec<_> = simulated.filter(|name| !succeeded.contains(name.as_str())).collect();
+    assert_eq!(missing, NEVER_SUCCEED_HERE, "these never succeeded, so nothing was seen of what they write");
+}
+
+#[test]
+fn whatever_size_a_caller_claims_no_more_than_that_is_touched() {
+    survives("whatever_size_a_caller_claims_no_more_than_that_is_touched", noise);
+}
+
+/// What a function of a handle and a struct answers, whichever version of the struct it writes: the last
+/// one has room for each, and begins with the same fields.
+fn asked<T>(sim: &Sim, function: &str, handle: usize) -> T {
+    let symbol = CString::new(function).unwrap();
+    // SAFETY: as the header says; the arguments behind the second are not looked at.
+    crate::support::raw::ask(|to: &mut T| unsafe {
+        let function = sim.lib.__library.get::<Function>(symbol.as_bytes_with_nul()).unwrap();
+        function(handle, (&raw mut *to).expose_provenance(), 0, 0, 0, 0)
+    })
+    .unwrap()
+}
+
+#[test]
+fn earlier_versions_tell_what_the_last_one_tells() {
+    let sim = Sim::with(&["A100-80GB"]);
+    sim.init().unwrap();
+    let device = sim.gpu(0).unwrap();
+    sim.set_mode(device, 1).unwrap();
+    let compute = sim.compute(sim.create(device, 9).unwrap(), 1).unwrap();
+    let mig = sim.mig(device, 0).unwrap();
+
+    let pci = ["nvmlDeviceGetPciInfo", "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo_v3"]
+        .map(|function| asked::<nvmlPciInfo_t>(&sim, function, device.addr()));
+    let told = |pci: &nvmlPciInfo_t| (crate::support::raw::text(&pci.busIdLegacy), pci.bus, pci.pciDeviceId);
+    assert_eq!(told(&pci[0]), ("0000:01:00.0".to_owned(), 1, 0x20b2_10de));
+    assert!(pci.iter().all(|one| told(one) == told(&pci[2])));
+
+    let attributes = ["nvmlDeviceGetAttributes", "nvmlDeviceGetAttributes_v2"]
+        .map(|function| asked::<nvmlDeviceAttributes_t>(&sim, function, mig.addr()));
+    let told =
+        |a: &nvmlDeviceAttributes_t| (a.multiprocessorCount, a.sharedCopyEngineCount, a.sharedDecoderCount);
+    assert_eq!(told(&attributes[0]), told(&attributes[1]));
+    assert_eq!(attributes.map(|attributes| attributes.gpuInstanceSliceCount), [0, 3]);
+
+    let info = ["nvmlComputeInstanceGetInfo", "nvmlComputeInstanceGetInfo_v2"]
+        .map(|function| asked::<nvmlComputeInstanceInfo_t>(&sim, function, compute.addr()));
+    let told = |i: &nvmlComputeInstanceInfo_t| (i.device, i.gpuInstance, i.id, i.profileId);
+    assert_eq!(told(&info[0]), told(&info[1]));
+    assert_eq!(info.map(|info| info.placement.size), [0, 2]);
+    sim.shutdown().unwrap();
+}

@@ -1,0 +1,14 @@
+//! The integration tests of this crate, one program: each module is what one file of tests says.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+
+mod abi;
+mod exports;
+mod figures;
+mod guard;
+mod hostile;
+mod library;
+mod mig;
+mod silence;
+mod support;
+mod topology;
+mod wrapper;

@@ -1,0 +1,133 @@
+//! `topo -m` and `nvlink -s`: what is between GPUs.
+
+use crate::generation::{Driver, Form};
+use crate::snapshot::{Connection, Gpu, Neighbours, NvLink};
+
+/// What the words of the matrix mean.
+const LEGEND: &str = "
+Legend:
+
+  X    = Self
+  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)
+  NODE = Connection traversing PCIe as well as the interconnect between PCIe Host Bridges within a NUMA node
+  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)
+  PXB  = Connection traversing multiple PCIe bridges (without traversing the PCIe Host Bridge)
+  PIX  = Connection traversing at most a single PCIe bridge
+  NV#  = Connection traversing a bonded set of # NVLinks
+";
+
+/// The matrix. Its heading is underlined whether or not a terminal shows it.
+pub(crate) fn matrix(rows: &[Neighbours], driver: Driver) -> String {
+    let own_nodes = driver.has(Form::R530);
+    let names: String = rows.iter().map(|row| format!("GPU{}\t", row.index)).collect();
+    let last = if own_nodes { "\tGPU NUMA ID" } else { "" };
+    let mut text = format!("\t\u{1b}[4m{names}CPU Affinity\tNUMA Affinity{last}\u{1b}[0m\n");
+    for Neighbours { index, connections, cpus, memory, own_node } in rows {
+        let cells: String = connections.iter().map(|connection| format!("{}\t", word(*connection))).collect();
+        let cpus = cpus.as_deref().unwrap_or("");
+        let memory = memory.as_deref().unwrap_or("\tN/A");
+        text.push_str(&format!("GPU{index}\t{cells}{cpus}\t{memory}"));
+        if own_nodes {
+            let node = own_node.map_or_else(|| "N/A".to_owned(), |node| node.to_string());
+            text.push_str(&format!("\t\t{node}"));
+        }
+        text.push('\n');
+    }
+    text + LEGEND
+}
+
+fn word(connection: Connection) -> String {
+    match connection {
+        Connection::Itself => " X ".to_owned(),
+        Connection::NvLinks(count) => format!("NV{count}"),
+        Connection::OneBridge => "PIX".to_owned(),
+        Connection::Bridges => "PXB".to_owned(),
+        Connection::HostBridge => "PHB".to_owned(),
+        Connection::Node => "NODE".to_owned(),
+        Connection::System => "SYS".to_owned(),
+        Connection::Unknown => "N/A".to_owned(),
+    }
+}
+
+/// The links of a GPU; `None` if it has none.
+pub(crate) fn links(gpu: &Gpu, links: Option<&[NvLink]>) -> String {
+    let mut text = format!("GPU {}: {} (UUID: {})\n", gpu.index, gpu.name, gpu.uuid);
+    match links {
+        _ if gpu.mig_is_on() => text.push_str("Nvlink queries are not supported for Devices in MIG mode\n"),
+        None => text.push_str("Device does not have or support Nvlink\n"),
+        Some(links) => {
+            for NvLink { number, active, speed } in links {
+                let state = match speed {
+                    Some(speed) => format!("{}.{:03} GB/s", speed / 1000, speed % 1000),
+                    None if *active => "<active>".to_owned(),
+                    None => "<inactive>".to_owned(),
+                };
+                text.push_str(&format!("\t Link {number}: {state}\n"));
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(index: u32, connections: &[Connection]) -> Neighbours {
+        Neighbours {
+            index,
+            connections: connections.to_vec(),
+            cpus: Some("0-19".to_owned()),
+            memory: Some("0".to_owned()),
+            own_node: None,
+        }
+    }
+
+    #[test]
+    fn the_matrix_of_one_gpu_as_captured() {
+        let text = matrix(&[row(0, &[Connection::Itself])], Driver::of("590.48.01"));
+        assert_eq!(text, include_str!("../../tests/captures/topo-h100-590.txt"));
+    }
+
+    #[test]
+    fn a_card_without_nvlink_as_captured() {
+        let gpu = Gpu {
+            name: "NVIDIA L40S".to_owned(),
+            uuid: "GPU-00000000-0000-0000-0000-000000000000".to_owned(),
+            ..Gpu::default()
+        };
+        assert_eq!(links(&gpu, None), include_str!("../../tests/captures/nvlink-l40s-595.txt"));
+        let row = Neighbours { cpus: Some("0-7".to_owned()), ..row(0, &[Connection::Itself]) };
+        let seen = include_str!("../../tests/captures/topo-l40s-595.txt");
+        assert_eq!(matrix(&[row], Driver::of("595.80")), seen);
+    }
+
+    #[test]
+    fn several_gpus_of_a_driver_that_tells_no_nodes() {
+        let rows = [
+            row(0, &[Connection::Itself, Connection::NvLinks(12)]),
+            Neighbours { memory: None, ..row(1, &[Connection::NvLinks(12), Connection::Itself]) },
+        ];
+        let text = matrix(&rows, Driver::of("525.105.17"));
+        let lines: Vec<_> = text.lines().take(3).collect();
+        assert_eq!(
+            lines,
+            [
+                "\t\u{1b}[4mGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\u{1b}[0m",
+                "GPU0\t X \tNV12\t0-19\t0",
+                "GPU1\tNV12\t X \t0-19\t\tN/A",
+            ]
+        );
+    }
+
+    #[test]
+    fn links_by_state() {
+        let gpu = Gpu { name: "NVIDIA H800".to_owned(), uuid: "GPU-1".to_owned(), ..Gpu::default() };
+        let all = [
+            NvLink { number: 0, active: true, speed: Some(26_562) },
+            NvLink { number: 1, active: false, speed: None },
+        ];
+        let text = links(&gpu, Some(&all));
+        assert_eq!(text, "GPU 0: NVIDIA H800 (UUID: GPU-1)\n\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n");
+    }
+}

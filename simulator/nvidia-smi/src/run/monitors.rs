@@ -1,0 +1,116 @@
+//! `dmon` and `pmon`, `topo -m` and `nvlink -s`.
+
+use std::io;
+use std::time::Duration;
+
+use nvml::Code;
+
+use super::Session;
+use crate::act::code_of;
+use crate::arguments::{Metric, ProcessMetric, Rounds, Stamp, Targets};
+use crate::ask::{self, machine};
+use crate::exit::Exit;
+use crate::render::{connections, monitors};
+
+impl Session<'_> {
+    pub(super) fn device_monitor(
+        &mut self,
+        targets: &Targets,
+        metrics: &[Metric],
+        rounds: Rounds,
+        stamp: Stamp,
+    ) -> io::Result<Exit> {
+        let driver = self.driver();
+        self.watch(rounds, |session, first| {
+            let now = session.clock.now();
+            session.with(targets, |session, all| {
+                if first {
+                    write!(session.out, "{}", monitors::device_heading(stamp, metrics, driver))?;
+                }
+                for gpu in session.everything(&all.found)? {
+                    let place = monitors::place(stamp, &now, gpu.index);
+                    write!(session.out, "{}", monitors::device_line(&place, &gpu, metrics, driver))?;
+                }
+                Ok(Exit::SUCCESS)
+            })
+        })
+    }
+
+    pub(super) fn process_monitor(
+        &mut self,
+        targets: &Targets,
+        metrics: &[ProcessMetric],
+        rounds: Rounds,
+        stamp: Stamp,
+    ) -> io::Result<Exit> {
+        let driver = self.driver();
+        self.watch(rounds, |session, first| {
+            let now = session.clock.now();
+            session.with(targets, |session, all| {
+                if first {
+                    write!(session.out, "{}", monitors::process_heading(stamp, metrics, driver))?;
+                }
+                for gpu in session.everything(&all.found)? {
+                    let found = all.found.iter().find(|found| found.index == gpu.index);
+                    let loads = found.map(machine::loads).unwrap_or_default();
+                    let place = monitors::place(stamp, &now, gpu.index);
+                    let lines = monitors::process_lines(&place, &gpu, &loads, metrics, driver);
+                    write!(session.out, "{lines}")?;
+                }
+                Ok(Exit::SUCCESS)
+            })
+        })
+    }
+
+    /// Looks as often as is asked for, or until the clock ends.
+    fn watch(
+        &mut self,
+        rounds: Rounds,
+        mut look: impl FnMut(&mut Self, bool) -> io::Result<Exit>,
+    ) -> io::Result<Exit> {
+        let mut done: u32 = 0;
+        loop {
+            let exit = look(self, done == 0)?;
+            self.out.flush()?;
+            done = done.saturating_add(1);
+            let enough = rounds.count.is_some_and(|count| done >= count);
+            let delay = Duration::from_secs(rounds.delay.into());
+            if exit != Exit::SUCCESS || enough || !self.clock.wait(delay) {
+                return Ok(exit);
+            }
+        }
+    }
+
+    pub(super) fn topology(&mut self) -> io::Result<Exit> {
+        let driver = self.driver();
+        self.with(&Targets::default(), |session, all| {
+            let rows = machine::neighbours(session.library, &all.found);
+            write!(session.out, "{}", connections::matrix(&rows, driver))?;
+            Ok(Exit::SUCCESS)
+        })
+    }
+
+    pub(super) fn nvlinks(&mut self, targets: &Targets) -> io::Result<Exit> {
+        self.with(targets, |session, all| {
+            for found in &all.found {
+                let gpu = match ask::listed(found) {
+                    Ok(gpu) => gpu,
+                    Err(error) => {
+                        session.silent(found.index, code_of(&error))?;
+                        continue;
+                    }
+                };
+                let links = match machine::nvlinks_of(found) {
+                    Ok(links) => Some(links),
+                    Err(error) if error.code() == Some(Code::GpuIsLost) => {
+                        session.silent(found.index, Code::GpuIsLost)?;
+                        continue;
+                    }
+                    Err(_) => None,
+                };
+                write!(session.out, "{}", connections::links(&gpu, links.as_deref()))?;
+            }
+            Ok(Exit::SUCCESS)
+        })
+    }
+}

@@ -1,0 +1,8 @@
+//! The integration tests of this crate, one program: each module is what one file of tests says.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+
+mod captures;
+mod clients;
+mod node;
+mod stories;
+mod whole;

@@ -1,0 +1,304 @@
+//! What two real machines printed, whole: the log, every field of
+//! `--query-gpu`, the monitors. The same node gives the same lines in the same
+//! order; a value may differ only where the tables here say so, because nobody
+//! models it or because it is that card's own.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::node::{Node, host, with};
+use gpu::{Activity, Labelling, Target};
+
+fn capture(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures").join(name)).unwrap()
+}
+
+/// What belongs to that one card and its machine.
+const ITS_OWN: &[&str] = &[
+    "Timestamp",
+    "Serial Number",
+    "GPU UUID",
+    "GPU PDI",
+    "VBIOS Version",
+    "Board ID",
+    "Board Part Number",
+    "Platform Info/Module Id",
+    "Inforom Version/Image Version",
+    "Inforom Version/OEM Object",
+    "Inforom Version/ECC Object",
+    "GPU Virtualization Mode/Virtualization Mode",
+    "PCI/Bus",
+    "PCI/Device",
+    "PCI/Bus Id",
+    "PCI/Sub System Id",
+    "PCI/Replays Since Reset",
+    "PCI/Atomic Caps Outbound",
+    "Fabric/ClusterUUID",
+];
+
+/// What is different a second later.
+const OF_THE_MOMENT: &[&str] = &[
+    "PCI/Tx Throughput",
+    "PCI/Rx Throughput",
+    "MIG Device/Shared FB Memory Usage/Used",
+    "MIG Device/Shared FB Memory Usage/Free",
+    "FB Memory Usage/Used",
+    "FB Memory Usage/Free",
+    "Temperature/GPU Current Temp",
+    "Temperature/GPU T.Limit Temp",
+    "Temperature/Memory Current Temp",
+    "GPU Power Readings/Average Power Draw",
+    "GPU Power Readings/Instantaneous Power Draw",
+    "GPU Memory Power Readings/Average Power Draw",
+];
+
+/// What NVML 13.0 has no function for.
+const NOT_IN_NVML: &[&str] =
+    &["GPU Part Number", "Sparse Operation Mode", "ECC Errors/Unrepairable Memory", "EDPp Multiplier"];
+
+/// What the simulated library answers `NOT_SUPPORTED` to, or otherwise than the card.
+const NOT_GIVEN_YET: &[&str] = &[
+    "Addressing Mode",
+    "MIG Device/Shared BAR1 Memory/Total",
+    "MIG Device/Shared BAR1 Memory/Free",
+    "Accounting Mode Buffer Size",
+    "GPU C2C Mode",
+    "GPU Recovery Action",
+    "GSP Firmware Version",
+    "PCI/Replay Number Rollovers",
+    "Clocks Event Reasons Counters/SW Power Capping",
+    "Clocks Event Reasons Counters/Sync Boost",
+    "Clocks Event Reasons Counters/SW Thermal Slowdown",
+    "Clocks Event Reasons Counters/HW Thermal Slowdown",
+    "Clocks Event Reasons Counters/HW Power Braking",
+    "FB Memory Usage/Reserved",
+    "BAR1 Memory Usage/Used",
+    "BAR1 Memory Usage/Free",
+    "Conf Compute Protected Memory Usage/Total",
+    "Conf Compute Protected Memory Usage/Used",
+    "Conf Compute Protected Memory Usage/Free",
+    "Encoder Stats/Active Sessions",
+    "Encoder Stats/Average FPS",
+    "Encoder Stats/Average Latency",
+    "FBC Stats/Active Sessions",
+    "FBC Stats/Average FPS",
+    "FBC Stats/Average Latency",
+    "ECC Errors/Volatile/SRAM Correctable",
+    "ECC Errors/Volatile/SRAM Uncorrectable Parity",
+    "ECC Errors/Volatile/SRAM Uncorrectable SEC-DED",
+    "ECC Errors/Aggregate/SRAM Correctable",
+    "ECC Errors/Aggregate/SRAM Uncorrectable Parity",
+    "ECC Errors/Aggregate/SRAM Uncorrectable SEC-DED",
+    "ECC Errors/Aggregate/SRAM Threshold Exceeded",
+    "ECC Errors/Aggregate Uncorrectable SRAM Sources/SRAM L2",
+    "ECC Errors/Aggregate Uncorrectable SRAM Sources/SRAM SM",
+    "ECC Errors/Aggregate Uncorrectable SRAM Sources/SRAM Microcontroller",
+    "ECC Errors/Aggregate Uncorrectable SRAM Sources/SRAM PCIE",
+    "ECC Errors/Aggregate Uncorrectable SRAM Sources/SRAM Other",
+    "ECC Errors/Channel Repair Pending",
+    "ECC Errors/TPC Repair Pending",
+    "Temperature/GPU Shutdown T.Limit Temp",
+    "Temperature/GPU Slowdown T.Limit Temp",
+    "Temperature/GPU Max Operating T.Limit Temp",
+    "Temperature/Memory Max Operating T.Limit Temp",
+    "GPU Power Readings/Min Power Limit",
+    "GPU Power Readings/Max Power Limit",
+    "Clocks/Video",
+    "Max Clocks/Video",
+    "Fabric/State",
+    "Fabric/Status",
+    "Fabric/CliqueId",
+];
+
+/// The H100 of driver 590, cut and at work as it was.
+fn h100() -> Node {
+    let (machine, driver) = host("590.48.01");
+    let node = Node::new((with(machine, "H100-80GB", Labelling::V1), driver));
+    node.says("sudo nvidia-smi -pm 1");
+    node.says("sudo nvidia-smi -mig 1");
+    node.says("sudo nvidia-smi mig -cgi 3g.40gb,2g.20gb,1g.10gb,1g.10gb -C");
+    let slice = Target::ComputeInstance(0, 2, 0);
+    for (pid, name, memory) in [
+        (21_180, "/root/tools/memhog", 2296),
+        (21_181, "/root/tools/memhog", 1272),
+        (21_198, "./gpu_burn", 7484),
+    ] {
+        node.opens(pid, name, slice, Activity::Computes, memory);
+    }
+    node
+}
+
+/// The paths and values of a log's lines: `Temperature/GPU Current Temp`.
+fn readings(log: &str) -> Vec<(String, Option<String>)> {
+    let mut path: Vec<(usize, String)> = Vec::new();
+    let mut readings = Vec::new();
+    for line in log.lines() {
+        let depth = line.len() - line.trim_start().len();
+        path.retain(|(above, _)| *above < depth);
+        let (key, value) = match line.split_once(" : ").or(line.split_once(": ")) {
+            Some((key, value)) => (key, Some(value.to_owned())),
+            None if line.starts_with("GPU 0") => ("GPU", None),
+            None => (line, None),
+        };
+        if !key.is_empty() && value.is_some() {
+            // The column belongs to the form.
+            assert!(key.len() == 54 || key.len() == 41, "{line}");
+        }
+        let key = key.trim_end().trim_start();
+        path.push((depth, key.to_owned()));
+        let whole: Vec<_> = path.iter().map(|(_, key)| key.as_str()).collect();
+        readings.push((whole.join("/"), value));
+    }
+    readings
+}
+
+/// Holds a log to a capture: every line is there and in its place, to the
+/// character but for its value; values that differ are among those named.
+#[track_caller]
+fn same_log(seen: &str, said: &str, may_differ: &[&str]) {
+    let (mut seen, mut said) = (readings(seen), readings(said));
+    // The library answers for rows with instances too, for now.
+    for all in [&mut seen, &mut said] {
+        all.retain(|(path, _)| !path.starts_with("GPU/Remapped Rows"));
+    }
+    for (seen, said) in seen.iter().zip(&said) {
+        assert_eq!(seen.0, said.0);
+        assert_eq!(seen.1.is_some(), said.1.is_some(), "{}", seen.0);
+    }
+    assert_eq!(seen.len(), said.len(), "one has more lines");
+    let may_differ: BTreeSet<_> = may_differ.iter().copied().collect();
+    let differ: Vec<_> = seen
+        .iter()
+        .zip(&said)
+        .filter(|(seen, said)| seen.1 != said.1)
+        .filter(|(seen, _)| !may_differ.contains(seen.0.trim_start_matches("GPU/")))
+        .map(|(seen, said)| format!("{}: {:?}, and we say {:?}", seen.0, seen.1, said.1))
+        .collect();
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
+}
+
+#[test]
+fn the_log_of_an_h100() {
+    let said = h100().says("nvidia-smi -q");
+    let may_differ: Vec<_> =
+        [ITS_OWN, OF_THE_MOMENT, NOT_IN_NVML, NOT_GIVEN_YET].into_iter().flatten().copied().collect();
+    same_log(&capture("query-h100-590.txt"), &said, &may_differ);
+}
+
+/// Fields that may differ, and why; a star stands for any end.
+const FIELDS: &[&str] = &[
+    // That card's own.
+    "serial",
+    "uuid",
+    "pci.bus_id",
+    "pci.bus",
+    "pci.device",
+    "pci.sub_device_id",
+    "vbios_version",
+    "inforom.*",
+    "fabric.clusterUuid",
+    "platform.module_id",
+    // Of the moment.
+    "timestamp",
+    "memory.used",
+    "memory.free",
+    "temperature.gpu",
+    "temperature.gpu.tlimit",
+    "temperature.memory",
+    "power.draw*",
+    // NVML 13.0 has no function for it.
+    "edpp_multiplier",
+    // The library does not give it yet, or otherwise than the card.
+    "addressing_mode",
+    "accounting.buffer_size",
+    "gpu_recovery_action",
+    "clocks_event_reasons.supported",
+    "clocks_event_reasons_counters.*",
+    "memory.reserved",
+    "encoder.stats.*",
+    "ecc.errors.*",
+    "remapped_rows.*",
+    "power.min_limit",
+    "power.max_limit",
+    "clocks.current.video",
+    "gsp.mode.*",
+    "c2c.mode",
+    "protected_memory.*",
+    "fabric.*",
+    "platform.*",
+];
+
+fn may_differ(name: &str) -> bool {
+    FIELDS.iter().any(|field| match field.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == *field,
+    })
+}
+
+/// A row of every field, held to a capture's: what differs by the field's name.
+#[track_caller]
+fn same_fields(seen: &str, node: &Node) {
+    let (header, seen) = seen.split_once('\n').unwrap();
+    let names: Vec<_> =
+        header.split(", ").map(|name| name.split_once(" [").map_or(name, |(name, _)| name)).collect();
+    let said = node.says(&format!("nvidia-smi --query-gpu={} --format=csv", names.join(",")));
+    let (heading, said) = said.split_once('\n').unwrap();
+    assert_eq!(heading, header);
+    let cells = |row: &str| row.trim_end_matches('\n').split(", ").map(str::to_owned).collect::<Vec<_>>();
+    let (seen, said) = (cells(seen), cells(said));
+    assert_eq!((seen.len(), said.len()), (names.len(), names.len()));
+    let differ: Vec<_> = names
+        .iter()
+        .zip(seen.iter().zip(&said))
+        .filter(|(name, (seen, said))| seen != said && !may_differ(name))
+        .map(|(name, (seen, said))| format!("{name}: {seen}, and we say {said}"))
+        .collect();
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
+}
+
+#[test]
+fn every_field_of_an_h100() {
+    same_fields(&capture("query-gpu-h100-590.txt"), &h100());
+}
+
+#[test]
+fn monitors_of_an_h100() {
+    let node = h100();
+    // Its values are of the moment.
+    let said = node.says("nvidia-smi dmon -c 1");
+    let seen = capture("dmon-h100-590.txt");
+    let heading = |text: &str| text.lines().take(2).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(heading(&said), heading(&seen));
+    assert_eq!(said.lines().count(), 3);
+    let processes = node.says("nvidia-smi pmon -c 1");
+    let seen: String = capture("pmon-h100-590.txt").lines().take(5).map(|line| format!("{line}\n")).collect();
+    assert_eq!(processes, seen);
+    let links = node.says("nvidia-smi nvlink -s");
+    let seen = capture("nvlink-h100-590.txt");
+    assert_eq!(links.lines().nth(1), seen.lines().nth(1));
+}
+
+#[test]
+fn the_list_and_the_tables_of_an_h100() {
+    let node = h100();
+    // The tables but for what is of the moment: the lines of headings and slices.
+    let said = node.says("nvidia-smi");
+    let seen = capture("summary-h100-590.txt");
+    let fixed = |text: &str| -> Vec<String> {
+        let moment = ["MiB / ", "W / ", "0000000", "20 "];
+        let is_fixed = |line: &&str| !moment.iter().any(|word| line.contains(word));
+        text.lines().skip(1).filter(is_fixed).map(str::to_owned).collect()
+    };
+    assert_eq!(fixed(&said), fixed(&seen));
+    let rows = |text: &str| {
+        let is_row = |line: &&str| line.starts_with("|  0 ");
+        let parts = |line: &str| {
+            let cells: Vec<_> = line.split('|').map(str::to_owned).collect();
+            // The place, the multiprocessors, the engines; not the memory in use.
+            [cells[1].clone(), cells[3].clone(), cells[4].clone()]
+        };
+        text.lines().filter(is_row).map(parts).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&said), rows(&seen));
+}

@@ -1,0 +1,179 @@
+//! The files beside the library: what is there, that it follows the state, and
+//! that nobody else's file is touched.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+
+use crate::support::{create, fresh, listing, mig_on};
+use gpu::{Caller, DriverBranch, Machine, Mode, Model, PciClass};
+use store::{State, Store};
+
+fn a_mixed_node() -> State {
+    let display = Arc::new(Model::without_mig("NVIDIA DGX Display", 4096, PciClass::Vga));
+    let machine = Machine::new("dgx", DriverBranch::default(), "2026-11-20T09:00:00Z".parse().unwrap())
+        .with_gpu(&Model::find("A100-80GB").unwrap())
+        .with_gpu(&display);
+    State::new(machine)
+}
+
+/// The paths below a folder.
+fn below(all: &BTreeMap<String, String>, folder: &str) -> Vec<String> {
+    let inside = all.iter().filter(|(_, what)| *what != "folder");
+    inside.filter_map(|(path, _)| Some(path.strip_prefix(folder)?.to_owned())).collect()
+}
+
+#[test]
+fn what_the_ecosystem_reads_is_there() {
+    let (dir, root) = (fresh(), fresh());
+    let store = Store::create(dir.path(), a_mixed_node()).unwrap();
+    store.keep_files(root.path()).unwrap();
+    let all = listing(root.path());
+    // mig-parted looks for the module's name at the beginning of a line.
+    assert!(all["proc/modules"].lines().any(|line| line.starts_with("nvidia ")));
+    assert!(all["proc/driver/nvidia/version"].contains("Kernel Module  580."));
+    assert!(all["proc/driver/nvidia/gpus/0000:01:00.0/information"].contains("Device Minor: \t 0\n"));
+    assert_eq!(
+        all["proc/driver/nvidia/capabilities/mig/config"],
+        "DeviceFileMinor: 1\nDeviceFileMode: 256\nDeviceFileModify: 1\n"
+    );
+    assert!(all["proc/driver/nvidia/capabilities/mig/monitor"].contains("Minor: 2\nDeviceFileMode: 292\n"));
+    assert!(all["proc/driver/nvidia-caps/mig-minors"].contains("\ngpu0/gi13/ci0/access 121\n"));
+    assert_eq!(all["sys/bus/pci/devices/0000:01:00.0/vendor"], "0x10de\n");
+    assert_eq!(all["sys/bus/pci/devices/0000:01:00.0/subsystem_vendor"], "0x0000\n");
+    assert_eq!(all["sys/bus/pci/devices/0000:01:00.0/class"], "0x030200\n");
+    assert_eq!(all["sys/bus/pci/devices/0000:02:00.0/class"], "0x030000\n");
+    assert_eq!(all["sys/bus/pci/devices/0000:01:00.0/resource"].lines().count(), 13);
+    let driver = root.path().join("sys/bus/pci/devices/0000:01:00.0/driver").canonicalize().unwrap();
+    assert!(driver.ends_with("sys/bus/pci/drivers/nvidia"));
+    assert_eq!(
+        below(&all, "dev/"),
+        [
+            "nvidia-caps/nvidia-cap1",
+            "nvidia-caps/nvidia-cap2",
+            "nvidia-modeset",
+            "nvidia-uvm",
+            "nvidia-uvm-tools",
+            "nvidia0",
+            "nvidia1",
+            "nvidiactl"
+        ]
+    );
+    assert!(all.contains_key("proc/driver/nvidia/capabilities/gpu0/mig"));
+    assert!(!all.contains_key("proc/driver/nvidia/capabilities/gpu1"), "a display card has no MIG");
+}
+
+#[test]
+fn instances_come_and_go_in_the_files_whoever_makes_them() {
+    let (dir, root) = (fresh(), fresh());
+    let store = Store::create(dir.path(), a_mixed_node()).unwrap();
+    store.keep_files(root.path()).unwrap();
+    let empty = listing(root.path());
+    let other = Store::open(dir.path()).unwrap();
+    other.update(|state| mig_on(state, 0)).unwrap();
+    let (gi, ci) = other
+        .update(|state| {
+            let gi = create(state, 0, 19).unwrap();
+            let mut nvml = state.machine.nvml(Caller::Root);
+            (gi, nvml.create_compute_instance(gi, 0).unwrap())
+        })
+        .unwrap();
+    let cut = listing(root.path());
+    let capabilities = "proc/driver/nvidia/capabilities/gpu0/mig/";
+    assert_eq!(below(&cut, capabilities), ["gi13/access", "gi13/ci0/access"]);
+    assert!(cut[&format!("{capabilities}gi13/access")].starts_with("DeviceFileMinor: 120\n"));
+    assert!(
+        cut.contains_key("dev/nvidia-caps/nvidia-cap120")
+            && cut.contains_key("dev/nvidia-caps/nvidia-cap121")
+    );
+    assert_eq!(store.files_are_current().unwrap(), Some(true));
+    store
+        .update(|state| {
+            let mut nvml = state.machine.nvml(Caller::Root);
+            nvml.destroy_compute_instance(ci).unwrap();
+            nvml.destroy_gpu_instance(gi).unwrap();
+        })
+        .unwrap();
+    assert_eq!(listing(root.path()), empty);
+    // A new node in the same directory has the same root.
+    Store::create(dir.path(), State::new(crate::support::a100s(3))).unwrap();
+    assert!(listing(root.path()).contains_key("dev/nvidia2"));
+    store.drop_files().unwrap();
+    assert!(listing(root.path()).is_empty(), "{:?}", listing(root.path()));
+}
+
+#[test]
+fn nothing_of_somebody_else_is_touched() {
+    let (dir, root) = (fresh(), fresh());
+    let store = Store::create(dir.path(), a_mixed_node()).unwrap();
+    let real = store.keep_files("/".as_ref()).expect_err("those are the real machine's").to_string();
+    assert!(real.contains("name another folder"), "{real}");
+    fs::create_dir(root.path().join("proc")).unwrap();
+    fs::write(root.path().join("proc/modules"), "theirs").unwrap();
+    let error = store.keep_files(root.path()).expect_err("something is in the way").to_string();
+    assert!(error.contains("`proc/modules`, which is not ours: name an empty folder"), "{error}");
+    assert_eq!(listing(root.path()).len(), 2);
+    assert_eq!(store.files_are_current().unwrap(), None);
+
+    // What others put beside ours later stays, too.
+    fs::remove_file(root.path().join("proc/modules")).unwrap();
+    store.keep_files(root.path()).unwrap();
+    fs::write(root.path().join("dev/null"), "theirs").unwrap();
+    store.drop_files().unwrap();
+    let left: Vec<_> = listing(root.path()).into_keys().collect();
+    assert_eq!(left, ["dev", "dev/null", "proc"]);
+}
+
+#[test]
+fn a_root_that_is_out_of_sight_holds_nobody_up_and_is_caught_up_with() {
+    let (dir, root) = (fresh(), fresh());
+    let (here, away) = (root.path().join("here"), root.path().join("away"));
+    let store = Store::create(dir.path(), a_mixed_node()).unwrap();
+    store.keep_files(&here).unwrap();
+    fs::rename(&here, &away).unwrap();
+    store.update(|state| mig_on(state, 0)).unwrap();
+    store.update(|state| create(state, 0, 19).unwrap()).unwrap();
+    assert_eq!(store.files_are_current().unwrap(), None);
+    assert!(!here.exists(), "nothing is made where there was nothing of ours");
+    fs::rename(&away, &here).unwrap();
+    assert_eq!(store.files_are_current().unwrap(), Some(false));
+    store.update(|_| ()).unwrap();
+    assert_eq!(store.files_are_current().unwrap(), Some(true));
+    assert!(here.join("dev/nvidia-caps/nvidia-cap120").exists());
+}
+
+#[test]
+fn what_an_older_program_did_not_lay_out_is_there_once_one_asks_for_the_files() {
+    let (dir, root) = (fresh(), fresh());
+    let store = Store::create(dir.path(), a_mixed_node()).unwrap();
+    store.keep_files(root.path()).unwrap();
+    let all = listing(root.path());
+    // As a program leaves it that does not know of one of the files; the node is as it was.
+    let newer = root.path().join("proc/driver/nvidia/version");
+    fs::remove_file(&newer).unwrap();
+    let manifest = root.path().join(".slicewright-sim-files");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let older: Vec<_> = text.lines().filter(|line| !line.ends_with("nvidia/version")).collect();
+    fs::write(&manifest, older.join("\n") + "\n").unwrap();
+    store.keep_files(root.path()).unwrap();
+    assert_eq!(listing(root.path()), all);
+}
+
+#[test]
+fn device_files_are_devices_where_that_is_possible() {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let (dir, root) = (fresh(), fresh());
+    let store = Store::create(dir.path(), a_mixed_node()).unwrap();
+    store
+        .update(|state| state.machine.nvml(Caller::Root).device_handle_by_index(0).map(|_| Mode::Enabled))
+        .unwrap()
+        .unwrap();
+    store.keep_files(root.path()).unwrap();
+    let metadata = fs::metadata(root.path().join("dev/nvidia1")).unwrap();
+    if metadata.file_type().is_char_device() {
+        assert_eq!(metadata.rdev(), rustix::fs::makedev(store::NVIDIA_MAJOR, 1));
+    } else {
+        assert!(metadata.is_file(), "a plain file where devices cannot be made");
+    }
+    assert_eq!(metadata.mode() & 0o777, 0o666);
+}
