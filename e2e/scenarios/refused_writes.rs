@@ -3,8 +3,9 @@
 //! refuses it, in the refuser's own words.
 
 use anyhow::Context;
-use e2e::objects::{MAP_NAME, OPERATOR_USER};
-use e2e::{NodeSpec, POOL, Scene, mig, pod, policy, scenario};
+use e2e::objects::{self, MAP_NAME, OPERATOR_USER};
+use e2e::{NodeSpec, POOL, Scene, mig, pod, policy, scenario, wait};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 const WORDS: &str = "nothing moves on Fridays";
@@ -13,48 +14,106 @@ fn eight_gpus(name: &str) -> NodeSpec {
     NodeSpec::new(name, 8, "A100-80GB").label(POOL, "research").layout("all-1g.10gb")
 }
 
-/// Nobody may write these objects but under the name of somebody else.
-fn refusal(resource: &str, group: &str, operations: &[&str]) -> [Value; 2] {
-    let admission = "admissionregistration.k8s.io/v1";
-    [
+/// What marks an object that is refused whoever writes it, so that a scenario
+/// can ask whether the refusal is in force.
+const MARK: &str = "e2e.slicewright.io/refused";
+
+/// Objects of one kind that the API server refuses to the operator.
+struct Refused {
+    group: &'static str,
+    resource: &'static str,
+    operations: &'static [&'static str],
+    /// An object of the kind, to ask with.
+    sample: Value,
+}
+
+impl Refused {
+    fn nodes() -> Self {
+        let sample = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}});
+        Self { group: "", resource: "nodes", operations: &["UPDATE"], sample }
+    }
+
+    fn maps() -> Self {
+        let sample = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "sample", "namespace": "default"}});
+        Self { group: "", resource: "configmaps", operations: &["CREATE", "UPDATE"], sample }
+    }
+
+    fn events() -> Self {
+        let sample = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event",
+            "metadata": {"name": "sample", "namespace": "default"},
+            "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal", "reason": "Asked", "action": "Ask",
+            "reportingController": "e2e", "reportingInstance": "e2e",
+            "regarding": {"kind": "Namespace", "name": "default", "namespace": "default"}});
+        Self { group: "events.k8s.io", resource: "events", operations: &["CREATE"], sample }
+    }
+
+    fn policy(&self) -> Value {
         json!({
-            "apiVersion": admission, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "fridays"},
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": "fridays"},
             "spec": {
                 "failurePolicy": "Fail",
                 "matchConstraints": {"resourceRules": [
-                    {"apiGroups": [group], "apiVersions": ["*"], "operations": operations, "resources": [resource]}]},
+                    {"apiGroups": [self.group], "apiVersions": ["*"], "operations": self.operations,
+                     "resources": [self.resource]}]},
                 "validations": [{
-                    "expression": format!("request.userInfo.username != '{OPERATOR_USER}'"),
+                    "expression": format!("request.userInfo.username != '{OPERATOR_USER}' && \
+                        !(has(object.metadata.annotations) && '{MARK}' in object.metadata.annotations)"),
                     "message": WORDS,
                 }],
             },
-        }),
+        })
+    }
+
+    fn binding() -> Value {
         json!({
-            "apiVersion": admission, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "fridays"},
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": "fridays"},
             "spec": {"policyName": "fridays", "validationActions": ["Deny"]},
-        }),
-    ]
-}
-
-async fn refuse(scene: &Scene, resource: &str, group: &str, operations: &[&str]) -> anyhow::Result<()> {
-    for object in refusal(resource, group, operations) {
-        scene.apply(object).await?;
+        })
     }
-    Ok(())
-}
 
-async fn allow(scene: &Scene) -> anyhow::Result<()> {
-    for object in refusal("nodes", "", &["UPDATE"]) {
-        scene.delete(object).await?;
+    /// Begins to refuse, and returns when the API server does: it compiles a
+    /// policy some time after it has stored it, and what it lets through until
+    /// then would make another story.
+    async fn begin(&self, scene: &Scene) -> anyhow::Result<()> {
+        scene.apply(self.policy()).await?;
+        scene.apply(Self::binding()).await?;
+        self.settled(scene, true).await
     }
-    Ok(())
+
+    async fn end(&self, scene: &Scene) -> anyhow::Result<()> {
+        scene.delete(Self::binding()).await?;
+        scene.delete(self.policy()).await?;
+        self.settled(scene, false).await
+    }
+
+    async fn settled(&self, scene: &Scene, refused: bool) -> anyhow::Result<()> {
+        let mut asked = self.sample.clone();
+        asked["metadata"]["annotations"] = json!({MARK: "asked"});
+        let name = asked["metadata"]["name"].as_str().context("a sample has a name")?;
+        let (api, _) = objects::api_of(&scene.client(), &asked).await?;
+        let what = if refused { "writes are refused" } else { "writes are allowed again" };
+        wait::asking(what, wait::PATIENCE, async || {
+            let params = PatchParams::apply("e2e").dry_run();
+            let is_refused = match api.patch(name, &params, &Patch::Apply(&asked)).await {
+                Ok(_) => false,
+                Err(error) if error.to_string().contains(WORDS) => true,
+                Err(error) => return Err(error.into()),
+            };
+            Ok(if is_refused == refused { Ok(()) } else { Err(format!("refused: {is_refused}")) })
+        })
+        .await
+    }
 }
 
 #[test]
 fn refused_writes_of_a_node_are_told_in_the_refusers_words_and_done_once_they_are_allowed() {
     scenario(async |scene| {
         scene.nodes_are(["n1", "n2", "n3"].map(eight_gpus)).await?;
-        refuse(scene, "nodes", "", &["UPDATE"]).await?;
+        let refused = Refused::nodes();
+        refused.begin(scene).await?;
         scene.operator().await?;
         scene.apply(policy("research", "research")).await?;
         scene.apply(pod("asks", &mig("3g.40gb"), 1)).await?;
@@ -80,7 +139,7 @@ fn refused_writes_of_a_node_are_told_in_the_refusers_words_and_done_once_they_ar
         let node = scene.phase(&name, "Cordoning").await?;
         let error = node.status.and_then(|status| status.rollout).and_then(|rollout| rollout.last_error);
         assert_eq!(error, None, "a refusal is no write that was not seen");
-        allow(scene).await?;
+        refused.end(scene).await?;
         scene.runs("asks").await?;
         scene.converged("research").await
     });
@@ -90,12 +149,13 @@ fn refused_writes_of_a_node_are_told_in_the_refusers_words_and_done_once_they_ar
 fn refused_writes_of_the_map_are_told_by_the_policy() {
     scenario(async |scene| {
         scene.nodes_are(["n1", "n2"].map(eight_gpus)).await?;
-        refuse(scene, "configmaps", "", &["CREATE", "UPDATE"]).await?;
+        let refused = Refused::maps();
+        refused.begin(scene).await?;
         scene.operator().await?;
         scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
         let said = scene.says("research", "Ready", "False", "WriteRefused").await?;
         assert!(said.contains(WORDS) && said.contains(MAP_NAME), "{said}");
-        allow(scene).await?;
+        refused.end(scene).await?;
         for node in ["n1", "n2"] {
             scene.each_gpu_offers(node, &[("3g.40gb", 2)]).await?;
         }
@@ -107,13 +167,14 @@ fn refused_writes_of_the_map_are_told_by_the_policy() {
 fn refused_writes_of_events_are_told_when_they_may_be() {
     scenario(async |scene| {
         scene.nodes_are(["n1", "n2"].map(eight_gpus)).await?;
-        refuse(scene, "events", "events.k8s.io", &["CREATE"]).await?;
+        let refused = Refused::events();
+        refused.begin(scene).await?;
         scene.operator().await?;
         scene.apply(policy("research", "research")).await?;
         scene.apply(pod("asks", &mig("3g.40gb"), 1)).await?;
         scene.runs("asks").await?;
         assert_eq!(scene.story_of("Pod", "asks").await?, "", "nothing could be told");
-        allow(scene).await?;
+        refused.end(scene).await?;
         scene.told("Pod", "asks", "is changed for it").await?;
         scene.converged("research").await
     });
