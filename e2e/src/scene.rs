@@ -121,9 +121,11 @@ impl Scene {
         })
     }
 
-    /// Ends what runs and empties the cluster; gives it up when it is not well.
+    /// Ends what runs and empties the cluster; gives it up when it is not well,
+    /// or when the scenario failed: what that one left behind would fail the
+    /// next one too, which says nothing about it.
     #[expect(clippy::print_stderr, reason = "what stays behind is told to whoever reads the test's output")]
-    pub(crate) async fn close(self) -> Option<Box<dyn Provider>> {
+    pub(crate) async fn close(self, failed: bool) -> Option<Box<dyn Provider>> {
         let Self { provider, client, world, real, operators, values, .. } = self;
         for operator in operators {
             operator.kill();
@@ -149,7 +151,7 @@ impl Scene {
             anyhow::Ok(())
         };
         match cleared.await {
-            Ok(()) => provider.is_ours_alone().then_some(provider),
+            Ok(()) => (provider.is_ours_alone() && !failed).then_some(provider),
             Err(error) => {
                 eprintln!("the cluster could not be cleared after the scenario: {error:#}");
                 None

@@ -73,7 +73,7 @@ pub fn scenario_on_any_nodes(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Resu
             }
         }
         let began = scene.began;
-        reusable = scene.close().await;
+        reusable = scene.close(!matches!(told, Ok(Ok(())))).await;
         if left_out.is_none() {
             times::note(began.elapsed());
         }
