@@ -68,11 +68,11 @@ const PATTERN: u64 = 400;
 /// Nodes of a search among some copies for something better, per level.
 const REPAIR: Effort = Effort { nodes: 80 };
 /// Such searches, at all levels together.
-const REPAIRS: usize = 24;
+const REPAIRS: usize = 60;
 /// Ways in which what is left over of the patterns is tried to be decided.
 const WAYS: u64 = 4;
 /// How many copies such a search decides anew.
-const TOGETHER: usize = 4;
+const TOGETHER: usize = 3;
 
 /// Finds a good choice for every copy, and the bounds that hold for it. The
 /// first `first` levels are looked at copy by copy until they are proved, or
