@@ -30,9 +30,12 @@ struct Bench {
 
 impl Bench {
     fn of(model: &str) -> Option<Self> {
+        Self::with_driver(model, DriverBranch(580))
+    }
+
+    fn with_driver(model: &str, driver: DriverBranch) -> Option<Self> {
         let found = find(&["go-nvml-session"])?;
-        let machine =
-            Machine::new("n1", DriverBranch(580), store::now()).with_gpu(&Model::find(model).unwrap());
+        let machine = Machine::new("n1", driver, store::now()).with_gpu(&Model::find(model).unwrap());
         let program = found.programs[0].to_str().unwrap().to_owned();
         Some(Self { node: Node::new(machine, found.library).unwrap(), program })
     }
@@ -63,7 +66,8 @@ impl Bench {
 
 #[test]
 fn the_profiles_of_an_a100_40gb_are_those_of_nvidias_own_table() {
-    let Some(bench) = Bench::of("A100-40GB") else { return };
+    // The table is of a driver before 580, which gives larger memories to the same slices.
+    let Some(bench) = Bench::with_driver("A100-40GB", DriverBranch(550)) else { return };
     let answer = bench.ask("table 0");
     assert_eq!(answer["differences"], json!([]));
     assert_eq!(answer["compared"], 7);

@@ -14,6 +14,7 @@ use std::process::Command;
 use std::ptr::{NonNull, null_mut};
 
 use crate::support::Sim;
+use crate::support::functions::{Entry, entries};
 use crate::support::raw::version;
 use gpu::{DriverBranch, Machine, Model, Topology};
 use mig::sharing::Known;
@@ -157,21 +158,6 @@ fn length_of_array(function: &str, argument: &str, count: usize) -> usize {
         (_, "gpuInstances" | "computeInstances" | "placements") => 8,
         _ => 1,
     }
-}
-
-struct Entry {
-    name: String,
-    arguments: Vec<(String, String)>,
-}
-
-fn entries() -> Vec<Entry> {
-    let row = |line: &str| {
-        let (name, rest) = line.split_once('(').unwrap();
-        let arguments = rest.split_once(')').unwrap().0.split(", ").filter(|a| !a.is_empty());
-        let argument = |a: &str| a.split_once(": ").map(|(n, t)| (n.to_owned(), t.to_owned())).unwrap();
-        Entry { name: name.to_owned(), arguments: arguments.map(argument).collect() }
-    };
-    include_str!("../../functions.txt").lines().map(row).collect()
 }
 
 /// What one call is made of.

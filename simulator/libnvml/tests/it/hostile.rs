@@ -11,6 +11,7 @@
 use std::ffi::CString;
 
 use crate::support::Sim;
+use crate::support::functions::{Entry, entries};
 use crate::support::raw::version;
 use proptest::prelude::*;
 
@@ -21,22 +22,6 @@ const ROOM: usize = 16 * 1024;
 const UNTOUCHED: u8 = 0xA5;
 
 type Function = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> u32;
-
-/// One function and what its arguments are.
-struct Entry {
-    name: String,
-    arguments: Vec<(String, String)>,
-}
-
-fn entries() -> Vec<Entry> {
-    let row = |line: &str| {
-        let (name, rest) = line.split_once('(').unwrap();
-        let arguments = rest.split_once(')').unwrap().0.split(", ").filter(|a| !a.is_empty());
-        let argument = |a: &str| a.split_once(": ").map(|(n, t)| (n.to_owned(), t.to_owned())).unwrap();
-        Entry { name: name.to_owned(), arguments: arguments.map(argument).collect() }
-    };
-    include_str!("../../functions.txt").lines().map(row).collect()
-}
 
 /// A node with something of everything, and its handles.
 struct Target {

@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "the environment is set, and a library loaded")]
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub(crate) mod functions;
 pub(crate) mod raw;
 pub(crate) mod sweep;
 
