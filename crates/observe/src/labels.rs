@@ -23,13 +23,43 @@ const OF_THE_MOMENT: [&str; 5] = [
     "nvidia.com/gpu-driver-upgrade",
 ];
 
+/// What of NVIDIA's labels stays as it is while a node changes: the GPU
+/// Operator keeps the first, and people write the others.
+const STAYS: [&str; 5] = [
+    names::PRESENT,
+    names::PLUGIN_CONFIG,
+    "nvidia.com/gpu.workload.config",
+    "nvidia.com/gpu.deploy.operands",
+    "nvidia.com/gpu-driver-upgrade.skip",
+];
+
 /// Whether a label tells of the GPUs of a node and comes from GPU feature
 /// discovery, so that it is away while the node changes.
 #[must_use]
 pub fn vanishes(key: &str) -> bool {
-    key.starts_with(names::NVIDIA)
-        && key != names::PRESENT
-        && !OF_THE_MOMENT.iter().any(|prefix| key.starts_with(prefix))
+    key.starts_with(names::NVIDIA) && !STAYS.contains(&key) && !is_of_the_moment(key)
+}
+
+fn is_of_the_moment(key: &str) -> bool {
+    !STAYS.contains(&key) && OF_THE_MOMENT.iter().any(|prefix| key.starts_with(prefix))
+}
+
+/// Why a policy had better not select nodes by a label, and by which one
+/// instead; it goes on from the name of the field. `None` for a label that a
+/// node keeps, whatever becomes of its GPUs.
+#[must_use]
+pub fn selects_badly(key: &str) -> Option<String> {
+    let why = if vanishes(key) {
+        "which GPU feature discovery takes away while the GPUs of a node are cut, and whenever it starts anew: the node then leaves this policy, unless Slicewright is changing it"
+    } else if is_of_the_moment(key) {
+        "which says how a node stands at the moment, so that nodes join and leave this policy by being changed"
+    } else {
+        return None;
+    };
+    Some(format!(
+        "selects nodes by `{key}`, {why}; select by a label of your own, such as `slicewright.io/pool: research`, or by `{}: \"true\"`, which every node with NVIDIA GPUs keeps",
+        names::PRESENT
+    ))
 }
 
 /// The labels of a node that are to be remembered.

@@ -22,6 +22,9 @@ pub struct About<'a> {
     pub requests: Vec<&'a RequestReport>,
     /// What is wrong with it, as far as it is its author's to repair.
     pub errors: Vec<String>,
+    /// What its author should look at in its `nodeSelector`, and which does not
+    /// keep it from being used.
+    pub warnings: Vec<String>,
     /// What the cluster lacks for its layout: the MIG strategy, and the command
     /// that sets it. It is refused until then.
     pub refused: Option<String>,
@@ -111,6 +114,9 @@ const fn tri(holds: bool) -> Tri {
 
 fn accepted(about: &About<'_>) -> Wanted {
     let say = |status, reason, message| Wanted { kind: kind::ACCEPTED, status, reason, message };
+    let warned = |message: String| {
+        about.warnings.iter().fold(message, |message, warning| format!("{message}. Warning: {warning}"))
+    };
     if let Some(error) = about.errors.first() {
         return say(Tri::False, reason::INVALID, error.clone());
     }
@@ -134,17 +140,18 @@ fn accepted(about: &About<'_>) -> Wanted {
                 say(Tri::False, reason::OVERRULED, message)
             }
             None => {
-                say(Tri::False, reason::NO_NODES, "its nodeSelector selects no node with GPUs".to_owned())
+                let message = "its nodeSelector selects no node with GPUs".to_owned();
+                say(Tri::False, reason::NO_NODES, warned(message))
             }
         };
     }
     let lost =
         report.lost.iter().map(|(node, winner)| format!("{node} belongs to {winner}")).collect::<Vec<_>>();
-    let message = match lost.is_empty() {
-        true => format!("it has {}", plural(report.nodes.len(), "node")),
-        false => format!("it has {}; {}", plural(report.nodes.len(), "node"), lost.join(", ")),
-    };
-    say(Tri::True, reason::VALID, message)
+    let mut message = format!("it has {}", plural(report.nodes.len(), "node"));
+    if !lost.is_empty() {
+        message = format!("{message}; {}", lost.join(", "));
+    }
+    say(Tri::True, reason::VALID, warned(message))
 }
 
 fn planned(about: &About<'_>) -> Wanted {

@@ -8,6 +8,7 @@ use api::condition::{self, reason};
 use api::policy_status::{Level, NodeCounts, ProfileSupply, Unserved, UnservedRequest};
 use api::review::REVIEWED_PLAN;
 use k8s_openapi::api::core::v1::Node;
+use observe::{Problem, Severity};
 use planner::demand::Request;
 use planner::inventory::{Hold as PlannerHold, Slices, Use};
 use planner::names::{GpuIndex, NodeName, PolicyName, RequestId};
@@ -105,8 +106,16 @@ fn about<'a>(
 ) -> About<'a> {
     let mine = |node: &NodeName| thought.policy_of.get(node) == Some(&policy.name);
     let title = format!("GpuPartitionPolicy {}", policy.name);
-    let errors =
-        thought.problems.iter().filter(|p| p.object == title && p.severity == observe::Severity::Error);
+    let found = |severity| {
+        let mine = thought.problems.iter().filter(|p| p.object == title);
+        mine.filter(move |p| p.severity == severity)
+    };
+    let in_words = |p: &Problem| match p.field.is_empty() {
+        true => p.message.clone(),
+        false => format!("{}: {}", p.field, p.message),
+    };
+    // Other warnings about a policy have a place of their own in its status.
+    let about_nodes = |p: &&Problem| p.field.starts_with("spec.nodeSelector");
     let nodes = thought.inventory.nodes.iter().filter(|(name, _)| mine(name));
     let left_alone = nodes.filter_map(|(name, node)| match &node.hold {
         Some(hold @ PlannerHold::NotEstablished { .. }) => {
@@ -133,13 +142,8 @@ fn about<'a>(
             .filter(|r| r.policy.as_ref() == Some(&policy.name))
             .collect(),
         refused: None,
-        errors: errors
-            .map(
-                |p| {
-                    if p.field.is_empty() { p.message.clone() } else { format!("{}: {}", p.field, p.message) }
-                },
-            )
-            .collect(),
+        errors: found(Severity::Error).map(in_words).collect(),
+        warnings: found(Severity::Warning).filter(about_nodes).map(in_words).collect(),
         outlooks: advances
             .iter()
             .filter(|(node, advance)| mine(node) && advance.outlook != Outlook::Idle)

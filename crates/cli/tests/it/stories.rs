@@ -92,6 +92,7 @@ stories! {
     a_foreign_label = "a-foreign-label";
     a_fresh_node_with_mig_off = "a-fresh-node-with-mig-off";
     a_full_fleet = "a-full-fleet";
+    a_label_that_goes_away = "a-label-that-goes-away";
     a_menu_that_is_unattainable = "a-menu-that-is-unattainable";
     a_pod_that_asks_for_two_slices = "a-pod-that-asks-for-two-slices";
     a_reboot = "a-reboot";

@@ -12,6 +12,7 @@ use mig::{Catalog, Counts, Model, ProfileName};
 
 use rollout::window::{Window, WindowError};
 
+use crate::labels;
 use crate::problem::{Problem, Severity};
 
 /// Everything that makes no sense in a policy, with the field, the value, and
@@ -27,6 +28,7 @@ pub fn validate(policy: &GpuPartitionPolicy, catalog: &Catalog) -> Vec<Problem> 
         );
     }
     check.selector("spec.nodeSelector", &spec.node_selector);
+    check.lasting("spec.nodeSelector", &spec.node_selector);
     check.layout(&spec.layout);
     check.rollout(&spec.rollout);
     check.problems
@@ -76,6 +78,17 @@ impl Check<'_> {
                 );
             }
         }
+    }
+
+    /// A node should not leave its policy because its GPUs are cut.
+    fn lasting(&mut self, field: &str, selector: &Selector) {
+        let labels = selector.match_labels.keys().map(|key| (format!("{field}.matchLabels[{key}]"), key));
+        let requirements = selector.match_expressions.iter().enumerate();
+        let requirements = requirements.map(|(n, r)| (format!("{field}.matchExpressions[{n}].key"), &r.key));
+        let found = labels.chain(requirements).filter_map(|(field, key)| {
+            Some(Problem::new(Severity::Warning, "", labels::selects_badly(key)?).field(field))
+        });
+        self.problems.extend(found);
     }
 
     fn layout(&mut self, layout: &Layout) {

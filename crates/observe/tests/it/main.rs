@@ -6,5 +6,6 @@ mod menu;
 mod owners;
 mod redaction;
 mod requests;
+mod selectors;
 mod snapshot;
 mod words;

@@ -246,6 +246,63 @@ fn a_policy_that_makes_no_sense_is_not_ready_and_says_which_field() {
 }
 
 #[test]
+fn a_policy_that_selects_by_a_label_that_goes_away_is_accepted_with_a_warning() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    let warned = |cluster: &Cluster| text(Cluster::condition(&cluster.round(), "Accepted"));
+    assert_eq!(warned(&cluster), "True Valid: it has 1 node");
+    cluster.edit_policy(|policy| {
+        let labels = &mut policy.spec.node_selector.match_labels;
+        labels.clear();
+        labels.insert("nvidia.com/mig.capable".to_owned(), "true".to_owned());
+    });
+    let said = warned(&cluster);
+    let begins =
+        "True Valid: it has 1 node. Warning: spec.nodeSelector.matchLabels[nvidia.com/mig.capable]: ";
+    assert!(said.starts_with(begins), "{said}");
+    assert!(said.contains("or by `nvidia.com/gpu.present: \"true\"`"), "{said}");
+    // It is no obstacle: what has been asked for is planned.
+    cluster.pod("asks", "3g.40gb", None);
+    cluster.settle();
+    assert_eq!(cluster.offers("n1", "3g.40gb"), "2");
+    // Without the label, nobody else would say where the node has gone.
+    cluster.edit_node("n1", |node| {
+        node.metadata.labels.get_or_insert_default().remove("nvidia.com/mig.capable");
+    });
+    let said = warned(&cluster);
+    assert!(
+        said.starts_with("False NoNodes: its nodeSelector selects no node with GPUs. Warning: "),
+        "{said}"
+    );
+}
+
+#[test]
+fn ready_says_how_many_of_the_nodes_have_their_layout_and_names_the_first_that_is_left_alone() {
+    let mut cluster = Cluster::new();
+    for node in ["n1", "n2", "n3"] {
+        cluster.hgx(node);
+    }
+    let ready = |cluster: &Cluster| text(Cluster::condition(&cluster.round(), "Ready"));
+    assert_eq!(ready(&cluster), "True Converged: every node has its layout");
+    let contradict = |cluster: &mut Cluster, name: &str| {
+        cluster.edit_node(name, |node| {
+            let labels = node.metadata.labels.get_or_insert_default();
+            labels.insert("nvidia.com/mig.config".to_owned(), "all-1g.10gb".to_owned());
+        });
+    };
+    contradict(&mut cluster, "n2");
+    let said = ready(&cluster);
+    assert!(said.starts_with("True Converged: 2 of 3 nodes have their layout; n2: "), "{said}");
+    assert!(said.contains("label nvidia.com/mig.config says `all-1g.10gb`"), "{said}");
+    // Where nothing is known of any, nothing is ready.
+    for node in ["n1", "n3"] {
+        contradict(&mut cluster, node);
+    }
+    let said = ready(&cluster);
+    assert!(said.starts_with("False NotEstablished: 0 of 3 nodes have their layout; n1: "), "{said}");
+}
+
+#[test]
 fn a_policy_by_demand_is_refused_under_strategy_single_with_the_command_that_helps() {
     let mut cluster = Cluster::new();
     cluster.node("n1");

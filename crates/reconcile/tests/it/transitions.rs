@@ -39,6 +39,26 @@ fn a_request_is_served_and_then_there_is_rest() {
     assert_eq!(Cluster::condition(&round, "Stalled"), None);
 }
 
+/// The cluster's strategy is `mixed`; the device plugin of one node has a
+/// configuration of its own.
+#[test]
+fn a_node_with_a_strategy_of_its_own_is_verified_against_what_it_offers() {
+    let mut cluster = Cluster::new();
+    cluster.hgx("n1");
+    cluster.hgx("n2");
+    cluster.single("n2");
+    cluster.policy(serde_json::json!({"type": "Static", "static": {"gpus": [
+        {"slices": [{"profile": "1g.10gb", "count": 7}]}]}}));
+    cluster.settle();
+    assert_eq!(cluster.offers("n1", "1g.10gb"), "56");
+    assert_eq!(cluster.offers_resource("n1", "nvidia.com/gpu"), "0");
+    assert_eq!(cluster.offers("n2", "1g.10gb"), "0");
+    assert_eq!(cluster.offers_resource("n2", "nvidia.com/gpu"), "56");
+    assert!(!cluster.is_cordoned("n1") && !cluster.is_cordoned("n2"));
+    let ready = Cluster::condition(&cluster.round(), "Ready").unwrap();
+    assert_eq!((ready.0.as_str(), ready.1.as_str()), ("True", "Converged"), "{}", ready.2);
+}
+
 #[test]
 fn nothing_is_ready_before_a_round_has_looked_at_nodes_that_rest() {
     let mut cluster = with_a_request();

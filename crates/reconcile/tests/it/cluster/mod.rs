@@ -432,8 +432,9 @@ impl Cluster {
                 .map(|index| rollout::map::NodeGpu { index: planner::names::GpuIndex(index), model: a100 })
                 .collect();
             let layout = map.layout_for(&label, &gpus).expect("the entry is there before the label");
-            let offers = layout.allocatable(rollout::Strategy::Mixed).expect("it can be applied");
-            let counts = layout.count_labels(rollout::Strategy::Mixed);
+            let strategy = self.strategy_of(&name);
+            let offers = layout.allocatable(strategy).expect("it can be applied");
+            let counts = layout.count_labels(strategy);
             self.edit_node(&name, |node| {
                 let labels = node.metadata.labels.get_or_insert_default();
                 labels.retain(|key, _| !(key.starts_with("nvidia.com/mig-") && key.ends_with(".count")));
@@ -448,6 +449,33 @@ impl Cluster {
             });
             self.operand(&name, PLUGIN);
         }
+    }
+
+    /// How the device plugin of a node offers slices, as the node says itself.
+    fn strategy_of(&self, node: &str) -> rollout::Strategy {
+        let labels = self.objects.nodes[node].metadata.labels.as_ref().expect("labels");
+        match labels.get("nvidia.com/mig.strategy").map(String::as_str) {
+            Some("single") => rollout::Strategy::Single,
+            _ => rollout::Strategy::Mixed,
+        }
+    }
+
+    /// Gives the device plugin of a node a configuration of its own, in which
+    /// the strategy is `single`.
+    pub fn single(&mut self, name: &str) {
+        self.edit_node(name, |node| {
+            let labels = node.metadata.labels.get_or_insert_default();
+            labels.insert("nvidia.com/mig.strategy".to_owned(), "single".to_owned());
+            labels.insert("nvidia.com/device-plugin.config".to_owned(), "single".to_owned());
+            labels
+                .insert("nvidia.com/gpu.product".to_owned(), "NVIDIA-A100-SXM4-80GB-MIG-7g.80gb".to_owned());
+            labels.retain(|key, _| !key.starts_with("nvidia.com/mig-"));
+            let status = node.status.get_or_insert_default();
+            let allocatable = status.allocatable.get_or_insert_default();
+            if let Some(n) = allocatable.remove("nvidia.com/mig-7g.80gb") {
+                allocatable.insert("nvidia.com/gpu".to_owned(), n);
+            }
+        });
     }
 
     fn next_version(&mut self) -> String {
@@ -477,8 +505,13 @@ impl Cluster {
 
     /// What a node offers of a profile.
     pub fn offers(&self, node: &str, profile: &str) -> String {
+        self.offers_resource(node, &format!("nvidia.com/mig-{profile}"))
+    }
+
+    /// What a node offers of a resource.
+    pub fn offers_resource(&self, node: &str, resource: &str) -> String {
         let allocatable = self.objects.nodes[node].status.as_ref().and_then(|s| s.allocatable.as_ref());
-        let quantity = allocatable.and_then(|a| a.get(&format!("nvidia.com/mig-{profile}")));
+        let quantity = allocatable.and_then(|a| a.get(resource));
         quantity.map_or_else(|| "0".to_owned(), |q| q.0.clone())
     }
 

@@ -1,0 +1,54 @@
+//! Policies that select nodes by labels which follow the nodes' layouts.
+
+use observe::labels;
+use serde_json::json;
+
+use crate::words::{policy, see};
+
+/// What is told of a selector, as field and first words.
+fn told_of(selector: serde_json::Value) -> Vec<String> {
+    let mut policy = policy("research");
+    policy["spec"]["nodeSelector"] = selector;
+    let seen = see(&[policy]);
+    let all = seen.problems.iter().filter(|p| p.field.starts_with("spec.nodeSelector"));
+    all.map(|p| format!("{} {}: {}", p.severity, p.field, p.message)).collect()
+}
+
+#[test]
+fn each_selector_on_a_label_that_goes_away_is_warned_of_with_the_labels_that_stay() {
+    let told = told_of(json!({
+        "matchLabels": {"nvidia.com/mig.capable": "true", "pool": "research"},
+        "matchExpressions": [
+            {"key": "pool", "operator": "Exists"},
+            {"key": "nvidia.com/gpu.product", "operator": "NotIn", "values": ["NVIDIA-A30"]},
+            {"key": "nvidia.com/mig.config", "operator": "DoesNotExist"},
+        ],
+    }));
+    let begins = [
+        "warning spec.nodeSelector.matchExpressions[1].key: selects nodes by `nvidia.com/gpu.product`, which GPU feature discovery takes away",
+        "warning spec.nodeSelector.matchExpressions[2].key: selects nodes by `nvidia.com/mig.config`, which says how a node stands at the moment",
+        "warning spec.nodeSelector.matchLabels[nvidia.com/mig.capable]: selects nodes by `nvidia.com/mig.capable`, which GPU feature discovery takes away",
+    ];
+    assert_eq!(told.len(), begins.len(), "{told:#?}");
+    for (told, begins) in told.iter().zip(begins) {
+        assert!(told.starts_with(begins), "{told}");
+        assert!(told.contains("`slicewright.io/pool: research`"), "{told}");
+        assert!(told.contains("`nvidia.com/gpu.present: \"true\"`"), "{told}");
+    }
+}
+
+#[test]
+fn labels_that_stay_are_nothing_to_warn_of() {
+    let stays = [
+        "slicewright.io/pool",
+        "kubernetes.io/hostname",
+        "feature.node.kubernetes.io/pci-10de.present",
+        "nvidia.com/gpu.present",
+        "nvidia.com/gpu.workload.config",
+        "nvidia.com/device-plugin.config",
+    ];
+    for key in stays {
+        assert_eq!(told_of(json!({"matchLabels": {key: "true"}})), [""; 0], "{key}");
+        assert!(!labels::vanishes(key), "{key} is not to be remembered in place of people");
+    }
+}
