@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use e2e::wire::{Fault, Wire};
-use e2e::{a100, policy, scenario};
+use e2e::{a100, mig, pod, policy, scenario};
 
 /// Every phase in which a node is on its way when nothing goes wrong.
 const PHASES: [&str; 6] = ["Mapping", "Cordoning", "Quiescing", "Changing", "Verifying", "Releasing"];
@@ -170,6 +170,25 @@ fn watches_that_fall_silent_mid_way_make_no_node_look_late() {
         ");
         scene.kill_operators();
         scene.operator_again().await?;
+        scene.converged("research").await
+    });
+}
+
+/// The connection is open, and nothing comes any more: whoever asks for a slice
+/// from then on would be seen by nobody.
+#[test]
+fn a_silent_watch_is_given_up_and_what_it_hid_is_seen() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb"), a100("n2", "all-1g.10gb")]).await?;
+        let wire = Wire::failing(&[]);
+        scene.operator_through(wire.clone(), |settings| settings.watch_time = Duration::from_secs(2)).await?;
+        scene.apply(policy("research", "research")).await?;
+        scene.converged("research").await?;
+        wire.open_watches_fall_silent();
+        scene.apply(pod("asks", &mig("3g.40gb"), 1)).await?;
+        scene.runs("asks").await?;
+        let log = scene.operators().iter().flat_map(|operator| operator.log().messages()).collect::<Vec<_>>();
+        assert!(log.iter().any(|line| line.contains("a watch broke")), "{log:#?}");
         scene.converged("research").await
     });
 }

@@ -21,6 +21,7 @@ mod metrics;
 mod mid_way;
 mod modes;
 mod needs;
+mod nothing_can_be_done;
 mod olm_bundle;
 mod onboarding;
 mod openshift_ai;

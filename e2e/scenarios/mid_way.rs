@@ -74,6 +74,24 @@ fn a_node_that_is_deleted_mid_way_is_forgotten_and_the_others_go_on() {
     });
 }
 
+/// Somebody cleans up, and the kubelet registers its node anew: the cordon, the
+/// label and what was remembered of the node are gone.
+#[test]
+fn a_node_whose_object_is_deleted_mid_way_registers_anew_and_gets_its_layout() {
+    scenario(async |scene| {
+        scene.nodes_are([a100("n1", "all-1g.10gb"), a100("n2", "all-1g.10gb")]).await?;
+        scene.operator().await?;
+        scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
+        let first = scene.first_cordoned().await?;
+        scene.phase(&first, "Changing").await?;
+        scene.hands().delete_node_object(&first).await?;
+        for node in ["n1", "n2"] {
+            scene.offers(node, &[("3g.40gb", 2)]).await?;
+        }
+        scene.converged("research").await
+    });
+}
+
 #[test]
 fn a_node_that_is_added_mid_way_gets_its_layout_as_well() {
     scenario(async |scene| {

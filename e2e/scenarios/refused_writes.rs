@@ -23,7 +23,7 @@ struct Refused {
     group: &'static str,
     resource: &'static str,
     operations: &'static [&'static str],
-    /// An object of the kind, to ask with.
+    /// An object of the kind, to ask with. Of a status it has to be there.
     sample: Value,
 }
 
@@ -46,6 +46,14 @@ impl Refused {
             "reportingController": "e2e", "reportingInstance": "e2e",
             "regarding": {"kind": "Namespace", "name": "default", "namespace": "default"}});
         Self { group: "events.k8s.io", resource: "events", operations: &["CREATE"], sample }
+    }
+
+    fn status_of(resource: &'static str, sample: Value) -> Self {
+        Self { group: "slicewright.io", resource, operations: &["UPDATE"], sample }
+    }
+
+    fn is_of_a_status(&self) -> bool {
+        self.resource.ends_with("/status")
     }
 
     fn policy(&self) -> Value {
@@ -97,7 +105,12 @@ impl Refused {
         let what = if refused { "writes are refused" } else { "writes are allowed again" };
         wait::asking(what, wait::PATIENCE, async || {
             let params = PatchParams::apply("e2e").dry_run();
-            let is_refused = match api.patch(name, &params, &Patch::Apply(&asked)).await {
+            let patch = Patch::Apply(&asked);
+            let answer = match self.is_of_a_status() {
+                true => api.patch_status(name, &params, &patch).await,
+                false => api.patch(name, &params, &patch).await,
+            };
+            let is_refused = match answer {
                 Ok(_) => false,
                 Err(error) if error.to_string().contains(WORDS) => true,
                 Err(error) => return Err(error.into()),
@@ -176,6 +189,57 @@ fn refused_writes_of_events_are_told_when_they_may_be() {
         assert_eq!(scene.story_of("Pod", "asks").await?, "", "nothing could be told");
         refused.end(scene).await?;
         scene.told("Pod", "asks", "is changed for it").await?;
+        scene.converged("research").await
+    });
+}
+
+fn counted(metrics: &str, kind: &str) -> bool {
+    let of_kind = format!("slicewright_refused_writes{{kind=\"{kind}\"}} 1");
+    metrics.lines().any(|line| line.starts_with(&of_kind))
+}
+
+#[test]
+fn refused_writes_of_what_is_remembered_of_a_node_are_told_and_nothing_is_done_to_it() {
+    scenario(async |scene| {
+        scene.research_has(["n1", "n2"].map(eight_gpus)).await?;
+        scene.converged("research").await?;
+        let sample =
+            json!({"apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": "n1"}});
+        let refused = Refused::status_of("gpunodes/status", sample);
+        refused.begin(scene).await?;
+        scene.apply(pod("asks", &mig("3g.40gb"), 1)).await?;
+        let said = scene.says("research", "Ready", "False", "WriteRefused").await?;
+        assert!(said.contains(WORDS) && said.contains("GpuNode"), "{said}");
+        let metrics = scene.operators().first().context("it was started")?.metrics().await?;
+        assert!(counted(&metrics, "GpuNode"), "the alert would not find it:\n{metrics}");
+        let writes = scene.audit()?.writes()?;
+        assert!(
+            writes.iter().all(|write| write.object_ref.resource != "nodes"),
+            "what cannot be remembered is not done"
+        );
+        refused.end(scene).await?;
+        scene.runs("asks").await?;
+        scene.converged("research").await
+    });
+}
+
+#[test]
+fn refused_writes_of_a_policys_status_are_counted_and_keep_nobody_from_a_slice() {
+    scenario(async |scene| {
+        scene.research_has(["n1", "n2"].map(eight_gpus)).await?;
+        scene.converged("research").await?;
+        let sample = policy("research", "research").into();
+        let refused = Refused::status_of("gpupartitionpolicies/status", sample);
+        refused.begin(scene).await?;
+        scene.apply(pod("asks", &mig("3g.40gb"), 1)).await?;
+        scene.runs("asks").await?;
+        let operator = scene.operators().first().context("it was started")?;
+        wait::asking("the refusal is counted", wait::PATIENCE, async || {
+            let metrics = operator.metrics().await?;
+            Ok(if counted(&metrics, "GpuPartitionPolicy") { Ok(()) } else { Err(metrics) })
+        })
+        .await?;
+        refused.end(scene).await?;
         scene.converged("research").await
     });
 }

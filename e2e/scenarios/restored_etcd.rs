@@ -85,3 +85,53 @@ fn a_pod_that_is_back_keeps_its_slice(versions: Versions, replicas: usize) {
 fn after_restored_etcd_a_pod_that_is_back_keeps_its_slice() {
     a_pod_that_is_back_keeps_its_slice(Versions::AsTheyWere, 1);
 }
+
+#[test]
+fn after_restored_etcd_a_pod_that_is_back_keeps_its_slice_from_two_replicas() {
+    a_pod_that_is_back_keeps_its_slice(Versions::AsTheyWere, 2);
+}
+
+#[test]
+fn after_restored_etcd_with_raised_versions_a_pod_that_is_back_keeps_its_slice_from_two_replicas() {
+    a_pod_that_is_back_keeps_its_slice(Versions::Raised, 2);
+}
+
+/// In each of these phases of a change a copy of before the change is put
+/// back. One pod has its slice all the time, and nobody takes it; the change is
+/// no longer wanted then, and everything comes to rest as it was.
+fn a_restore_takes_a_change_back_in(phases: &'static [&'static str]) {
+    scenario(async move |scene| {
+        scene.nodes_are(["n1", "n2"].map(eight_gpus)).await?;
+        scene.operator().await?;
+        scene.apply(policy("research", "research")).await?;
+        scene.apply(on("keeps", "1g.10gb", "n1")).await?;
+        assert_eq!(scene.runs("keeps").await?, "n1");
+        for (phase, versions) in
+            phases.iter().zip([Versions::AsTheyWere, Versions::Raised].into_iter().cycle())
+        {
+            // Of a cluster at rest, so that what the operator wrote last is in it.
+            scene.converged("research").await?;
+            scene.is_quiet().await?;
+            let copy = scene.copy_etcd(&format!("before-{phase}")).await?;
+            scene.apply(on("asks", "3g.40gb", "n1")).await?;
+            scene.phase("n1", phase).await?;
+            scene.put_back_etcd(&copy, versions).await?;
+            scene.says("research", "Degraded", "True", "DataWentBack").await?;
+            scene.is_gone("asks").await?;
+            scene.offers("n1", &[("1g.10gb", 56)]).await?;
+            scene.converged("research").await?;
+            assert_eq!(scene.runs("keeps").await?, "n1", "after a restore in {phase}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn restored_etcd_before_the_label_takes_the_change_back() {
+    a_restore_takes_a_change_back_in(&["Mapping", "Cordoning", "Quiescing"]);
+}
+
+#[test]
+fn restored_etcd_after_the_label_takes_the_change_back() {
+    a_restore_takes_a_change_back_in(&["Changing", "Verifying", "Releasing"]);
+}

@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::io;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -16,6 +15,7 @@ use tokio::sync::Mutex;
 
 use crate::assets::Assets;
 use crate::certificates::{Authority, Signed, token_keys};
+use crate::ports::Ports;
 use crate::process::{Den, Running};
 
 /// etcd: the name of its process and of its folder.
@@ -34,25 +34,6 @@ pub struct ControlPlane {
     /// The API server, apart from the others: it is restarted.
     api_server: Mutex<Option<Running>>,
     others: Mutex<Vec<Running>>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Ports {
-    etcd: u16,
-    etcd_peer: u16,
-    api_server: u16,
-}
-
-impl Ports {
-    /// Ports that nobody has at this moment. Somebody may take one before we
-    /// do; then the start fails, and is tried again with others.
-    fn free() -> io::Result<Self> {
-        // All three at once, so that they differ.
-        let bind = || TcpListener::bind("127.0.0.1:0");
-        let (etcd, etcd_peer, api_server) = (bind()?, bind()?, bind()?);
-        let port = |listener: TcpListener| Ok::<_, io::Error>(listener.local_addr()?.port());
-        Ok(Self { etcd: port(etcd)?, etcd_peer: port(etcd_peer)?, api_server: port(api_server)? })
-    }
 }
 
 /// Who audits whom: everything that the operator does, and nothing else. Of

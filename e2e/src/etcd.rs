@@ -10,6 +10,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 
 use crate::control_plane::ControlPlane;
+use crate::wait;
 
 /// A copy of etcd's data.
 #[derive(Clone, Debug)]
@@ -58,6 +59,24 @@ fn signal(name: &str, process: u32) -> anyhow::Result<()> {
     run(command)
 }
 
+/// Waits until every thread of a process has stopped: a signal is on its way
+/// for a while, and what a thread writes meanwhile would be in one file of the
+/// copy and not in the other.
+async fn stands_still(process: u32) -> anyhow::Result<()> {
+    let stopped = |task: &Path| {
+        let stat = fs::read_to_string(task.join("stat")).unwrap_or_default();
+        // The name, in parentheses, may have blanks.
+        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        matches!(state, Some('T' | 't') | None)
+    };
+    wait::asking("etcd stands still", wait::PATIENCE, async || {
+        let tasks = fs::read_dir(format!("/proc/{process}/task")).context("etcd is gone")?;
+        let busy = tasks.flatten().filter(|task| !stopped(&task.path())).count();
+        Ok(if busy == 0 { Ok(()) } else { Err(format!("{busy} of its threads run")) })
+    })
+    .await
+}
+
 impl ControlPlane {
     /// Copies etcd's data. Meanwhile it stands still, so that the copy is of
     /// one moment: what it has written by then is what a crash would leave.
@@ -68,7 +87,7 @@ impl ControlPlane {
         let process = self.etcd_process().await.context("etcd does not run")?;
         let folder = self.folder().join(format!("etcd-{name}"));
         signal("STOP", process)?;
-        let copied = copy_all(&self.etcd_folder(), &folder);
+        let copied = stands_still(process).await.and_then(|()| Ok(copy_all(&self.etcd_folder(), &folder)?));
         signal("CONT", process)?;
         copied.context("cannot copy etcd's data")?;
         Ok(Copy { folder })

@@ -26,6 +26,7 @@ pub mod needs;
 pub mod objects;
 pub mod operator;
 mod pool;
+mod ports;
 pub mod process;
 pub mod provider;
 mod real_nodes;

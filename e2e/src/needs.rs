@@ -22,6 +22,7 @@ const WHY: &[(&str, &str)] = &[
     ("metrics::", "it is about what is scraped from the operator"),
     ("mid_way::", "it takes nodes away and restarts them, or reads the audit log"),
     ("modes::", "it reads the audit log"),
+    ("nothing_can_be_done::", "it takes our CRDs, and a namespace, from a running operator"),
     ("olm_bundle::", "it is about the bundle and the API server alone"),
     ("onboarding::", "it turns the knobs of virtual nodes, or wants a fleet of its own"),
     ("openshift_ai::", "it takes OpenShift AI's CRDs away, which came with the kind cluster"),

@@ -244,6 +244,26 @@ impl Operator {
         get(self.metrics, "/metrics").await
     }
 
+    /// Waits until `/readyz` and the metric beside it say that something can be
+    /// done (`None`), or that it cannot, with these words.
+    ///
+    /// # Errors
+    /// When time is up.
+    pub async fn is_ready(&self, but: Option<&str>) -> anyhow::Result<()> {
+        let counted = if but.is_none() { "slicewright_ready 1" } else { "slicewright_ready 0" };
+        wait::asking("the operator says whether anything can be done", wait::PATIENCE, async || {
+            self.is_well()?;
+            let said = ask(self.metrics, "/readyz").await?;
+            let metrics = self.metrics().await?;
+            let right = match but {
+                None => said.starts_with("HTTP/1.1 200"),
+                Some(words) => said.starts_with("HTTP/1.1 503") && said.contains(words),
+            };
+            Ok(if right && metrics.lines().any(|line| line == counted) { Ok(()) } else { Err(said) })
+        })
+        .await
+    }
+
     /// How many rounds it has run.
     ///
     /// # Errors
@@ -273,13 +293,19 @@ impl Operator {
     }
 }
 
-/// One plain HTTP request, of which the body is the answer.
-async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
+/// One plain HTTP request; the whole answer.
+async fn ask(address: SocketAddr, path: &str) -> anyhow::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
+    Ok(answer)
+}
+
+/// The same, of which the body is the answer.
+async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
+    let answer = ask(address, path).await?;
     let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP answer")?;
     if !head.starts_with("HTTP/1.1 200") {
         bail!("{path}: {}", head.lines().next().unwrap_or_default());

@@ -49,6 +49,8 @@ pub struct Wire {
     written: CancellationToken,
     /// From when on watches of nodes and pods say nothing any more.
     silent: CancellationToken,
+    /// The same, for those that are open now.
+    open_silent: Arc<Mutex<CancellationToken>>,
 }
 
 /// An answer. That of a watch may stop coming, without an end and without an
@@ -85,7 +87,8 @@ impl Wire {
     #[must_use]
     pub fn failing(faults: &'static [Fault]) -> Self {
         let (written, silent) = (CancellationToken::new(), CancellationToken::new());
-        Self { faults, dies_after: None, tried: Arc::default(), written, silent }
+        let open_silent = Arc::new(Mutex::new(silent.child_token()));
+        Self { faults, dies_after: None, tried: Arc::default(), written, silent, open_silent }
     }
 
     /// After this many writes one more is done, and nobody hears of it; no
@@ -98,6 +101,17 @@ impl Wire {
     /// From now on watches of nodes and pods say nothing, and do not end.
     pub fn falls_silent(&self) {
         self.silent.cancel();
+    }
+
+    /// The watches of nodes and pods that are open now say nothing from now on,
+    /// and do not end. Those that are begun later say what there is.
+    pub fn open_watches_fall_silent(&self) {
+        let mut open = self.open_silent.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *open, self.silent.child_token()).cancel();
+    }
+
+    fn silenced(&self) -> CancellationToken {
+        self.open_silent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Waits until the write is done after which the operator is to die.
@@ -118,7 +132,7 @@ impl Wire {
             let (wire, client) = (self.clone(), client.clone());
             async move {
                 let watches = is_a_watch_of_nodes(request.uri().path(), request.uri().query());
-                let silent = watches.then(|| wire.silent.clone());
+                let silent = watches.then(|| wire.silenced());
                 let answer = wire.carry(&client, request).await?;
                 Ok::<_, kube::Error>(answer.map(|body| Answer { body, silent }))
             }

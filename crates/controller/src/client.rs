@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
-use crate::watch::WATCH_SECONDS;
+use crate::watch::WATCH_TIME;
 
 /// The API server cannot be reached the way it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +28,7 @@ pub enum ConnectError {
 #[must_use]
 pub fn tamed(mut config: Config) -> Config {
     config.default_retry = false;
-    config.read_timeout = Some(Duration::from_secs(u64::from(WATCH_SECONDS) + 30));
+    config.read_timeout = Some(WATCH_TIME + Duration::from_secs(30));
     config.connect_timeout = Some(Duration::from_secs(10));
     config
 }

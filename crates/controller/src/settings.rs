@@ -44,6 +44,9 @@ pub struct Settings {
     pub longest_retry: Duration,
     /// A watch that broke is tried again after at most this long.
     pub longest_watch_retry: Duration,
+    /// How long one watch lasts, in whole seconds; one that says nothing for
+    /// longer is given up. Not longer than [`crate::watch::WATCH_TIME`].
+    pub watch_time: Duration,
     /// How long nothing is done to nodes after the API's data went back in
     /// time, as after an older copy of etcd was put back.
     pub settle_after_restore: Duration,
@@ -112,6 +115,7 @@ impl Settings {
             parallel_nodes: 8,
             longest_retry: Duration::from_secs(60),
             longest_watch_retry: Duration::from_secs(10),
+            watch_time: crate::watch::WATCH_TIME,
             // Kubelets tell what they have within ten seconds of a change, and the node
             // controller takes 40 to find one that says nothing.
             settle_after_restore: Duration::from_secs(120),

@@ -24,14 +24,16 @@ use crate::store::{Change, Foreign, Item, Source, Store};
 
 /// How many changes may wait to be taken in.
 pub const BACKLOG: usize = 4096;
-/// How long the API server keeps one watch open. The client gives a silent
-/// connection up a little later (see [`crate::client`]).
-pub const WATCH_SECONDS: u32 = 240;
-/// A watch that says nothing for so long is given up: the API server should
-/// have ended it.
-const SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 5);
-/// How much earlier than asked a watch may end and still have had its time.
-const EARLY: Duration = Duration::from_secs(5);
+/// How long the API server is asked to keep one watch open, unless somebody
+/// says otherwise. The client gives a silent connection up a little later (see
+/// [`crate::client`]).
+pub const WATCH_TIME: Duration = Duration::from_secs(240);
+/// How much longer than asked a watch may say nothing before it is given up:
+/// the API server should have ended it.
+const LATE: Duration = Duration::from_secs(5);
+/// Which part of its time a watch may lack at its end and still have had it: 5 s
+/// of 240.
+const EARLY: u32 = 48;
 
 /// How soon a watch that broke is tried again: doubled each time, until it gets
 /// through. There are a dozen watches, of one replica or two; so a short longest
@@ -78,6 +80,7 @@ pub struct Watches {
     operator_namespace: String,
     pauses: Pauses,
     call_timeout: Duration,
+    watch_time: Duration,
 }
 
 impl Watches {
@@ -98,6 +101,7 @@ impl Watches {
             operator_namespace: here.clone(),
             pauses: Pauses::new(settings.longest_watch_retry),
             call_timeout: settings.call_timeout,
+            watch_time: settings.watch_time,
         }
     }
 
@@ -177,8 +181,8 @@ impl Watches {
 
     fn start(&mut self, source: Source) -> AbortHandle {
         let (client, all, changes) = (self.client.clone(), self.all.clone(), self.changes.clone());
-        let (pauses, call_timeout) = (self.pauses.clone(), self.call_timeout);
-        let out = Out { source: source.clone(), changes, pauses, call_timeout };
+        let (pauses, call_timeout, watch_time) = (self.pauses.clone(), self.call_timeout, self.watch_time);
+        let out = Out { source: source.clone(), changes, pauses, call_timeout, watch_time };
         match source {
             Source::Nodes => self.tasks.spawn(follow(Api::all(client), all, out, Item::node)),
             Source::Pods => self.tasks.spawn(follow(Api::all(client), all, out, Item::bounded_pod)),
@@ -234,6 +238,8 @@ struct Out {
     pauses: Pauses,
     /// How long one page of a list may take.
     call_timeout: Duration,
+    /// How long one watch lasts.
+    watch_time: Duration,
 }
 
 impl Out {
@@ -388,9 +394,11 @@ where
 {
     let params = WatchParams {
         field_selector: selection.fields.clone(),
-        timeout: Some(WATCH_SECONDS),
+        timeout: u32::try_from(out.watch_time.as_secs()).ok(),
         ..WatchParams::default()
     };
+    let silence = out.watch_time + LATE;
+    let its_time = out.watch_time - out.watch_time / EARLY;
     loop {
         let began = clock::instant();
         let events = match tokio::time::timeout(out.call_timeout, api.watch(&params, &version)).await {
@@ -400,15 +408,11 @@ where
         };
         let mut events = std::pin::pin!(events);
         loop {
-            let Ok(told) = tokio::time::timeout(SILENCE, events.next()).await else {
-                return Ended::Broke(format!("a watch said nothing for {SILENCE:?}"));
+            let Ok(told) = tokio::time::timeout(silence, events.next()).await else {
+                return Ended::Broke(format!("a watch said nothing for {silence:?}"));
             };
             let change = match told {
-                None if clock::instant().duration_since(began) + EARLY
-                    >= Duration::from_secs(WATCH_SECONDS.into()) =>
-                {
-                    break;
-                }
+                None if clock::instant().duration_since(began) >= its_time => break,
                 None => return Ended::Broke("a watch ended before its time".to_owned()),
                 Some(Err(error)) => return Ended::by("a watch broke", &error),
                 Some(Ok(WatchEvent::Error(status))) => {
@@ -445,97 +449,4 @@ fn later<K: Resource>(version: &mut String, object: &K) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use kube::client::Body;
-    use std::sync::{Arc, Mutex};
-
-    /// An API server of which every watch breaks at once, with an error or with
-    /// nothing but its end; and what was asked of it.
-    fn breaking(status_of_watch: u16) -> (Client, Arc<Mutex<Vec<&'static str>>>) {
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let noted = Arc::clone(&asked);
-        let service = tower::service_fn(move |request: http::Request<Body>| {
-            let watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
-            noted.lock().unwrap().push(if watch { "watch" } else { "list" });
-            let list = r#"{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}"#;
-            let (status, body) = match (watch, status_of_watch) {
-                (false, _) => (200, list),
-                (true, 200) => (200, ""),
-                (true, status) => (status, "{}"),
-            };
-            let answer = http::Response::builder().status(status).body(Body::from(body.as_bytes().to_vec()));
-            async move { Ok::<_, std::convert::Infallible>(answer.unwrap()) }
-        });
-        (Client::new(service, "default"), asked)
-    }
-
-    async fn first_requests(source: Source, status_of_watch: u16) -> Vec<&'static str> {
-        let (client, asked) = breaking(status_of_watch);
-        let (changes, mut told) = mpsc::channel(BACKLOG);
-        let pauses = Pauses::new(Duration::from_secs(1));
-        let out = Out { source, changes, pauses, call_timeout: Duration::from_secs(10) };
-        let api: Api<k8s_openapi::api::core::v1::Node> = Api::all(client);
-        let following = tokio::spawn(follow(api, all(), out, Item::node));
-        let mut troubles = 0;
-        while troubles < 2 {
-            let (_, change) = told.recv().await.unwrap();
-            troubles += usize::from(matches!(change, Change::Trouble(_)));
-        }
-        following.abort();
-        asked.lock().unwrap().iter().copied().take(4).collect()
-    }
-
-    fn all() -> Selection {
-        Selection { fields: None, page: 500 }
-    }
-
-    /// Whoever put back an older copy of etcd ended it, and a watch that went on
-    /// from a version that is still to come would say nothing until it has.
-    #[tokio::test(start_paused = true)]
-    async fn a_watch_that_broke_or_ended_before_its_time_lists_anew() {
-        for source in [Source::Nodes, Source::Policies] {
-            for status_of_watch in [503, 200] {
-                let asked = first_requests(source.clone(), status_of_watch).await;
-                assert_eq!(asked, ["list", "watch", "list", "watch"], "{source} {status_of_watch}");
-            }
-        }
-    }
-
-    /// An API server that takes everything and says nothing: no list of it is
-    /// waited for without end, and it is asked again.
-    #[tokio::test(start_paused = true)]
-    async fn a_list_that_nobody_answers_is_given_up_and_begun_again() {
-        let service = tower::service_fn(|_: http::Request<Body>| {
-            std::future::pending::<Result<http::Response<Body>, std::convert::Infallible>>()
-        });
-        let (changes, mut told) = mpsc::channel(BACKLOG);
-        let out = Out {
-            source: Source::Policies,
-            changes,
-            pauses: Pauses::new(Duration::from_secs(1)),
-            call_timeout: Duration::from_secs(10),
-        };
-        let api: Api<k8s_openapi::api::core::v1::Node> = Api::all(Client::new(service, "default"));
-        let following = tokio::spawn(follow(api, all(), out, Item::node));
-        let began = tokio::time::Instant::now();
-        let mut troubles = Vec::new();
-        while troubles.len() < 2 {
-            if let (_, Change::Trouble(text)) = told.recv().await.unwrap() {
-                troubles.push((began.elapsed().as_millis(), text));
-            }
-        }
-        following.abort();
-        let text = "no answer to a list within 10s".to_owned();
-        assert_eq!(troubles, [(10_000, text.clone()), (20_250, text)]);
-    }
-
-    #[test]
-    fn a_watch_that_broke_is_tried_soon_and_then_at_most_so_seldom() {
-        let mut pauses = Pauses::new(Duration::from_secs(1));
-        let millis: Vec<_> = pauses.by_ref().take(4).map(|pause| pause.as_millis()).collect();
-        assert_eq!(millis, [250, 500, 1_000, 1_000]);
-        pauses.reset();
-        assert_eq!(pauses.next(), Some(Duration::from_millis(250)));
-    }
-}
+mod tests;

@@ -373,6 +373,37 @@ fn a_write_that_was_done_and_got_no_answer_is_not_what_stays() {
 }
 
 #[test]
+fn a_node_whose_object_is_deleted_registers_anew_without_what_others_wrote_and_keeps_what_runs() {
+    let mut world = World::new(Some("all-1g.10gb"));
+    let lab = world.bind("lab-0", &json!({}));
+    world.settle();
+    world.patch_node(&json!({
+        "metadata": {"labels": {"slicewright.io/cordoned-by": "slicewright"}}, "spec": {"unschedulable": true},
+    }));
+    let before = world.node["metadata"]["uid"].clone();
+    let late = world.node.clone();
+    world.host.stay();
+    world.node = Value::Null;
+    world.host.lost_node(before.as_str());
+    // Late news of the object that is gone bring nothing back.
+    world.host.saw_node(serde_json::from_value(late).expect("a node"), world.now);
+    world.settle();
+    assert!(!world.host.is_gone(), "the machine stays");
+    assert_ne!(world.node["metadata"]["uid"], before);
+    assert_eq!(world.node["spec"]["unschedulable"], Value::Null);
+    assert_eq!(world.label(operands::MIG_CONFIG), None, "nobody knows what was wanted");
+    assert_eq!(world.label("slicewright.io/cordoned-by"), None);
+    assert_eq!(world.label("nvidia.com/mig-1g.10gb.count"), Some("7"), "GFD has written its labels again");
+    assert_eq!(world.allocatable(SLICE), Some("7"));
+    assert_eq!(world.phase(&lab), "Running");
+    assert_eq!(held(&world), ["a/lab-0"]);
+    // Deleted once more, and this time the machine is taken away.
+    let uid = world.node["metadata"]["uid"].clone();
+    world.host.lost_node(uid.as_str());
+    assert!(world.host.is_gone());
+}
+
+#[test]
 fn deleting_mig_managers_pod_restarts_it() {
     let mut world = World::new(Some("all-1g.10gb"));
     let before = world.of(Operand::MigManager);

@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::cluster::{Kept, Shared};
 use crate::error::Error;
 use crate::fleet::NodeSpec;
+use crate::host::Host;
 use crate::knobs;
 
 /// Acts upon a running cluster. Clones act upon the same.
@@ -60,6 +61,18 @@ impl Handle {
         let doing = format!("delete the node {name}");
         api.delete(name, &DeleteParams::default()).await.map_err(|error| Error::call(&doing, error))?;
         Ok(())
+    }
+
+    /// Somebody deletes a Node object, and the machine stays with all that runs
+    /// on it: its kubelet registers it anew, with a new UID and without what
+    /// others had written onto it.
+    ///
+    /// # Errors
+    /// There is none of that name, or the API server refuses.
+    pub async fn delete_node_object(&self, name: &str) -> Result<(), Error> {
+        let kept = self.node(name)?;
+        self.shared.with(&kept, Host::stay);
+        self.delete_node(name).await
     }
 
     /// The API's data went back in time, as after an older copy of etcd was

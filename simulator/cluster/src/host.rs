@@ -73,6 +73,12 @@ pub(crate) struct Host {
     seen: Option<core::Node>,
     /// Whether the Node object was there, and is not any more.
     gone: bool,
+    /// Whether the machine stays when its Node object is deleted, and its
+    /// kubelet registers it anew.
+    stays: bool,
+    /// The UID of the Node object that was deleted last, of which there may be
+    /// late news.
+    deleted: Option<String>,
     pending: BTreeMap<String, Option<String>>,
     sent: BTreeMap<String, Option<String>>,
     /// Keys of which a write got no answer: the API server may have it.
@@ -105,6 +111,8 @@ impl Host {
             latest_map: None,
             seen: None,
             gone: false,
+            stays: false,
+            deleted: None,
             pending: BTreeMap::new(),
             sent: BTreeMap::new(),
             unsure: BTreeSet::new(),
@@ -191,6 +199,9 @@ impl Host {
 
     /// The Node object was seen.
     pub(crate) fn saw_node(&mut self, node: core::Node, now: Timestamp) {
+        if self.deleted.is_some() && node.metadata.uid == self.deleted {
+            return;
+        }
         let newer = self.seen.as_ref().is_none_or(|seen| version(&node.metadata) > version(&seen.metadata));
         if newer {
             self.seen = Some(node);
@@ -209,11 +220,37 @@ impl Host {
         self.users.api_went_back();
     }
 
-    /// The Node object is no longer there: the machine was taken away.
+    /// The Node object is no longer there.
     pub(crate) fn lost_node(&mut self, uid: Option<&str>) {
         if self.seen.is_some() && self.uid().as_deref() == uid {
-            self.gone = true;
+            self.object_is_gone();
         }
+    }
+
+    /// The next time that the Node object is deleted, the machine stays.
+    pub(crate) const fn stay(&mut self) {
+        self.stays = true;
+    }
+
+    /// The machine was taken away; or somebody deleted the object only, and the
+    /// kubelet registers the node anew, as it does when it starts.
+    fn object_is_gone(&mut self) {
+        // It is to be registered anew already: this is an answer to a write of before.
+        if self.seen.is_none() {
+            return;
+        }
+        if !std::mem::take(&mut self.stays) {
+            self.gone = true;
+            return;
+        }
+        self.deleted = self.uid();
+        self.seen = None;
+        self.pending.clear();
+        self.unsure.clear();
+        self.cordon = None;
+        self.knob.clear();
+        self.reboot.clear();
+        self.node.register_anew(self.spec.labels.clone());
     }
 
     /// Takes in what others wrote.
@@ -432,7 +469,9 @@ impl Host {
                 self.saw_pod(*pod);
             }
             (_, Answer::Pod(pod)) => self.saw_pod(*pod),
-            (Write::PatchNode { .. } | Write::PatchNodeStatus { .. }, Answer::Gone) => self.gone = true,
+            (Write::PatchNode { .. } | Write::PatchNodeStatus { .. }, Answer::Gone) => {
+                self.object_is_gone();
+            }
             (Write::PatchPodStatus(name, _) | Write::DeletePod { name, .. }, Answer::Gone) => {
                 if name.namespace == self.namespace && self.operand_pods.remove(&name.name).is_some() {
                     self.delete_operand(&name.name);

@@ -23,6 +23,7 @@ mod node;
 mod operand;
 mod plugin;
 mod pod;
+mod registration;
 mod setup;
 mod sharing;
 mod upgrade;
