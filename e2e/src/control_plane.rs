@@ -3,7 +3,6 @@
 //! audit log, and without kubelets.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
