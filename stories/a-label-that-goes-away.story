@@ -1,5 +1,5 @@
 # A policy selects nodes by a label that GPU feature discovery takes away while
-# a node changes. It is warned, and keeps the node until it has arrived: the
+# a node changes. It keeps the node until it has arrived, and its condition warns: the
 # policy for the rest gets none. The documented first policy needs no warning.
 node n1..n2 8xA100-80GB labels pool=research
 policy ../examples/first/policy.yaml

@@ -1,6 +1,7 @@
 //! Things change while a node is on its way.
 
 use e2e::{a100, mig, pod, policy, scenario, scenario_on_any_nodes};
+use serde_json::json;
 
 #[test]
 fn a_policy_that_is_edited_mid_way_is_followed_after_the_node_has_finished() {
@@ -75,9 +76,11 @@ fn a_node_that_is_deleted_mid_way_is_forgotten_and_the_others_go_on() {
 }
 
 /// Somebody cleans up, and the kubelet registers its node anew: the cordon, the
-/// label and what was remembered of the node are gone.
+/// label and what was remembered of the node are gone, and MIG manager has cut
+/// the GPU. What it has now nobody says, so nothing is done to it until somebody
+/// does.
 #[test]
-fn a_node_whose_object_is_deleted_mid_way_registers_anew_and_gets_its_layout() {
+fn a_node_whose_object_is_deleted_mid_way_registers_anew_and_is_left_alone_until_its_label_is_back() {
     scenario(async |scene| {
         scene.nodes_are([a100("n1", "all-1g.10gb"), a100("n2", "all-1g.10gb")]).await?;
         scene.operator().await?;
@@ -85,6 +88,12 @@ fn a_node_whose_object_is_deleted_mid_way_registers_anew_and_gets_its_layout() {
         let first = scene.first_cordoned().await?;
         scene.phase(&first, "Changing").await?;
         scene.hands().delete_node_object(&first).await?;
+        let said = scene.says("research", "Degraded", "True", "NotEstablished").await?;
+        assert!(said.contains(&format!("{first}: what it has is not established")), "{said}");
+        assert!(said.contains("label nvidia.com/mig.config says nothing"), "{said}");
+        scene
+            .patch_node(&first, json!({"metadata": {"labels": {"nvidia.com/mig.config": "all-1g.10gb"}}}))
+            .await?;
         for node in ["n1", "n2"] {
             scene.offers(node, &[("3g.40gb", 2)]).await?;
         }

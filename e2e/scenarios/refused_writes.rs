@@ -14,10 +14,6 @@ fn eight_gpus(name: &str) -> NodeSpec {
     NodeSpec::new(name, 8, "A100-80GB").label(POOL, "research").layout("all-1g.10gb")
 }
 
-/// What marks an object that is refused whoever writes it, so that a scenario
-/// can ask whether the refusal is in force.
-const MARK: &str = "e2e.slicewright.io/refused";
-
 /// Objects of one kind that the API server refuses to the operator.
 struct Refused {
     group: &'static str,
@@ -66,8 +62,10 @@ impl Refused {
                     {"apiGroups": [self.group], "apiVersions": ["*"], "operations": self.operations,
                      "resources": [self.resource]}]},
                 "validations": [{
+                    // A write that is only tried is refused to everybody, so that a
+                    // scenario can ask whether the refusal is in force.
                     "expression": format!("request.userInfo.username != '{OPERATOR_USER}' && \
-                        !(has(object.metadata.annotations) && '{MARK}' in object.metadata.annotations)"),
+                        !(has(request.dryRun) && request.dryRun)"),
                     "message": WORDS,
                 }],
             },
@@ -99,7 +97,7 @@ impl Refused {
 
     async fn settled(&self, scene: &Scene, refused: bool) -> anyhow::Result<()> {
         let mut asked = self.sample.clone();
-        asked["metadata"]["annotations"] = json!({MARK: "asked"});
+        asked["metadata"]["annotations"] = json!({"e2e.slicewright.io/asked": "true"});
         let name = asked["metadata"]["name"].as_str().context("a sample has a name")?;
         let (api, _) = objects::api_of(&scene.client(), &asked).await?;
         let what = if refused { "writes are refused" } else { "writes are allowed again" };

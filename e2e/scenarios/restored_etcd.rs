@@ -104,7 +104,8 @@ fn a_restore_takes_a_change_back_in(phases: &'static [&'static str]) {
         scene.nodes_are(["n1", "n2"].map(eight_gpus)).await?;
         scene.operator().await?;
         scene.apply(policy("research", "research")).await?;
-        scene.apply(on("keeps", "1g.10gb", "n1")).await?;
+        // On a GPU that is cut for it, so that the others of its node are known to be idle.
+        scene.apply(on("keeps", "3g.40gb", "n1")).await?;
         assert_eq!(scene.runs("keeps").await?, "n1");
         for (phase, versions) in
             phases.iter().zip([Versions::AsTheyWere, Versions::Raised].into_iter().cycle())
@@ -113,12 +114,12 @@ fn a_restore_takes_a_change_back_in(phases: &'static [&'static str]) {
             scene.converged("research").await?;
             scene.is_quiet().await?;
             let copy = scene.copy_etcd(&format!("before-{phase}")).await?;
-            scene.apply(on("asks", "3g.40gb", "n1")).await?;
+            scene.apply(on("asks", "7g.80gb", "n1")).await?;
             scene.phase("n1", phase).await?;
             scene.put_back_etcd(&copy, versions).await?;
             scene.says("research", "Degraded", "True", "DataWentBack").await?;
             scene.is_gone("asks").await?;
-            scene.offers("n1", &[("1g.10gb", 56)]).await?;
+            scene.offers("n1", &[("1g.10gb", 49), ("3g.40gb", 2)]).await?;
             scene.converged("research").await?;
             assert_eq!(scene.runs("keeps").await?, "n1", "after a restore in {phase}");
         }

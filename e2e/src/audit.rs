@@ -70,7 +70,13 @@ pub struct Object {
 pub struct Status {
     /// 200, 403, …
     pub code: u16,
+    /// Why not, where it was not.
+    pub message: String,
 }
+
+/// What the API server says of an object whose kind is just being removed. It
+/// calls that forbidden, and it is no lack of rights.
+const GOING: &str = "not allowed while custom resource definition is terminating";
 
 impl Request {
     /// Whether it could change something.
@@ -179,7 +185,7 @@ impl Audit {
     /// When the log cannot be read.
     pub fn refused(&self) -> anyhow::Result<Vec<Request>> {
         let mut requests = self.requests()?;
-        requests.retain(|r| r.response_status.code == 403);
+        requests.retain(|r| r.response_status.code == 403 && !r.response_status.message.contains(GOING));
         Ok(requests)
     }
 }

@@ -250,7 +250,8 @@ impl Operator {
     /// # Errors
     /// When time is up.
     pub async fn is_ready(&self, but: Option<&str>) -> anyhow::Result<()> {
-        let counted = if but.is_none() { "slicewright_ready 1" } else { "slicewright_ready 0" };
+        let value = if but.is_none() { " 1" } else { " 0" };
+        let counted = |line: &str| line.starts_with("slicewright_ready") && line.ends_with(value);
         wait::asking("the operator says whether anything can be done", wait::PATIENCE, async || {
             self.is_well()?;
             let said = ask(self.metrics, "/readyz").await?;
@@ -259,7 +260,7 @@ impl Operator {
                 None => said.starts_with("HTTP/1.1 200"),
                 Some(words) => said.starts_with("HTTP/1.1 503") && said.contains(words),
             };
-            Ok(if right && metrics.lines().any(|line| line == counted) { Ok(()) } else { Err(said) })
+            Ok(if right && metrics.lines().any(counted) { Ok(()) } else { Err(said) })
         })
         .await
     }
