@@ -232,12 +232,17 @@ fn refused_writes_of_a_policys_status_are_counted_and_keep_nobody_from_a_slice()
         scene.apply(pod("asks", &mig("3g.40gb"), 1)).await?;
         scene.runs("asks").await?;
         let operator = scene.operators().first().context("it was started")?;
-        wait::asking("the refusal is counted", wait::PATIENCE, async || {
-            let metrics = operator.metrics().await?;
-            Ok(if counted(&metrics, "GpuPartitionPolicy") { Ok(()) } else { Err(metrics) })
-        })
-        .await?;
+        let count = async |wanted: bool| {
+            wait::asking("the refusal is counted while it lasts", wait::PATIENCE, async || {
+                let metrics = operator.metrics().await?;
+                let is = counted(&metrics, "GpuPartitionPolicy");
+                Ok(if is == wanted { Ok(()) } else { Err(metrics) })
+            })
+            .await
+        };
+        count(true).await?;
         refused.end(scene).await?;
+        count(false).await?;
         scene.converged("research").await
     });
 }

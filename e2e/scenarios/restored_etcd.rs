@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use e2e::etcd::Versions;
+use e2e::wait::until_one;
 use e2e::{NodeSpec, POOL, Scene, mig, pod, policy, scenario};
 use serde_json::Value;
 
@@ -119,7 +120,14 @@ fn a_restore_takes_a_change_back_in(phases: &'static [&'static str]) {
             scene.put_back_etcd(&copy, versions).await?;
             scene.says("research", "Degraded", "True", "DataWentBack").await?;
             scene.is_gone("asks").await?;
-            scene.offers("n1", &[("1g.10gb", 49), ("3g.40gb", 2)]).await?;
+            scene.offers("n1", &[("1g.10gb", 53), ("3g.40gb", 1)]).await?;
+            // What was restored says already that it has converged; this the operator says.
+            until_one(scene.policies(), "research", "the operator goes on", scene.patience(), |policy| {
+                let conditions = policy.and_then(|p| p.status.as_ref()).map(|s| &s.conditions);
+                let held = conditions.is_some_and(|c| c.iter().any(|c| c.reason == "DataWentBack"));
+                if held { Err("it holds everything".to_owned()) } else { Ok(()) }
+            })
+            .await?;
             scene.converged("research").await?;
             assert_eq!(scene.runs("keeps").await?, "n1", "after a restore in {phase}");
         }
