@@ -7,6 +7,7 @@ use std::time::Duration;
 
 pub use reconcile::MapRef;
 
+use crate::clock::Clock;
 use crate::tls_profile::TlsProfile;
 
 /// How one operator runs. [`Settings::new`] has the defaults of the flags.
@@ -47,6 +48,8 @@ pub struct Settings {
     /// How long one watch lasts, in whole seconds; one that says nothing for
     /// longer is given up. Not longer than [`crate::watch::WATCH_TIME`].
     pub watch_time: Duration,
+    /// The clock by which it goes.
+    pub clock: Clock,
     /// How long nothing is done to nodes after the API's data went back in
     /// time, as after an older copy of etcd was put back.
     pub settle_after_restore: Duration,
@@ -116,6 +119,7 @@ impl Settings {
             longest_retry: Duration::from_secs(60),
             longest_watch_retry: Duration::from_secs(10),
             watch_time: crate::watch::WATCH_TIME,
+            clock: Clock::default(),
             // Kubelets tell what they have within ten seconds of a change, and the node
             // controller takes 40 to find one that says nothing.
             settle_after_restore: Duration::from_secs(120),

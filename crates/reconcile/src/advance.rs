@@ -135,7 +135,7 @@ impl Known {
         let seen = looks.node(&name)?;
         let step = steps.get(&name).copied().zip(thought.inventory.nodes.get(&name));
         let wanted = step.map(|(step, node)| wanted(step, node, &looks.models(&name)));
-        let progress = thought.progress_of(&name);
+        let progress = looks.by_the_clock(&name, thought.progress_of(&name));
         let mut clocked = progress.clone();
         if looks.is_refused(&name) && clocked.phase != Phase::Idle {
             clocked.since = Some(looks.now());

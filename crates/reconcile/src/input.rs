@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use observe::Objects;
 use planner::names::NodeName;
 use rollout::observed::{Listing, Refusal};
@@ -38,6 +38,9 @@ pub struct Beside {
     pub refusals: Vec<Refusal>,
     /// The write for this node that the API server refuses to take.
     pub refused: Option<RefusedWrite>,
+    /// By how much the caller's clock was put forward since what is remembered
+    /// of the node was stored; zero as a rule.
+    pub put_forward: SignedDuration,
 }
 
 /// What keeps the caller from doing what a round asks for, whatever the node.

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::GpuNode;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use observe::layouts;
 use planner::names::{NodeName, PodRef};
 use rollout::map::{MigMap, NodeGpu};
 use rollout::observed::{MapSeen, Observed, Operator, Pod as SeenPod, PodPhase};
-use rollout::{GpuLayout, NodeLayout, Strategy, names};
+use rollout::{GpuLayout, NodeLayout, Progress, Strategy, names};
 
 use crate::cordon;
 use crate::hardware::{self, Models};
@@ -110,6 +110,13 @@ impl<'a> Looks<'a> {
     #[must_use]
     pub fn is_refused(&self, name: &NodeName) -> bool {
         self.input.beside.get(name).is_some_and(|beside| beside.refused.is_some())
+    }
+
+    /// What is remembered of a node, by the clock as it goes now.
+    #[must_use]
+    pub fn by_the_clock(&self, name: &NodeName, progress: Progress) -> Progress {
+        let put_forward = self.input.beside.get(name).map_or(SignedDuration::ZERO, |b| b.put_forward);
+        progress.put_forward(put_forward, self.input.now)
     }
 
     /// The time of this round.

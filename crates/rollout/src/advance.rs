@@ -16,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::action::Action;
 use crate::cordon;
 use crate::layout::NodeLayout;
-use crate::observed::Observed;
+use crate::observed::{Listing, Observed};
 use crate::outlook::{Failure, FailureReason, Hold, Outlook, Trouble, WaitsFor};
 use crate::progress::{Phase, Progress, Target};
 use crate::rules::NodeRules;
@@ -45,7 +45,8 @@ pub fn advance(
     progress: &Progress,
     now: Timestamp,
 ) -> Advance {
-    let mut run = Run { seen, wanted, rules, now, next: progress.clone(), actions: Vec::new() };
+    let mut run =
+        Run { seen, wanted, rules, now, next: progress.clone().no_later_than(now), actions: Vec::new() };
     // Steps that need no write lead on to the next at once. A rollout has 12
     // steps and never goes round in one observation; the bound is for the
     // mistake that nobody has found yet, and costs one poll.
@@ -113,6 +114,15 @@ impl Run<'_> {
 
     fn since(&self) -> Timestamp {
         self.next.since.unwrap_or(self.now)
+    }
+
+    /// Whether a consistent list began at or after `after`, and not longer ago
+    /// than `list_fresh`. One that is dated in the future is of a clock that was
+    /// put back since: how old it is, nobody knows.
+    fn listed(&self, after: Timestamp) -> bool {
+        let fresh = self.rules.settings.list_fresh;
+        matches!(self.seen.listing, Listing::Consistent { at }
+            if at >= after && at <= self.now && at + fresh >= self.now)
     }
 
     fn late(&self, limit: SignedDuration) -> bool {

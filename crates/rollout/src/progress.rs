@@ -1,7 +1,7 @@
 //! What is remembered of a node's rollout, in `GpuNode.status.rollout`. It is
 //! stored before the writes that it announces are done.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::layout::NodeLayout;
@@ -73,6 +73,57 @@ impl Progress {
             || found(self.last_error.is_some(), self.last_error == before.last_error)
             || found(self.set_back.is_some(), self.set_back == before.set_back)
             || found(self.failed.is_some(), self.failed == before.failed)
+    }
+}
+
+/// When the clock by which it is dated is set.
+impl Progress {
+    /// As it is after the clock was put forward by so much: each step has taken
+    /// as long as before.
+    #[must_use]
+    pub fn put_forward(mut self, by: SignedDuration, now: Timestamp) -> Self {
+        if !by.is_positive() {
+            return self;
+        }
+        let moved = |at: Timestamp| at.saturating_add(by).unwrap_or(Timestamp::MAX);
+        for passed in self.passed() {
+            *passed = passed.map(|at| moved(at).min(now));
+        }
+        for coming in [&mut self.cooldown_until].into_iter().flatten() {
+            *coming = moved(*coming);
+        }
+        if let Some(set_back) = &mut self.set_back {
+            set_back.until = moved(set_back.until);
+        }
+        self
+    }
+
+    /// As it is by a clock that says `now`: what is dated in the future, by a
+    /// clock that was put back since or by that of another machine, counts from
+    /// now on. Without it a step would have its time once more, and as much as
+    /// the clocks differ.
+    #[must_use]
+    pub fn no_later_than(mut self, now: Timestamp) -> Self {
+        for passed in self.passed() {
+            *passed = passed.map(|at| at.min(now));
+        }
+        self
+    }
+
+    /// Every moment that has passed, and from which something is counted.
+    fn passed(&mut self) -> impl Iterator<Item = &mut Option<Timestamp>> {
+        let own = [
+            &mut self.since,
+            &mut self.changed_at,
+            &mut self.marked_again_at,
+            &mut self.matched_since,
+            &mut self.interrupted_since,
+        ];
+        let of_target = self
+            .target
+            .as_mut()
+            .map(|target| [&mut target.mapped_at, &mut target.cordoned_at, &mut target.written_at]);
+        own.into_iter().chain(of_target.into_iter().flatten())
     }
 }
 

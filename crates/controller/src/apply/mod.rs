@@ -18,7 +18,7 @@ use rollout::{Action, names};
 use tokio_util::sync::CancellationToken;
 
 use crate::calls::{CallError, Calls, Evicted, managers};
-use crate::clock;
+use crate::clock::Clock;
 use crate::lease::{Claim, Lost};
 use crate::metrics::{Metrics, Outcome};
 use crate::store::Source;
@@ -80,6 +80,8 @@ pub struct Hands {
     pub calls: Arc<Calls>,
     /// Whether we may.
     pub claim: Claim,
+    /// By which lists are dated.
+    pub clock: Clock,
     /// What is counted.
     pub metrics: Arc<Metrics>,
     /// Cancelled when we stop: the action that we are at is the last.
@@ -163,7 +165,7 @@ impl Hands {
             }
             Action::ListPods => {
                 // The list is as of a moment after this one.
-                let began = clock::now();
+                let began = self.clock.now();
                 let pods = self.calls.pods_of(&node.0).await.map_err(call)?;
                 done.listed = Some((began, pods));
                 return Ok(());

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::calls::{CallError, Calls, managers};
 use crate::class::{Class, chain};
-use crate::clock;
+use crate::clock::{self, Clock};
 use crate::settings::LeaseSettings;
 
 pub use decide::{Decision, Seen, decide};
@@ -95,6 +95,7 @@ pub struct Keeper {
     calls: Arc<Calls>,
     settings: LeaseSettings,
     identity: String,
+    clock: Clock,
     state: watch::Sender<Option<Instant>>,
     trouble: watch::Sender<Option<String>>,
     seen: Option<Seen>,
@@ -108,7 +109,7 @@ pub struct Keeper {
 impl Keeper {
     /// A keeper, and the claim that it keeps.
     #[must_use]
-    pub fn new(calls: Arc<Calls>, settings: LeaseSettings, identity: String) -> (Self, Claim) {
+    pub fn new(calls: Arc<Calls>, settings: LeaseSettings, identity: String, clock: Clock) -> (Self, Claim) {
         let (state, receiver) = watch::channel(None);
         let (trouble, heard) = watch::channel(None);
         let claim = Claim {
@@ -118,7 +119,10 @@ impl Keeper {
             settings: settings.clone(),
             identity: identity.clone(),
         };
-        (Self { calls, settings, identity, state, trouble, seen: None, last: None, lost: false }, claim)
+        (
+            Self { calls, settings, identity, clock, state, trouble, seen: None, last: None, lost: false },
+            claim,
+        )
     }
 
     /// Runs until told to stop, and then gives the lease back.
@@ -190,7 +194,7 @@ impl Keeper {
         let me = if self.lost { "" } else { self.identity.as_str() };
         let decision = decide(&seen, me, self.settings.duration, began);
         self.seen = Some(seen);
-        let now = clock::now();
+        let now = self.clock.now();
         let written = match decision {
             Decision::Wait(pause) => {
                 self.lost = true;
@@ -258,7 +262,7 @@ impl Keeper {
         if let Some(spec) = &mut lease.spec {
             spec.holder_identity = Some(String::new());
             spec.lease_duration_seconds = Some(1);
-            spec.renew_time = Some(MicroTime(clock::now()));
+            spec.renew_time = Some(MicroTime(self.clock.now()));
         }
         let api: Api<Lease> = Api::namespaced(self.calls.client(), &self.settings.namespace);
         let title = format!("Lease {}/{}", self.settings.namespace, self.settings.name);

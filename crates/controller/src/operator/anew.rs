@@ -15,7 +15,6 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Operator, owners, refused, tell};
-use crate::clock;
 use crate::publish::news::Told;
 use crate::retries::Retries;
 use crate::store::Store;
@@ -64,7 +63,7 @@ impl Operator {
         self.doubted = BTreeSet::new();
         self.wake = None;
         let settles = SignedDuration::try_from(self.settings.settle_after_restore).unwrap_or_default();
-        self.settles_until = Some(clock::now() + settles);
+        self.settles_until = Some(self.settings.clock.now() + settles);
         self.touch();
     }
 }

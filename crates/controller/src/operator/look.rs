@@ -77,7 +77,7 @@ impl Operator {
 
     async fn look_at_one(&mut self, name: &NodeName) -> Result<bool, CallError> {
         let calls = std::sync::Arc::clone(&self.calls);
-        let began = clock::now();
+        let began = self.settings.clock.now();
         let node = name.0.clone();
         let before = [Source::Nodes, Source::Pods].map(|source| self.store.highest(&source));
         let (found, pods) =

@@ -7,6 +7,7 @@
 
 mod anew;
 mod batch;
+mod jumps;
 mod look;
 pub(crate) mod owners;
 mod refused;
@@ -70,7 +71,12 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
     let mut tasks = JoinSet::new();
     let servers = CancellationToken::new();
     serve(&settings, &health, &metrics, &calls, &servers, &mut tasks).await?;
-    let (keeper, claim) = Keeper::new(Arc::clone(&calls), settings.lease.clone(), settings.identity.clone());
+    let (keeper, claim) = Keeper::new(
+        Arc::clone(&calls),
+        settings.lease.clone(),
+        settings.identity.clone(),
+        settings.clock.clone(),
+    );
     let lease = CancellationToken::new();
     let mut keeping = JoinSet::new();
     keeping.spawn(keeper.run(lease.clone()));
@@ -79,6 +85,7 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
     let hands = Hands {
         calls: Arc::clone(&calls),
         claim: claim.clone(),
+        clock: settings.clock.clone(),
         metrics: Arc::clone(&metrics),
         stop: shutdown.clone(),
         went_back: CancellationToken::new(),
@@ -105,6 +112,7 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
         batch,
         wake: None,
         settles_until: None,
+        jumps: jumps::Jumps::default(),
         led: false,
         said: String::new(),
     };
@@ -157,6 +165,8 @@ struct Operator {
     wake: Option<Timestamp>,
     /// Until when nothing is done to nodes, since the API's data went back.
     settles_until: Option<Timestamp>,
+    /// Whether the clock was set.
+    jumps: jumps::Jumps,
     /// Whether we wrote at the last turn.
     led: bool,
     /// What was last said to be incomplete.
@@ -180,6 +190,7 @@ impl Operator {
             }
             self.take(&mut batch);
             self.health.turn();
+            self.notice_jumps();
             self.lead();
             if self.is_ready().await && self.is_due() {
                 self.round().await;
@@ -218,7 +229,7 @@ impl Operator {
     /// does not lead waits for nothing.
     fn count_waiting(&self) {
         if self.led {
-            let (now, instant) = (clock::now(), clock::instant());
+            let (now, instant) = (self.settings.clock.now(), clock::instant());
             let at = |since: Instant| {
                 let ago =
                     SignedDuration::try_from(instant.saturating_duration_since(since)).unwrap_or_default();
@@ -251,7 +262,7 @@ impl Operator {
             pause = pause.min(next.saturating_duration_since(now));
         }
         if let Some(at) = self.wake {
-            let left = clock::now().duration_until(at);
+            let left = self.settings.clock.now().duration_until(at);
             pause = pause.min(Duration::try_from(left).unwrap_or_default());
         }
         // What is not ready is looked at again soon, without turning idly.
@@ -360,7 +371,7 @@ impl Operator {
     /// Whether a round is due now, and ours to run.
     fn is_due(&mut self) -> bool {
         let now = clock::instant();
-        if self.wake.is_some_and(|at| clock::now() >= at) {
+        if self.wake.is_some_and(|at| self.settings.clock.now() >= at) {
             self.wake = None;
             self.touch();
         }

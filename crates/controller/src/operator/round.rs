@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::GpuNode;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use observe::Objects;
 use planner::names::{NodeName, PolicyName};
 use planner::policy::Mode;
@@ -53,7 +53,7 @@ impl Operator {
     /// Runs a round, and notes what came of it.
     pub(super) async fn round(&mut self) {
         let start = clock::instant();
-        let now = clock::now();
+        let now = self.settings.clock.now();
         let mut failures = 0;
         let mut looks = 0;
         // Nobody is found to be late or wrong before we have looked for ourselves.
@@ -96,6 +96,7 @@ impl Operator {
             failures += self.judge(&what, removed);
         }
         let remembered = self.remember(&objects, &round).await;
+        self.moved_with_the_clock(&round, &remembered.stored);
         for (what, error) in remembered.failed {
             failures += self.judge(&what, Err(error));
         }
@@ -129,7 +130,7 @@ impl Operator {
         let (obstacles, beside) = (self.obstacles(now), self.beside.clone());
         let ours = self.core.map.clone();
         let map = objects.config_maps.get(&(ours.namespace, ours.name));
-        let map_changed = map::changed_at(map);
+        let map_changed = self.jumps.known(map::changed_at(map), now);
         let began = clock::instant();
         let thinking = tokio::task::spawn_blocking(move || {
             reconcile::round(&Input {
@@ -197,6 +198,16 @@ impl Operator {
             }
         }
         remembered
+    }
+
+    /// What is remembered has moved with a clock that was put forward, where it
+    /// is stored now or nothing was to be stored.
+    fn moved_with_the_clock(&mut self, round: &Round, stored: &BTreeSet<NodeName>) {
+        for (node, beside) in &mut self.beside {
+            if stored.contains(node) || !round.gpu_nodes.contains_key(node) {
+                beside.put_forward = SignedDuration::ZERO;
+            }
+        }
     }
 
     /// Writes our map if that is due. Says whether the entries that this round

@@ -9,6 +9,7 @@ use std::time::Duration;
 use controller::apply::{ActionError, Done, Hands};
 use controller::calls::Calls;
 use controller::client::tamed;
+use controller::clock::Clock;
 use controller::lease::{Keeper, Lost};
 use controller::metrics::Metrics;
 use controller::settings::LeaseSettings;
@@ -103,7 +104,7 @@ async fn site(at_first: AtFirstWrite) -> Site {
         renew_deadline: Duration::from_secs(500),
         retry: Duration::from_secs(400),
     };
-    let (keeper, claim) = Keeper::new(Arc::clone(&calls), settings, "me".to_owned());
+    let (keeper, claim) = Keeper::new(Arc::clone(&calls), settings, "me".to_owned(), Clock::default());
     let mut keeping = tokio::task::JoinSet::new();
     keeping.spawn(keeper.run(CancellationToken::new()));
     let mut won = claim.clone();
@@ -112,7 +113,8 @@ async fn site(at_first: AtFirstWrite) -> Site {
     }
     api.asked.lock().unwrap().clear();
     let went_back = CancellationToken::new();
-    let hands = Hands { calls, claim, metrics: Arc::new(Metrics::new()), stop, went_back };
+    let hands =
+        Hands { calls, claim, clock: Clock::default(), metrics: Arc::new(Metrics::new()), stop, went_back };
     Site { api, hands, _server: server, _keeping: keeping }
 }
 

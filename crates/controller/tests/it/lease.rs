@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use controller::calls::Calls;
 use controller::client::tamed;
+use controller::clock::Clock;
 use controller::lease::{Claim, Keeper, Lost};
 use controller::settings::LeaseSettings;
 use kube::client::Body;
@@ -97,7 +98,7 @@ fn replica(server: &MockServer, identity: &str, duration: Duration) -> Replica {
         renew_deadline: duration * 3 / 5,
         retry: Duration::from_millis(50),
     };
-    let (keeper, claim) = Keeper::new(calls, settings, identity.to_owned());
+    let (keeper, claim) = Keeper::new(calls, settings, identity.to_owned(), Clock::default());
     let stop = CancellationToken::new();
     let task = tokio::spawn(keeper.run(stop.clone()));
     Replica { claim, stop, task }
@@ -231,7 +232,7 @@ async fn a_claim_that_ends_while_it_is_asked_about_is_lost_whatever_the_answer_s
         renew_deadline: LONG / 2,
         retry: LONG / 4,
     };
-    let (keeper, claim) = Keeper::new(calls, settings, "one".to_owned());
+    let (keeper, claim) = Keeper::new(calls, settings, "one".to_owned(), Clock::default());
     let stop = CancellationToken::new();
     let task = tokio::spawn(keeper.run(stop.clone()));
     until(&claim, true).await;

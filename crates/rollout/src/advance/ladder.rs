@@ -3,7 +3,7 @@
 //! run; MIG manager's pod replaced; back to the last verified layout. Then a
 //! human.
 
-use crate::observed::{Listing, Pod, State};
+use crate::observed::{Pod, State};
 use crate::operand::Operand;
 use crate::outlook::{FailureReason, Trouble, WaitsFor};
 use crate::progress::{Phase, Rung, Target};
@@ -128,9 +128,7 @@ impl Run<'_> {
             let waits_for = WaitsFor::PodsGoing { pods: newcomers, refused: Vec::new() };
             return self.wait(waits_for, settings.quiesce_limit);
         }
-        let fresh = matches!(self.seen.listing, Listing::Consistent { at }
-            if at >= self.since() && at + settings.list_fresh >= self.now);
-        if !fresh {
+        if !self.listed(self.since()) {
             self.list_pods();
             return self.wait(WaitsFor::PodList, settings.change_limit);
         }

@@ -43,7 +43,7 @@ impl Run<'_> {
     }
 
     fn listed_since(&self) -> bool {
-        matches!(self.seen.listing, Listing::Consistent { at } if at >= self.since())
+        matches!(self.seen.listing, Listing::Consistent { at } if at >= self.since() && at <= self.now)
     }
 
     fn not_at_rest(&self) -> Option<Unproven> {

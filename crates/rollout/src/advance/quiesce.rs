@@ -6,7 +6,7 @@ use planner::names::PodRef;
 use planner::policy::Drain;
 
 use crate::action::Action;
-use crate::observed::{Listing, Pod, PodPhase, State};
+use crate::observed::{Pod, PodPhase, State};
 use crate::operand::Operand;
 use crate::outlook::{Hold, Trouble, WaitsFor};
 use crate::progress::{Phase, SetBack, Target};
@@ -82,13 +82,7 @@ impl Run<'_> {
 
     /// A consistent list of after the cordon, not older than a moment.
     fn list_is_fresh(&self, cordoned: jiff::Timestamp) -> bool {
-        let settings = &self.rules.settings;
-        match self.seen.listing {
-            Listing::Cached => false,
-            Listing::Consistent { at } => {
-                at >= cordoned + settings.cordon_settle && at + settings.list_fresh >= self.now
-            }
-        }
+        self.listed(cordoned + self.rules.settings.cordon_settle)
     }
 
     pub(super) fn quiescing(&mut self) -> Flow {

@@ -1,6 +1,7 @@
 //! The integration tests of this crate, one program: each module is what one file of tests says.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
+mod clocks;
 mod cordon;
 mod failures;
 mod fake;

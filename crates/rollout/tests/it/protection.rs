@@ -8,13 +8,13 @@ use slicewright_rollout::{
     advance, names,
 };
 
-fn seconds(n: i64) -> SignedDuration {
+pub(crate) fn seconds(n: i64) -> SignedDuration {
     SignedDuration::from_secs(n)
 }
 
 /// A node with two GPUs of which the first is to be cut anew, on its way to a
 /// phase. Somebody trains on the second.
-fn on_its_way(phase: Phase) -> Caller {
+pub(crate) fn on_its_way(phase: Phase) -> Caller {
     let mut caller = settled("0:off 1:off", "0:1g.10gb*7 1:3g.40gb*2");
     caller.world.pod("train", "mig-3g.40gb", 1);
     caller.want("0:3g.40gb*1,1g.10gb*3 1:3g.40gb*2");
@@ -30,15 +30,16 @@ fn on_its_way(phase: Phase) -> Caller {
 }
 
 /// What the state machine answers to something seen now.
-fn answer(caller: &Caller, seen: &Observed) -> Advance {
+pub(crate) fn answer(caller: &Caller, seen: &Observed) -> Advance {
     advance(seen, caller.wanted.as_ref(), &caller.rules, &caller.progress, caller.world.now)
 }
 
-fn writes_label(advance: &Advance) -> bool {
+pub(crate) fn writes_label(advance: &Advance) -> bool {
     advance.actions.iter().any(|action| matches!(action, Action::SetConfigLabel { .. }))
 }
 
-const PAST_RETURN: [Phase; 4] = [Phase::Changing, Phase::Verifying, Phase::Healing, Phase::Relabelling];
+pub(crate) const PAST_RETURN: [Phase; 4] =
+    [Phase::Changing, Phase::Verifying, Phase::Healing, Phase::Relabelling];
 
 #[test]
 fn while_somebody_else_works_on_an_unfinished_node_nothing_is_done_to_it() {

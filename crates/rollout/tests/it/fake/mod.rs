@@ -16,6 +16,7 @@ use slicewright_rollout::{
 };
 
 mod caller;
+mod clock;
 
 pub use caller::*;
 
