@@ -3,11 +3,14 @@
 
 mod alerts;
 mod any_cluster;
+mod bad_weather;
 mod bounds;
 mod budget;
+mod clocks;
 mod cluster_faults;
 mod cluster_workbenches;
 mod comparison;
+mod contested;
 mod crashes;
 mod crds;
 mod demand;

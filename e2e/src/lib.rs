@@ -19,6 +19,7 @@ pub mod demo;
 mod empty;
 pub mod etcd;
 pub mod expect;
+mod frost;
 mod guest;
 pub mod log;
 pub mod manifests;
@@ -36,6 +37,7 @@ mod served;
 mod telling;
 mod times;
 pub mod wait;
+pub mod weather;
 pub mod wire;
 
 pub use cluster::{Fleet, GpuSpec, NodeSpec};

@@ -17,6 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
+use crate::frost::{Frost, WORKERS};
 use crate::log::{self, Log};
 use crate::objects::{OPERATOR_ACCOUNT, OPERATOR_NAMESPACE};
 use crate::wait;
@@ -86,6 +87,8 @@ pub struct Operator {
     metrics: SocketAddr,
     identity: String,
     log: Log,
+    wire: Wire,
+    frost: Frost,
 }
 
 /// How to reach the API server as the operator's service account.
@@ -136,18 +139,14 @@ impl Operator {
     /// # Errors
     /// When no port or no thread is to be had.
     pub fn start(config: kube::Config, settings: Settings) -> anyhow::Result<Self> {
-        Self::start_through(None, config, settings)
+        Self::start_through(Wire::default(), config, settings)
     }
 
     /// Starts one whose calls go through this wire.
     ///
     /// # Errors
     /// When no port or no thread is to be had.
-    pub fn start_through(
-        wire: Option<Wire>,
-        config: kube::Config,
-        mut settings: Settings,
-    ) -> anyhow::Result<Self> {
+    pub fn start_through(wire: Wire, config: kube::Config, mut settings: Settings) -> anyhow::Result<Self> {
         let metrics = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         settings.metrics_address = Some(metrics);
         // Probes show no token.
@@ -159,37 +158,54 @@ impl Operator {
         let (shutdown, killed) = (CancellationToken::new(), CancellationToken::new());
         let (stop, kill) = (shutdown.clone(), killed.clone());
         let log = Log::default();
+        let (carried, frost) = (wire.clone(), Frost::default());
+        let cold = frost.clone();
         let noted = log.dispatch();
         let on_each = noted.clone();
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
+            .worker_threads(WORKERS)
             .enable_all()
             .on_thread_start(move || log::note_on_this_thread(&on_each))
             .on_thread_stop(log::no_longer_on_this_thread)
             .build()?;
+        frost.reaches(runtime.handle());
         let thread = std::thread::Builder::new().name(identity.clone()).spawn(move || {
             let _noted = tracing::dispatcher::set_default(&noted);
             let ended = runtime.block_on(async {
                 let client = controller::client::client(config)?;
-                let client = match wire {
-                    Some(wire) => wire.through(client),
-                    None => client,
-                };
+                let client = carried.through(client);
                 tokio::select! {
-                    ended = controller::run(client, settings, stop) => anyhow::Ok(ended?),
+                    ended = cold.over(controller::run(client, settings, stop)) => anyhow::Ok(ended?),
                     () = kill.cancelled() => Ok(()),
                 }
             });
             runtime.shutdown_background();
             ended
         })?;
-        Ok(Self { thread, shutdown, killed, metrics, identity, log })
+        Ok(Self { thread, shutdown, killed, metrics, identity, log, wire, frost })
     }
 
     /// What it logs.
     #[must_use]
     pub fn log(&self) -> Log {
         self.log.clone()
+    }
+
+    /// The wire between it and the API server.
+    #[must_use]
+    pub const fn wire(&self) -> &Wire {
+        &self.wire
+    }
+
+    /// Stops it where it is, as a process that is sent SIGSTOP or a machine that
+    /// is suspended: nothing of it runs, and its time passes.
+    pub fn freezes(&self) {
+        self.frost.freeze();
+    }
+
+    /// Lets it go on.
+    pub fn thaws(&self) {
+        self.frost.thaw();
     }
 
     /// Its name in the lease.
@@ -214,6 +230,7 @@ impl Operator {
     /// Ends it where it is, as a killed process ends: nothing is finished, and
     /// the lease is not given back.
     pub fn kill(self) {
+        self.frost.thaw();
         self.killed.cancel();
         // Its end is an error, and that is what was wanted.
         let _ = self.thread.join();

@@ -400,7 +400,7 @@ impl Scene {
         self.grant_for(&settings).await?;
         self.started += 1;
         let config = operator::account(&self.administrator).await?;
-        self.operators.push(Operator::start_through(Some(wire), config, settings.clone())?);
+        self.operators.push(Operator::start_through(wire, config, settings.clone())?);
         self.last = Some(settings);
         Ok(())
     }

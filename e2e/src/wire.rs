@@ -4,15 +4,16 @@
 
 use std::collections::BTreeMap;
 use std::future::pending;
-use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 
 use http::{Method, Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+
+use crate::weather::{Answer, Chance, End, Fare, Fate, Weather, connection_refused};
 
 /// How a write fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,27 +52,17 @@ pub struct Wire {
     silent: CancellationToken,
     /// The same, for those that are open now.
     open_silent: Arc<Mutex<CancellationToken>>,
+    /// What it is like now.
+    weather: Arc<Mutex<Weather>>,
+    chance: Arc<Chance>,
+    /// How many watches were begun.
+    watches: Arc<AtomicUsize>,
 }
 
-/// An answer. That of a watch may stop coming, without an end and without an
-/// error.
-struct Answer {
-    body: Body,
-    silent: Option<CancellationToken>,
-}
-
-impl http_body::Body for Answer {
-    type Data = <Body as http_body::Body>::Data;
-    type Error = <Body as http_body::Body>::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<http_body::Frame<Self::Data>, Self::Error>>> {
-        if self.silent.as_ref().is_some_and(CancellationToken::is_cancelled) {
-            return Poll::Pending;
-        }
-        Pin::new(&mut self.body).poll_frame(context)
+/// A wire on which nothing goes wrong until somebody says so.
+impl Default for Wire {
+    fn default() -> Self {
+        Self::failing(&[])
     }
 }
 
@@ -88,7 +79,17 @@ impl Wire {
     pub fn failing(faults: &'static [Fault]) -> Self {
         let (written, silent) = (CancellationToken::new(), CancellationToken::new());
         let open_silent = Arc::new(Mutex::new(silent.child_token()));
-        Self { faults, dies_after: None, tried: Arc::default(), written, silent, open_silent }
+        Self {
+            faults,
+            dies_after: None,
+            tried: Arc::default(),
+            written,
+            silent,
+            open_silent,
+            weather: Arc::default(),
+            chance: Arc::default(),
+            watches: Arc::default(),
+        }
     }
 
     /// After this many writes one more is done, and nobody hears of it; no
@@ -96,6 +97,15 @@ impl Wire {
     #[must_use]
     pub fn dying_after(writes: usize) -> Self {
         Self { dies_after: Some(writes), ..Self::failing(&[]) }
+    }
+
+    /// It is like this from now on, for what is asked from now on.
+    pub fn turns(&self, weather: Weather) {
+        *self.weather.lock().unwrap_or_else(PoisonError::into_inner) = weather;
+    }
+
+    fn weather(&self) -> Weather {
+        *self.weather.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on watches of nodes and pods say nothing, and do not end.
@@ -131,13 +141,55 @@ impl Wire {
         let service = tower::service_fn(move |request: Request<Body>| {
             let (wire, client) = (self.clone(), client.clone());
             async move {
-                let watches = is_a_watch_of_nodes(request.uri().path(), request.uri().query());
-                let silent = watches.then(|| wire.silenced());
-                let answer = wire.carry(&client, request).await?;
-                Ok::<_, kube::Error>(answer.map(|body| Answer { body, silent }))
+                let fare = wire.fare(request.uri().path(), request.uri().query());
+                let answer = wire.weathered(&client, request).await?;
+                Ok::<_, kube::Error>(answer.map(|body| Answer::new(body, fare)))
             }
         });
         Client::new(service, "default")
+    }
+
+    /// What becomes of the messages of an answer.
+    fn fare(&self, path: &str, query: Option<&str>) -> Fare {
+        let mut fare = Fare::default();
+        if !query.is_some_and(|query| query.contains("watch=true")) {
+            return fare;
+        }
+        fare.silent = is_a_watch_of_nodes(path, query).then(|| self.silenced());
+        let before = self.watches.fetch_add(1, Ordering::Relaxed);
+        match self.weather() {
+            Weather::WatchesCut(after) => {
+                let end = if before.is_multiple_of(2) { End::Badly } else { End::Silently };
+                fare.cut = Some((after, end));
+            }
+            Weather::Lagging(kind, by) if path.ends_with(&format!("/{kind}")) => fare.late = Some(by),
+            _ => {}
+        }
+        fare
+    }
+
+    /// Asks, whatever it is like.
+    async fn weathered(&self, client: &Client, request: Request<Body>) -> kube::Result<Response<Body>> {
+        match self.weather() {
+            Weather::Fair | Weather::WatchesCut(_) | Weather::Lagging(..) => {
+                self.carry(client, request).await
+            }
+            Weather::Late(by) => {
+                let answer = self.carry(client, request).await;
+                tokio::time::sleep(by).await;
+                answer
+            }
+            Weather::Errors(of_a_hundred) => match self.chance.next(of_a_hundred) {
+                Fate::Answered => self.carry(client, request).await,
+                Fate::Refused(code) => Ok(failure(code, "Unavailable")),
+                Fate::DoneAndRefused(code) => {
+                    self.carry(client, request).await?;
+                    Ok(failure(code, "Unavailable"))
+                }
+            },
+            Weather::Refused => Err(connection_refused()),
+            Weather::Silent => pending().await,
+        }
     }
 
     async fn carry(&self, client: &Client, request: Request<Body>) -> kube::Result<Response<Body>> {

@@ -92,6 +92,8 @@ reasons! {
     DATA_WENT_BACK = "DataWentBack";
     /// The API server refuses what we write; its words are quoted.
     WRITE_REFUSED = "WriteRefused";
+    /// Somebody else changes what we write, each time that we have written it.
+    WRITE_UNDONE = "WriteUndone";
 }
 
 /// Whether a type of condition is present only while it is true.

@@ -18,7 +18,7 @@ use crate::{client, telemetry};
 /// Arguments that are wrong, `--help` and `--version` end the process.
 #[tokio::main]
 pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match operate(Args::parse_from(arguments)).await {
+    match Box::pin(operate(Args::parse_from(arguments))).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Some errors repeat their cause.

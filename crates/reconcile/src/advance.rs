@@ -67,35 +67,41 @@ pub fn advance(input: &Input<'_>, thought: &Thought) -> BTreeMap<NodeName, Advan
         let Some(advance) = advances.get_mut(&known.name) else { continue };
         if let Some(hold) = stands_still(input) {
             stand_still(advance, known, hold);
-        } else if let Some(refused) = refused(known, advance, input) {
-            wait_for_leave(advance, known, refused);
+        } else if let Some(hold) = kept_from_writing(known, advance, input) {
+            wait_for_leave(advance, known, hold);
         }
     }
     advances
 }
 
-/// What the API server refuses to take of what is due for a node.
-fn refused(known: &Known, advance: &Advance, input: &Input<'_>) -> Option<RefusedWrite> {
+/// What is due for a node and cannot be written: the API server refuses to take
+/// it, or somebody else undoes it.
+fn kept_from_writing(known: &Known, advance: &Advance, input: &Input<'_>) -> Option<Hold> {
     let beside = input.beside.get(&known.name);
     let needs_map = || {
         let waits = matches!(advance.outlook, Outlook::Working { waits_for: WaitsFor::MapWrite, .. });
         waits || advance.actions.iter().any(|action| matches!(action, Action::EnsureMapEntry { .. }))
     };
-    beside
+    let refused = beside
         .and_then(|beside| beside.refused.clone())
-        .or_else(|| input.obstacles.map.clone().filter(|_| needs_map()))
+        .or_else(|| input.obstacles.map.clone().filter(|_| needs_map()));
+    let refused = refused.map(|RefusedWrite { write, words }| Hold::WriteRefused { write, words });
+    let undone = || {
+        let what = format!("the status of GpuNode {}", known.name);
+        beside.and_then(|beside| beside.undone).map(|times| Hold::WriteUndone { what, times })
+    };
+    refused.or_else(undone)
 }
 
-/// While the API server refuses what we write, the same write is tried again
-/// and the node's clock stands still: a refusal is no observation that did not
-/// come in time, and no deadline moves.
-fn wait_for_leave(advance: &mut Advance, known: &Known, refused: RefusedWrite) {
+/// While what we write is refused or undone, the same write is tried again and
+/// the node's clock stands still: a refusal is no observation that did not come
+/// in time, and no deadline moves.
+fn wait_for_leave(advance: &mut Advance, known: &Known, hold: Hold) {
     if advance.progress.phase == known.progress.phase {
         advance.progress.since = known.progress.since;
     }
     if matches!(advance.outlook, Outlook::Working { .. } | Outlook::Idle) {
-        let RefusedWrite { write, words } = refused;
-        advance.outlook = Outlook::Holding(Hold::WriteRefused { write, words });
+        advance.outlook = Outlook::Holding(hold);
     }
 }
 

@@ -105,7 +105,9 @@ pub(crate) fn answer(
     let (kind, topic) = match (&request.outcome, outlook) {
         (Outcome::Unserved { why, .. }, _) => (Kind::Unavailable, why_name(why)),
         (Outcome::ServedNow { .. }, _) if !on_its_way => (Kind::Free, ""),
-        (_, Some(Outlook::Holding(hold @ Hold::WriteRefused { .. }))) => (Kind::Delayed, hold.reason().name),
+        (_, Some(Outlook::Holding(hold @ (Hold::WriteRefused { .. } | Hold::WriteUndone { .. })))) => {
+            (Kind::Delayed, hold.reason().name)
+        }
         (_, Some(Outlook::Holding(hold))) => (Kind::Coming, hold.reason().name),
         (_, Some(Outlook::Failed(_))) => (Kind::Delayed, "Failed"),
         (_, Some(Outlook::Working { .. })) if is_late => (Kind::Delayed, "Late"),
@@ -135,7 +137,9 @@ fn sentence(outcome: &Outcome, outlook: Option<&Outlook>, estimate: Option<Strin
         Outcome::ServedByPlan { node, gpus } => {
             let slices = planner::words::counted(gpus.iter().map(|(_, _, profile)| profile));
             match outlook {
-                Some(Outlook::Holding(hold @ (Hold::WriteRefused { .. } | Hold::Settling { .. }))) => {
+                Some(Outlook::Holding(
+                    hold @ (Hold::WriteRefused { .. } | Hold::WriteUndone { .. } | Hold::Settling { .. }),
+                )) => {
                     format!("{node} has to change for it ({slices}), and nothing is done to it: {hold}")
                 }
                 Some(Outlook::Holding(hold)) => {

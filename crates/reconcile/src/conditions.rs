@@ -76,6 +76,7 @@ pub fn conditions(about: &About<'_>) -> Vec<Wanted> {
             | reason::LAYOUT_REFUSED
             | reason::RELEASED
             | reason::WRITE_REFUSED
+            | reason::WRITE_UNDONE
     );
     let stalled = if valid { ready.clone() } else { accepted.clone() };
     // A paused policy is planned with nodes that may not change: what it lacks is no trouble.
@@ -188,7 +189,8 @@ const fn waits_for_a_human(hold: &Hold) -> bool {
         | Hold::MapNotOurs
         | Hold::LayoutRefused(_)
         | Hold::Released
-        | Hold::WriteRefused { .. } => true,
+        | Hold::WriteRefused { .. }
+        | Hold::WriteUndone { .. } => true,
         Hold::NotEnforced
         | Hold::Budget { .. }
         | Hold::Window { .. }

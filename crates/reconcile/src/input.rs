@@ -38,6 +38,9 @@ pub struct Beside {
     pub refusals: Vec<Refusal>,
     /// The write for this node that the API server refuses to take.
     pub refused: Option<RefusedWrite>,
+    /// Somebody else changes what is remembered of the node, so often in a row
+    /// that the caller writes it less often.
+    pub undone: Option<u32>,
     /// By how much the caller's clock was put forward since what is remembered
     /// of the node was stored; zero as a rule.
     pub put_forward: SignedDuration,

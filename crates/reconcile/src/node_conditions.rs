@@ -29,7 +29,8 @@ const fn needs_a_human(hold: &Hold) -> bool {
         | Hold::LayoutRefused(_)
         | Hold::NotAsVerified { .. }
         | Hold::Released
-        | Hold::WriteRefused { .. } => true,
+        | Hold::WriteRefused { .. }
+        | Hold::WriteUndone { .. } => true,
     }
 }
 
@@ -58,7 +59,9 @@ pub fn conditions(
         (Some(Outlook::Holding(hold)), _) => {
             // What holds a node otherwise keeps it from starting.
             let does_not = match hold {
-                Hold::Settling { .. } | Hold::WriteRefused { .. } => "nothing is done to it",
+                Hold::Settling { .. } | Hold::WriteRefused { .. } | Hold::WriteUndone { .. } => {
+                    "nothing is done to it"
+                }
                 _ => "it does not start to change",
             };
             let message = format!("{does_not}: {hold}. {}", hold.help(&name.0));

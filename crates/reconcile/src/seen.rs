@@ -106,10 +106,10 @@ impl<'a> Looks<'a> {
         }
     }
 
-    /// Whether a write for a node is refused.
+    /// Whether a write for a node is refused, or undone by somebody else.
     #[must_use]
     pub fn is_refused(&self, name: &NodeName) -> bool {
-        self.input.beside.get(name).is_some_and(|beside| beside.refused.is_some())
+        self.input.beside.get(name).is_some_and(|beside| beside.refused.is_some() || beside.undone.is_some())
     }
 
     /// What is remembered of a node, by the clock as it goes now.

@@ -52,7 +52,8 @@ impl Outlook {
             | Hold::PodsInTheWay { .. }
             | Hold::BackedOff { .. }
             | Hold::Settling { .. }
-            | Hold::WriteRefused { .. } => None,
+            | Hold::WriteRefused { .. }
+            | Hold::WriteUndone { .. } => None,
             Hold::LayoutRefused(_) => None,
             Hold::NotEnforced => Some(PlannerHold::NoPolicy),
             Hold::Cooldown { until } => Some(PlannerHold::CoolingDown { until: *until }),
@@ -166,6 +167,13 @@ pub enum Hold {
         write: String,
         /// The refuser's own words.
         words: String,
+    },
+    /// Somebody else changes what we write, each time that we have written it.
+    WriteUndone {
+        /// What is written, such as `the status of GpuNode a1`.
+        what: String,
+        /// How often in a row.
+        times: u32,
     },
 }
 
@@ -382,6 +390,10 @@ impl fmt::Display for Hold {
             Self::WriteRefused { write, words } => {
                 write!(f, "what we write is refused (we tried to {write}): \"{words}\"")
             }
+            Self::WriteUndone { what, times } => write!(
+                f,
+                "somebody else has changed {what} {times} times in a row after we had written it, so we write it less often"
+            ),
         }
     }
 }

@@ -67,6 +67,8 @@ reasons! {
         "Nothing, but read the runbook SlicewrightDataWentBack: nodes that were being changed may not be as the API says.";
     WriteRefused: "The API server refuses what we write for this node: rights are missing, or an admission policy or webhook denies it. The refuser's own words are quoted.",
         "Allow the write to the operator's service account, in what the words name: a role, a ValidatingAdmissionPolicy, a webhook. It is tried again by itself, at least once a minute.";
+    WriteUndone: "Somebody else changes the status of the node's `GpuNode`, in which we remember what we do, each time that we have written it. We write it less and less often, and nothing is done to the node.",
+        "Find out who it is with `kubectl get gpunode NODE -o yaml --show-managed-fields`, and stop them: nobody but Slicewright writes that status.";
     ChangeFailed: "The layout could not be reached; a retry, a new MIG manager pod, and going back (where there was something to go back to) did not help. The node stays cordoned and counts as unavailable.",
         "Read MIG manager's log on NODE. When the node is right again it is noticed and uncordoned; to end the rollout and uncordon it as it is, run `slicewright release NODE`.";
     RollBackFailed: "Neither the layout nor the one before could be reached. The node stays cordoned and counts as unavailable.",
@@ -110,6 +112,7 @@ impl Hold {
             Self::Released => Released,
             Self::Settling { .. } => Settling,
             Self::WriteRefused { .. } => WriteRefused,
+            Self::WriteUndone { .. } => WriteUndone,
         }
     }
 

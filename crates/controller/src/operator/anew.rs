@@ -14,7 +14,7 @@ use reconcile::Obstacles;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Operator, owners, refused, tell};
+use super::{Operator, owners, refused, tell, undone};
 use crate::publish::news::Told;
 use crate::retries::Retries;
 use crate::store::Store;
@@ -60,6 +60,7 @@ impl Operator {
         self.told = Told::default();
         self.unsent = tell::Unsent::default();
         self.refused = refused::Refused::default();
+        self.undone = undone::Undone::new(self.settings.longest_retry);
         self.doubted = BTreeSet::new();
         self.wake = None;
         let settles = SignedDuration::try_from(self.settings.settle_after_restore).unwrap_or_default();

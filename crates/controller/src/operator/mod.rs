@@ -14,6 +14,7 @@ mod refused;
 mod round;
 mod steps;
 mod tell;
+mod undone;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -91,9 +92,10 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
         went_back: CancellationToken::new(),
     };
     let batch = Batch::new(settings.batch_delay);
+    let longest_retry = settings.longest_retry;
     let operator = Operator {
         core: Arc::new(core(&settings)),
-        retries: Retries::new(settings.longest_retry),
+        retries: Retries::new(longest_retry),
         settings: Arc::new(settings),
         calls,
         claim,
@@ -107,6 +109,7 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
         owners: owners::Owners::default(),
         told: Told::default(),
         unsent: tell::Unsent::default(),
+        undone: undone::Undone::new(longest_retry),
         refused: refused::Refused::default(),
         doubted: BTreeSet::new(),
         batch,
@@ -157,6 +160,8 @@ struct Operator {
     unsent: tell::Unsent,
     /// Writes that the API server refuses until a human allows them.
     refused: refused::Refused,
+    /// What somebody else changes each time that we have written it.
+    undone: undone::Undone,
     /// Nodes that are not as we see them.
     doubted: BTreeSet<NodeName>,
     /// What has changed that no round has looked at.
@@ -258,7 +263,7 @@ impl Operator {
         if let Some(due) = self.batch.due() {
             pause = pause.min(due.saturating_duration_since(now));
         }
-        if let Some(next) = self.retries.next() {
+        for next in [self.retries.next(), self.undone.next()].into_iter().flatten() {
             pause = pause.min(next.saturating_duration_since(now));
         }
         if let Some(at) = self.wake {
@@ -375,7 +380,7 @@ impl Operator {
             self.wake = None;
             self.touch();
         }
-        if self.retries.next().is_some_and(|at| now >= at) {
+        if [self.retries.next(), self.undone.next()].into_iter().flatten().any(|at| now >= at) {
             self.touch();
         }
         self.batch.is_due(now) && self.claim.holds()

@@ -127,6 +127,7 @@ impl Operator {
     async fn think(&mut self, objects: &Arc<Objects>, now: Timestamp) -> Option<(Round, Duration)> {
         let (objects, settings) = (Arc::clone(objects), Arc::clone(&self.core));
         self.refused.tell(&mut self.beside);
+        self.undone.tell(&mut self.beside);
         let (obstacles, beside) = (self.obstacles(now), self.beside.clone());
         let ours = self.core.map.clone();
         let map = objects.config_maps.get(&(ours.namespace, ours.name));
@@ -171,8 +172,16 @@ impl Operator {
     /// Stores what has to be remembered, before anything of it is done.
     async fn remember(&mut self, objects: &Arc<Objects>, round: &Round) -> Remembered {
         let instant = clock::instant();
-        let due: Vec<&NodeName> =
-            round.gpu_nodes.keys().filter(|n| self.retries.may_try(&subject_of(n), instant)).collect();
+        let (undone, over) = self.undone.look(objects, round, instant);
+        if over {
+            // This round was thought over with it.
+            self.touch();
+        }
+        let due: Vec<&NodeName> = round
+            .gpu_nodes
+            .keys()
+            .filter(|node| !undone.contains(node) && self.retries.may_try(&subject_of(node), instant))
+            .collect();
         let mut work = Vec::new();
         for node in due {
             let now = objects.gpu_nodes.get(&node.0).cloned();
@@ -187,11 +196,14 @@ impl Operator {
             }
             match outcome {
                 None => {}
-                Some(Ok(subject)) => {
+                Some(Ok(written)) => {
+                    if let Some(written) = written {
+                        remembered.awaited.push(gpu_node::awaited(&written));
+                        self.undone.wrote(&node, &written, instant);
+                    }
                     if round.nodes.get(&node).is_none_or(|n| n.advance.actions.is_empty()) {
                         self.retries.succeeded(&subject_of(&node));
                     }
-                    remembered.awaited.extend(subject);
                     remembered.stored.insert(node);
                 }
                 Some(Err(error)) => remembered.failed.push((subject_of(&node), error)),
@@ -401,6 +413,7 @@ impl Operator {
     fn count(&mut self, round: &Round) {
         self.beside.retain(|node, _| round.nodes.contains_key(node));
         self.refused.keep_up_with(round);
+        self.undone.keep(round.gpu_nodes.keys().chain(round.nodes.keys()));
         self.metrics.refused(self.refused.count());
         crate::gauges::set(&self.metrics, &self.store.objects, round);
     }

@@ -27,7 +27,7 @@ pub(super) async fn remember(
     node: NodeName,
     wanted: WantedGpuNode,
     now: Option<Arc<GpuNode>>,
-) -> (NodeName, Option<Result<Option<Subject>, CallError>>) {
+) -> (NodeName, Option<Result<Option<GpuNode>, CallError>>) {
     if !hands.may_write() {
         return (node, None);
     }

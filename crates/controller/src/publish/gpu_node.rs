@@ -35,7 +35,8 @@ struct Patch {
     body: Value,
 }
 
-/// Makes a `GpuNode` what it should be. Nothing is written when it is.
+/// Makes a `GpuNode` what it should be, and says what it is then. Nothing is
+/// written when it is that already.
 ///
 /// # Errors
 /// When it was not, or may not have been, written; what came before in the
@@ -44,7 +45,7 @@ pub async fn write(
     calls: &Calls,
     wanted: &Wanted<'_>,
     now: Option<&GpuNode>,
-) -> Result<Option<Subject>, CallError> {
+) -> Result<Option<GpuNode>, CallError> {
     let patches = patches(wanted, now);
     if patches.is_empty() {
         return Ok(None);
@@ -53,6 +54,7 @@ pub async fn write(
     let name = &wanted.node.0;
     let title = format!("GpuNode {name}");
     let mut version = now.and_then(|node| node.metadata.resource_version.clone());
+    let mut last = None;
     for Patch { manager, target, mut body } in patches {
         if let Some(version) = &version {
             body["metadata"]["resourceVersion"] = json!(version);
@@ -64,13 +66,20 @@ pub async fn write(
             }
             None => calls.apply(&api, &title, &manager, target, name, &body).await?,
         };
-        version = written.metadata.resource_version;
+        version.clone_from(&written.metadata.resource_version);
+        last = Some(written);
     }
-    Ok(Some(Subject::Version {
+    Ok(last)
+}
+
+/// What is awaited of a `GpuNode` that was written.
+#[must_use]
+pub fn awaited(written: &GpuNode) -> Subject {
+    Subject::Version {
         source: Source::GpuNodes,
-        key: (String::new(), name.clone()),
-        version: version.unwrap_or_default(),
-    }))
+        key: (String::new(), written.metadata.name.clone().unwrap_or_default()),
+        version: written.metadata.resource_version.clone().unwrap_or_default(),
+    }
 }
 
 /// What to take out of a spec in which nothing is to be left. Applying an

@@ -1,0 +1,236 @@
+//! What somebody else changes each time that we have written it: the status of
+//! a `GpuNode`, which is ours alone. A few times we write it again at once, as
+//! after a mistake; somebody who goes on would be answered write for write for
+//! ever, so from then on we wait longer each time, and people are told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use api::GpuNode;
+use api::gpu_node::GpuNodeStatus;
+use observe::Objects;
+use planner::names::NodeName;
+use reconcile::{Beside, Round};
+
+/// So often in a row we write at once what somebody else has changed. Enough for
+/// a script that runs over everything twice, and too few for a load on anybody.
+const AT_ONCE: u32 = 8;
+/// The first pause after that; each is twice as long as the one before.
+const FIRST: Duration = Duration::from_secs(1);
+
+/// All nodes of which we wrote something.
+#[derive(Debug)]
+pub(super) struct Undone {
+    longest: Duration,
+    nodes: BTreeMap<NodeName, Contest>,
+}
+
+/// One that we wrote.
+#[derive(Debug)]
+struct Contest {
+    /// As it was when we had written it.
+    wrote: Option<GpuNodeStatus>,
+    /// How often in a row we wrote anew what somebody else had changed.
+    times: u32,
+    /// Somebody else has changed it since.
+    is_undone: bool,
+    /// What we wrote has to last until then. If it does, nobody contests it; if
+    /// not, it is not written again before.
+    until: Instant,
+}
+
+impl Undone {
+    /// Nothing yet; no pause gets longer than `longest`.
+    pub(super) const fn new(longest: Duration) -> Self {
+        Self { longest, nodes: BTreeMap::new() }
+    }
+
+    /// Looks at what became of what we wrote. Says which nodes are not written
+    /// in this round, and whether something that was told is over.
+    pub(super) fn look(
+        &mut self,
+        objects: &Objects,
+        round: &Round,
+        now: Instant,
+    ) -> (BTreeSet<NodeName>, bool) {
+        let (mut held, mut over) = (BTreeSet::new(), false);
+        for (node, contest) in &mut self.nodes {
+            let seen = objects.gpu_nodes.get(&node.0).map(Arc::as_ref);
+            let was_told = contest.is_told();
+            if contest.look(seen, round.gpu_nodes.contains_key(node), now) {
+                held.insert(node.clone());
+            }
+            over |= was_told && !contest.is_told();
+        }
+        (held, over)
+    }
+
+    /// We wrote it, and this is what it was then.
+    pub(super) fn wrote(&mut self, node: &NodeName, written: &GpuNode, now: Instant) {
+        let before = self.nodes.get(node);
+        let times = before.map_or(0, |before| before.times.saturating_add(u32::from(before.is_undone)));
+        let pause = match times.checked_sub(AT_ONCE) {
+            None => self.longest,
+            Some(more) => FIRST.saturating_mul(1 << more.min(16)).min(self.longest),
+        };
+        let contest = Contest { wrote: ours(written), times, is_undone: false, until: now + pause };
+        self.nodes.insert(node.clone(), contest);
+    }
+
+    /// When to look again even if nothing changes.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.nodes.values().filter(|contest| contest.is_told()).map(|contest| contest.until).min()
+    }
+
+    /// Tells of each node whether what is remembered of it is contested.
+    pub(super) fn tell(&self, beside: &mut BTreeMap<NodeName, Beside>) {
+        beside.values_mut().for_each(|beside| beside.undone = None);
+        for (node, contest) in self.nodes.iter().filter(|(_, contest)| contest.is_told()) {
+            beside.entry(node.clone()).or_default().undone = Some(contest.times);
+        }
+    }
+
+    /// Forgets nodes that are gone.
+    pub(super) fn keep<'a>(&mut self, nodes: impl Iterator<Item = &'a NodeName>) {
+        let nodes: BTreeSet<&NodeName> = nodes.collect();
+        self.nodes.retain(|node, _| nodes.contains(node));
+    }
+}
+
+impl Contest {
+    const fn is_told(&self) -> bool {
+        self.times >= AT_ONCE
+    }
+
+    /// What became of it. Says whether it must not be written yet.
+    fn look(&mut self, seen: Option<&GpuNode>, wanted: bool, now: Instant) -> bool {
+        let stands = seen.is_some_and(|seen| ours(seen) == self.wrote);
+        let lasted = now >= self.until;
+        if stands || !wanted {
+            // Nobody changed it, or what they made of it is what we want.
+            if lasted || !stands {
+                self.times = 0;
+            }
+            return false;
+        }
+        if lasted && !self.is_told() {
+            self.times = 0;
+        }
+        self.is_undone = true;
+        self.is_told() && !lasted
+    }
+}
+
+/// What of it nobody but us writes.
+fn ours(node: &GpuNode) -> Option<GpuNodeStatus> {
+    let mut status = node.status.clone()?;
+    if reconcile::hardware::has_agent(Some(node)) {
+        status.observed = None;
+    }
+    Some(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+
+    fn gpu_node(slices: &str) -> GpuNode {
+        let status = serde_json::json!({"slices": slices});
+        let mut node = GpuNode::new("n1", api::GpuNodeSpec::default());
+        node.status = serde_json::from_value(status).ok();
+        node
+    }
+
+    fn n1() -> NodeName {
+        NodeName("n1".to_owned())
+    }
+
+    /// Somebody changes it a second after each of our writes, for so many
+    /// seconds. When we wrote, in seconds from the first.
+    fn fight(undone: &mut Undone, start: Instant, seconds: u64) -> Vec<u64> {
+        let mut writes = Vec::new();
+        let mut theirs = true;
+        for second in 0..seconds {
+            let now = start + Duration::from_secs(second);
+            let seen = gpu_node(if theirs { "theirs" } else { "ours" });
+            let held =
+                undone.nodes.get_mut(&n1()).is_some_and(|contest| contest.look(Some(&seen), theirs, now));
+            if theirs && !held {
+                undone.wrote(&n1(), &gpu_node("ours"), now);
+                writes.push(second);
+            }
+            theirs = held || !theirs;
+        }
+        writes
+    }
+
+    #[test]
+    fn somebody_who_goes_on_is_answered_ever_more_slowly() {
+        let start = clock::instant();
+        let mut undone = Undone::new(Duration::from_secs(60));
+        let writes = fight(&mut undone, start, 400);
+        let pauses: Vec<u64> = writes.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(pauses[..9], [2, 2, 2, 2, 2, 2, 2, 2, 2], "at once, which is when they have changed it");
+        assert_eq!(pauses[9..15], [2, 4, 8, 16, 32, 60], "and then ever more slowly");
+        assert!(pauses[15..].iter().all(|pause| *pause == 60), "{pauses:?}");
+        let mut beside = BTreeMap::new();
+        undone.tell(&mut beside);
+        assert!(beside[&n1()].undone.is_some_and(|times| times > AT_ONCE));
+        assert!(undone.next().is_some());
+    }
+
+    #[test]
+    fn who_stops_is_forgotten_when_what_we_wrote_has_lasted() {
+        let start = clock::instant();
+        let mut undone = Undone::new(Duration::from_secs(60));
+        let last = *fight(&mut undone, start, 30).last().expect("we wrote");
+        assert!(undone.nodes[&n1()].is_told());
+        let until = undone.next().expect("it is looked at again");
+        let stands = gpu_node("ours");
+        for (at, told) in [(start + Duration::from_secs(last + 1), true), (until, false)] {
+            let contest = undone.nodes.get_mut(&n1()).expect("we wrote it");
+            assert!(!contest.look(Some(&stands), false, at), "there is nothing to hold back");
+            assert_eq!(contest.is_told(), told);
+        }
+        assert_eq!(undone.next(), None);
+        let mut beside = BTreeMap::from([(n1(), Beside { undone: Some(9), ..Beside::default() })]);
+        undone.tell(&mut beside);
+        assert_eq!(beside[&n1()].undone, None);
+    }
+
+    #[test]
+    fn our_own_writes_are_no_contest_and_neither_is_a_mistake_now_and_then() {
+        let start = clock::instant();
+        let mut undone = Undone::new(Duration::from_secs(60));
+        for step in 0..40 {
+            let now = start + Duration::from_secs(step);
+            let held =
+                undone.nodes.get_mut(&n1()).is_some_and(|c| c.look(Some(&gpu_node("ours")), true, now));
+            assert!(!held);
+            undone.wrote(&n1(), &gpu_node("ours"), now);
+        }
+        for step in 0..40 {
+            let now = start + Duration::from_secs(100 * (step + 1));
+            let contest = undone.nodes.get_mut(&n1()).expect("we wrote it");
+            assert!(!contest.look(Some(&gpu_node("theirs")), true, now));
+            undone.wrote(&n1(), &gpu_node("ours"), now);
+        }
+        assert_eq!(undone.next(), None);
+    }
+
+    #[test]
+    fn a_write_that_fails_counts_once_however_often_it_is_tried() {
+        let start = clock::instant();
+        let mut undone = Undone::new(Duration::from_secs(60));
+        undone.wrote(&n1(), &gpu_node("ours"), start);
+        for second in 1..50 {
+            let contest = undone.nodes.get_mut(&n1()).expect("we wrote it");
+            let now = start + Duration::from_secs(second);
+            assert!(!contest.look(Some(&gpu_node("theirs")), true, now), "it is tried again by its own rule");
+        }
+        undone.wrote(&n1(), &gpu_node("ours"), start + Duration::from_secs(50));
+        assert_eq!(undone.nodes[&n1()].times, 1);
+    }
+}
