@@ -1,28 +1,8 @@
 //! The clock of the operator's machine is set while a node is on its way.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-
-use controller::clock::Clock;
+use e2e::settable::Settable;
 use e2e::{Scene, a100, policy, scenario};
 use jiff::SignedDuration;
-
-/// A clock that can be set.
-#[derive(Clone, Default)]
-struct Settable(Arc<AtomicI64>);
-
-impl Settable {
-    fn clock(&self) -> Clock {
-        let ahead = Arc::clone(&self.0);
-        Clock::told_by(move || {
-            controller::clock::now() + SignedDuration::from_secs(ahead.load(Ordering::SeqCst))
-        })
-    }
-
-    fn moves(&self, by: SignedDuration) {
-        self.0.fetch_add(by.as_secs(), Ordering::SeqCst);
-    }
-}
 
 /// Cuts a node anew, and sets the clock in the middle, in one phase after the
 /// other: no step is late for it, and none takes an hour more.

@@ -11,6 +11,9 @@ use e2e::{Fleet, NodeSpec, POOL, Scene, mig, pod, policy, scenario_on_any_nodes}
 use operands::Flavour;
 use serde_json::Value;
 
+/// A network card of NVIDIA's Network Operator.
+const NIC: &str = "nvidia.com/hostdev";
+
 /// What there is at the end: by its place, what it says.
 type End = BTreeMap<String, String>;
 
@@ -97,11 +100,16 @@ fn compared(expected: &End, end: &End) -> Vec<String> {
 #[test]
 fn one_story_ends_in_the_same_state_on_virtual_nodes_and_on_kind() {
     scenario_on_any_nodes(async |scene| {
-        let node = NodeSpec::new("n1", 2, "A100-80GB").label(POOL, "research");
+        let node = NodeSpec::new("n1", 2, "A100-80GB").label(POOL, "research").devices(NIC, 8);
         // The versions that can be built from Go modules, and run on kind.
         let release = "go-modules".to_owned();
         let fleet = Fleet { flavour: Flavour::Helm, release, nodes: vec![node], ..Fleet::default() };
         scene.world(fleet).await?;
+        if !Kind::asked_for()?.has_real_nodes() {
+            // Somebody who has a network card and no GPU: he is in nobody's way.
+            scene.apply(pod("nic-only", NIC, 1)).await?;
+            assert_eq!(scene.runs("nic-only").await?, "n1");
+        }
         scene.operator().await?;
         let layout = |slices: &[(&str, u32)]| policy("research", "research").always(slices).evicts();
         scene.apply(layout(&[("1g.10gb", 7)])).await?;

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use anyhow::ensure;
+use e2e::weather::Weather;
 use e2e::{Scene, policy, wait};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::api::ListParams;
+use mig::resource::GpuResource;
 
 use crate::state::{POLICY, Soak};
 
@@ -44,6 +46,9 @@ impl Soak {
         for name in self.fleet.keys() {
             scene.hands().clear(name)?;
         }
+        scene.operators().iter().for_each(|operator| operator.wire().turns(Weather::Fair));
+        // Nodes may be replaced from here on: a copy of before would bring the old ones back.
+        self.copy = None;
         scene.apply(policy(POLICY, "research")).await?;
         let failed = self.at_rest(scene).await?;
         for name in &failed {
@@ -149,7 +154,7 @@ fn offers(node: &Node) -> String {
     let label = node.labels().get("nvidia.com/mig.config").map_or("no label", String::as_str);
     let allocatable = node.status.iter().flat_map(|status| status.allocatable.iter().flatten());
     let slices: Vec<String> = allocatable
-        .filter(|(resource, count)| resource.starts_with("nvidia.com/") && count.0 != "0")
+        .filter(|(resource, count)| GpuResource::is_one(resource) && count.0 != "0")
         .map(|(resource, count)| format!("{} {resource}", count.0))
         .collect();
     format!(

@@ -1,6 +1,9 @@
 //! What can happen.
 
+use e2e::etcd::Versions;
+use e2e::weather::Weather;
 use e2e::{NodeSpec, Scene, TEAM, mig, pod, policy, workbench};
+use jiff::SignedDuration;
 use serde_json::json;
 
 use crate::state::{POLICY, Soak};
@@ -34,10 +37,13 @@ impl Soak {
             52..64 => ("workbench", self.workbench(scene).await?),
             64..72 => ("fault", self.fault(scene)?),
             72..79 => ("repair", self.repair(scene)?),
-            79..84 => ("reboot", self.reboot(scene)?),
-            84..93 => ("edit", self.edit(scene).await?),
-            93..97 => ("kill", self.kill(scene).await?),
-            _ => ("restart", self.restart(scene).await?),
+            79..82 => ("reboot", self.reboot(scene)?),
+            82..87 => ("edit", self.edit(scene).await?),
+            87..89 => ("kill", self.kill(scene).await?),
+            89..90 => ("restart", self.restart(scene).await?),
+            90..95 => ("weather", self.weather(scene)),
+            95..97 => ("clock", self.set_clock()),
+            _ => ("etcd", self.etcd(scene).await?),
         };
         *self.counts.entry(kind).or_default() += 1;
         Ok(what)
@@ -137,6 +143,31 @@ impl Soak {
         Ok(format!(
             "the policy is {mode}, {at_a_time} at a time, 1g.10gb at least {floor} and {spare} spare, unrequested {unrequested}"
         ))
+    }
+
+    fn weather(&mut self, scene: &Scene) -> String {
+        let weather = self.one_of(&Weather::ALL).unwrap_or_default();
+        scene.operators().iter().for_each(|operator| operator.wire().turns(weather));
+        format!("the way to the API server is {weather:?}")
+    }
+
+    fn set_clock(&mut self) -> String {
+        let by = SignedDuration::from_hours(if self.below(2) == 0 { 1 } else { -1 });
+        self.clock.moves(by);
+        format!("the operator's clock is set by {by:#}")
+    }
+
+    /// Somebody copies etcd's data, and later puts them back.
+    async fn etcd(&mut self, scene: &mut Scene) -> anyhow::Result<String> {
+        let Some(copy) = self.copy.take() else {
+            self.copies += 1;
+            self.copy = Some(scene.copy_etcd(&format!("soak-{}", self.copies)).await?);
+            return Ok("etcd's data are copied".to_owned());
+        };
+        let versions = self.one_of(&[Versions::AsTheyWere, Versions::Raised]).unwrap_or(Versions::Raised);
+        scene.put_back_etcd(&copy, versions).await?;
+        self.look_who_is_there(scene).await?;
+        Ok(format!("etcd's data of before are put back ({versions:?})"))
     }
 
     async fn kill(&mut self, scene: &mut Scene) -> anyhow::Result<String> {

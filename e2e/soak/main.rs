@@ -17,7 +17,8 @@ use crate::state::Soak;
 
 /// Random events on a control plane with virtual GPU nodes: arrivals, ends,
 /// workbenches, faults, reboots, restarts of the operator, edits of the
-/// policy. After each, nothing may have been taken from a pod; every now and
+/// policy, a bad way to the API server, a clock that is set, an older copy of
+/// etcd that is put back. After each, nothing may have been taken from a pod; every now and
 /// then faults end, and everything has to come to rest.
 #[derive(Clone, Debug, Parser)]
 struct Args {

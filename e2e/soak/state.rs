@@ -3,11 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use e2e::{NodeSpec, POOL, Scene, policy};
+use e2e::etcd::Copy;
+use e2e::settable::Settable;
+use e2e::{NodeSpec, POOL, Scene, TEAM, pod, policy};
+use kube::ResourceExt;
+use kube::api::{DynamicObject, ListParams};
 use serde_json::json;
 
 /// The policy of the fleet.
 pub(crate) const POLICY: &str = "soak";
+
+/// What a network card is.
+const NIC: &str = "nvidia.com/hostdev";
+/// By this a pod goes to one node.
+const HOST: &str = "/spec/nodeSelector/kubernetes.io~1hostname";
 
 /// A soak that is going on.
 pub(crate) struct Soak {
@@ -26,13 +35,20 @@ pub(crate) struct Soak {
     pub(crate) counts: BTreeMap<&'static str, usize>,
     /// Nodes that ended `Failed` and were replaced.
     pub(crate) replaced: usize,
+    /// By which the operator goes.
+    pub(crate) clock: Settable,
+    /// etcd's data as they were some events ago.
+    pub(crate) copy: Option<Copy>,
+    /// How many copies were made.
+    pub(crate) copies: usize,
 }
 
 impl Soak {
     /// A fleet of three models, a policy, and an operator.
     pub(crate) async fn begin(scene: &mut Scene, seed: u64) -> anyhow::Result<Self> {
         let node = |name: &'static str, gpus: u16, model: &str| {
-            (name, NodeSpec::new(name, gpus, model).label(POOL, "research"))
+            // Beside the GPU Operator runs a Network Operator, as on most such machines.
+            (name, NodeSpec::new(name, gpus, model).label(POOL, "research").devices(NIC, 8))
         };
         let fleet = BTreeMap::from([
             node("a1", 2, "A100-80GB"),
@@ -44,7 +60,13 @@ impl Soak {
         scene
             .apply(policy(POLICY, "research").bounds("1g.10gb", &json!({"minCount": 2, "spareCount": 1})))
             .await?;
-        scene.operator().await?;
+        let clock = Settable::default();
+        let told = clock.clock();
+        scene.operator_with(|settings| settings.clock = told).await?;
+        for name in fleet.keys() {
+            // Somebody who has a network card of the node and nothing else of it.
+            scene.apply(pod(&format!("nic-{name}"), NIC, 1).with(HOST, *name)).await?;
+        }
         Ok(Self {
             numbers: seed,
             fleet,
@@ -54,7 +76,24 @@ impl Soak {
             most_away: 1,
             counts: BTreeMap::new(),
             replaced: 0,
+            clock,
+            copy: None,
+            copies: 0,
         })
+    }
+
+    /// Who is there, after an older copy of etcd was put back.
+    pub(crate) async fn look_who_is_there(&mut self, scene: &Scene) -> anyhow::Result<()> {
+        let pods = scene.pods().list(&ListParams::default()).await?;
+        self.pods = pods.iter().map(ResourceExt::name_any).filter(|name| name.starts_with("pod-")).collect();
+        let kind = json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook",
+            "metadata": {"name": "any", "namespace": TEAM}});
+        let (notebooks, _) = e2e::objects::api_of(&scene.client(), &kind).await?;
+        let stopped =
+            |notebook: &DynamicObject| notebook.annotations().contains_key("kubeflow-resource-stopped");
+        let notebooks = notebooks.list(&ListParams::default()).await?;
+        self.workbenches = notebooks.iter().map(|n| (n.name_any(), stopped(n))).collect();
+        Ok(())
     }
 
     /// A number below `end` (splitmix64).

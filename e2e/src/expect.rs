@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams};
 use kube::{Api, ResourceExt};
+use mig::resource::GpuResource;
 
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -104,7 +105,7 @@ impl Scene {
             let object = object.ok_or("there is no such node")?;
             let allocatable_now = object.status.iter().flat_map(|s| s.allocatable.iter().flatten());
             let mut offered: Vec<_> = allocatable_now
-                .filter(|(resource, count)| resource.starts_with("nvidia.com/") && count.0 != "0")
+                .filter(|(resource, count)| GpuResource::is_one(resource) && count.0 != "0")
                 .map(|(resource, _)| (resource.as_str(), allocatable(object, resource)))
                 .collect();
             let mut expected = wanted.to_vec();
@@ -140,7 +141,7 @@ impl Scene {
     pub async fn offers_nothing(&self, node: &str) -> anyhow::Result<()> {
         self.node(node, "offers nothing", |object| {
             let resources = object.status.as_ref()?.allocatable.as_ref()?;
-            let some = resources.iter().any(|(name, n)| name.starts_with("nvidia.com/") && n.0 != "0");
+            let some = resources.iter().any(|(name, n)| GpuResource::is_one(name) && n.0 != "0");
             (!some).then_some(())
         })
         .await

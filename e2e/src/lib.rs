@@ -34,6 +34,7 @@ mod real_nodes;
 pub mod rights;
 mod scene;
 mod served;
+pub mod settable;
 mod telling;
 mod times;
 pub mod wait;

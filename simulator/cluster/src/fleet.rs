@@ -90,6 +90,10 @@ pub struct NodeSpec {
     pub memory: String,
     /// How many pods it takes.
     pub pods: u32,
+    /// Devices of other plugins, by resource: `nvidia.com/hostdev: 8` are eight
+    /// network cards of NVIDIA's Network Operator.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub devices: BTreeMap<String, u32>,
     /// The name of the MIG configuration that was applied long ago. Without
     /// one MIG is off.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,6 +111,7 @@ impl Default for NodeSpec {
             cpu: 64,
             memory: "512Gi".to_owned(),
             pods: 250,
+            devices: BTreeMap::new(),
             layout: None,
         }
     }
@@ -201,6 +206,10 @@ impl Fleet {
                 let allowed = "a node's name is lower-case letters, digits, `-` and `.`";
                 return Err(wrong("nodes.name", &spec.name, allowed));
             }
+            if let Some(resource) = spec.devices.keys().find(|resource| !is_of_others(resource)) {
+                let allowed = "a resource is DOMAIN/NAME, and those of GPUs are not devices of others";
+                return Err(wrong("nodes.devices", resource, allowed));
+            }
             if !names.insert(spec.name.clone()) {
                 return Err(wrong("nodes.name", &spec.name, "each name is given once"));
             }
@@ -268,6 +277,13 @@ impl Fleet {
     }
 }
 
+/// Whether a resource may be one of another device plugin.
+fn is_of_others(resource: &str) -> bool {
+    let parts = resource.split_once('/');
+    parts.is_some_and(|(domain, name)| is_name(domain) && !name.is_empty())
+        && !mig::resource::GpuResource::is_one(resource)
+}
+
 fn is_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
     !name.is_empty() && name.len() <= 63 && name.chars().all(fits) && !name.starts_with(['-', '.'])
@@ -292,6 +308,13 @@ impl NodeSpec {
     #[must_use]
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.labels.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    /// So many devices of another plugin.
+    #[must_use]
+    pub fn devices(mut self, resource: &str, count: u32) -> Self {
+        self.devices.insert(resource.to_owned(), count);
         self
     }
 }
@@ -332,6 +355,11 @@ mod tests {
     fn what_cannot_be_is_refused_with_what_is_allowed() {
         refused("speed: 0", "speed is `0`; it is a number from 0.01 to 10000");
         refused("nodes: [{name: Gpu}]", "nodes.name is `Gpu`; a node's name is lower-case letters");
+        refused(
+            "nodes: [{name: a, devices: {nvidia.com/gpu: 8}}]",
+            "nodes.devices is `nvidia.com/gpu`; a resource is DOMAIN/NAME",
+        );
+        refused("nodes: [{name: a, devices: {hostdev: 8}}]", "nodes.devices is `hostdev`; ");
         refused("nodes: [{name: a}, {name: a}]", "nodes.name is `a`; each name is given once");
         refused("nodes: [{name: a, gpus: [{model: A1000}]}]", "node `a` cannot be set up: ");
         refused(

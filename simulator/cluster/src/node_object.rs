@@ -21,6 +21,9 @@ pub(crate) fn registration(node: &operands::Node, spec: &NodeSpec, now: Timestam
         status[list]["memory"] = json!(spec.memory);
         status[list]["pods"] = json!(spec.pods.to_string());
         status[list]["ephemeral-storage"] = json!("500Gi");
+        for (resource, count) in &spec.devices {
+            status[list][resource] = json!(count.to_string());
+        }
     }
     status["conditions"] = json!([ready(node, now)]);
     status["nodeInfo"] = info(node);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpu::{Activity, Client, Share, Target};
 use jiff::{SignedDuration, Timestamp};
+use mig::resource::GpuResource;
 
 use crate::change::What;
 use crate::node::{Node, Task};
@@ -45,7 +46,9 @@ impl Node {
     fn admit(&self, spec: &PodSpec) -> Result<BTreeMap<String, Vec<String>>, (String, String)> {
         let mut given = BTreeMap::new();
         for (resource, wanted) in spec.requests.iter().filter(|(_, n)| **n > 0) {
-            if !resource.starts_with("nvidia.com/") {
+            // Network cards of NVIDIA's have the same prefix. Of these the scheduler
+            // counts, and which one a pod gets is of no account here.
+            if !GpuResource::is_one(resource) {
                 continue;
             }
             let has: BTreeSet<&String> = self
