@@ -42,4 +42,5 @@ mod selectors;
 mod snapshot;
 mod static_policy;
 mod trouble;
+mod unmade;
 mod virtual_nodes;

@@ -1,10 +1,15 @@
 //! How much memory the trimmed caches take: fills a store as the watches do,
 //! with objects as a large cluster has them, and prints what the process
 //! resides in. `cargo bench -p slicewright-controller --bench caches -- NODES PODS PERCENT`.
+//!
+//! With `reflector` behind the numbers the stores are kube's, one a kind, of
+//! the same trimmed objects; with `whole`, of objects as they come.
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
 use controller::store::{Change, Item, Source, Store, trim};
 use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::watcher::Event;
 use serde_json::{Map, Value, json};
 
 /// What the kernel says of this process, in MiB.
@@ -182,40 +187,92 @@ fn pod(n: usize, on: usize) -> Pod {
     .expect("a pod is built from the parts of one")
 }
 
+/// Where objects are kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    /// In our store.
+    Ours,
+    /// In kube's, trimmed by the same functions.
+    Reflector,
+    /// In kube's, as they come.
+    Whole,
+}
+
+/// What was kept, and what the process resided in after the nodes and after the
+/// pods, in MiB.
+struct Filled {
+    nodes: usize,
+    pods: usize,
+    after_nodes: f64,
+    after: f64,
+}
+
+fn ours(nodes: impl Iterator<Item = Node>, pods: impl Iterator<Item = Pod>) -> Filled {
+    let mut store = Store::sparing();
+    for source in [Source::Nodes, Source::Pods] {
+        store.expect(source);
+    }
+    store.take(&Source::Nodes, Change::Begin(None));
+    for node in nodes {
+        store.take(&Source::Nodes, Change::Put(Item::Node(Box::new(trim::node(node)))));
+    }
+    store.take(&Source::Nodes, Change::End);
+    let after_nodes = resident();
+    store.take(&Source::Pods, Change::Begin(None));
+    for pod in pods {
+        store.take(&Source::Pods, Change::Put(Item::Pod(Box::new(trim::pod(pod)))));
+    }
+    store.take(&Source::Pods, Change::End);
+    Filled { nodes: store.objects.nodes.len(), pods: store.pods_kept(), after_nodes, after: resident() }
+}
+
+fn reflected(nodes: impl Iterator<Item = Node>, pods: impl Iterator<Item = Pod>) -> Filled {
+    let (mut all_nodes, mut all_pods) = (Writer::<Node>::default(), Writer::<Pod>::default());
+    all_nodes.apply_watcher_event(&Event::Init);
+    for node in nodes {
+        all_nodes.apply_watcher_event(&Event::InitApply(node));
+    }
+    all_nodes.apply_watcher_event(&Event::InitDone);
+    let after_nodes = resident();
+    all_pods.apply_watcher_event(&Event::Init);
+    for pod in pods {
+        all_pods.apply_watcher_event(&Event::InitApply(pod));
+    }
+    all_pods.apply_watcher_event(&Event::InitDone);
+    let (nodes, pods) = (all_nodes.as_reader().len(), all_pods.as_reader().len());
+    Filled { nodes, pods, after_nodes, after: resident() }
+}
+
 fn main() {
     // Cargo adds `--bench`.
-    let numbers: Vec<usize> = std::env::args().skip(1).filter_map(|arg| arg.parse().ok()).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let numbers: Vec<usize> = arguments.iter().filter_map(|arg| arg.parse().ok()).collect();
     let [nodes, pods, percent] = match numbers[..] {
         [nodes, pods, percent] => [nodes, pods, percent],
         [nodes, pods] => [nodes, pods, 100],
         _ => [15_000, 150_000, 100],
     };
+    let is_said = |word: &str| arguments.iter().any(|argument| argument == word);
+    let kept = match (is_said("reflector"), is_said("whole")) {
+        (true, _) => Kept::Reflector,
+        (_, true) => Kept::Whole,
+        _ => Kept::Ours,
+    };
     let before = resident();
-    let mut store = Store::sparing();
-    for source in [Source::Nodes, Source::Pods] {
-        store.expect(source);
-    }
-    let has_gpus = |n: usize| n % 100 < percent;
-    store.take(&Source::Nodes, Change::Begin(None));
-    for n in 0..nodes {
-        store.take(&Source::Nodes, Change::Put(Item::Node(Box::new(trim::node(node(n, has_gpus(n)))))));
-    }
-    store.take(&Source::Nodes, Change::End);
-    let after_nodes = resident();
-    store.take(&Source::Pods, Change::Begin(None));
-    for n in 0..pods {
-        store.take(&Source::Pods, Change::Put(Item::Pod(Box::new(trim::pod(pod(n, n % nodes))))));
-    }
-    store.take(&Source::Pods, Change::End);
-    let after = resident();
+    let all_nodes = (0..nodes).map(|n| node(n, n % 100 < percent));
+    let all_pods = (0..pods).map(|n| pod(n, n % nodes));
+    let (store, filled) = match kept {
+        Kept::Ours => ("ours", ours(all_nodes, all_pods)),
+        Kept::Reflector => ("reflector", reflected(all_nodes.map(trim::node), all_pods.map(trim::pod))),
+        Kept::Whole => ("reflector, whole objects", reflected(all_nodes, all_pods)),
+    };
+    let Filled { nodes: kept_nodes, pods: kept_pods, after_nodes, after } = filled;
     println!(
-        "| nodes | with GPUs | pods | kept nodes | kept pods | before, MiB | nodes, MiB | pods, MiB | resident, MiB |"
+        "| store | nodes | with GPUs | pods | kept nodes | kept pods | before, MiB | nodes, MiB | pods, MiB | resident, MiB |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     println!(
-        "| {nodes} | {percent} % | {pods} | {} | {} | {before:.0} | {:.0} | {:.0} | {after:.0} |",
-        store.objects.nodes.len(),
-        store.pods_kept(),
+        "| {store} | {nodes} | {percent} % | {pods} | {kept_nodes} | {kept_pods} | {before:.0} | {:.0} | {:.0} | {after:.0} |",
         after_nodes - before,
         after - after_nodes,
     );

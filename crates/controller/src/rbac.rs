@@ -180,7 +180,10 @@ pub const RIGHTS: &[Right] = &[
         Scope::Cluster,
         "events.k8s.io",
         "events",
-        &[("create", "to tell people, on the node, the policy, the workbench and the pod")],
+        &[
+            ("create", "to tell people, on the node, the policy, the workbench and the pod"),
+            ("list", "to say why the StatefulSet of a workbench makes no pod (of that set only)"),
+        ],
     ),
     right(
         Scope::Cluster,

@@ -60,6 +60,8 @@ pub struct Objects {
     /// as whoever holds the objects remembers ([`crate::Observed::starting`] of
     /// the round before). One that is not named begins now.
     pub starting_since: BTreeMap<Key, Timestamp>,
+    /// What the StatefulSets of such workbenches say of why they make no pod.
+    pub unmade: BTreeMap<Key, String>,
     /// Where each policy stands, for messages.
     pub sources: BTreeMap<String, Source>,
 }

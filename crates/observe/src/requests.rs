@@ -94,9 +94,12 @@ pub fn all(
             let since = objects.starting_since.get(key).copied().unwrap_or(now);
             starting.insert(key.clone(), since);
             let (namespace, name) = key;
-            let says = format!(
-                "its StatefulSet has made no pod, as a quota of the namespace has it, for one: `kubectl describe statefulset {name} -n {namespace}` says why"
-            );
+            let says = match objects.unmade.get(key) {
+                Some(words) => format!("its StatefulSet cannot make its pod: \"{words}\""),
+                None => format!(
+                    "its StatefulSet has made no pod, as a quota of the namespace has it, for one: `kubectl describe statefulset {name} -n {namespace}` says why"
+                ),
+            };
             waiting.insert(id.clone(), Waits { since, says });
             requests.insert(id, request);
         }

@@ -14,7 +14,7 @@ use reconcile::Obstacles;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Operator, owners, refused, tell, undone};
+use super::{Operator, owners, refused, tell, undone, unmade};
 use crate::publish::news::Told;
 use crate::retries::Retries;
 use crate::store::Store;
@@ -57,6 +57,7 @@ impl Operator {
         self.beside = BTreeMap::new();
         self.retries = Retries::new(self.settings.longest_retry);
         self.owners = owners::Owners::default();
+        self.unmade = unmade::Unmade::default();
         self.told = Told::default();
         self.unsent = tell::Unsent::default();
         self.refused = refused::Refused::default();

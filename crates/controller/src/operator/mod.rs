@@ -15,6 +15,7 @@ mod round;
 mod steps;
 mod tell;
 mod undone;
+mod unmade;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -107,6 +108,7 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
         changes,
         beside: BTreeMap::new(),
         owners: owners::Owners::default(),
+        unmade: unmade::Unmade::default(),
         told: Told::default(),
         unsent: tell::Unsent::default(),
         undone: undone::Undone::new(longest_retry),
@@ -154,6 +156,8 @@ struct Operator {
     retries: Retries,
     /// Who stands behind the controllers of pods.
     owners: owners::Owners,
+    /// Why sets of workbenches make no pods.
+    unmade: unmade::Unmade,
     /// What people were told already.
     told: Told,
     /// Events that were not sent.
@@ -306,6 +310,7 @@ impl Operator {
             return false;
         }
         self.find_owners().await;
+        Box::pin(self.find_unmade()).await;
         for late in self.store.awaited().give_up(self.settings.unseen_for, clock::instant()) {
             tracing::warn!(what = %late, "a write of ours was never seen; looking without it");
             self.doubted.extend(self.store.node_of(&late).map(NodeName));

@@ -62,6 +62,7 @@ fn documents(objects: &Objects) -> Vec<Value> {
         crowd: _,
         // The memory of a process.
         starting_since: _,
+        unmade: _,
         // Neither is planned with: what is told of the one needs no object, the
         // other says where a text stood.
         legacy: _,

@@ -84,6 +84,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
         crowd,
         // The memory of a process: a recording has none.
         starting_since: _,
+        unmade: _,
         legacy: _,
         sources: _,
     } = objects;
@@ -125,6 +126,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
             })
             .collect(),
         starting_since: BTreeMap::new(),
+        unmade: BTreeMap::new(),
         gpu_cluster: *gpu_cluster,
         policies: policies.iter().map(|(name, policy)| (name.clone(), self::policy(policy))).collect(),
         gpu_nodes: gpu_nodes.iter().map(|(name, node)| (name.clone(), Arc::new(by.gpu_node(node)))).collect(),

@@ -228,6 +228,11 @@ fn a_profile_that_is_applied_to_no_container_is_told_of() {
 /// A workbench that a quota of its namespace lets have no pod, its slice being
 /// free; `since` is when it was first seen to wait.
 fn without_a_pod(since: &str, slice_since: &str) -> Option<String> {
+    whose_set_says(None, since, slice_since)
+}
+
+/// The same, where it is known what its StatefulSet says.
+fn whose_set_says(words: Option<&str>, since: &str, slice_since: &str) -> Option<String> {
     let gpu_node = json!({
         "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": "n1"}, "spec": {},
         "status": {"rollout": {"schedulableSince": {"1g.10gb": slice_since}}},
@@ -241,7 +246,8 @@ fn without_a_pod(since: &str, slice_since: &str) -> Option<String> {
     assert_eq!(problems, []);
     if !since.is_empty() {
         let key = ("vision".to_owned(), "lab".to_owned());
-        objects.starting_since.insert(key, since.parse().expect("a time"));
+        objects.starting_since.insert(key.clone(), since.parse().expect("a time"));
+        objects.unmade.extend(words.map(|words| (key, words.to_owned())));
     }
     let settings = observe::Settings::default();
     let seen = observe::observe(&objects, mig::Catalog::builtin(), &settings, now());
@@ -260,6 +266,9 @@ fn a_workbench_that_never_gets_a_pod_is_blocked_elsewhere_after_the_same_time() 
     assert_eq!(without_a_pod("2026-11-21T08:58:01Z", "2026-11-21T08:00:00Z"), None);
     assert_eq!(without_a_pod("2026-11-21T08:00:00Z", "2026-11-21T08:58:01Z"), None);
     assert_eq!(without_a_pod("", "2026-11-21T08:00:00Z"), None);
+    let quota = "create Pod lab-0 in StatefulSet lab failed: exceeded quota: none";
+    let said = whose_set_says(Some(quota), "2026-11-21T08:58:00Z", "2026-11-21T08:00:00Z");
+    assert_eq!(said, Some(format!("its StatefulSet cannot make its pod: \"{quota}\"")));
 }
 
 #[test]
