@@ -35,6 +35,7 @@ mod quiet;
 mod refusals;
 mod refused_writes;
 mod release;
+mod restless;
 mod restored_etcd;
 mod reviewed;
 mod seed_000;
