@@ -35,9 +35,10 @@ struct Contest {
     times: u32,
     /// Somebody else has changed it since.
     is_undone: bool,
-    /// What we wrote has to last until then. If it does, nobody contests it; if
-    /// not, it is not written again before.
-    until: Instant,
+    /// It is not written again before.
+    not_before: Instant,
+    /// What has lasted until then nobody contests any more.
+    lasts_at: Instant,
 }
 
 impl Undone {
@@ -70,17 +71,23 @@ impl Undone {
     pub(super) fn wrote(&mut self, node: &NodeName, written: &GpuNode, now: Instant) {
         let before = self.nodes.get(node);
         let times = before.map_or(0, |before| before.times.saturating_add(u32::from(before.is_undone)));
-        let pause = match times.checked_sub(AT_ONCE) {
-            None => self.longest,
-            Some(more) => FIRST.saturating_mul(1 << more.min(16)).min(self.longest),
+        let pause = times
+            .checked_sub(AT_ONCE)
+            .map_or(Duration::ZERO, |more| FIRST.saturating_mul(1 << more.min(16)).min(self.longest));
+        let contest = Contest {
+            wrote: ours(written),
+            times,
+            is_undone: false,
+            not_before: now + pause,
+            lasts_at: now + self.longest,
         };
-        let contest = Contest { wrote: ours(written), times, is_undone: false, until: now + pause };
         self.nodes.insert(node.clone(), contest);
     }
 
     /// When to look again even if nothing changes.
     pub(super) fn next(&self) -> Option<Instant> {
-        self.nodes.values().filter(|contest| contest.is_told()).map(|contest| contest.until).min()
+        let told = self.nodes.values().filter(|contest| contest.is_told());
+        told.map(|c| if c.is_undone { c.not_before } else { c.lasts_at }).min()
     }
 
     /// Tells of each node whether what is remembered of it is contested.
@@ -106,19 +113,21 @@ impl Contest {
     /// What became of it. Says whether it must not be written yet.
     fn look(&mut self, seen: Option<&GpuNode>, wanted: bool, now: Instant) -> bool {
         let stands = seen.is_some_and(|seen| ours(seen) == self.wrote);
-        let lasted = now >= self.until;
+        let lasted = now >= self.lasts_at;
         if stands || !wanted {
-            // Nobody changed it, or what they made of it is what we want.
+            // Nobody changed it, or it was put back, or what they made of it is what
+            // we want.
+            self.is_undone = false;
             if lasted || !stands {
                 self.times = 0;
             }
             return false;
         }
-        if lasted && !self.is_told() {
+        if lasted && !self.is_undone {
             self.times = 0;
         }
         self.is_undone = true;
-        self.is_told() && !lasted
+        now < self.not_before
     }
 }
 
@@ -187,13 +196,16 @@ mod tests {
         let mut undone = Undone::new(Duration::from_secs(60));
         let last = *fight(&mut undone, start, 30).last().expect("we wrote");
         assert!(undone.nodes[&n1()].is_told());
-        let until = undone.next().expect("it is looked at again");
         let stands = gpu_node("ours");
-        for (at, told) in [(start + Duration::from_secs(last + 1), true), (until, false)] {
+        let look = |undone: &mut Undone, at| {
             let contest = undone.nodes.get_mut(&n1()).expect("we wrote it");
             assert!(!contest.look(Some(&stands), false, at), "there is nothing to hold back");
-            assert_eq!(contest.is_told(), told);
-        }
+            contest.is_told()
+        };
+        assert!(look(&mut undone, start + Duration::from_secs(last + 1)));
+        let until = undone.next().expect("it is looked at again");
+        assert_eq!(until, start + Duration::from_secs(last + 60));
+        assert!(!look(&mut undone, until));
         assert_eq!(undone.next(), None);
         let mut beside = BTreeMap::from([(n1(), Beside { undone: Some(9), ..Beside::default() })]);
         undone.tell(&mut beside);
