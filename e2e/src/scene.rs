@@ -296,7 +296,7 @@ impl Scene {
     pub fn hands(&self) -> &Handle {
         if self.provider.has_real_nodes() {
             // Not a failure: the scenario is left out.
-            std::panic::resume_unwind(Box::new(NotHere("real nodes have no knobs to turn")));
+            std::panic::resume_unwind(Box::new(NotHere("nothing can be made to go wrong on real nodes")));
         }
         &self.world.as_ref().expect("the scenario has nodes").handle
     }

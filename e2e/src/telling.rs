@@ -33,7 +33,7 @@ pub fn scenario(story: impl AsyncFnOnce(&mut Scene) -> anyhow::Result<()>) {
 
 /// The same, for a scenario that makes sense on real GPU nodes too: it counts
 /// slices by GPU, since nodes may have more of them than it asked for, and
-/// turns no knobs.
+/// lets nothing go wrong.
 ///
 /// # Panics
 /// When the scenario fails, or leaves behind what none may.

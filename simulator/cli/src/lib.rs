@@ -65,15 +65,15 @@ mod tests {
     }
 
     #[test]
-    fn help_teaches_annotations_and_knobs() {
+    fn help_teaches_annotations_and_faults() {
         let mut command = Args::command();
         let cluster = command.find_subcommand_mut("cluster").expect("it is there");
         let help = cluster.render_long_help().to_string();
-        for (form, _) in cluster::knobs::KNOBS {
+        for (form, _) in operands::faults::FAULTS {
             assert!(help.contains(form), "{form}");
         }
         for annotation in [
-            cluster::annotations::KNOB,
+            cluster::annotations::FAULT,
             cluster::annotations::REBOOT,
             cluster::annotations::OPENS,
             cluster::annotations::STARTS_AFTER,

@@ -34,8 +34,8 @@ pub(crate) struct Args {
 
 fn after_help() -> String {
     use cluster::annotations as a;
-    let knobs: Vec<String> =
-        cluster::knobs::KNOBS.iter().map(|(form, meaning)| format!("  {form:<28} {meaning}")).collect();
+    let faults: Vec<String> =
+        operands::faults::FAULTS.iter().map(|(form, meaning)| format!("  {form:<28} {meaning}")).collect();
     format!(
         "A fleet:
   speed: 20                  # 20 times faster than real
@@ -53,7 +53,7 @@ fn after_help() -> String {
       memory: 512Gi
 
 On a Node, by `kubectl annotate --overwrite node NAME KEY=VALUE`:
-  {knob:<36} what goes wrong from now on, separated by `;`
+  {fault:<36} what goes wrong from now on, separated by `;`
   {reboot:<36} each new value reboots it
 
 On a Pod (durations are simulated time):
@@ -64,17 +64,17 @@ On a Pod (durations are simulated time):
   {fails:<36} it fails so long after it runs
 
 What can go wrong on a node:
-{knobs}
+{faults}
 
 A slice that is taken from a pod that had it is told here as BREACH, and by an event of the pod.",
-        knob = a::KNOB,
+        fault = a::FAULT,
         reboot = a::REBOOT,
         opens = a::OPENS,
         starts = a::STARTS_AFTER,
         stops = a::STOPS_AFTER,
         succeeds = a::SUCCEEDS_AFTER,
         fails = a::FAILS_AFTER,
-        knobs = knobs.join("\n"),
+        faults = faults.join("\n"),
     )
 }
 

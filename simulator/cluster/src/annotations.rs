@@ -7,9 +7,9 @@ use operands::Opens;
 
 /// The label on every node that this simulator keeps.
 pub const NODE: &str = "sim.slicewright.io/node";
-/// On a node: what goes wrong, in the words of [`crate::knobs`]; taken away,
+/// On a node: what goes wrong, in the words of [`operands::faults`]; taken away,
 /// nothing does.
-pub const KNOB: &str = "sim.slicewright.io/knob";
+pub const FAULT: &str = "sim.slicewright.io/fault";
 /// On a node: each new value reboots it.
 pub const REBOOT: &str = "sim.slicewright.io/reboot";
 /// On a pod: when it opens its devices: `never` (the default: an idle

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1 as core;
 use operands::{Operand, PodName};
 use serde_json::{Value, json};
 
-use crate::annotations::{FAILS_AFTER, KNOB, OPENS, REBOOT, STARTS_AFTER, SUCCEEDS_AFTER};
+use crate::annotations::{FAILS_AFTER, FAULT, OPENS, REBOOT, STARTS_AFTER, SUCCEEDS_AFTER};
 use crate::fleet::{Fleet, NodeSpec};
 use crate::host::{Answer, Host, Write};
 
@@ -470,15 +470,15 @@ fn a_slice_that_is_taken_from_a_pod_is_told_by_an_event() {
 }
 
 #[test]
-fn an_annotation_turns_knobs_and_its_absence_turns_them_back() {
+fn an_annotation_begins_faults_and_its_absence_ends_them() {
     let mut world = World::new(None);
-    let knob = |text: Value| json!({"metadata": {"annotations": {KNOB: text}}});
-    world.patch_node(&knob(json!("does-not-start device-plugin")));
+    let fault = |text: Value| json!({"metadata": {"annotations": {FAULT: text}}});
+    world.patch_node(&fault(json!("does-not-start device-plugin")));
     world.set_config("all-1g.10gb");
     world.settle();
     assert_eq!(world.of(Operand::DevicePlugin), Vec::<PodName>::new());
     assert_eq!(world.allocatable(SLICE), None);
-    world.patch_node(&knob(Value::Null));
+    world.patch_node(&fault(Value::Null));
     world.settle();
     assert_eq!(world.allocatable(SLICE), Some("7"));
 }

@@ -1,7 +1,7 @@
 //! Why a simulated cluster cannot be set up, or a command not be done.
 
 use crate::fleet::FleetError;
-use crate::knobs::KnobError;
+use operands::faults::FaultError;
 
 /// What can go wrong.
 #[derive(Debug, thiserror::Error)]
@@ -38,9 +38,9 @@ pub enum Error {
         /// The names that there are.
         known: Vec<String>,
     },
-    /// A knob that is not understood.
+    /// A fault that is not understood.
     #[error(transparent)]
-    Knob(#[from] KnobError),
+    NodeFault(#[from] FaultError),
 }
 
 impl Error {

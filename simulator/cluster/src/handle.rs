@@ -6,7 +6,8 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1 as core;
 use kube::Api;
 use kube::api::DeleteParams;
-use operands::{Change, GpuTruth, Knob, PodName};
+use operands::faults;
+use operands::{Change, GpuTruth, NodeFault, PodName};
 use tokio::sync::broadcast;
 
 use crate::clock::Clock;
@@ -14,7 +15,6 @@ use crate::cluster::{Kept, Shared};
 use crate::error::Error;
 use crate::fleet::NodeSpec;
 use crate::host::Host;
-use crate::knobs;
 
 /// Acts upon a running cluster. Clones act upon the same.
 #[derive(Clone)]
@@ -94,24 +94,24 @@ impl Handle {
     }
 
     /// Something goes wrong on a node from now on, in the words of
-    /// [`knobs::KNOBS`].
+    /// [`operands::faults::FAULTS`].
     ///
     /// # Errors
-    /// There is no such node, or no such knob.
+    /// There is no such node, or no such fault.
     pub fn turn(&self, name: &str, words: &str) -> Result<(), Error> {
         let kept = self.node(name)?;
-        let knobs = knobs::parse(words)?;
-        self.shared.with(&kept, |host| knobs.into_iter().for_each(|knob| host.node.turn(knob)));
+        let faults = faults::parse(words)?;
+        self.shared.with(&kept, |host| faults.into_iter().for_each(|fault| host.node.turn(fault)));
         Ok(())
     }
 
-    /// The same, for a knob that words cannot say.
+    /// The same, for a fault that words cannot say.
     ///
     /// # Errors
     /// There is no such node.
-    pub fn turn_knob(&self, name: &str, knob: Knob) -> Result<(), Error> {
+    pub fn begin_fault(&self, name: &str, fault: NodeFault) -> Result<(), Error> {
         let kept = self.node(name)?;
-        self.shared.with(&kept, |host| host.node.turn(knob));
+        self.shared.with(&kept, |host| host.node.turn(fault));
         Ok(())
     }
 
@@ -120,8 +120,8 @@ impl Handle {
     /// # Errors
     /// There is no such node.
     pub fn clear(&self, name: &str) -> Result<(), Error> {
-        self.turn_knob(name, Knob::Hardware(gpu::Fault::Clear))?;
-        self.turn_knob(name, Knob::Clear)
+        self.begin_fault(name, NodeFault::Hardware(gpu::Fault::Clear))?;
+        self.begin_fault(name, NodeFault::Clear)
     }
 
     /// A pod's process opens its devices now. Says whether a node has it.

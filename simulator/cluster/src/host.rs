@@ -12,13 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
-use operands::{Change, Knob, Operand, OperandPhase, PodName, What};
+use operands::faults;
+use operands::{Change, NodeFault, Operand, OperandPhase, PodName, What};
 use serde_json::{Map, Value, json};
 
-use crate::annotations::{KNOB, NODE, REBOOT};
+use crate::annotations::{FAULT, NODE, REBOOT};
 use crate::fleet::NodeSpec;
 use crate::users::Users;
-use crate::{knobs, node_object, pod_object};
+use crate::{node_object, pod_object};
 
 /// A write to the API server.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,7 +88,7 @@ pub(crate) struct Host {
     cordon_sent: Option<bool>,
     operand_pods: BTreeMap<String, core::Pod>,
     created: BTreeSet<String>,
-    knob: String,
+    fault: String,
     reboot: String,
     /// The UID of the pod whose generated map was published.
     published: Option<String>,
@@ -120,7 +121,7 @@ impl Host {
             cordon_sent: None,
             operand_pods: BTreeMap::new(),
             created: BTreeSet::new(),
-            knob: String::new(),
+            fault: String::new(),
             reboot: String::new(),
             published: None,
         }
@@ -248,7 +249,7 @@ impl Host {
         self.pending.clear();
         self.unsure.clear();
         self.cordon = None;
-        self.knob.clear();
+        self.fault.clear();
         self.reboot.clear();
         self.node.register_anew(self.spec.labels.clone());
     }
@@ -274,7 +275,7 @@ impl Host {
             let annotations = seen.metadata.annotations.as_ref();
             annotations.and_then(|a| a.get(key)).cloned().unwrap_or_default()
         };
-        let (knob, reboot) = (annotation(KNOB), annotation(REBOOT));
+        let (fault, reboot) = (annotation(FAULT), annotation(REBOOT));
 
         if !foreign.is_empty() {
             self.node.patch_labels(foreign.clone());
@@ -293,8 +294,8 @@ impl Host {
         if cordon.is_some() && self.cordon == cordon {
             self.cordon = None;
         }
-        if knob != self.knob {
-            self.knob = knob;
+        if fault != self.fault {
+            self.fault = fault;
             self.turn_as_annotated(now);
         }
         if reboot != self.reboot {
@@ -306,12 +307,12 @@ impl Host {
     }
 
     fn turn_as_annotated(&mut self, now: Timestamp) {
-        self.node.turn(Knob::Hardware(gpu::Fault::Clear));
-        self.node.turn(Knob::Clear);
-        match knobs::parse(&self.knob) {
-            Ok(knobs) => knobs.into_iter().for_each(|knob| self.node.turn(knob)),
+        self.node.turn(NodeFault::Hardware(gpu::Fault::Clear));
+        self.node.turn(NodeFault::Clear);
+        match faults::parse(&self.fault) {
+            Ok(faults) => faults.into_iter().for_each(|fault| self.node.turn(fault)),
             Err(error) => {
-                let text = format!("the annotation {KNOB} is not understood: {error}");
+                let text = format!("the annotation {FAULT} is not understood: {error}");
                 self.told.push(Change { at: now, what: What::ManagerLog { text } });
             }
         }

@@ -30,7 +30,6 @@ mod error;
 mod fleet;
 mod handle;
 mod host;
-pub mod knobs;
 mod lease;
 mod node_object;
 mod notebooks;

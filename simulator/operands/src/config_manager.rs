@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use gpu::Gpu;
 
-use crate::knob::Knob;
+use crate::fault::NodeFault;
 use crate::node::{Node, Task};
 use crate::operand::{Operand, OperandPhase};
 use crate::setup::Strategy;
@@ -129,7 +129,7 @@ impl Node {
     pub(crate) fn reconfigure(&mut self, operand: Operand) {
         let Some(pod) = self.operands.get(&operand) else { return };
         if !matches!(pod.phase, OperandPhase::Ready | OperandPhase::CrashLooping)
-            || self.has_knob(&Knob::Crashes(operand))
+            || self.has_fault(&NodeFault::Crashes(operand))
         {
             return;
         }
@@ -167,8 +167,8 @@ impl Node {
             return self.gfd_crashes("sharing.mps is not supported for MIG devices");
         }
         self.set_operand_phase(Operand::GpuFeatureDiscovery, OperandPhase::Ready);
-        let lag = self.knobs.iter().find_map(|knob| match knob {
-            Knob::GfdLags(lag) => Some(*lag),
+        let lag = self.faults.iter().find_map(|fault| match fault {
+            NodeFault::GfdLags(lag) => Some(*lag),
             _ => None,
         });
         let wait = self.setup.timings.gfd_labels + lag.unwrap_or_default();

@@ -4,12 +4,12 @@
 
 use crate::change::What;
 use crate::discovery::MPS_CAPABLE;
-use crate::knob::Knob;
+use crate::fault::NodeFault;
 use crate::node::{Node, Task};
 use crate::operand::{Operand, OperandPhase, OperandPod, pod_name};
 use crate::setup::Flavour;
 
-/// What a container says that a knob lets exit.
+/// What a container says that a fault lets exit.
 const EXITS: &str = "the container exits with code 1";
 
 impl Node {
@@ -55,7 +55,7 @@ impl Node {
             let wanted = self.is_wanted(operand);
             match self.operands.get(&operand) {
                 None if wanted => {
-                    let kept_away = self.foreign_taint || self.has_knob(&Knob::DoesNotStart(operand));
+                    let kept_away = self.foreign_taint || self.has_fault(&NodeFault::DoesNotStart(operand));
                     if !kept_away && self.creating.insert(operand) {
                         let at = self.now + self.setup.timings.daemon_set;
                         self.queue.push((at, Task::CreateOperand(operand)));
@@ -80,7 +80,7 @@ impl Node {
             // Its last act is to remove the files for which the others wait.
             self.toolkit_ready = false;
         }
-        if self.has_knob(&Knob::DoesNotStop(operand)) {
+        if self.has_fault(&NodeFault::DoesNotStop(operand)) {
             return;
         }
         if let Some(serial) = self.operands.get(&operand).map(|pod| pod.serial) {
@@ -90,7 +90,7 @@ impl Node {
     }
 
     pub(crate) fn operand_gone(&mut self, operand: Operand, serial: u64) {
-        if !self.is_current(operand, serial) || self.has_knob(&Knob::DoesNotStop(operand)) {
+        if !self.is_current(operand, serial) || self.has_fault(&NodeFault::DoesNotStop(operand)) {
             return;
         }
         let Some(pod) = self.operands.remove(&operand) else { return };
@@ -112,7 +112,7 @@ impl Node {
 
     pub(crate) fn create_operand(&mut self, operand: Operand) {
         self.creating.remove(&operand);
-        let kept_away = self.foreign_taint || self.has_knob(&Knob::DoesNotStart(operand));
+        let kept_away = self.foreign_taint || self.has_fault(&NodeFault::DoesNotStart(operand));
         if !self.ready || !self.is_wanted(operand) || kept_away || self.operands.contains_key(&operand) {
             return;
         }
@@ -136,7 +136,7 @@ impl Node {
         if !self.ready || !self.operands.get(&operand).is_some_and(starting) {
             return;
         }
-        if self.has_knob(&Knob::Crashes(operand)) {
+        if self.has_fault(&NodeFault::Crashes(operand)) {
             return self.crash(operand);
         }
         match operand {
@@ -176,7 +176,7 @@ impl Node {
         }
     }
 
-    /// What crashed because of a knob no longer does.
+    /// What crashed because of a fault no longer does.
     pub(crate) fn crashed_start_again(&mut self) {
         for operand in Operand::ALL {
             let Some(pod) = self.operands.get_mut(&operand) else { continue };
@@ -196,7 +196,7 @@ impl Node {
         let there = self.operands.get(&Operand::OperatorValidator);
         if !self.ready
             || there.is_none_or(|pod| pod.phase == OperandPhase::Terminating)
-            || self.has_knob(&Knob::ValidatorNeverReady)
+            || self.has_fault(&NodeFault::ValidatorNeverReady)
             || self.toolkit_ready
         {
             return;

@@ -3,7 +3,7 @@
 //!
 //! [`Node`] is a discrete-event simulation. Inputs are what others do to a
 //! node (patch its labels, cordon it, change the map, bind and end pods,
-//! delete operands' pods, reboot it) and what goes wrong ([`Knob`]).
+//! delete operands' pods, reboot it) and what goes wrong ([`NodeFault`]).
 //! [`Node::tick`] lets time pass and says what changed; [`Node::next_event`]
 //! says when something happens next. What an API server would show is in the
 //! views; [`Node::truth`] is what it would not.
@@ -16,7 +16,8 @@ pub mod config;
 mod config_manager;
 mod daemon_sets;
 mod discovery;
-mod knob;
+mod fault;
+pub mod faults;
 mod kubelet;
 mod manager;
 mod node;
@@ -32,7 +33,7 @@ mod view;
 
 pub use change::{Change, What};
 pub use config::{ConfigError, MigConfigs};
-pub use knob::{Knob, ScheduledKnob};
+pub use fault::{NodeFault, ScheduledFault};
 pub use node::{MIG_CONFIG, MIG_CONFIG_STATE, Node, PAUSED, SetupError};
 pub use operand::{Operand, OperandPhase, OperandPod};
 pub use pod::{Opens, Pod, PodName, PodPhase, PodSpec};

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::apply::{apply_geometry, apply_modes, is_applied, modes_are_applied};
 use crate::change::What;
 use crate::config::{Entry, MigConfigs};
-use crate::knob::Knob;
+use crate::fault::NodeFault;
 use crate::node::{MIG_CONFIG, MIG_CONFIG_STATE, Node, PAUSED, Task};
 use crate::operand::Operand;
 
@@ -121,7 +121,7 @@ impl Node {
                     Err(error) => self.fail(&error.to_string()),
                 }
             }
-            Step::Cdi if self.has_knob(&Knob::CdiFails) => {
+            Step::Cdi if self.has_fault(&NodeFault::CdiFails) => {
                 self.fail("failed to write the CDI specification");
             }
             Step::Cdi => self.restart_validator(&run),
@@ -222,7 +222,7 @@ impl Node {
     }
 
     fn restart_validator(&mut self, run: &Run) {
-        if self.has_knob(&Knob::ValidatorDeleteFails) {
+        if self.has_fault(&NodeFault::ValidatorDeleteFails) {
             let text = "failed to delete the validator's pod";
             if !self.setup.manager.is_the_script() {
                 return self.give_up(text);

@@ -12,7 +12,7 @@ use crate::change::{Change, What};
 use crate::config::{ConfigError, MigConfigs};
 use crate::config_manager::PluginConfigs;
 use crate::discovery;
-use crate::knob::{Knob, ScheduledKnob};
+use crate::fault::{NodeFault, ScheduledFault};
 use crate::manager::{Manager, Step};
 use crate::operand::{Operand, OperandPhase, OperandPod, pod_name};
 use crate::plugin::{self, Devices};
@@ -49,7 +49,7 @@ pub(crate) enum Task {
     Boot,
     Operator,
     Upgrade(crate::upgrade::Step),
-    Turn(Knob),
+    Turn(NodeFault),
 }
 
 /// What happens next, by time; of one moment, first come first served.
@@ -115,7 +115,7 @@ pub struct Node {
     pub(crate) plugin_configs: PluginConfigs,
     /// Whether the map that MIG manager mounts exists.
     pub(crate) map_exists: bool,
-    pub(crate) knobs: Vec<Knob>,
+    pub(crate) faults: Vec<NodeFault>,
     pub(crate) queue: Queue,
     pub(crate) changes: Vec<Change>,
 }
@@ -164,7 +164,7 @@ impl Node {
             mounts: 0,
             plugin_configs: PluginConfigs::default(),
             map_exists: true,
-            knobs: Vec::new(),
+            faults: Vec::new(),
             queue: Queue::default(),
             changes: Vec::new(),
         };
@@ -293,7 +293,7 @@ impl Node {
             Task::Boot => self.boot(),
             Task::Operator => self.operator_reconciles(),
             Task::Upgrade(step) => self.upgrade(step),
-            Task::Turn(knob) => self.turn(knob),
+            Task::Turn(fault) => self.turn(fault),
         }
     }
 
@@ -354,8 +354,8 @@ impl Node {
             .name
             .bytes()
             .fold(self.mounts, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        let said = self.knobs.iter().rev().find_map(|knob| match knob {
-            Knob::MapMountsAfter(after) => Some(*after),
+        let said = self.faults.iter().rev().find_map(|fault| match fault {
+            NodeFault::MapMountsAfter(after) => Some(*after),
             _ => None,
         });
         if let Some(after) = said {
@@ -396,28 +396,28 @@ impl Node {
     }
 
     /// Something goes wrong from now on.
-    pub fn turn(&mut self, knob: Knob) {
-        match knob {
-            Knob::Hardware(fault) => {
+    pub fn turn(&mut self, fault: NodeFault) {
+        match fault {
+            NodeFault::Hardware(fault) => {
                 self.machine.begin(fault);
                 self.hardware_changed();
             }
-            Knob::Uncordon => self.set_unschedulable(false),
-            Knob::DriverUpgrade => self.begin_upgrade(false),
-            Knob::DriverUpgradeDrains => self.begin_upgrade(true),
-            Knob::LabelsVanish => {
+            NodeFault::Uncordon => self.set_unschedulable(false),
+            NodeFault::DriverUpgrade => self.begin_upgrade(false),
+            NodeFault::DriverUpgradeDrains => self.begin_upgrade(true),
+            NodeFault::LabelsVanish => {
                 self.lose_gfd();
                 if let Some(gfd) = self.operands.get(&Operand::GpuFeatureDiscovery).filter(|p| p.is_ready()) {
                     let at = self.now + self.setup.timings.gfd_labels;
                     self.queue.push((at, Task::WriteGfd(gfd.serial)));
                 }
             }
-            Knob::Crashes(operand) => {
-                self.knobs.push(Knob::Crashes(operand));
+            NodeFault::Crashes(operand) => {
+                self.faults.push(NodeFault::Crashes(operand));
                 self.crash(operand);
             }
-            Knob::Clear => {
-                self.knobs.clear();
+            NodeFault::Clear => {
+                self.faults.clear();
                 self.crashed_start_again();
                 for (operand, serial) in self.terminating() {
                     let at = self.now + self.setup.timings.operand_stops;
@@ -426,17 +426,17 @@ impl Node {
                 self.reconcile_operands();
                 self.validator_told();
             }
-            knob => self.knobs.push(knob),
+            fault => self.faults.push(fault),
         }
     }
 
     /// Something goes wrong at a moment.
-    pub fn schedule(&mut self, ScheduledKnob { at, knob }: ScheduledKnob) {
-        self.queue.push((at.max(self.now), Task::Turn(knob)));
+    pub fn schedule(&mut self, ScheduledFault { at, fault }: ScheduledFault) {
+        self.queue.push((at.max(self.now), Task::Turn(fault)));
     }
 
-    pub(crate) fn has_knob(&self, knob: &Knob) -> bool {
-        self.knobs.contains(knob)
+    pub(crate) fn has_fault(&self, fault: &NodeFault) -> bool {
+        self.faults.contains(fault)
     }
 
     /// The host goes down and comes back. Labels stay, stale as they are.

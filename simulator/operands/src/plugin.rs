@@ -7,7 +7,7 @@ use gpu::{Gpu, Machine, Share};
 use jiff::SignedDuration;
 
 use crate::change::What;
-use crate::knob::Knob;
+use crate::fault::NodeFault;
 use crate::node::{Node, Task};
 use crate::operand::{Operand, OperandPhase, OperandPod};
 use crate::setup::Strategy;
@@ -177,7 +177,7 @@ impl Node {
         };
         self.set_operand_phase(Operand::DevicePlugin, OperandPhase::Ready);
         self.unhealthy.clear();
-        if self.has_knob(&Knob::PluginNeverRegisters) {
+        if self.has_fault(&NodeFault::PluginNeverRegisters) {
             return;
         }
         let by_mps = config.sharing.as_ref().is_some_and(|sharing| sharing.method == Method::Mps);
@@ -235,8 +235,8 @@ impl Node {
             return;
         }
         let Some(uuids) = self.registered.get(resource) else { return self.set_allocatable(resource, 0) };
-        let wrong = self.knobs.iter().find_map(|knob| match knob {
-            Knob::PluginCounts { resource: r, by } if r == resource => Some(*by),
+        let wrong = self.faults.iter().find_map(|fault| match fault {
+            NodeFault::PluginCounts { resource: r, by } if r == resource => Some(*by),
             _ => None,
         });
         let healthy = uuids.iter().filter(|id| !self.unhealthy.contains(sharing::uuid(id))).count();

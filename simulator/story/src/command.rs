@@ -88,7 +88,7 @@ pub enum Command {
     /// A node reboots.
     Reboot(String),
     /// Something on a node is going to fail.
-    Fault(String, Vec<operands::Knob>),
+    Fault(String, Vec<operands::NodeFault>),
     /// The operator's process dies and starts again.
     Crash,
     /// The operator takes `slicewright.io/cordoned-by` off and uncordons a failed node, as `slicewright release`.

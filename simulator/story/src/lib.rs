@@ -39,7 +39,6 @@ pub use command::{
     Topic, Usage, WorkbenchSpec,
 };
 pub use entry::{Entry, Who, clock};
-pub use faults::FAULTS;
 pub use manifests::Files;
 pub use parse::parse;
 pub use picture::{GpuPicture, NodePicture, Picture, SlicePicture};

@@ -458,10 +458,10 @@ impl Teller<'_> {
                 world.say(Who::Node(name.to_owned()), "reboots");
                 world.reboot(name);
             }
-            Command::Fault(_, knobs) => {
-                for knob in knobs {
+            Command::Fault(_, faults) => {
+                for fault in faults {
                     if let Some(host) = world.hosts.get_mut(name) {
-                        host.node.turn(knob.clone());
+                        host.node.turn(fault.clone());
                     }
                 }
             }

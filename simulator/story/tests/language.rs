@@ -1,6 +1,7 @@
 //! The language: what is read, and what is said about what cannot be read.
 
-use slicewright_sim_story::{COMMANDS, Command, EXPECTATIONS, Expectation, FAULTS, Manifest, parse};
+use operands::faults::FAULTS;
+use slicewright_sim_story::{COMMANDS, Command, EXPECTATIONS, Expectation, Manifest, parse};
 
 #[track_caller]
 fn refused(text: &str, expect: &str) {
@@ -114,8 +115,10 @@ fn every_documented_form_begins_with_its_word() {
 #[test]
 fn the_reference_lists_every_command_and_expectation_as_it_is() {
     let reference = include_str!("../../../docs/reference/story.md");
-    for usage in COMMANDS.iter().chain(EXPECTATIONS).chain(FAULTS) {
-        let row = format!("| `{}` | {} |", usage.form.replace('|', "\\|"), usage.meaning.replace('|', "\\|"));
+    let usages = COMMANDS.iter().chain(EXPECTATIONS).map(|usage| (usage.form.to_owned(), usage.meaning));
+    let faults = FAULTS.iter().map(|(form, meaning)| (format!("fault NODE {form}"), *meaning));
+    for (form, meaning) in usages.chain(faults) {
+        let row = format!("| `{}` | {} |", form.replace('|', "\\|"), meaning.replace('|', "\\|"));
         assert!(
             reference.contains(&row),
             "docs/reference/story.md lacks this row, or has another text:\n{row}"

@@ -4,7 +4,7 @@
 use crate::support::{bind, end, has, label, node, parked, pass, settle, slices, state, states};
 use gpu::{Behaviour, Fault, NvmlError, Times, Verb};
 use jiff::SignedDuration;
-use operands::{Knob, ManagerVersion, Node, Opens, Operand, ScheduledKnob, Setup, Strategy};
+use operands::{ManagerVersion, Node, NodeFault, Opens, Operand, ScheduledFault, Setup, Strategy};
 
 fn managed_by(manager: ManagerVersion) -> Setup {
     Setup { manager, ..Setup::default() }
@@ -36,7 +36,7 @@ fn an_operand_that_does_not_stop_wedges_by_version() {
         (ManagerVersion::V0_15_1, "failed", false),
     ] {
         let mut node = old(manager);
-        node.turn(Knob::DoesNotStop(Operand::DcgmExporter));
+        node.turn(NodeFault::DoesNotStop(Operand::DcgmExporter));
         label(&mut node, "all-3g.20gb");
         pass(&mut node, 4 * 60);
         check(&node, "pending", true);
@@ -48,11 +48,11 @@ fn an_operand_that_does_not_stop_wedges_by_version() {
 #[test]
 fn the_wedge_lasts_until_the_managers_pod_is_deleted() {
     let mut node = old(ManagerVersion::V0_15_0);
-    node.turn(Knob::DoesNotStop(Operand::DevicePlugin));
+    node.turn(NodeFault::DoesNotStop(Operand::DevicePlugin));
     label(&mut node, "all-3g.20gb");
     settle(&mut node);
     check(&node, "pending", true);
-    node.turn(Knob::Clear);
+    node.turn(NodeFault::Clear);
     settle(&mut node);
     check(&node, "pending", true);
     assert!(has(&node, &[]), "no GPU at all, for ever");
@@ -65,7 +65,7 @@ fn the_wedge_lasts_until_the_managers_pod_is_deleted() {
 #[test]
 fn a_validator_that_cannot_be_deleted_wedges_when_all_is_done() {
     let mut node = old(ManagerVersion::V0_15_0);
-    node.turn(Knob::ValidatorDeleteFails);
+    node.turn(NodeFault::ValidatorDeleteFails);
     label(&mut node, "all-3g.20gb");
     settle(&mut node);
     check(&node, "pending", true);
@@ -75,23 +75,23 @@ fn a_validator_that_cannot_be_deleted_wedges_when_all_is_done() {
 #[test]
 fn a_failure_after_a_full_run_leaves_everything_parked() {
     let mut node = old(ManagerVersion::V0_15_0);
-    node.turn(Knob::CdiFails);
+    node.turn(NodeFault::CdiFails);
     label(&mut node, "all-3g.20gb");
     settle(&mut node);
     check(&node, "failed", false);
 
-    node.turn(Knob::Clear);
+    node.turn(NodeFault::Clear);
     label(&mut node, "all-2g.10gb");
     settle(&mut node);
     check(&node, "success", false);
 
-    node.turn(Knob::CdiFails);
+    node.turn(NodeFault::CdiFails);
     label(&mut node, "all-1g.5gb");
     settle(&mut node);
     check(&node, "failed", true);
 
     // Back under another name of the layout that is in place: already applied.
-    node.turn(Knob::Clear);
+    node.turn(NodeFault::Clear);
     let map = node.mounted_map().replace("all-1g.5gb:", "gpp-alias:");
     node.update_map(&map);
     settle(&mut node);
@@ -111,7 +111,7 @@ fn the_script_unparks_after_every_failure() {
     let mut node = old(ManagerVersion::V0_12);
     label(&mut node, "all-2g.10gb");
     settle(&mut node);
-    node.turn(Knob::CdiFails);
+    node.turn(NodeFault::CdiFails);
     label(&mut node, "all-1g.5gb");
     settle(&mut node);
     check(&node, "failed", false);
@@ -197,7 +197,7 @@ fn with_reboot_the_mode_arrives_with_the_next_boot() {
     let machine = crate::support::machine(&["A100-40GB"]).passed_through();
     let mut node = Node::new(setup, machine, [].into(), None, None).unwrap();
     // A reset by hand is not possible either.
-    node.turn(Knob::Hardware(Fault::Call {
+    node.turn(NodeFault::Hardware(Fault::Call {
         verb: Verb::Reset,
         gpu: None,
         behaviour: Behaviour::Fail(NvmlError::NotSupported),
@@ -245,7 +245,7 @@ fn a_reboot_loses_the_slices_and_the_manager_cuts_them_again() {
 #[test]
 fn a_call_that_hangs_holds_the_run_until_the_pod_goes() {
     let mut node = old(ManagerVersion::V0_15_1);
-    node.turn(Knob::Hardware(Fault::Call {
+    node.turn(NodeFault::Hardware(Fault::Call {
         verb: Verb::CreateGpuInstance,
         gpu: Some(0),
         behaviour: Behaviour::Hang,
@@ -264,7 +264,7 @@ fn a_slow_call_makes_the_run_longer() {
     let time = |slow: i64| {
         let mut node = old(ManagerVersion::V0_15_0);
         if slow > 0 {
-            node.turn(Knob::Hardware(Fault::Call {
+            node.turn(NodeFault::Hardware(Fault::Call {
                 verb: Verb::DestroyGpuInstance,
                 gpu: None,
                 behaviour: Behaviour::Slow(SignedDuration::from_secs(slow)),
@@ -282,15 +282,15 @@ fn a_slow_call_makes_the_run_longer() {
 #[test]
 fn a_plugin_that_never_registers_and_one_that_counts_wrong() {
     let mut node = old(ManagerVersion::V0_15_0);
-    node.turn(Knob::PluginNeverRegisters);
+    node.turn(NodeFault::PluginNeverRegisters);
     label(&mut node, "all-3g.20gb");
     settle(&mut node);
     check(&node, "success", false);
     assert!(has(&node, &[]));
     assert!(node.operand_pod(Operand::DevicePlugin).unwrap().is_ready());
 
-    node.turn(Knob::Clear);
-    node.turn(Knob::PluginCounts { resource: "nvidia.com/mig-3g.20gb".to_owned(), by: -1 });
+    node.turn(NodeFault::Clear);
+    node.turn(NodeFault::PluginCounts { resource: "nvidia.com/mig-3g.20gb".to_owned(), by: -1 });
     node.delete_operand(Operand::DevicePlugin);
     settle(&mut node);
     assert!(has(&node, &[("mig-3g.20gb", 1)]));
@@ -299,12 +299,12 @@ fn a_plugin_that_never_registers_and_one_that_counts_wrong() {
 #[test]
 fn a_validator_that_is_never_ready_keeps_the_others_waiting() {
     let mut node = old(ManagerVersion::V0_15_0);
-    node.turn(Knob::ValidatorNeverReady);
+    node.turn(NodeFault::ValidatorNeverReady);
     label(&mut node, "all-3g.20gb");
     settle(&mut node);
     check(&node, "success", false);
     assert!(has(&node, &[]));
-    node.turn(Knob::Clear);
+    node.turn(NodeFault::Clear);
     settle(&mut node);
     assert!(has(&node, &[("mig-3g.20gb", 2)]));
 }
@@ -313,13 +313,13 @@ fn a_validator_that_is_never_ready_keeps_the_others_waiting() {
 fn a_gpu_with_a_grave_error_is_unhealthy_until_the_plugin_starts_anew() {
     let mut node = node(Setup::default(), &["A100-40GB", "A100-40GB"], Some("all-3g.20gb"));
     let at = node.now() + SignedDuration::from_secs(60);
-    node.schedule(ScheduledKnob { at, knob: Knob::Hardware(Fault::Xid { gpu: 1, code: 31 }) });
+    node.schedule(ScheduledFault { at, fault: NodeFault::Hardware(Fault::Xid { gpu: 1, code: 31 }) });
     pass(&mut node, 120);
     assert!(has(&node, &[("mig-3g.20gb", 4)]), "31 is the application's fault");
-    node.turn(Knob::Hardware(Fault::Xid { gpu: 1, code: 79 }));
+    node.turn(NodeFault::Hardware(Fault::Xid { gpu: 1, code: 79 }));
     pass(&mut node, 10);
     assert!(has(&node, &[("mig-3g.20gb", 2)]));
-    node.turn(Knob::Hardware(Fault::FallsOffTheBus { gpu: 1 }));
+    node.turn(NodeFault::Hardware(Fault::FallsOffTheBus { gpu: 1 }));
     settle(&mut node);
     label(&mut node, "all-1g.5gb");
     settle(&mut node);
@@ -432,14 +432,14 @@ mig-configs:
 #[test]
 fn a_manager_that_crashes_works_on_nothing_until_it_runs_again() {
     let mut node = old(ManagerVersion::V0_15_0);
-    node.turn(Knob::Crashes(Operand::MigManager));
+    node.turn(NodeFault::Crashes(Operand::MigManager));
     label(&mut node, "all-3g.20gb");
     settle(&mut node);
     check(&node, "success", false);
     assert!(has(&node, &[("mig-1g.5gb", 7)]));
     let pod = node.operand_pod(Operand::MigManager).unwrap();
     assert_eq!(pod.problem.as_deref(), Some("the container exits with code 1"));
-    node.turn(Knob::Clear);
+    node.turn(NodeFault::Clear);
     settle(&mut node);
     check(&node, "success", false);
     assert!(has(&node, &[("mig-3g.20gb", 2)]), "it takes what the label says when it starts");
@@ -448,13 +448,13 @@ fn a_manager_that_crashes_works_on_nothing_until_it_runs_again() {
 #[test]
 fn a_plugin_that_crashes_takes_its_devices_with_it() {
     let mut node = old(ManagerVersion::V0_15_0);
-    node.turn(Knob::Crashes(Operand::DevicePlugin));
+    node.turn(NodeFault::Crashes(Operand::DevicePlugin));
     settle(&mut node);
     assert!(has(&node, &[]));
     node.delete_operand(Operand::DevicePlugin);
     settle(&mut node);
     assert!(has(&node, &[]), "a new pod crashes as well");
-    node.turn(Knob::Clear);
+    node.turn(NodeFault::Clear);
     settle(&mut node);
     assert!(has(&node, &[("mig-1g.5gb", 7)]));
 }
@@ -464,7 +464,7 @@ fn labels_that_vanish_come_back() {
     let mut node = old(ManagerVersion::V0_15_0);
     let before = node.labels().get("nvidia.com/gpu.product").cloned();
     assert!(before.is_some());
-    node.turn(Knob::LabelsVanish);
+    node.turn(NodeFault::LabelsVanish);
     assert_eq!(node.labels().get("nvidia.com/gpu.product"), None);
     settle(&mut node);
     assert_eq!(node.labels().get("nvidia.com/gpu.product").cloned(), before);
@@ -474,7 +474,7 @@ fn labels_that_vanish_come_back() {
 fn a_driver_upgrade_cordons_parks_loses_the_slices_and_takes_all_back() {
     const UPGRADE: &str = "nvidia.com/gpu-driver-upgrade-state";
     let mut node = old(ManagerVersion::V0_15_0);
-    node.turn(Knob::DriverUpgrade);
+    node.turn(NodeFault::DriverUpgrade);
     pass(&mut node, 10);
     assert!(node.unschedulable());
     assert_eq!(node.labels()["nvidia.com/gpu.deploy.device-plugin"], "paused-for-driver-upgrade");
@@ -485,7 +485,7 @@ fn a_driver_upgrade_cordons_parks_loses_the_slices_and_takes_all_back() {
     assert!(has(&node, &[("mig-1g.5gb", 7)]), "the manager's new pod has applied the label again");
 
     bind(&mut node, "lab", "mig-1g.5gb", 1, Opens::Never);
-    node.turn(Knob::DriverUpgrade);
+    node.turn(NodeFault::DriverUpgrade);
     settle(&mut node);
     assert_eq!(node.labels()[UPGRADE], "upgrade-failed", "nobody drains for it");
     assert!(node.unschedulable());
@@ -495,10 +495,10 @@ fn a_driver_upgrade_cordons_parks_loses_the_slices_and_takes_all_back() {
 #[test]
 fn faults_that_end_while_the_node_is_down_do_not_keep_its_operands_down() {
     let mut node = old(ManagerVersion::V0_15_0);
-    node.turn(Knob::ValidatorNeverReady);
+    node.turn(NodeFault::ValidatorNeverReady);
     node.reboot();
     pass(&mut node, 60);
-    node.turn(Knob::Clear);
+    node.turn(NodeFault::Clear);
     settle(&mut node);
     assert!(node.operand_pods().all(operands::OperandPod::is_ready));
     assert!(has(&node, &[("mig-1g.5gb", 7)]));

@@ -4,6 +4,6 @@
 mod change;
 mod config;
 mod failure;
-mod knobs;
+mod faults;
 mod sharing;
 mod support;

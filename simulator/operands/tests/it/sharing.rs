@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::support::{bind, end, has, label, machine, node, pass, settle};
 use operands::{
-    Flavour, Knob, Node, Opens, Operand, OperandPhase, PLUGIN_CONFIG, PluginVersion, PodPhase, Setup,
+    Flavour, Node, NodeFault, Opens, Operand, OperandPhase, PLUGIN_CONFIG, PluginVersion, PodPhase, Setup,
     Strategy,
 };
 
@@ -293,7 +293,7 @@ fn maps_arrive_at_times_of_their_own_within_the_range() {
 
     let mut node =
         Node::new(Setup::default(), machine(&["A30"]), BTreeMap::new(), None, None).expect("possible");
-    node.turn(Knob::MapMountsAfter(jiff::SignedDuration::from_mins(5)));
+    node.turn(NodeFault::MapMountsAfter(jiff::SignedDuration::from_mins(5)));
     let text = node.mounted_map().replace("all-balanced", "new");
     node.update_map(&text);
     pass(&mut node, 299);
@@ -306,7 +306,7 @@ fn maps_arrive_at_times_of_their_own_within_the_range() {
 fn an_upgrade_that_drains_deletes_who_holds_a_device_and_goes_on() {
     let mut node = node(Setup::default(), &["A100-80GB"], Some("all-1g.10gb"));
     bind(&mut node, "lab", "mig-1g.10gb", 1, Opens::Never);
-    node.turn(Knob::DriverUpgradeDrains);
+    node.turn(NodeFault::DriverUpgradeDrains);
     pass(&mut node, 10);
     says(&node, &[("gpu-driver-upgrade-state", "pod-deletion-required")]);
     assert_eq!(node.pods_to_delete().iter().map(ToString::to_string).collect::<Vec<_>>(), ["team/lab"]);
@@ -318,7 +318,7 @@ fn an_upgrade_that_drains_deletes_who_holds_a_device_and_goes_on() {
 
     let mut node = crate::support::node(Setup::default(), &["A100-80GB"], Some("all-1g.10gb"));
     bind(&mut node, "stays", "mig-1g.10gb", 1, Opens::Never);
-    node.turn(Knob::DriverUpgradeDrains);
+    node.turn(NodeFault::DriverUpgradeDrains);
     settle(&mut node);
     says(&node, &[("gpu-driver-upgrade-state", "upgrade-failed")]);
     assert!(node.unschedulable() && node.breaches().is_empty());

@@ -8,7 +8,7 @@ use crate::operand::Operand;
 /// Something that goes wrong, from its moment until it is cleared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Knob {
+pub enum NodeFault {
     /// Pods of this operand do not stop when they are deleted.
     DoesNotStop(Operand),
     /// This operand's pods are not created: no image, no quota.
@@ -52,11 +52,11 @@ pub enum Knob {
     Clear,
 }
 
-/// A knob and the moment at which it is turned.
+/// A fault and the moment at which it begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScheduledKnob {
+pub struct ScheduledFault {
     /// When.
     pub at: Timestamp,
     /// What.
-    pub knob: Knob,
+    pub fault: NodeFault,
 }

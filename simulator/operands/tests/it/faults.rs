@@ -1,21 +1,21 @@
-//! Knobs that others have no story for, and what is patched together.
+//! Faults that others have no story for, and what is patched together.
 
 use crate::support::{has, label, node, pass, settle, state, states};
 use jiff::SignedDuration;
-use operands::{Flavour, Knob, MIG_CONFIG, Operand, Setup, What};
+use operands::{Flavour, MIG_CONFIG, NodeFault, Operand, Setup, What};
 
 const PRODUCT: &str = "nvidia.com/mig-3g.40gb.count";
 
 #[test]
 fn a_plugin_that_is_never_created_offers_nothing_until_it_is() {
     let mut node = node(Setup::default(), &["A100-80GB"], Some("all-1g.10gb"));
-    node.turn(Knob::DoesNotStart(Operand::DevicePlugin));
+    node.turn(NodeFault::DoesNotStart(Operand::DevicePlugin));
     label(&mut node, "all-3g.40gb");
     settle(&mut node);
     assert_eq!(state(&node), Some("success"));
     assert!(node.operand_pod(Operand::DevicePlugin).is_none());
     assert!(has(&node, &[]), "success, and nothing to be had");
-    node.turn(Knob::Clear);
+    node.turn(NodeFault::Clear);
     settle(&mut node);
     assert!(has(&node, &[("mig-3g.40gb", 2)]));
 }
@@ -23,14 +23,14 @@ fn a_plugin_that_is_never_created_offers_nothing_until_it_is() {
 #[test]
 fn without_mig_managers_pod_a_label_is_only_a_label() {
     let mut node = node(Setup::default(), &["A100-80GB"], Some("all-1g.10gb"));
-    node.turn(Knob::DoesNotStart(Operand::MigManager));
+    node.turn(NodeFault::DoesNotStart(Operand::MigManager));
     node.delete_operand(Operand::MigManager);
     settle(&mut node);
     label(&mut node, "all-3g.40gb");
     assert_eq!(states(&settle(&mut node)), Vec::<String>::new());
     assert_eq!(state(&node), Some("success"), "of the run before");
     assert!(has(&node, &[("mig-1g.10gb", 7)]));
-    node.turn(Knob::Clear);
+    node.turn(NodeFault::Clear);
     settle(&mut node);
     assert!(has(&node, &[("mig-3g.40gb", 2)]));
 }
@@ -39,7 +39,7 @@ fn without_mig_managers_pod_a_label_is_only_a_label() {
 fn labels_that_lag_come_so_much_later_than_what_they_count() {
     let comes = |lag: i64| {
         let mut node = node(Setup::default(), &["A100-80GB"], Some("all-1g.10gb"));
-        node.turn(Knob::GfdLags(SignedDuration::from_secs(lag)));
+        node.turn(NodeFault::GfdLags(SignedDuration::from_secs(lag)));
         label(&mut node, "all-3g.40gb");
         let changes = settle(&mut node);
         let at = |found: &dyn Fn(&What) -> bool| changes.iter().find(|c| found(&c.what)).map(|c| c.at);
@@ -57,7 +57,7 @@ fn labels_that_lag_come_so_much_later_than_what_they_count() {
 fn somebody_who_uncordons_does_so_once() {
     let mut node = node(Setup::default(), &["A100-80GB"], Some("all-1g.10gb"));
     node.set_unschedulable(true);
-    node.turn(Knob::Uncordon);
+    node.turn(NodeFault::Uncordon);
     assert!(!node.unschedulable());
     node.set_unschedulable(true);
     settle(&mut node);

@@ -1,12 +1,13 @@
-//! What can go wrong on a node, in words: the value of the annotation
-//! `sim.slicewright.io/knob`, and of the command. Several are separated by `;`.
+//! What can go wrong on a node, in words: those of a story, of the annotation
+//! `sim.slicewright.io/fault`, and of commands. Several are separated by `;`.
 
+use crate::fault::NodeFault;
+use crate::operand::Operand;
 use gpu::{Behaviour, Fault, NvmlError, Times, Verb};
 use jiff::SignedDuration;
-use operands::{Knob, Operand};
 
-/// Every knob: its form, and what it does.
-pub const KNOBS: &[(&str, &str)] = &[
+/// Every fault: its form, and what it does.
+pub const FAULTS: &[(&str, &str)] = &[
     (
         "does-not-stop OPERAND",
         "its pods do not stop when they are deleted: MIG manager 0.15.0 waits five minutes and gives up without a word",
@@ -18,8 +19,8 @@ pub const KNOBS: &[(&str, &str)] = &[
     ("plugin-never-registers", "the device plugin runs and offers nothing"),
     ("plugin-counts RESOURCE BY", "the device plugin counts so many more of a resource; negative for less"),
     ("gfd-lags DURATION", "GFD's labels take so much longer"),
-    ("create-fails [TIMES]", "creating a GPU instance fails, so often, or until the knob is taken away"),
-    ("mode-fails [TIMES]", "switching MIG mode fails, so often, or until the knob is taken away"),
+    ("create-fails [TIMES]", "creating a GPU instance fails, so often, or until the faults are cleared"),
+    ("mode-fails [TIMES]", "switching MIG mode fails, so often, or until the faults are cleared"),
     ("off-the-bus GPU", "the GPU no longer answers; a reboot brings it back"),
     ("xid GPU CODE", "the driver reports an Xid error"),
     ("crashes OPERAND", "its container exits again and again"),
@@ -33,14 +34,15 @@ pub const KNOBS: &[(&str, &str)] = &[
         "the same, and the Operator deletes the pods that hold devices first, as `upgradePolicy.podDeletion` has it; once",
     ),
     ("map-mounts-after DURATION", "changes of a ConfigMap take so long to arrive in a pod"),
-    ("uncordon", "somebody uncordons the node, once"),
+    ("uncordon", "another program uncordons the node behind our back, once"),
+    ("clear", "nothing goes wrong any more"),
 ];
 
 /// Why words are not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KnobError {
-    /// No such knob.
-    #[error("`{word}` is no knob; there are {}", forms())]
+pub enum FaultError {
+    /// No such fault.
+    #[error("`{word}` is no fault; there are {}", forms())]
     Unknown {
         /// The word.
         word: String,
@@ -58,25 +60,26 @@ pub enum KnobError {
 }
 
 fn forms() -> String {
-    KNOBS.iter().map(|(form, _)| format!("`{form}`")).collect::<Vec<_>>().join(", ")
+    FAULTS.iter().map(|(form, _)| format!("`{form}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Reads knobs. Nothing is no knob.
+/// Reads faults, in the order in which they begin. Nothing is none.
 ///
 /// # Errors
 /// Which word is not understood, and what is.
-pub fn parse(text: &str) -> Result<Vec<Knob>, KnobError> {
-    text.split(';').map(str::trim).filter(|one| !one.is_empty()).map(parse_one).collect()
+pub fn parse(text: &str) -> Result<Vec<NodeFault>, FaultError> {
+    let each = text.split(';').map(str::trim).filter(|one| !one.is_empty()).map(parse_one);
+    Ok(each.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-fn parse_one(text: &str) -> Result<Knob, KnobError> {
+fn parse_one(text: &str) -> Result<Vec<NodeFault>, FaultError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let (first, rest) = words.split_first().expect("it is not empty");
-    let (form, _) = KNOBS
+    let (form, _) = FAULTS
         .iter()
         .find(|(form, _)| form.split_whitespace().next() == Some(first))
-        .ok_or_else(|| KnobError::Unknown { word: (*first).to_owned() })?;
-    let wrong = |what: &str| KnobError::Form { text: text.to_owned(), form, what: what.to_owned() };
+        .ok_or_else(|| FaultError::Unknown { word: (*first).to_owned() })?;
+    let wrong = |what: &str| FaultError::Form { text: text.to_owned(), form, what: what.to_owned() };
     let most = form.split_whitespace().count() - 1;
     if rest.len() > most {
         return Err(wrong("nothing follows"));
@@ -98,33 +101,34 @@ fn parse_one(text: &str) -> Result<Knob, KnobError> {
             Some(word) => Times::Count(word.parse().map_err(|_| wrong("TIMES is a number"))?),
         };
         let behaviour = Behaviour::Fail(NvmlError::Unknown);
-        Ok(Knob::Hardware(Fault::Call { verb, gpu: None, behaviour, times }))
+        Ok(NodeFault::Hardware(Fault::Call { verb, gpu: None, behaviour, times }))
     };
-    Ok(match *first {
-        "does-not-stop" => Knob::DoesNotStop(operand()?),
-        "does-not-start" => Knob::DoesNotStart(operand()?),
-        "validator-delete-fails" => Knob::ValidatorDeleteFails,
-        "validator-never-ready" => Knob::ValidatorNeverReady,
-        "cdi-fails" => Knob::CdiFails,
-        "plugin-never-registers" => Knob::PluginNeverRegisters,
+    Ok(vec![match *first {
+        "does-not-stop" => NodeFault::DoesNotStop(operand()?),
+        "does-not-start" => NodeFault::DoesNotStart(operand()?),
+        "validator-delete-fails" => NodeFault::ValidatorDeleteFails,
+        "validator-never-ready" => NodeFault::ValidatorNeverReady,
+        "cdi-fails" => NodeFault::CdiFails,
+        "plugin-never-registers" => NodeFault::PluginNeverRegisters,
         "plugin-counts" => {
             let by = rest.get(1).and_then(|word| word.parse().ok());
             let by = by.ok_or_else(|| wrong("BY is a number such as `-1`"))?;
-            Knob::PluginCounts { resource: rest[0].to_owned(), by }
+            NodeFault::PluginCounts { resource: rest[0].to_owned(), by }
         }
-        "gfd-lags" => Knob::GfdLags(duration()?),
+        "gfd-lags" => NodeFault::GfdLags(duration()?),
         "create-fails" => call(Verb::CreateGpuInstance)?,
         "mode-fails" => call(Verb::SetMigMode)?,
-        "off-the-bus" => Knob::Hardware(Fault::FallsOffTheBus { gpu: number(0)? }),
-        "xid" => Knob::Hardware(Fault::Xid { gpu: number(0)?, code: u32::from(number(1)?) }),
-        "crashes" => Knob::Crashes(operand()?),
-        "labels-vanish" => Knob::LabelsVanish,
-        "driver-upgrade" => Knob::DriverUpgrade,
-        "driver-upgrade-drains" => Knob::DriverUpgradeDrains,
-        "map-mounts-after" => Knob::MapMountsAfter(duration()?),
-        "uncordon" => Knob::Uncordon,
+        "off-the-bus" => NodeFault::Hardware(Fault::FallsOffTheBus { gpu: number(0)? }),
+        "xid" => NodeFault::Hardware(Fault::Xid { gpu: number(0)?, code: u32::from(number(1)?) }),
+        "crashes" => NodeFault::Crashes(operand()?),
+        "labels-vanish" => NodeFault::LabelsVanish,
+        "driver-upgrade" => NodeFault::DriverUpgrade,
+        "driver-upgrade-drains" => NodeFault::DriverUpgradeDrains,
+        "map-mounts-after" => NodeFault::MapMountsAfter(duration()?),
+        "uncordon" => NodeFault::Uncordon,
+        "clear" => return Ok(vec![NodeFault::Hardware(Fault::Clear), NodeFault::Clear]),
         other => unreachable!("`{other}` is in the table and has no meaning"),
-    })
+    }])
 }
 
 #[cfg(test)]
@@ -132,8 +136,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_knob_of_the_table_is_understood() {
-        let samples = KNOBS.iter().map(|(form, _)| {
+    fn every_fault_of_the_table_is_understood() {
+        let samples = FAULTS.iter().map(|(form, _)| {
             form.replace("OPERAND", "device-plugin")
                 .replace("RESOURCE", "nvidia.com/gpu")
                 .replace("BY", "-1")
@@ -143,7 +147,8 @@ mod tests {
                 .replace("CODE", "79")
         });
         let all = samples.collect::<Vec<_>>().join("; ");
-        assert_eq!(parse(&all).map(|knobs| knobs.len()), Ok(KNOBS.len()));
+        // What is cleared is cleared in the hardware and above it.
+        assert_eq!(parse(&all).map(|faults| faults.len()), Ok(FAULTS.len() + 1));
         assert_eq!(parse(""), Ok(Vec::new()));
     }
 
@@ -165,7 +170,7 @@ mod tests {
             parse("explode")
                 .expect_err("no")
                 .to_string()
-                .starts_with("`explode` is no knob; there are `does-not-stop OPERAND`")
+                .starts_with("`explode` is no fault; there are `does-not-stop OPERAND`")
         );
     }
 }
