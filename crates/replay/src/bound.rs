@@ -87,8 +87,10 @@ fn moments(trace: &Trace) -> Vec<(Demand, u128)> {
     let mut moments = Vec::new();
     let mut since = trace.span().0;
     for (at, changes) in events {
-        let demand: Demand =
-            there.iter().filter_map(|(profile, n)| Some((*profile, u64::try_from(*n).ok().filter(|n| *n > 0)?))).collect();
+        let demand: Demand = there
+            .iter()
+            .filter_map(|(profile, n)| Some((*profile, u64::try_from(*n).ok().filter(|n| *n > 0)?)))
+            .collect();
         if at > since && !demand.is_empty() {
             moments.push((demand, seconds(at - since)));
         }
@@ -125,7 +127,8 @@ fn models(fleet: &Fleet, asked: &BTreeSet<ProfileName>) -> Vec<Model> {
 /// The multisets of all layouts to which nothing can be added, each once. A
 /// part of a geometry has fewer layouts than the catalogue's models are tested for.
 fn layouts(geometry: &Geometry) -> Vec<BTreeMap<ProfileName, i32>> {
-    let lattice = Lattice::of(geometry).expect("the lattice of every model in the catalogue is listed by its tests");
+    let lattice =
+        Lattice::of(geometry).expect("the lattice of every model in the catalogue is listed by its tests");
     let counts: BTreeSet<&mig::Counts> = lattice.maximal().map(|state| lattice.counts(state)).collect();
     let named = |counts: &mig::Counts| {
         counts.iter().map(|(profile, n)| (geometry.profile(profile).name, i32::from(n))).collect()
@@ -143,7 +146,10 @@ fn most(models: &[Model], demand: &Demand) -> u64 {
     }
     let has: u64 = models.iter().map(|model| model.compute * u64::from(model.count)).sum();
     let rows: Vec<&ProfileName> = demand.keys().collect();
-    let column = |layout: &BTreeMap<ProfileName, i32>| Column { coefficients: coefficients(&rows, layout), costs: vec![] };
+    let column = |layout: &BTreeMap<ProfileName, i32>| Column {
+        coefficients: coefficients(&rows, layout),
+        costs: vec![],
+    };
     let instance = Instance {
         rows: demand.values().map(|n| Row { sense: Sense::AtLeast, rhs: rhs(*n) }).collect(),
         classes: models
@@ -161,7 +167,8 @@ fn most(models: &[Model], demand: &Demand) -> u64 {
             .collect(),
         levels: 1,
     };
-    let unserved = solve(&instance, Effort::default()).ok().and_then(|s| u64::try_from(s.levels.first()?.bound).ok());
+    let unserved =
+        solve(&instance, Effort::default()).ok().and_then(|s| u64::try_from(s.levels.first()?.bound).ok());
     (asked - unserved.unwrap_or(0).min(asked)).min(has)
 }
 
@@ -188,7 +195,10 @@ impl Model {
     fn fewest(&self, demand: &Demand) -> u64 {
         let Some(enough) = self.alone(demand) else { return 0 };
         let rows: Vec<&ProfileName> = demand.keys().collect();
-        let cut = |layout: &BTreeMap<ProfileName, i32>| Column { coefficients: coefficients(&rows, layout), costs: vec![1] };
+        let cut = |layout: &BTreeMap<ProfileName, i32>| Column {
+            coefficients: coefficients(&rows, layout),
+            costs: vec![1],
+        };
         let columns = std::iter::once(Column::default()).chain(self.layouts.iter().map(cut)).collect();
         let instance = Instance {
             rows: demand.values().map(|n| Row { sense: Sense::AtLeast, rhs: rhs(*n) }).collect(),
@@ -196,7 +206,9 @@ impl Model {
             extras: vec![],
             levels: 1,
         };
-        let least = solve(&instance, Effort::default()).ok().and_then(|s| u64::try_from(s.levels.first()?.bound).ok());
+        let least = solve(&instance, Effort::default())
+            .ok()
+            .and_then(|s| u64::try_from(s.levels.first()?.bound).ok());
         // What is certain without any search: compute alone.
         let asked: u64 = demand.iter().map(|(profile, n)| u64::from(profile.compute) * n).sum();
         least.unwrap_or(0).max(asked.div_ceil(self.compute.max(1)))

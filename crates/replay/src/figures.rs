@@ -88,8 +88,15 @@ pub(crate) struct Counted {
 
 impl Figures {
     pub(crate) fn of(trace: &Trace, counted: &Counted, timeline: &Timeline) -> Self {
-        let Counted { bound_at, gpus_changed, nodes_changed, taken_back, closed_node_seconds, operations, plans } =
-            counted;
+        let Counted {
+            bound_at,
+            gpus_changed,
+            nodes_changed,
+            taken_back,
+            closed_node_seconds,
+            operations,
+            plans,
+        } = counted;
         let fleet = timeline.total();
         let served = bound_at.iter().flatten().count();
         let waits = trace.requests.iter().zip(bound_at);

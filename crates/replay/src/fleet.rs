@@ -68,6 +68,11 @@ pub enum FleetError {
         /// What is known instead.
         unknown: String,
     },
+    /// Of a fleet of several kinds of nodes nobody can tell which to add.
+    #[error(
+        "the nodes of the fleet differ, so how many of them are enough has no one answer; name one kind, such as 9x8xA100-80GB"
+    )]
+    Differ,
     /// More nodes than can be.
     #[error("the fleet has {nodes} nodes; at most {MOST_NODES} are played")]
     TooMany {
@@ -89,11 +94,16 @@ impl Fleet {
             let (gpus, model) = rest.split_once('x').ok_or_else(form)?;
             let number = |value: &str, what: &'static str, most: usize| {
                 let number = value.parse::<usize>().ok().filter(|n| (1..=most).contains(n));
-                let wrong = || FleetError::Number { text: text.to_owned(), value: value.to_owned(), what, most };
+                let wrong =
+                    || FleetError::Number { text: text.to_owned(), value: value.to_owned(), what, most };
                 number.ok_or_else(wrong)
             };
-            let (nodes, gpus) = (number(nodes, "nodes", MOST_NODES)?, number(gpus, "GPUs of a node", MOST_GPUS)?);
-            let unknown = |error: mig::UnknownModel| FleetError::Model { text: text.to_owned(), unknown: error.to_string() };
+            let (nodes, gpus) =
+                (number(nodes, "nodes", MOST_NODES)?, number(gpus, "GPUs of a node", MOST_GPUS)?);
+            let unknown = |error: mig::UnknownModel| FleetError::Model {
+                text: text.to_owned(),
+                unknown: error.to_string(),
+            };
             let model = catalog.find(model).map_err(unknown)?;
             let gpu = FleetGpu { model: model.id.clone(), geometry: Arc::clone(&model.geometry) };
             kinds.push((nodes, vec![gpu; gpus]));
@@ -102,11 +112,30 @@ impl Fleet {
         if total > MOST_NODES {
             return Err(FleetError::TooMany { nodes: total });
         }
-        let width = total.to_string().len();
-        let gpus = kinds.into_iter().flat_map(|(nodes, gpus)| std::iter::repeat_n(gpus, nodes));
+        Ok(Self::of(kinds.into_iter().flat_map(|(nodes, gpus)| std::iter::repeat_n(gpus, nodes)).collect()))
+    }
+
+    /// The same nodes, but so many; the fleet has one kind of nodes.
+    ///
+    /// # Errors
+    /// If its nodes differ, or there would be none or more than are played.
+    pub fn with_nodes(&self, nodes: usize) -> Result<Self, FleetError> {
+        let text = self.words();
+        let wrong = FleetError::Number { text, value: nodes.to_string(), what: "nodes", most: MOST_NODES };
+        let (Some(first), 1..=MOST_NODES) = (self.nodes.first(), nodes) else { return Err(wrong) };
+        if self.nodes.iter().any(|node| node.gpus != first.gpus) {
+            return Err(FleetError::Differ);
+        }
+        Ok(Self::of(std::iter::repeat_n(first.gpus.clone(), nodes).collect()))
+    }
+
+    fn of(gpus: Vec<Vec<FleetGpu>>) -> Self {
+        let width = gpus.len().to_string().len();
         // Names of one width are in the order of their numbers.
         let name = |i: usize| NodeName(format!("n{:0width$}", i + 1));
-        Ok(Self { nodes: gpus.enumerate().map(|(i, gpus)| FleetNode { name: name(i), gpus }).collect() })
+        Self {
+            nodes: gpus.into_iter().enumerate().map(|(i, gpus)| FleetNode { name: name(i), gpus }).collect(),
+        }
     }
 
     /// All GPUs.

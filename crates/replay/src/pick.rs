@@ -101,12 +101,7 @@ fn promise(gpus: &mut [Open], profile: ProfileName, count: u32) -> bool {
 }
 
 /// Makes the slices on one node, if one has room for all of them.
-fn make(
-    nodes: &mut [(&NodeName, &Node, Vec<Open>)],
-    profile: ProfileName,
-    count: u32,
-    best: Best,
-) -> bool {
+fn make(nodes: &mut [(&NodeName, &Node, Vec<Open>)], profile: ProfileName, count: u32, best: Best) -> bool {
     let tried = nodes.iter().enumerate().filter_map(|(at, (_, node, gpus))| {
         let mut gpus = gpus.clone();
         let mut left = count;
@@ -178,7 +173,9 @@ impl Open {
     }
 
     fn has_room(&self, profile: ProfileName, scope: ChangeScope) -> bool {
-        let Some(index) = self.geometry.profile_named(profile).filter(|_| self.may_change) else { return false };
+        let Some(index) = self.geometry.profile_named(profile).filter(|_| self.may_change) else {
+            return false;
+        };
         match scope {
             ChangeScope::SliceBySlice => mig::remaining(&self.geometry, self.fixed(), index) > 0,
             ChangeScope::IdleGpus | ChangeScope::EmptyNode => {

@@ -1,8 +1,8 @@
 //! Who gets which slice: stand-ins for kube-scheduler and kubelet.
 //!
 //! Of the nodes that have what a pod asks for it goes to the one with the most
-//! compute slices that nobody holds, as the scheduler's default spreads pods;
-//! of equals to the first by name. Of equal slices of a node it gets an
+//! compute slices that nobody holds, as the scheduler's default spreads pods, or
+//! with the fewest, where it is told to pack; of equals to the first by name. Of equal slices of a node it gets an
 //! arbitrary one: the device plugin prefers none, and kubelet takes the first
 //! by UUID. A hash stands for that order.
 
@@ -11,12 +11,23 @@ use crate::journal::{Holding, Journal};
 use crate::trace::Asked;
 use crate::world::{Node, World};
 
+/// Which of the nodes that have what a pod asks for it goes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scheduler {
+    /// The one with the most to spare (kube-scheduler's `LeastAllocated`, the default).
+    #[default]
+    Spread,
+    /// The one with the least to spare (`MostAllocated`).
+    Pack,
+}
+
 /// Lets those that wait bind, oldest first. Who is bound leaves the queue.
 pub(crate) fn bind(
     world: &mut World,
     fleet: &Fleet,
     trace: &[Asked],
     waiting: &mut Vec<usize>,
+    scheduler: Scheduler,
     now: i64,
     journal: &mut Journal,
 ) -> Vec<usize> {
@@ -31,9 +42,14 @@ pub(crate) fn bind(
         }
         let count = usize::try_from(asked.count).unwrap_or(usize::MAX);
         let fits = |node: &Node| node.stage.is_open() && node.free(asked.profile) >= count;
-        let best = (0..world.nodes.len())
-            .filter(|node| fits(&world.nodes[*node]))
-            .max_by_key(|node| (unheld(&world.nodes[*node], fleet, *node), std::cmp::Reverse(*node)));
+        let best = (0..world.nodes.len()).filter(|node| fits(&world.nodes[*node])).min_by_key(|node| {
+            let spare = i128::from(unheld(&world.nodes[*node], fleet, *node));
+            let rank = match scheduler {
+                Scheduler::Spread => -spare,
+                Scheduler::Pack => spare,
+            };
+            (rank, *node)
+        });
         let Some(node) = best else {
             in_vain.push(wants);
             return true;

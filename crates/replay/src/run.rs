@@ -18,6 +18,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use jiff::SignedDuration;
 use planner::policy::{LayoutPolicy, Policy};
 use rollout::Settings;
 use rollout::fleet::PolicyRollout;
@@ -27,7 +28,7 @@ use crate::actuator::Actuator;
 use crate::figures::{Counted, Figures};
 use crate::fleet::{Fleet, FleetGpu};
 use crate::journal::{Change, Journal};
-use crate::place;
+use crate::place::{self, Scheduler};
 use crate::player::{Player, Unsafe, Wanted};
 use crate::see;
 use crate::stage::{self, Stage};
@@ -46,8 +47,20 @@ pub struct Rules {
     pub rollout: PolicyRollout,
     /// The operator's settings.
     pub settings: Settings,
+    /// How long a node is closed for a change, where it is not the actuator's time.
+    pub away: Option<SignedDuration>,
+    /// Which node a pod goes to.
+    pub scheduler: Scheduler,
     /// How many spans the timeline has.
     pub spans: usize,
+}
+
+impl Rules {
+    /// How long a node is closed for a change, from its cordon on.
+    #[must_use]
+    pub fn away(&self) -> SignedDuration {
+        self.away.unwrap_or_else(|| self.actuator.away(&self.settings))
+    }
 }
 
 /// What came of one replay.
@@ -128,14 +141,14 @@ pub fn replay(
 }
 
 /// One slice of full size.
-fn whole(gpu: &FleetGpu) -> Cut {
+pub(crate) fn whole(gpu: &FleetGpu) -> Cut {
     let profiles = gpu.geometry.profiles().iter();
     let full = profiles.max_by_key(|spec| (spec.compute, spec.size, Reverse(spec.name)));
     full.map(|spec| (spec.name, spec.starts[0])).into_iter().collect()
 }
 
 /// The policy for every node and everybody.
-fn everywhere(mut policy: Policy) -> Policy {
+pub(crate) fn everywhere(mut policy: Policy) -> Policy {
     policy.nodes = vec![planner::demand::Expression {
         key: see::POOL.to_owned(),
         operator: planner::demand::Operator::Exists,
@@ -177,7 +190,8 @@ impl Run<'_> {
             self.ends.pop();
             any = true;
             self.waiting.retain(|waiting| *waiting != request);
-            let slices = self.world.nodes.iter_mut().flat_map(|node| &mut node.gpus).flat_map(|gpu| &mut gpu.slices);
+            let slices =
+                self.world.nodes.iter_mut().flat_map(|node| &mut node.gpus).flat_map(|gpu| &mut gpu.slices);
             slices.filter(|slice| slice.holder == Some(request)).for_each(|slice| slice.holder = None);
         }
         while let Some(asked) = self.trace.requests.get(self.next)
@@ -196,8 +210,15 @@ impl Run<'_> {
     /// or is taken back changes what can be bound, so it goes on until nothing does.
     fn settle(&mut self, mut dirty: bool) -> Result<(), ReplayError> {
         loop {
-            let bound =
-                place::bind(&mut self.world, self.fleet, &self.trace.requests, &mut self.waiting, self.now, &mut self.journal);
+            let bound = place::bind(
+                &mut self.world,
+                self.fleet,
+                &self.trace.requests,
+                &mut self.waiting,
+                self.rules.scheduler,
+                self.now,
+                &mut self.journal,
+            );
             dirty |= !bound.is_empty();
             for request in bound {
                 self.counted.bound_at[request] = Some(self.now);
@@ -236,8 +257,10 @@ impl Run<'_> {
         let requests = see::requests(&self.waiting, trace);
         let under_way = see::under_way(&self.world, self.fleet);
         self.counted.plans += 1;
-        let wanted: Wanted = self.player.wants(&inventory, &requests, &self.rules.policy, &under_way, self.now)?;
-        let at = |name: &planner::names::NodeName| self.fleet.nodes.iter().position(|node| node.name == *name);
+        let wanted: Wanted =
+            self.player.wants(&inventory, &requests, &self.rules.policy, &under_way, self.now)?;
+        let at =
+            |name: &planner::names::NodeName| self.fleet.nodes.iter().position(|node| node.name == *name);
         let mut targets: BTreeMap<usize, Target> = BTreeMap::new();
         self.order.clear();
         for (name, target) in wanted {
@@ -290,7 +313,15 @@ impl Run<'_> {
             return;
         }
         let (name, rollout) = (&self.rules.policy.name, &self.rules.rollout);
-        let may = stage::admitted(&self.world, self.fleet, &asks, &self.order, name, rollout, see::moment(self.now));
+        let may = stage::admitted(
+            &self.world,
+            self.fleet,
+            &asks,
+            &self.order,
+            name,
+            rollout,
+            see::moment(self.now),
+        );
         for node in may {
             let state = &mut self.world.nodes[node];
             if let Stage::Mapping { target, .. } = std::mem::take(&mut state.stage) {
@@ -302,8 +333,8 @@ impl Run<'_> {
 
     /// Cordoned nodes that nobody new can have bound to begin to change.
     fn write(&mut self) -> Result<(), ReplayError> {
-        let settings = &self.rules.settings;
-        let rest = (self.rules.actuator.away(settings) - settings.cordon_settle).as_secs();
+        let cordon = self.rules.settings.cordon_settle;
+        let rest = (self.rules.away() - cordon).as_secs().max(0);
         for (at, node) in self.world.nodes.iter_mut().enumerate() {
             let Stage::Cordoned { target, since, writes } = &node.stage else { continue };
             if *writes > self.now {
@@ -328,7 +359,12 @@ impl Run<'_> {
             self.counted.gpus_changed += target.len();
             self.counted.nodes_changed += 1;
             self.counted.closed_node_seconds += seconds(until - since);
-            self.journal.changes.push(Change { node: at, from: since, until, gpus: target.keys().copied().collect() });
+            self.journal.changes.push(Change {
+                node: at,
+                from: since,
+                until,
+                gpus: target.keys().copied().collect(),
+            });
             node.stage = Stage::Changing { target, until };
         }
         Ok(())
@@ -379,7 +415,9 @@ impl Run<'_> {
                     node.rests_until = Some(self.now + cooldown);
                     any = true;
                 }
-                Stage::Mapping { ready: at, .. } | Stage::Cordoned { writes: at, .. } => any |= *at <= self.now,
+                Stage::Mapping { ready: at, .. } | Stage::Cordoned { writes: at, .. } => {
+                    any |= *at <= self.now;
+                }
                 Stage::Rest | Stage::Changing { .. } => {}
             }
         }

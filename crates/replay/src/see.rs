@@ -6,9 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use mig::ProfileName;
 use planner::demand::{Constraints, Evidence, Request};
-use planner::inventory::{
-    CountedSlice, Gpu, Hold, Inventory, Node, PlacedSlice, Room, Slices, Use,
-};
+use planner::inventory::{CountedSlice, Gpu, Hold, Inventory, Node, PlacedSlice, Room, Slices, Use};
 use planner::names::{GpuIndex, PodRef, RequestId};
 use planner::plan::UnderWay;
 
@@ -34,9 +32,19 @@ pub(crate) fn moment(second: i64) -> Timestamp {
 /// The fleet as it is seen. A node that is changing is there as it will be; one
 /// that can be taken back is there as if nothing had begun, as the operator
 /// hands it to the planner.
-pub(crate) fn inventory(world: &World, fleet: &Fleet, trace: &[Asked], actuator: Actuator, now: i64) -> Inventory {
+pub(crate) fn inventory(
+    world: &World,
+    fleet: &Fleet,
+    trace: &[Asked],
+    actuator: Actuator,
+    now: i64,
+) -> Inventory {
     let nodes = world.nodes.iter().zip(&fleet.nodes);
-    Inventory { nodes: nodes.map(|(state, spec)| (spec.name.clone(), node(state, spec, trace, actuator, now))).collect() }
+    Inventory {
+        nodes: nodes
+            .map(|(state, spec)| (spec.name.clone(), node(state, spec, trace, actuator, now)))
+            .collect(),
+    }
 }
 
 fn node(state: &world::Node, spec: &FleetNode, trace: &[Asked], actuator: Actuator, now: i64) -> Node {
@@ -137,7 +145,8 @@ impl Known {
 
     fn allocated(&self) -> BTreeMap<ProfileName, u32> {
         let held = self.profiles.iter().filter(|(_, of)| !of.holders.is_empty());
-        held.map(|(profile, of)| (*profile, u32::try_from(of.holders.len()).expect("a node has few slices"))).collect()
+        held.map(|(profile, of)| (*profile, u32::try_from(of.holders.len()).expect("a node has few slices")))
+            .collect()
     }
 }
 

@@ -6,9 +6,7 @@ use jiff::Timestamp;
 use planner::names::{NodeName, PolicyName};
 use planner::policy::Drain;
 use rollout::fleet::{Member, PolicyRollout, admit};
-use rollout::{
-    Admission, CordonOwner, Listing, MapSeen, Observed, Operator, Phase, Progress,
-};
+use rollout::{Admission, CordonOwner, Listing, MapSeen, Observed, Operator, Phase, Progress};
 
 use crate::fleet::Fleet;
 use crate::world::{Target, World};
@@ -67,7 +65,8 @@ impl Stage {
 
 /// The nodes that ask for their turn at `now`.
 pub(crate) fn asking(world: &World, now: i64) -> Vec<usize> {
-    let asks = |node: &usize| matches!(&world.nodes[*node].stage, Stage::Mapping { ready, .. } if *ready <= now);
+    let asks =
+        |node: &usize| matches!(&world.nodes[*node].stage, Stage::Mapping { ready, .. } if *ready <= now);
     (0..world.nodes.len()).filter(asks).collect()
 }
 
@@ -97,7 +96,8 @@ pub(crate) fn admitted(
         drain: Drain::Never,
     };
     let members: Vec<Member<'_>> = (0..world.nodes.len()).map(member).collect();
-    let names = |nodes: &[usize]| -> Vec<NodeName> { nodes.iter().map(|at| fleet.nodes[*at].name.clone()).collect() };
+    let names =
+        |nodes: &[usize]| -> Vec<NodeName> { nodes.iter().map(|at| fleet.nodes[*at].name.clone()).collect() };
     let policies = BTreeMap::from([(policy.clone(), rollout.clone())]);
     let answers = admit(&members, &names(asks), &policies, &names(order), now);
     let may = |at: &usize| answers.get(&fleet.nodes[*at].name) == Some(&Admission::Admitted);

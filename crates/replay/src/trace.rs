@@ -94,19 +94,36 @@ impl Trace {
         known: &BTreeSet<ProfileName>,
         column: Option<&str>,
     ) -> Result<Self, TraceError> {
-        let lines: Vec<(usize, &str)> =
-            text.lines().enumerate().map(|(i, line)| (i + 1, line)).filter(|(_, l)| !l.trim().is_empty()).collect();
+        let lines: Vec<(usize, &str)> = text
+            .lines()
+            .enumerate()
+            .map(|(i, line)| (i + 1, line))
+            .filter(|(_, l)| !l.trim().is_empty())
+            .collect();
         let Some(((at, header), lines)) = lines.split_first() else {
-            return Err(error(1, "create_s", "", "is nothing", "the first line names the columns: create_s,delete_s,pod,profile,count"));
+            return Err(error(
+                1,
+                "create_s",
+                "",
+                "is nothing",
+                "the first line names the columns: create_s,delete_s,pod,profile,count",
+            ));
         };
         let names: Vec<&str> = header.split(',').map(str::trim).collect();
         let find = |name: &str| names.iter().position(|n| *n == name);
         let need = |name: &str| {
             find(name).ok_or_else(|| {
-                error(*at, name, header, "has no such column", "a trace has the columns create_s,delete_s,pod,profile and, where wanted, count")
+                error(
+                    *at,
+                    name,
+                    header,
+                    "has no such column",
+                    "a trace has the columns create_s,delete_s,pod,profile and, where wanted, count",
+                )
             })
         };
-        let (create, delete, pod, count) = (need("create_s")?, need("delete_s")?, need("pod")?, find("count"));
+        let (create, delete, pod, count) =
+            (need("create_s")?, need("delete_s")?, need("pod")?, find("count"));
         let profile = match column {
             Some(column) => need(column)?,
             None => profile_column(&names, lines, known).map_or_else(|| need("profile"), Ok)?,
@@ -118,8 +135,15 @@ impl Trace {
         for (line, text) in lines {
             let fields: Vec<&str> = text.split(',').map(str::trim).collect();
             if fields.len() != columns.names.len() {
-                let allowed = format!("the header names {}: {}", columns.names.len(), columns.names.join(","));
-                return Err(error(*line, columns.names[0], text, &format!("has {} fields", fields.len()), &allowed));
+                let allowed =
+                    format!("the header names {}: {}", columns.names.len(), columns.names.join(","));
+                return Err(error(
+                    *line,
+                    columns.names[0],
+                    text,
+                    &format!("has {} fields", fields.len()),
+                    &allowed,
+                ));
             }
             let asked = columns.read(*line, &fields, last, known)?;
             last = asked.from;
@@ -196,7 +220,13 @@ pub(crate) fn seconds(length: i64) -> u128 {
 
 fn error(line: usize, column: &str, value: &str, problem: &str, allowed: &str) -> TraceError {
     let value: String = value.chars().take(80).collect();
-    TraceError { line, column: column.to_owned(), value, problem: problem.to_owned(), allowed: allowed.to_owned() }
+    TraceError {
+        line,
+        column: column.to_owned(),
+        value,
+        problem: problem.to_owned(),
+        allowed: allowed.to_owned(),
+    }
 }
 
 /// The first column of profiles all of which the fleet has; where there is
@@ -220,7 +250,9 @@ impl Columns<'_> {
         last: i64,
         known: &BTreeSet<ProfileName>,
     ) -> Result<Asked, TraceError> {
-        let wrong = |at: usize, problem: &str, allowed: &str| error(line, self.names[at], fields[at], problem, allowed);
+        let wrong = |at: usize, problem: &str, allowed: &str| {
+            error(line, self.names[at], fields[at], problem, allowed)
+        };
         let second = |at: usize| {
             let value = fields[at].parse::<i64>().ok().filter(|s| (0..=LAST_SECOND).contains(s));
             value.ok_or_else(|| {
@@ -234,7 +266,8 @@ impl Columns<'_> {
         }
         let until = if fields[self.delete].is_empty() { from } else { second(self.delete)? };
         if until < from {
-            let allowed = format!("it is {from}, the pod's create_s, or later; or empty for a pod that stays");
+            let allowed =
+                format!("it is {from}, the pod's create_s, or later; or empty for a pod that stays");
             return Err(wrong(self.delete, "is before the pod began", &allowed));
         }
         let profile = match fields[self.profile].parse::<ProfileName>() {
@@ -250,7 +283,11 @@ impl Columns<'_> {
             Some(at) => {
                 let value = fields[at].parse::<u32>().ok().filter(|n| (1..=MOST_SLICES).contains(n));
                 value.ok_or_else(|| {
-                    wrong(at, "is not a number of slices", &format!("write a whole number from 1 to {MOST_SLICES}"))
+                    wrong(
+                        at,
+                        "is not a number of slices",
+                        &format!("write a whole number from 1 to {MOST_SLICES}"),
+                    )
                 })?
             }
         };
@@ -310,14 +347,18 @@ mod tests {
             "create_s,pod,profile\n",
             "line 1, column delete_s: `create_s,pod,profile` has no such column; a trace has the columns create_s,delete_s,pod,profile and, where wanted, count",
         );
-        refused("", "line 1, column create_s: `` is nothing; the first line names the columns: create_s,delete_s,pod,profile,count");
+        refused(
+            "",
+            "line 1, column create_s: `` is nothing; the first line names the columns: create_s,delete_s,pod,profile,count",
+        );
     }
 
     #[test]
     fn of_several_columns_of_profiles_the_one_counts_that_the_fleet_has() {
         let text = "create_s,delete_s,pod,profile_a30,profile_80gb\n0,9,a,4g.24gb,7g.80gb\n1,1,b,2g.12gb,3g.40gb\n2,,c,2g.12gb,3g.40gb\n";
         let trace = Trace::parse(text, &known(), None).expect("a trace");
-        let of: Vec<_> = trace.requests.iter().map(|a| (a.pod.as_str(), a.profile.to_string(), a.from, a.until)).collect();
+        let of: Vec<_> =
+            trace.requests.iter().map(|a| (a.pod.as_str(), a.profile.to_string(), a.from, a.until)).collect();
         assert_eq!(of, [("a", "7g.80gb".to_owned(), 0, 9), ("c", "3g.40gb".to_owned(), 2, 9)]);
         assert_eq!(trace.momentary, 1);
         assert_eq!(trace.peak(), (10, 2));

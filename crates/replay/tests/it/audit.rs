@@ -40,7 +40,11 @@ fn nobody_holds_what_was_not_asked_for(trace: &Trace, replay: &Replay) {
         let asked = &trace.requests[request];
         assert_eq!(holdings.len(), usize::try_from(asked.count).unwrap(), "{asked:?}: all or nothing");
         for holding in &holdings {
-            assert_eq!((holding.node, holding.from), (holdings[0].node, holdings[0].from), "on one node, at once");
+            assert_eq!(
+                (holding.node, holding.from),
+                (holdings[0].node, holdings[0].from),
+                "on one node, at once"
+            );
             assert_eq!((holding.profile, holding.until), (asked.profile, asked.until));
             assert!(asked.from <= holding.from && holding.from < asked.until, "{asked:?} {holding:?}");
         }

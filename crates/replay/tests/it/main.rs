@@ -3,6 +3,7 @@
 
 mod audit;
 mod bounds;
+mod example;
 mod property;
 mod shared;
 mod stories;

@@ -80,7 +80,8 @@ fn one_node_is_closed_at_a_time_and_rests_as_the_policy_says() {
     let lines = "0,5000,a,3g.40gb,1\n0,5000,b,3g.40gb,1\n0,5000,c,3g.40gb,1\n";
     let trace = trace(lines, &fleet);
     let replay = play(&trace, &fleet, &Player::Slicewright, &rules(Actuator::IdleGpus));
-    let changes: Vec<(usize, i64, i64)> = replay.journal.changes.iter().map(|c| (c.node, c.from, c.until)).collect();
+    let changes: Vec<(usize, i64, i64)> =
+        replay.journal.changes.iter().map(|c| (c.node, c.from, c.until)).collect();
     // Both come to the same layout, which is in the map for both at 120.
     assert_eq!(changes, [(0, 120, 320), (1, 320, 520)]);
     assert_eq!(waited(&replay), [(0, 320), (1, 320), (2, 520)]);
@@ -102,7 +103,10 @@ fn a_node_that_changed_rests_before_it_changes_again() {
     rests.rollout.rules.cooldown = jiff::SignedDuration::from_mins(10);
     // a: 120 and 200. b: the node rests until 320 + 600; then 120 and 200 again.
     assert_eq!(waited(&play(&trace, &fleet, &Player::Slicewright, &rests)), [(0, 320), (1, 1240)]);
-    assert_eq!(waited(&play(&trace, &fleet, &Player::Slicewright, &rules(Actuator::IdleGpus))), [(0, 320), (1, 820)]);
+    assert_eq!(
+        waited(&play(&trace, &fleet, &Player::Slicewright, &rules(Actuator::IdleGpus))),
+        [(0, 320), (1, 820)]
+    );
 }
 
 #[test]
@@ -119,7 +123,8 @@ fn a_change_that_nobody_wants_any_more_is_taken_back_before_it_begins() {
 #[test]
 fn layouts_that_never_change_serve_what_they_have() {
     let fleet = fleet("1x2xA100-80GB");
-    let trace = trace("0,100,a,3g.40gb,1\n0,100,b,1g.10gb,1\n10,100,c,3g.40gb,4\n20,100,d,3g.40gb,3\n", &fleet);
+    let trace =
+        trace("0,100,a,3g.40gb,1\n0,100,b,1g.10gb,1\n10,100,c,3g.40gb,4\n20,100,d,3g.40gb,3\n", &fleet);
     let cut = all(&fleet, "3g.40gb");
     let replay = play_from(&trace, &fleet, &Player::Static, &rules(Actuator::IdleGpus), &cut);
     assert_eq!(waited(&replay), [(0, 0), (3, 20)]);
@@ -145,4 +150,14 @@ fn first_fit_takes_the_first_gpu_and_best_fit_the_tightest() {
         assert_eq!(waited(&replay)[0], (0, 320), "{player:?}");
         assert_eq!(replay.figures.served, 3, "{player:?}");
     }
+}
+
+#[test]
+fn a_scheduler_that_packs_leaves_a_node_whole_for_who_needs_all_of_it() {
+    let fleet = fleet("2x2xA100-80GB");
+    let trace = trace("0,100,a,7g.80gb,1\n10,100,b,7g.80gb,1\n20,100,c,7g.80gb,2\n", &fleet);
+    let mut packs = rules(Actuator::IdleGpus);
+    assert_eq!(waited(&play(&trace, &fleet, &Player::Slicewright, &packs)), [(0, 0), (1, 10)]);
+    packs.scheduler = replay::Scheduler::Pack;
+    assert_eq!(waited(&play(&trace, &fleet, &Player::Slicewright, &packs)), [(0, 0), (1, 10), (2, 20)]);
 }

@@ -39,6 +39,8 @@ pub(crate) fn rules(actuator: Actuator) -> Rules {
             enforce: true,
         },
         settings: Settings::default(),
+        away: None,
+        scheduler: replay::Scheduler::Spread,
         spans: 10,
     }
 }
