@@ -51,8 +51,8 @@ fn week() -> String {
             pods.push((from, day * DAY + 17 * HOUR, format!("course-{day}-{i}"), "1g.10gb", 1));
         }
     }
-    // Over the weekend one job on all GPUs of a node, and some evaluations.
-    pods.push((5 * DAY + HOUR, 6 * DAY + 12 * HOUR, "train-large".to_owned(), "7g.80gb", 4));
+    // Over the weekend a job on two GPUs of a node at once, and some evaluations.
+    pods.push((5 * DAY + HOUR, 5 * DAY + 19 * HOUR, "train-large".to_owned(), "7g.80gb", 2));
     for i in 0..6 {
         let from = 5 * DAY + 9 * HOUR + numbers.below(DAY);
         pods.push((from, from + HOUR + numbers.below(4 * HOUR), format!("evaluate-{i}"), "2g.20gb", 1));

@@ -30,10 +30,10 @@ use crate::{Outcome, files};
 #[command(after_help = "\
 Examples:
   slicewright replay examples/traces/lab-week.csv --fleet 2x4xA100-80GB
-  slicewright replay lab-week.csv --fleet 2x4xA100-80GB --actuator all     what an agent would be worth
-  slicewright replay lab-week.csv --fleet 2x4xA100-80GB --against static:all-balanced --against first-fit
-  slicewright replay lab-week.csv --fleet 2x4xA100-80GB --sizes 1..4       how many nodes are enough
-  slicewright replay lab-week.csv --fleet 2x4xA100-80GB --from 1d --until 2d -o svg > day.svg")]
+  slicewright replay week.csv --fleet 2x4xA100-80GB --actuator all      what an agent would be worth
+  slicewright replay week.csv --fleet 2x4xA100-80GB --against static:all-balanced
+  slicewright replay week.csv --fleet 2x4xA100-80GB --sizes 1..4        how many nodes are enough
+  slicewright replay week.csv --fleet 2x4xA100-80GB --from 1d -o svg > week.svg")]
 pub struct Args {
     /// The trace; `-` reads it from standard input
     trace: PathBuf,

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use replay::{Actuator, Figures, Replay};
 
-use super::{Size, Told};
+use super::{Row, Size, Told};
 
 pub(super) fn print(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
     let Told { args, trace, fleet, bound, rows, sizes, too_large } = told;
@@ -26,20 +26,7 @@ pub(super) fn print(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "of more slices than any node can have, so never served: {too_large}")?;
     }
     writeln!(out)?;
-    let header = [
-        "",
-        "DELIVERED",
-        "SERVED",
-        "NEVER",
-        "P50",
-        "P99",
-        "LONGEST",
-        "GPUS CUT",
-        "NODES",
-        "IDLE",
-        "UNCUT",
-        "CLOSED",
-    ];
+    let header = ["", "DELIVERED", "SERVED", "NEVER", "P50", "P99", "LONGEST", "GPUS CUT", "IDLE", "CLOSED"];
     let mut table = vec![header.map(str::to_owned).to_vec()];
     for row in rows {
         let name = match row.actuator {
@@ -56,30 +43,14 @@ pub(super) fn print(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)?;
     writeln!(
         out,
-        "DELIVERED: slice-hours held, of those asked for. P50, P99, LONGEST: waited; who is never served"
+        "DELIVERED: slice-hours held, of those asked for. P50, P99, LONGEST: waited; who is never"
     )?;
     writeln!(
         out,
-        "waits as long as it is there. GPUS CUT, NODES: how often. IDLE, UNCUT, CLOSED: of what the fleet"
+        "served waits as long as it is there. GPUS CUT: how often. IDLE: free slices, CLOSED: not held"
     )?;
-    writeln!(
-        out,
-        "has, slices that were free, capacity in no slice, and what was lost while nodes changed."
-    )?;
-    let mut times: Vec<String> = Vec::new();
-    for row in rows {
-        let Some(actuator) = row.actuator else { continue };
-        let said = format!("a change closes a node for {} ({})", time(row.away.as_secs()), words(actuator));
-        if !times.contains(&said) {
-            times.push(said);
-        }
-    }
-    writeln!(
-        out,
-        "Times: {}; a new layout comes to a node in {}.",
-        times.join(", "),
-        time(args.map_settle.as_secs())
-    )?;
+    writeln!(out, "on nodes that were changing; both of what the fleet has.")?;
+    times(rows, args.map_settle.as_secs(), out)?;
     if let Some(gpus) = bound.gpus {
         writeln!(out, "With fewer than {gpus} GPUs somebody waits, whatever anybody does.")?;
     }
@@ -102,11 +73,27 @@ fn line(name: String, played: &Replay) -> Vec<String> {
         time(waited.p99),
         time(waited.max),
         played.figures.gpus_changed.to_string(),
-        played.figures.nodes_changed.to_string(),
         share(fleet.idle, fleet.capacity()),
-        share(fleet.uncut, fleet.capacity()),
         share(fleet.away, fleet.capacity()),
     ]
+}
+
+/// How long a change takes.
+fn times(rows: &[Row], map_settle: i64, out: &mut dyn Write) -> io::Result<()> {
+    let mut told: Vec<Actuator> = Vec::new();
+    for row in rows {
+        let Some(actuator) = row.actuator.filter(|actuator| !told.contains(actuator)) else { continue };
+        told.push(actuator);
+        let away = time(row.away.as_secs());
+        let map = match actuator {
+            Actuator::ProvablyIdle | Actuator::IdleGpus => {
+                format!(", a layout that is new to all nodes after {}", time(map_settle))
+            }
+            Actuator::SingleSlices => String::new(),
+        };
+        writeln!(out, "{}: a change closes a node for {away}{map}.", words(actuator))?;
+    }
+    Ok(())
 }
 
 /// How many GPUs are enough.
@@ -188,7 +175,7 @@ fn aligned(rows: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
 
 /// A share in per cent, rounded down to a tenth, so that 100.0 % is all of it.
 pub(super) fn share(part: u128, of: u128) -> String {
-    let tenths = if of == 0 { 0 } else { part.saturating_mul(1000) / of };
+    let tenths = part.saturating_mul(1000).checked_div(of).unwrap_or(0);
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
