@@ -18,7 +18,7 @@ pub(super) fn print(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
         hours(trace.slice_seconds()),
         time(at)
     )?;
-    writeln!(out, "{} nodes with {}: {} compute slices", fleet.nodes.len(), fleet.words(), fleet.compute())?;
+    writeln!(out, "{} with {}: {} compute slices", nodes(fleet.nodes.len()), fleet.words(), fleet.compute())?;
     if trace.momentary > 0 {
         writeln!(out, "left out, since they came and went in the same second: {}", trace.momentary)?;
     }
@@ -126,20 +126,25 @@ fn enough(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
     for actuator in actuators {
         let of = |meets: &dyn Fn(&&Size) -> bool| {
             let size = told.sizes.iter().filter(|size| size.actuator == actuator).find(meets);
-            size.map_or("more than these".to_owned(), |s| {
-                format!("{} GPUs ({} nodes)", s.fleet.gpus().count(), s.nodes)
-            })
+            size.map_or_else(
+                || "none of these sizes".to_owned(),
+                |size| format!("{} GPUs ({})", size.fleet.gpus().count(), nodes(size.nodes)),
+            )
         };
         let everybody = of(&|size| size.played.figures.never == 0);
         let quickly = of(&|size| size.played.figures.waited.p99 <= goal);
         writeln!(
             out,
-            "{}: {everybody} to serve everybody, {quickly} for 99 of 100 within {}",
+            "{}: everybody is served with {everybody}; 99 of 100 wait at most {} with {quickly}",
             words(actuator),
             time(goal)
         )?;
     }
     Ok(())
+}
+
+fn nodes(nodes: usize) -> String {
+    if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") }
 }
 
 /// Who changes nodes, for people.
