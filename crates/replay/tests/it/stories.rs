@@ -161,3 +161,29 @@ fn a_scheduler_that_packs_leaves_a_node_whole_for_who_needs_all_of_it() {
     packs.scheduler = replay::Scheduler::Pack;
     assert_eq!(waited(&play(&trace, &fleet, &Player::Slicewright, &packs)), [(0, 0), (1, 10), (2, 20)]);
 }
+
+#[test]
+fn outside_of_a_window_no_node_starts() {
+    let fleet = fleet("1x1xA100-80GB");
+    let trace = trace("0,9000,a,3g.40gb,1\n", &fleet);
+    let mut by_night = rules(Actuator::IdleGpus);
+    // Second 0 is midnight in UTC: the window opens an hour later, and the map is long there.
+    let window = rollout::window::Window::new("0 1 * * *", "1h", "UTC").unwrap();
+    by_night.rollout.rules.windows = vec![window];
+    assert_eq!(waited(&play(&trace, &fleet, &Player::Slicewright, &by_night)), [(0, 3800)]);
+}
+
+#[test]
+fn a_spare_slice_is_there_before_anybody_asks() {
+    let fleet = fleet("1x2xA100-80GB");
+    // The first request comes when the fleet has had time to make a spare.
+    let trace = trace("0,10,early,7g.80gb,1\n1000,2000,a,1g.10gb,1\n", &fleet);
+    let mut spare = rules(Actuator::IdleGpus);
+    let bounds = planner::policy::Bounds { min: 0, spare: 1, max: None };
+    let planner::policy::LayoutPolicy::DemandDriven { slices, .. } = &mut spare.policy.layout else {
+        unreachable!()
+    };
+    slices.insert("1g.10gb".parse().unwrap(), bounds);
+    let replay = play(&trace, &fleet, &Player::Slicewright, &spare);
+    assert_eq!(waited(&replay), [(0, 0), (1, 1000)]);
+}
