@@ -101,12 +101,12 @@ fn a_node_that_changed_rests_before_it_changes_again() {
     let trace = trace("0,400,a,3g.40gb,1\n500,3000,b,7g.80gb,1\n", &fleet);
     let mut rests = rules(Actuator::IdleGpus);
     rests.rollout.rules.cooldown = jiff::SignedDuration::from_mins(10);
-    // a: 120 and 200. b: the node rests until 320 + 600; then 120 and 200 again.
-    assert_eq!(waited(&play(&trace, &fleet, &Player::Slicewright, &rests)), [(0, 320), (1, 1240)]);
-    assert_eq!(
-        waited(&play(&trace, &fleet, &Player::Slicewright, &rules(Actuator::IdleGpus))),
-        [(0, 320), (1, 820)]
-    );
+    for player in [Player::Slicewright, Player::FirstFit, Player::BestFit] {
+        // a: 120 and 200. b: the node rests until 320 + 600; then 120 and 200 again.
+        assert_eq!(waited(&play(&trace, &fleet, &player, &rests)), [(0, 320), (1, 1240)], "{player:?}");
+        let at_once = rules(Actuator::IdleGpus);
+        assert_eq!(waited(&play(&trace, &fleet, &player, &at_once)), [(0, 320), (1, 820)], "{player:?}");
+    }
 }
 
 #[test]
