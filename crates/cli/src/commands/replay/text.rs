@@ -178,10 +178,10 @@ fn aligned(rows: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A share in per cent, rounded down to a tenth, so that 100.0 % is all of it.
+/// A share in per cent, rounded down to a hundredth, so that 100.00 % is all of it.
 pub(super) fn share(part: u128, of: u128) -> String {
-    let tenths = part.saturating_mul(1000).checked_div(of).unwrap_or(0);
-    format!("{}.{} %", tenths / 10, tenths % 10)
+    let hundredths = part.saturating_mul(10_000).checked_div(of).unwrap_or(0);
+    format!("{}.{:02} %", hundredths / 100, hundredths % 100)
 }
 
 /// Slice-hours, rounded.
@@ -213,7 +213,7 @@ mod tests {
     fn times_have_their_two_largest_units_and_shares_are_rounded_down() {
         let times = [0, 59, 60, 200, 3600, 3659, 90_000, 977_324].map(time);
         assert_eq!(times, ["0s", "59s", "1m", "3m20s", "1h", "1h", "1d1h", "11d7h"]);
-        assert_eq!(share(9999, 10_000), "99.9 %");
-        assert_eq!((share(1, 1), share(0, 0)), ("100.0 %".to_owned(), "0.0 %".to_owned()));
+        assert_eq!(share(9999, 10_000), "99.99 %");
+        assert_eq!((share(1, 1), share(0, 0)), ("100.00 %".to_owned(), "0.00 %".to_owned()));
     }
 }
