@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use mig::{Geometry, Layout, PlacementIndex, ProfileName};
 use planner::demand::Request;
-use planner::inventory::{ChangeScope, Gpu, Hold, Inventory, Node, Slices};
+use planner::inventory::{ChangeScope, Gpu, Inventory, Node, Slices};
 use planner::names::NodeName;
 
 use crate::player::Wanted;
@@ -84,7 +84,7 @@ pub(crate) fn pick(inventory: &Inventory, requests: &[Request], best: Best) -> W
 
 fn open(node: &Node) -> Vec<Open> {
     let held = node.hold.is_some();
-    node.gpus.values().map(|gpu| Open::of(gpu, node, held)).collect()
+    node.gpus.values().map(|gpu| Open::of(gpu, held)).collect()
 }
 
 /// Promises free slices of one node that are there or on their way; whether
@@ -102,7 +102,7 @@ fn promise(gpus: &mut [Open], profile: ProfileName, count: u32) -> bool {
 
 /// Makes the slices on one node, if one has room for all of them.
 fn make(nodes: &mut [(&NodeName, &Node, Vec<Open>)], profile: ProfileName, count: u32, best: Best) -> bool {
-    let tried = nodes.iter().enumerate().filter_map(|(at, (_, node, gpus))| {
+    let mut tried = nodes.iter().enumerate().filter_map(|(at, (_, node, gpus))| {
         let mut gpus = gpus.clone();
         let mut left = count;
         let mut spare = 0;
@@ -114,7 +114,6 @@ fn make(nodes: &mut [(&NodeName, &Node, Vec<Open>)], profile: ProfileName, count
         Some((spare, at, gpus))
     });
     // Best fit looks at all nodes, first fit at the first that will do.
-    let mut tried = tried;
     let chosen = match best {
         Best::First => tried.next(),
         Best::Tightest => tried.min_by_key(|(spare, at, _)| (*spare, *at)),
@@ -133,7 +132,7 @@ fn choose(gpus: &[Open], profile: ProfileName, scope: ChangeScope, best: Best) -
 }
 
 impl Open {
-    fn of(gpu: &Gpu, node: &Node, held: bool) -> Self {
+    fn of(gpu: &Gpu, held: bool) -> Self {
         let geometry = &gpu.geometry;
         let place = |profile, start| geometry.placement(geometry.profile_named(profile)?, start);
         let slices: Vec<Piece> = match &gpu.slices {
@@ -155,8 +154,6 @@ impl Open {
                 .collect(),
             Slices::MigOff { used: _ } => Vec::new(),
         };
-        let changing = matches!(node.hold, Some(Hold::Changing));
-        debug_assert!(!changing || held, "a node that changes is held");
         Self { geometry: Arc::clone(geometry), slices, may_change: !held, changed: false }
     }
 
