@@ -34,6 +34,12 @@ const OURS: &[Ours] = &[
         pure: true,
     },
     Ours {
+        package: "slicewright-replay",
+        folder: "crates/replay",
+        may_use: &["slicewright-mig", "slicewright-planner", "slicewright-rollout"],
+        pure: true,
+    },
+    Ours {
         package: "slicewright-sim-gpu",
         folder: "simulator/gpu",
         may_use: &["slicewright-mig"],
@@ -97,6 +103,7 @@ const OURS: &[Ours] = &[
             "slicewright-observe",
             "slicewright-planner",
             "slicewright-reconcile",
+            "slicewright-replay",
             "slicewright-rollout",
             "slicewright-sim-gpu",
             "slicewright-sim-operands",

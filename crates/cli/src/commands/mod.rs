@@ -9,6 +9,7 @@ pub mod gpus;
 pub mod layouts;
 pub mod plan;
 pub mod release;
+pub mod replay;
 pub mod simulate;
 pub mod snapshot;
 pub mod solve;

@@ -17,5 +17,6 @@ fn the_examples_in_the_documents_print_what_they_say() {
         .env("LD_LIBRARY_PATH", node.libraries().display().to_string())
         .env("SLICEWRIGHT_SIM_PRIVILEGED", "1")
         .case("README.md")
+        .case("docs/results.md")
         .case("docs/guides/*.md");
 }

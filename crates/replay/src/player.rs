@@ -1,0 +1,87 @@
+//! Who decides what GPUs are cut into.
+
+use std::collections::BTreeMap;
+
+use planner::check::{check, is_sound};
+use planner::decide::decide_while;
+use planner::demand::Request;
+use planner::inventory::Inventory;
+use planner::names::NodeName;
+use planner::plan::UnderWay;
+use planner::policy::Policy;
+
+use crate::pick::{self, Best};
+use crate::see::moment;
+use crate::world::{Cut, Target};
+
+/// Who decides what GPUs are cut into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Player {
+    /// The planner.
+    Slicewright,
+    /// Nobody: the GPUs stay as they are cut at the beginning.
+    Static,
+    /// Request by request, oldest first, the first GPU that will do.
+    FirstFit,
+    /// Request by request, oldest first, the GPU that has the least to spare.
+    BestFit,
+}
+
+/// What is wanted: by node, in the order in which nodes should go.
+pub(crate) type Wanted = Vec<(NodeName, Target)>;
+
+/// The planner's plan breaks a rule: a bug.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the plan is not safe; please report this: {}", notes.join("; "))]
+pub struct Unsafe {
+    /// What the checker says.
+    pub notes: Vec<String>,
+}
+
+impl Player {
+    /// Whether it decides at all.
+    pub(crate) const fn decides(&self) -> bool {
+        match self {
+            Self::Slicewright | Self::FirstFit | Self::BestFit => true,
+            Self::Static => false,
+        }
+    }
+
+    /// What it wants of the fleet now.
+    pub(crate) fn wants(
+        &self,
+        inventory: &Inventory,
+        requests: &[Request],
+        policy: &Policy,
+        under_way: &UnderWay,
+        now: i64,
+    ) -> Result<Wanted, Unsafe> {
+        match self {
+            Self::Slicewright => planned(inventory, requests, policy, under_way, now),
+            Self::Static => Ok(Wanted::new()),
+            Self::FirstFit => Ok(pick::pick(inventory, requests, Best::First)),
+            Self::BestFit => Ok(pick::pick(inventory, requests, Best::Tightest)),
+        }
+    }
+}
+
+fn planned(
+    inventory: &Inventory,
+    requests: &[Request],
+    policy: &Policy,
+    under_way: &UnderWay,
+    now: i64,
+) -> Result<Wanted, Unsafe> {
+    let policies = std::slice::from_ref(policy);
+    let decision = decide_while(inventory, requests, policies, under_way, moment(now));
+    let notes = check(&decision.plan, inventory, requests, policies);
+    if !is_sound(&notes) {
+        return Err(Unsafe { notes: notes.iter().map(ToString::to_string).collect() });
+    }
+    let steps = decision.plan.steps.into_iter().map(|step| {
+        let gpus: BTreeMap<usize, Cut> =
+            step.gpus.into_iter().map(|change| (usize::from(change.gpu.0), change.after)).collect();
+        (step.node, gpus)
+    });
+    Ok(steps.collect())
+}
