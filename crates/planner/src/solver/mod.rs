@@ -60,3 +60,11 @@ pub fn solve(instance: &Instance, effort: Effort) -> Result<Solved, SolveError> 
     instance.validate()?;
     lexicographic::solve(instance, effort)
 }
+
+/// What no choice can go below at the level after those that are held at these
+/// values: what the relaxation proves, tightened, without a search.
+#[must_use]
+pub fn bound_of(instance: &Instance, held: &[i64]) -> i64 {
+    let projection = project::Projection::new(instance, held);
+    search::minimise(&projection.program, tree::Wanted::Value, 1).bound
+}

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::oracle::world::World;
 use planner::build::{at, policy};
 use planner::check::{check, check_certificate, is_sound};
 use planner::decide::{Decision, decide};
@@ -82,6 +83,30 @@ fn who_is_served_where_rooms_are_short_is_proved() {
         scarce += usize::from(unserved > 0);
     }
     assert!(scarce >= 2, "in {scarce} fleets somebody is left over: too few to say anything");
+}
+
+/// On fleets too large for trials that are whole plans: what is said to help is
+/// done to the fleet, and then everybody who was told so is served.
+#[test]
+fn what_would_help_helps_where_rooms_are_short_and_hardly_anybody_is_told_nothing() {
+    let (mut unserved, mut told) = (0, 0);
+    for seed in 0..10 {
+        let numbers = usize::try_from(seed).unwrap();
+        let shape = Rooms { nodes: 12 + 2 * numbers, gpus: 2, pods: 120 + 10 * numbers, kinds: 4 + numbers };
+        let (inventory, requests) = rooms(shape, 100 + seed);
+        let decision = plan(&inventory, &requests);
+        for report in &decision.report.requests {
+            if let Outcome::Unserved { help, .. } = &report.outcome {
+                unserved += 1;
+                told += usize::from(!help.is_empty());
+            }
+        }
+        let world = World { inventory, requests, policies: vec![policy("p").build()] };
+        assert_eq!(crate::oracle::help::doubts(&world), Vec::<String>::new(), "fleet {seed}");
+    }
+    println!("{told} of {unserved} who are not served are told what would help");
+    assert!(unserved >= 200, "{unserved} are not served: too few to say anything");
+    assert!(told * 100 >= unserved * 95, "{told} of {unserved} are told what would help");
 }
 
 #[test]
