@@ -165,7 +165,7 @@ fn of<'a>(
     }
     let world = World::held_to(inventory, requests, policies, Grain::Alike, under_way);
     let program = formulate(&world, Question::Plan);
-    let alike = solve_parts(&program.instance, &program.parts, program.service_levels(), TOGETHER)
+    let alike = solve_parts(&program.instance, &program.parts, program.asked(), TOGETHER)
         .map(|parted| Chosen { world, program, solved: parted.solved, copies: parted.copies });
     match (alike, fine) {
         (Ok(alike), Some(fine)) if fine.worth() <= alike.worth() => Ok(fine),

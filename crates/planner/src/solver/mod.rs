@@ -47,7 +47,7 @@ mod tree;
 pub use instance::{
     Class, Column, Effort, Extra, Instance, Level, MAGNITUDE, Row, RowIndex, Sense, SolveError, Solved,
 };
-pub use parts::{Copy, Part, Parted, solve_parts};
+pub use parts::{Asked, Copy, Part, Parted, solve_parts};
 
 /// Finds the best choice, level by level.
 ///

@@ -135,6 +135,7 @@ fn no_idle_gpu_is_cut_twice_for_the_same_demand_whoever_comes_and_goes() {
             }
         }
     }
+    println!("{steps} steps; {open} plans were not proved");
     assert!(
         steps >= 60 && open >= 60,
         "{steps} steps, {open} plans that are not proved: too few to say anything"
