@@ -465,3 +465,57 @@ fn wave(wave: Wave) -> WavePreview {
     let Wave { nodes, starts, ends } = wave;
     WavePreview { nodes, starts, ends }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use planner::report::LevelCertificate;
+
+    use super::*;
+    use crate::draw::Colour;
+    use crate::question::{Empty, fleet};
+
+    /// What is printed of a decision about the fleet of `examples/`, changed as the test wants.
+    fn printed(edit: impl FnOnce(&mut Decision)) -> (Status, String) {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let (snapshot, problems) = fleet(&root.join("fleet/lab.yaml")).expect("a fleet");
+        let policies = root.join("policies");
+        let question =
+            Question::read(&snapshot, problems, Some(&policies), Empty::Refused).expect("a question");
+        let mut decision = question.decide().expect("a plan");
+        edit(&mut decision);
+        let preview = preview(&question, &decision, None, &[], None);
+        let mut out = Vec::new();
+        print(&preview, Colour::Never, &mut out).expect("memory can be written to");
+        (preview.status(), String::from_utf8(out).expect("text"))
+    }
+
+    #[test]
+    fn that_no_plan_is_better_is_said_only_where_every_level_is_proved() {
+        let (status, out) = printed(|_| {});
+        let first = out.lines().next().expect("a line");
+        assert!(out.contains("No plan is better: ") && !first.contains("a better plan may exist"), "{out}");
+        let (same, out) = printed(|decision| {
+            let level = LevelCertificate { level: "GPUs changed".to_owned(), value: 43, bound: 31 };
+            decision.report.certificate = vec![level];
+        });
+        assert_eq!(same, status, "a plan that is not proved is a plan");
+        let first = out.lines().next().expect("a line");
+        let open = "; a better plan may exist: GPUs changed is 43, and cannot be below 31";
+        assert!(first.ends_with(open) && !out.contains("No plan is better"), "{out}");
+    }
+
+    #[test]
+    fn where_the_planner_gave_up_there_is_a_status_for_it_and_the_first_line_says_so() {
+        let (status, out) = printed(|decision| {
+            *decision = Decision::default();
+            decision.report.gave_up = Some("no solution was found within 60 nodes".to_owned());
+        });
+        assert_eq!((status, status.code()), (Status::GaveUp, 7));
+        let first = out.lines().next().expect("a line");
+        assert!(first.contains("NO PLAN, the planner gave up"), "{first}");
+        assert!(out.contains("There is no plan: no solution was found within 60 nodes."), "{out}");
+        assert!(!out.contains("No plan is better"), "{out}");
+    }
+}

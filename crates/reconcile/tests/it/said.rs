@@ -383,3 +383,37 @@ fn a_policy_that_selects_nothing_is_not_ready() {
         assert!(said.starts_with("False NoNodes: "), "{said}");
     }
 }
+
+/// A larger request that comes before the slices are being made may replace the
+/// plan: a time that was told by then would be one that is taken back.
+#[test]
+fn no_time_is_promised_before_the_slices_are_being_made() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.pod("asks", "1g.10gb", None);
+    let (mut planned, mut promised) = (Vec::new(), Vec::new());
+    for _ in 0..60 {
+        let round = cluster.step(Until::End);
+        let (phase, answer) = (round.nodes["n1"].advance.progress.phase, &round.answers[0]);
+        let says = (phase, answer.text.clone(), answer.topic);
+        if answer.text.contains("will be ready there, at about ") {
+            promised.push(says);
+        } else if answer.text.starts_with("planned: ") {
+            planned.push(says);
+        }
+        if phase == Phase::Verifying {
+            break;
+        }
+        let quiet = round.nodes.values().all(|node| node.advance.actions.is_empty());
+        if quiet {
+            let second = jiff::SignedDuration::from_secs(1);
+            cluster.now = round.wake_at.unwrap_or(cluster.now).max(cluster.now + second);
+        }
+    }
+    let text =
+        "planned: n1 is to be changed for it (1g.10gb); a time is given once its slices are being made";
+    let before = |phase: &Phase| reconcile::think::can_return(*phase);
+    assert!(planned.iter().all(|(phase, said, topic)| before(phase) && said == text && *topic == "Planned"));
+    assert!(planned.iter().any(|(phase, ..)| *phase == Phase::Mapping), "{planned:?}");
+    assert!(!promised.is_empty() && promised.iter().all(|(phase, _, topic)| !before(phase) && *topic == ""));
+}
