@@ -392,24 +392,16 @@ fn no_time_is_promised_before_the_slices_are_being_made() {
     cluster.node("n1");
     cluster.pod("asks", "1g.10gb", None);
     let (mut planned, mut promised) = (Vec::new(), Vec::new());
-    for _ in 0..60 {
-        let round = cluster.step(Until::End);
-        let (phase, answer) = (round.nodes["n1"].advance.progress.phase, &round.answers[0]);
-        let says = (phase, answer.text.clone(), answer.topic);
+    let name = planner::names::NodeName::from("n1");
+    cluster.until("n1", Phase::Verifying, |_, round, _| {
+        let answer = &round.answers[0];
+        let says = (round.nodes[&name].advance.progress.phase, answer.text.clone(), answer.topic);
         if answer.text.contains("will be ready there, at about ") {
             promised.push(says);
         } else if answer.text.starts_with("planned: ") {
             planned.push(says);
         }
-        if phase == Phase::Verifying {
-            break;
-        }
-        let quiet = round.nodes.values().all(|node| node.advance.actions.is_empty());
-        if quiet {
-            let second = jiff::SignedDuration::from_secs(1);
-            cluster.now = round.wake_at.unwrap_or(cluster.now).max(cluster.now + second);
-        }
-    }
+    });
     let text =
         "planned: n1 is to be changed for it (1g.10gb); a time is given once its slices are being made";
     let before = |phase: &Phase| reconcile::think::can_return(*phase);
