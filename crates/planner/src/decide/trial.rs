@@ -28,18 +28,26 @@ use crate::solver::{Effort, Level, solve};
 /// Trials are planning, so a large fleet affords fewer: this many GPU-trials
 /// a decision, but at least [`LEAST`] trials.
 const GPU_TRIALS: usize = 16_384;
+/// The more are not served, the longer is each trial, and the less does it help
+/// anybody to know one pod whose end would serve one of them: this many trials
+/// times those who are not served, but at least [`LEAST`] trials.
+const UNSERVED_TRIALS: usize = 2_048;
 /// The least number of trials a decision may use.
-const LEAST: usize = 8;
-/// What a level of a trial may cost. Who waits is told what is proved to help,
+const LEAST: usize = 4;
+/// What a level of a trial may cost at most. Who waits is told what is proved to help,
 /// and a trial that comes to no proof with this would rarely come to one.
 pub(super) const EFFORT: Effort = Effort { nodes: 250 };
-/// Kinds of nodes that GPUs may come to, where the fleet is large.
-const LIKE: usize = 4;
+/// Nodes of a level of a trial, times those who are not served.
+const UNSERVED_NODES: usize = 4_000;
 /// Trials of a decision that may come to no proof: they are the long ones, and
 /// where there are several, demand is of a kind that makes the others long too.
 const UNPROVED: usize = 4;
+/// Such trials, times those who are not served; one in any case.
+const UNSERVED_UNPROVED: usize = 64;
 /// Trials that one group may use to look for a pod to wait for.
 const PODS: usize = 24;
+/// Kinds of nodes that GPUs may come to, where the fleet is large.
+const LIKE: usize = 4;
 
 /// Trials for one decision.
 #[derive(Debug)]
@@ -50,7 +58,11 @@ pub(super) struct Trials<'w> {
     unserved: BTreeSet<RequestId>,
     /// Whether the room of some node may run out.
     room_runs_out: bool,
+    /// Trials that may still be made.
     left: usize,
+    /// What a level of each may cost.
+    effort: Effort,
+    /// Trials that may still come to no proof.
     unproved: usize,
     /// Whether a trial would be a whole plan that is rarely proved.
     is_large: bool,
@@ -65,15 +77,19 @@ impl<'w> Trials<'w> {
     pub(super) fn new(world: &World<'w>, handed: &Handed<'_>, meets_floors: bool) -> Self {
         let requests = world.groups.iter().flat_map(|group| group.requests.iter().copied());
         let unserved = requests.clone().map(|r| &r.id).filter(|id| !handed.served.contains_key(id));
+        let unserved: BTreeSet<RequestId> = unserved.cloned().collect();
         let gpus: usize = world.inventory.nodes.values().map(|node| node.gpus.len()).sum();
+        let wait = unserved.len().max(1);
+        let nodes = u64::try_from(UNSERVED_NODES / wait).unwrap_or(u64::MAX);
         Self {
             inventory: world.inventory,
             policies: world.policies.iter().map(|p| (*p).clone()).collect(),
-            unserved: unserved.cloned().collect(),
             requests: requests.cloned().collect(),
+            unserved,
             room_runs_out: world.cells.iter().any(|cell| cell.room.is_some()),
-            left: (GPU_TRIALS / gpus.max(1)).max(LEAST),
-            unproved: UNPROVED,
+            left: (GPU_TRIALS / gpus.max(1)).min(UNSERVED_TRIALS / wait).max(LEAST),
+            effort: Effort { nodes: nodes.clamp(20, EFFORT.nodes) },
+            unproved: (UNSERVED_UNPROVED / wait).clamp(1, UNPROVED),
             is_large: !world.is_small() && world.cells.iter().any(|cell| cell.one_by_one),
             meets_floors,
             one_more: BTreeMap::new(),
@@ -108,7 +124,7 @@ impl<'w> Trials<'w> {
             return waiting - still;
         }
         let proved = if program.parts.is_empty() || world.is_small() {
-            let solved = solve(&program.instance, EFFORT).ok();
+            let solved = solve(&program.instance, self.effort).ok();
             solved.filter(|solved| solved.levels.iter().all(Level::is_proven))
         } else {
             None
@@ -271,7 +287,9 @@ impl<'w> Trials<'w> {
             .iter()
             .flat_map(|(name, node)| node.gpus.values().map(move |gpu| (*name, *node, gpu)))
             .find(|(_, _, gpu)| gpu.geometry.profile_named(*profile).is_some())?;
-        if self.is_large {
+        // An interval is doubled and then halved.
+        let needed = 2 * self.unserved.len().max(1).ilog2() as usize;
+        if self.is_large || self.unproved == 0 || self.left <= needed {
             return self.enough_gpus(group, (name, like), gpu);
         }
         let wanted = group.requests.iter().filter(|r| self.unserved.contains(&r.id)).count();
@@ -286,7 +304,7 @@ impl<'w> Trials<'w> {
         let mut high = 1;
         while !enough(high) {
             if high >= most {
-                return None;
+                return self.enough_gpus(group, (name, like), gpu);
             }
             high = (high * 2).min(most);
         }
@@ -316,7 +334,8 @@ impl Trials<'_> {
             .one_more
             .entry(name.clone())
             .or_insert_with(|| OneMore::of(fleet, &self.unserved, (like, gpu)));
-        let count = one_more.as_ref()?.enough_for(group.priority)?;
+        let asks = group.requests.iter().map(|r| &r.id).filter(|id| self.unserved.contains(id));
+        let count = one_more.as_ref()?.enough_for(group.priority, asks)?;
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         Some(Help::EnoughGpus { count, model: gpu.model.clone() })
     }

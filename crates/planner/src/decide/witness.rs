@@ -27,6 +27,8 @@ type Slices = BTreeMap<ProfileName, u32>;
 #[derive(Debug)]
 pub(super) struct OneMore {
     waiting: Vec<Waiting>,
+    /// All of them: others cannot be served on any node, however many come.
+    reached: BTreeSet<RequestId>,
     /// The layouts that a new GPU can have: what is free in each.
     layouts: Vec<Slices>,
 }
@@ -67,24 +69,34 @@ impl OneMore {
         };
         let layouts = class.targets.iter().map(free).collect();
         let reach = Reach::of(&world);
-        let mut waiting = Vec::new();
+        let (mut waiting, mut reached) = (Vec::new(), BTreeSet::new());
         for (g, group) in world.groups.iter().enumerate() {
-            let count = group.requests.iter().filter(|r| unserved.contains(&r.id)).count();
+            let ids = group.requests.iter().map(|r| &r.id).filter(|id| unserved.contains(id));
+            let ids: Vec<&RequestId> = ids.collect();
+            let count = ids.len();
             let served = |(c, cell): (usize, &super::world::Cell<'_>)| {
                 cell.groups.contains(&g) && reach.serves(c, group)
             };
             // Who cannot be served on any node is unserved in every plan.
             if count > 0 && world.cells.iter().enumerate().any(served) {
                 let (priority, slices) = (group.priority, group.slices.clone());
+                reached.extend(ids.into_iter().cloned());
                 waiting.push(Waiting { priority, slices, count, may: group.nodes[position] });
             }
         }
-        Some(Self { waiting, layouts })
+        Some(Self { waiting, reached, layouts })
     }
 
     /// So many GPUs that everybody who waits at a priority or above it is
-    /// served on them; nothing, if that cannot be.
-    pub(super) fn enough_for(&self, priority: i32) -> Option<usize> {
+    /// served on them, those who ask among them; nothing, if that cannot be.
+    pub(super) fn enough_for<'r>(
+        &self,
+        priority: i32,
+        mut asks: impl Iterator<Item = &'r RequestId>,
+    ) -> Option<usize> {
+        if !asks.all(|id| self.reached.contains(id)) {
+            return None;
+        }
         let mut waiting: Vec<&Waiting> = self.waiting.iter().filter(|w| w.priority >= priority).collect();
         if waiting.iter().any(|waiting| !waiting.may) {
             return None;

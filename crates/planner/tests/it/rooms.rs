@@ -109,6 +109,27 @@ fn what_would_help_helps_where_rooms_are_short_and_hardly_anybody_is_told_nothin
     assert!(told * 100 >= unserved * 95, "{told} of {unserved} are told what would help");
 }
 
+/// With hundreds that are not served, trials are few, and nobody is told nothing for that.
+#[test]
+fn where_very_many_wait_everybody_is_told_what_would_help_and_it_does() {
+    for (seed, nodes) in [(7, 2), (8, 8)] {
+        let (mut inventory, mut requests) = rooms(Rooms { nodes, gpus: 8, pods: 700, kinds: 12 }, seed);
+        inventory.nodes.values_mut().for_each(|node| node.room = Room::UNLIMITED);
+        for (i, request) in (0..).zip(&mut requests) {
+            request.priority = i % 3;
+        }
+        let decision = plan(&inventory, &requests);
+        let help = decision.report.requests.iter().filter_map(|report| match &report.outcome {
+            Outcome::Unserved { help, .. } => Some(help.len()),
+            Outcome::ServedNow { .. } | Outcome::ServedByPlan { .. } => None,
+        });
+        let help: Vec<usize> = help.collect();
+        assert!(help.len() > 400 && help.iter().all(|n| *n > 0), "{help:?}");
+        let world = World { inventory, requests, policies: vec![policy("p").build()] };
+        assert_eq!(crate::oracle::help::doubts(&world), Vec::<String>::new(), "fleet {seed}");
+    }
+}
+
 #[test]
 fn the_order_of_requests_is_of_no_account_to_patterns() {
     let (inventory, mut requests) = fleets().remove(2);
