@@ -20,6 +20,8 @@ pub enum Status {
     Loss,
     /// 6: `plan`: the policies say which plan was reviewed, and it is another one.
     NotReviewed,
+    /// 7: the planner gave up: it found no plan, or (`solve`) not the proof that its plan is the best.
+    GaveUp,
     /// 64: a wrong command line, or a question that makes no sense.
     Usage,
     /// 65: input that cannot be read or is not valid.
@@ -38,6 +40,7 @@ impl Status {
             Self::Unmet => 4,
             Self::Loss => 5,
             Self::NotReviewed => 6,
+            Self::GaveUp => 7,
             Self::Usage => 64,
             Self::Data => 65,
         }
@@ -59,6 +62,8 @@ pub enum Failure {
     Data(String),
     /// Something that cannot be, and is a bug of ours.
     Bug(String),
+    /// The effort was used up before any plan was found.
+    GaveUp(String),
     /// The cluster does not answer, or refuses.
     Unavailable(String),
     /// Writing the result failed.
@@ -83,6 +88,7 @@ impl Failure {
         let (message, status) = match self {
             Self::Usage(message) => (message.as_str(), Status::Usage),
             Self::Data(message) => (message.as_str(), Status::Data),
+            Self::GaveUp(message) => (message.as_str(), Status::GaveUp),
             Self::Bug(message) | Self::Unavailable(message) => (message.as_str(), Status::Negative),
             // The reader went away: it has what it wanted.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return Status::Success,

@@ -79,21 +79,24 @@ fn row(name: &str, inventory: &Inventory, requests: &[Request]) -> Duration {
         found.map_or_else(|| "-".to_owned(), |level| format!("{} ({})", level.value, level.bound))
     };
     println!(
-        "| {name} | {} | {} | {:.2} s | {} | {} | {} |",
+        "| {name} | {} | {} | {:.2} s | {} | {} | {} | {} |",
         inventory.nodes.len(),
         requests.len(),
         time.as_secs_f64(),
         level("unserved"),
         level("age"),
         level("GPUs changed"),
+        decision.plan.digest(),
     );
     time
 }
 
 fn main() {
     let snapshots: Vec<String> = std::env::args().skip(1).filter(|a| a.ends_with(".json")).collect();
-    println!("| fleet | nodes | pods | time | unserved (bound) | age (bound) | GPUs changed (bound) |");
-    println!("|---|---|---|---|---|---|---|");
+    println!(
+        "| fleet | nodes | pods | time | unserved (bound) | age (bound) | GPUs changed (bound) | plan |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
     for path in &snapshots {
         let (inventory, requests) = read(path);
         row(path.rsplit('/').next().unwrap_or(path), &inventory, &requests);

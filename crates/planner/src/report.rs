@@ -22,6 +22,9 @@ pub struct Report {
     pub frozen_for_lack_of_agent: Vec<GpuId>,
     /// How good the plan is, level by level, in the order of the objective.
     pub certificate: Vec<LevelCertificate>,
+    /// Why there is no plan, where the planner gave up: nothing changes then, and nobody is promised anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gave_up: Option<String>,
 }
 
 /// One request's answer.
@@ -112,6 +115,11 @@ pub enum Why {
         /// What the scheduler says.
         message: String,
     },
+    /// There is no plan at all: the planner gave up.
+    NoPlan {
+        /// Why.
+        why: String,
+    },
     /// It cannot come to run, whatever is cut.
     Refused {
         /// What is wrong.
@@ -151,6 +159,15 @@ pub enum Help {
     /// More GPUs are needed, each on a node like those that it may use: the
     /// fewest with which everybody who asks for the same is served.
     MoreGpus {
+        /// How many.
+        count: u32,
+        /// Of which model.
+        model: String,
+    },
+    /// So many more GPUs, each on a node like those that it may use, are enough
+    /// for everybody who waits at its priority or above. On a large fleet it is
+    /// not known whether fewer would do.
+    EnoughGpus {
         /// How many.
         count: u32,
         /// Of which model.

@@ -69,6 +69,9 @@ impl fmt::Display for Why {
                 write!(f, "its slice is there, and something else keeps it from running; {message}")
             }
             Self::Refused { why } => write!(f, "it cannot start, whatever is cut: {why}"),
+            Self::NoPlan { why } => {
+                write!(f, "the planner gave up and changes nothing: {why}; please report this")
+            }
         }
     }
 }
@@ -86,6 +89,12 @@ impl fmt::Display for Help {
             Self::ChangePolicy { policy, field, to } => write!(f, "policy {policy}: set {field} to {to}"),
             Self::MoreGpus { count: 1, model } => write!(f, "one more {model}"),
             Self::MoreGpus { count, model } => write!(f, "{count} more {model}"),
+            Self::EnoughGpus { count, model } => {
+                write!(
+                    f,
+                    "at most {count} more {model}: with them everybody of its priority and above is served"
+                )
+            }
             Self::ChangeRequest { advice } => f.write_str(advice),
         }
     }

@@ -94,12 +94,10 @@ pub(crate) fn answer(
         // Its node is past the point of return: for the planner the slice is there.
         Outcome::ServedNow { node, gpus } if on_its_way => {
             let by_plan = Outcome::ServedByPlan { node: node.clone(), gpus: gpus.clone() };
-            sentence(&by_plan, outlook, None, is_late)
+            let estimate = estimate(input, &progress).filter(|_| !is_late);
+            sentence(&by_plan, outlook, &Stand::Begun { ready: estimate }, is_late)
         }
-        outcome => {
-            let estimate = node.and_then(|_| estimate(input, &progress)).filter(|_| !is_late);
-            sentence(outcome, outlook, estimate, is_late)
-        }
+        outcome => sentence(outcome, outlook, &Stand::Planned, is_late),
     };
     let gist = text.split(", at about ").next().unwrap_or_default().to_owned();
     let (kind, topic) = match (&request.outcome, outlook) {
@@ -111,7 +109,8 @@ pub(crate) fn answer(
         (_, Some(Outlook::Holding(hold))) => (Kind::Coming, hold.reason().name),
         (_, Some(Outlook::Failed(_))) => (Kind::Delayed, "Failed"),
         (_, Some(Outlook::Working { .. })) if is_late => (Kind::Delayed, "Late"),
-        (_, Some(Outlook::Working { .. } | Outlook::Idle) | None) => (Kind::Coming, ""),
+        (_, Some(Outlook::Working { .. } | Outlook::Idle) | None) if on_its_way => (Kind::Coming, ""),
+        (_, Some(Outlook::Working { .. } | Outlook::Idle) | None) => (Kind::Coming, "Planned"),
     };
     Answer { id: request.id.clone(), text, gist, kind, topic }
 }
@@ -132,7 +131,19 @@ fn estimate(input: &Input<'_>, progress: &rollout::Progress) -> Option<String> {
     Some(began + change).filter(|ready| *ready > input.now).map(|ready| ready.strftime("%H:%M").to_string())
 }
 
-fn sentence(outcome: &Outcome, outlook: Option<&Outlook>, estimate: Option<String>, is_late: bool) -> String {
+/// What can be said of a change.
+enum Stand {
+    /// It is planned. Until the node is past the point of return another plan
+    /// may replace it, so no time is promised.
+    Planned,
+    /// The node is past the point of return: the slices come.
+    Begun {
+        /// When they should be ready, where that is known.
+        ready: Option<String>,
+    },
+}
+
+fn sentence(outcome: &Outcome, outlook: Option<&Outlook>, stand: &Stand, is_late: bool) -> String {
     match outcome {
         Outcome::ServedByPlan { node, gpus } => {
             let slices = planner::words::counted(gpus.iter().map(|(_, _, profile)| profile));
@@ -151,10 +162,15 @@ fn sentence(outcome: &Outcome, outlook: Option<&Outlook>, estimate: Option<Strin
                 Some(Outlook::Working { waits_for, until }) if is_late => format!(
                     "{node} is changed for it ({slices}), and still waits for {waits_for}, which should have come by {until}"
                 ),
-                Some(Outlook::Working { .. } | Outlook::Idle) | None => {
-                    let when = estimate.map(|e| format!(", at about {e}")).unwrap_or_default();
-                    format!("{node} is changed for it: {slices} will be ready there{when}")
-                }
+                Some(Outlook::Working { .. } | Outlook::Idle) | None => match stand {
+                    Stand::Planned => format!(
+                        "planned: {node} is to be changed for it ({slices}); a time is given once its slices are being made"
+                    ),
+                    Stand::Begun { ready } => {
+                        let when = ready.as_ref().map(|e| format!(", at about {e}")).unwrap_or_default();
+                        format!("{node} is changed for it: {slices} will be ready there{when}")
+                    }
+                },
             }
         }
         Outcome::ServedNow { node, gpus } => {

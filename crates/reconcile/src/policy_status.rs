@@ -355,6 +355,7 @@ pub const fn why_name(why: &Why) -> &'static str {
         Why::PolicyForbids { .. } => "PolicyForbids",
         Why::BlockedElsewhere { .. } => "BlockedElsewhere",
         Why::Refused { .. } => "Refused",
+        Why::NoPlan { .. } => "NoPlan",
     }
 }
 

@@ -20,7 +20,11 @@ use crate::{Outcome, files, page};
 /// blocked, and with 5 if people lose: their pods are evicted, or they are not
 /// served although the policies before would serve them. Before all of these
 /// with 4 if an expectation does not hold, and with 6 if the policies say which
-/// plan was reviewed and this is another one.
+/// plan was reviewed and this is another one. With 7, before everything else,
+/// if the planner gave up and there is no plan.
+///
+/// The first line says so where it is not proved that no plan is better, and
+/// how far from the best this one may be.
 ///
 /// The same input gives the same bytes; "now" is the moment at which the fleet
 /// was recorded.

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use planner::problem::{Actuation, Plan, Problem};
-use planner::solver::{Effort, Level};
+use planner::solver::{Effort, Level, SolveError};
 use serde_json::json;
 
 use crate::Outcome;
@@ -15,6 +15,10 @@ use crate::exit::{Failure, Status};
 /// The best plan leaves the least weight of demand unserved; among those it
 /// changes the fewest GPUs, and among those it creates and destroys the
 /// fewest slices. The file's format is in docs/reference/solve.md.
+///
+/// Exits with 0 if all three objectives are proved, and with 7 if the effort
+/// was used up before: what was found is printed with its bounds, and where
+/// nothing was found, a message says so.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The problem (JSON); `-` reads standard input
@@ -51,14 +55,18 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     let problem = Problem::from_json(&text)
         .map_err(|e| Failure::Data(format!("{name}: {}", crate::exit::chain(&e))))?;
     let actuation = if args.whole_gpu { Actuation::WholeGpu } else { Actuation::SliceBySlice };
-    let plan = problem
-        .solve(actuation, Effort { nodes: args.effort })
-        .map_err(|e| Failure::Data(format!("{name}: {e}")))?;
+    let plan = problem.solve(actuation, Effort { nodes: args.effort }).map_err(|e| match e {
+        SolveError::NotFound { .. } => {
+            Failure::GaveUp(format!("{name}: {e}; a larger --effort may find one"))
+        }
+        SolveError::Malformed { .. } | SolveError::Infeasible => Failure::Data(format!("{name}: {e}")),
+    })?;
     match args.output {
         Output::Json => print_json(&plan, out)?,
         Output::Text => print_text(&problem, &plan, out)?,
     }
-    Ok(Status::Success)
+    let is_proven = levels(&plan).iter().all(|(_, _, level)| level.is_proven());
+    Ok(if is_proven { Status::Success } else { Status::GaveUp })
 }
 
 fn levels(plan: &Plan) -> [(&'static str, &'static str, Level); 3] {
@@ -67,6 +75,16 @@ fn levels(plan: &Plan) -> [(&'static str, &'static str, Level); 3] {
         ("gpus_changed", "GPUs changed", plan.gpus_changed),
         ("operations", "slices created and destroyed", plan.operations),
     ]
+}
+
+/// How good the plan is: that none is better only where everything is proved.
+fn how_good(plan: &Plan) -> String {
+    match levels(plan).into_iter().find(|(_, _, level)| !level.is_proven()) {
+        None => "no plan is better".to_owned(),
+        Some((_, words, Level { value, bound })) => {
+            format!("a better plan may exist: {words} is {value}, and cannot be below {bound}")
+        }
+    }
 }
 
 fn print_json(plan: &Plan, out: &mut dyn Write) -> std::io::Result<()> {
@@ -90,7 +108,7 @@ fn print_text(problem: &Problem, plan: &Plan, out: &mut dyn Write) -> std::io::R
     if let Some(name) = &problem.name {
         writeln!(out, "{name}")?;
     }
-    writeln!(out, "{} of {} GPUs change", plan.changes.len(), problem.gpus.len())?;
+    writeln!(out, "{} of {} GPUs change; {}", plan.changes.len(), problem.gpus.len(), how_good(plan))?;
     writeln!(out)?;
     writeln!(out, "{:<30} {:>9} {:>9}", "objective", "value", "bound")?;
     for (_, words, Level { value, bound }) in levels(plan) {

@@ -17,7 +17,7 @@ use crate::question::Question;
 pub fn plan(question: &Question, preview: &Preview) -> String {
     let verdict = verdict_line(preview);
     let tone = match preview.status() {
-        Status::Unmet | Status::Loss | Status::NotReviewed => "red",
+        Status::Unmet | Status::Loss | Status::NotReviewed | Status::GaveUp => "red",
         Status::Blocked => "yellow",
         Status::Success | Status::Changes | Status::Negative | Status::Usage | Status::Data => "green",
     };

@@ -365,7 +365,7 @@ fn tail(preview: &Preview, room: usize) -> String {
     }
     tail.push_str(&format!(
         ". {}\n\n{}{}\n",
-        super::how_good(&preview.certificate),
+        super::how_good(preview),
         annotations(preview, room.saturating_sub(tail.len())),
         mark(from.cluster.as_deref())
     ));

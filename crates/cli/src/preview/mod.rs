@@ -39,16 +39,24 @@ pub const FORMAT_VERSION: u32 = 1;
 /// How good the plan is, in a sentence. That no plan is better is said only
 /// where every level is proved; else how far from its bound the first level is
 /// that is not.
-fn how_good(certificate: &[planner::report::LevelCertificate]) -> String {
+fn how_good(preview: &Preview) -> String {
+    let certificate = &preview.certificate;
     let proven = certificate.iter().filter(|level| level.is_proven()).count();
     let levels = certificate.len();
-    match certificate.iter().find(|level| !level.is_proven()) {
-        None => format!("No plan is better: proved on {proven} of {levels} levels."),
-        Some(open) => format!(
-            "A better plan may exist: {} is {}, and cannot be below {}. Proved on {proven} of {levels} levels.",
-            open.level, open.value, open.bound
-        ),
+    match (may_be_better(certificate), &preview.gave_up) {
+        (_, Some(why)) => format!("There is no plan: {why}."),
+        (None, None) => format!("No plan is better: proved on {proven} of {levels} levels."),
+        (Some(open), None) => format!("A {open}. Proved on {proven} of {levels} levels."),
     }
+}
+
+/// How far the first level that is not proved is from its bound.
+fn may_be_better(certificate: &[planner::report::LevelCertificate]) -> Option<String> {
+    let open = certificate.iter().find(|level| !level.is_proven())?;
+    Some(format!(
+        "better plan may exist: {} is {}, and cannot be below {}",
+        open.level, open.value, open.bound
+    ))
 }
 
 /// Everything that a preview says, in the order in which it says it.
@@ -77,6 +85,9 @@ pub struct Preview {
     pub requests: Vec<Answer>,
     /// How good the plan is, level by level.
     pub certificate: Vec<planner::report::LevelCertificate>,
+    /// Why there is no plan, where the planner gave up: nothing changes then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gave_up: Option<String>,
     /// What stands beside the policies and was not read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_read: Vec<NotRead>,
@@ -256,6 +267,7 @@ pub fn preview(
         rollout: waves(question, &decision.plan),
         requests: answers,
         certificate: decision.report.certificate.clone(),
+        gave_up: decision.report.gave_up.clone(),
         not_read: question
             .skipped
             .iter()
@@ -305,9 +317,13 @@ impl Preview {
     /// 0 when nothing changes, 2 when something does, 3 when a policy is
     /// violated or blocked, 5 when people lose a slice or the one that they
     /// would have got; before all of these 4 when an expectation does not
-    /// hold, and 6 when another plan was reviewed.
+    /// hold, and 6 when another plan was reviewed. Where there is no plan, 7:
+    /// what the other statuses say is said of a plan.
     #[must_use]
     pub fn status(&self) -> Status {
+        if self.gave_up.is_some() {
+            return Status::GaveUp;
+        }
         if self.expectations.iter().any(|expectation| !expectation.holds) {
             return Status::Unmet;
         }
@@ -448,4 +464,58 @@ fn waves(question: &Question, plan: &Plan) -> BTreeMap<PolicyName, Vec<WavePrevi
 fn wave(wave: Wave) -> WavePreview {
     let Wave { nodes, starts, ends } = wave;
     WavePreview { nodes, starts, ends }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use planner::report::LevelCertificate;
+
+    use super::*;
+    use crate::draw::Colour;
+    use crate::question::{Empty, fleet};
+
+    /// What is printed of a decision about the fleet of `examples/`, changed as the test wants.
+    fn printed(edit: impl FnOnce(&mut Decision)) -> (Status, String) {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let (snapshot, problems) = fleet(&root.join("fleet/lab.yaml")).expect("a fleet");
+        let policies = root.join("policies");
+        let question =
+            Question::read(&snapshot, problems, Some(&policies), Empty::Refused).expect("a question");
+        let mut decision = question.decide().expect("a plan");
+        edit(&mut decision);
+        let preview = preview(&question, &decision, None, &[], None);
+        let mut out = Vec::new();
+        print(&preview, Colour::Never, &mut out).expect("memory can be written to");
+        (preview.status(), String::from_utf8(out).expect("text"))
+    }
+
+    #[test]
+    fn that_no_plan_is_better_is_said_only_where_every_level_is_proved() {
+        let (status, out) = printed(|_| {});
+        let first = out.lines().next().expect("a line");
+        assert!(out.contains("No plan is better: ") && !first.contains("a better plan may exist"), "{out}");
+        let (same, out) = printed(|decision| {
+            let level = LevelCertificate { level: "GPUs changed".to_owned(), value: 43, bound: 31 };
+            decision.report.certificate = vec![level];
+        });
+        assert_eq!(same, status, "a plan that is not proved is a plan");
+        let first = out.lines().next().expect("a line");
+        let open = "; a better plan may exist: GPUs changed is 43, and cannot be below 31";
+        assert!(first.ends_with(open) && !out.contains("No plan is better"), "{out}");
+    }
+
+    #[test]
+    fn where_the_planner_gave_up_there_is_a_status_for_it_and_the_first_line_says_so() {
+        let (status, out) = printed(|decision| {
+            *decision = Decision::default();
+            decision.report.gave_up = Some("no solution was found within 60 nodes".to_owned());
+        });
+        assert_eq!((status, status.code()), (Status::GaveUp, 7));
+        let first = out.lines().next().expect("a line");
+        assert!(first.contains("NO PLAN, the planner gave up"), "{first}");
+        assert!(out.contains("There is no plan: no solution was found within 60 nodes."), "{out}");
+        assert!(!out.contains("No plan is better"), "{out}");
+    }
 }

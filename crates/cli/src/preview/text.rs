@@ -39,6 +39,9 @@ pub(crate) fn verdict_line(preview: &Preview) -> String {
     let Verdict { gpus, nodes, drains, evictions, requests, served, violations, lose, wait } =
         preview.verdict;
     let mut parts = Vec::new();
+    if preview.gave_up.is_some() {
+        parts.push("NO PLAN, the planner gave up".to_owned());
+    }
     if !preview.not_reviewed.is_empty() {
         parts.push("REFUSED, another plan was reviewed".to_owned());
     }
@@ -83,6 +86,7 @@ pub(crate) fn verdict_line(preview: &Preview) -> String {
         0 => parts.push(many(expected, "expectation holds", "expectations hold")),
         failed => parts.push(format!("{failed} of {} FAILED", many(expected, "expectation", "expectations"))),
     }
+    parts.extend(super::may_be_better(&preview.certificate).map(|open| format!("a {open}")));
     format!("{}: {}", preview.provenance.cluster.as_deref().unwrap_or("plan"), parts.join("; "))
 }
 
@@ -312,7 +316,7 @@ fn provenance(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
         from.version
     )?;
     writeln!(out, "Policies {}, plan {}.", from.policy_digest, from.plan_digest)?;
-    writeln!(out, "{}", super::how_good(&preview.certificate))?;
+    writeln!(out, "{}", super::how_good(preview))?;
     for level in preview.certificate.iter().filter(|level| !level.is_proven()) {
         writeln!(
             out,

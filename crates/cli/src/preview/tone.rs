@@ -8,7 +8,9 @@ use crate::exit::Status;
 /// green where nothing is wrong.
 pub(super) fn of(status: Status) -> Style {
     match status {
-        Status::Unmet | Status::Loss | Status::NotReviewed => AnsiColor::Red.on_default().bold(),
+        Status::Unmet | Status::Loss | Status::NotReviewed | Status::GaveUp => {
+            AnsiColor::Red.on_default().bold()
+        }
         Status::Blocked => AnsiColor::Yellow.on_default().bold(),
         Status::Success | Status::Changes | Status::Negative | Status::Usage | Status::Data => {
             AnsiColor::Green.on_default().bold()

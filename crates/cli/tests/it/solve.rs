@@ -5,10 +5,14 @@ use std::path::Path;
 use cli::exit::Status;
 
 fn run(name: &str, text: &str) -> (Status, String, String) {
+    run_with(name, text, &["-o", "json"])
+}
+
+fn run_with(name: &str, text: &str, more: &[&str]) -> (Status, String, String) {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.json"));
     std::fs::write(&file, text).expect("written");
-    let words =
-        ["slicewright".into(), "solve".into(), file.clone().into_os_string(), "-o".into(), "json".into()];
+    let words = ["slicewright".into(), "solve".into(), file.clone().into_os_string()];
+    let words = words.into_iter().chain(more.iter().map(Into::into));
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let status = cli::run(words, &mut out, &mut err);
     let text = |bytes| String::from_utf8(bytes).expect("text").replace(&*file.to_string_lossy(), "FILE");
@@ -38,6 +42,31 @@ fn the_answer_has_changes_objectives_and_a_certificate() {
     assert_eq!(json["changes"][0]["final"], serde_json::json!([["1g.6gb", 1], ["2g.12gb", 2]]));
     assert_eq!(json["objectives"]["unserved_weight"], 0);
     assert_eq!(json["certificate"]["operations"]["proven"], true);
+}
+
+/// Of three GPUs, whose fewest operations take some search to be proved.
+const HARD: &str = r#"{"name": "hard", "rules": {
+  "geometry": {"A100-80GB": {
+    "1g.10gb": {"compute": 1, "size": 1, "starts": [0, 1, 2, 3, 4, 5, 6]}, "2g.20gb": {"compute": 2, "size": 2, "starts": [0, 2, 4]},
+    "3g.40gb": {"compute": 3, "size": 4, "starts": [0, 4]}, "7g.80gb": {"compute": 7, "size": 8, "starts": [0]}}},
+  "totals": {"A100-80GB": {"compute": 7, "memory": 8}}},
+ "gpus": [{"id": "a", "node": "n", "model": "A100-80GB", "in_use": [], "idle": []},
+  {"id": "b", "node": "n", "model": "A100-80GB", "in_use": [], "idle": [{"profile": "2g.20gb", "start": 2}, {"profile": "1g.10gb", "start": 4}]},
+  {"id": "c", "node": "n", "model": "A100-80GB", "in_use": [], "idle": []}],
+ "demand": {"1g.10gb": 7, "2g.20gb": 3, "3g.40gb": 2, "7g.80gb": 1},
+ "weights": {"1g.10gb": 6, "2g.20gb": 4, "3g.40gb": 2, "7g.80gb": 2}}"#;
+
+/// That no plan is better is said where everything is proved, and nowhere else.
+#[test]
+fn a_search_that_is_given_up_has_a_status_of_its_own_and_says_how_far_from_the_best_it_may_be() {
+    let (status, out, err) = run_with("given-up", HARD, &["--effort", "1"]);
+    assert_eq!((status, status.code(), err.as_str()), (Status::GaveUp, 7, ""));
+    let open = "a better plan may exist: slices created and destroyed is 15, and cannot be below 10";
+    assert_eq!(out.lines().nth(1), Some(format!("3 of 3 GPUs change; {open}").as_str()), "{out}");
+    assert!(!out.contains("no plan is better"), "{out}");
+    let (status, out, err) = run_with("searched", HARD, &[]);
+    assert_eq!((status, err.as_str()), (Status::Success, ""), "{out}");
+    assert_eq!(out.lines().nth(1), Some("3 of 3 GPUs change; no plan is better"), "{out}");
 }
 
 #[test]

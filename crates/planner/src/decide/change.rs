@@ -183,7 +183,12 @@ pub(super) fn with_gpus(inventory: &Inventory, like: &Node, gpu: &Gpu, count: us
             allocated: BTreeMap::new(),
             gpus: BTreeMap::from([(GpuIndex(0), gpu.clone())]),
         };
-        inventory.nodes.insert(NodeName(format!("~more-{i:05}")), node);
+        inventory.nodes.insert(new_node(i), node);
     }
     inventory
+}
+
+/// What the node of a GPU is called that is not there.
+pub(super) fn new_node(i: usize) -> NodeName {
+    NodeName(format!("~more-{i:05}"))
 }

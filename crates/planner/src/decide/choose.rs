@@ -104,10 +104,46 @@ pub(super) fn choose<'a>(
     if under_way.gpus.is_empty() && fresh.is_proven() {
         return Ok(fresh);
     }
+    if is_better_than_any_that_goes_on(&fresh, inventory, requests, policies, under_way) {
+        return Ok(fresh);
+    }
     match of(inventory, requests, policies, Some(under_way)) {
         Ok(going_on) if !fresh.is_better_than(&going_on) => Ok(going_on.with_bounds_of(&fresh)),
         Ok(_) | Err(_) => Ok(fresh),
     }
+}
+
+/// Whether already what is certain of all that goes on says that the choice is
+/// better: then nobody has to know which of it would be the best. It is looked
+/// at up to the first level at which what goes on has a choice, with all nodes
+/// that are alike together: what cannot be had so cannot be had node by node.
+fn is_better_than_any_that_goes_on(
+    fresh: &Chosen<'_>,
+    inventory: &Inventory,
+    requests: &[Request],
+    policies: &[Policy],
+    under_way: &UnderWay,
+) -> bool {
+    let world = World::held_to(inventory, requests, policies, Grain::Alike, Some(under_way));
+    let program = formulate(&world, Question::Plan);
+    let known = fresh.deciding();
+    let mut held: Vec<i64> = Vec::new();
+    let of_both: BTreeSet<Level> = known.keys().chain(&program.levels).copied().collect();
+    for level in of_both.into_iter().filter(|level| *level <= Level::Changed) {
+        let value = known.get(&level).map_or(0, |solved| solved.value);
+        let Some(k) = program.levels.iter().position(|l| *l == level) else {
+            if value == 0 { continue } else { return false }
+        };
+        let value = value - program.constants[k];
+        let Some(certain) = program.instance.certain_value(k) else {
+            return value < solver::bound_of(&program.instance, &held);
+        };
+        if value != certain {
+            return value < certain;
+        }
+        held.push(certain);
+    }
+    false
 }
 
 fn of<'a>(
@@ -129,7 +165,7 @@ fn of<'a>(
     }
     let world = World::held_to(inventory, requests, policies, Grain::Alike, under_way);
     let program = formulate(&world, Question::Plan);
-    let alike = solve_parts(&program.instance, &program.parts, program.service_levels(), TOGETHER)
+    let alike = solve_parts(&program.instance, &program.parts, program.asked(), TOGETHER)
         .map(|parted| Chosen { world, program, solved: parted.solved, copies: parted.copies });
     match (alike, fine) {
         (Ok(alike), Some(fine)) if fine.worth() <= alike.worth() => Ok(fine),

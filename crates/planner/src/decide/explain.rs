@@ -18,11 +18,18 @@ use crate::eligible::{Eligibility, Ineligible, Judge};
 use crate::inventory::{Gpu, Node};
 use crate::names::{GpuId, NodeName, PolicyName, RequestId};
 use crate::report::{Help, Outcome, Report, RequestReport, Why};
+use crate::solver::SolveError;
 
 /// The answers, highest priority first, then oldest.
-pub(super) fn requests(world: &World<'_>, handed: &Handed<'_>, requests: &[Request]) -> Vec<RequestReport> {
+/// `meets_floors`: whether the plan reaches every static layout and every floor.
+pub(super) fn requests(
+    world: &World<'_>,
+    handed: &Handed<'_>,
+    requests: &[Request],
+    meets_floors: bool,
+) -> Vec<RequestReport> {
     let mut judge = Judge::new(world.inventory);
-    let mut trials = Trials::new(world, handed);
+    let mut trials = Trials::new(world, handed, meets_floors);
     let group_of: BTreeMap<&RequestId, usize> = world
         .groups
         .iter()
@@ -234,16 +241,33 @@ fn most_of(node: &Node, profile: ProfileName) -> u32 {
         .sum()
 }
 
-/// The decision when the program has no solution, which is a bug of ours:
-/// nothing changes, and every request is told.
-pub(super) fn broken(world: &World<'_>, requests: &[Request], error: &str) -> Decision {
-    let message = format!("the planner failed and changes nothing: {error}; please report this");
+/// The decision where there is no plan: nothing changes, and every request is
+/// told. Instances whose rows can always be met, as ours can, come to it only
+/// by a bug of ours.
+pub(super) fn gave_up(requests: &[Request], error: &SolveError) -> Decision {
     let reports = requests.iter().map(|request| RequestReport {
         id: request.id.clone(),
         policy: None,
-        outcome: Outcome::Unserved { why: Why::BlockedElsewhere { message: message.clone() }, help: vec![] },
+        outcome: Outcome::Unserved { why: Why::NoPlan { why: error.to_string() }, help: vec![] },
     });
-    let report = Report { requests: reports.collect(), ..Report::default() };
-    debug_assert!(false, "{message}, {} classes", world.classes.len());
+    let report =
+        Report { requests: reports.collect(), gave_up: Some(error.to_string()), ..Report::default() };
     Decision { report, ..Decision::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::request;
+
+    #[test]
+    fn who_asks_is_told_that_there_is_no_plan_and_nothing_changes() {
+        let requests = [request("a").asks("1g.10gb", 1).build()];
+        let Decision { plan, report } = gave_up(&requests, &SolveError::NotFound { nodes: 5 });
+        assert!(plan.steps.is_empty());
+        assert_eq!(report.gave_up.as_deref(), Some("no solution was found within 5 nodes"));
+        let Outcome::Unserved { why, help } = &report.requests[0].outcome else { panic!("{report:?}") };
+        let said = why.to_string();
+        assert!(said.contains("the planner gave up and changes nothing") && help.is_empty(), "{said}");
+    }
 }

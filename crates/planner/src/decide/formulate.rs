@@ -10,7 +10,7 @@ use super::targets::{Current, Target};
 use super::world::{Class, World};
 use crate::inventory::Room;
 use crate::policy::{Bounds, LayoutPolicy};
-use crate::solver::{self, Column, Extra, Instance, Row, RowIndex, Sense, Solved};
+use crate::solver::{self, Asked, Column, Extra, Instance, Row, RowIndex, Sense, Solved};
 
 /// Up to so many waiting requests, age breaks ties between requests that ask
 /// for different things; beyond it only between those that ask for the same.
@@ -107,9 +107,11 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// How many of the first levels say who is served.
-    pub(super) fn service_levels(&self) -> usize {
-        self.levels.iter().filter(|level| **level <= Level::Age).count()
+    /// Who is served is looked at node by node, and of what is reported the
+    /// bounds are of use.
+    pub(super) fn asked(&self) -> Asked {
+        let up_to = |last: Level| self.levels.iter().filter(|level| **level <= last).count();
+        Asked { first: up_to(Level::Age), bounded: up_to(Level::Operations) }
     }
 }
 

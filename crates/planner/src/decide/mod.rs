@@ -45,17 +45,19 @@ mod steps;
 mod supply;
 mod targets;
 mod trial;
+mod witness;
 mod world;
 
 use jiff::Timestamp;
 
 use self::choose::Chosen;
-use self::world::{Grain, World};
+use self::formulate::Level;
 use crate::demand::Request;
 use crate::inventory::Inventory;
 use crate::plan::{Plan, UnderWay};
 use crate::policy::Policy;
 use crate::report::{LevelCertificate, Report};
+use crate::solver::SolveError;
 
 /// What was decided.
 #[must_use]
@@ -96,8 +98,8 @@ pub fn decide_while(
         // Leaving everything as it is meets every row (see `Building::bounds`),
         // so this is a bug of ours; nothing is changed, and the report says so.
         Err(error) => {
-            let world = World::of(inventory, requests, policies, Grain::Nodes);
-            return explain::broken(&world, requests, &error.to_string());
+            debug_assert!(matches!(error, SolveError::NotFound { .. }), "{error}");
+            return explain::gave_up(requests, &error);
         }
     };
     let levels = chosen.levels();
@@ -117,11 +119,15 @@ pub fn decide_while(
         .collect();
     supply::add_homeless(&world, &handed, &mut certificate);
     certificate.push(nodes::certificate(&world, &handed));
+    let floors = [Level::Static, Level::Minimum];
+    let mut before_all = program.levels.iter().zip(&levels).filter(|(level, _)| floors.contains(level));
+    let meets_floors = before_all.all(|(_, solved)| solved.value == 0);
     let report = Report {
-        requests: explain::requests(&world, &handed, requests),
+        requests: explain::requests(&world, &handed, requests, meets_floors),
         policies: supply::policies(&world, &handed),
         frozen_for_lack_of_agent: supply::frozen(&world),
         certificate,
+        gave_up: None,
     };
     Decision { plan, report }
 }

@@ -5,7 +5,7 @@
 //! serves. Where several plans are equally good, the one counts that is worst
 //! for the group, so the answer holds whichever is taken.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mig::Layout;
 
@@ -16,6 +16,7 @@ use super::change::{
 use super::formulate::{Question, Unserved, formulate};
 use super::group::Group;
 use super::hand_out::Handed;
+use super::witness::OneMore;
 use super::world::{Grain, World, is_idle};
 use crate::demand::Request;
 use crate::inventory::{Gpu, Inventory, Node, Room, Slices, Use};
@@ -27,16 +28,26 @@ use crate::solver::{Effort, Level, solve};
 /// Trials are planning, so a large fleet affords fewer: this many GPU-trials
 /// a decision, but at least [`LEAST`] trials.
 const GPU_TRIALS: usize = 16_384;
+/// The more are not served, the longer is each trial, and the less does it help
+/// anybody to know one pod whose end would serve one of them: this many trials
+/// times those who are not served, but at least [`LEAST`] trials.
+const UNSERVED_TRIALS: usize = 2_048;
 /// The least number of trials a decision may use.
-const LEAST: usize = 8;
-/// What a level of a trial may cost. Who waits is told what is proved to help,
+const LEAST: usize = 4;
+/// What a level of a trial may cost at most. Who waits is told what is proved to help,
 /// and a trial that comes to no proof with this would rarely come to one.
 pub(super) const EFFORT: Effort = Effort { nodes: 250 };
+/// Nodes of a level of a trial, times those who are not served.
+const UNSERVED_NODES: usize = 4_000;
 /// Trials of a decision that may come to no proof: they are the long ones, and
 /// where there are several, demand is of a kind that makes the others long too.
 const UNPROVED: usize = 4;
+/// Such trials, times those who are not served; one in any case.
+const UNSERVED_UNPROVED: usize = 64;
 /// Trials that one group may use to look for a pod to wait for.
 const PODS: usize = 24;
+/// Kinds of nodes that GPUs may come to, where the fleet is large.
+const LIKE: usize = 4;
 
 /// Trials for one decision.
 #[derive(Debug)]
@@ -47,29 +58,52 @@ pub(super) struct Trials<'w> {
     unserved: BTreeSet<RequestId>,
     /// Whether the room of some node may run out.
     room_runs_out: bool,
+    /// Trials that may still be made.
     left: usize,
+    /// What a level of each may cost.
+    effort: Effort,
+    /// Trials that may still come to no proof.
     unproved: usize,
+    /// Whether a trial would be a whole plan that is rarely proved.
+    is_large: bool,
+    /// Whether the plan meets what is before all requests: static layouts and floors.
+    meets_floors: bool,
+    /// What one more GPU would be, by the node that it is like.
+    one_more: BTreeMap<NodeName, Option<OneMore>>,
 }
 
 impl<'w> Trials<'w> {
-    pub(super) fn new(world: &World<'w>, handed: &Handed<'_>) -> Self {
+    /// `meets_floors`: whether the plan reaches every static layout and every floor.
+    pub(super) fn new(world: &World<'w>, handed: &Handed<'_>, meets_floors: bool) -> Self {
         let requests = world.groups.iter().flat_map(|group| group.requests.iter().copied());
         let unserved = requests.clone().map(|r| &r.id).filter(|id| !handed.served.contains_key(id));
+        let unserved: BTreeSet<RequestId> = unserved.cloned().collect();
         let gpus: usize = world.inventory.nodes.values().map(|node| node.gpus.len()).sum();
+        let wait = unserved.len().max(1);
+        let nodes = u64::try_from(UNSERVED_NODES / wait).unwrap_or(u64::MAX);
         Self {
             inventory: world.inventory,
             policies: world.policies.iter().map(|p| (*p).clone()).collect(),
-            unserved: unserved.cloned().collect(),
             requests: requests.cloned().collect(),
+            unserved,
             room_runs_out: world.cells.iter().any(|cell| cell.room.is_some()),
-            left: (GPU_TRIALS / gpus.max(1)).max(LEAST),
-            unproved: UNPROVED,
+            left: (GPU_TRIALS / gpus.max(1)).min(UNSERVED_TRIALS / wait).max(LEAST),
+            effort: Effort { nodes: nodes.clamp(20, EFFORT.nodes) },
+            unproved: (UNSERVED_UNPROVED / wait).clamp(1, UNPROVED),
+            is_large: !world.is_small() && world.cells.iter().any(|cell| cell.one_by_one),
+            meets_floors,
+            one_more: BTreeMap::new(),
         }
     }
 
     /// How many requests of the group more than now are served in a changed world.
     fn serves(&mut self, group: &Group<'_>, inventory: &Inventory, policies: &[Policy]) -> i64 {
         if self.left == 0 || self.unproved == 0 {
+            return 0;
+        }
+        // Only without rooms, which may run out, a large fleet is one program.
+        let has_rooms = || inventory.nodes.values().any(|node| node.room != Room::UNLIMITED);
+        if self.is_large && has_rooms() {
             return 0;
         }
         self.left -= 1;
@@ -90,7 +124,7 @@ impl<'w> Trials<'w> {
             return waiting - still;
         }
         let proved = if program.parts.is_empty() || world.is_small() {
-            let solved = solve(&program.instance, EFFORT).ok();
+            let solved = solve(&program.instance, self.effort).ok();
             solved.filter(|solved| solved.levels.iter().all(Level::is_proven))
         } else {
             None
@@ -249,10 +283,15 @@ impl<'w> Trials<'w> {
     /// The fewest GPUs more with which all of the group's requests are served.
     fn more_gpus(&mut self, group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<Help> {
         let profile = group.slices.keys().next()?;
-        let (_, like, gpu) = nodes
+        let (name, like, gpu) = nodes
             .iter()
             .flat_map(|(name, node)| node.gpus.values().map(move |gpu| (*name, *node, gpu)))
             .find(|(_, _, gpu)| gpu.geometry.profile_named(*profile).is_some())?;
+        // An interval is doubled and then halved.
+        let needed = 2 * self.unserved.len().max(1).ilog2() as usize;
+        if self.is_large || self.unproved == 0 || self.left <= needed {
+            return self.enough_gpus(group, (name, like), gpu);
+        }
         let wanted = group.requests.iter().filter(|r| self.unserved.contains(&r.id)).count();
         let most = self.unserved.len();
         let mut enough = |count: usize| {
@@ -265,7 +304,7 @@ impl<'w> Trials<'w> {
         let mut high = 1;
         while !enough(high) {
             if high >= most {
-                return None;
+                return self.enough_gpus(group, (name, like), gpu);
             }
             high = (high * 2).min(most);
         }
@@ -275,6 +314,30 @@ impl<'w> Trials<'w> {
             if enough(middle) { high = middle } else { low = middle }
         }
         Some(Help::MoreGpus { count: u32::try_from(high).unwrap_or(u32::MAX), model: gpu.model.clone() })
+    }
+}
+
+impl Trials<'_> {
+    /// GPUs that are enough for all who wait like a group, where it would cost
+    /// too much to find out whether fewer are.
+    fn enough_gpus(
+        &mut self,
+        group: &Group<'_>,
+        (name, like): (&NodeName, &Node),
+        gpu: &Gpu,
+    ) -> Option<Help> {
+        if !self.meets_floors || !self.one_more.contains_key(name) && self.one_more.len() >= LIKE {
+            return None;
+        }
+        let fleet = (self.inventory, self.requests.as_slice(), self.policies.as_slice());
+        let one_more = self
+            .one_more
+            .entry(name.clone())
+            .or_insert_with(|| OneMore::of(fleet, &self.unserved, (like, gpu)));
+        let asks = group.requests.iter().map(|r| &r.id).filter(|id| self.unserved.contains(id));
+        let count = one_more.as_ref()?.enough_for(group.priority, asks)?;
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        Some(Help::EnoughGpus { count, model: gpu.model.clone() })
     }
 }
 

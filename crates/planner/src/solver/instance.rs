@@ -232,6 +232,35 @@ impl Instance {
             .collect()
     }
 
+    /// The value of a level, where every choice has the same.
+    #[must_use]
+    pub fn certain_value(&self, level: usize) -> Option<i64> {
+        if self.extras.iter().any(|extra| Self::cost(&extra.costs, level) != 0) {
+            return None;
+        }
+        let mut value = 0;
+        for class in &self.classes {
+            let mut costs = class.columns.iter().map(|column| Self::cost(&column.costs, level));
+            let cost = costs.next()?;
+            if costs.any(|other| other != cost) {
+                return None;
+            }
+            value += cost * i64::from(class.count);
+        }
+        Some(value)
+    }
+
+    /// What a level costs at least, rows left aside.
+    #[must_use]
+    pub fn least(&self, level: usize) -> i64 {
+        let of_class = |class: &Class| {
+            let costs = class.columns.iter().map(|column| Self::cost(&column.costs, level));
+            costs.min().unwrap_or(0) * i64::from(class.count)
+        };
+        let of_extra = |extra: &Extra| Self::cost(&extra.costs, level).min(0) * extra.upper;
+        self.classes.iter().map(of_class).chain(self.extras.iter().map(of_extra)).sum()
+    }
+
     /// Whether a choice is one: counts add up, extras are within bounds, and
     /// all rows are met.
     #[must_use]

@@ -13,41 +13,78 @@ use super::tree::Wanted;
 const AFTER_AN_OPEN_LEVEL: u64 = 8;
 
 pub(super) fn solve(instance: &Instance, effort: Effort) -> Result<Solved, SolveError> {
-    let mut fixed = Vec::new();
-    let mut bounds = Vec::new();
-    let mut best: Option<Choice> = None;
-    let mut nodes = effort.nodes;
-    for _ in 0..instance.levels.max(1) {
+    let mut levels = Levels::new(instance, effort);
+    levels.up_to(instance.levels)?;
+    Ok(levels.solved())
+}
+
+/// An instance that is solved as far as somebody asks: what is known of the
+/// first levels does not depend on whether the later ones are looked at.
+pub(super) struct Levels<'a> {
+    instance: &'a Instance,
+    effort: Effort,
+    /// Nodes that the next level may take.
+    nodes: u64,
+    fixed: Vec<i64>,
+    bounds: Vec<i64>,
+    best: Option<Choice>,
+}
+
+impl<'a> Levels<'a> {
+    pub(super) fn new(instance: &'a Instance, effort: Effort) -> Self {
+        Self { instance, effort, nodes: effort.nodes, fixed: vec![], bounds: vec![], best: None }
+    }
+
+    /// Solves all levels before this one that are not solved yet; the first in any case.
+    pub(super) fn up_to(&mut self, end: usize) -> Result<(), SolveError> {
+        while self.fixed.len() < end.clamp(1, self.instance.levels.max(1)) {
+            self.next()?;
+        }
+        Ok(())
+    }
+
+    /// A level that was solved. The value is that of the best choice when it was.
+    pub(super) fn level(&self, level: usize) -> Level {
+        Level { value: self.fixed[level], bound: self.bounds[level] }
+    }
+
+    /// The levels, all of which were solved, and the choice.
+    pub(super) fn solved(&self) -> Solved {
+        let (classes, extras) = self.best.clone().expect("at least one level was solved");
+        let values = self.instance.values(&classes, &extras);
+        let levels = values.into_iter().zip(&self.bounds);
+        let levels = levels.map(|(value, bound)| Level { value, bound: *bound }).collect();
+        Solved { classes, extras, levels }
+    }
+
+    fn next(&mut self) -> Result<(), SolveError> {
+        let Self { instance, effort, fixed, .. } = self;
         let level = fixed.len();
-        let projection = Projection::new(instance, &fixed);
+        let projection = Projection::new(instance, fixed);
         // Of the earlier levels only the value is of use.
         let wanted = if level + 1 < instance.levels { Wanted::Value } else { Wanted::Solution };
-        let optimum = minimise(&projection.program, wanted, nodes);
+        let optimum = minimise(&projection.program, wanted, self.nodes);
         if optimum.infeasible {
             return Err(SolveError::Infeasible);
         }
         let is_as_good_before = |(classes, extras): &Choice| {
-            instance.values(classes, extras).iter().zip(&fixed).all(|(value, fixed)| value <= fixed)
+            instance.values(classes, extras).iter().zip(&*fixed).all(|(value, fixed)| value <= fixed)
         };
         let unchanged = optimum.is_open().then(|| unchanged(instance)).flatten().filter(is_as_good_before);
         let found = optimum.best.map(|(solution, _)| projection.expand(instance, &solution));
         let value =
             |(classes, extras): &Choice| instance.values(classes, extras).get(level).copied().unwrap_or(0);
         // What an earlier level found, or no search, counts only when this one found nothing as good.
-        let choice = found.into_iter().chain(best).chain(unchanged).min_by_key(value);
+        let choice = found.into_iter().chain(self.best.take()).chain(unchanged).min_by_key(value);
         let choice = choice.ok_or(SolveError::NotFound { nodes: effort.nodes })?;
         if value(&choice) > optimum.bound {
-            nodes = (effort.nodes / AFTER_AN_OPEN_LEVEL).max(1);
+            self.nodes = (effort.nodes / AFTER_AN_OPEN_LEVEL).max(1);
         }
-        fixed.push(value(&choice));
-        bounds.push(optimum.bound);
-        best = Some(choice);
+        self.fixed.push(value(&choice));
+        self.bounds.push(optimum.bound);
+        self.best = Some(choice);
+        Ok(())
     }
-    let (classes, extras) = best.expect("at least one level was solved");
-    let levels = (instance.values(&classes, &extras).into_iter().zip(bounds))
-        .map(|(value, bound)| Level { value, bound })
-        .collect();
-    Ok(Solved { classes, extras, levels })
 }
 
 /// What comes of every class's first column: nothing changes.

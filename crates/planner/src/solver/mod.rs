@@ -47,7 +47,7 @@ mod tree;
 pub use instance::{
     Class, Column, Effort, Extra, Instance, Level, MAGNITUDE, Row, RowIndex, Sense, SolveError, Solved,
 };
-pub use parts::{Copy, Part, Parted, solve_parts};
+pub use parts::{Asked, Copy, Part, Parted, solve_parts};
 
 /// Finds the best choice, level by level.
 ///
@@ -59,4 +59,12 @@ pub use parts::{Copy, Part, Parted, solve_parts};
 pub fn solve(instance: &Instance, effort: Effort) -> Result<Solved, SolveError> {
     instance.validate()?;
     lexicographic::solve(instance, effort)
+}
+
+/// What no choice can go below at the level after those that are held at these
+/// values: what the relaxation proves, tightened, without a search.
+#[must_use]
+pub fn bound_of(instance: &Instance, held: &[i64]) -> i64 {
+    let projection = project::Projection::new(instance, held);
+    search::minimise(&projection.program, tree::Wanted::Value, 1).bound
 }

@@ -188,6 +188,7 @@ impl<'a> Simplex<'a> {
             }
         }
         let mut inverse = vec![0.0; m * m];
+        let (mut pivot_row, mut pivot_inverse) = (Vec::with_capacity(m), Vec::with_capacity(m));
         for i in 0..m {
             inverse[i * m + i] = 1.0;
         }
@@ -207,17 +208,19 @@ impl<'a> Simplex<'a> {
                 self.reset();
                 return;
             }
-            for k in 0..m {
-                matrix[i * m + k] /= pivot;
-                inverse[i * m + k] /= pivot;
-            }
-            for r in 0..m {
+            // Half of all planning is here. Columns before this one are done
+            // with: only what is right of it, and of the inverse, is used again.
+            pivot_row.clear();
+            pivot_row.extend(matrix[i * m + i..(i + 1) * m].iter().map(|a| a / pivot));
+            matrix[i * m + i..(i + 1) * m].copy_from_slice(&pivot_row);
+            pivot_inverse.clear();
+            pivot_inverse.extend(inverse[i * m..(i + 1) * m].iter().map(|a| a / pivot));
+            inverse[i * m..(i + 1) * m].copy_from_slice(&pivot_inverse);
+            for r in (0..m).filter(|r| *r != i) {
                 let factor = matrix[r * m + i];
-                if r != i && factor != 0.0 {
-                    for k in 0..m {
-                        matrix[r * m + k] -= factor * matrix[i * m + k];
-                        inverse[r * m + k] -= factor * inverse[i * m + k];
-                    }
+                if factor != 0.0 {
+                    subtract(&mut matrix[r * m + i..(r + 1) * m], factor, &pivot_row);
+                    subtract(&mut inverse[r * m..(r + 1) * m], factor, &pivot_inverse);
                 }
             }
         }
@@ -501,17 +504,15 @@ impl<'a> Simplex<'a> {
             self.working_in[self.program.block_of[j as usize] as usize] += 1;
         }
         let column = self.basis_column(entering);
-        let weights: Vec<f64> =
-            (0..m).map(|k| (0..m).map(|r| self.inverse[k * m + r] * column[r]).sum()).collect();
+        let terms: Vec<(usize, f64)> = column.into_iter().enumerate().filter(|(_, a)| *a != 0.0).collect();
+        let weight = |row: &[f64]| terms.iter().map(|(r, a)| row[*r] * a).sum();
+        let weights: Vec<f64> = self.inverse.chunks_exact(m).map(weight).collect();
         let pivot = weights[i];
-        for r in 0..m {
-            self.inverse[i * m + r] /= pivot;
-        }
+        let row: Vec<f64> = self.inverse[i * m..(i + 1) * m].iter().map(|a| a / pivot).collect();
+        self.inverse[i * m..(i + 1) * m].copy_from_slice(&row);
         for (k, weight) in weights.into_iter().enumerate() {
             if k != i && weight != 0.0 {
-                for r in 0..m {
-                    self.inverse[k * m + r] -= weight * self.inverse[i * m + r];
-                }
+                subtract(&mut self.inverse[k * m..(k + 1) * m], weight, &row);
             }
         }
         self.reprice();
@@ -531,6 +532,13 @@ impl<'a> Simplex<'a> {
         self.working.sort_unstable();
         self.refactor();
         self.canonical = true;
+    }
+}
+
+/// Subtracts `factor` times a row from another one.
+fn subtract(from: &mut [f64], factor: f64, row: &[f64]) {
+    for (a, b) in from.iter_mut().zip(row) {
+        *a -= factor * b;
     }
 }
 

@@ -9,4 +9,5 @@ mod oracle;
 mod properties;
 mod rooms;
 mod solve;
+mod steady;
 mod varied_demand;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::oracle::world::World;
 use planner::build::{at, policy};
 use planner::check::{check, check_certificate, is_sound};
 use planner::decide::{Decision, decide};
@@ -14,7 +15,7 @@ use planner::generate::rooms::{Rooms, rooms};
 use planner::inventory::{Inventory, Room};
 use planner::names::NodeName;
 use planner::report::Outcome;
-use planner::solver::{Class, Column, Effort, Extra, Instance, Part, Row, Sense, solve, solve_parts};
+use planner::solver::{Asked, Class, Column, Effort, Extra, Instance, Part, Row, Sense, solve, solve_parts};
 
 fn plan(inventory: &Inventory, requests: &[Request]) -> Decision {
     let policies = [policy("p").build()];
@@ -82,6 +83,51 @@ fn who_is_served_where_rooms_are_short_is_proved() {
         scarce += usize::from(unserved > 0);
     }
     assert!(scarce >= 2, "in {scarce} fleets somebody is left over: too few to say anything");
+}
+
+/// On fleets too large for trials that are whole plans: what is said to help is
+/// done to the fleet, and then everybody who was told so is served.
+#[test]
+fn what_would_help_helps_where_rooms_are_short_and_hardly_anybody_is_told_nothing() {
+    let (mut unserved, mut told) = (0, 0);
+    for seed in 0..6 {
+        let numbers = usize::try_from(seed).unwrap();
+        let shape = Rooms { nodes: 12 + 4 * numbers, gpus: 2, pods: 120 + 15 * numbers, kinds: 4 + numbers };
+        let (inventory, requests) = rooms(shape, 100 + seed);
+        let decision = plan(&inventory, &requests);
+        for report in &decision.report.requests {
+            if let Outcome::Unserved { help, .. } = &report.outcome {
+                unserved += 1;
+                told += usize::from(!help.is_empty());
+            }
+        }
+        let world = World { inventory, requests, policies: vec![policy("p").build()] };
+        assert_eq!(crate::oracle::help::doubts(&world), Vec::<String>::new(), "fleet {seed}");
+    }
+    println!("{told} of {unserved} who are not served are told what would help");
+    assert!(unserved >= 200, "{unserved} are not served: too few to say anything");
+    assert!(told * 100 >= unserved * 95, "{told} of {unserved} are told what would help");
+}
+
+/// With hundreds that are not served, trials are few, and nobody is told nothing for that.
+#[test]
+fn where_very_many_wait_everybody_is_told_what_would_help_and_it_does() {
+    for (seed, nodes) in [(7, 2), (8, 8)] {
+        let (mut inventory, mut requests) = rooms(Rooms { nodes, gpus: 8, pods: 700, kinds: 12 }, seed);
+        inventory.nodes.values_mut().for_each(|node| node.room = Room::UNLIMITED);
+        for (i, request) in (0..).zip(&mut requests) {
+            request.priority = i % 3;
+        }
+        let decision = plan(&inventory, &requests);
+        let help = decision.report.requests.iter().filter_map(|report| match &report.outcome {
+            Outcome::Unserved { help, .. } => Some(help.len()),
+            Outcome::ServedNow { .. } | Outcome::ServedByPlan { .. } => None,
+        });
+        let help: Vec<usize> = help.collect();
+        assert!(help.len() > 400 && help.iter().all(|n| *n > 0), "{help:?}");
+        let world = World { inventory, requests, policies: vec![policy("p").build()] };
+        assert_eq!(crate::oracle::help::doubts(&world), Vec::<String>::new(), "fleet {seed}");
+    }
 }
 
 #[test]
@@ -174,7 +220,8 @@ fn copies_decided_by_patterns_are_what_one_program_finds() {
         }
         compared += 1;
         let (together, made) = instance(&parts, &kinds, false);
-        let parted = solve_parts(&together, &made, 1, Effort::default()).unwrap();
+        let parted =
+            solve_parts(&together, &made, Asked { first: 1, bounded: 1 }, Effort::default()).unwrap();
         assert!(together.is_met_by(&parted.solved.classes, &parted.solved.extras));
         for (part, copies) in made.iter().zip(&parted.copies) {
             assert_eq!(copies.len(), part.copies as usize);

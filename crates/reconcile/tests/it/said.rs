@@ -383,3 +383,29 @@ fn a_policy_that_selects_nothing_is_not_ready() {
         assert!(said.starts_with("False NoNodes: "), "{said}");
     }
 }
+
+/// A larger request that comes before the slices are being made may replace the
+/// plan: a time that was told by then would be one that is taken back.
+#[test]
+fn no_time_is_promised_before_the_slices_are_being_made() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.pod("asks", "1g.10gb", None);
+    let (mut planned, mut promised) = (Vec::new(), Vec::new());
+    let name = planner::names::NodeName::from("n1");
+    cluster.until("n1", Phase::Verifying, |_, round, _| {
+        let answer = &round.answers[0];
+        let says = (round.nodes[&name].advance.progress.phase, answer.text.clone(), answer.topic);
+        if answer.text.contains("will be ready there, at about ") {
+            promised.push(says);
+        } else if answer.text.starts_with("planned: ") {
+            planned.push(says);
+        }
+    });
+    let text =
+        "planned: n1 is to be changed for it (1g.10gb); a time is given once its slices are being made";
+    let before = |phase: &Phase| reconcile::think::can_return(*phase);
+    assert!(planned.iter().all(|(phase, said, topic)| before(phase) && said == text && *topic == "Planned"));
+    assert!(planned.iter().any(|(phase, ..)| *phase == Phase::Mapping), "{planned:?}");
+    assert!(!promised.is_empty() && promised.iter().all(|(phase, _, topic)| !before(phase) && topic.is_empty()));
+}

@@ -23,7 +23,7 @@ use self::master::{Pool, relax};
 use self::model::Model;
 use self::split::{Open, State};
 use super::instance::{Effort, Instance, Level, RowIndex, SolveError, Solved};
-use super::lexicographic;
+use super::lexicographic::Levels;
 
 /// A part of an instance of which there are several copies. The instance has
 /// the sums over all of them: right-hand sides, counts and upper bounds are
@@ -74,9 +74,18 @@ const WAYS: u64 = 4;
 /// How many copies such a search decides anew.
 const TOGETHER: usize = 3;
 
-/// Finds a good choice for every copy, and the bounds that hold for it. The
-/// first `first` levels are looked at copy by copy until they are proved, or
-/// the effort is used up; what is left open there shows in the bounds.
+/// Which levels of an instance with parts are looked at how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// So many of the first are looked at copy by copy until they are proved,
+    /// or the effort is used up; what is left open there shows in the bounds.
+    pub first: usize,
+    /// So many of the first get a bound that somebody wants to know; of the
+    /// others it is only what is certain of any choice.
+    pub bounded: usize,
+}
+
+/// Finds a good choice for every copy, and the bounds that hold for it.
 ///
 /// Deterministic: the result depends on nothing but the arguments.
 ///
@@ -86,19 +95,22 @@ const TOGETHER: usize = 3;
 pub fn solve_parts(
     instance: &Instance,
     parts: &[Part],
-    first: usize,
+    asked: Asked,
     effort: Effort,
 ) -> Result<Parted, SolveError> {
     instance.validate()?;
-    let together = lexicographic::solve(instance, effort)?;
+    let mut together = Levels::new(instance, effort);
     if parts.is_empty() {
-        return Ok(Parted { solved: together, copies: vec![] });
+        together.up_to(instance.levels)?;
+        return Ok(Parted { solved: together.solved(), copies: vec![] });
     }
+    let Asked { first, bounded } = asked;
     let first = first.min(instance.levels);
+    together.up_to(first)?;
     // What is not proved for all copies together is not worth dividing.
-    let is_whole = together.levels.iter().take(first).all(Level::is_proven);
-    let mut best = if is_whole { split_in_one_go(instance, parts, &together) } else { None };
-    let bound = |k: usize| together.levels[k].bound;
+    let is_whole = (0..first).all(|k| together.level(k).is_proven());
+    let mut best = if is_whole { split_in_one_go(instance, parts, &mut together)? } else { None };
+    let bound = |k: usize| together.level(k).bound;
     let values = |best: &Option<Settled>| best.as_ref().map(|b| b.values.clone());
     let is_proved = |values: &Option<Vec<i64>>| {
         values.as_ref().is_some_and(|v| v.iter().enumerate().take(first).all(|(k, v)| *v <= bound(k)))
@@ -120,10 +132,13 @@ pub fn solve_parts(
             }
         }
     }
-    let best = best.or_else(|| split_in_one_go(instance, parts, &together));
+    let best = match best {
+        Some(best) => Some(best),
+        None => split_in_one_go(instance, parts, &mut together)?,
+    };
     let Settled { choice: (classes, extras), values, copies } =
         best.ok_or(SolveError::NotFound { nodes: effort.nodes })?;
-    let levels = bounds(instance, &together, &proved, &values);
+    let levels = bounds(instance, &mut together, &proved, &values, bounded)?;
     Ok(Parted { solved: Solved { classes, extras, levels }, copies })
 }
 
@@ -145,12 +160,19 @@ struct Proof {
 
 /// The choice for all copies together, split half by half at all levels: where
 /// there is room enough, nothing is lost.
-fn split_in_one_go(instance: &Instance, parts: &[Part], together: &Solved) -> Option<Settled> {
+fn split_in_one_go(
+    instance: &Instance,
+    parts: &[Part],
+    together: &mut Levels<'_>,
+) -> Result<Option<Settled>, SolveError> {
+    together.up_to(instance.levels)?;
     let model = Model::new(instance, parts, instance.levels);
-    let mut state = State::of(&model, parts, together)?;
-    halve(&model, &mut state)?;
+    let Some(mut state) = State::of(&model, parts, &together.solved()) else { return Ok(None) };
+    if halve(&model, &mut state).is_none() {
+        return Ok(None);
+    }
     state.trim(&model);
-    settle::settle(&model, parts, &state)
+    Ok(settle::settle(&model, parts, &state))
 }
 
 /// Halves every piece until each is one copy.
@@ -171,7 +193,7 @@ fn halve(model: &Model<'_>, state: &mut State) -> Option<()> {
 /// The first levels, copy by copy. What is `known` already has to be beaten.
 fn serve(
     model: &Model<'_>,
-    together: &Solved,
+    together: &Levels<'_>,
     known: Option<Vec<i64>>,
 ) -> Option<(Option<State>, Vec<Proof>)> {
     let mut pool = Pool::new(model);
@@ -185,8 +207,8 @@ fn serve(
             None if level == 0 => vec![],
             None => return None,
         };
-        let agrees = (0..level).all(|k| together.levels[k].value == held[k]);
-        let mut bound = if agrees { together.levels[level].bound } else { i64::MIN };
+        let agrees = (0..level).all(|k| together.level(k).value == held[k]);
+        let mut bound = if agrees { together.level(level).bound } else { i64::MIN };
         if best.as_ref().is_some_and(|best| best[level] <= bound) {
             level += 1;
             continue;
@@ -292,21 +314,33 @@ fn repair(model: &Model<'_>, state: &mut State, level: usize, bound: i64, left: 
     }
 }
 
-/// What is proved of each level, given the values of the levels before.
-fn bounds(instance: &Instance, together: &Solved, proved: &[Proof], values: &[i64]) -> Vec<Level> {
+/// What is proved of each level, given the values of the levels before; of
+/// those that nobody asks about, what is certain of any choice.
+fn bounds(
+    instance: &Instance,
+    together: &mut Levels<'_>,
+    proved: &[Proof],
+    values: &[i64],
+    bounded: usize,
+) -> Result<Vec<Level>, SolveError> {
     let mut levels = Vec::with_capacity(values.len());
+    let mut as_together = true;
     for (k, value) in values.iter().enumerate() {
         let held = &values[..k];
-        let as_together = (0..k).all(|l| together.levels[l].value == held[l]);
+        if k >= bounded {
+            levels.push(Level { value: *value, bound: instance.least(k).min(*value) });
+            continue;
+        }
         let mut bound = if as_together {
-            together.levels[k].bound
+            together.up_to(k + 1)?;
+            as_together = together.level(k).value == *value;
+            together.level(k).bound
         } else {
-            let projection = super::project::Projection::new(instance, held);
-            super::search::minimise(&projection.program, super::tree::Wanted::Value, 1).bound
+            super::bound_of(instance, held)
         };
         let patterns = proved.iter().filter(|proof| proof.held == *held).map(|proof| proof.bound);
         bound = patterns.fold(bound, i64::max);
         levels.push(Level { value: *value, bound: bound.min(*value) });
     }
-    levels
+    Ok(levels)
 }

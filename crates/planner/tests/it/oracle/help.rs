@@ -83,6 +83,13 @@ pub(crate) fn doubts(world: &World) -> Vec<String> {
                         doubt(&format!("{less:?} would do"));
                     }
                 }
+                Help::EnoughGpus { count, model } => {
+                    let mut likes = inventory.nodes.values();
+                    let all = |node: &Node| helped(&more(world, node, model, *count)) == who.len();
+                    if !likes.any(|node| node.gpus.values().any(|g| g.model == *model) && all(node)) {
+                        doubt("not all are served");
+                    }
+                }
                 Help::MoreGpus { count, model } => {
                     let likes =
                         inventory.nodes.values().filter(|n| n.gpus.values().any(|g| g.model == *model));

@@ -1,0 +1,143 @@
+//! Fleets whose nodes are short of CPU and memory, followed to the end of their
+//! rollouts while people come and go: planning after each step comes to an end,
+//! whether the plans are proved or not, and no GPU is cut twice for the same demand.
+#![expect(clippy::unwrap_used, reason = "a helper of tests may panic")]
+
+use std::collections::BTreeSet;
+
+use planner::build::{at, policy};
+use planner::check::{check, is_sound};
+use planner::decide::{Decision, decide_while};
+use planner::demand::Request;
+use planner::generate::Numbers;
+use planner::generate::rooms::{Rooms, rooms};
+use planner::inventory::{Gpu, Inventory, Slices, Use};
+use planner::names::{GpuIndex, NodeName, PodRef};
+use planner::plan::UnderWay;
+use planner::report::Outcome;
+
+use crate::oracle::apply::apply;
+
+/// How many fleets are followed.
+const FLEETS: u64 = 30;
+/// How often people come or go on each.
+const EVENTS: usize = 4;
+
+/// A fleet in the middle of a rollout.
+struct Fleet {
+    inventory: Inventory,
+    waiting: Vec<Request>,
+    /// Who will come.
+    coming: Vec<Request>,
+    under_way: UnderWay,
+    /// The GPUs that were cut since somebody last came or went.
+    cut: BTreeSet<(NodeName, GpuIndex)>,
+    numbers: Numbers,
+}
+
+impl Fleet {
+    fn new(seed: u64) -> Self {
+        let mut numbers = Numbers::new(seed ^ 0x57ea);
+        let mut of = |low: u64, high: u64| usize::try_from(low + numbers.below(high - low + 1)).unwrap();
+        let shape = Rooms { nodes: of(3, 7), gpus: of(2, 4), pods: of(12, 36), kinds: of(2, 7) };
+        let (inventory, mut waiting) = rooms(shape, seed);
+        let coming = waiting.split_off(waiting.len() * 3 / 4);
+        Self { inventory, waiting, coming, under_way: UnderWay::default(), cut: BTreeSet::new(), numbers }
+    }
+
+    fn plan(&self) -> Decision {
+        let policies = [policy("p").build()];
+        let decision = decide_while(&self.inventory, &self.waiting, &policies, &self.under_way, at(0));
+        let notes = check(&decision.plan, &self.inventory, &self.waiting, &policies);
+        assert!(is_sound(&notes), "{notes:?}");
+        decision
+    }
+
+    /// Some who were served with what is there run; one ends, one gives up, one comes.
+    fn somebody_comes_or_goes(&mut self, decision: &Decision) {
+        for report in &decision.report.requests {
+            let Outcome::ServedNow { node, gpus } = &report.outcome else { continue };
+            if self.numbers.below(2) == 0 {
+                continue;
+            }
+            let position = self.waiting.iter().position(|request| request.id == report.id).unwrap();
+            let request = self.waiting.remove(position);
+            let node = self.inventory.nodes.get_mut(node).unwrap();
+            node.room.cpu_milli -= request.takes.cpu_milli;
+            node.room.memory_bytes -= request.takes.memory_bytes;
+            node.room.pods -= request.takes.pods;
+            let by = PodRef { namespace: "team".to_owned(), name: request.id.name.clone() };
+            for (gpu, _, profile) in gpus {
+                let Slices::Counted(slices) = &mut node.gpus.get_mut(&gpu.gpu).unwrap().slices else {
+                    panic!("slices of these fleets are counted")
+                };
+                let free = slices.iter_mut().find(|s| s.profile == *profile && s.used.is_idle()).unwrap();
+                free.used = Use::InUse { by: by.clone() };
+            }
+        }
+        match self.numbers.below(3) {
+            0 if !self.waiting.is_empty() => {
+                let gone = self.numbers.below(self.waiting.len() as u64);
+                self.waiting.remove(usize::try_from(gone).unwrap());
+            }
+            1 => self.one_ends(),
+            _ => self.waiting.extend(self.coming.pop()),
+        }
+        self.cut.clear();
+    }
+
+    /// Whoever holds the first slice of the fleet that is held.
+    fn one_ends(&mut self) {
+        let gpus = self.inventory.nodes.values_mut().flat_map(|node| node.gpus.values_mut());
+        let slices = gpus.flat_map(|Gpu { slices, .. }| match slices {
+            Slices::Counted(slices) => slices.iter_mut(),
+            Slices::Placed(_) | Slices::MigOff { .. } => panic!("slices of these fleets are counted"),
+        });
+        if let Some(held) = slices.into_iter().find(|slice| !slice.used.is_idle()) {
+            held.used = Use::Idle;
+        }
+    }
+
+    /// Carries out the first step of a plan.
+    fn step(&mut self, decision: &Decision) {
+        let (first, rest) = decision.plan.steps.split_first().unwrap();
+        for change in &first.gpus {
+            let gpu = (first.node.clone(), change.gpu);
+            assert!(self.cut.insert(gpu), "{} gpu{} is cut a second time", first.node, change.gpu);
+        }
+        self.inventory = apply(&self.inventory, [first]);
+        self.under_way = UnderWay::of(rest);
+    }
+}
+
+#[test]
+fn no_idle_gpu_is_cut_twice_for_the_same_demand_whoever_comes_and_goes() {
+    let (mut steps, mut open) = (0, 0);
+    for seed in 0..FLEETS {
+        let mut fleet = Fleet::new(seed);
+        let mut events = 0;
+        let gpus = fleet.inventory.nodes.values().map(|node| node.gpus.len()).sum::<usize>();
+        for round in 0.. {
+            assert!(round <= (gpus + 1) * (EVENTS + 1), "fleet {seed} does not come to an end");
+            let decision = fleet.plan();
+            let levels = &decision.report.certificate;
+            open += usize::from(levels.iter().any(|level| !level.is_proven()));
+            let is_done = decision.plan.steps.is_empty();
+            if !is_done {
+                fleet.step(&decision);
+                steps += 1;
+            }
+            if events < EVENTS && (is_done || fleet.numbers.below(3) == 0) {
+                fleet.somebody_comes_or_goes(&decision);
+                events += 1;
+            } else if is_done {
+                break;
+            }
+        }
+    }
+    println!("{steps} steps; {open} plans were not proved");
+    assert!(
+        steps >= 60 && open >= 60,
+        "{steps} steps, {open} plans that are not proved: too few to say anything"
+    );
+}
