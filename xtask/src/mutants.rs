@@ -3,37 +3,56 @@
 
 use std::fs;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, ensure};
 
+use crate::invariants;
+
 /// The program, and how to come by it.
 const TOOL: &str = "cargo-mutants is not installed: cargo install cargo-mutants --locked";
 
+/// The packages whose tests know neither a control plane nor a chart. They are
+/// asked about what the tests of a mutant's own package do not notice.
+const JUDGES: [&str; 5] = [
+    "slicewright-controller",
+    "slicewright-observe",
+    "slicewright-planner",
+    "slicewright-reconcile",
+    "slicewright-rollout",
+];
+
 /// Breaks the lines that protect running work and names those that no test notices
 ///
-/// What is broken, which tests judge, and which mutants change nothing is in
-/// `.cargo/mutants.toml`. All of it takes hours; `--since` takes what differs
-/// from a commit, `--file` and `--re` a part.
+/// What is broken, and which mutants change nothing, is in `.cargo/mutants.toml`.
+/// Each mutant is judged by the tests of its own package; what these do not
+/// notice is judged once more by those of all five packages that know no control
+/// plane. All of it takes more than a day on two cores, the functions that hold
+/// the invariants (`--invariants`) some hours; `--since` takes what differs from
+/// a commit, `--file` and `--re` a part.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// Only the functions that docs/architecture.md says to hold the invariants
+    #[arg(long)]
+    invariants: bool,
     /// Only what differs from this commit, changes that are not committed included
     #[arg(long, value_name = "REF")]
     since: Option<String>,
     /// Only these files
     #[arg(long, value_name = "PATH")]
     file: Vec<String>,
-    /// Only mutants whose name matches
-    #[arg(long, value_name = "REGEX")]
+    /// Only mutants whose name (after the file's) matches
+    #[arg(long, value_name = "REGEX", conflicts_with = "invariants")]
     re: Vec<String>,
-    /// Judged by the tests of these packages only
+    /// Judged once, by the tests of these packages only
     #[arg(long, value_name = "PACKAGE")]
     test_package: Vec<String>,
     /// Names the mutants and tests nothing
     #[arg(long)]
     list: bool,
-    /// Works in this checkout instead of a copy: nothing is compiled anew, and
-    /// nobody may touch it meanwhile
+    /// Works in this checkout instead of a copy: our crates are not compiled anew
+    /// each time, and nobody may touch it meanwhile
     #[arg(long)]
     in_place: bool,
 }
@@ -43,8 +62,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     let here = std::env::current_exe()?;
     let folder = here.ancestors().nth(2).context("cannot find the target folder")?.join("mutants");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let mut mutants = Command::new("cargo");
-    mutants.arg("mutants").current_dir(crate::root());
+    let mut chosen = options(args, &fs::read_to_string(crate::root().join("docs/architecture.md"))?)?;
     if let Some(since) = &args.since {
         let diff = difference(since)?;
         if diff.is_empty() {
@@ -53,16 +71,38 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         }
         let file = folder.join("since.diff");
         fs::write(&file, diff).with_context(|| format!("cannot write {}", file.display()))?;
-        mutants.arg("--in-diff").arg(file);
+        chosen.extend(["--in-diff".to_owned(), file.display().to_string()]);
     }
-    mutants.args(options(args)).arg("--output").arg(&folder);
     let installed =
         Command::new("cargo").args(["mutants", "--version"]).output().context("cannot run cargo")?;
     ensure!(installed.status.success(), TOOL);
     out.flush()?;
-    let status = mutants.status().context("cannot run cargo")?;
-    ensure!(status.success(), meaning(status.code(), &folder.join("mutants.out").display().to_string()));
+    let results = folder.join("mutants.out");
+    let mut code = mutants(&folder, &chosen, &packages(&args.test_package))?;
+    if code == Some(2) && args.test_package.is_empty() {
+        writeln!(out, "{} are judged once more, by the tests of other packages", survivors(&results))?;
+        out.flush()?;
+        let again = [packages(&JUDGES.map(str::to_owned)), vec!["--iterate".to_owned()]].concat();
+        code = mutants(&folder, &chosen, &again)?;
+    }
+    ensure!(code == Some(0), meaning(code, &results));
     Ok(ExitCode::SUCCESS)
+}
+
+/// One run of `cargo mutants`, and its status. What it builds stays beside its
+/// results, so that the next run finds the dependencies built; a mutant is one
+/// line of one crate, of which the compiler keeps all else.
+fn mutants(folder: &Path, chosen: &[String], how: &[String]) -> anyhow::Result<Option<i32>> {
+    let mut mutants = Command::new("cargo");
+    mutants.arg("mutants").args(chosen).args(how).arg("--output").arg(folder);
+    mutants.current_dir(crate::root()).env("CARGO_TARGET_DIR", folder.join("target"));
+    mutants.env("CARGO_INCREMENTAL", "1").env_remove("RUSTC_WORKSPACE_WRAPPER");
+    Ok(mutants.status().context("cannot run cargo")?.code())
+}
+
+/// How many mutants no test noticed.
+fn survivors(results: &Path) -> usize {
+    fs::read_to_string(results.join("missed.txt")).map_or(0, |text| text.lines().count())
 }
 
 /// What differs from a commit, as `git diff` says it.
@@ -86,28 +126,79 @@ fn difference(since: &str) -> anyhow::Result<Vec<u8>> {
     Ok(diff.stdout)
 }
 
-/// What is handed on as it is.
-fn options(args: &Args) -> Vec<String> {
-    let mut all = Vec::new();
-    let named = [("--file", &args.file), ("--re", &args.re), ("--test-package", &args.test_package)];
-    for (option, values) in named {
-        all.extend(values.iter().flat_map(|value| [option.to_owned(), value.clone()]));
+/// What is chosen, for `cargo mutants`. It adds a `--file` to those of its
+/// configuration, so that what narrows has to be an expression for the name.
+fn options(args: &Args, architecture: &str) -> anyhow::Result<Vec<String>> {
+    for file in &args.file {
+        ensure!(
+            crate::root().join(file).is_file(),
+            "--file is {file:?}, which is no file here; a path from the root is"
+        );
+    }
+    let is_meant = |file: &str| args.file.is_empty() || args.file.iter().any(|other| other == file);
+    let (mut files, mut names) = (args.file.clone(), Vec::new());
+    if args.invariants {
+        for paragraph in invariants::paragraphs(architecture) {
+            for (file, function) in invariants::held_by(paragraph) {
+                if is_meant(&file) {
+                    names.push(in_function(&file, &function));
+                    files.push(file);
+                }
+            }
+        }
+        ensure!(!names.is_empty(), "no function that holds an invariant is in {:?}", args.file);
+    } else {
+        let any = [String::new()];
+        let part = if args.re.is_empty() { &any[..] } else { &args.re };
+        names.extend(args.file.iter().flat_map(|file| {
+            part.iter().map(move |part| format!("^{}:[0-9]+:[0-9]+: .*(?:{part})", escaped(file)))
+        }));
+        if args.file.is_empty() {
+            names.clone_from(&args.re);
+        }
+    }
+    for all in [&mut files, &mut names] {
+        all.sort();
+        all.dedup();
+    }
+    let mut options = Vec::new();
+    for (option, values) in [("--file", files), ("--re", names)] {
+        options.extend(values.into_iter().flat_map(|value| [option.to_owned(), value]));
     }
     for (option, given) in [("--list", args.list), ("--in-place", args.in_place)] {
-        all.extend(given.then(|| option.to_owned()));
+        options.extend(given.then(|| option.to_owned()));
     }
-    all
+    Ok(options)
+}
+
+/// An expression for the names of all mutants of one function: the function
+/// stands at the end, or after `replace` where it is replaced as a whole.
+fn in_function(file: &str, function: &str) -> String {
+    let path = format!("(?:.*::)?{function}");
+    format!("^{}:[0-9]+:[0-9]+: (?:replace {path}(?: -> .*)? with |.* in {path}$)", escaped(file))
+}
+
+fn escaped(file: &str) -> String {
+    file.replace('.', "\\.")
+}
+
+fn packages(names: &[String]) -> Vec<String> {
+    names.iter().flat_map(|name| ["--test-package".to_owned(), name.clone()]).collect()
 }
 
 /// What the end of `cargo mutants` means.
-fn meaning(code: Option<i32>, folder: &str) -> String {
+fn meaning(code: Option<i32>, results: &Path) -> String {
+    let of = |file: &str| -> String { PathBuf::from(results).join(file).display().to_string() };
     match code {
         Some(2) => format!(
-            "no test notices some of the mutants; they are in {folder}/missed.txt. Write the test that says the rule, or list the mutant in .cargo/mutants.toml with the reason why it changes nothing"
+            "no test notices some of the mutants; they are in {}. Write the test that says the rule, or list the mutant in .cargo/mutants.toml with the reason why it changes nothing",
+            of("missed.txt")
         ),
-        Some(3) => format!("with some of the mutants the tests do not end; they are in {folder}/timeout.txt"),
-        Some(4) => format!("the tests fail without any mutant; see {folder}/log/baseline.log"),
-        _ => format!("cargo mutants failed; see {folder}"),
+        Some(3) => {
+            format!("with some of the mutants the tests do not end; they are in {}", of("timeout.txt"))
+        }
+        Some(4) => format!("the tests fail without any mutant; see {}", of("log/baseline.log")),
+        _ => format!("cargo mutants failed; see {}", results.display()),
     }
 }
 
@@ -122,16 +213,37 @@ mod tests {
         args: Args,
     }
 
-    fn args(line: &[&str]) -> Args {
-        Line::parse_from(std::iter::once("mutants").chain(line.iter().copied())).args
+    fn chosen(line: &[&str]) -> anyhow::Result<Vec<String>> {
+        let args = Line::parse_from(std::iter::once("mutants").chain(line.iter().copied())).args;
+        options(&args, "**Invariant 1: a.** Held by `src/a.rs` (`one`, `two`), `src/b.rs` (`three`).")
     }
 
     #[test]
     fn what_is_asked_for_is_handed_on() {
-        assert!(options(&args(&[])).is_empty());
-        let line = ["--file", "a.rs", "--file", "b.rs", "--re", "list_is_fresh", "--in-place", "--list"];
-        let expected = ["--file", "a.rs", "--file", "b.rs", "--re", "list_is_fresh", "--list", "--in-place"];
-        assert_eq!(options(&args(&line)), expected);
+        assert!(chosen(&[]).unwrap().is_empty());
+        let line = chosen(&["--re", "list_is_fresh", "--in-place", "--list"]).unwrap();
+        assert_eq!(line, ["--re", "list_is_fresh", "--list", "--in-place"]);
+    }
+
+    /// `cargo mutants` would take what its configuration names beside it.
+    #[test]
+    fn a_file_that_is_named_is_all_that_is_broken() {
+        let line = chosen(&["--file", "xtask/src/main.rs", "--re", "a|b"]).unwrap();
+        let name = "^xtask/src/main\\.rs:[0-9]+:[0-9]+: .*(?:a|b)";
+        assert_eq!(line, ["--file", "xtask/src/main.rs", "--re", name]);
+        let error = chosen(&["--file", "no/such.rs"]).unwrap_err().to_string();
+        assert!(error.starts_with("--file is \"no/such.rs\", which is no file here"), "{error}");
+    }
+
+    #[test]
+    fn the_functions_that_hold_invariants_are_those_of_the_architecture() {
+        let line = chosen(&["--invariants"]).unwrap();
+        assert_eq!(line.iter().filter(|option| *option == "--re").count(), 3, "{line:?}");
+        assert_eq!(line[..4], ["--file", "src/a.rs", "--file", "src/b.rs"]);
+        let architecture = fs::read_to_string(crate::root().join("docs/architecture.md")).unwrap();
+        let paragraphs = invariants::paragraphs(&architecture);
+        let named: usize = paragraphs.iter().map(|text| invariants::held_by(text).len()).sum();
+        assert!(named > 40, "{named}");
     }
 
     #[test]
@@ -142,9 +254,10 @@ mod tests {
 
     #[test]
     fn survivors_are_told_from_tests_that_fail_anyway() {
-        assert!(meaning(Some(2), "out").contains("out/missed.txt"));
-        assert!(meaning(Some(3), "out").contains("out/timeout.txt"));
-        assert!(meaning(Some(4), "out").contains("without any mutant"));
-        assert!(meaning(None, "out").contains("cargo mutants failed"));
+        let out = Path::new("out");
+        assert!(meaning(Some(2), out).contains("out/missed.txt"));
+        assert!(meaning(Some(3), out).contains("out/timeout.txt"));
+        assert!(meaning(Some(4), out).contains("without any mutant"));
+        assert!(meaning(None, out).contains("cargo mutants failed"));
     }
 }
