@@ -26,11 +26,10 @@ const JUDGES: [&str; 5] = [
 /// Breaks the lines that protect running work and names those that no test notices
 ///
 /// What is broken, and which mutants change nothing, is in `.cargo/mutants.toml`.
-/// Each mutant is judged by the tests of its own package; what these do not
-/// notice is judged once more by those of all five packages that know no control
-/// plane. All of it takes more than a day on two cores, the functions that hold
-/// the invariants (`--invariants`) some hours; `--since` takes what differs from
-/// a commit, `--file` and `--re` a part.
+/// Each mutant is judged by the quick tests of its own package; what these do not
+/// notice is judged once more by all tests of the five packages that know no
+/// control plane. `--invariants` takes the functions that hold the invariants,
+/// `--since` what differs from a commit, `--file` and `--re` a part.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Only the functions that docs/architecture.md says to hold the invariants
@@ -62,7 +61,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     let here = std::env::current_exe()?;
     let folder = here.ancestors().nth(2).context("cannot find the target folder")?.join("mutants");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let mut chosen = options(args, &fs::read_to_string(crate::root().join("docs/architecture.md"))?)?;
+    let (files, mut chosen) = choice(args, &read("docs/architecture.md")?)?;
+    let settings = folder.join("mutants.toml");
+    fs::write(&settings, narrowed(&read(".cargo/mutants.toml")?, &files)?)
+        .with_context(|| format!("cannot write {}", settings.display()))?;
+    chosen.extend(["--config".to_owned(), settings.display().to_string()]);
     if let Some(since) = &args.since {
         let diff = difference(since)?;
         if diff.is_empty() {
@@ -78,9 +81,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     ensure!(installed.status.success(), TOOL);
     out.flush()?;
     let results = folder.join("mutants.out");
-    let mut code = mutants(&folder, &chosen, &packages(&args.test_package))?;
-    if code == Some(2) && args.test_package.is_empty() {
-        writeln!(out, "{} are judged once more, by the tests of other packages", survivors(&results))?;
+    let by = packages(&args.test_package);
+    let first = if by.is_empty() { quickly() } else { by.clone() };
+    let mut code = mutants(&folder, &chosen, &first)?;
+    if code == Some(2) && by.is_empty() {
+        writeln!(out, "{} are judged once more, by all tests of five packages", survivors(&results))?;
         out.flush()?;
         let again = [packages(&JUDGES.map(str::to_owned)), vec!["--iterate".to_owned()]].concat();
         code = mutants(&folder, &chosen, &again)?;
@@ -96,7 +101,8 @@ fn mutants(folder: &Path, chosen: &[String], how: &[String]) -> anyhow::Result<O
     let mut mutants = Command::new("cargo");
     mutants.arg("mutants").args(chosen).args(how).arg("--output").arg(folder);
     mutants.current_dir(crate::root()).env("CARGO_TARGET_DIR", folder.join("target"));
-    mutants.env("CARGO_INCREMENTAL", "1").env_remove("RUSTC_WORKSPACE_WRAPPER");
+    mutants.env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_DEV_DEBUG", "0");
+    mutants.env_remove("RUSTC_WORKSPACE_WRAPPER");
     Ok(mutants.status().context("cannot run cargo")?.code())
 }
 
@@ -126,60 +132,65 @@ fn difference(since: &str) -> anyhow::Result<Vec<u8>> {
     Ok(diff.stdout)
 }
 
-/// What is chosen, for `cargo mutants`. It adds a `--file` to those of its
-/// configuration, so that what narrows has to be an expression for the name.
-fn options(args: &Args, architecture: &str) -> anyhow::Result<Vec<String>> {
+fn read(path: &str) -> anyhow::Result<String> {
+    fs::read_to_string(crate::root().join(path)).with_context(|| format!("cannot read {path}"))
+}
+
+/// The configuration with these files in place of those that it names; none:
+/// as it is. (`cargo mutants` adds a `--file` to those of its configuration, and
+/// its `--re` lets some mutants of other files pass.)
+fn narrowed(settings: &str, files: &[String]) -> anyhow::Result<String> {
+    if files.is_empty() {
+        return Ok(settings.to_owned());
+    }
+    let named = "examine_globs = [";
+    let (before, rest) = settings.split_once(named).context(".cargo/mutants.toml has no examine_globs")?;
+    let (_, after) = rest.split_once(']').context("examine_globs of .cargo/mutants.toml has no end")?;
+    let files: Vec<String> = files.iter().map(|file| format!("{file:?}")).collect();
+    Ok(format!("{before}{named}{}]{after}", files.join(", ")))
+}
+
+/// The files whose mutants are chosen (none: all), and the options that choose
+/// among their mutants.
+fn choice(args: &Args, architecture: &str) -> anyhow::Result<(Vec<String>, Vec<String>)> {
     for file in &args.file {
         ensure!(
             crate::root().join(file).is_file(),
             "--file is {file:?}, which is no file here; a path from the root is"
         );
     }
-    let is_meant = |file: &str| args.file.is_empty() || args.file.iter().any(|other| other == file);
-    let (mut files, mut names) = (args.file.clone(), Vec::new());
+    let (mut files, mut names) = (args.file.clone(), args.re.clone());
     if args.invariants {
-        for paragraph in invariants::paragraphs(architecture) {
-            for (file, function) in invariants::held_by(paragraph) {
-                if is_meant(&file) {
-                    names.push(in_function(&file, &function));
-                    files.push(file);
-                }
-            }
-        }
-        ensure!(!names.is_empty(), "no function that holds an invariant is in {:?}", args.file);
-    } else {
-        let any = [String::new()];
-        let part = if args.re.is_empty() { &any[..] } else { &args.re };
-        names.extend(args.file.iter().flat_map(|file| {
-            part.iter().map(move |part| format!("^{}:[0-9]+:[0-9]+: .*(?:{part})", escaped(file)))
-        }));
-        if args.file.is_empty() {
-            names.clone_from(&args.re);
-        }
+        let paragraphs = invariants::paragraphs(architecture).into_iter();
+        let mut held: Vec<_> = paragraphs.flat_map(invariants::held_by).collect();
+        held.retain(|(file, _)| args.file.is_empty() || args.file.contains(file));
+        ensure!(!held.is_empty(), "no function that holds an invariant is in {:?}", args.file);
+        names = held.iter().map(|(file, function)| in_function(file, function)).collect();
+        files = held.into_iter().map(|(file, _)| file).collect();
     }
     for all in [&mut files, &mut names] {
         all.sort();
         all.dedup();
     }
-    let mut options = Vec::new();
-    for (option, values) in [("--file", files), ("--re", names)] {
-        options.extend(values.into_iter().flat_map(|value| [option.to_owned(), value]));
-    }
+    let mut options: Vec<String> = names.into_iter().flat_map(|name| ["--re".to_owned(), name]).collect();
     for (option, given) in [("--list", args.list), ("--in-place", args.in_place)] {
         options.extend(given.then(|| option.to_owned()));
     }
-    Ok(options)
+    Ok((files, options))
 }
 
 /// An expression for the names of all mutants of one function: the function
 /// stands at the end, or after `replace` where it is replaced as a whole.
 fn in_function(file: &str, function: &str) -> String {
     let path = format!("(?:.*::)?{function}");
-    format!("^{}:[0-9]+:[0-9]+: (?:replace {path}(?: -> .*)? with |.* in {path}$)", escaped(file))
+    let file = file.replace('.', "\\.");
+    format!("^{file}:[0-9]+:[0-9]+: (?:replace {path}(?: -> .*)? with |.* in {path}$)")
 }
 
-fn escaped(file: &str) -> String {
-    file.replace('.', "\\.")
+/// All tests of the mutant's own package but the properties, which enumerate for
+/// longer than all others take.
+fn quickly() -> Vec<String> {
+    ["--", "--", "--skip", "properties"].map(str::to_owned).into()
 }
 
 fn packages(names: &[String]) -> Vec<String> {
@@ -213,37 +224,41 @@ mod tests {
         args: Args,
     }
 
-    fn chosen(line: &[&str]) -> anyhow::Result<Vec<String>> {
+    fn chosen(line: &[&str]) -> anyhow::Result<(Vec<String>, Vec<String>)> {
         let args = Line::parse_from(std::iter::once("mutants").chain(line.iter().copied())).args;
-        options(&args, "**Invariant 1: a.** Held by `src/a.rs` (`one`, `two`), `src/b.rs` (`three`).")
+        choice(&args, "**Invariant 1: a.** Held by `src/a.rs` (`one`, `two`), `src/b.rs` (`three`).")
     }
 
     #[test]
     fn what_is_asked_for_is_handed_on() {
-        assert!(chosen(&[]).unwrap().is_empty());
-        let line = chosen(&["--re", "list_is_fresh", "--in-place", "--list"]).unwrap();
+        assert_eq!(chosen(&[]).unwrap(), Default::default());
+        let (files, line) = chosen(&["--re", "list_is_fresh", "--in-place", "--list"]).unwrap();
         assert_eq!(line, ["--re", "list_is_fresh", "--list", "--in-place"]);
+        assert!(files.is_empty());
     }
 
-    /// `cargo mutants` would take what its configuration names beside it.
     #[test]
     fn a_file_that_is_named_is_all_that_is_broken() {
-        let line = chosen(&["--file", "xtask/src/main.rs", "--re", "a|b"]).unwrap();
-        let name = "^xtask/src/main\\.rs:[0-9]+:[0-9]+: .*(?:a|b)";
-        assert_eq!(line, ["--file", "xtask/src/main.rs", "--re", name]);
+        let (files, _) = chosen(&["--file", "xtask/src/main.rs"]).unwrap();
+        let settings = read(".cargo/mutants.toml").unwrap();
+        let narrow = narrowed(&settings, &files).unwrap();
+        assert!(narrow.contains("\nexamine_globs = [\"xtask/src/main.rs\"]\n"), "{narrow}");
+        assert!(narrow.contains("\nexclude_re = ["), "{narrow}");
+        assert!(!narrow.contains("crates/rollout/src"), "{narrow}");
+        assert_eq!(narrowed(&settings, &[]).unwrap(), settings);
         let error = chosen(&["--file", "no/such.rs"]).unwrap_err().to_string();
         assert!(error.starts_with("--file is \"no/such.rs\", which is no file here"), "{error}");
     }
 
     #[test]
     fn the_functions_that_hold_invariants_are_those_of_the_architecture() {
-        let line = chosen(&["--invariants"]).unwrap();
-        assert_eq!(line.iter().filter(|option| *option == "--re").count(), 3, "{line:?}");
-        assert_eq!(line[..4], ["--file", "src/a.rs", "--file", "src/b.rs"]);
-        let architecture = fs::read_to_string(crate::root().join("docs/architecture.md")).unwrap();
-        let paragraphs = invariants::paragraphs(&architecture);
-        let named: usize = paragraphs.iter().map(|text| invariants::held_by(text).len()).sum();
-        assert!(named > 40, "{named}");
+        let (files, line) = chosen(&["--invariants"]).unwrap();
+        assert_eq!(files, ["src/a.rs", "src/b.rs"]);
+        let two = "^src/a\\.rs:[0-9]+:[0-9]+: (?:replace (?:.*::)?two(?: -> .*)? with |.* in (?:.*::)?two$)";
+        assert_eq!((line.len(), line[3].as_str()), (6, two));
+        let args = Line::parse_from(["mutants", "--invariants"]).args;
+        let (files, line) = choice(&args, &read("docs/architecture.md").unwrap()).unwrap();
+        assert!(files.len() > 20 && line.len() > 100, "{files:?}");
     }
 
     #[test]
