@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod cordon;
+mod failed;
 mod failures;
 mod fake;
 mod fleet;

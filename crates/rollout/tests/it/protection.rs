@@ -3,6 +3,7 @@
 
 use crate::fake::{Caller, Fault, layout, settled};
 use jiff::SignedDuration;
+use planner::names::PodRef;
 use slicewright_rollout::{
     Action, Admission, Advance, Hold, Listing, Observed, Operand, Outlook, Phase, Unproven, WaitsFor,
     advance, names,
@@ -283,4 +284,28 @@ fn the_plugins_pod_of_before_the_change_proves_nothing() {
     caller.run(30);
     caller.check_open_with("0:3g.40gb*1,1g.10gb*3 1:3g.40gb*2");
     assert_eq!(caller.world.hardware, layout("0:3g.40gb*1,1g.10gb*3 1:3g.40gb*2"));
+}
+
+/// What is not begun without the lease, nor on a plan that breaks a rule.
+#[test]
+fn what_may_cost_somebody_a_slice_or_a_node_is_disruptive_and_what_gives_back_is_not() {
+    let version = || "7".to_owned();
+    let pod = || PodRef { namespace: "team".to_owned(), name: "train".to_owned() };
+    for action in [
+        Action::Cordon { if_version: version() },
+        Action::Evict { pod: pod(), if_uid: "1".to_owned() },
+        Action::SetConfigLabel { value: "a".to_owned(), clear_state: true, if_version: version() },
+        Action::DeletePod { pod: pod(), if_uid: "1".to_owned() },
+        Action::UnpauseOperands { labels: Vec::new(), if_version: version() },
+    ] {
+        assert!(action.is_disruptive(), "{action:?}");
+    }
+    for action in [
+        Action::EnsureMapEntry { layout: layout("0:off"), entry: "a".to_owned(), if_map_version: None },
+        Action::Uncordon { if_version: version() },
+        Action::RemoveCordonedBy { if_version: version() },
+        Action::ListPods,
+    ] {
+        assert!(!action.is_disruptive(), "{action:?}");
+    }
 }
