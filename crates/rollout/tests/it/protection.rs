@@ -1,43 +1,12 @@
 //! Rules that protect what runs on a node: each test fails when the line that
 //! holds its rule is taken out.
 
-use crate::fake::{Caller, Fault, layout, settled};
+use crate::fake::{Caller, answer, layout, on_its_way, seconds, settled, writes_label};
 use jiff::SignedDuration;
 use planner::names::PodRef;
 use slicewright_rollout::{
-    Action, Admission, Advance, Hold, Listing, Observed, Operand, Outlook, Phase, Unproven, WaitsFor,
-    advance, names,
+    Action, Admission, Hold, Listing, Operand, Outlook, Phase, Unproven, WaitsFor, names,
 };
-
-fn seconds(n: i64) -> SignedDuration {
-    SignedDuration::from_secs(n)
-}
-
-/// A node with two GPUs of which the first is to be cut anew, on its way to a
-/// phase. Somebody trains on the second.
-fn on_its_way(phase: Phase) -> Caller {
-    let mut caller = settled("0:off 1:off", "0:1g.10gb*7 1:3g.40gb*2");
-    caller.world.pod("train", "mig-3g.40gb", 1);
-    caller.want("0:3g.40gb*1,1g.10gb*3 1:3g.40gb*2");
-    if matches!(phase, Phase::Relabelling) {
-        caller.world.faults = vec![Fault::Fail];
-    }
-    if matches!(phase, Phase::Healing) {
-        caller.world.faults = vec![Fault::WedgePending];
-    }
-    caller.until(phase);
-    caller.transcript.clear();
-    caller
-}
-
-/// What the state machine answers to something seen now.
-fn answer(caller: &Caller, seen: &Observed) -> Advance {
-    advance(seen, caller.wanted.as_ref(), &caller.rules, &caller.progress, caller.world.now)
-}
-
-fn writes_label(advance: &Advance) -> bool {
-    advance.actions.iter().any(|action| matches!(action, Action::SetConfigLabel { .. }))
-}
 
 const PAST_RETURN: [Phase; 4] = [Phase::Changing, Phase::Verifying, Phase::Healing, Phase::Relabelling];
 
