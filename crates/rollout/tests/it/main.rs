@@ -8,6 +8,7 @@ mod fake;
 mod fleet;
 mod ladder;
 mod map;
+mod memory;
 mod properties;
 mod protection;
 mod quiesce;
