@@ -8,6 +8,7 @@ use crate::cluster::{Cluster, Until};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use planner::check::{Note, Problem, Severity};
 use planner::names::NodeName;
+use reconcile::Thought;
 use rollout::{Action, Outlook, Phase, WaitsFor};
 use serde_json::json;
 
@@ -50,6 +51,37 @@ fn a_plan_that_breaks_a_rule_stops_what_is_disruptive_on_nodes_that_are_on_their
         }
     }
     assert_eq!(stopped.into_iter().collect::<Vec<_>>(), ["DeletePod", "SetConfigLabel"]);
+}
+
+/// The checker finds fault with a plan that evicts for anything else; were it to
+/// be followed all the same, nobody would be evicted.
+#[test]
+fn only_static_layouts_and_onboarding_evict_whatever_the_plan_says() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.policy(json!({"type": "Static", "static": {"gpus": [
+        {"slices": [{"profile": "1g.10gb", "count": 7}]}]}}));
+    cluster.edit_policy(|policy| policy.spec.rollout.drain = api::policy::Drain::Evict);
+    cluster.pod("trains", "7g.80gb", Some("n1"));
+    cluster.until("n1", Phase::Cordoning, |_, _, _| {});
+    cluster.now = cluster.step(Until::End).wake_at.unwrap();
+    let evicts = |different: fn(&mut Thought)| {
+        let round = cluster.round_that_thinks(different);
+        let actions = &round.nodes[&NodeName::from("n1")].advance.actions;
+        actions.iter().any(|action| matches!(action, Action::Evict { .. }))
+    };
+    let by_demand = |thought: &mut Thought| {
+        thought.policies[0].layout = planner::build::policy("by-demand").build().layout;
+    };
+    assert!(evicts(|_| {}));
+    assert!(!evicts(by_demand));
+    assert!(evicts(|thought| {
+        thought.policies[0].layout = planner::build::policy("by-demand").build().layout;
+        thought.plan.steps[0].enable_mig = true;
+    }));
+    assert!(!evicts(|thought| thought.policies[0].drain = planner::policy::Drain::Never));
+    // A policy of another name says nothing of this node.
+    assert!(!evicts(|thought| thought.policies[0].name = "another".into()));
 }
 
 #[test]

@@ -261,9 +261,14 @@ impl Cluster {
 
     /// A round whose plan the checker objects to.
     pub fn round_with(&self, note: planner::check::Note) -> Round {
+        self.round_that_thinks(|thought| thought.notes.push(note))
+    }
+
+    /// A round that thinks something else than it would.
+    pub fn round_that_thinks(&self, different: impl FnOnce(&mut reconcile::Thought)) -> Round {
         let input = self.input();
         let mut thought = reconcile::think(&input);
-        thought.notes.push(note);
+        different(&mut thought);
         reconcile::round::follow(&input, thought)
     }
 
