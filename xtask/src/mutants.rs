@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Only these files
     #[arg(long, value_name = "PATH")]
     file: Vec<String>,
-    /// Only mutants whose name (after the file's) matches
+    /// Only mutants whose name, as `--list` shows it, matches
     #[arg(long, value_name = "REGEX", conflicts_with = "invariants")]
     re: Vec<String>,
     /// Judged once, by the tests of these packages only

@@ -1,6 +1,6 @@
 //! What is tried when a change goes wrong is tried only where it can do no harm.
 
-use crate::fake::{Caller, answer, on_its_way, seconds, writes_label};
+use crate::fake::{Caller, answer, on_its_way, seconds, waits_for, writes_label};
 use slicewright_rollout::{
     Action, Advance, FailureReason, Listing, Operand, Outlook, Phase, PodPhase, WaitsFor, names,
 };
@@ -16,11 +16,6 @@ fn after(phase: Phase, different: impl FnOnce(&mut Caller)) -> Advance {
     caller.world.version += 1;
     let seen = caller.world.observe(Listing::Consistent { at: caller.world.now });
     answer(&caller, &seen)
-}
-
-fn waits_for(answer: &Advance) -> &WaitsFor {
-    let Outlook::Working { waits_for, .. } = &answer.outlook else { panic!("{:?}", answer.outlook) };
-    waits_for
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Between the cordon and the label: who is waited for, who is evicted, and who
 //! makes us take the change back.
 
-use crate::fake::{Caller, UserPod, answer, seconds, settled, writes_label};
+use crate::fake::{Caller, UserPod, answer, seconds, settled, waits_for, writes_label};
 use planner::policy::Drain;
 use slicewright_rollout::{
     Action, Advance, Hold, Listing, Outlook, Phase, PodPhase, Trouble, WaitsFor, advance,
@@ -24,11 +24,6 @@ fn answers(caller: &mut Caller) -> [Advance; 2] {
         let seen = caller.world.observe(listing);
         answer(caller, &seen)
     })
-}
-
-fn waits_for(answer: &Advance) -> &WaitsFor {
-    let Outlook::Working { waits_for, .. } = &answer.outlook else { panic!("{:?}", answer.outlook) };
-    waits_for
 }
 
 fn is_going(answer: &Advance, name: &str) -> bool {

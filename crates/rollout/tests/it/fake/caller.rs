@@ -311,3 +311,9 @@ pub fn answer(caller: &Caller, seen: &Observed) -> Advance {
 pub fn writes_label(advance: &Advance) -> bool {
     advance.actions.iter().any(|action| matches!(action, Action::SetConfigLabel { .. }))
 }
+
+#[track_caller]
+pub fn waits_for(answer: &Advance) -> &WaitsFor {
+    let Outlook::Working { waits_for, .. } = &answer.outlook else { panic!("{:?}", answer.outlook) };
+    waits_for
+}
