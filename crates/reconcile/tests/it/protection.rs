@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use planner::check::{Note, Problem, Severity};
 use planner::names::NodeName;
 use reconcile::Thought;
-use rollout::{Action, Outlook, Phase, WaitsFor};
+use rollout::{Action, Outlook, Phase, PodPhase, WaitsFor};
 use serde_json::json;
 
 /// The checker never finds fault with our own plans, so the note is made up.
@@ -117,6 +117,40 @@ fn a_pod_that_ends_is_told_from_one_that_stays() {
         panic!("{outlook:?}")
     };
     assert_eq!(pods.iter().map(|pod| pod.name.as_str()).collect::<Vec<_>>(), ["trains"]);
+}
+
+/// One that has ended holds nothing; one that has not started may yet get any slice.
+#[test]
+fn a_pod_is_seen_to_have_started_or_ended_as_the_kubelet_says() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    let mut seen = |phase: &str, conditions: serde_json::Value| {
+        cluster.add_pod(json!({
+            "metadata": {"name": "trains", "namespace": "team", "uid": "u-trains"},
+            "spec": {"nodeName": "n1", "containers": [{"name": "main", "resources": {
+                "limits": {"nvidia.com/mig-7g.80gb": "1"}}}]},
+            "status": {"phase": phase, "conditions": conditions},
+        }));
+        let pods = cluster.seen("n1").pods;
+        let pod = pods.into_iter().find(|pod| pod.pod.name == "trains").unwrap();
+        (pod.phase, pod.ready)
+    };
+    let phases = [
+        ("Running", PodPhase::Started),
+        ("Succeeded", PodPhase::Ended),
+        ("Failed", PodPhase::Ended),
+        ("Pending", PodPhase::Pending),
+        ("Unknown", PodPhase::Pending),
+    ];
+    for (phase, expected) in phases {
+        assert_eq!(seen(phase, json!([])), (expected, false), "{phase}");
+    }
+    for (kind, status, ready) in
+        [("Ready", "True", true), ("Ready", "False", false), ("ContainersReady", "True", false)]
+    {
+        let condition = json!([{"type": kind, "status": status}]);
+        assert_eq!(seen("Running", condition), (PodPhase::Started, ready), "{kind} {status}");
+    }
 }
 
 #[test]
