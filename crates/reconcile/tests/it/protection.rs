@@ -153,6 +153,24 @@ fn a_pod_is_seen_to_have_started_or_ended_as_the_kubelet_says() {
     }
 }
 
+/// Its DaemonSet would bring an evicted pod again at once; a ReplicaSet brings one elsewhere.
+#[test]
+fn a_daemonsets_pod_is_told_from_others() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    for (name, kind) in [("exporter", "DaemonSet"), ("web", "ReplicaSet")] {
+        let owner = json!([{"apiVersion": "apps/v1", "kind": kind, "name": "owner", "uid": "u-owner"}]);
+        cluster.add_pod(json!({
+            "metadata": {"name": name, "namespace": "team", "uid": name, "ownerReferences": owner},
+            "spec": {"nodeName": "n1", "containers": [{"name": "main"}]},
+        }));
+    }
+    let pods = cluster.seen("n1").pods;
+    let is_of_daemon_set = |name: &str| pods.iter().find(|pod| pod.pod.name == name).unwrap().daemon_set;
+    assert!(is_of_daemon_set("exporter"));
+    assert!(!is_of_daemon_set("web"));
+}
+
 #[test]
 fn a_node_that_somebody_cordoned_is_never_silent_under_converged() {
     let mut cluster = Cluster::new();
