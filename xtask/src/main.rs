@@ -14,6 +14,7 @@ mod fuzz;
 mod gate;
 mod image;
 mod installing;
+mod invariants;
 mod kind;
 mod lint;
 mod mutants;

@@ -318,6 +318,10 @@ mod tests {
         let mut nominated = unschedulable.clone();
         nominated["nominatedNodeName"] = "n1".into();
         assert_eq!(of(serde_json::json!({}), &nominated), Life::Waiting);
+        let going = serde_json::json!({"metadata": {"deletionTimestamp": "2026-11-02T22:00:00Z"},
+            "spec": {"containers": []}, "status": unschedulable});
+        assert_eq!(life(&pod(going)), Life::Waiting, "it asks for nothing any more");
+        assert_eq!(of(serde_json::json!({"nodeName": ""}), &unschedulable), Life::Unschedulable);
         assert_eq!(of(serde_json::json!({"nodeName": "n1"}), &serde_json::json!({})), Life::Bound);
         assert_eq!(
             of(serde_json::json!({"nodeName": "n1"}), &serde_json::json!({"phase": "Failed"})),

@@ -52,7 +52,6 @@ pub fn release(seen: &Observed, progress: &Progress) -> Release {
     }
     let progress = Progress {
         phase: Phase::Released,
-        since: progress.since,
         target: None,
         failed: None,
         matched_since: None,

@@ -4,6 +4,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use invariants::{held_by, paragraphs};
+
+#[path = "../../src/invariants.rs"]
+mod invariants;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
@@ -205,16 +210,11 @@ fn tests_of_the_tree() -> BTreeSet<String> {
     names
 }
 
-/// The paragraphs of the architecture that state an invariant.
-fn invariants(text: &str) -> Vec<&str> {
-    text.split("\n\n").filter(|paragraph| paragraph.starts_with("**Invariant")).collect()
-}
-
 #[test]
 fn every_invariant_names_tests_that_exist() {
     let text = read(&root().join("docs/architecture.md"));
     let tests = tests_of_the_tree();
-    let paragraphs = invariants(&text);
+    let paragraphs = paragraphs(&text);
     assert!(paragraphs.len() >= 9, "design has nine, the document states {}", paragraphs.len());
     for paragraph in paragraphs {
         let title = paragraph.lines().next().unwrap();
@@ -229,28 +229,13 @@ fn every_invariant_names_tests_that_exist() {
     }
 }
 
-/// The functions that a paragraph says to hold it, each with its file: files
-/// are named with their path, and their functions in brackets after it.
-fn held_by(paragraph: &str) -> Vec<(String, String)> {
-    let text = paragraph.replace('\n', " ");
-    let Some((_, rest)) = text.split_once("Held by ") else { return Vec::new() };
-    let (held, _) = rest.split_once("Guarded by").unwrap_or((rest, ""));
-    let mut found = Vec::new();
-    for part in held.split_inclusive(')') {
-        let Some((file, functions)) = part.split_once('(') else { continue };
-        let file = between(file, "`", "`").last().map(|file| (*file).to_owned()).unwrap_or_default();
-        found.extend(between(functions, "`", "`").iter().map(|name| (file.clone(), (*name).to_owned())));
-    }
-    found
-}
-
 #[test]
 fn every_invariant_names_functions_that_exist() {
     let text = read(&root().join("docs/architecture.md"));
     let broken = globs_of_mutants();
     let mut named = 0;
     // That the core is pure is held by what the crates may use, and by no function.
-    for paragraph in invariants(&text).into_iter().filter(|text| !text.starts_with("**Invariant 10")) {
+    for paragraph in paragraphs(&text).into_iter().filter(|text| !text.starts_with("**Invariant 10")) {
         let title = paragraph.lines().next().unwrap();
         let held = held_by(paragraph);
         assert!(!held.is_empty(), "this invariant names no function that holds it: {title}");
@@ -385,7 +370,7 @@ fn the_checks_see_what_is_wrong() {
         ["2-two-and-three", "one"].map(str::to_owned).into()
     );
     assert_eq!(prose("a\n```\nb\n```\nc"), [(1, "a"), (5, "c")]);
-    assert_eq!(invariants("x\n\n**Invariant 1: a.** b\n\ny"), ["**Invariant 1: a.** b"]);
+    assert_eq!(paragraphs("x\n\n**Invariant 1: a.** b\n\ny"), ["**Invariant 1: a.** b"]);
     assert_eq!(
         quoted_files("a\n<!-- file: x/y.yaml -->\n```yaml\nb: 1\n```\n"),
         [(2, "x/y.yaml", "b: 1\n".to_owned())]

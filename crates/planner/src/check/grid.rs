@@ -66,8 +66,8 @@ pub(super) fn best_fit(geometry: &Geometry, slices: &BTreeSet<Slice>, profile: P
         let mut with = slices.clone();
         with.insert((profile, start));
         let left = open(geometry, &with).len();
-        let better = best.is_none_or(|(most, lowest)| left > most || left == most && start < lowest);
-        if better {
+        // Starts ascend: of equals the lowest came first.
+        if best.is_none_or(|(most, _)| left > most) {
             best = Some((left, start));
         }
     }

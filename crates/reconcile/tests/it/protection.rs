@@ -8,7 +8,8 @@ use crate::cluster::{Cluster, Until};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use planner::check::{Note, Problem, Severity};
 use planner::names::NodeName;
-use rollout::{Action, Outlook, Phase, WaitsFor};
+use reconcile::Thought;
+use rollout::{Action, Outlook, Phase, PodPhase, WaitsFor};
 use serde_json::json;
 
 /// The checker never finds fault with our own plans, so the note is made up.
@@ -52,6 +53,37 @@ fn a_plan_that_breaks_a_rule_stops_what_is_disruptive_on_nodes_that_are_on_their
     assert_eq!(stopped.into_iter().collect::<Vec<_>>(), ["DeletePod", "SetConfigLabel"]);
 }
 
+/// The checker finds fault with a plan that evicts for anything else; were it to
+/// be followed all the same, nobody would be evicted.
+#[test]
+fn only_static_layouts_and_onboarding_evict_whatever_the_plan_says() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.policy(json!({"type": "Static", "static": {"gpus": [
+        {"slices": [{"profile": "1g.10gb", "count": 7}]}]}}));
+    cluster.edit_policy(|policy| policy.spec.rollout.drain = api::policy::Drain::Evict);
+    cluster.pod("trains", "7g.80gb", Some("n1"));
+    cluster.until("n1", Phase::Cordoning, |_, _, _| {});
+    cluster.now = cluster.step(Until::End).wake_at.unwrap();
+    let evicts = |different: fn(&mut Thought)| {
+        let round = cluster.round_that_thinks(different);
+        let actions = &round.nodes[&NodeName::from("n1")].advance.actions;
+        actions.iter().any(|action| matches!(action, Action::Evict { .. }))
+    };
+    let by_demand = |thought: &mut Thought| {
+        thought.policies[0].layout = planner::build::policy("by-demand").build().layout;
+    };
+    assert!(evicts(|_| {}));
+    assert!(!evicts(by_demand));
+    assert!(evicts(|thought| {
+        thought.policies[0].layout = planner::build::policy("by-demand").build().layout;
+        thought.plan.steps[0].enable_mig = true;
+    }));
+    assert!(!evicts(|thought| thought.policies[0].drain = planner::policy::Drain::Never));
+    // A policy of another name says nothing of this node.
+    assert!(!evicts(|thought| thought.policies[0].name = "another".into()));
+}
+
 #[test]
 fn a_pod_that_ends_is_told_from_one_that_stays() {
     let mut cluster = Cluster::new();
@@ -85,6 +117,58 @@ fn a_pod_that_ends_is_told_from_one_that_stays() {
         panic!("{outlook:?}")
     };
     assert_eq!(pods.iter().map(|pod| pod.name.as_str()).collect::<Vec<_>>(), ["trains"]);
+}
+
+/// One that has ended holds nothing; one that has not started may yet get any slice.
+#[test]
+fn a_pod_is_seen_to_have_started_or_ended_as_the_kubelet_says() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    let mut seen = |phase: &str, conditions: serde_json::Value| {
+        cluster.add_pod(json!({
+            "metadata": {"name": "trains", "namespace": "team", "uid": "u-trains"},
+            "spec": {"nodeName": "n1", "containers": [{"name": "main", "resources": {
+                "limits": {"nvidia.com/mig-7g.80gb": "1"}}}]},
+            "status": {"phase": phase, "conditions": conditions},
+        }));
+        let pods = cluster.seen("n1").pods;
+        let pod = pods.into_iter().find(|pod| pod.pod.name == "trains").unwrap();
+        (pod.phase, pod.ready)
+    };
+    let phases = [
+        ("Running", PodPhase::Started),
+        ("Succeeded", PodPhase::Ended),
+        ("Failed", PodPhase::Ended),
+        ("Pending", PodPhase::Pending),
+        ("Unknown", PodPhase::Pending),
+    ];
+    for (phase, expected) in phases {
+        assert_eq!(seen(phase, json!([])), (expected, false), "{phase}");
+    }
+    for (kind, status, ready) in
+        [("Ready", "True", true), ("Ready", "False", false), ("ContainersReady", "True", false)]
+    {
+        let condition = json!([{"type": kind, "status": status}]);
+        assert_eq!(seen("Running", condition), (PodPhase::Started, ready), "{kind} {status}");
+    }
+}
+
+/// Its DaemonSet would bring an evicted pod again at once; a ReplicaSet brings one elsewhere.
+#[test]
+fn a_daemonsets_pod_is_told_from_others() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    for (name, kind) in [("exporter", "DaemonSet"), ("web", "ReplicaSet")] {
+        let owner = json!([{"apiVersion": "apps/v1", "kind": kind, "name": "owner", "uid": "u-owner"}]);
+        cluster.add_pod(json!({
+            "metadata": {"name": name, "namespace": "team", "uid": name, "ownerReferences": owner},
+            "spec": {"nodeName": "n1", "containers": [{"name": "main"}]},
+        }));
+    }
+    let pods = cluster.seen("n1").pods;
+    let is_of_daemon_set = |name: &str| pods.iter().find(|pod| pod.pod.name == name).unwrap().daemon_set;
+    assert!(is_of_daemon_set("exporter"));
+    assert!(!is_of_daemon_set("web"));
 }
 
 #[test]

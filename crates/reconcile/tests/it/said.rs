@@ -407,5 +407,7 @@ fn no_time_is_promised_before_the_slices_are_being_made() {
     let before = |phase: &Phase| reconcile::think::can_return(*phase);
     assert!(planned.iter().all(|(phase, said, topic)| before(phase) && said == text && *topic == "Planned"));
     assert!(planned.iter().any(|(phase, ..)| *phase == Phase::Mapping), "{planned:?}");
-    assert!(!promised.is_empty() && promised.iter().all(|(phase, _, topic)| !before(phase) && topic.is_empty()));
+    assert!(
+        !promised.is_empty() && promised.iter().all(|(phase, _, topic)| !before(phase) && topic.is_empty())
+    );
 }

@@ -1,6 +1,7 @@
 //! A change from its beginning to its end, and every way to die on it.
 
 use crate::cluster::{Cluster, Until};
+use reconcile::answers::Kind;
 use rollout::Phase;
 
 fn with_a_request() -> Cluster {
@@ -37,6 +38,22 @@ fn a_request_is_served_and_then_there_is_rest() {
     let ready = Cluster::condition(&round, "Ready").unwrap();
     assert_eq!((ready.0.as_str(), ready.1.as_str()), ("True", "Converged"));
     assert_eq!(Cluster::condition(&round, "Stalled"), None);
+}
+
+#[test]
+fn who_waits_is_told_of_the_node_that_is_changed_and_then_that_the_slice_is_free() {
+    let mut cluster = with_a_request();
+    let mut on_the_way = Vec::new();
+    cluster.until("n1", Phase::Verifying, |_, round, _| on_the_way.push(round.answers[0].clone()));
+    assert!(on_the_way.iter().any(|answer| answer.text.contains(" will be ready there, at about ")));
+    for answer in on_the_way {
+        assert_eq!(answer.kind, Kind::Coming, "{}", answer.text);
+        assert!(answer.text.starts_with("n1 "), "{}", answer.text);
+    }
+    cluster.settle();
+    let answer = cluster.round().answers.remove(0);
+    assert!(answer.text.ends_with(" is free on n1"), "{}", answer.text);
+    assert_eq!((answer.kind, answer.topic), (Kind::Free, ""));
 }
 
 /// The cluster's strategy is `mixed`; the device plugin of one node has a

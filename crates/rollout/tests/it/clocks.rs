@@ -1,8 +1,8 @@
 //! A clock that is set in the middle of a change, or that another machine's
 //! differs from: no list looks fresher for it, and no step later.
 
-use crate::fake::{Caller, settled};
-use crate::protection::{PAST_RETURN, answer, on_its_way, seconds, writes_label};
+use crate::fake::{Caller, answer, on_its_way, seconds, settled, writes_label};
+use crate::protection::PAST_RETURN;
 use jiff::SignedDuration;
 use slicewright_rollout::progress::SetBack;
 use slicewright_rollout::{Action, Listing, Outlook, Phase, Trouble, advance};

@@ -176,6 +176,18 @@ fn after_a_reboot_a_node_is_closed_until_its_slices_are_back() {
     assert_eq!(caller.progress.verified.as_ref().unwrap().boot_id, "boot-2");
 }
 
+/// MIG's mode and slices can outlive a boot.
+#[test]
+fn a_node_that_comes_back_from_a_reboot_as_it_should_be_is_never_closed() {
+    let mut caller = settled("0:off", "0:1g.10gb*7");
+    caller.world.boot += 1;
+    caller.world.version += 1;
+    caller.run(10);
+    caller.check_open_with("0:1g.10gb*7");
+    caller.check_never("Cordon");
+    assert_eq!(caller.progress.verified.as_ref().unwrap().boot_id, "boot-2");
+}
+
 /// Two steps of one call want the cordon then; it is written once.
 #[test]
 fn a_node_that_is_found_with_a_failed_manager_is_cordoned_once() {

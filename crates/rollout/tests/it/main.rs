@@ -3,12 +3,16 @@
 
 mod clocks;
 mod cordon;
+mod failed;
 mod failures;
 mod fake;
 mod fleet;
+mod ladder;
 mod map;
+mod memory;
 mod properties;
 mod protection;
+mod quiesce;
 mod reference;
 mod stories;
 mod windows;

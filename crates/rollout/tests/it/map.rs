@@ -4,7 +4,7 @@ use crate::fake::layout;
 use mig::catalog::Catalog;
 use mig::model::Model;
 use planner::names::GpuIndex;
-use slicewright_rollout::map::{Devices, MigMap, NodeGpu, assemble, entry};
+use slicewright_rollout::map::{Devices, MAX_BYTES, MapError, MigMap, NodeGpu, assemble, entry};
 use slicewright_rollout::{NodeLayout, Strategy};
 
 fn model(id: &str) -> &'static Model {
@@ -236,4 +236,17 @@ fn what_a_layout_offers() {
     assert!(mixed.check(Strategy::None).is_err());
     let suffix = layout("0:1g.10gb+me*1").allocatable(Strategy::Mixed).unwrap();
     assert_eq!(suffix, [("nvidia.com/mig-1g.10gb.me".to_owned(), 1)].into());
+}
+
+#[test]
+fn a_map_may_be_as_large_as_a_config_map_and_not_a_byte_larger() {
+    let items = entry(&layout("0:off")).unwrap();
+    let named = |length: usize| {
+        let entries = [("x".repeat(length), items.clone())].into();
+        assemble(Some(&MigMap { entries }), &[], [])
+    };
+    let rest = named(1000).unwrap().text.len() - 1000;
+    assert_eq!(named(MAX_BYTES - rest).unwrap().text.len(), MAX_BYTES);
+    let error = named(MAX_BYTES - rest + 1).unwrap_err();
+    assert!(matches!(error, MapError::TooLarge { bytes, max } if bytes == MAX_BYTES + 1 && max == MAX_BYTES));
 }

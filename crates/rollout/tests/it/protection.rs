@@ -1,42 +1,12 @@
 //! Rules that protect what runs on a node: each test fails when the line that
 //! holds its rule is taken out.
 
-use crate::fake::{Caller, Fault, layout, settled};
+use crate::fake::{Caller, answer, layout, on_its_way, seconds, settled, writes_label};
 use jiff::SignedDuration;
+use planner::names::PodRef;
 use slicewright_rollout::{
-    Action, Admission, Advance, Hold, Listing, Observed, Operand, Outlook, Phase, Unproven, WaitsFor,
-    advance, names,
+    Action, Admission, Hold, Listing, Operand, Outlook, Phase, Unproven, WaitsFor, names,
 };
-
-pub(crate) fn seconds(n: i64) -> SignedDuration {
-    SignedDuration::from_secs(n)
-}
-
-/// A node with two GPUs of which the first is to be cut anew, on its way to a
-/// phase. Somebody trains on the second.
-pub(crate) fn on_its_way(phase: Phase) -> Caller {
-    let mut caller = settled("0:off 1:off", "0:1g.10gb*7 1:3g.40gb*2");
-    caller.world.pod("train", "mig-3g.40gb", 1);
-    caller.want("0:3g.40gb*1,1g.10gb*3 1:3g.40gb*2");
-    if matches!(phase, Phase::Relabelling) {
-        caller.world.faults = vec![Fault::Fail];
-    }
-    if matches!(phase, Phase::Healing) {
-        caller.world.faults = vec![Fault::WedgePending];
-    }
-    caller.until(phase);
-    caller.transcript.clear();
-    caller
-}
-
-/// What the state machine answers to something seen now.
-pub(crate) fn answer(caller: &Caller, seen: &Observed) -> Advance {
-    advance(seen, caller.wanted.as_ref(), &caller.rules, &caller.progress, caller.world.now)
-}
-
-pub(crate) fn writes_label(advance: &Advance) -> bool {
-    advance.actions.iter().any(|action| matches!(action, Action::SetConfigLabel { .. }))
-}
 
 pub(crate) const PAST_RETURN: [Phase; 4] =
     [Phase::Changing, Phase::Verifying, Phase::Healing, Phase::Relabelling];
@@ -284,4 +254,28 @@ fn the_plugins_pod_of_before_the_change_proves_nothing() {
     caller.run(30);
     caller.check_open_with("0:3g.40gb*1,1g.10gb*3 1:3g.40gb*2");
     assert_eq!(caller.world.hardware, layout("0:3g.40gb*1,1g.10gb*3 1:3g.40gb*2"));
+}
+
+/// What is not begun without the lease, nor on a plan that breaks a rule.
+#[test]
+fn what_may_cost_somebody_a_slice_or_a_node_is_disruptive_and_what_gives_back_is_not() {
+    let version = || "7".to_owned();
+    let pod = || PodRef { namespace: "team".to_owned(), name: "train".to_owned() };
+    for action in [
+        Action::Cordon { if_version: version() },
+        Action::Evict { pod: pod(), if_uid: "1".to_owned() },
+        Action::SetConfigLabel { value: "a".to_owned(), clear_state: true, if_version: version() },
+        Action::DeletePod { pod: pod(), if_uid: "1".to_owned() },
+        Action::UnpauseOperands { labels: Vec::new(), if_version: version() },
+    ] {
+        assert!(action.is_disruptive(), "{action:?}");
+    }
+    for action in [
+        Action::EnsureMapEntry { layout: layout("0:off"), entry: "a".to_owned(), if_map_version: None },
+        Action::Uncordon { if_version: version() },
+        Action::RemoveCordonedBy { if_version: version() },
+        Action::ListPods,
+    ] {
+        assert!(!action.is_disruptive(), "{action:?}");
+    }
 }

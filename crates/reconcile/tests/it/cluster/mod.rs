@@ -259,11 +259,23 @@ impl Cluster {
         round(&self.input())
     }
 
+    /// A node as the rollout sees it.
+    pub fn seen(&self, node: &str) -> rollout::Observed {
+        let input = self.input();
+        let thought = reconcile::think(&input);
+        reconcile::seen::Looks::new(&input, &thought).node(&node.into()).unwrap()
+    }
+
     /// A round whose plan the checker objects to.
     pub fn round_with(&self, note: planner::check::Note) -> Round {
+        self.round_that_thinks(|thought| thought.notes.push(note))
+    }
+
+    /// A round that thinks something else than it would.
+    pub fn round_that_thinks(&self, different: impl FnOnce(&mut reconcile::Thought)) -> Round {
         let input = self.input();
         let mut thought = reconcile::think(&input);
-        thought.notes.push(note);
+        different(&mut thought);
         reconcile::round::follow(&input, thought)
     }
 

@@ -281,3 +281,39 @@ impl Caller {
         assert_eq!(self.did(action), 0, "{}", self.transcript.join("\n"));
     }
 }
+
+pub fn seconds(n: i64) -> SignedDuration {
+    SignedDuration::from_secs(n)
+}
+
+/// A node with two GPUs of which the first is to be cut anew, on its way to a
+/// phase. Somebody trains on the second.
+pub fn on_its_way(phase: Phase) -> Caller {
+    let mut caller = settled("0:off 1:off", "0:1g.10gb*7 1:3g.40gb*2");
+    caller.world.pod("train", "mig-3g.40gb", 1);
+    caller.want("0:3g.40gb*1,1g.10gb*3 1:3g.40gb*2");
+    if matches!(phase, Phase::Relabelling) {
+        caller.world.faults = vec![Fault::Fail];
+    }
+    if matches!(phase, Phase::Healing) {
+        caller.world.faults = vec![Fault::WedgePending];
+    }
+    caller.until(phase);
+    caller.transcript.clear();
+    caller
+}
+
+/// What the state machine answers to something seen now.
+pub fn answer(caller: &Caller, seen: &Observed) -> Advance {
+    advance(seen, caller.wanted.as_ref(), &caller.rules, &caller.progress, caller.world.now)
+}
+
+pub fn writes_label(advance: &Advance) -> bool {
+    advance.actions.iter().any(|action| matches!(action, Action::SetConfigLabel { .. }))
+}
+
+#[track_caller]
+pub fn waits_for(answer: &Advance) -> &WaitsFor {
+    let Outlook::Working { waits_for, .. } = &answer.outlook else { panic!("{:?}", answer.outlook) };
+    waits_for
+}
