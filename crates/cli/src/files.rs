@@ -61,15 +61,15 @@ pub fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         return Err(Failure::Usage(format!("{} names no file to write", path.display())));
     };
-    let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    let written = fs::File::create_new(&beside).and_then(|mut file| {
+    let local = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let written = fs::File::create_new(&local).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&beside, path)
+        fs::rename(&local, path)
     });
     written.map_err(|error| {
         // What was begun is of no use to anybody.
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&local);
         wrong(&error)
     })
 }

@@ -11,7 +11,7 @@ use observe::snapshot::{self, Snapshot};
 use planner::check::check;
 use planner::decide::{Decision, decide_while};
 use planner::plan::UnderWay;
-use reconcile::think::{Sight, see};
+use reconcile::planned_round::{ObservedCluster, see};
 use reconcile::{Input, Settings};
 
 use crate::exit::Failure;
@@ -99,13 +99,13 @@ impl Question {
         }
         let input = Input {
             objects: &snapshot.objects,
-            beside: &BTreeMap::new(),
+            local: &BTreeMap::new(),
             map_changed: None,
             obstacles: &reconcile::Obstacles::NONE,
             settings: &Settings::default(),
             now: snapshot.taken_at,
         };
-        let Sight { seen, under_way, progress: _, unreadable: _, swapped: _ } = see(&input);
+        let ObservedCluster { seen, under_way, progress: _, unreadable: _, swapped: _ } = see(&input);
         problems.extend(seen.problems.iter().cloned());
         problems.sort();
         problems.dedup();

@@ -21,12 +21,12 @@ use crate::metrics::{Metrics, NodeGauges, PolicyGauges, Waiting};
 pub fn set(metrics: &Metrics, objects: &Objects, round: &Round) {
     cached(metrics, objects);
     metrics.slices(slices(round));
-    metrics.pending(pending(&round.thought.requests));
-    metrics.unserved(unserved(&round.thought.requests, &round.thought.report.requests));
+    metrics.pending(pending(&round.planned.requests));
+    metrics.unserved(unserved(&round.planned.requests, &round.planned.report.requests));
     metrics.policies(policies(objects, round));
     metrics.nodes(nodes(round));
-    let gpus = round.thought.plan.steps.iter().map(|step| step.gpus.len()).sum();
-    metrics.plan(round.thought.plan.steps.len(), gpus);
+    let gpus = round.planned.plan.steps.iter().map(|step| step.gpus.len()).sum();
+    metrics.plan(round.planned.plan.steps.len(), gpus);
     for (name, node) in &round.nodes {
         let (before, next) = (&node.before, &node.advance.progress);
         if before.phase == next.phase {
@@ -68,7 +68,7 @@ fn cached(metrics: &Metrics, objects: &Objects) {
 
 fn slices(round: &Round) -> impl Iterator<Item = (String, String, &'static str, i64)> {
     let mut all: BTreeMap<(String, String, &'static str), i64> = BTreeMap::new();
-    for (name, node) in &round.thought.inventory.nodes {
+    for (name, node) in &round.planned.inventory.nodes {
         for gpu in node.gpus.values() {
             let mut count = |profile: String, used: &Use| {
                 let state = match used {
@@ -140,7 +140,7 @@ fn unserved(requests: &[Request], reports: &[RequestReport]) -> BTreeMap<[String
 /// Where every node is on its way, and what holds it.
 fn nodes(round: &Round) -> impl Iterator<Item = (String, NodeGauges)> {
     round.nodes.iter().map(|(name, node)| {
-        let policy = round.thought.policy_of.get(name).map(|policy| policy.0.clone()).unwrap_or_default();
+        let policy = round.planned.policy_of.get(name).map(|policy| policy.0.clone()).unwrap_or_default();
         let Advance { progress, outlook, .. } = &node.advance;
         let on_its_way = !matches!(progress.phase, Phase::Idle | Phase::Released);
         let phase =
@@ -205,10 +205,10 @@ fn policies(objects: &Objects, round: &Round) -> impl Iterator<Item = (String, P
             .policies
             .get(&name.0)
             .map(|policy| (format!("{:?}", policy.spec.mode), format!("{:?}", policy.spec.layout.type_)));
-        let mine = round.thought.policy_of.iter().filter(|(_, owner)| *owner == name);
-        let nodes = mine.filter_map(|(node, _)| round.thought.inventory.nodes.get(node));
-        let report = round.thought.report.policies.iter().find(|report| report.policy == *name);
-        let policy = round.thought.policies.iter().find(|policy| policy.name == *name);
+        let mine = round.planned.policy_of.iter().filter(|(_, owner)| *owner == name);
+        let nodes = mine.filter_map(|(node, _)| round.planned.inventory.nodes.get(node));
+        let report = round.planned.report.policies.iter().find(|report| report.policy == *name);
+        let policy = round.planned.policies.iter().find(|policy| policy.name == *name);
         let gauges = PolicyGauges {
             conditions,
             info,
@@ -218,7 +218,7 @@ fn policies(objects: &Objects, round: &Round) -> impl Iterator<Item = (String, P
         };
         all.insert(name.0.clone(), gauges);
     }
-    for (node, policy) in &round.thought.policy_of {
+    for (node, policy) in &round.planned.policy_of {
         let Some(gauges) = all.get_mut(&policy.0) else { continue };
         let phase = round.nodes.get(node).map_or(Phase::Idle, |node| node.advance.progress.phase);
         *gauges.nodes.entry(format!("{phase:?}")).or_default() += 1;

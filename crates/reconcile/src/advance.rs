@@ -13,8 +13,8 @@ use rollout::{Action, Advance, Hold, NodeLayout, Outlook, Phase, Progress};
 
 use crate::hardware;
 use crate::input::{Input, RefusedWrite};
-use crate::seen::Looks;
-use crate::think::Thought;
+use crate::planned_round::PlannedRound;
+use crate::seen::NodeReader;
 use crate::wanted::wanted;
 
 /// What is due for every node of which something is known or remembered, and
@@ -24,22 +24,22 @@ use crate::wanted::wanted;
 /// what can be taken back is taken back, and a node past the point of return
 /// waits where it is.
 #[must_use]
-pub fn advance(input: &Input<'_>, thought: &Thought) -> BTreeMap<NodeName, Advance> {
-    let looks = Looks::new(input, thought);
-    let sound = thought.is_sound();
+pub fn advance(input: &Input<'_>, planned: &PlannedRound) -> BTreeMap<NodeName, Advance> {
+    let reader = NodeReader::new(input, planned);
+    let sound = planned.is_sound();
     let steps: BTreeMap<&NodeName, &NodeStep> =
-        thought.plan.steps.iter().filter(|_| sound).map(|s| (&s.node, s)).collect();
-    let nodes: Vec<Known> = names(input, thought)
+        planned.plan.steps.iter().filter(|_| sound).map(|s| (&s.node, s)).collect();
+    let nodes: Vec<Known> = names(input, planned)
         .into_iter()
-        .filter_map(|name| Known::of(name, &steps, thought, &looks))
+        .filter_map(|name| Known::of(name, &steps, planned, &reader))
         .collect();
     let members: Vec<Member<'_>> = nodes
         .iter()
         .map(|known| {
-            let policy = policy_of(&known.name, &known.progress, input, thought);
+            let policy = policy_of(&known.name, &known.progress, input, planned);
             Member {
                 node: known.name.clone(),
-                drain: drain(thought, policy.as_ref(), steps.get(&known.name).copied()),
+                drain: drain(planned, policy.as_ref(), steps.get(&known.name).copied()),
                 policy,
                 seen: &known.seen,
                 wanted: known.wanted.as_ref(),
@@ -47,8 +47,8 @@ pub fn advance(input: &Input<'_>, thought: &Thought) -> BTreeMap<NodeName, Advan
             }
         })
         .collect();
-    let order: Vec<NodeName> = thought.plan.steps.iter().map(|s| s.node.clone()).collect();
-    let mut policies = rollouts(thought);
+    let order: Vec<NodeName> = planned.plan.steps.iter().map(|s| s.node.clone()).collect();
+    let mut policies = rollouts(planned);
     if !sound {
         policies.values_mut().for_each(|policy| policy.enforce = false);
     }
@@ -77,18 +77,18 @@ pub fn advance(input: &Input<'_>, thought: &Thought) -> BTreeMap<NodeName, Advan
 /// What is due for a node and cannot be written: the API server refuses to take
 /// it, or somebody else undoes it.
 fn kept_from_writing(known: &Known, advance: &Advance, input: &Input<'_>) -> Option<Hold> {
-    let beside = input.beside.get(&known.name);
+    let local = input.local.get(&known.name);
     let needs_map = || {
         let waits = matches!(advance.outlook, Outlook::Working { waits_for: WaitsFor::MapWrite, .. });
         waits || advance.actions.iter().any(|action| matches!(action, Action::EnsureMapEntry { .. }))
     };
-    let refused = beside
-        .and_then(|beside| beside.refused.clone())
+    let refused = local
+        .and_then(|local| local.refused.clone())
         .or_else(|| input.obstacles.map.clone().filter(|_| needs_map()));
     let refused = refused.map(|RefusedWrite { write, words }| Hold::WriteRefused { write, words });
     let undone = || {
         let what = format!("the status of GpuNode {}", known.name);
-        beside.and_then(|beside| beside.undone).map(|times| Hold::WriteUndone { what, times })
+        local.and_then(|local| local.undone).map(|times| Hold::WriteUndone { what, times })
     };
     refused.or_else(undone)
 }
@@ -135,16 +135,16 @@ impl Known {
     fn of(
         name: NodeName,
         steps: &BTreeMap<&NodeName, &NodeStep>,
-        thought: &Thought,
-        looks: &Looks<'_>,
+        planned: &PlannedRound,
+        reader: &NodeReader<'_>,
     ) -> Option<Self> {
-        let seen = looks.node(&name)?;
-        let step = steps.get(&name).copied().zip(thought.inventory.nodes.get(&name));
-        let wanted = step.map(|(step, node)| wanted(step, node, &looks.models(&name)));
-        let progress = looks.by_the_clock(&name, thought.progress_of(&name));
+        let seen = reader.node(&name)?;
+        let step = steps.get(&name).copied().zip(planned.inventory.nodes.get(&name));
+        let wanted = step.map(|(step, node)| wanted(step, node, &reader.models(&name)));
+        let progress = reader.by_the_clock(&name, planned.progress_of(&name));
         let mut clocked = progress.clone();
-        if looks.is_refused(&name) && clocked.phase != Phase::Idle {
-            clocked.since = Some(looks.now());
+        if reader.is_refused(&name) && clocked.phase != Phase::Idle {
+            clocked.since = Some(reader.now());
         }
         Some(Self { name, seen, wanted, progress, clocked })
     }
@@ -152,14 +152,14 @@ impl Known {
 
 /// The nodes that we look after: those with GPUs, and those of which a
 /// rollout is remembered. One whose memory cannot be read is left alone.
-fn names(input: &Input<'_>, thought: &Thought) -> Vec<NodeName> {
+fn names(input: &Input<'_>, planned: &PlannedRound) -> Vec<NodeName> {
     let nodes = input.objects.nodes.keys().map(|name| NodeName(name.clone()));
     nodes
         .filter(|name| {
             let gpu_node = input.objects.gpu_nodes.get(&name.0).map(Arc::as_ref);
-            let touched = thought.progress.get(name).is_some_and(|p| *p != Progress::default());
-            (thought.inventory.nodes.contains_key(name) || touched)
-                && !thought.unreadable.contains_key(name)
+            let touched = planned.progress.get(name).is_some_and(|p| *p != Progress::default());
+            (planned.inventory.nodes.contains_key(name) || touched)
+                && !planned.unreadable.contains_key(name)
                 && !hardware::has_agent(gpu_node)
         })
         .collect()
@@ -172,16 +172,16 @@ pub fn policy_of(
     node: &NodeName,
     progress: &Progress,
     input: &Input<'_>,
-    thought: &Thought,
+    planned: &PlannedRound,
 ) -> Option<PolicyName> {
     let began = input.objects.gpu_nodes.get(&node.0).and_then(|n| n.spec.policy.clone()).map(PolicyName);
-    let began = began.filter(|name| thought.policies.iter().any(|p| p.name == *name));
-    began.filter(|_| progress.phase.disrupts()).or_else(|| thought.policy_of.get(node).cloned())
+    let began = began.filter(|name| planned.policies.iter().any(|p| p.name == *name));
+    began.filter(|_| progress.phase.disrupts()).or_else(|| planned.policy_of.get(node).cloned())
 }
 
 /// Whether pods may be evicted for a step: static layouts and onboarding only.
-fn drain(thought: &Thought, policy: Option<&PolicyName>, step: Option<&NodeStep>) -> Drain {
-    let policy = policy.and_then(|name| thought.policies.iter().find(|p| p.name == *name));
+fn drain(planned: &PlannedRound, policy: Option<&PolicyName>, step: Option<&NodeStep>) -> Drain {
+    let policy = policy.and_then(|name| planned.policies.iter().find(|p| p.name == *name));
     match policy {
         Some(policy) if matches!(policy.layout, LayoutPolicy::Static { .. }) => policy.drain,
         Some(policy) if step.is_some_and(|s| s.enable_mig) => policy.drain,
@@ -191,6 +191,6 @@ fn drain(thought: &Thought, policy: Option<&PolicyName>, step: Option<&NodeStep>
 
 /// How policies roll out, as the rollout takes it.
 #[must_use]
-pub fn rollouts(thought: &Thought) -> BTreeMap<PolicyName, PolicyRollout> {
-    observe::rules::rollouts(&thought.policies, &thought.rollouts)
+pub fn rollouts(planned: &PlannedRound) -> BTreeMap<PolicyName, PolicyRollout> {
+    observe::rules::rollouts(&planned.policies, &planned.rollouts)
 }

@@ -8,8 +8,8 @@ use planner::report::{Outcome, RequestReport};
 use rollout::{Advance, Hold, Outlook, Phase};
 
 use crate::input::Input;
+use crate::planned_round::{PlannedRound, can_return};
 use crate::policy_status::why_name;
-use crate::think::{Thought, can_return};
 
 /// `1 node`, `3 nodes`.
 #[must_use]
@@ -76,7 +76,7 @@ impl Kind {
 pub(crate) fn answer(
     request: &RequestReport,
     input: &Input<'_>,
-    thought: &Thought,
+    planned: &PlannedRound,
     advances: &BTreeMap<NodeName, Advance>,
 ) -> Answer {
     let node = match &request.outcome {
@@ -85,7 +85,7 @@ pub(crate) fn answer(
     };
     let advance = node.and_then(|node| advances.get(node));
     let progress = node
-        .map(|node| advance.map_or_else(|| thought.progress_of(node), |a| a.progress.clone()))
+        .map(|node| advance.map_or_else(|| planned.progress_of(node), |a| a.progress.clone()))
         .unwrap_or_default();
     let outlook = advance.map(|advance| &advance.outlook);
     let is_late = matches!(outlook, Some(Outlook::Working { until, .. }) if *until <= input.now);

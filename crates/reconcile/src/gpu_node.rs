@@ -20,8 +20,8 @@ use crate::advance::policy_of;
 use crate::hardware;
 use crate::input::Input;
 use crate::node_conditions;
+use crate::planned_round::PlannedRound;
 use crate::remembered;
-use crate::think::Thought;
 
 /// A `GpuNode` as it should be. Whoever writes it compares it with what is
 /// there, and writes only what differs.
@@ -40,28 +40,28 @@ pub struct WantedGpuNode {
 #[must_use]
 pub fn gpu_nodes(
     input: &Input<'_>,
-    thought: &Thought,
+    planned: &PlannedRound,
     advances: &BTreeMap<NodeName, Advance>,
 ) -> BTreeMap<NodeName, WantedGpuNode> {
-    let steps: BTreeMap<&NodeName, &NodeStep> = thought.plan.steps.iter().map(|s| (&s.node, s)).collect();
-    let digest = thought.plan.digest();
+    let steps: BTreeMap<&NodeName, &NodeStep> = planned.plan.steps.iter().map(|s| (&s.node, s)).collect();
+    let digest = planned.plan.digest();
     let mut all = BTreeMap::new();
     for (name, object) in &input.objects.nodes {
         let name = NodeName(name.clone());
         let old = input.objects.gpu_nodes.get(&name.0).map(Arc::as_ref);
-        let node = thought.inventory.nodes.get(&name);
+        let node = planned.inventory.nodes.get(&name);
         if node.is_none() && old.is_none() {
             continue;
         }
         let spec = spec(
             input,
-            thought,
+            planned,
             &name,
             steps.get(&name).map(|s| (*s, digest.as_str())),
             advances.get(&name),
             old,
         );
-        let status = status(input, thought, &name, advances.get(&name), old);
+        let status = status(input, planned, &name, advances.get(&name), old);
         let owner_uid = object.metadata.uid.clone().unwrap_or_default();
         all.insert(name, WantedGpuNode { owner_uid, spec, status });
     }
@@ -72,14 +72,14 @@ pub fn gpu_nodes(
 /// the node is on its way there.
 fn spec(
     input: &Input<'_>,
-    thought: &Thought,
+    planned: &PlannedRound,
     name: &NodeName,
     step: Option<(&NodeStep, &str)>,
     advance: Option<&Advance>,
     old: Option<&GpuNode>,
 ) -> GpuNodeSpec {
-    let progress = advance.map_or_else(|| thought.progress_of(name), |a| a.progress.clone());
-    let policy = policy_of(name, &progress, input, thought).map(|policy| policy.0);
+    let progress = advance.map_or_else(|| planned.progress_of(name), |a| a.progress.clone());
+    let policy = policy_of(name, &progress, input, planned).map(|policy| policy.0);
     let old = old.map(|node| node.spec.clone()).unwrap_or_default();
     match step {
         Some((step, digest)) => GpuNodeSpec {
@@ -108,18 +108,18 @@ fn spec(
 
 fn status(
     input: &Input<'_>,
-    thought: &Thought,
+    planned: &PlannedRound,
     name: &NodeName,
     advance: Option<&Advance>,
     old: Option<&GpuNode>,
 ) -> GpuNodeStatus {
     let before = old.and_then(|node| node.status.clone()).unwrap_or_default();
-    let node = thought.inventory.nodes.get(name);
-    let mut rollout = match (advance, thought.unreadable.contains_key(name)) {
+    let node = planned.inventory.nodes.get(name);
+    let mut rollout = match (advance, planned.unreadable.contains_key(name)) {
         (Some(advance), _) => remembered::write(&advance.progress, before.rollout.as_ref()),
         // What we do not understand is kept as it is.
         (None, true) => before.rollout.clone().unwrap_or_default(),
-        (None, false) => remembered::write(&thought.progress_of(name), before.rollout.as_ref()),
+        (None, false) => remembered::write(&planned.progress_of(name), before.rollout.as_ref()),
     };
     let changing = node.is_some_and(|node| matches!(node.hold, Some(Hold::Changing)));
     rollout.schedulable_since = match node.filter(|_| !changing) {
@@ -128,14 +128,14 @@ fn status(
     };
     let observed = match node {
         Some(node) if !hardware::has_agent(old) => {
-            let last = before.observed.as_ref().filter(|_| !thought.swapped.contains(name));
+            let last = before.observed.as_ref().filter(|_| !planned.swapped.contains(name));
             observed(input, name, node, last)
         }
         _ => before.observed.clone(),
     };
     let generation = old.and_then(|node| node.metadata.generation);
-    let progress = advance.map_or_else(|| thought.progress_of(name), |a| a.progress.clone());
-    let policy = policy_of(name, &progress, input, thought);
+    let progress = advance.map_or_else(|| planned.progress_of(name), |a| a.progress.clone());
+    let policy = policy_of(name, &progress, input, planned);
     let mut conditions = before.conditions;
     let outlook = advance.map(|advance| &advance.outlook);
     for wanted in node_conditions::conditions(name, node, policy.as_ref(), outlook, input.now) {

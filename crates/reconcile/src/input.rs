@@ -15,7 +15,7 @@ pub struct Input<'a> {
     pub objects: &'a Objects,
     /// What the caller knows of nodes beside the objects; a node that is not
     /// named was never listed, and nothing was refused.
-    pub beside: &'a BTreeMap<NodeName, Beside>,
+    pub local: &'a BTreeMap<NodeName, LocalState>,
     /// When we last changed our map, if that is known. After a restart it is
     /// not, and each node waits from the moment at which it saw its entry.
     pub map_changed: Option<Timestamp>,
@@ -30,7 +30,7 @@ pub struct Input<'a> {
 /// What the caller knows of one node beside the objects. All of it may be
 /// lost in a crash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Beside {
+pub struct LocalState {
     /// When the consistent read began whose pods of this node are among the
     /// objects; none when they come from a watch only.
     pub listed: Option<Timestamp>,
@@ -77,7 +77,7 @@ pub struct RefusedWrite {
     pub words: String,
 }
 
-impl Beside {
+impl LocalState {
     pub(crate) fn listing(&self) -> Listing {
         self.listed.map_or(Listing::Cached, |at| Listing::Consistent { at })
     }

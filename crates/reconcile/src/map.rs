@@ -14,8 +14,8 @@ use rollout::{Action, Advance, NodeLayout, Progress, names};
 
 use crate::hardware;
 use crate::input::{Input, MapRef};
+use crate::planned_round::PlannedRound;
 use crate::seen::{our_config_map, our_map};
-use crate::think::Thought;
 
 /// A write of our map that is due. It is done before the actions of nodes: an
 /// `EnsureMapEntry` among them is fulfilled by it.
@@ -44,13 +44,17 @@ pub struct MapRound {
 /// Our map as it should be. Nothing is wanted of it where there is no GPU, no
 /// `ClusterPolicy`, or DRA in its place, and while every policy only previews
 /// or is paused.
-pub(crate) fn map(input: &Input<'_>, thought: &Thought, advances: &BTreeMap<NodeName, Advance>) -> MapRound {
+pub(crate) fn map(
+    input: &Input<'_>,
+    planned: &PlannedRound,
+    advances: &BTreeMap<NodeName, Advance>,
+) -> MapRound {
     let objects = input.objects;
-    let models = models(input, thought);
+    let models = models(input, planned);
     let ensures =
         |advance: &Advance| advance.actions.iter().any(|a| matches!(a, Action::EnsureMapEntry { .. }));
     let asked = advances.values().any(ensures);
-    let in_force = thought.policies.iter().any(|policy| policy.mode == Mode::Enforce);
+    let in_force = planned.policies.iter().any(|policy| policy.mode == Mode::Enforce);
     let needed = asked || in_force;
     if !needed || models.is_empty() || objects.cluster_policies.is_empty() || objects.gpu_cluster {
         return MapRound::default();
@@ -58,7 +62,7 @@ pub(crate) fn map(input: &Input<'_>, thought: &Thought, advances: &BTreeMap<Node
     let config_map = our_config_map(input);
     let old = our_map(config_map);
     let (theirs, mut problem) = administrators(input, &old);
-    let layouts = layouts(thought, advances);
+    let layouts = layouts(planned, advances);
     let assembled = match assemble(Some(&theirs), &models, &layouts) {
         Ok(assembled) => assembled,
         Err(error) => return cannot_write(input, &error),
@@ -110,10 +114,10 @@ fn cannot_write(input: &Input<'_>, error: &MapError) -> MapRound {
 }
 
 /// Every model that is there, once.
-fn models(input: &Input<'_>, thought: &Thought) -> Vec<&'static Model> {
+fn models(input: &Input<'_>, planned: &PlannedRound) -> Vec<&'static Model> {
     let mut models: BTreeMap<&str, &'static Model> = BTreeMap::new();
     for name in input.objects.nodes.keys() {
-        let node = thought.inventory.nodes.get(&NodeName(name.clone()));
+        let node = planned.inventory.nodes.get(&NodeName(name.clone()));
         let gpu_node = input.objects.gpu_nodes.get(name).map(Arc::as_ref);
         for model in hardware::models(node, gpu_node).into_values().flatten() {
             models.insert(&model.id, model);
@@ -125,9 +129,9 @@ fn models(input: &Input<'_>, thought: &Thought) -> Vec<&'static Model> {
 /// The layouts of all rollouts, as they will be remembered: what a label of
 /// ours names, what it may name next, and what it may go back to. What a node
 /// had before its first change has a name of somebody else's.
-fn layouts(thought: &Thought, advances: &BTreeMap<NodeName, Advance>) -> Vec<NodeLayout> {
+fn layouts(planned: &PlannedRound, advances: &BTreeMap<NodeName, Advance>) -> Vec<NodeLayout> {
     let mut all = BTreeSet::new();
-    let stored = thought.progress.iter().filter(|(name, _)| !advances.contains_key(*name));
+    let stored = planned.progress.iter().filter(|(name, _)| !advances.contains_key(*name));
     let next = advances.values().map(|advance| &advance.progress);
     for progress in stored.map(|(_, progress)| progress).chain(next) {
         let Progress { target, verified, set_back, .. } = progress;

@@ -21,8 +21,8 @@ use crate::conditions::{About, conditions};
 use crate::gpu_node::slices_in_words;
 use crate::input::Input;
 use crate::map::MapRound;
+use crate::planned_round::PlannedRound;
 use crate::review::{Fingerprint, review};
-use crate::think::Thought;
 
 /// How many unserved requests a status shows; the CRD takes no more. Readers
 /// see the oldest, and how many there are.
@@ -43,22 +43,22 @@ pub fn policy_digest(policies: &BTreeMap<String, api::GpuPartitionPolicy>) -> St
 /// empty was not planned with, and is told so.
 pub(crate) fn statuses(
     input: &Input<'_>,
-    thought: &Thought,
+    planned: &PlannedRound,
     advances: &BTreeMap<NodeName, Advance>,
     map: &MapRound,
 ) -> BTreeMap<PolicyName, GpuPartitionPolicyStatus> {
     let policy_digest = policy_digest(&input.objects.policies);
-    let fingerprint = fingerprint(input, thought);
-    let cluster = cluster(input, thought, map);
-    thought
+    let fingerprint = fingerprint(input, planned);
+    let cluster = cluster(input, planned, map);
+    planned
         .policies
         .iter()
         .filter_map(|policy| {
             let object = input.objects.policies.get(&policy.name.0)?;
             let generation = object.metadata.generation.unwrap_or(1);
-            let report = thought.report.policies.iter().find(|r| r.policy == policy.name);
-            let mut about = about(policy, report, input, thought, advances, &cluster);
-            about.refused = refused(policy, input, thought);
+            let report = planned.report.policies.iter().find(|r| r.policy == policy.name);
+            let mut about = about(policy, report, input, planned, advances, &cluster);
+            about.refused = refused(policy, input, planned);
             if about.refused.is_some() {
                 about.left_alone.clear();
             }
@@ -72,12 +72,12 @@ pub(crate) fn statuses(
                 conditions: conditions_now,
                 slices: report.map(in_one_line),
                 supply: report.map(supply).unwrap_or_default(),
-                unserved: Some(unserved(&about.requests, &thought.requests)),
-                nodes: Some(nodes(report, thought, advances)),
+                unserved: Some(unserved(&about.requests, &planned.requests)),
+                nodes: Some(nodes(report, planned, advances)),
                 policy_digest: Some(policy_digest.clone()),
-                plan_digest: Some(thought.plan.digest()),
+                plan_digest: Some(planned.plan.digest()),
                 review: fingerprint.as_ref().and_then(|found| review(object, found, input.now)),
-                certificate: certificate(thought),
+                certificate: certificate(planned),
             };
             Some((policy.name.clone(), status))
         })
@@ -85,12 +85,12 @@ pub(crate) fn statuses(
 }
 
 /// What a review is compared with, where anybody says that there was one.
-fn fingerprint(input: &Input<'_>, thought: &Thought) -> Option<Fingerprint> {
+fn fingerprint(input: &Input<'_>, planned: &PlannedRound) -> Option<Fingerprint> {
     let annotated = |policy: &api::GpuPartitionPolicy| {
         policy.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(REVIEWED_PLAN))
     };
     let policies = &input.objects.policies;
-    let Thought { plan, policy_of, inventory, requests, .. } = thought;
+    let PlannedRound { plan, policy_of, inventory, requests, .. } = planned;
     let any = policies.values().any(annotated);
     any.then(|| Fingerprint::of(plan, policies, policy_of, inventory, requests))
 }
@@ -100,14 +100,14 @@ fn about<'a>(
     policy: &'a Policy,
     report: Option<&'a PolicyReport>,
     input: &Input<'_>,
-    thought: &'a Thought,
+    planned: &'a PlannedRound,
     advances: &'a BTreeMap<NodeName, Advance>,
     cluster: &[(&'static str, String)],
 ) -> About<'a> {
-    let mine = |node: &NodeName| thought.policy_of.get(node) == Some(&policy.name);
+    let mine = |node: &NodeName| planned.policy_of.get(node) == Some(&policy.name);
     let title = format!("GpuPartitionPolicy {}", policy.name);
     let found = |severity| {
-        let mine = thought.problems.iter().filter(|p| p.object == title);
+        let mine = planned.problems.iter().filter(|p| p.object == title);
         mine.filter(move |p| p.severity == severity)
     };
     let in_words = |p: &Problem| match p.field.is_empty() {
@@ -116,7 +116,7 @@ fn about<'a>(
     };
     // Other warnings about a policy have a place of their own in its status.
     let about_nodes = |p: &&Problem| p.field.starts_with("spec.nodeSelector");
-    let nodes = thought.inventory.nodes.iter().filter(|(name, _)| mine(name));
+    let nodes = planned.inventory.nodes.iter().filter(|(name, _)| mine(name));
     let left_alone = nodes.filter_map(|(name, node)| match &node.hold {
         Some(hold @ PlannerHold::NotEstablished { .. }) => {
             Some((reason::NOT_ESTABLISHED, format!("{name}: {hold}")))
@@ -127,7 +127,7 @@ fn about<'a>(
         }
         _ => None,
     });
-    let cordoned = thought
+    let cordoned = planned
         .inventory
         .nodes
         .iter()
@@ -135,7 +135,7 @@ fn about<'a>(
     About {
         policy,
         report,
-        requests: thought
+        requests: planned
             .report
             .requests
             .iter()
@@ -149,7 +149,7 @@ fn about<'a>(
             .filter(|(node, advance)| mine(node) && advance.outlook != Outlook::Idle)
             .map(|(node, advance)| (node, &advance.outlook))
             .collect(),
-        arrived: thought
+        arrived: planned
             .inventory
             .nodes
             .iter()
@@ -157,7 +157,7 @@ fn about<'a>(
             .map(|(name, _)| name)
             .filter(|name| advances.get(*name).is_none_or(|advance| advance.outlook == Outlook::Idle))
             .collect(),
-        missed: report.map(|report| missed(report, thought)).unwrap_or_default(),
+        missed: report.map(|report| missed(report, planned)).unwrap_or_default(),
         left_alone: left_alone.collect(),
         cordoned: cordoned.map(|(name, _)| name).collect(),
         now: input.now,
@@ -167,9 +167,9 @@ fn about<'a>(
 
 /// Why a policy cannot work at all: it goes by demand for profiles, and none of
 /// its nodes offers slices by profile.
-fn refused(policy: &Policy, input: &Input<'_>, thought: &Thought) -> Option<String> {
+fn refused(policy: &Policy, input: &Input<'_>, planned: &PlannedRound) -> Option<String> {
     let by_demand = matches!(policy.layout, LayoutPolicy::DemandDriven { .. });
-    let mine = thought.policy_of.iter().filter(|(_, owner)| **owner == policy.name);
+    let mine = planned.policy_of.iter().filter(|(_, owner)| **owner == policy.name);
     let nodes = mine.filter_map(|(name, _)| Some((&name.0, input.objects.nodes.get(&name.0)?)));
     let mut nodes = nodes.peekable();
     let any = nodes.peek().is_some();
@@ -186,9 +186,9 @@ fn refused(policy: &Policy, input: &Input<'_>, thought: &Thought) -> Option<Stri
 
 /// The GPUs of a static policy that keep another layout, and why: their node
 /// may not change, or pods hold what would go.
-fn missed(report: &PolicyReport, thought: &Thought) -> Vec<(&'static str, String)> {
+fn missed(report: &PolicyReport, planned: &PlannedRound) -> Vec<(&'static str, String)> {
     let why = |(name, index): &(NodeName, GpuIndex)| {
-        let node = thought.inventory.nodes.get(name)?;
+        let node = planned.inventory.nodes.get(name)?;
         if let Some(hold) = &node.hold {
             let reason = match hold {
                 PlannerHold::Changing => reason::CHANGING,
@@ -227,14 +227,14 @@ fn holders(used: &Use) -> Vec<String> {
 
 /// What keeps everything from going as it should: reason and sentence, the
 /// worst first.
-fn cluster(input: &Input<'_>, thought: &Thought, map: &MapRound) -> Vec<(&'static str, String)> {
+fn cluster(input: &Input<'_>, planned: &PlannedRound, map: &MapRound) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     if let Some(until) = input.obstacles.settling(input.now) {
         let hold = Hold::Settling { until };
         all.push((reason::DATA_WENT_BACK, format!("{hold}. {}", hold.help(""))));
     }
-    if !thought.is_sound() {
-        let fatal = thought.notes.iter().find(|note| note.severity == planner::check::Severity::Fatal);
+    if !planned.is_sound() {
+        let fatal = planned.notes.iter().find(|note| note.severity == planner::check::Severity::Fatal);
         let what = fatal.map(ToString::to_string).unwrap_or_default();
         all.push((
             reason::PLAN_REFUSED,
@@ -297,8 +297,8 @@ fn supply(report: &PolicyReport) -> Vec<ProfileSupply> {
         .collect()
 }
 
-fn certificate(thought: &Thought) -> Vec<Level> {
-    let levels = thought.report.certificate.iter().take(MOST_LEVELS);
+fn certificate(planned: &PlannedRound) -> Vec<Level> {
+    let levels = planned.report.certificate.iter().take(MOST_LEVELS);
     levels.map(|l| Level { level: l.level.clone(), value: l.value, bound: l.bound }).collect()
 }
 
@@ -371,14 +371,14 @@ pub(crate) enum Doing {
 
 /// What a node is doing: first what the rollout says, then what the planner
 /// leaves it alone for.
-pub(crate) fn doing(name: &NodeName, thought: &Thought, advance: Option<&Advance>) -> Doing {
-    let held = || match thought.inventory.nodes.get(name).and_then(|node| node.hold.as_ref()) {
+pub(crate) fn doing(name: &NodeName, planned: &PlannedRound, advance: Option<&Advance>) -> Doing {
+    let held = || match planned.inventory.nodes.get(name).and_then(|node| node.hold.as_ref()) {
         None | Some(PlannerHold::CoolingDown { .. } | PlannerHold::NoPolicy) => None,
         Some(PlannerHold::Changing) => Some(Doing::Changing),
         Some(PlannerHold::Failed { .. }) => Some(Doing::Failed),
         Some(_) => Some(Doing::Held),
     };
-    let has_step = thought.plan.steps.iter().any(|step| step.node == *name);
+    let has_step = planned.plan.steps.iter().any(|step| step.node == *name);
     match advance.map(|advance| &advance.outlook) {
         Some(Outlook::Failed(_)) => Doing::Failed,
         Some(Outlook::Working { .. }) => Doing::Changing,
@@ -401,13 +401,13 @@ pub(crate) fn doing(name: &NodeName, thought: &Thought, advance: Option<&Advance
 
 fn nodes(
     report: Option<&PolicyReport>,
-    thought: &Thought,
+    planned: &PlannedRound,
     advances: &BTreeMap<NodeName, Advance>,
 ) -> NodeCounts {
     let mut counts = NodeCounts::default();
     for name in report.iter().flat_map(|report| &report.nodes) {
         counts.total += 1;
-        match doing(name, thought, advances.get(name)) {
+        match doing(name, planned, advances.get(name)) {
             Doing::Ready => counts.ready += 1,
             Doing::Waiting => counts.waiting += 1,
             Doing::Changing => counts.changing += 1,

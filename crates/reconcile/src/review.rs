@@ -220,11 +220,11 @@ fn judge(reviewed: &Reviewed, listed: Option<&String>, found: &Fingerprint, blan
         words.push(format!("what is asked for moved (now {})", found.asked));
     }
     if reviewed.plan == now.plan {
-        let beside = match words.is_empty() {
+        let local = match words.is_empty() {
             true => String::new(),
             false => format!("; beside it, since the review {}", words.join("; ")),
         };
-        let message = format!("the plan is the one that was reviewed{beside}");
+        let message = format!("the plan is the one that was reviewed{local}");
         nodes.truncate(MOST_NODES);
         return Review { state: ReviewState::Same, moved, nodes, message, ..blank };
     }

@@ -13,15 +13,15 @@ use crate::answers::{self, Answer};
 use crate::gpu_node::{WantedGpuNode, gpu_nodes};
 use crate::input::Input;
 use crate::map::{MapRound, map};
+use crate::planned_round::{PlannedRound, plan_round};
 use crate::policy_status::statuses;
-use crate::think::{Thought, think};
 
 /// What one round found, decided and says.
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct Round {
     /// What was observed, decided and checked.
-    pub thought: Thought,
+    pub planned: PlannedRound,
     /// What is due, for every node that we look after.
     pub nodes: BTreeMap<NodeName, NodeRound>,
     /// The status of every policy, as it should be.
@@ -48,45 +48,45 @@ pub struct NodeRound {
 
 /// One round. Pure and total: the same input gives the same round.
 pub fn round(input: &Input<'_>) -> Round {
-    follow(input, think(input))
+    follow(input, plan_round(input))
 }
 
 /// What follows from a thought of this input.
-pub fn follow(input: &Input<'_>, thought: Thought) -> Round {
-    let advances = advance(input, &thought);
-    let mut map = map(input, &thought, &advances);
+pub fn follow(input: &Input<'_>, planned: PlannedRound) -> Round {
+    let advances = advance(input, &planned);
+    let mut map = map(input, &planned, &advances);
     if input.obstacles.settling(input.now).is_some() {
         map.write = None;
     }
-    let policies = statuses(input, &thought, &advances, &map);
-    let gpu_nodes = gpu_nodes(input, &thought, &advances);
+    let policies = statuses(input, &planned, &advances, &map);
+    let gpu_nodes = gpu_nodes(input, &planned, &advances);
     let answers =
-        thought.report.requests.iter().map(|r| answers::answer(r, input, &thought, &advances)).collect();
-    let wake_at = wake_at(input, &thought, &advances);
+        planned.report.requests.iter().map(|r| answers::answer(r, input, &planned, &advances)).collect();
+    let wake_at = wake_at(input, &planned, &advances);
     let nodes = advances
         .into_iter()
         .map(|(name, advance)| {
-            let before = thought.progress_of(&name);
+            let before = planned.progress_of(&name);
             (name, NodeRound { before, advance })
         })
         .collect();
-    Round { thought, nodes, policies, gpu_nodes, answers, map, wake_at }
+    Round { planned, nodes, policies, gpu_nodes, answers, map, wake_at }
 }
 
 /// When something becomes due by time alone.
 fn wake_at(
     input: &Input<'_>,
-    thought: &Thought,
+    planned: &PlannedRound,
     advances: &BTreeMap<NodeName, Advance>,
 ) -> Option<Timestamp> {
     let steps = advances.values().filter_map(|advance| advance.wake_at);
     // A request becomes BlockedElsewhere by time alone.
-    let blocked = thought
+    let blocked = planned
         .requests
         .iter()
         .filter(|request| request.since <= input.now)
         .map(|_| input.now + input.settings.observe.blocked_after);
-    let cooling = thought.inventory.nodes.values().filter_map(|node| match &node.hold {
+    let cooling = planned.inventory.nodes.values().filter_map(|node| match &node.hold {
         Some(Hold::CoolingDown { until }) => Some(*until),
         _ => None,
     });

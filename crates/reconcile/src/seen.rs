@@ -15,22 +15,22 @@ use rollout::{GpuLayout, NodeLayout, Progress, Strategy, names};
 
 use crate::cordon;
 use crate::hardware::{self, Models};
-use crate::input::{Beside, Input};
-use crate::think::Thought;
+use crate::input::{Input, LocalState};
+use crate::planned_round::PlannedRound;
 
 /// What all nodes share, read once a round.
-pub struct Looks<'a> {
+pub struct NodeReader<'a> {
     input: &'a Input<'a>,
-    thought: &'a Thought,
+    planned: &'a PlannedRound,
     pods: BTreeMap<&'a str, Vec<&'a Pod>>,
     map_seen: MapSeen,
     map: MigMap,
 }
 
-impl<'a> Looks<'a> {
+impl<'a> NodeReader<'a> {
     /// Reads what all nodes share.
     #[must_use]
-    pub fn new(input: &'a Input<'a>, thought: &'a Thought) -> Self {
+    pub fn new(input: &'a Input<'a>, planned: &'a PlannedRound) -> Self {
         let mut pods: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
         for pod in input.objects.pods.values() {
             if let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) {
@@ -44,15 +44,15 @@ impl<'a> Looks<'a> {
             entries: map.entries.keys().cloned().collect(),
             changed_at: input.map_changed,
         };
-        Self { input, thought, pods, map_seen, map }
+        Self { input, planned, pods, map_seen, map }
     }
 
     /// One node; `None` when there is none of this name.
     #[must_use]
     pub fn node(&self, name: &NodeName) -> Option<Observed> {
         let node: &Node = self.input.objects.nodes.get(&name.0)?;
-        let never = Beside::default();
-        let beside = self.input.beside.get(name).unwrap_or(&never);
+        let never = LocalState::default();
+        let local = self.input.local.get(name).unwrap_or(&never);
         let status = node.status.as_ref();
         let conditions = status.and_then(|s| s.conditions.as_deref()).unwrap_or_default();
         let labels = node.metadata.labels.clone().unwrap_or_default();
@@ -71,8 +71,8 @@ impl<'a> Looks<'a> {
             boot_id: status.and_then(|s| s.node_info.as_ref()).map(|i| i.boot_id.clone()).unwrap_or_default(),
             allocatable: extended(status.and_then(|s| s.allocatable.as_ref())),
             pods: self.pods.get(name.0.as_str()).into_iter().flatten().map(|pod| self.pod(pod)).collect(),
-            listing: beside.listing(),
-            refusals: beside.refusals.clone(),
+            listing: local.listing(),
+            refusals: local.refusals.clone(),
             map: self.map_seen.clone(),
             label_layout,
             operator: operator(self.input, node, self.input.objects.gpu_nodes.get(&name.0).map(Arc::as_ref)),
@@ -109,13 +109,13 @@ impl<'a> Looks<'a> {
     /// Whether a write for a node is refused, or undone by somebody else.
     #[must_use]
     pub fn is_refused(&self, name: &NodeName) -> bool {
-        self.input.beside.get(name).is_some_and(|beside| beside.refused.is_some() || beside.undone.is_some())
+        self.input.local.get(name).is_some_and(|local| local.refused.is_some() || local.undone.is_some())
     }
 
     /// What is remembered of a node, by the clock as it goes now.
     #[must_use]
     pub fn by_the_clock(&self, name: &NodeName, progress: Progress) -> Progress {
-        let put_forward = self.input.beside.get(name).map_or(SignedDuration::ZERO, |b| b.put_forward);
+        let put_forward = self.input.local.get(name).map_or(SignedDuration::ZERO, |b| b.put_forward);
         progress.put_forward(put_forward, self.input.now)
     }
 
@@ -129,7 +129,7 @@ impl<'a> Looks<'a> {
     #[must_use]
     pub fn models(&self, name: &NodeName) -> Models {
         let gpu_node = self.input.objects.gpu_nodes.get(&name.0).map(Arc::as_ref);
-        hardware::models(self.thought.inventory.nodes.get(name), gpu_node)
+        hardware::models(self.planned.inventory.nodes.get(name), gpu_node)
     }
 }
 

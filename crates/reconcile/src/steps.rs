@@ -30,7 +30,7 @@ pub struct StepEvent {
 pub mod told {
     /// An event: its word, what was done, and what it says.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct Told {
+    pub struct EventTemplate {
         /// One word.
         pub reason: &'static str,
         /// What was done, in one word.
@@ -41,47 +41,52 @@ pub mod told {
         pub note: &'static str,
     }
 
-    const fn told(reason: &'static str, action: &'static str, warning: bool, note: &'static str) -> Told {
-        Told { reason, action, warning, note }
+    const fn told(
+        reason: &'static str,
+        action: &'static str,
+        warning: bool,
+        note: &'static str,
+    ) -> EventTemplate {
+        EventTemplate { reason, action, warning, note }
     }
 
     /// A change begins.
-    pub const STARTED: Told = told(
+    pub const STARTED: EventTemplate = told(
         "RepartitionStarted",
         "Cordon",
         false,
         "its GPUs are cut anew: it is cordoned until that is done",
     );
     /// The point of no return.
-    pub const REQUESTED: Told = told(
+    pub const REQUESTED: EventTemplate = told(
         "LayoutRequested",
         "Label",
         false,
         "no pod can lose a slice: MIG manager is told the new layout",
     );
     /// A wedge of MIG manager is healed.
-    pub const RESTARTED: Told =
+    pub const RESTARTED: EventTemplate =
         told("ManagerRestarted", "DeletePod", true, "MIG manager is stuck: its pod is replaced");
     /// Another try.
-    pub const RETRIED: Told = told(
+    pub const RETRIED: EventTemplate = told(
         "RepartitionRetried",
         "Label",
         true,
         "the layout was not reached: another name for it, or the layout before, is tried",
     );
     /// The end of a change.
-    pub const VERIFIED: Told =
+    pub const VERIFIED: EventTemplate =
         told("RepartitionVerified", "Uncordon", false, "pods can use the slices: it is uncordoned");
     /// The end of a change that was not made.
-    pub const TAKEN_BACK: Told =
+    pub const TAKEN_BACK: EventTemplate =
         told("RepartitionTakenBack", "Uncordon", false, "nothing was changed: it is uncordoned");
     /// The end of a change that could not be made.
-    pub const ROLLED_BACK: Told =
+    pub const ROLLED_BACK: EventTemplate =
         told("RepartitionRolledBack", "Uncordon", true, "the layout before is back");
     /// Somebody has to look.
-    pub const FAILED: Told = told("RepartitionFailed", "Stop", true, "a human has to look");
+    pub const FAILED: EventTemplate = told("RepartitionFailed", "Stop", true, "a human has to look");
     /// Somebody took over.
-    pub const RELEASED: Told = told(
+    pub const RELEASED: EventTemplate = told(
         "Released",
         "Release",
         false,
@@ -89,7 +94,7 @@ pub mod told {
     );
 
     /// All of them.
-    pub const ALL: [Told; 9] =
+    pub const ALL: [EventTemplate; 9] =
         [STARTED, REQUESTED, RESTARTED, RETRIED, VERIFIED, TAKEN_BACK, ROLLED_BACK, FAILED, RELEASED];
 }
 
@@ -103,8 +108,8 @@ pub fn step_taken(node: &NodeName, before: &Progress, next: &Progress) -> Option
     let rolled_back = next.set_back.as_ref().is_some_and(|back| back.rolled_back);
     let goes_back = matches!(next.target.as_ref().map(|target| target.rung), Some(Rung::RollBack));
     let quiet = |text: &str| (text.to_owned(), None);
-    let loud = |text: &str, told: told::Told| {
-        let told::Told { reason, action, warning, note } = told;
+    let loud = |text: &str, told: told::EventTemplate| {
+        let told::EventTemplate { reason, action, warning, note } = told;
         (text.to_owned(), Some(StepEvent { reason, action, warning, note: note.to_owned() }))
     };
     let (text, event) = match next.phase {

@@ -8,7 +8,7 @@ use operands::Operand;
 use planner::names::GpuIndex;
 use planner::plan::{GpuChange, NodeStep};
 use planner::policy::Mode;
-use reconcile::Thought;
+use reconcile::PlannedRound;
 use reconcile::advance::rollouts;
 
 use crate::entry::Who;
@@ -17,10 +17,10 @@ use crate::world::World;
 
 /// Does the steps of nodes that have an agent, where the policy is in force
 /// and a window is open.
-pub(crate) fn apply(world: &mut World, thought: &Thought, counters: &mut Counters) {
-    let rules = rollouts(thought);
-    for step in &thought.plan.steps {
-        let enforced = thought.policies.iter().any(|p| p.name == step.policy && p.mode == Mode::Enforce);
+pub(crate) fn apply(world: &mut World, planned: &PlannedRound, counters: &mut Counters) {
+    let rules = rollouts(planned);
+    for step in &planned.plan.steps {
+        let enforced = planned.policies.iter().any(|p| p.name == step.policy && p.mode == Mode::Enforce);
         let open =
             rules.get(&step.policy).is_some_and(|p| rollout::window::is_open(&p.rules.windows, world.now));
         let Some(host) = world.hosts.get_mut(&step.node.0).filter(|h| h.agent && enforced && open) else {

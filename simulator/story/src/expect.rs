@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::asks::amounts;
 use crate::command::Expectation;
+use crate::plan_round::{plan_round, progress};
 use crate::run::Teller;
 use crate::store::path;
-use crate::think::{progress, think};
 
 impl Teller<'_> {
     /// Whether an expectation holds; if not, what was found, as the rest of a
@@ -91,8 +91,8 @@ impl Teller<'_> {
                 same(words(&found), words(slices))
             }
             Expectation::Plan { changes } => {
-                let thought = think(world);
-                let nodes: Vec<String> = thought.plan.steps.iter().map(|s| s.node.to_string()).collect();
+                let planned = plan_round(world);
+                let nodes: Vec<String> = planned.plan.steps.iter().map(|s| s.node.to_string()).collect();
                 if nodes.len() == *changes {
                     Ok(())
                 } else {
@@ -100,8 +100,8 @@ impl Teller<'_> {
                 }
             }
             Expectation::Unserved { count } => {
-                let thought = think(world);
-                let unserved: Vec<String> = thought
+                let planned = plan_round(world);
+                let unserved: Vec<String> = planned
                     .report
                     .requests
                     .iter()

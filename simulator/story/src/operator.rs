@@ -8,16 +8,16 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use mig::Catalog;
 use observe::Objects;
 use planner::names::{NodeName, PodRef};
-use reconcile::seen::Looks;
-use reconcile::{Beside, Input, MapRef, NodeRound, Round, Settings, Thought};
+use reconcile::seen::NodeReader;
+use reconcile::{Input, LocalState, MapRef, NodeRound, PlannedRound, Round, Settings};
 use rollout::map::{MigMap, assemble, entry};
 use rollout::observed::{Observed, Refusal};
 use rollout::{Action, Advance, Hold, Outlook, Phase, Progress, WaitsFor, names};
 use serde_json::json;
 
 use crate::entry::Who;
+use crate::plan_round::objects;
 use crate::store::{Revision, path};
-use crate::think::objects;
 use crate::world::World;
 
 /// The namespace of the operator's map.
@@ -28,7 +28,7 @@ pub(crate) const ADMINISTRATORS_MAP: &str = "their-mig-config";
 /// The operator. Everything in it is memory, which a crash loses.
 #[derive(Default)]
 pub(crate) struct Operator {
-    beside: BTreeMap<NodeName, Beside>,
+    local: BTreeMap<NodeName, LocalState>,
     /// Since when workbenches have been without a pod.
     starting: BTreeMap<observe::objects::Key, Timestamp>,
     settings: Settings,
@@ -68,27 +68,27 @@ impl Operator {
         self.settings.administrators_map = theirs
             .then(|| MapRef { namespace: MAP_NAMESPACE.to_owned(), name: ADMINISTRATORS_MAP.to_owned() });
         let round = reconcile::round(&self.input(world, &objects));
-        let thought = &round.thought;
-        self.starting.clone_from(&thought.starting);
-        for note in thought.notes.iter().filter(|n| n.severity == planner::check::Severity::Fatal) {
+        let planned = &round.planned;
+        self.starting.clone_from(&planned.starting);
+        for note in planned.notes.iter().filter(|n| n.severity == planner::check::Severity::Fatal) {
             let text = format!("{} {note}", crate::entry::clock(world.now));
             if !counters.fatal.contains(&text) {
                 counters.fatal.push(text);
             }
         }
-        if thought.is_sound() {
-            self.announce(world, thought);
+        if planned.is_sound() {
+            self.announce(world, planned);
         }
         self.apply(world, &round, counters);
-        if thought.is_sound() {
-            crate::agent::apply(world, thought, counters);
+        if planned.is_sound() {
+            crate::agent::apply(world, planned, counters);
         }
         crate::tell::publish(world, &round);
     }
 
-    fn announce(&mut self, world: &mut World, thought: &Thought) {
+    fn announce(&mut self, world: &mut World, planned: &PlannedRound) {
         let mut lines = Vec::new();
-        for step in &thought.plan.steps {
+        for step in &planned.plan.steps {
             let changes: Vec<String> = step.gpus.iter().map(ToString::to_string).collect();
             let serves: Vec<String> = step.serves.iter().map(ToString::to_string).collect();
             let why = if serves.is_empty() { format!("policy {}", step.policy) } else { serves.join(", ") };
@@ -106,7 +106,7 @@ impl Operator {
     pub(crate) fn input<'a>(&'a self, world: &World, objects: &'a Objects) -> Input<'a> {
         Input {
             objects,
-            beside: &self.beside,
+            local: &self.local,
             map_changed: self.map_changed,
             obstacles: &reconcile::Obstacles::NONE,
             settings: &self.settings,
@@ -118,7 +118,7 @@ impl Operator {
     pub(crate) fn look(&self, world: &World, name: &NodeName) -> Option<Observed> {
         let objects = objects(world);
         let input = self.input(world, &objects);
-        Looks::new(&input, &reconcile::think(&input)).node(name)
+        NodeReader::new(&input, &reconcile::plan_round(&input)).node(name)
     }
 
     fn apply(&mut self, world: &mut World, round: &Round, counters: &mut Counters) {
@@ -135,7 +135,7 @@ impl Operator {
                 crate::tell::store(world, &name.0, next);
                 Self::narrate(world, name, before, next, counters);
             }
-            self.beside.entry(name.clone()).or_default().refusals.clear();
+            self.local.entry(name.clone()).or_default().refusals.clear();
             let mut applied = true;
             for action in actions {
                 applied = applied && self.act(world, name, action);
@@ -143,7 +143,7 @@ impl Operator {
             let waits = waits(outlook).filter(|_| is_worth_saying(outlook));
             if self.waits.get(name) != waits.as_ref() {
                 let started =
-                    round.thought.plan.steps.iter().any(|s| s.node == *name) || next.phase != Phase::Idle;
+                    round.planned.plan.steps.iter().any(|s| s.node == *name) || next.phase != Phase::Idle;
                 if let Some(text) = waits.as_ref().filter(|_| started) {
                     world.say(Who::Does(name.0.clone()), text.clone());
                 }
@@ -195,7 +195,7 @@ impl Operator {
             Action::Uncordon { if_version } => patch(world, if_version, vec![mark(None)], Some(false)),
             Action::RemoveCordonedBy { if_version } => patch(world, if_version, vec![mark(None)], None),
             Action::ListPods => {
-                self.beside.entry(name.clone()).or_default().listed = Some(world.now);
+                self.local.entry(name.clone()).or_default().listed = Some(world.now);
                 true
             }
             Action::Evict { pod, if_uid } => self.evict(world, name, pod, if_uid),
@@ -232,7 +232,7 @@ impl Operator {
                 world.say(Who::Cluster, text);
             }
             let refusal = Refusal { pod: pod.clone(), message };
-            self.beside.entry(name.clone()).or_default().refusals.push(refusal);
+            self.local.entry(name.clone()).or_default().refusals.push(refusal);
             return true;
         }
         world.say(Who::Does(name.0.clone()), format!("evicts {key}"));

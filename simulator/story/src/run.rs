@@ -10,7 +10,7 @@ use crate::entry::{Entry, Who};
 use crate::manifests::Files;
 use crate::operator::{Counters, Operator, waits};
 use crate::place::StoryError;
-use crate::think::{progress, think};
+use crate::plan_round::{plan_round, progress};
 use crate::webhook;
 use crate::world::World;
 
@@ -113,9 +113,9 @@ impl Teller<'_> {
                 self.world.say(Who::Cluster, "the operator's process dies, and another starts");
             }
             Command::Plan => {
-                let thought = think(&self.world);
-                let waits = self.waits(&thought);
-                self.answer(answers::plan(&thought.plan, &thought.report, &waits));
+                let planned = plan_round(&self.world);
+                let waits = self.waits(&planned);
+                self.answer(answers::plan(&planned.plan, &planned.report, &waits));
             }
             Command::Explain(topic) => self.explain(topic, step)?,
             Command::Fleet => {
@@ -146,20 +146,20 @@ impl Teller<'_> {
     /// Why nodes of the plan do not start, as far as they do not.
     fn waits(
         &self,
-        thought: &reconcile::Thought,
+        planned: &reconcile::PlannedRound,
     ) -> std::collections::BTreeMap<planner::names::NodeName, String> {
-        let objects = crate::think::objects(&self.world);
-        let advances = reconcile::advance::advance(&self.operator.input(&self.world, &objects), thought);
+        let objects = crate::plan_round::objects(&self.world);
+        let advances = reconcile::advance::advance(&self.operator.input(&self.world, &objects), planned);
         advances.into_iter().filter_map(|(name, advance)| Some((name, waits(&advance.outlook)?))).collect()
     }
 
     fn explain(&mut self, topic: &Topic, step: &Step) -> Result<(), StoryError> {
-        let thought = think(&self.world);
+        let planned = plan_round(&self.world);
         let lines = match topic {
             Topic::Request((namespace, name)) => {
                 let mine = |id: &planner::names::RequestId| id.namespace == *namespace && id.name == *name;
-                let request = thought.requests.iter().find(|r| mine(&r.id));
-                let answer = thought.report.requests.iter().find(|r| mine(&r.id));
+                let request = planned.requests.iter().find(|r| mine(&r.id));
+                let answer = planned.report.requests.iter().find(|r| mine(&r.id));
                 let key = self.world.pod_of(&(namespace.clone(), name.clone()));
                 let pod = self.world.pods.get(&key);
                 if pod.is_none()
@@ -181,20 +181,20 @@ impl Teller<'_> {
                 let labels = node.metadata.labels.clone().unwrap_or_default();
                 let key = planner::names::NodeName(name.clone());
                 let outlook = self.operator.outlooks.get(&key).and_then(waits);
-                let seen = thought.inventory.nodes.get(&key);
-                let mut lines = answers::node(name, seen, thought.policy_of.get(&key), outlook.as_deref());
+                let seen = planned.inventory.nodes.get(&key);
+                let mut lines = answers::node(name, seen, planned.policy_of.get(&key), outlook.as_deref());
                 let advice = observe::sharing::advice(&labels, seen);
                 lines.extend(advice.into_iter().map(|line| format!("  {line}")));
                 lines
             }
             Topic::Policy(name) => {
-                let Some(report) = thought.report.policies.iter().find(|r| r.policy.0 == *name) else {
+                let Some(report) = planned.report.policies.iter().find(|r| r.policy.0 == *name) else {
                     return Err(StoryError::new(step.place, format!("there is no policy `{name}`")));
                 };
-                let mut lines = answers::policy(report, &thought.inventory);
+                let mut lines = answers::policy(report, &planned.inventory);
                 let title = format!("GpuPartitionPolicy {name}");
                 lines.extend(
-                    thought
+                    planned
                         .problems
                         .iter()
                         .filter(|p| p.object == title)
@@ -213,15 +213,15 @@ impl Teller<'_> {
         let until = self.world.now + LAST_WAIT;
         let quiet = self.run_until_quiet(until);
         self.flush();
-        let thought = think(&self.world);
+        let planned = plan_round(&self.world);
         if !quiet {
             self.miss(None, format!("something is on its way even after {LAST_WAIT:#}"));
         }
-        let waiting = self.waits(&thought);
-        if thought.plan.steps.is_empty() {
+        let waiting = self.waits(&planned);
+        if planned.plan.steps.is_empty() {
             (self.tell)(&Entry::End { text: "plan again: no changes".to_owned() });
         }
-        for step in &thought.plan.steps {
+        for step in &planned.plan.steps {
             match waiting.get(&step.node).filter(|_| quiet) {
                 Some(why) => {
                     (self.tell)(&Entry::End {
@@ -255,7 +255,7 @@ impl Teller<'_> {
                 self.miss(None, format!("{name} is still cordoned by us, and not failed"));
             }
         }
-        let mut fatal: Vec<String> = thought.notes.iter().map(ToString::to_string).collect();
+        let mut fatal: Vec<String> = planned.notes.iter().map(ToString::to_string).collect();
         fatal.extend(self.counters.fatal.iter().cloned());
         match fatal.is_empty() {
             true => (self.tell)(&Entry::End { text: "plan is clean according to check".to_owned() }),

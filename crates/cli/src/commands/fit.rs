@@ -146,8 +146,8 @@ fn stuck(model: &Model, requests: &Requests, order: &[PlacementIndex], profile: 
     let geometry = &*model.geometry;
     let there: Vec<String> = order.iter().map(|placement| placed(geometry, *placement)).collect();
     let name = geometry.profile(profile).name;
-    let beside = if there.is_empty() { "an empty GPU".to_owned() } else { there.join(", ") };
-    let stuck = format!("the driver has no room for {name} beside {beside}");
+    let local = if there.is_empty() { "an empty GPU".to_owned() } else { there.join(", ") };
+    let stuck = format!("the driver has no room for {name} beside {local}");
     match together(model, requests) {
         Ok(Fit { creation_order: Some(order), .. }) => {
             format!("{stuck}; in the order {} they fit", names(geometry, &order).join(", "))

@@ -136,9 +136,9 @@ pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
 fn expectations(args: &Args, question: &Question) -> Result<Vec<Expectation>, Failure> {
     let mut problems = Vec::new();
     let mut all = Vec::new();
-    let beside = ["expectations.yaml", "expectations.yml"].map(|name| args.file.join(name));
+    let local = ["expectations.yaml", "expectations.yml"].map(|name| args.file.join(name));
     let mut read: Vec<&PathBuf> = args.expect.iter().collect();
-    read.extend(beside.iter().filter(|file| file.is_file() && !args.expect.contains(file)));
+    read.extend(local.iter().filter(|file| file.is_file() && !args.expect.contains(file)));
     for file in &read {
         let (name, text) = files::read(file)?;
         all.extend(expectations::read(&name, &text, &mut problems));

@@ -75,7 +75,7 @@ pub struct Done {
 
 /// Who does actions.
 #[derive(Clone)]
-pub struct Hands {
+pub struct Executor {
     /// Calls to the API server.
     pub calls: Arc<Calls>,
     /// Whether we may.
@@ -91,7 +91,7 @@ pub struct Hands {
     pub went_back: CancellationToken,
 }
 
-impl Hands {
+impl Executor {
     /// Whether we may write now: the lease is ours, nobody told us to stop, and
     /// what we know is of the API's data as they are.
     #[must_use]

@@ -293,9 +293,9 @@ impl Metrics {
     }
 
     /// A round ended.
-    pub fn round(&self, result: &'static str, thinking: std::time::Duration, now: Timestamp) {
+    pub fn round(&self, result: &'static str, planning: std::time::Duration, now: Timestamp) {
         self.reconciles.of([result.to_owned()]).inc();
-        self.reconcile_seconds.observe(thinking.as_secs_f64());
+        self.reconcile_seconds.observe(planning.as_secs_f64());
         self.last_round.of([]).set(seconds(now));
         if result == "ok" {
             self.last_good_round.of([]).set(seconds(now));

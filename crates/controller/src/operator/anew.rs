@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Operator, owners, refused, tell, undone, unmade};
-use crate::publish::news::Told;
+use crate::publish::news::SentEvents;
 use crate::retries::Retries;
 use crate::store::Store;
 use crate::watch::BACKLOG;
@@ -25,7 +25,7 @@ impl Operator {
     /// what was read, however far the round is.
     pub(super) fn notice(&mut self) {
         if let Some(how) = self.store.went_back()
-            && !self.hands.went_back.is_cancelled()
+            && !self.executor.went_back.is_cancelled()
         {
             tracing::error!(
                 %how,
@@ -33,7 +33,7 @@ impl Operator {
                  anew, and for {:?} nothing is done to any node; see the runbook SlicewrightDataWentBack",
                 self.settings.settle_after_restore
             );
-            self.hands.went_back.cancel();
+            self.executor.went_back.cancel();
         }
     }
 
@@ -49,20 +49,20 @@ impl Operator {
             return;
         }
         self.metrics.went_back();
-        self.hands.went_back = CancellationToken::new();
+        self.executor.went_back = CancellationToken::new();
         let (sender, changes) = mpsc::channel(BACKLOG);
         self.changes = changes;
         self.store = Store::sparing();
         self.watches.begin_anew(sender, &mut self.store);
-        self.beside = BTreeMap::new();
+        self.local = BTreeMap::new();
         self.retries = Retries::new(self.settings.longest_retry);
         self.owners = owners::Owners::default();
         self.unmade = unmade::Unmade::default();
-        self.told = Told::default();
+        self.told = SentEvents::default();
         self.unsent = tell::Unsent::default();
         self.refused = refused::Refused::default();
         self.undone = undone::Undone::new(self.settings.longest_retry);
-        self.doubted = BTreeSet::new();
+        self.outdated = BTreeSet::new();
         self.wake = None;
         let settles = SignedDuration::try_from(self.settings.settle_after_restore).unwrap_or_default();
         self.settles_until = Some(self.settings.clock.now() + settles);

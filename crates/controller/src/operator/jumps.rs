@@ -55,14 +55,14 @@ impl Operator {
             seconds,
             "the clock of this machine was set: how long each step of a node has taken is counted without the jump"
         );
-        for beside in self.beside.values_mut() {
-            beside.listed = None;
+        for local in self.local.values_mut() {
+            local.listed = None;
         }
         // What is dated in the future counts from now on anyway.
         if jump.is_positive() {
             for name in self.store.objects.gpu_nodes.keys() {
-                let beside = self.beside.entry(planner::names::NodeName(name.clone())).or_default();
-                beside.put_forward += jump;
+                let local = self.local.entry(planner::names::NodeName(name.clone())).or_default();
+                local.put_forward += jump;
             }
             for since in self.store.objects.starting_since.values_mut() {
                 *since = (*since + jump).min(now);

@@ -34,10 +34,10 @@ pub(super) struct Looked {
 }
 
 /// Nodes of which this round says that something did not come, or came wrong.
-pub(super) fn accused(round: &Round) -> Vec<NodeName> {
-    let accused =
+pub(super) fn suspects(round: &Round) -> Vec<NodeName> {
+    let suspects =
         round.nodes.iter().filter(|(_, node)| node.advance.progress.finds_fault_after(&node.before));
-    accused.map(|(name, _)| name.clone()).collect()
+    suspects.map(|(name, _)| name.clone()).collect()
 }
 
 /// Takes nodes out of a round: nothing is stored of them, done to them, or
@@ -46,7 +46,7 @@ pub(super) fn leave_out(round: &mut Round, unseen: &BTreeSet<NodeName>) {
     for name in unseen {
         round.nodes.remove(name);
         round.gpu_nodes.remove(name);
-        if let Some(policy) = round.thought.policy_of.get(name) {
+        if let Some(policy) = round.planned.policy_of.get(name) {
             round.policies.remove(policy);
         }
     }
@@ -86,19 +86,19 @@ impl Operator {
         let mut is_news = self.store.take_node(&name.0, found.found, read(found.version, before[0]));
         is_news |= self.store.take_pods_of(&name.0, pods.found, read(pods.version, before[1]));
         self.notice();
-        self.beside.entry(name.clone()).or_default().listed = Some(began);
+        self.local.entry(name.clone()).or_default().listed = Some(began);
         Ok(is_news)
     }
 
     /// Looks at what was found to be not as we see it: a write of ours was
     /// refused as outdated, or was never seen.
     pub(super) async fn look_at_doubted(&mut self) {
-        let doubted: Vec<NodeName> = std::mem::take(&mut self.doubted).into_iter().collect();
-        if doubted.is_empty() {
+        let outdated: Vec<NodeName> = std::mem::take(&mut self.outdated).into_iter().collect();
+        if outdated.is_empty() {
             return;
         }
-        let Looked { is_news, unseen, failures: _ } = Box::pin(self.look_at(doubted)).await;
-        self.doubted.extend(unseen);
+        let Looked { is_news, unseen, failures: _ } = Box::pin(self.look_at(outdated)).await;
+        self.outdated.extend(unseen);
         if is_news {
             self.batch.touch(clock::instant());
         }

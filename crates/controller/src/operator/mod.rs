@@ -23,19 +23,19 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use planner::names::NodeName;
-use reconcile::{Beside, MapRef};
+use reconcile::{LocalState, MapRef};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::apply::Hands;
+use crate::apply::Executor;
 use crate::calls::Calls;
 use crate::class::chain;
 use crate::clock;
 use crate::health::{Health, ServeError, serve};
 use crate::lease::{Claim, Keeper};
 use crate::metrics::Metrics;
-use crate::publish::news::Told;
+use crate::publish::news::SentEvents;
 use crate::retries::Retries;
 use crate::settings::Settings;
 use crate::store::history::Read;
@@ -84,7 +84,7 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
     keeping.spawn(keeper.run(lease.clone()));
     let (sender, changes) = mpsc::channel(BACKLOG);
     let watches = Watches::new(client, &settings, sender);
-    let hands = Hands {
+    let executor = Executor {
         calls: Arc::clone(&calls),
         claim: claim.clone(),
         clock: settings.clock.clone(),
@@ -100,20 +100,20 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
         settings: Arc::new(settings),
         calls,
         claim,
-        hands,
+        executor,
         metrics,
         health,
         store: Store::sparing(),
         watches,
         changes,
-        beside: BTreeMap::new(),
+        local: BTreeMap::new(),
         owners: owners::Owners::default(),
         unmade: unmade::Unmade::default(),
-        told: Told::default(),
+        told: SentEvents::default(),
         unsent: tell::Unsent::default(),
         undone: undone::Undone::new(longest_retry),
         refused: refused::Refused::default(),
-        doubted: BTreeSet::new(),
+        outdated: BTreeSet::new(),
         batch,
         wake: None,
         settles_until: None,
@@ -145,21 +145,21 @@ struct Operator {
     core: Arc<reconcile::Settings>,
     calls: Arc<Calls>,
     claim: Claim,
-    hands: Hands,
+    executor: Executor,
     metrics: Arc<Metrics>,
     health: Arc<Health>,
     store: Store,
     watches: Watches,
     changes: mpsc::Receiver<(Source, Change)>,
     /// What is known of nodes beside the objects.
-    beside: BTreeMap<NodeName, Beside>,
+    local: BTreeMap<NodeName, LocalState>,
     retries: Retries,
     /// Who stands behind the controllers of pods.
     owners: owners::Owners,
     /// Why sets of workbenches make no pods.
     unmade: unmade::Unmade,
     /// What people were told already.
-    told: Told,
+    told: SentEvents,
     /// Events that were not sent.
     unsent: tell::Unsent,
     /// Writes that the API server refuses until a human allows them.
@@ -167,7 +167,7 @@ struct Operator {
     /// What somebody else changes each time that we have written it.
     undone: undone::Undone,
     /// Nodes that are not as we see them.
-    doubted: BTreeSet<NodeName>,
+    outdated: BTreeSet<NodeName>,
     /// What has changed that no round has looked at.
     batch: Batch,
     /// When to look even if nothing changes.
@@ -313,7 +313,7 @@ impl Operator {
         Box::pin(self.find_unmade()).await;
         for late in self.store.awaited().give_up(self.settings.unseen_for, clock::instant()) {
             tracing::warn!(what = %late, "a write of ours was never seen; looking without it");
-            self.doubted.extend(self.store.node_of(&late).map(NodeName));
+            self.outdated.extend(self.store.node_of(&late).map(NodeName));
         }
         if self.claim.holds() {
             Box::pin(self.look_at_doubted()).await;

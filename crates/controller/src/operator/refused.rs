@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use planner::names::{NodeName, PolicyName};
-use reconcile::{Beside, RefusedWrite, Round};
+use reconcile::{LocalState, RefusedWrite, Round};
 
 use crate::calls::CallError;
 
@@ -67,11 +67,11 @@ impl Refused {
     }
 
     /// Tells of each node what is refused for it.
-    pub(super) fn tell(&self, beside: &mut BTreeMap<NodeName, Beside>) {
-        beside.values_mut().for_each(|beside| beside.refused = None);
+    pub(super) fn tell(&self, local: &mut BTreeMap<NodeName, LocalState>) {
+        local.values_mut().for_each(|local| local.refused = None);
         for (of, refused) in &self.0 {
             if let For::Node(node) | For::GpuNode(node) = of {
-                beside.entry(node.clone()).or_default().refused = Some(refused.clone());
+                local.entry(node.clone()).or_default().refused = Some(refused.clone());
             }
         }
     }
@@ -111,9 +111,9 @@ mod tests {
     }
 
     fn told(refused: &Refused) -> Option<RefusedWrite> {
-        let mut beside = BTreeMap::new();
-        refused.tell(&mut beside);
-        beside.remove(&a1()).and_then(|beside| beside.refused)
+        let mut local = BTreeMap::new();
+        refused.tell(&mut local);
+        local.remove(&a1()).and_then(|local| local.refused)
     }
 
     #[test]
@@ -138,11 +138,11 @@ mod tests {
     fn what_was_refused_is_no_longer_said_of_a_node_that_is_told_of_anew() {
         let mut all = Refused::default();
         all.note(For::GpuNode(a1()), &refused(422, "gpunodes \"a1\" is forbidden: no"));
-        let mut beside = BTreeMap::new();
-        all.tell(&mut beside);
-        assert!(beside[&a1()].refused.is_some());
+        let mut local = BTreeMap::new();
+        all.tell(&mut local);
+        assert!(local[&a1()].refused.is_some());
         all.note(For::GpuNode(a1()), &Ok(()));
-        all.tell(&mut beside);
-        assert_eq!(beside[&a1()].refused, None);
+        all.tell(&mut local);
+        assert_eq!(local[&a1()].refused, None);
     }
 }

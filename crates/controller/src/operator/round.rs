@@ -14,7 +14,7 @@ use reconcile::{Input, MapWrite, Round};
 use rollout::Action;
 
 use super::Operator;
-use super::look::{MOST_LOOKS, accused, leave_out};
+use super::look::{MOST_LOOKS, leave_out, suspects};
 use super::refused::For;
 use super::steps::{self, together};
 use crate::apply::{ActionError, Done, map};
@@ -55,39 +55,39 @@ impl Operator {
         let start = clock::instant();
         let now = self.settings.clock.now();
         let mut failures = 0;
-        let mut looks = 0;
+        let mut reader = 0;
         // Nobody is found to be late or wrong before we have looked for ourselves.
-        let (objects, outdated, round, thinking) = loop {
+        let (objects, outdated, round, planning) = loop {
             self.batch.begin();
             self.wake = None;
             let View { objects, outdated } = self.view();
             let objects = Arc::new(objects);
-            let Some((mut round, thinking)) = self.think(&objects, now).await else { return };
-            let accused = if looks < MOST_LOOKS { accused(&round) } else { Vec::new() };
-            if accused.is_empty() {
-                break (objects, outdated, round, thinking);
+            let Some((mut round, planning)) = self.plan_round(&objects, now).await else { return };
+            let suspects = if reader < MOST_LOOKS { suspects(&round) } else { Vec::new() };
+            if suspects.is_empty() {
+                break (objects, outdated, round, planning);
             }
-            looks += 1;
-            let looked = Box::pin(self.look_at(accused)).await;
+            reader += 1;
+            let looked = Box::pin(self.look_at(suspects)).await;
             failures += looked.failures;
             if !looked.is_news {
                 leave_out(&mut round, &looked.unseen);
-                break (objects, outdated, round, thinking);
+                break (objects, outdated, round, planning);
             }
         };
-        for beside in self.beside.values_mut() {
-            beside.refusals.clear();
+        for local in self.local.values_mut() {
+            local.refusals.clear();
         }
         self.wake = round.wake_at;
-        self.store.objects.starting_since.clone_from(&round.thought.starting);
+        self.store.objects.starting_since.clone_from(&round.planned.starting);
         let fatal =
-            round.thought.notes.iter().filter(|note| note.severity == planner::check::Severity::Fatal);
+            round.planned.notes.iter().filter(|note| note.severity == planner::check::Severity::Fatal);
         let unsound: Vec<String> = fatal.map(ToString::to_string).collect();
         for note in &unsound {
             tracing::error!(note, "the plan breaks a rule, so nothing of it is done; please report this");
         }
         for gone in outdated {
-            if !self.hands.may_write() {
+            if !self.executor.may_write() {
                 break;
             }
             let calls = Arc::clone(&self.calls);
@@ -120,30 +120,30 @@ impl Operator {
             (true, 0) => "ok",
             (true, _) => "write_failed",
         };
-        self.metrics.round(result, thinking, now);
+        self.metrics.round(result, planning, now);
     }
 
     /// The pure part, on a thread where it keeps nobody from anything.
-    async fn think(&mut self, objects: &Arc<Objects>, now: Timestamp) -> Option<(Round, Duration)> {
+    async fn plan_round(&mut self, objects: &Arc<Objects>, now: Timestamp) -> Option<(Round, Duration)> {
         let (objects, settings) = (Arc::clone(objects), Arc::clone(&self.core));
-        self.refused.tell(&mut self.beside);
-        self.undone.tell(&mut self.beside);
-        let (obstacles, beside) = (self.obstacles(now), self.beside.clone());
+        self.refused.tell(&mut self.local);
+        self.undone.tell(&mut self.local);
+        let (obstacles, local) = (self.obstacles(now), self.local.clone());
         let ours = self.core.map.clone();
         let map = objects.config_maps.get(&(ours.namespace, ours.name));
         let map_changed = self.jumps.known(map::changed_at(map), now);
         let began = clock::instant();
-        let thinking = tokio::task::spawn_blocking(move || {
+        let planning = tokio::task::spawn_blocking(move || {
             reconcile::round(&Input {
                 objects: &objects,
-                beside: &beside,
+                local: &local,
                 map_changed,
                 obstacles: &obstacles,
                 settings: &settings,
                 now,
             })
         });
-        match self.pump(thinking).await {
+        match self.pump(planning).await {
             Ok(round) => Some((round, clock::instant().duration_since(began))),
             Err(error) => {
                 tracing::error!(%error, "a round failed; please report this");
@@ -185,7 +185,12 @@ impl Operator {
         let mut work = Vec::new();
         for node in due {
             let now = objects.gpu_nodes.get(&node.0).cloned();
-            work.push(steps::remember(self.hands.clone(), node.clone(), round.gpu_nodes[node].clone(), now));
+            work.push(steps::remember(
+                self.executor.clone(),
+                node.clone(),
+                round.gpu_nodes[node].clone(),
+                now,
+            ));
         }
         let at_once = self.settings.parallel_nodes;
         let outcomes = self.pump(together(at_once, work)).await;
@@ -215,9 +220,9 @@ impl Operator {
     /// What is remembered has moved with a clock that was put forward, where it
     /// is stored now or nothing was to be stored.
     fn moved_with_the_clock(&mut self, round: &Round, stored: &BTreeSet<NodeName>) {
-        for (node, beside) in &mut self.beside {
+        for (node, local) in &mut self.local {
             if stored.contains(node) || !round.gpu_nodes.contains_key(node) {
-                beside.put_forward = SignedDuration::ZERO;
+                local.put_forward = SignedDuration::ZERO;
             }
         }
     }
@@ -239,7 +244,7 @@ impl Operator {
         };
         // What people have to mend does not keep back what we have to write.
         let may = round.map.problem.is_some() || self.retries.may_try(what, clock::instant());
-        if !may || !self.hands.may_write() {
+        if !may || !self.executor.may_write() {
             return false;
         }
         let calls = Arc::clone(&self.calls);
@@ -265,7 +270,7 @@ impl Operator {
     async fn point(&mut self, objects: &Objects, round: &Round) -> usize {
         let ours = self.core.map.clone();
         let there = objects.config_maps.contains_key(&(ours.namespace, ours.name.clone()));
-        let in_force = round.thought.policies.iter().any(|policy| policy.mode == Mode::Enforce);
+        let in_force = round.planned.policies.iter().any(|policy| policy.mode == Mode::Enforce);
         let what = "ClusterPolicy";
         let settles = self.settles_until.is_some();
         if !self.settings.patch_cluster_policy || settles || !there || !in_force || !self.may_write(what) {
@@ -313,7 +318,7 @@ impl Operator {
             .collect();
         let mut work = Vec::new();
         for (name, actions) in due {
-            work.push(steps::act(self.hands.clone(), name.clone(), actions.to_vec()));
+            work.push(steps::act(self.executor.clone(), name.clone(), actions.to_vec()));
         }
         let at_once = self.settings.parallel_nodes;
         self.pump(together(at_once, work)).await
@@ -327,11 +332,11 @@ impl Operator {
             let read = Read { version: pods.version, highest_before };
             self.store.take_pods_of(&node.0, pods.found, read);
             self.notice();
-            self.beside.entry(node.clone()).or_default().listed = Some(began);
+            self.local.entry(node.clone()).or_default().listed = Some(began);
             self.touch();
         }
         if !refusals.is_empty() {
-            self.beside.entry(node.clone()).or_default().refusals.extend(refusals);
+            self.local.entry(node.clone()).or_default().refusals.extend(refusals);
             self.touch();
         }
         let what = subject_of(&node);
@@ -349,7 +354,7 @@ impl Operator {
                     self.touch();
                 }
                 if source.is_conflict() {
-                    self.doubted.insert(node);
+                    self.outdated.insert(node);
                 }
                 let times = self.retries.failed(&what, class, clock::instant());
                 say(&format!("{what}: {action}"), class, times, &chain(&source));
@@ -386,7 +391,12 @@ impl Operator {
         for (name, status) in &round.policies {
             let Some(object) = objects.policies.get(&name.0) else { continue };
             if self.may_write(&policy_subject(name)) {
-                work.push(steps::publish(self.hands.clone(), name.clone(), object.clone(), status.clone()));
+                work.push(steps::publish(
+                    self.executor.clone(),
+                    name.clone(),
+                    object.clone(),
+                    status.clone(),
+                ));
             }
         }
         let at_once = self.settings.parallel_nodes;
@@ -406,12 +416,12 @@ impl Operator {
     }
 
     fn may_write(&self, what: &str) -> bool {
-        self.retries.may_try(what, clock::instant()) && self.hands.may_write()
+        self.retries.may_try(what, clock::instant()) && self.executor.may_write()
     }
 
     /// Counts what the round found.
     fn count(&mut self, round: &Round) {
-        self.beside.retain(|node, _| round.nodes.contains_key(node));
+        self.local.retain(|node, _| round.nodes.contains_key(node));
         self.refused.keep_up_with(round);
         self.undone.keep(round.gpu_nodes.keys().chain(round.nodes.keys()));
         self.metrics.refused(self.refused.count());

@@ -10,7 +10,7 @@ use planner::names::{NodeName, PolicyName};
 use reconcile::gpu_node::WantedGpuNode;
 use rollout::Action;
 
-use crate::apply::{Done, Hands};
+use crate::apply::{Done, Executor};
 use crate::calls::CallError;
 use crate::publish::events::{self, Draft};
 use crate::publish::{gpu_node, policy};
@@ -23,12 +23,12 @@ pub(super) async fn together<T>(at_once: usize, work: Vec<impl Future<Output = T
 
 /// Stores what is to be remembered of a node; `None` when we may not write.
 pub(super) async fn remember(
-    hands: Hands,
+    executor: Executor,
     node: NodeName,
     wanted: WantedGpuNode,
     now: Option<Arc<GpuNode>>,
 ) -> (NodeName, Option<Result<Option<GpuNode>, CallError>>) {
-    if !hands.may_write() {
+    if !executor.may_write() {
         return (node, None);
     }
     let now = now.as_deref();
@@ -39,37 +39,37 @@ pub(super) async fn remember(
         status: &wanted.status,
         agent: reconcile::hardware::has_agent(now),
     };
-    let outcome = gpu_node::write(&hands.calls, &wanted, now).await;
+    let outcome = gpu_node::write(&executor.calls, &wanted, now).await;
     (node, Some(outcome))
 }
 
 /// Does the actions of a node.
-pub(super) async fn act(hands: Hands, node: NodeName, actions: Vec<Action>) -> (NodeName, Done) {
+pub(super) async fn act(executor: Executor, node: NodeName, actions: Vec<Action>) -> (NodeName, Done) {
     let mut done = Done::default();
-    hands.act(&node, &actions, &mut done).await;
+    executor.act(&node, &actions, &mut done).await;
     (node, done)
 }
 
 /// Writes the status of a policy.
 pub(super) async fn publish(
-    hands: Hands,
+    executor: Executor,
     name: PolicyName,
     now: GpuPartitionPolicy,
     wanted: GpuPartitionPolicyStatus,
 ) -> (PolicyName, Result<Option<Subject>, CallError>) {
-    let outcome = policy::write(&hands.calls, &now, &wanted).await;
+    let outcome = policy::write(&executor.calls, &now, &wanted).await;
     (name, outcome)
 }
 
 /// Sends an event; hands it back with what came of it.
 pub(super) async fn send(
-    hands: Hands,
+    executor: Executor,
     draft: Draft,
     instance: String,
     at: Timestamp,
 ) -> (Draft, Timestamp, Result<(), CallError>) {
-    let outcome = match hands.may_write() {
-        true => events::send(&hands.calls, &draft, &instance, at).await,
+    let outcome = match executor.may_write() {
+        true => events::send(&executor.calls, &draft, &instance, at).await,
         false => Ok(()),
     };
     (draft, at, outcome)

@@ -87,7 +87,7 @@ impl Operator {
     /// taken.
     pub(super) async fn tell(&mut self, drafts: Vec<Draft>, now: Timestamp) -> usize {
         let due = self.unsent.take_with(drafts, now);
-        if !self.hands.may_write() {
+        if !self.executor.may_write() {
             // Who has the lease now says it.
             return 0;
         }
@@ -110,7 +110,7 @@ impl Operator {
         for (namespace, due) in by_namespace {
             let mut work = Vec::new();
             for (draft, at) in due {
-                work.push(steps::send(self.hands.clone(), draft, self.settings.identity.clone(), at));
+                work.push(steps::send(self.executor.clone(), draft, self.settings.identity.clone(), at));
             }
             let at_once = self.settings.parallel_nodes;
             let Tally { sent, refused, again, busy } = tally(self.pump(together(at_once, work)).await);

@@ -11,7 +11,7 @@ use api::GpuNode;
 use api::gpu_node::GpuNodeStatus;
 use observe::Objects;
 use planner::names::NodeName;
-use reconcile::{Beside, Round};
+use reconcile::{LocalState, Round};
 
 /// So often in a row we write at once what somebody else has changed. Enough for
 /// a script that runs over everything twice, and too few for a load on anybody.
@@ -91,10 +91,10 @@ impl Undone {
     }
 
     /// Tells of each node whether what is remembered of it is contested.
-    pub(super) fn tell(&self, beside: &mut BTreeMap<NodeName, Beside>) {
-        beside.values_mut().for_each(|beside| beside.undone = None);
+    pub(super) fn tell(&self, local: &mut BTreeMap<NodeName, LocalState>) {
+        local.values_mut().for_each(|local| local.undone = None);
         for (node, contest) in self.nodes.iter().filter(|(_, contest)| contest.is_told()) {
-            beside.entry(node.clone()).or_default().undone = Some(contest.times);
+            local.entry(node.clone()).or_default().undone = Some(contest.times);
         }
     }
 
@@ -184,9 +184,9 @@ mod tests {
         assert_eq!(pauses[..9], [2, 2, 2, 2, 2, 2, 2, 2, 2], "at once, which is when they have changed it");
         assert_eq!(pauses[9..15], [2, 4, 8, 16, 32, 60], "and then ever more slowly");
         assert!(pauses[15..].iter().all(|pause| *pause == 60), "{pauses:?}");
-        let mut beside = BTreeMap::new();
-        undone.tell(&mut beside);
-        assert!(beside[&n1()].undone.is_some_and(|times| times > AT_ONCE));
+        let mut local = BTreeMap::new();
+        undone.tell(&mut local);
+        assert!(local[&n1()].undone.is_some_and(|times| times > AT_ONCE));
         assert!(undone.next().is_some());
     }
 
@@ -207,9 +207,9 @@ mod tests {
         assert_eq!(until, start + Duration::from_secs(last + 60));
         assert!(!look(&mut undone, until));
         assert_eq!(undone.next(), None);
-        let mut beside = BTreeMap::from([(n1(), Beside { undone: Some(9), ..Beside::default() })]);
-        undone.tell(&mut beside);
-        assert_eq!(beside[&n1()].undone, None);
+        let mut local = BTreeMap::from([(n1(), LocalState { undone: Some(9), ..LocalState::default() })]);
+        undone.tell(&mut local);
+        assert_eq!(local[&n1()].undone, None);
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub fn page() -> String {
          The steps of a rollout, in their order. Steps that only follow are not told; `GpuNode` has the phase.\n\n\
          | type | reason | action | note |\n|---|---|---|---|\n",
     );
-    for told::Told { reason, action, warning, note } in told::ALL {
+    for told::EventTemplate { reason, action, warning, note } in told::ALL {
         let _ = writeln!(page, "| {} | `{reason}` | `{action}` | {note} |", loud(warning));
     }
     page.push_str(

@@ -19,8 +19,8 @@ use super::events::Draft;
 /// policy says then counts as told, and what is said again has the same name,
 /// and is not sent twice.
 #[derive(Debug, Default)]
-pub struct Told {
-    requests: BTreeMap<RequestId, Said>,
+pub struct SentEvents {
+    requests: BTreeMap<RequestId, SentAnswer>,
     /// What is wrong with objects of others, as it was told: object and
     /// sentence.
     problems: BTreeSet<(String, String)>,
@@ -30,7 +30,7 @@ pub struct Told {
 
 /// What somebody who asked was told.
 #[derive(Debug)]
-struct Said {
+struct SentAnswer {
     kind: Kind,
     /// How many answers of another kind came before it.
     times: u32,
@@ -51,7 +51,7 @@ pub struct Written {
 
 /// Everything that is new.
 pub fn drafts(
-    told: &mut Told,
+    told: &mut SentEvents,
     objects: &Objects,
     round: &Round,
     written: &Written,
@@ -144,7 +144,13 @@ fn of_review(name: &PolicyName, objects: &Objects, round: &Round) -> Option<Draf
 }
 
 /// That the API's data went back in time, told once on each policy.
-fn of_restore(told: &mut Told, objects: &Objects, round: &Round, written: &Written, drafts: &mut Vec<Draft>) {
+fn of_restore(
+    told: &mut SentEvents,
+    objects: &Objects,
+    round: &Round,
+    written: &Written,
+    drafts: &mut Vec<Draft>,
+) {
     let degraded = |name: &PolicyName| {
         let conditions = round.policies.get(name).into_iter().flat_map(|status| &status.conditions);
         let mut of_kind = conditions.filter(|condition| condition.type_ == kind::DEGRADED);
@@ -190,7 +196,7 @@ fn of_node(name: &NodeName, node: &NodeRound, objects: &Objects) -> Option<Draft
 }
 
 /// Those who asked, where the answer is another than the last.
-fn of_requests(told: &mut Told, objects: &Objects, answers: &[Answer], drafts: &mut Vec<Draft>) {
+fn of_requests(told: &mut SentEvents, objects: &Objects, answers: &[Answer], drafts: &mut Vec<Draft>) {
     let asking: BTreeSet<&RequestId> = answers.iter().map(|answer| &answer.id).collect();
     told.requests.retain(|id, _| asking.contains(id));
     let mut waiting: Option<BTreeMap<RequestId, &Pod>> = None;
@@ -203,10 +209,10 @@ fn of_requests(told: &mut Told, objects: &Objects, answers: &[Answer], drafts: &
         let waiting = waiting.get_or_insert_with(|| waiting_pods(objects));
         // Before a restart, or by another replica, it was told already.
         let before = last.is_none() && is_in_a_status(objects, answer);
-        let first = || Said { kind: answer.kind, times: 0, topics: BTreeMap::new() };
+        let first = || SentAnswer { kind: answer.kind, times: 0, topics: BTreeMap::new() };
         let said = told.requests.entry(answer.id.clone()).or_insert_with(first);
         if said.kind != answer.kind {
-            *said = Said { times: said.times + 1, ..first() };
+            *said = SentAnswer { times: said.times + 1, ..first() };
         }
         let to = said.topics.entry(answer.topic).or_default();
         if before {
@@ -243,15 +249,15 @@ pub(super) const PROBLEMS: [(&str, &str); 2] = [
 /// What is wrong with hardware profiles, and with workbenches that ask for
 /// nothing because of it. Nobody is told where there is no policy: then the
 /// slices are somebody else's business.
-fn of_others(told: &mut Told, objects: &Objects, round: &Round, drafts: &mut Vec<Draft>) {
+fn of_others(told: &mut SentEvents, objects: &Objects, round: &Round, drafts: &mut Vec<Draft>) {
     let answered: BTreeSet<String> = round
         .answers
         .iter()
         .map(|answer| format!("Notebook {}/{}", answer.id.namespace, answer.id.name))
         .collect();
     let mut now = BTreeSet::new();
-    let any_policy = !round.thought.policies.is_empty();
-    for problem in round.thought.problems.iter().filter(|p| any_policy && p.severity == Severity::Warning) {
+    let any_policy = !round.planned.policies.is_empty();
+    for problem in round.planned.problems.iter().filter(|p| any_policy && p.severity == Severity::Warning) {
         let Some((kind, (namespace, name))) =
             problem.object.split_once(' ').and_then(|(kind, name)| Some((kind, name.split_once('/')?)))
         else {
@@ -354,7 +360,7 @@ mod tests {
         });
         let pod: Pod = serde_json::from_value(pod).expect("it is a pod");
         objects.pods.insert(("team-a".to_owned(), "train".to_owned()), std::sync::Arc::new(pod));
-        let (mut told, mut drafts) = (Told::default(), Vec::new());
+        let (mut told, mut drafts) = (SentEvents::default(), Vec::new());
         for answer in answers {
             of_requests(&mut told, &objects, std::slice::from_ref(answer), &mut drafts);
         }

@@ -4,12 +4,12 @@
 //! Which of two pieces of news is the later one, and how it is noticed that
 //! the API's data went back in time, is in [`history`].
 
-mod aside;
 pub mod awaited;
 pub mod bounds;
-mod crowd;
 pub mod history;
 mod item;
+mod pod_sums;
+mod shared_labels;
 pub mod trim;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -156,10 +156,10 @@ pub struct Store {
     /// turned out to have GPUs after their pods were passed over.
     waiting: BTreeMap<String, Arc<Node>>,
     /// Pods that only take room.
-    crowd: crowd::Crowd,
+    crowd: pod_sums::PodSums,
     /// Labels of nodes that nobody reads; none are laid aside where all are
     /// wanted, as for a recording.
-    aside: Option<aside::Aside>,
+    shared_labels: Option<shared_labels::SharedLabels>,
     /// What the pods and workbenches of each namespace cost.
     costs: bounds::Costs,
     watches: BTreeMap<Source, Watch>,
@@ -325,8 +325,8 @@ impl Store {
             self.waiting.remove(&name);
             return false;
         }
-        if let Some(aside) = &mut self.aside {
-            aside.lay(&name, &mut node);
+        if let Some(shared_labels) = &mut self.shared_labels {
+            shared_labels.lay(&name, &mut node);
         }
         let node = Arc::new(node);
         if known {
@@ -372,7 +372,7 @@ impl Store {
             self.costs.add(&key.0, before, spec);
         }
         if let Some(spec) = pod.spec.as_ref().filter(|spec| spec.node_name.is_none()) {
-            self.name_labels(|| aside::of_pod(spec));
+            self.name_labels(|| shared_labels::of_pod(spec));
         }
         let before = self.objects.pods.insert(key.clone(), Arc::new(pod));
         let after = &self.objects.pods[&key];
@@ -513,8 +513,8 @@ impl Store {
         match source {
             Source::Nodes => {
                 self.waiting.remove(name);
-                if let Some(aside) = &mut self.aside {
-                    aside.forget(name);
+                if let Some(shared_labels) = &mut self.shared_labels {
+                    shared_labels.forget(name);
                 }
                 objects.nodes.remove(name).is_some()
             }

@@ -7,7 +7,7 @@ mod cluster;
 use cluster::Cluster;
 use controller::publish::catalogue;
 use controller::publish::events::Draft;
-use controller::publish::news::{Told, Written, drafts};
+use controller::publish::news::{SentEvents, Written, drafts};
 use jiff::Timestamp;
 use observe::Objects;
 use reconcile::Round;
@@ -18,7 +18,7 @@ use serde_json::json;
 /// The events of a story, one line each.
 #[derive(Default)]
 struct Story {
-    told: Told,
+    told: SentEvents,
     lines: Vec<String>,
 }
 
@@ -161,9 +161,9 @@ fn somebody_else_labels_a_node() {
 
 /// The round of a cluster, as what was reviewed is made of it.
 fn reviewed(cluster: &Cluster) -> Fingerprint {
-    let thought = cluster.round().thought;
+    let planned = cluster.round().planned;
     let policies = &cluster.objects.policies;
-    Fingerprint::of(&thought.plan, policies, &thought.policy_of, &thought.inventory, &thought.requests)
+    Fingerprint::of(&planned.plan, policies, &planned.policy_of, &planned.inventory, &planned.requests)
 }
 
 #[test]

@@ -4,8 +4,8 @@
 mod answers;
 mod bounds;
 mod events;
+mod executor;
 mod gather;
-mod hands;
 mod history;
 mod lease;
 mod metrics_tls;

@@ -35,9 +35,9 @@ fn certificate() -> (String, String) {
 /// Replaces both as kubelet does with a mounted secret: by other files.
 fn put(files: &MetricsTls, (certificate, key): &(String, String)) {
     for (file, text) in [(&files.certificate, certificate), (&files.key, key)] {
-        let beside = file.with_extension("new");
-        std::fs::write(&beside, text).unwrap();
-        std::fs::rename(&beside, file).unwrap();
+        let local = file.with_extension("new");
+        std::fs::write(&local, text).unwrap();
+        std::fs::rename(&local, file).unwrap();
     }
 }
 

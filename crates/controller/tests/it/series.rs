@@ -111,7 +111,7 @@ fn fleet(nodes: usize, waiting: usize) -> Objects {
 fn series(metrics: &Metrics, objects: &Objects) -> Vec<String> {
     let found = round(&Input {
         objects,
-        beside: &BTreeMap::new(),
+        local: &BTreeMap::new(),
         map_changed: None,
         obstacles: &reconcile::Obstacles::NONE,
         settings: &Settings::default(),

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use mig::ProfileName;
 
 use super::Decision;
+use super::assign::Assignment;
 use super::change::PolicyChange;
 use super::group::{Group, counts, is_planned};
-use super::hand_out::Handed;
 use super::supply::{hold, is_frozen};
 use super::trial::Trials;
 use super::world::World;
@@ -24,12 +24,12 @@ use crate::solver::SolveError;
 /// `meets_floors`: whether the plan reaches every static layout and every floor.
 pub(super) fn requests(
     world: &World<'_>,
-    handed: &Handed<'_>,
+    assignment: &Assignment<'_>,
     requests: &[Request],
     meets_floors: bool,
 ) -> Vec<RequestReport> {
     let mut judge = Judge::new(world.inventory);
-    let mut trials = Trials::new(world, handed, meets_floors);
+    let mut trials = Trials::new(world, assignment, meets_floors);
     let group_of: BTreeMap<&RequestId, usize> = world
         .groups
         .iter()
@@ -44,7 +44,7 @@ pub(super) fn requests(
     sorted
         .into_iter()
         .map(|request| {
-            let outcome = match (handed.served.get(&request.id), group_of.get(&request.id)) {
+            let outcome = match (assignment.served.get(&request.id), group_of.get(&request.id)) {
                 (Some(served), _) => {
                     let (node, gpus) = (served.node.clone(), served.slices.clone());
                     if served.by_plan {
@@ -54,7 +54,7 @@ pub(super) fn requests(
                     }
                 }
                 (None, Some(g)) => {
-                    let homeless = handed.homeless.contains(&request.id);
+                    let unplaced = assignment.unplaced.contains(&request.id);
                     let (why, help) = answers
                         .entry(*g)
                         .or_insert_with(|| {
@@ -64,7 +64,7 @@ pub(super) fn requests(
                         .clone();
                     // The numbers had a slice for it: what no node has is room.
                     let alone = request.slices.values().sum::<u32>() == 1;
-                    let why = if homeless && alone { Why::NoRoom } else { why };
+                    let why = if unplaced && alone { Why::NoRoom } else { why };
                     Outcome::Unserved { why, help }
                 }
                 (None, None) => not_planned(request),

@@ -32,13 +32,13 @@
 //! within each class; this is a heuristic, and the certificate says how many
 //! nodes are touched and what no plan can go below (`nodes`).
 
+mod assign;
 mod change;
 mod choose;
 mod evict;
 mod explain;
 mod formulate;
 mod group;
-mod hand_out;
 mod nodes;
 mod reach;
 mod steps;
@@ -103,9 +103,9 @@ pub fn decide_while(
         }
     };
     let levels = chosen.levels();
-    let handed = hand_out::hand_out(&chosen);
+    let assignment = assign::assign(&chosen);
     let Chosen { world, program, .. } = chosen;
-    let plan = Plan { steps: steps::steps(&world, &handed) };
+    let plan = Plan { steps: steps::steps(&world, &assignment) };
     let mut certificate: Vec<LevelCertificate> = program
         .levels
         .iter()
@@ -117,14 +117,14 @@ pub fn decide_while(
             bound: solved.bound,
         })
         .collect();
-    supply::add_homeless(&world, &handed, &mut certificate);
-    certificate.push(nodes::certificate(&world, &handed));
+    supply::add_unplaced(&world, &assignment, &mut certificate);
+    certificate.push(nodes::certificate(&world, &assignment));
     let floors = [Level::Static, Level::Minimum];
     let mut before_all = program.levels.iter().zip(&levels).filter(|(level, _)| floors.contains(level));
     let meets_floors = before_all.all(|(_, solved)| solved.value == 0);
     let report = Report {
-        requests: explain::requests(&world, &handed, requests, meets_floors),
-        policies: supply::policies(&world, &handed),
+        requests: explain::requests(&world, &assignment, requests, meets_floors),
+        policies: supply::policies(&world, &assignment),
         frozen_for_lack_of_agent: supply::frozen(&world),
         certificate,
         gave_up: None,

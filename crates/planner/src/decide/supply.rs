@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mig::{Counts, Geometry, Layout, ProfileIndex, ProfileName};
 
+use super::assign::{Assignment, idle_slices};
 use super::evict::Evictions;
 use super::formulate::{Level, bounds};
-use super::hand_out::{Handed, idle_slices};
 use super::targets::{Current, Freedom};
 use super::world::{World, free_somewhere, is_idle, rule_for};
 use crate::inventory::{ChangeScope, Gpu, Hold, Node, Slices, Use};
@@ -16,11 +16,11 @@ use crate::policy::{LayoutPolicy, Mode, Policy};
 use crate::report::{LevelCertificate, PolicyReport, Supply, UnknownProfile, UnmetBound};
 
 /// The reports of all policies, by name.
-pub(super) fn policies(world: &World<'_>, handed: &Handed<'_>) -> Vec<PolicyReport> {
-    world.policies.iter().enumerate().map(|(p, policy)| report(world, handed, p, policy)).collect()
+pub(super) fn policies(world: &World<'_>, assignment: &Assignment<'_>) -> Vec<PolicyReport> {
+    world.policies.iter().enumerate().map(|(p, policy)| report(world, assignment, p, policy)).collect()
 }
 
-fn report(world: &World<'_>, handed: &Handed<'_>, position: usize, policy: &Policy) -> PolicyReport {
+fn report(world: &World<'_>, assignment: &Assignment<'_>, position: usize, policy: &Policy) -> PolicyReport {
     let nodes: Vec<NodeName> = world.assignment.nodes_of(&policy.name).cloned().collect();
     let mut supply: BTreeMap<ProfileName, Supply> = BTreeMap::new();
     let mut free_after: BTreeMap<ProfileName, u32> = BTreeMap::new();
@@ -33,7 +33,7 @@ fn report(world: &World<'_>, handed: &Handed<'_>, position: usize, policy: &Poli
                 entry.present += 1;
                 entry.allocated += u32::from(!used.is_idle());
             }
-            let change = handed.changes.get(&(name, *index)).copied();
+            let change = assignment.changes.get(&(name, *index)).copied();
             let after = change.map_or_else(
                 || slices(gpu).into_iter().map(|(profile, _)| profile).collect::<Vec<_>>(),
                 |layout| layout.iter().map(|p| gpu.geometry.describe(p).0).collect(),
@@ -67,7 +67,7 @@ fn report(world: &World<'_>, handed: &Handed<'_>, position: usize, policy: &Poli
             continue;
         }
         for request in &group.requests {
-            let served = handed.served.get(&request.id);
+            let served = assignment.served.get(&request.id);
             for (profile, n) in group.slices {
                 let entry = supply.entry(*profile).or_default();
                 entry.requested += n;
@@ -298,15 +298,19 @@ pub(super) fn hold(node: &Node) -> Option<&Hold> {
 
 /// Requests that the numbers serve and no single node can are unserved: the
 /// certificate's value says so, and its bound shows the gap.
-pub(super) fn add_homeless(world: &World<'_>, handed: &Handed<'_>, certificate: &mut [LevelCertificate]) {
+pub(super) fn add_unplaced(
+    world: &World<'_>,
+    assignment: &Assignment<'_>,
+    certificate: &mut [LevelCertificate],
+) {
     for group in &world.groups {
-        let homeless = group.requests.iter().filter(|r| handed.homeless.contains(&r.id)).count();
-        if homeless == 0 {
+        let unplaced = group.requests.iter().filter(|r| assignment.unplaced.contains(&r.id)).count();
+        if unplaced == 0 {
             continue;
         }
         let name = Level::Unserved(std::cmp::Reverse(group.priority)).name();
         if let Some(level) = certificate.iter_mut().find(|level| level.level == name) {
-            level.value += group.weight() * i64::try_from(homeless).unwrap_or(i64::MAX);
+            level.value += group.weight() * i64::try_from(unplaced).unwrap_or(i64::MAX);
         }
     }
 }

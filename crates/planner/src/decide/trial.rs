@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mig::Layout;
 
+use super::assign::Assignment;
 use super::change::{
     Kind, PolicyChange, Relaxation, for_each_use, held, is_liftable, lift, profiles, relaxations, with_gpus,
     without,
 };
 use super::formulate::{Question, Unserved, formulate};
 use super::group::Group;
-use super::hand_out::Handed;
 use super::witness::OneMore;
 use super::world::{Grain, World, is_idle};
 use crate::demand::Request;
@@ -74,9 +74,9 @@ pub(super) struct Trials<'w> {
 
 impl<'w> Trials<'w> {
     /// `meets_floors`: whether the plan reaches every static layout and every floor.
-    pub(super) fn new(world: &World<'w>, handed: &Handed<'_>, meets_floors: bool) -> Self {
+    pub(super) fn new(world: &World<'w>, assignment: &Assignment<'_>, meets_floors: bool) -> Self {
         let requests = world.groups.iter().flat_map(|group| group.requests.iter().copied());
-        let unserved = requests.clone().map(|r| &r.id).filter(|id| !handed.served.contains_key(id));
+        let unserved = requests.clone().map(|r| &r.id).filter(|id| !assignment.served.contains_key(id));
         let unserved: BTreeSet<RequestId> = unserved.cloned().collect();
         let gpus: usize = world.inventory.nodes.values().map(|node| node.gpus.len()).sum();
         let wait = unserved.len().max(1);

@@ -84,7 +84,7 @@ fn refuse(cluster: &mut Cluster, round: &Round) {
     for (name, node) in &round.nodes {
         if node.advance.actions.iter().any(|action| action.name() != "ListPods") {
             let refused = RefusedWrite { write: format!("patch Node {name}"), words: WORDS.to_owned() };
-            cluster.beside.entry(name.clone()).or_default().refused = Some(refused);
+            cluster.local.entry(name.clone()).or_default().refused = Some(refused);
         }
     }
 }
@@ -143,7 +143,7 @@ fn a_refused_cordon_is_told_in_the_refusers_words_and_no_deadline_passes() {
 
     // Once it is allowed it goes on where it was: the next try is taken.
     let _ = cluster.step(Until::End);
-    cluster.beside.values_mut().for_each(|beside| beside.refused = None);
+    cluster.local.values_mut().for_each(|local| local.refused = None);
     let round = cluster.step(Until::End);
     assert_ne!(round.nodes[&name].advance.progress.phase, Phase::Retreating);
     cluster.settle();

@@ -8,7 +8,7 @@ use crate::cluster::{Cluster, Until};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use planner::check::{Note, Problem, Severity};
 use planner::names::NodeName;
-use reconcile::Thought;
+use reconcile::PlannedRound;
 use rollout::{Action, Outlook, Phase, PodPhase, WaitsFor};
 use serde_json::json;
 
@@ -65,23 +65,23 @@ fn only_static_layouts_and_onboarding_evict_whatever_the_plan_says() {
     cluster.pod("trains", "7g.80gb", Some("n1"));
     cluster.until("n1", Phase::Cordoning, |_, _, _| {});
     cluster.now = cluster.step(Until::End).wake_at.unwrap();
-    let evicts = |different: fn(&mut Thought)| {
+    let evicts = |different: fn(&mut PlannedRound)| {
         let round = cluster.round_that_thinks(different);
         let actions = &round.nodes[&NodeName::from("n1")].advance.actions;
         actions.iter().any(|action| matches!(action, Action::Evict { .. }))
     };
-    let by_demand = |thought: &mut Thought| {
-        thought.policies[0].layout = planner::build::policy("by-demand").build().layout;
+    let by_demand = |planned: &mut PlannedRound| {
+        planned.policies[0].layout = planner::build::policy("by-demand").build().layout;
     };
     assert!(evicts(|_| {}));
     assert!(!evicts(by_demand));
-    assert!(evicts(|thought| {
-        thought.policies[0].layout = planner::build::policy("by-demand").build().layout;
-        thought.plan.steps[0].enable_mig = true;
+    assert!(evicts(|planned| {
+        planned.policies[0].layout = planner::build::policy("by-demand").build().layout;
+        planned.plan.steps[0].enable_mig = true;
     }));
-    assert!(!evicts(|thought| thought.policies[0].drain = planner::policy::Drain::Never));
+    assert!(!evicts(|planned| planned.policies[0].drain = planner::policy::Drain::Never));
     // A policy of another name says nothing of this node.
-    assert!(!evicts(|thought| thought.policies[0].name = "another".into()));
+    assert!(!evicts(|planned| planned.policies[0].name = "another".into()));
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn a_lost_cordon_mark_does_not_hide_a_node_from_the_plan_that_began() {
                 "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}]);
             node.metadata.managed_fields = managed.then(|| serde_json::from_value(fields).unwrap());
         });
-        let node = &cluster.round().thought.inventory.nodes[&NodeName::from("n1")];
+        let node = &cluster.round().planned.inventory.nodes[&NodeName::from("n1")];
         assert!(node.schedulable && node.hold.is_none(), "{:?}", node.hold);
         cluster.settle();
         assert_ne!(cluster.offers("n1", "1g.10gb"), "0");

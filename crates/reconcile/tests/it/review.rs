@@ -24,9 +24,9 @@ fn a_cluster() -> Cluster {
 }
 
 fn fingerprint(cluster: &Cluster) -> Fingerprint {
-    let thought = cluster.round().thought;
+    let planned = cluster.round().planned;
     let policies = &cluster.objects.policies;
-    Fingerprint::of(&thought.plan, policies, &thought.policy_of, &thought.inventory, &thought.requests)
+    Fingerprint::of(&planned.plan, policies, &planned.policy_of, &planned.inventory, &planned.requests)
 }
 
 /// What was reviewed is committed with the policy.
@@ -122,8 +122,8 @@ fn what_moves_beside_the_plan_leaves_it_the_same() {
     cluster.pod("asks", "1g.10gb", None);
     let review = said(&mut cluster);
     assert_eq!((review.state, review.moved.as_slice()), (ReviewState::Same, &[Moved::Demand][..]));
-    let beside = "the plan is the one that was reviewed; beside it, since the review what is asked for moved (now 1 request for 1 x 1g.10gb)";
-    assert_eq!(review.message, beside);
+    let local = "the plan is the one that was reviewed; beside it, since the review what is asked for moved (now 1 request for 1 x 1g.10gb)";
+    assert_eq!(review.message, local);
 }
 
 #[test]
@@ -200,9 +200,9 @@ fn an_annotation_that_makes_no_sense_is_told_and_does_no_harm() {
         "the annotation slicewright.io/reviewed-plan cannot be read, and nothing is compared: it is longer than 16384 bytes; write what `slicewright plan` prints"
     );
     let round = cluster.round();
-    assert_eq!(round.thought.plan, sane.thought.plan);
+    assert_eq!(round.planned.plan, sane.planned.plan);
     assert_eq!(round.nodes.len(), sane.nodes.len());
-    let told = round.thought.problems.iter().find(|problem| problem.field.contains(REVIEWED_PLAN));
+    let told = round.planned.problems.iter().find(|problem| problem.field.contains(REVIEWED_PLAN));
     assert_eq!(told.map(|problem| problem.severity), Some(observe::Severity::Warning));
     assert_eq!(said(&mut cluster), review, "it is said once");
     annotate(&mut cluster, REVIEWED_PLAN, &fingerprint(&a_cluster()).reviewed.to_string());

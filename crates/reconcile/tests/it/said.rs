@@ -28,7 +28,7 @@ fn a_status_has_supply_demand_digests_and_who_is_not_served() {
     assert_eq!(unserved.requests[0].reason, "AllUsed");
     assert_eq!(unserved.requests[0].slices, "1 x 1g.10gb");
     assert!(unserved.requests[0].message.contains("pod team/has ends"), "{}", unserved.requests[0].message);
-    assert_eq!(status.plan_digest.as_deref(), Some(round.thought.plan.digest().as_str()));
+    assert_eq!(status.plan_digest.as_deref(), Some(round.planned.plan.digest().as_str()));
     assert_eq!(
         status.policy_digest.as_deref(),
         Some(reconcile::policy_status::policy_digest(&cluster.objects.policies).as_str())
@@ -90,7 +90,7 @@ fn a_progress_that_cannot_be_read_holds_the_node_and_is_kept() {
     cluster.pod("asks", "1g.10gb", None);
     let round = cluster.step(Until::End);
     assert!(round.nodes.is_empty(), "nothing is done to it");
-    assert!(round.thought.plan.steps.is_empty(), "nothing is planned on it");
+    assert!(round.planned.plan.steps.is_empty(), "nothing is planned on it");
     let kept = cluster.objects.gpu_nodes["n1"].status.clone().unwrap().rollout.unwrap().progress;
     assert_eq!(kept, Some(strange));
     let said = text(Cluster::node_condition(&round, "n1", "Degraded"));
@@ -173,7 +173,7 @@ fn a_preview_writes_no_map_and_touches_no_node() {
     let round = cluster.step(Until::End);
     assert_eq!(round.map.write, None);
     assert!(round.nodes.values().all(|n| n.advance.actions.is_empty()));
-    assert_eq!(round.thought.plan.steps.len(), 1, "it plans, and says what it would do");
+    assert_eq!(round.planned.plan.steps.len(), 1, "it plans, and says what it would do");
     let said = text(Cluster::condition(&round, "Ready"));
     assert!(said.starts_with("False Preview: "), "{said}");
     assert!(
@@ -197,7 +197,7 @@ fn a_cordon_of_ours_that_can_be_taken_back_is_hidden_from_the_planner() {
         assert!(rounds < 50);
     }
     let round = cluster.round();
-    let node = round.thought.inventory.nodes.values().next().unwrap();
+    let node = round.planned.inventory.nodes.values().next().unwrap();
     assert!(node.schedulable && node.hold.is_none(), "{:?}", node.hold);
     cluster.objects.pods.retain(|(namespace, _), _| namespace != "team");
     cluster.settle();
@@ -404,7 +404,7 @@ fn no_time_is_promised_before_the_slices_are_being_made() {
     });
     let text =
         "planned: n1 is to be changed for it (1g.10gb); a time is given once its slices are being made";
-    let before = |phase: &Phase| reconcile::think::can_return(*phase);
+    let before = |phase: &Phase| reconcile::planned_round::can_return(*phase);
     assert!(planned.iter().all(|(phase, said, topic)| before(phase) && said == text && *topic == "Planned"));
     assert!(planned.iter().any(|(phase, ..)| *phase == Phase::Mapping), "{planned:?}");
     assert!(

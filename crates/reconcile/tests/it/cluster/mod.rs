@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use observe::Objects;
 use planner::names::NodeName;
-use reconcile::{Beside, Input, MapRef, Round, Settings, round};
+use reconcile::{Input, LocalState, MapRef, Round, Settings, round};
 use rollout::{Action, names};
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub enum Until {
 
 pub struct Cluster {
     pub objects: Objects,
-    pub beside: BTreeMap<NodeName, Beside>,
+    pub local: BTreeMap<NodeName, LocalState>,
     pub map_changed: Option<Timestamp>,
     /// What keeps the operator from doing what is due.
     pub obstacles: reconcile::Obstacles,
@@ -59,7 +59,7 @@ impl Cluster {
     pub fn new() -> Self {
         let mut cluster = Self {
             objects: Objects::default(),
-            beside: BTreeMap::new(),
+            local: BTreeMap::new(),
             map_changed: None,
             obstacles: reconcile::Obstacles::default(),
             settings: Settings::default(),
@@ -247,7 +247,7 @@ impl Cluster {
     fn input(&self) -> Input<'_> {
         Input {
             objects: &self.objects,
-            beside: &self.beside,
+            local: &self.local,
             map_changed: self.map_changed,
             obstacles: &self.obstacles,
             settings: &self.settings,
@@ -262,21 +262,21 @@ impl Cluster {
     /// A node as the rollout sees it.
     pub fn seen(&self, node: &str) -> rollout::Observed {
         let input = self.input();
-        let thought = reconcile::think(&input);
-        reconcile::seen::Looks::new(&input, &thought).node(&node.into()).unwrap()
+        let planned = reconcile::plan_round(&input);
+        reconcile::seen::NodeReader::new(&input, &planned).node(&node.into()).unwrap()
     }
 
     /// A round whose plan the checker objects to.
     pub fn round_with(&self, note: planner::check::Note) -> Round {
-        self.round_that_thinks(|thought| thought.notes.push(note))
+        self.round_that_thinks(|planned| planned.notes.push(note))
     }
 
     /// A round that thinks something else than it would.
-    pub fn round_that_thinks(&self, different: impl FnOnce(&mut reconcile::Thought)) -> Round {
+    pub fn round_that_thinks(&self, different: impl FnOnce(&mut reconcile::PlannedRound)) -> Round {
         let input = self.input();
-        let mut thought = reconcile::think(&input);
-        different(&mut thought);
-        reconcile::round::follow(&input, thought)
+        let mut planned = reconcile::plan_round(&input);
+        different(&mut planned);
+        reconcile::round::follow(&input, planned)
     }
 
     /// One round and what follows from it, up to where the process dies.
@@ -300,7 +300,7 @@ impl Cluster {
             self.publish(&round);
         } else {
             // Another process knows nothing beside the objects.
-            self.beside.clear();
+            self.local.clear();
             self.map_changed = None;
         }
         self.mig_managers();
@@ -386,7 +386,7 @@ impl Cluster {
             }
             Action::RemoveCordonedBy { .. } => self.label(node, names::CORDONED_BY, None),
             Action::ListPods => {
-                self.beside.entry(name.clone()).or_default().listed = Some(self.now);
+                self.local.entry(name.clone()).or_default().listed = Some(self.now);
             }
             Action::SetConfigLabel { value, clear_state, .. } => {
                 self.label(node, names::MIG_CONFIG, Some(value));

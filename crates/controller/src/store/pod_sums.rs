@@ -24,14 +24,14 @@ struct One {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(super) struct Crowd {
+pub(super) struct PodSums {
     /// By namespace, then name: there are few namespaces.
     of: BTreeMap<String, BTreeMap<Box<str>, One>>,
     nodes: BTreeMap<Arc<str>, u32>,
     len: usize,
 }
 
-impl Crowd {
+impl PodSums {
     pub(super) const fn len(&self) -> usize {
         self.len
     }

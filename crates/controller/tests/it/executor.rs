@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use controller::apply::{ActionError, Done, Hands};
+use controller::apply::{ActionError, Done, Executor};
 use controller::calls::Calls;
 use controller::client::tamed;
 use controller::clock::Clock;
@@ -79,7 +79,7 @@ impl Respond for Api {
 
 struct Site {
     api: Api,
-    hands: Hands,
+    executor: Executor,
     _server: MockServer,
     _keeping: tokio::task::JoinSet<()>,
 }
@@ -113,15 +113,21 @@ async fn site(at_first: AtFirstWrite) -> Site {
     }
     api.asked.lock().unwrap().clear();
     let went_back = CancellationToken::new();
-    let hands =
-        Hands { calls, claim, clock: Clock::default(), metrics: Arc::new(Metrics::new()), stop, went_back };
-    Site { api, hands, _server: server, _keeping: keeping }
+    let executor = Executor {
+        calls,
+        claim,
+        clock: Clock::default(),
+        metrics: Arc::new(Metrics::new()),
+        stop,
+        went_back,
+    };
+    Site { api, executor, _server: server, _keeping: keeping }
 }
 
 impl Site {
     async fn act(&self, actions: &[Action]) -> (Done, Vec<String>) {
         let mut done = Done::default();
-        self.hands.act(&NodeName("a1".to_owned()), actions, &mut done).await;
+        self.executor.act(&NodeName("a1".to_owned()), actions, &mut done).await;
         let asked = std::mem::take(&mut *self.api.asked.lock().unwrap());
         (done, asked)
     }
@@ -172,7 +178,7 @@ async fn before_each_disruptive_action_it_is_asked_whose_the_lease_is_and_nothin
         assert_eq!(asked.first().is_some_and(|line| line == "whose is it"), action.is_disruptive(), "{name}");
         // Its own clock still says that the lease is ours.
         *site.api.holder.lock().unwrap() = "thief";
-        assert!(site.hands.claim.holds());
+        assert!(site.executor.claim.holds());
         if action.is_disruptive() {
             let (done, asked) = site.act(&[action]).await;
             assert!(matches!(done.stopped, Some(ActionError::Lost { source: Lost::Gone, .. })), "{name}");
@@ -201,7 +207,7 @@ async fn an_operator_that_is_told_to_stop_ends_the_action_that_it_is_at_and_begi
     assert!(matches!(done.stopped, Some(ActionError::Stopping { action: "ListPods" })), "{:?}", done.stopped);
     assert_eq!(asked, ["whose is it", "PATCH nodes/a1"]);
     assert_eq!(done.awaited.len(), 1, "it heard that it was done");
-    assert!(!site.hands.may_write());
+    assert!(!site.executor.may_write());
 }
 
 #[tokio::test]
@@ -221,8 +227,8 @@ async fn the_first_that_fails_is_the_last_and_an_eviction_that_is_refused_is_an_
 #[tokio::test]
 async fn nothing_is_done_on_what_was_read_before_the_data_went_back() {
     let site = site(AtFirstWrite::Nothing).await;
-    site.hands.went_back.cancel();
-    assert!(!site.hands.may_write());
+    site.executor.went_back.cancel();
+    assert!(!site.executor.may_write());
     for (name, action) in writes() {
         let (done, asked) = site.act(&[action]).await;
         assert!(matches!(done.stopped, Some(ActionError::WentBack { .. })), "{name}: {:?}", done.stopped);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use observe::Objects;
-use reconcile::{Thought, remembered};
+use reconcile::{PlannedRound, remembered};
 use rollout::{Progress, names};
 use serde_json::json;
 
@@ -17,9 +17,9 @@ pub(crate) fn progress(world: &World, node: &str) -> Progress {
 }
 
 /// What the operator thinks of the cluster as it is, without doing anything.
-pub(crate) fn think(world: &World) -> Thought {
+pub(crate) fn plan_round(world: &World) -> PlannedRound {
     let objects = objects(world);
-    reconcile::think(&Operator::default().input(world, &objects))
+    reconcile::plan_round(&Operator::default().input(world, &objects))
 }
 
 /// The objects as `observe` takes them.

@@ -18,7 +18,7 @@ type Labels = BTreeMap<String, String>;
 
 /// What is laid aside, and what somebody named.
 #[derive(Debug, Default)]
-pub(super) struct Aside {
+pub(super) struct SharedLabels {
     of: BTreeMap<String, Arc<Labels>>,
     /// Every set of labels, once.
     sets: BTreeSet<Arc<Labels>>,
@@ -66,7 +66,7 @@ fn is_read(key: &str, value: &str) -> bool {
         || key.ends_with(".sharing-strategy") && value != "none"
 }
 
-impl Aside {
+impl SharedLabels {
     /// Lays aside what nobody reads of a node.
     pub(super) fn lay(&mut self, name: &str, node: &mut Node) {
         let all = node.metadata.labels.take().unwrap_or_default();
@@ -109,9 +109,10 @@ impl Aside {
 
     /// Puts labels of these keys back.
     pub(super) fn restore(&self, keys: &BTreeSet<String>, nodes: &mut BTreeMap<String, Arc<Node>>) {
-        for (name, aside) in &self.of {
+        for (name, shared_labels) in &self.of {
             let Some(node) = nodes.get_mut(name) else { continue };
-            let found: Labels = keys.iter().filter_map(|key| aside.get_key_value(key)).map(owned).collect();
+            let found: Labels =
+                keys.iter().filter_map(|key| shared_labels.get_key_value(key)).map(owned).collect();
             if !found.is_empty() {
                 Arc::make_mut(node).metadata.labels.get_or_insert_default().extend(found);
             }
@@ -134,18 +135,18 @@ impl Store {
     /// A store that keeps of nodes only what is read.
     #[must_use]
     pub fn sparing() -> Self {
-        Self { aside: Some(Aside::default()), ..Self::default() }
+        Self { shared_labels: Some(SharedLabels::default()), ..Self::default() }
     }
 
     /// Somebody's selector names these labels: nodes show them from now on.
     pub(super) fn name_labels(&mut self, keys: impl FnOnce() -> BTreeSet<String>) {
-        let Some(aside) = &mut self.aside else { return };
-        let new = aside.name(keys());
+        let Some(shared_labels) = &mut self.shared_labels else { return };
+        let new = shared_labels.name(keys());
         if !new.is_empty() {
-            aside.restore(&new, &mut self.objects.nodes);
-            aside.restore(&new, &mut self.waiting);
+            shared_labels.restore(&new, &mut self.objects.nodes);
+            shared_labels.restore(&new, &mut self.waiting);
         }
-        if aside.has_too_many() {
+        if shared_labels.has_too_many() {
             let objects = &self.objects;
             let waits = |pod: &&Arc<Pod>| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none());
             let pods = objects.pods.values().filter(waits).filter_map(|pod| pod.spec.as_ref()).map(of_pod);
@@ -154,8 +155,8 @@ impl Store {
             let profiles = objects.hardware_profiles.values().map(of_profile);
             let live = pods.chain(policies).chain(workbenches).chain(profiles).flatten();
             // What is being named now is not kept yet.
-            aside.named = live.filter(|key| aside.named.contains(key)).chain(new).collect();
-            aside.last = aside.named.len();
+            shared_labels.named = live.filter(|key| shared_labels.named.contains(key)).chain(new).collect();
+            shared_labels.last = shared_labels.named.len();
         }
     }
 
@@ -283,16 +284,16 @@ mod tests {
     #[test]
     fn nodes_with_the_same_share_it_and_it_goes_with_the_last_of_them() {
         let avx = ("feature.node.kubernetes.io/cpu-cpuid.AVX2", "true");
-        let mut aside = Aside::default();
+        let mut shared_labels = SharedLabels::default();
         for name in ["a", "b"] {
-            aside.lay(name, &mut node(&[avx, ("kubernetes.io/hostname", name)]));
+            shared_labels.lay(name, &mut node(&[avx, ("kubernetes.io/hostname", name)]));
         }
-        assert_eq!(aside.sets(), 1);
-        aside.lay("b", &mut node(&[("feature.node.kubernetes.io/cpu-cpuid.AVX2", "false")]));
-        assert_eq!(aside.sets(), 2);
-        aside.forget("a");
-        assert_eq!(aside.sets(), 1);
-        aside.lay("b", &mut node(&[]));
-        assert_eq!(aside.sets(), 0);
+        assert_eq!(shared_labels.sets(), 1);
+        shared_labels.lay("b", &mut node(&[("feature.node.kubernetes.io/cpu-cpuid.AVX2", "false")]));
+        assert_eq!(shared_labels.sets(), 2);
+        shared_labels.forget("a");
+        assert_eq!(shared_labels.sets(), 1);
+        shared_labels.lay("b", &mut node(&[]));
+        assert_eq!(shared_labels.sets(), 0);
     }
 }

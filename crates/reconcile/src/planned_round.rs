@@ -28,7 +28,7 @@ use crate::under_way::under_way;
 
 /// What the operator thinks at one moment.
 #[derive(Clone, Debug)]
-pub struct Thought {
+pub struct PlannedRound {
     /// What the fleet has. A node on its way is there as it will be.
     pub inventory: Inventory,
     /// What is asked for and not bound.
@@ -58,7 +58,7 @@ pub struct Thought {
     pub swapped: BTreeSet<NodeName>,
 }
 
-impl Thought {
+impl PlannedRound {
     /// What is remembered of a node's rollout.
     #[must_use]
     pub fn progress_of(&self, node: &NodeName) -> Progress {
@@ -81,7 +81,7 @@ pub const fn can_return(phase: Phase) -> bool {
 
 /// What is observed and remembered, before anything is decided.
 #[derive(Clone, Debug, Default)]
-pub struct Sight {
+pub struct ObservedCluster {
     /// The fleet, the demand and the policies. A node on its way is there as
     /// it will be.
     pub seen: observe::Observed,
@@ -99,7 +99,7 @@ pub struct Sight {
 /// Observes. A preview sees a recorded fleet through this too, so that what is
 /// planned from a file is what is planned on the cluster.
 #[must_use]
-pub fn see(input: &Input<'_>) -> Sight {
+pub fn see(input: &Input<'_>) -> ObservedCluster {
     let mut progress = BTreeMap::new();
     let mut unreadable = BTreeMap::new();
     for (name, gpu_node) in &input.objects.gpu_nodes {
@@ -142,18 +142,18 @@ pub fn see(input: &Input<'_>) -> Sight {
     let mut under_way = under_way(&seen.inventory, &input.objects.gpu_nodes);
     // What was wanted of other GPUs is wanted of none.
     under_way.gpus.retain(|(node, _), _| !swapped.contains(node));
-    Sight { seen, under_way, progress, unreadable, swapped }
+    ObservedCluster { seen, under_way, progress, unreadable, swapped }
 }
 
 /// Observes, decides and checks.
 #[must_use]
-pub fn think(input: &Input<'_>) -> Thought {
-    let Sight { seen, under_way, progress, unreadable, swapped } = see(input);
+pub fn plan_round(input: &Input<'_>) -> PlannedRound {
+    let ObservedCluster { seen, under_way, progress, unreadable, swapped } = see(input);
     let observe::Observed { inventory, requests, starting, policies, rollouts, problems } = seen;
     let Decision { plan, report } = decide_while(&inventory, &requests, &policies, &under_way, input.now);
     let notes = check(&plan, &inventory, &requests, &policies);
     let policy_of = planner::assign::policy_of(&inventory, &policies).policy_of;
-    Thought {
+    PlannedRound {
         inventory,
         requests,
         starting,

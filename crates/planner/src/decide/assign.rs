@@ -14,14 +14,14 @@ use crate::names::{GpuId, GpuIndex, NodeName, PodRef, RequestId};
 
 /// Everything decided, by name.
 #[derive(Debug, Default)]
-pub(super) struct Handed<'a> {
+pub(super) struct Assignment<'a> {
     /// The GPUs that change, and to what.
     pub(super) changes: BTreeMap<(&'a NodeName, GpuIndex), Layout>,
     /// What each served request gets.
     pub(super) served: BTreeMap<&'a RequestId, Served<'a>>,
     /// Requests that the numbers serve and no single node can: of several
     /// slices, or for lack of CPU, memory or pod slots.
-    pub(super) homeless: BTreeSet<&'a RequestId>,
+    pub(super) unplaced: BTreeSet<&'a RequestId>,
 }
 
 /// What a request gets.
@@ -35,12 +35,12 @@ pub(super) struct Served<'a> {
 }
 
 /// Hands out a solution.
-pub(super) fn hand_out<'a>(chosen: &Chosen<'a>) -> Handed<'a> {
+pub(super) fn assign<'a>(chosen: &Chosen<'a>) -> Assignment<'a> {
     let world = &chosen.world;
     let changes = changes(chosen);
     let mut pools = pools(world, &changes);
     let mut quotas = quotas(chosen);
-    let mut handed = Handed { changes, ..Handed::default() };
+    let mut assignment = Assignment { changes, ..Assignment::default() };
     // Groups are in order of priority; several slices first, since they are
     // harder to place, then the oldest.
     let mut order: Vec<usize> = (0..world.groups.len()).collect();
@@ -63,7 +63,7 @@ pub(super) fn hand_out<'a>(chosen: &Chosen<'a>) -> Handed<'a> {
             });
             match place {
                 Some(served) => {
-                    handed.served.insert(&request.id, served);
+                    assignment.served.insert(&request.id, served);
                 }
                 None => left.push((g, request)),
             }
@@ -79,14 +79,14 @@ pub(super) fn hand_out<'a>(chosen: &Chosen<'a>) -> Handed<'a> {
             .collect();
         match pools.take(&nodes, request) {
             Some(served) => {
-                handed.served.insert(&request.id, served);
+                assignment.served.insert(&request.id, served);
             }
             None => {
-                handed.homeless.insert(&request.id);
+                assignment.unplaced.insert(&request.id);
             }
         }
     }
-    handed
+    assignment
 }
 
 /// For each group, how many of it are served on which nodes: on one of a
