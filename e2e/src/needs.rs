@@ -5,11 +5,17 @@
 /// What is not there on real nodes, or makes no difference there.
 const WHY: &[(&str, &str)] = &[
     ("alerts::", "it is about what is scraped from the operator, and makes virtual nodes fail"),
+    (
+        "bad_weather::",
+        "it stops the leader, and gives up calls and the lease sooner than an operator there does",
+    ),
     ("bounds::", "it counts slices of a fleet of its own: nodes with one GPU each"),
     ("budget::", "it wants ten nodes"),
+    ("clocks::", "it counts slices of a fleet of its own, in four changes one after another"),
     ("cluster_faults::", "it lets things go wrong on virtual nodes"),
     ("cluster_workbenches::", "it wants a user's own CPU request kept, and small workers cannot host it"),
     ("comparison::", "this part of it wants virtual nodes"),
+    ("contested::", "it wants two free nodes of its own"),
     ("crashes::", "it begins anew at each step of a rollout: an hour where a minute is a minute"),
     ("crds::", "it is about the API server alone"),
     ("demand::", "it wants nodes with one GPU each, or more CPU than there is"),
@@ -33,6 +39,7 @@ const WHY: &[(&str, &str)] = &[
     ("refusals::", "this part of it wants virtual nodes"),
     ("refused_writes::", "it keeps everybody's nodes, maps or events from being written"),
     ("release::", "it lets things go wrong on virtual nodes"),
+    ("restless::", "it restarts the API server, deletes what is remembered, or wants twenty nodes"),
     ("restored_etcd::", "it puts back etcd's data, which are not ours there"),
     ("reviewed::", "it is about the API server alone"),
     ("seed_000::", "it wants strategy single, and the kind cluster is set up with mixed"),
@@ -40,6 +47,7 @@ const WHY: &[(&str, &str)] = &[
     ("snapshot::", "it reads what virtual nodes say and the simulator knows"),
     ("static_policy::", "this part of it wants virtual nodes"),
     ("trouble::", "it lets things go wrong on virtual nodes"),
+    ("unmade::", "it wants two nodes with eight GPUs each"),
     ("virtual_nodes::", "it is about the virtual nodes themselves"),
 ];
 
