@@ -258,7 +258,7 @@ async fn store(
         status: &status,
         agent: reconcile::hardware::has_agent(Some(gpu_node)),
     };
-    gpu_node::write(calls, &wanted, Some(gpu_node)).await?;
+    gpu_node::write(calls, &wanted, Some(gpu_node), || true).await?;
     Ok(())
 }
 

@@ -401,6 +401,7 @@ impl Operator {
         }
         let at_once = self.settings.parallel_nodes;
         for (name, written) in self.pump(together(at_once, work)).await {
+            let Some(written) = written else { continue };
             self.refused.note(For::Policy(name.clone()), &written);
             match written {
                 Ok(subject) => {

@@ -13,7 +13,8 @@ use rollout::Action;
 use crate::apply::{Done, Executor};
 use crate::calls::CallError;
 use crate::publish::events::{self, Draft};
-use crate::publish::{gpu_node, policy};
+use crate::publish::gpu_node::{self, Written};
+use crate::publish::policy;
 use crate::store::awaited::Subject;
 
 /// Does several things, so many at the same time.
@@ -21,16 +22,14 @@ pub(super) async fn together<T>(at_once: usize, work: Vec<impl Future<Output = T
     futures::stream::iter(work).buffer_unordered(at_once.max(1)).collect().await
 }
 
-/// Stores what is to be remembered of a node; `None` when we may not write.
+/// Stores what is to be remembered of a node; `None` when we may not write, or
+/// not to its end.
 pub(super) async fn remember(
     executor: Executor,
     node: NodeName,
     wanted: WantedGpuNode,
     now: Option<Arc<GpuNode>>,
-) -> (NodeName, Option<Result<Option<GpuNode>, CallError>>) {
-    if !executor.may_write() {
-        return (node, None);
-    }
+) -> (NodeName, Option<Result<Option<Box<GpuNode>>, CallError>>) {
     let now = now.as_deref();
     let wanted = gpu_node::Wanted {
         node: &node,
@@ -39,8 +38,13 @@ pub(super) async fn remember(
         status: &wanted.status,
         agent: reconcile::hardware::has_agent(now),
     };
-    let outcome = gpu_node::write(&executor.calls, &wanted, now).await;
-    (node, Some(outcome))
+    let outcome = match gpu_node::write(&executor.calls, &wanted, now, || executor.may_write()).await {
+        Ok(Written::Stopped) => None,
+        Ok(Written::Now(written)) => Some(Ok(Some(written))),
+        Ok(Written::Same) => Some(Ok(None)),
+        Err(error) => Some(Err(error)),
+    };
+    (node, outcome)
 }
 
 /// Does the actions of a node.
@@ -50,15 +54,18 @@ pub(super) async fn act(executor: Executor, node: NodeName, actions: Vec<Action>
     (node, done)
 }
 
-/// Writes the status of a policy.
+/// Writes the status of a policy; `None` when we may not.
 pub(super) async fn publish(
     executor: Executor,
     name: PolicyName,
     now: GpuPartitionPolicy,
     wanted: GpuPartitionPolicyStatus,
-) -> (PolicyName, Result<Option<Subject>, CallError>) {
+) -> (PolicyName, Option<Result<Option<Subject>, CallError>>) {
+    if !executor.may_write() {
+        return (name, None);
+    }
     let outcome = policy::write(&executor.calls, &now, &wanted).await;
-    (name, outcome)
+    (name, Some(outcome))
 }
 
 /// Sends an event; hands it back with what came of it.

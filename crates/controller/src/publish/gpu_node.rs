@@ -35,8 +35,19 @@ struct Patch {
     body: Value,
 }
 
-/// Makes a `GpuNode` what it should be, and says what it is then. Nothing is
-/// written when it is that already.
+/// What came of writing a `GpuNode`.
+#[derive(Debug)]
+pub enum Written {
+    /// It is what it should be: nothing was to be written.
+    Same,
+    /// It is what it should be now.
+    Now(Box<GpuNode>),
+    /// We may not write any more; some of it may be written.
+    Stopped,
+}
+
+/// Makes a `GpuNode` what it should be, while we `may` write: another replica
+/// may have the lease before the last of several writes.
 ///
 /// # Errors
 /// When it was not, or may not have been, written; what came before in the
@@ -45,10 +56,11 @@ pub async fn write(
     calls: &Calls,
     wanted: &Wanted<'_>,
     now: Option<&GpuNode>,
-) -> Result<Option<GpuNode>, CallError> {
+    may: impl Fn() -> bool,
+) -> Result<Written, CallError> {
     let patches = patches(wanted, now);
     if patches.is_empty() {
-        return Ok(None);
+        return Ok(Written::Same);
     }
     let api: Api<GpuNode> = Api::all(calls.client());
     let name = &wanted.node.0;
@@ -56,6 +68,9 @@ pub async fn write(
     let mut version = now.and_then(|node| node.metadata.resource_version.clone());
     let mut last = None;
     for Patch { manager, target, mut body } in patches {
+        if !may() {
+            return Ok(Written::Stopped);
+        }
         if let Some(version) = &version {
             body["metadata"]["resourceVersion"] = json!(version);
         }
@@ -69,7 +84,7 @@ pub async fn write(
         version.clone_from(&written.metadata.resource_version);
         last = Some(written);
     }
-    Ok(last)
+    Ok(last.map_or(Written::Same, |last| Written::Now(Box::new(last))))
 }
 
 /// What is awaited of a `GpuNode` that was written.
