@@ -11,7 +11,7 @@ fn root() -> PathBuf {
 }
 
 /// Runs a command line whose words may name files below the repository's root.
-fn run(words: &str) -> (Status, String, String) {
+pub(crate) fn run(words: &str) -> (Status, String, String) {
     let words = words.split_whitespace().map(|word| {
         let file = root().join(word);
         if word.contains('/') && file.exists() { file.into_os_string() } else { word.into() }

@@ -14,15 +14,7 @@ fn root() -> PathBuf {
 }
 
 fn run(words: &str) -> (Status, String, String) {
-    let words = words.split_whitespace().map(|word| {
-        let file = root().join(word);
-        if word.contains('/') && file.exists() { file.into_os_string() } else { word.into() }
-    });
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let status =
-        cli::run(["slicewright".into(), "replay".into()].into_iter().chain(words), &mut out, &mut err);
-    let text = |bytes| String::from_utf8(bytes).expect("output is text");
-    (status, text(out), text(err))
+    crate::plan::run(&format!("replay {words}"))
 }
 
 #[track_caller]

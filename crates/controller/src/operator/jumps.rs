@@ -58,8 +58,9 @@ impl Operator {
         for local in self.local.values_mut() {
             local.listed = None;
         }
-        // What is dated in the future counts from now on anyway.
-        if jump.is_positive() {
+        // What is dated in the future counts from now on anyway, and what another
+        // replica remembered is not dated by this clock.
+        if jump.is_positive() && self.led {
             for name in self.store.objects.gpu_nodes.keys() {
                 let local = self.local.entry(planner::names::NodeName(name.clone())).or_default();
                 local.put_forward += jump;

@@ -255,6 +255,8 @@ impl Operator {
         if leads != self.led {
             self.led = leads;
             self.metrics.leads(leads);
+            // Whoever had the lease meanwhile dated what is remembered by its own clock.
+            self.local.values_mut().for_each(|local| local.put_forward = SignedDuration::ZERO);
             // What another replica wrote is not what we remember having said.
             self.touch();
         }

@@ -53,18 +53,23 @@ fn a_plan_that_breaks_a_rule_stops_what_is_disruptive_on_nodes_that_are_on_their
     assert_eq!(stopped.into_iter().collect::<Vec<_>>(), ["DeletePod", "SetConfigLabel"]);
 }
 
-/// The checker finds fault with a plan that evicts for anything else; were it to
-/// be followed all the same, nobody would be evicted.
-#[test]
-fn only_static_layouts_and_onboarding_evict_whatever_the_plan_says() {
-    let mut cluster = Cluster::new();
-    cluster.node("n1");
+/// A static policy that evicts wants `n1` cut anew, on which somebody trains.
+fn about_to_evict(cluster: &mut Cluster) {
     cluster.policy(json!({"type": "Static", "static": {"gpus": [
         {"slices": [{"profile": "1g.10gb", "count": 7}]}]}}));
     cluster.edit_policy(|policy| policy.spec.rollout.drain = api::policy::Drain::Evict);
     cluster.pod("trains", "7g.80gb", Some("n1"));
     cluster.until("n1", Phase::Cordoning, |_, _, _| {});
     cluster.now = cluster.step(Until::End).wake_at.unwrap();
+}
+
+/// The checker finds fault with a plan that evicts for anything else; were it to
+/// be followed all the same, nobody would be evicted.
+#[test]
+fn only_static_layouts_and_onboarding_evict_whatever_the_plan_says() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    about_to_evict(&mut cluster);
     let evicts = |different: fn(&mut PlannedRound)| {
         let round = cluster.round_that_thinks(different);
         let actions = &round.nodes[&NodeName::from("n1")].advance.actions;
@@ -90,12 +95,7 @@ fn a_pod_that_ends_is_told_from_one_that_stays() {
     for node in ["n1", "n2"] {
         cluster.node(node);
     }
-    cluster.policy(json!({"type": "Static", "static": {"gpus": [
-        {"slices": [{"profile": "1g.10gb", "count": 7}]}]}}));
-    cluster.edit_policy(|policy| policy.spec.rollout.drain = api::policy::Drain::Evict);
-    cluster.pod("trains", "7g.80gb", Some("n1"));
-    cluster.until("n1", Phase::Cordoning, |_, _, _| {});
-    cluster.now = cluster.step(Until::End).wake_at.unwrap();
+    about_to_evict(&mut cluster);
     let evicted = |cluster: &Cluster| -> Vec<String> {
         let round = cluster.round();
         let actions = &round.nodes[&NodeName::from("n1")].advance.actions;
