@@ -17,6 +17,9 @@ pub(super) struct Situation {
     pub(super) current: Current,
     /// What may be done to it.
     pub(super) freedom: Freedom,
+    /// Profiles of its node's other GPUs, where nobody sees which slice a pod
+    /// holds: while anybody holds one of them, no GPU that has it is provably idle.
+    pub(super) beside: BTreeSet<ProfileIndex>,
     /// What it is wanted to become.
     pub(super) goal: Goal,
     /// What it is held to, where only the plan being carried out is looked at.
@@ -92,6 +95,9 @@ pub(super) struct Target {
     pub(super) free: Counts,
     /// Slices created and destroyed.
     pub(super) operations: i64,
+    /// Where it has a profile of a GPU beside it, the others that it has: with
+    /// them two GPUs hang together that would else be idle one by one.
+    pub(super) entangled: i64,
     /// Compute slices that no slice covers on a GPU that changes as a whole:
     /// they are lost until it is idle again.
     pub(super) stranded: i64,
@@ -193,6 +199,7 @@ impl Situation {
         Target {
             layout: None,
             operations: 0,
+            entangled: 0,
             stranded: 0,
             misses_static: matches!(&self.goal, Goal::Static(wanted) if *wanted != exists),
             misses_whole: self.misses_whole(geometry, &exists),
@@ -227,12 +234,22 @@ impl Situation {
             layout: Some(layout),
             free,
             operations,
+            entangled: self.entangled(&exists),
             stranded,
             misses_static: matches!(&self.goal, Goal::Static(wanted) if *wanted != exists),
             misses_whole: self.misses_whole(geometry, &exists),
             broken: broken(geometry, layout),
             exists,
         }
+    }
+
+    /// Of a GPU that is cut into profiles of which another GPU of its node has
+    /// one: how many others there are. Whoever holds any of them keeps both
+    /// GPUs, and those of every other that has them.
+    fn entangled(&self, exists: &Counts) -> i64 {
+        let profiles: Vec<ProfileIndex> = exists.iter().map(|(profile, _)| profile).collect();
+        let shares = profiles.iter().any(|profile| self.beside.contains(profile));
+        if shares { profiles.iter().skip(1).fold(0, |others, _| others + 1) } else { 0 }
     }
 
     /// Whether `unrequested: Whole` is not met: only GPUs that are idle as a

@@ -324,8 +324,14 @@ pub(super) fn situation(
     policy: Option<(&Policy, &BTreeSet<ProfileName>)>,
 ) -> Situation {
     let current = current(gpu);
-    let fixed =
-        |current| Situation { geometry, current, freedom: Freedom::Fixed, goal: no_goal(), aim: Aim::Any };
+    let fixed = |current| Situation {
+        geometry,
+        current,
+        freedom: Freedom::Fixed,
+        beside: BTreeSet::new(),
+        goal: no_goal(),
+        aim: Aim::Any,
+    };
     let Some((policy, menu)) = policy else { return fixed(current) };
     if node.hold.is_some() || gpu.hold.is_some() || policy.mode == Mode::Paused {
         return fixed(current);
@@ -348,12 +354,31 @@ pub(super) fn situation(
         Freedom::Fixed => {
             // A static goal stays visible, so that the report can say what is missed.
             let goal = if matches!(goal, Goal::Static(_)) { goal } else { no_goal() };
-            Situation { geometry, current, freedom, goal, aim: Aim::Any }
+            Situation { goal, ..fixed(current) }
         }
         Freedom::Idle | Freedom::Evict | Freedom::Whole => {
-            Situation { geometry, current, freedom, goal, aim: Aim::Any }
+            let beside = match goal {
+                Goal::Demand { .. } => beside(node, index, gpu),
+                Goal::Static(_) => BTreeSet::new(),
+            };
+            Situation { geometry, current, freedom, beside, goal, aim: Aim::Any }
         }
     }
+}
+
+/// The profiles of a node's other GPUs, as this one would call them; none where
+/// it is seen which slice a pod holds.
+fn beside(node: &Node, index: GpuIndex, gpu: &Gpu) -> BTreeSet<ProfileIndex> {
+    let is_placed = |gpu: &Gpu| matches!(gpu.slices, Slices::Placed(_));
+    if node.scope == ChangeScope::SliceBySlice || node.gpus.values().any(is_placed) {
+        return BTreeSet::new();
+    }
+    let others = node.gpus.iter().filter(|(other, _)| **other != index);
+    let profiles = others.flat_map(|(_, other)| match &other.slices {
+        Slices::Counted(slices) => slices.iter().map(|slice| slice.profile).collect(),
+        Slices::Placed(_) | Slices::MigOff { .. } => Vec::new(),
+    });
+    profiles.filter_map(|profile| gpu.geometry.profile_named(profile)).collect()
 }
 
 /// What a GPU is held to by the plan that is under way.

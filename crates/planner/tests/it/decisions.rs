@@ -88,6 +88,56 @@ fn a_gpu_that_changes_as_a_whole_is_filled_with_what_people_ask_for() {
 }
 
 #[test]
+fn without_an_agent_a_gpu_is_not_filled_with_what_another_of_its_node_has() {
+    // While anybody on n1 holds a 1g.10gb, no GPU of n1 that has one is idle
+    // for sure. So the four compute slices beside the 3g.40gb are not covered
+    // with four of them, though the policy lists nothing else.
+    let menu = || policy("p").bounds("1g.10gb", 0, 0, None).bounds("3g.40gb", 0, 0, None).build();
+    let ask = [request("ada").asks("3g.40gb", 1).build()];
+    let counted = |beside: &str| {
+        node()
+            .scope(ChangeScope::IdleGpus)
+            .gpu(a100().counted_used(beside, "busy"))
+            .gpu(a100().counted("7g.80gb", 1))
+            .allocated(beside, 1)
+    };
+    let with = |beside: &str| {
+        let decision = plan(&fleet().node("n1", counted(beside)).build(), &ask, &[menu()]);
+        changes(&decision)
+    };
+    assert_eq!(with("1g.10gb"), ["n1/1: 3g.40gb@0 3g.40gb@4"]);
+    assert_eq!(with("2g.20gb"), ["n1/1: 1g.10gb@0 1g.10gb@1 1g.10gb@2 1g.10gb@3 3g.40gb@4"]);
+}
+
+#[test]
+fn nobody_goes_without_and_no_gpu_more_is_cut_so_that_gpus_can_be_told_apart() {
+    let three = node()
+        .scope(ChangeScope::IdleGpus)
+        .gpu(a100().counted_used("1g.10gb", "busy"))
+        .gpu(a100().counted("7g.80gb", 1))
+        .gpu(a100().counted("7g.80gb", 1))
+        .allocated("1g.10gb", 1);
+    let ask = [request("ada").asks("1g.10gb", 1).build(), request("eve").asks("3g.40gb", 1).build()];
+    let decision = plan(&fleet().node("n1", three).build(), &ask, &[policy("p").build()]);
+    assert!(is_served(&decision, "ada") && is_served(&decision, "eve"));
+    assert_eq!(level(&decision, "GPUs changed"), 1);
+    assert_eq!(level(&decision, "profiles that keep GPUs of one node from being told apart"), 1);
+}
+
+#[test]
+fn with_an_agent_that_looks_any_profiles_share_a_gpu() {
+    let seen = node()
+        .scope(ChangeScope::IdleGpus)
+        .gpu(a100().used("1g.10gb", 0, "busy"))
+        .gpu(a100().idle("7g.80gb", 0))
+        .allocated("1g.10gb", 1);
+    let menu = policy("p").bounds("1g.10gb", 0, 0, None).bounds("3g.40gb", 0, 0, None).build();
+    let ask = [request("ada").asks("3g.40gb", 1).build()];
+    let decision = plan(&fleet().node("n1", seen).build(), &ask, &[menu]);
+    assert_eq!(changes(&decision), ["n1/1: 1g.10gb@0 1g.10gb@1 1g.10gb@2 1g.10gb@3 3g.40gb@4"]);
+}
+
+#[test]
 fn an_idle_notebook_keeps_its_slice_and_the_answer_names_it() {
     let inventory = fleet().node("n1", node().gpu(a100().used("1g.10gb", 2, "idle-notebook"))).build();
     let decision = plan(&inventory, &[request("big").asks("7g.80gb", 1).build()], &[policy("p").build()]);

@@ -2,6 +2,7 @@
 
 use mig::ProfileName;
 use planner::inventory::{ChangeScope, CountedSlice, Gpu, Inventory, Node, PlacedSlice, Slices, Use};
+use planner::names::GpuIndex;
 use planner::plan::NodeStep;
 
 use super::evict::without;
@@ -38,6 +39,19 @@ pub(crate) fn operations(gpu: &Gpu, after: &[(ProfileName, u8)]) -> u32 {
         Slices::MigOff { .. } => 0,
     };
     u32::try_from(profiles(gpu).len() + after.len() - 2 * common).expect("few")
+}
+
+/// Of a GPU that is cut where only numbers are known of its node: its profiles
+/// but one, if any GPU beside it has one of them today.
+pub(crate) fn entangled(node: &Node, index: GpuIndex, after: &[(ProfileName, u8)]) -> u32 {
+    let agent = node.scope == ChangeScope::SliceBySlice
+        || node.gpus.values().any(|gpu| matches!(gpu.slices, Slices::Placed(_)));
+    let mut mine: Vec<ProfileName> = after.iter().map(|(profile, _)| *profile).collect();
+    mine.sort();
+    mine.dedup();
+    let beside = node.gpus.iter().filter(|(other, _)| **other != index);
+    let shares = beside.flat_map(|(_, gpu)| profiles(gpu)).any(|profile| mine.contains(&profile));
+    if agent || !shares { 0 } else { u32::try_from(mine.len() - 1).expect("few") }
 }
 
 /// Compute slices that no slice covers, on a GPU that changes as a whole.

@@ -19,9 +19,9 @@ pub(crate) struct Choice {
     pub(crate) counts: Vec<u32>,
     /// Of those, how many are free for sure.
     pub(crate) free: Vec<u32>,
-    /// GPUs not whole, GPUs changed, compute slices stranded, slices created
-    /// and destroyed.
-    pub(crate) cost: [u32; 4],
+    /// GPUs not whole, GPUs changed, profiles that entangle them, compute
+    /// slices stranded, slices created and destroyed.
+    pub(crate) cost: [u32; 5],
     /// The GPUs that change, and to what.
     pub(crate) targets: Vec<(GpuIndex, Vec<Slice>)>,
     /// Who is evicted.
@@ -36,7 +36,7 @@ struct Part {
     fresh: Vec<u32>,
     /// Slices that somebody may hold.
     perhaps: Vec<u32>,
-    cost: [u32; 4],
+    cost: [u32; 5],
     targets: Vec<(GpuIndex, Vec<Slice>)>,
 }
 
@@ -88,10 +88,14 @@ impl<'a> Site<'a> {
         });
         let not_whole = u32::from(whole_wanted && !is_full(gpu, &profiles));
         let cost = match after {
-            None => [not_whole, 0, 0, 0],
-            Some(after) => {
-                [not_whole, 1, apply::stranded(self.seen, gpu, after), apply::operations(gpu, after)]
-            }
+            None => [not_whole, 0, 0, 0, 0],
+            Some(after) => [
+                not_whole,
+                1,
+                apply::entangled(self.seen, index, after),
+                apply::stranded(self.seen, gpu, after),
+                apply::operations(gpu, after),
+            ],
         };
         Part {
             counts: tally(&|_| true),
@@ -231,7 +235,7 @@ pub(crate) fn of_node(demand: &Demand<'_>, node: &Node, policy: Option<&Policy>)
         counts: none.clone(),
         fresh: none.clone(),
         perhaps: none,
-        cost: [0; 4],
+        cost: [0; 5],
         targets: vec![],
     }];
     for index in node.gpus.keys() {
