@@ -89,7 +89,7 @@ impl Watches {
     pub fn new(client: Client, settings: &Settings, changes: mpsc::Sender<(Source, Change)>) -> Self {
         let here = &settings.gpu_operator_namespace;
         let at = |name: &str| MapRef { namespace: here.clone(), name: name.to_owned() };
-        let mut maps = BTreeSet::from([at(&settings.map_name), at(observe::names::DEFAULT_MAP)]);
+        let mut maps = BTreeSet::from([at(&settings.map_name), at(rollout::names::DEFAULT_MAP)]);
         maps.extend(settings.administrators_map.clone());
         Self {
             client,

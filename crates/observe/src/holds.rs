@@ -91,7 +91,7 @@ fn foreign_layout(node: &Node, rollout: Option<&NodeRollout>) -> Option<Hold> {
 #[must_use]
 pub fn is_on_its_way(node: &Node, rollout: Option<&NodeRollout>) -> bool {
     let ours_to_finish = rollout.is_some_and(|r| !matches!(r.phase.as_str(), "" | "Idle"));
-    let busy = matches!(label(node, names::MIG_STATE), Some("pending" | "rebooting"));
+    let busy = matches!(label(node, names::MIG_CONFIG_STATE), Some("pending" | "rebooting"));
     let parked = node
         .metadata
         .labels

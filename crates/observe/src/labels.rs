@@ -37,7 +37,7 @@ const STAYS: [&str; 5] = [
 /// discovery, so that it is away while the node changes.
 #[must_use]
 pub fn vanishes(key: &str) -> bool {
-    key.starts_with(names::NVIDIA) && !STAYS.contains(&key) && !is_of_the_moment(key)
+    key.starts_with(names::NVIDIA_PREFIX) && !STAYS.contains(&key) && !is_of_the_moment(key)
 }
 
 fn is_of_the_moment(key: &str) -> bool {

@@ -66,7 +66,7 @@ impl Maps {
         });
         let mut by_name = BTreeMap::new();
         for ((_, name), config_map) in &objects.config_maps {
-            let ours = name == names::OUR_MAP || name == names::DEFAULT_MAP || name.ends_with("-mig-config");
+            let ours = name == names::MAP_NAME || name == names::DEFAULT_MAP || name.ends_with("-mig-config");
             if !ours && custom.as_ref() != Some(name) {
                 continue;
             }
@@ -94,7 +94,7 @@ impl Maps {
     /// ClusterPolicy names, ours, the node's own, the shipped one.
     fn of_node(&self, node: &str) -> impl Iterator<Item = &Map> {
         let own = format!("{node}-mig-config");
-        let order = [self.custom.as_deref(), Some(names::OUR_MAP), Some(&own), Some(names::DEFAULT_MAP)];
+        let order = [self.custom.as_deref(), Some(names::MAP_NAME), Some(&own), Some(names::DEFAULT_MAP)];
         let found: Vec<&Map> =
             order.into_iter().flatten().filter_map(|name| self.by_name.get(name)).collect();
         found.into_iter()
@@ -193,7 +193,7 @@ pub fn advertised(node: &Node) -> BTreeMap<String, u64> {
 fn shared(node: &Node) -> Option<String> {
     let labels = node.metadata.labels.as_ref()?;
     let (key, replicas) = labels.iter().find(|(key, value)| {
-        key.starts_with(names::NVIDIA)
+        key.starts_with(names::NVIDIA_PREFIX)
             && key.ends_with(names::REPLICAS)
             && value.parse::<u32>().is_ok_and(|n| n > 1)
     })?;
@@ -482,9 +482,9 @@ pub fn expected(cuts: &BTreeMap<u16, Cut>, strategy: Strategy) -> BTreeMap<Strin
     };
     for cut in cuts.values() {
         match (cut, strategy) {
-            (Cut::Off, _) | (Cut::Slices(_), Strategy::None) => add(names::WHOLE_GPU.to_owned(), 1),
+            (Cut::Off, _) | (Cut::Slices(_), Strategy::None) => add(names::RESOURCE_GPU.to_owned(), 1),
             (Cut::Slices(slices), Strategy::Single) => {
-                add(names::WHOLE_GPU.to_owned(), slices.values().map(|n| u64::from(*n)).sum());
+                add(names::RESOURCE_GPU.to_owned(), slices.values().map(|n| u64::from(*n)).sum());
             }
             (Cut::Slices(slices), Strategy::Mixed) => {
                 for (profile, n) in slices {

@@ -16,7 +16,6 @@ pub mod layouts;
 pub mod manifest;
 pub mod map;
 pub mod menu;
-pub mod names;
 pub mod objects;
 pub mod operands;
 pub mod owners;
@@ -41,6 +40,7 @@ use planner::policy::Policy;
 use objects::Key;
 
 pub use objects::Objects;
+pub use rollout::names;
 pub use policy::RolloutSpec;
 pub use problem::{Problem, Severity};
 

@@ -152,7 +152,7 @@ fn sort_out(total: &BTreeMap<String, i128>) -> Takes {
     }
     Takes {
         slices,
-        whole_gpus: whole(number(names::WHOLE_GPU)),
+        whole_gpus: whole(number(names::RESOURCE_GPU)),
         room: Room { cpu_milli: clamp(number("cpu")), memory_bytes: clamp(number("memory")), pods: 1 },
         unreadable,
     }

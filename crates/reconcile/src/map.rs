@@ -188,7 +188,7 @@ fn administrators(input: &Input<'_>, old: &MigMap) -> (MigMap, Option<String>) {
         return wrong("is not there: create it, or drop the flag --administrators-map".to_owned());
     };
     let Some(text) = text_of(object) else {
-        return wrong(format!("has no key `{}`", observe::names::MAP_KEY));
+        return wrong(format!("has no key `{}`", rollout::names::MAP_KEY));
     };
     match text.parse::<MigMap>() {
         Err(error) => wrong(format!("cannot be used: {error}")),
@@ -205,5 +205,5 @@ fn administrators(input: &Input<'_>, old: &MigMap) -> (MigMap, Option<String>) {
 }
 
 fn text_of(object: &ConfigMap) -> Option<&String> {
-    object.data.as_ref()?.get(observe::names::MAP_KEY)
+    object.data.as_ref()?.get(rollout::names::MAP_KEY)
 }

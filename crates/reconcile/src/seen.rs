@@ -152,7 +152,7 @@ pub(crate) fn our_config_map<'a>(input: &Input<'a>) -> Option<&'a ConfigMap> {
 
 /// The entries of our map; none when it is not there or not a map.
 pub(crate) fn our_map(config_map: Option<&ConfigMap>) -> MigMap {
-    let text = config_map.and_then(|m| m.data.as_ref()?.get(observe::names::MAP_KEY));
+    let text = config_map.and_then(|m| m.data.as_ref()?.get(rollout::names::MAP_KEY));
     text.and_then(|t| t.parse().ok()).unwrap_or_default()
 }
 

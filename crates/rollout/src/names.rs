@@ -1,10 +1,24 @@
-//! The names of labels, annotations and pods in the GPU Operator's contract,
-//! and our own. (NVIDIA GPU Operator 26.7, mig-parted 0.15.)
+//! The names of labels, annotations, resources and maps in the GPU Operator's
+//! contract, and our own: all that is read by `observe` or written by whoever
+//! does the [actions](crate::action). Nobody else needs them. (NVIDIA GPU
+//! Operator 26.7, mig-parted 0.15.)
 
 /// Names the map entry that a node should have. Written by us (or by people).
 pub const MIG_CONFIG: &str = "nvidia.com/mig.config";
 /// What MIG manager made of it.
 pub const MIG_CONFIG_STATE: &str = "nvidia.com/mig.config.state";
+/// How slices are offered: `single` or `mixed`; absent when they are not.
+pub const MIG_STRATEGY: &str = "nvidia.com/mig.strategy";
+/// Whether any GPU of the node can do MIG.
+pub const MIG_CAPABLE: &str = "nvidia.com/mig.capable";
+/// The product's name.
+pub const PRODUCT: &str = "nvidia.com/gpu.product";
+/// Whether the node has GPUs, whoever manages them.
+pub const PRESENT: &str = "nvidia.com/gpu.present";
+/// How many GPUs; under strategy `single`, how many slices.
+pub const COUNT: &str = "nvidia.com/gpu.count";
+/// The device plugin's configuration of a node: a key of its `ConfigMap`.
+pub const PLUGIN_CONFIG: &str = "nvidia.com/device-plugin.config";
 /// The prefix of the labels that say which operands run on a node.
 pub const DEPLOY_PREFIX: &str = "nvidia.com/gpu.deploy.";
 /// The operand label of MIG manager.
@@ -42,5 +56,16 @@ pub const NVIDIA_PREFIX: &str = "nvidia.com/";
 pub const REPLICAS: &str = ".replicas";
 /// Whole GPUs, or slices under strategy `single`.
 pub const RESOURCE_GPU: &str = mig::GpuResource::GPU;
+/// The prefix of the resources of the Dynamic Accelerator Slicer.
+pub const DAS_PREFIX: &str = "mig.das.com/";
 /// The `ConfigMap` that we own.
 pub const MAP_NAME: &str = "slicewright-mig-config";
+/// The map that the GPU Operator ships.
+pub const DEFAULT_MAP: &str = "default-mig-parted-config";
+/// The key of a map's text in its `ConfigMap`.
+pub const MAP_KEY: &str = "config.yaml";
+/// The label that no node has, which stands for where a pod may go when that
+/// is too long to be kept: its value is a digest of it.
+pub const TOO_LONG: &str = "slicewright.io/too-long-to-be-judged";
+/// The name of a namespace, as a label on it.
+pub const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";

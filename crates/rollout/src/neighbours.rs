@@ -107,9 +107,6 @@ pub enum OtherManager {
 }
 
 impl OtherManager {
-    /// The prefix of the resources of the Dynamic Accelerator Slicer.
-    pub const DAS_PREFIX: &'static str = "mig.das.com/";
-
     /// Who manages the devices of a node: by the cluster's `GPUCluster`, the
     /// node's labels, and every resource in its capacity or allocatable. A
     /// resource that counts zero tells as much as another: the slicer's plugin
@@ -123,7 +120,7 @@ impl OtherManager {
         if gpu_cluster || labels.get(names::DEPLOY_DRA).is_some_and(|value| value == "true") {
             return Some(Self::Dra);
         }
-        resources.into_iter().any(|name| name.starts_with(Self::DAS_PREFIX)).then_some(Self::Das)
+        resources.into_iter().any(|name| name.starts_with(names::DAS_PREFIX)).then_some(Self::Das)
     }
 }
 

@@ -46,7 +46,7 @@ pub async fn write(
                 "slicewright.io/about": "Written by Slicewright: do not edit. Your own entries belong into the map that the flag --administrators-map names.",
             },
         },
-        "data": {observe::names::MAP_KEY: text},
+        "data": {rollout::names::MAP_KEY: text},
     });
     if let Some(version) = if_version {
         body["metadata"]["resourceVersion"] = json!(version);

@@ -285,7 +285,7 @@ pub(super) fn shorten(spec: &mut PodSpec) {
     let whole = json!([spec.node_selector, spec.affinity, spec.tolerations]);
     let digest = planner::plan::digest(whole.to_string().as_bytes());
     let too_long = NodeSelectorRequirement {
-        key: observe::names::TOO_LONG.to_owned(),
+        key: rollout::names::TOO_LONG.to_owned(),
         operator: "In".to_owned(),
         values: Some(vec![digest]),
     };

@@ -223,13 +223,11 @@ mod tests {
     /// read, and has to stay: found in their files, so that none is forgotten.
     #[test]
     fn every_label_that_we_know_by_name_stays() {
-        let files =
-            [include_str!("../../../observe/src/names.rs"), include_str!("../../../rollout/src/names.rs")];
-        let names = files.iter().flat_map(|file| file.split('"').skip(1).step_by(2));
+        let names = include_str!("../../../rollout/src/names.rs").split('"').skip(1).step_by(2);
         // A resource, which is no label.
         let labels: BTreeSet<_> = names
             .filter(|name| MANY.iter().any(|of| name.strip_prefix(of).is_some_and(|rest| !rest.is_empty())))
-            .filter(|name| !name.ends_with('.') && *name != observe::names::WHOLE_GPU)
+            .filter(|name| !name.ends_with('.') && *name != rollout::names::RESOURCE_GPU)
             .collect();
         assert!(labels.contains(rollout::names::DRIVER_UPGRADE_STATE) && labels.len() > 8, "{labels:?}");
         let gone: Vec<_> = labels.iter().filter(|name| !is_read(name, "x")).collect();
@@ -239,26 +237,23 @@ mod tests {
     /// Whatever the observers read has to stay, by its name or its form.
     #[test]
     fn every_label_that_is_read_stays() {
-        use observe::names as seen;
-        use rollout::names as done;
+        use rollout::names;
         let all = [
-            (seen::MIG_CONFIG, "x"),
-            (seen::MIG_STATE, "success"),
-            (seen::MIG_STRATEGY, "mixed"),
-            (seen::MIG_CAPABLE, "true"),
-            (seen::PRODUCT, "x"),
-            (seen::PLUGIN_CONFIG, "x"),
-            (seen::PRESENT, "true"),
-            (seen::COUNT, "2"),
-            (done::DEPLOY_DRA, "true"),
-            (seen::CORDONED_BY, "slicewright"),
-            (done::MIG_CONFIG, "x"),
-            (done::MIG_CONFIG_STATE, "pending"),
-            (done::DEPLOY_MIG_MANAGER, "true"),
-            (done::DRIVER_UPGRADE_STATE, "upgrade-done"),
-            (done::CORDONED_BY, "slicewright"),
-            ("nvidia.com/gpu.deploy.dcgm", done::PAUSED_FOR_MIG),
-            ("nvidia.com/gpu.deploy.driver", done::PAUSED_FOR_DRIVER),
+            (names::MIG_CONFIG, "x"),
+            (names::MIG_CONFIG_STATE, "success"),
+            (names::MIG_CONFIG_STATE, "pending"),
+            (names::MIG_STRATEGY, "mixed"),
+            (names::MIG_CAPABLE, "true"),
+            (names::PRODUCT, "x"),
+            (names::PLUGIN_CONFIG, "x"),
+            (names::PRESENT, "true"),
+            (names::COUNT, "2"),
+            (names::DEPLOY_DRA, "true"),
+            (names::DEPLOY_MIG_MANAGER, "true"),
+            (names::DRIVER_UPGRADE_STATE, "upgrade-done"),
+            (names::CORDONED_BY, "slicewright"),
+            ("nvidia.com/gpu.deploy.dcgm", names::PAUSED_FOR_MIG),
+            ("nvidia.com/gpu.deploy.driver", names::PAUSED_FOR_DRIVER),
             ("nvidia.com/mig-1g.10gb.count", "7"),
             ("nvidia.com/mig-1g.10gb.replicas", "2"),
             ("nvidia.com/mig-1g.10gb.sharing-strategy", "mps"),

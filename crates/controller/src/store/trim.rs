@@ -49,7 +49,7 @@ fn is_read(resource: &str) -> bool {
 /// Whether a resource is a GPU's, or of the slicer that we stay away from.
 #[must_use]
 pub fn is_gpu(resource: &str) -> bool {
-    mig::GpuResource::is_one(resource) || resource.starts_with(observe::names::DAS_PREFIX)
+    mig::GpuResource::is_one(resource) || resource.starts_with(rollout::names::DAS_PREFIX)
 }
 
 /// Identity, age and version; owners only where they control.
@@ -342,7 +342,7 @@ pub fn config_map(full: ConfigMap) -> ConfigMap {
     let ConfigMap { metadata: meta, data, .. } = full;
     let mut meta = metadata(meta);
     meta.annotations = keep(meta.annotations, |key| key.starts_with("slicewright.io/"));
-    let data = data.map(|all| all.into_iter().filter(|(key, _)| key == observe::names::MAP_KEY).collect());
+    let data = data.map(|all| all.into_iter().filter(|(key, _)| key == rollout::names::MAP_KEY).collect());
     ConfigMap { metadata: meta, data, ..ConfigMap::default() }
 }
 
