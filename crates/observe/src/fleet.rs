@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use mig::Catalog;
 use planner::inventory::{self, ChangeScope, Gpu, Hold, Inventory, Room, Slices, Taint};
-use planner::names::{GpuIndex, NodeName, PodRef};
+use planner::names::{NodeName, PodRef};
 use planner::policy::{LayoutPolicy, Policy};
-use rollout::Operand;
+use rollout::{Operand, Strategy};
 
-use crate::layouts::{self, Maps, Strategy};
+use crate::layouts::{self, Maps};
 use crate::objects::{Objects, title};
 use crate::operands::operand;
 use crate::problem::{Problem, Severity};
@@ -157,14 +157,13 @@ fn build(
         .gpus
         .iter()
         .filter_map(|(index, gpu)| {
-            let index = GpuIndex(*index);
             let unhealthy = gpu.seen.as_ref().and_then(|seen| seen.unhealthy.clone());
             Some((
-                index,
+                *index,
                 Gpu {
                     model: gpu.model.id.clone(),
                     geometry: Arc::clone(&gpu.model.geometry),
-                    slices: slices.remove(&index)?,
+                    slices: slices.remove(index)?,
                     hold: unhealthy.map(|what| Hold::Unhealthy { what }),
                 },
             ))

@@ -8,28 +8,19 @@ use api::GpuNode;
 use api::gpu_node::{Observed, ObservedBy, ObservedGpu};
 use k8s_openapi::api::core::v1::Node;
 use mig::{Catalog, GpuResource, Model, ProfileName};
+use planner::names::GpuIndex;
+use rollout::map::{MapError, MigMap, NamedGpus, NodeGpu, Unclear, default_name};
+use rollout::{GpuLayout, NodeLayout, Strategy};
 
-use crate::map::{self, Cut, Map};
 use crate::names;
 use crate::objects::Objects;
 use crate::problem::{Problem, Severity};
-
-/// How slices are offered as resources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
-    /// Not at all.
-    None,
-    /// As `nvidia.com/gpu`.
-    Single,
-    /// As one resource for each profile.
-    Mixed,
-}
 
 /// The GPUs of a node.
 #[derive(Clone, Debug)]
 pub struct Established<'a> {
     /// By index.
-    pub gpus: BTreeMap<u16, GpuFound<'a>>,
+    pub gpus: BTreeMap<GpuIndex, GpuFound<'a>>,
     /// How slices are offered.
     pub strategy: Strategy,
     /// Whether placements and users are exact.
@@ -45,7 +36,7 @@ pub struct GpuFound<'a> {
     /// Its model.
     pub model: &'a Model,
     /// What it is cut into.
-    pub cut: Cut,
+    pub cut: GpuLayout,
     /// What the agent saw, where one did.
     pub seen: Option<ObservedGpu>,
 }
@@ -53,7 +44,7 @@ pub struct GpuFound<'a> {
 /// All maps of layouts that are there, read once.
 #[derive(Debug, Default)]
 pub struct Maps {
-    by_name: BTreeMap<String, Map>,
+    by_name: BTreeMap<String, MigMap>,
     custom: Option<String>,
 }
 
@@ -73,7 +64,7 @@ impl Maps {
             let Some(text) = config_map.data.as_ref().and_then(|data| data.get(names::MAP_KEY)) else {
                 continue;
             };
-            match Map::parse(text) {
+            match text.parse::<MigMap>() {
                 Ok(map) => {
                     by_name.insert(name.clone(), map);
                 }
@@ -81,7 +72,7 @@ impl Maps {
                     Problem::new(
                         Severity::Warning,
                         crate::objects::title("ConfigMap", &config_map.metadata),
-                        error.to_string(),
+                        is_no_map(&error),
                     )
                     .field(format!("data[{}]", names::MAP_KEY)),
                 ),
@@ -92,10 +83,10 @@ impl Maps {
 
     /// The maps of a node, in the order in which they are asked: the one that
     /// ClusterPolicy names, ours, the node's own, the shipped one.
-    fn of_node(&self, node: &str) -> impl Iterator<Item = &Map> {
+    fn of_node(&self, node: &str) -> impl Iterator<Item = &MigMap> {
         let own = format!("{node}-mig-config");
         let order = [self.custom.as_deref(), Some(names::MAP_NAME), Some(&own), Some(names::DEFAULT_MAP)];
-        let found: Vec<&Map> =
+        let found: Vec<&MigMap> =
             order.into_iter().flatten().filter_map(|name| self.by_name.get(name)).collect();
         found.into_iter()
     }
@@ -104,31 +95,36 @@ impl Maps {
     /// number only, and a card that cannot be cut may stand between the others:
     /// where the entry of the node's label names just so many indices, it is
     /// these. (Where it names others, what the node advertises contradicts it.)
-    fn indices(&self, node: &str, entry: Option<&str>, count: u16) -> Vec<u16> {
-        let named = entry.and_then(|entry| self.of_node(node).find_map(|map| map.indices(entry)));
-        let of_count = |indices: &BTreeSet<u16>| indices.len() == usize::from(count);
-        let (cut, named) = named.unwrap_or_default();
-        match [cut, named].into_iter().find(of_count) {
-            Some(indices) => indices.into_iter().collect(),
-            None => (0..count).collect(),
-        }
+    fn indices(&self, node: &str, entry: Option<&str>, count: u16) -> BTreeSet<GpuIndex> {
+        let named = entry.and_then(|entry| self.of_node(node).find_map(|map| map.named_gpus(entry)));
+        let of_count = |indices: &BTreeSet<GpuIndex>| indices.len() == usize::from(count);
+        let NamedGpus { cut, all } = named.unwrap_or_default();
+        let named = [cut, all].into_iter().find(of_count);
+        named.unwrap_or_else(|| (0..count).map(GpuIndex).collect())
     }
 
     /// What an entry makes of a GPU of a node: from a map, or by the shipped
     /// names.
-    fn cut(&self, node: &str, entry: &str, gpu: u16, model: &Model) -> Result<Cut, String> {
-        self.of_node(node)
-            .find_map(|map| map.cut(entry, gpu, model))
-            .map(|cut| cut.map_err(|error| error.to_string()))
-            .or_else(|| map::default_name(entry, model).map(Ok))
-            .unwrap_or_else(|| {
-                Err(format!(
-                    "label {}={entry} names no entry of any map of layouts, and no default name of {}",
-                    names::MIG_CONFIG,
-                    model.id
-                ))
-            })
+    fn cut(&self, node: &str, entry: &str, index: GpuIndex, model: &Model) -> Result<GpuLayout, String> {
+        let gpu = [NodeGpu { index, model: Some(model) }];
+        let by_map = self.of_node(node).find_map(|map| match map.layout_for(entry, &gpu) {
+            Ok(mut layout) => layout.0.remove(&index).map(Ok),
+            Err(Unclear::NoEntry { .. }) => None,
+            Err(unclear) => Some(Err(unclear.to_string())),
+        });
+        by_map.or_else(|| default_name(entry, model).map(Ok)).unwrap_or_else(|| {
+            Err(format!(
+                "label {}={entry} names no entry of any map of layouts, and no default name of {}",
+                names::MIG_CONFIG,
+                model.id
+            ))
+        })
     }
+}
+
+/// That a text is no map, in one line.
+fn is_no_map(error: &MapError) -> String {
+    format!("it is not a map of layouts: {}", error.to_string().lines().next().unwrap_or_default())
 }
 
 fn label<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
@@ -234,11 +230,10 @@ pub fn establish<'a>(
     let labelled = from_labels(name, node, strategy, entry, maps, catalog);
     let known = remembered.map(|observed| remembered_models(observed, catalog)).unwrap_or_default();
     let advertised = advertised(node);
-    let explains = |gpus: &BTreeMap<u16, &Model>| {
-        let by_entry = cuts(name, entry, gpus, maps);
-        let off = gpus.keys().map(|index| (*index, Cut::Off)).collect();
-        by_entry.is_ok_and(|cuts| expected(&cuts, strategy) == advertised)
-            || expected(&off, strategy) == advertised
+    let explains = |gpus: &BTreeMap<GpuIndex, &Model>| {
+        let by_entry = by_entry(name, entry, gpus, maps);
+        by_entry.is_ok_and(|layout| layout.offers(strategy) == advertised)
+            || without_mig(gpus).offers(strategy) == advertised
     };
     let models = match (remembered.filter(|_| !known.is_empty()), labelled) {
         (None, Ok(found)) => found?,
@@ -251,22 +246,23 @@ pub fn establish<'a>(
     if let Some(doubt) = shared(node) {
         return Some(nothing(doubt));
     }
-    let off: BTreeMap<u16, Cut> = models.keys().map(|index| (*index, Cut::Off)).collect();
-    let by_entry = cuts(name, entry, &models, maps);
-    let found = |cuts: BTreeMap<u16, Cut>, doubt| {
-        let gpus = cuts
+    let off = without_mig(&models);
+    let is_off = off.offers(strategy) == advertised && !advertised.is_empty();
+    let found = |layout: NodeLayout, doubt| {
+        let gpus = layout
+            .0
             .into_iter()
             .map(|(index, cut)| (index, GpuFound { model: models[&index], cut, seen: None }))
             .collect();
         Some(Established { gpus, strategy, exact: false, doubt })
     };
-    match by_entry {
-        Ok(cuts) => {
-            let expected = expected(&cuts, strategy);
+    match by_entry(name, entry, &models, maps) {
+        Ok(layout) => {
+            let expected = layout.offers(strategy);
             if expected == advertised {
-                return found(cuts, None);
+                return found(layout, None);
             }
-            if advertised == self::expected(&off, strategy) && !advertised.is_empty() {
+            if is_off {
                 return found(off, None);
             }
             let why = format!(
@@ -278,31 +274,40 @@ pub fn establish<'a>(
                 ),
                 in_words(&advertised)
             );
-            found(cuts, Some(why))
+            found(layout, Some(why))
         }
-        Err(_) if advertised == self::expected(&off, strategy) && !advertised.is_empty() => found(off, None),
-        Err(why) => found(models.keys().map(|i| (*i, Cut::Slices(BTreeMap::new()))).collect(), Some(why)),
+        Err(_) if is_off => found(off, None),
+        Err(why) => {
+            let unknown = models.keys().map(|index| (*index, GpuLayout::Mig(BTreeMap::new())));
+            found(NodeLayout(unknown.collect()), Some(why))
+        }
     }
 }
 
 /// What the label makes of the GPUs of a node; without one, MIG is off.
-fn cuts(
+fn by_entry(
     name: &str,
     entry: Option<&str>,
-    models: &BTreeMap<u16, &Model>,
+    models: &BTreeMap<GpuIndex, &Model>,
     maps: &Maps,
-) -> Result<BTreeMap<u16, Cut>, String> {
-    let cut = |index: u16, model: &Model| match entry {
-        None => Ok(Cut::Off),
+) -> Result<NodeLayout, String> {
+    let cut = |index: GpuIndex, model: &Model| match entry {
+        None => Ok(GpuLayout::Off),
         Some(entry) => maps.cut(name, entry, index, model),
     };
-    models.iter().map(|(index, model)| Ok((*index, cut(*index, model)?))).collect()
+    let gpus = models.iter().map(|(index, model)| Ok((*index, cut(*index, model)?)));
+    gpus.collect::<Result<_, String>>().map(NodeLayout)
+}
+
+fn without_mig(models: &BTreeMap<GpuIndex, &Model>) -> NodeLayout {
+    NodeLayout(models.keys().map(|index| (*index, GpuLayout::Off)).collect())
 }
 
 /// The GPUs that were seen last.
-fn remembered_models<'a>(observed: &Observed, catalog: &'a Catalog) -> BTreeMap<u16, &'a Model> {
+fn remembered_models<'a>(observed: &Observed, catalog: &'a Catalog) -> BTreeMap<GpuIndex, &'a Model> {
     let gpus = observed.gpus.iter();
-    gpus.filter_map(|gpu| Some((u16::try_from(gpu.index).ok()?, catalog.get(&gpu.model)?))).collect()
+    gpus.filter_map(|gpu| Some((GpuIndex(u16::try_from(gpu.index).ok()?), catalog.get(&gpu.model)?)))
+        .collect()
 }
 
 /// Whether somebody put other GPUs into the node than are remembered.
@@ -317,11 +322,12 @@ fn remembered_models<'a>(observed: &Observed, catalog: &'a Catalog) -> BTreeMap<
 fn others_are_there(
     node: &Node,
     observed: &Observed,
-    known: &BTreeMap<u16, &Model>,
-    labelled: &BTreeMap<u16, &Model>,
-    explains: impl Fn(&BTreeMap<u16, &Model>) -> bool,
+    known: &BTreeMap<GpuIndex, &Model>,
+    labelled: &BTreeMap<GpuIndex, &Model>,
+    explains: impl Fn(&BTreeMap<GpuIndex, &Model>) -> bool,
 ) -> bool {
-    let models = |gpus: &BTreeMap<u16, &Model>| gpus.values().map(|m| m.id.clone()).collect::<BTreeSet<_>>();
+    let models =
+        |gpus: &BTreeMap<GpuIndex, &Model>| gpus.values().map(|m| m.id.clone()).collect::<BTreeSet<_>>();
     if observed.by != ObservedBy::Controller || labelled.is_empty() {
         return false;
     }
@@ -348,7 +354,7 @@ fn from_labels<'a>(
     entry: Option<&str>,
     maps: &Maps,
     catalog: &'a Catalog,
-) -> Result<Option<BTreeMap<u16, &'a Model>>, String> {
+) -> Result<Option<BTreeMap<GpuIndex, &'a Model>>, String> {
     let capable = label(node, names::MIG_CAPABLE);
     let Some(product) = label(node, names::PRODUCT) else {
         // During a change the labels vanish; a node that was never seen before
@@ -381,9 +387,9 @@ fn from_labels<'a>(
             let entry = entry.ok_or_else(|| {
                 format!("label {} counts slices under strategy single, and label {} does not say how many each GPU has", names::COUNT, names::MIG_CONFIG)
             })?;
-            match maps.cut(name, entry, 0, found.model)? {
-                Cut::Slices(slices) => {
-                    let each: u32 = slices.values().sum();
+            match maps.cut(name, entry, GpuIndex(0), found.model)? {
+                GpuLayout::Mig(slices) => {
+                    let each: u32 = slices.values().copied().map(u32::from).sum();
                     let each = u16::try_from(each).ok().filter(|n| *n > 0 && count % n == 0);
                     let each = each.ok_or_else(|| {
                         format!(
@@ -393,7 +399,7 @@ fn from_labels<'a>(
                     })?;
                     count / each
                 }
-                Cut::Off => {
+                GpuLayout::Off => {
                     return Err(format!(
                         "label {}={product} says that MIG is on, and `{entry}` that it is off",
                         names::PRODUCT
@@ -442,58 +448,34 @@ fn exact<'a>(
         let Ok(index) = u16::try_from(gpu.index) else { continue };
         let cut = if gpu.mig_enabled {
             match read_slices(gpu, model) {
-                Ok(slices) => Cut::Slices(slices),
+                Ok(slices) => GpuLayout::Mig(slices),
                 Err(message) => {
                     wrong(message);
-                    Cut::Slices(BTreeMap::new())
+                    GpuLayout::Mig(BTreeMap::new())
                 }
             }
         } else {
-            Cut::Off
+            GpuLayout::Off
         };
-        gpus.insert(index, GpuFound { model, cut, seen: Some(gpu.clone()) });
+        gpus.insert(GpuIndex(index), GpuFound { model, cut, seen: Some(gpu.clone()) });
     }
     (!gpus.is_empty()).then_some(Established { gpus, strategy, exact: true, doubt })
 }
 
 /// The slices that an agent saw, by profile, if they can be on one GPU.
-fn read_slices(gpu: &ObservedGpu, model: &Model) -> Result<BTreeMap<ProfileName, u32>, String> {
-    let mut counts = BTreeMap::new();
+fn read_slices(gpu: &ObservedGpu, model: &Model) -> Result<BTreeMap<ProfileName, u8>, String> {
+    let mut counts: BTreeMap<ProfileName, u8> = BTreeMap::new();
     let mut placed = Vec::new();
     for slice in &gpu.slices {
         let profile: ProfileName = slice.profile.parse().map_err(|e: mig::NameError| e.to_string())?;
         let start = slice.start.and_then(|start| u8::try_from(start).ok());
         let start = start.ok_or_else(|| format!("slice {profile} has no start; an agent gives one"))?;
-        *counts.entry(profile).or_insert(0) += 1;
+        let n = counts.entry(profile).or_default();
+        *n = n.saturating_add(1);
         placed.push((profile, start));
     }
     model.geometry.layout(placed).map_err(|error| format!("{}: {error}", model.id))?;
     Ok(counts)
-}
-
-/// What a node advertises when its GPUs are cut so.
-#[must_use]
-pub fn expected(cuts: &BTreeMap<u16, Cut>, strategy: Strategy) -> BTreeMap<String, u64> {
-    let mut vector = BTreeMap::new();
-    let mut add = |resource: String, n: u64| {
-        if n > 0 {
-            *vector.entry(resource).or_insert(0) += n;
-        }
-    };
-    for cut in cuts.values() {
-        match (cut, strategy) {
-            (Cut::Off, _) | (Cut::Slices(_), Strategy::None) => add(names::RESOURCE_GPU.to_owned(), 1),
-            (Cut::Slices(slices), Strategy::Single) => {
-                add(names::RESOURCE_GPU.to_owned(), slices.values().map(|n| u64::from(*n)).sum());
-            }
-            (Cut::Slices(slices), Strategy::Mixed) => {
-                for (profile, n) in slices {
-                    add(profile.resource_name(), u64::from(*n));
-                }
-            }
-        }
-    }
-    vector
 }
 
 fn in_words(vector: &BTreeMap<String, u64>) -> String {

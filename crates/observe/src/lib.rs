@@ -14,7 +14,6 @@ pub mod holds;
 pub mod labels;
 pub mod layouts;
 pub mod manifest;
-pub mod map;
 pub mod menu;
 pub mod objects;
 pub mod operands;
@@ -23,7 +22,6 @@ pub mod pods;
 pub mod policy;
 pub mod problem;
 pub mod requests;
-pub mod rules;
 pub mod sharing;
 pub mod snapshot;
 pub mod usage;
@@ -36,13 +34,13 @@ use planner::demand::Request;
 use planner::inventory::Inventory;
 use planner::names::PolicyName;
 use planner::policy::Policy;
+use rollout::fleet::PolicyRollout;
 
 use objects::Key;
 
 pub use objects::Objects;
-pub use rollout::names;
-pub use policy::RolloutSpec;
 pub use problem::{Problem, Severity};
+pub use rollout::names;
 
 /// What the operator's own flags say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +76,7 @@ pub struct Observed {
     /// so that its nodes do not fall to another policy by a typing error.
     pub policies: Vec<Policy>,
     /// How each policy rolls out.
-    pub rollouts: BTreeMap<PolicyName, RolloutSpec>,
+    pub rollouts: BTreeMap<PolicyName, PolicyRollout>,
     /// What is wrong or worth knowing, errors first.
     pub problems: Vec<Problem>,
 }

@@ -10,41 +10,19 @@ use api::policy::{self as spec, LayoutType};
 use api::review::{self, REVIEWED_NODES, REVIEWED_PLAN, Reviewed};
 use api::selector::{RequirementOperator, Selector};
 use api::units::{self, NodeCount};
-use jiff::SignedDuration;
 use mig::{Catalog, ProfileName};
 use planner::demand::{Expression, Operator};
 use planner::inventory::Inventory;
 use planner::names::{GpuIndex, PolicyName};
 use planner::policy::{Bounds, Drain, LayoutPolicy, Mode, Policy, StaticRule, Unrequested};
+use rollout::fleet::PolicyRollout;
+use rollout::window::Window;
+use rollout::{MaxUnavailable, RolloutRules};
 
 use crate::objects::{Objects, Source};
 use crate::problem::{Problem, Severity};
 
 pub use validate::validate;
-
-/// How a policy rolls out.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RolloutSpec {
-    /// How many of its nodes may be unavailable at once.
-    pub max_unavailable: NodeCount,
-    /// What happens to pods in the way.
-    pub drain: Drain,
-    /// How long a node is left alone after a change.
-    pub cooldown: SignedDuration,
-    /// When nodes may start; none: always.
-    pub windows: Vec<WindowSpec>,
-}
-
-/// A time during which nodes may start.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WindowSpec {
-    /// Five cron fields.
-    pub schedule: String,
-    /// How long it stays open.
-    pub duration: SignedDuration,
-    /// The IANA time zone of the schedule.
-    pub time_zone: String,
-}
 
 /// All policies, by name; what is wrong with them goes to `problems`. One that
 /// makes no sense comes out as `Paused` and without bounds, so that its nodes
@@ -54,7 +32,7 @@ pub fn all(
     objects: &Objects,
     catalog: &Catalog,
     problems: &mut Vec<Problem>,
-) -> (Vec<Policy>, BTreeMap<PolicyName, RolloutSpec>) {
+) -> (Vec<Policy>, BTreeMap<PolicyName, PolicyRollout>) {
     let mut policies = Vec::new();
     let mut rollouts = BTreeMap::new();
     for (name, policy) in &objects.policies {
@@ -71,8 +49,10 @@ pub fn all(
             continue;
         }
         let name = PolicyName(name.clone());
-        policies.push(convert(&name, policy, wrong));
-        rollouts.insert(name, rollout(&policy.spec.rollout));
+        let converted = convert(&name, policy, wrong);
+        let enforce = converted.mode == Mode::Enforce;
+        policies.push(converted);
+        rollouts.insert(name, PolicyRollout { rules: rules(&policy.spec.rollout), enforce });
     }
     (policies, rollouts)
 }
@@ -236,21 +216,23 @@ pub fn expressions(selector: &Selector) -> Vec<Expression> {
     labels.chain(others).collect()
 }
 
-fn rollout(rollout: &spec::Rollout) -> RolloutSpec {
-    RolloutSpec {
-        max_unavailable: units::node_count(&rollout.max_unavailable).unwrap_or(NodeCount::Number(1)),
-        drain: drain(rollout.drain),
-        cooldown: units::duration(&rollout.cooldown).unwrap_or(SignedDuration::from_mins(10)),
-        windows: rollout
-            .windows
-            .iter()
-            .filter_map(|window| {
-                Some(WindowSpec {
-                    schedule: window.schedule.clone(),
-                    duration: units::duration(&window.duration).ok()?,
-                    time_zone: window.time_zone.clone(),
-                })
-            })
-            .collect(),
+/// What makes no sense was reported, and the policy is not in force: then the
+/// rollout's own defaults stand there, and a window is left out.
+fn rules(rollout: &spec::Rollout) -> RolloutRules {
+    let spec::Rollout { max_unavailable, drain: _, cooldown, windows } = rollout;
+    let defaults = RolloutRules::default();
+    let window = |window: &spec::Window| {
+        let duration = units::duration(&window.duration).ok()?;
+        Window::lasting(&window.schedule, duration, &window.time_zone).ok()
+    };
+    RolloutRules {
+        max_unavailable: match units::node_count(max_unavailable) {
+            Ok(NodeCount::Number(n)) => MaxUnavailable::Nodes(n),
+            Ok(NodeCount::Percent(n)) => MaxUnavailable::Percent(n),
+            Err(_) => defaults.max_unavailable,
+        },
+        drain: self::drain(rollout.drain),
+        cooldown: units::duration(cooldown).unwrap_or(defaults.cooldown),
+        windows: windows.iter().filter_map(window).collect(),
     }
 }

@@ -8,9 +8,9 @@ use api::gpu_node::{PodName, SliceUse};
 use mig::{GpuResource, ProfileName};
 use planner::inventory::{CountedSlice, PlacedSlice, Slices, Use};
 use planner::names::{GpuIndex, PodRef};
+use rollout::{GpuLayout, Strategy};
 
-use crate::layouts::{Established, GpuFound, Strategy};
-use crate::map::Cut;
+use crate::layouts::{Established, GpuFound};
 
 /// What the pods of a node hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -128,8 +128,8 @@ pub fn of(
     if found.strategy == Strategy::Single {
         // Under `single` the one profile of the node is `nvidia.com/gpu`.
         let profile = found.gpus.values().find_map(|gpu| match &gpu.cut {
-            Cut::Slices(slices) => slices.keys().next().copied(),
-            Cut::Off => None,
+            GpuLayout::Mig(slices) => slices.keys().next().copied(),
+            GpuLayout::Off => None,
         });
         if let Some(profile) = profile {
             let whole = std::mem::take(&mut held.whole);
@@ -140,10 +140,10 @@ pub fn of(
     let mut whole = 0;
     for gpu in found.gpus.values() {
         match &gpu.cut {
-            Cut::Off => whole += 1,
-            Cut::Slices(slices) => {
+            GpuLayout::Off => whole += 1,
+            GpuLayout::Mig(slices) => {
                 for (profile, n) in slices {
-                    *exist.entry(*profile).or_default() += n;
+                    *exist.entry(*profile).or_default() += u32::from(*n);
                 }
             }
         }
@@ -185,9 +185,9 @@ pub fn of(
         .iter()
         .map(|(index, gpu)| {
             let slices = match (&gpu.cut, found.exact) {
-                (Cut::Off, exact) => Slices::MigOff { used: off(gpu, exact, &mut whole_users) },
-                (Cut::Slices(_), true) => placed(gpu, &users),
-                (Cut::Slices(counts), false) => {
+                (GpuLayout::Off, exact) => Slices::MigOff { used: off(gpu, exact, &mut whole_users) },
+                (GpuLayout::Mig(_), true) => placed(gpu, &users),
+                (GpuLayout::Mig(counts), false) => {
                     let mut slices = Vec::new();
                     for (profile, n) in counts {
                         let users = users.get_mut(profile).expect("counted above");
@@ -197,7 +197,7 @@ pub fn of(
                     Slices::Counted(slices)
                 }
             };
-            (GpuIndex(*index), slices)
+            (*index, slices)
         })
         .collect();
     (slices, counts, excess)

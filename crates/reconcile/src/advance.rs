@@ -6,7 +6,7 @@ use std::sync::Arc;
 use planner::names::{NodeName, PolicyName};
 use planner::plan::NodeStep;
 use planner::policy::{Drain, LayoutPolicy};
-use rollout::fleet::{Member, PolicyRollout, step};
+use rollout::fleet::{Member, step};
 use rollout::observed::Observed;
 use rollout::outlook::WaitsFor;
 use rollout::{Action, Advance, Hold, NodeLayout, Outlook, Phase, Progress};
@@ -48,7 +48,7 @@ pub fn advance(input: &Input<'_>, planned: &PlannedRound) -> BTreeMap<NodeName, 
         })
         .collect();
     let order: Vec<NodeName> = planned.plan.steps.iter().map(|s| s.node.clone()).collect();
-    let mut policies = rollouts(planned);
+    let mut policies = planned.rollouts.clone();
     if !sound {
         policies.values_mut().for_each(|policy| policy.enforce = false);
     }
@@ -187,10 +187,4 @@ fn drain(planned: &PlannedRound, policy: Option<&PolicyName>, step: Option<&Node
         Some(policy) if step.is_some_and(|s| s.enable_mig) => policy.drain,
         _ => Drain::Never,
     }
-}
-
-/// How policies roll out, as the rollout takes it.
-#[must_use]
-pub fn rollouts(planned: &PlannedRound) -> BTreeMap<PolicyName, PolicyRollout> {
-    observe::rules::rollouts(&planned.policies, &planned.rollouts)
 }

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use mig::Catalog;
 use observe::operands::operand;
 use observe::usage::Held;
-use observe::{Objects, Problem, RolloutSpec};
+use observe::{Objects, Problem};
 use planner::check::{Note, check};
 use planner::decide::{Decision, decide_while};
 use planner::demand::Request;
@@ -17,6 +17,7 @@ use planner::names::{NodeName, PolicyName};
 use planner::plan::{Plan, UnderWay};
 use planner::policy::Policy;
 use planner::report::Report;
+use rollout::fleet::PolicyRollout;
 use rollout::{GpuLayout, NodeLayout, Operand, Phase, Progress, names};
 
 use crate::cordon;
@@ -39,7 +40,7 @@ pub struct PlannedRound {
     /// The policies.
     pub policies: Vec<Policy>,
     /// How they roll out.
-    pub rollouts: BTreeMap<PolicyName, RolloutSpec>,
+    pub rollouts: BTreeMap<PolicyName, PolicyRollout>,
     /// What is wrong with the objects, or worth knowing.
     pub problems: Vec<Problem>,
     /// The policy of each node that has one.

@@ -177,7 +177,7 @@ fn refused(policy: &Policy, input: &Input<'_>, planned: &PlannedRound) -> Option
         let gpu_node = input.objects.gpu_nodes.get(name).map(Arc::as_ref);
         observe::layouts::strategy(node, gpu_node, input.objects)
     };
-    let none_by_profile = nodes.all(|(name, node)| offers(name, node) != observe::layouts::Strategy::Mixed);
+    let none_by_profile = nodes.all(|(name, node)| offers(name, node) != rollout::Strategy::Mixed);
     (by_demand && any && none_by_profile).then(|| {
         let why = observe::fleet::strategy_is_not_mixed(input.objects);
         format!("spec.layout.type: DemandDriven cannot work, since {why}")

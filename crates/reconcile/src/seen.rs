@@ -11,7 +11,7 @@ use observe::layouts;
 use planner::names::{NodeName, PodRef};
 use rollout::map::{MigMap, NodeGpu};
 use rollout::observed::{MapSeen, Observed, Operator, Pod as SeenPod, PodPhase};
-use rollout::{GpuLayout, NodeLayout, Progress, Strategy, names};
+use rollout::{GpuLayout, NodeLayout, Progress, names};
 
 use crate::cordon;
 use crate::hardware::{self, Models};
@@ -166,11 +166,7 @@ fn operator(input: &Input<'_>, node: &Node, gpu_node: Option<&GpuNode>) -> Opera
         uses_our_map: manager
             .and_then(|m| m.config.as_ref())
             .is_some_and(|c| c.name == input.settings.map.name),
-        strategy: match layouts::strategy(node, gpu_node, input.objects) {
-            layouts::Strategy::None => Strategy::None,
-            layouts::Strategy::Single => Strategy::Single,
-            layouts::Strategy::Mixed => Strategy::Mixed,
-        },
+        strategy: layouts::strategy(node, gpu_node, input.objects),
     }
 }
 

@@ -133,11 +133,18 @@ impl NodeLayout {
     /// When the layout cannot be applied under the strategy.
     pub fn allocatable(&self, strategy: Strategy) -> Result<BTreeMap<String, u64>, LayoutRefused> {
         self.check(strategy)?;
+        Ok(self.offers(strategy))
+    }
+
+    /// The same for a layout that a node was found with, whether or not it
+    /// could be applied: what its GPUs give, summed up.
+    #[must_use]
+    pub fn offers(&self, strategy: Strategy) -> BTreeMap<String, u64> {
         let mut sum = BTreeMap::new();
         for (name, n) in self.0.values().flat_map(|gpu| gpu.resources(strategy)) {
             *sum.entry(name).or_insert(0) += n;
         }
-        Ok(sum)
+        sum
     }
 
     /// Whether the layout can be applied under the strategy.

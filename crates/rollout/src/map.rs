@@ -4,8 +4,9 @@
 
 mod assemble;
 mod read;
+mod shipped;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use mig::ProfileName;
@@ -14,6 +15,7 @@ use planner::names::GpuIndex;
 
 pub use assemble::{Assembled, MAX_BYTES, assemble, entry};
 pub use read::MapError;
+pub use shipped::default_name;
 
 use crate::layout::{GpuLayout, NodeLayout};
 
@@ -127,13 +129,44 @@ impl Item {
         for (text, n) in self.mig_devices.iter().filter(|(_, n)| **n > 0) {
             let unclear = || Unclear::Profile { entry: entry.to_owned(), profile: text.clone() };
             let profile: ProfileName = text.parse().map_err(|_| unclear())?;
-            *slices.entry(profile).or_insert(0u8) += u8::try_from(*n).map_err(|_| unclear())?;
+            let sum: &mut u8 = slices.entry(profile).or_default();
+            // One profile may stand there under two spellings.
+            *sum = u8::try_from(*n).ok().and_then(|n| sum.checked_add(n)).ok_or_else(unclear)?;
         }
         Ok(GpuLayout::Mig(slices))
     }
 }
 
+/// The GPUs that an entry names one by one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamedGpus {
+    /// Those that it cuts.
+    pub cut: BTreeSet<GpuIndex>,
+    /// All of them.
+    pub all: BTreeSet<GpuIndex>,
+}
+
 impl MigMap {
+    /// The GPUs that an entry names; `None` where there is no such entry, or it
+    /// does not name them one by one.
+    #[must_use]
+    pub fn named_gpus(&self, entry: &str) -> Option<NamedGpus> {
+        let mut named = NamedGpus::default();
+        for item in self.entries.get(entry)? {
+            let Devices::Indices(indices) = &item.devices else { return None };
+            // Of several items for a GPU, the last counts.
+            for index in indices.iter().copied().map(GpuIndex) {
+                named.all.insert(index);
+                if item.mig_enabled {
+                    named.cut.insert(index);
+                } else {
+                    named.cut.remove(&index);
+                }
+            }
+        }
+        Some(named)
+    }
+
     /// What an entry means for a node: items in order, the last that covers a
     /// GPU counts.
     ///

@@ -54,17 +54,30 @@ impl Window {
     /// # Errors
     /// Names the field and its value, and says what is allowed.
     pub fn new(schedule: &str, duration: &str, time_zone: &str) -> Result<Self, WindowError> {
-        let schedule = schedule.parse()?;
         let wrong = || WindowError::Duration { text: duration.to_owned() };
-        let parsed: SignedDuration = duration.parse().map_err(|_| wrong())?;
-        if parsed < SignedDuration::from_mins(1) || parsed > LONGEST {
-            return Err(wrong());
+        // What is wrong is told in the order of the fields.
+        let parsed: SignedDuration = duration.parse().unwrap_or_default();
+        let window = Self::lasting(schedule, parsed, time_zone);
+        window.map_err(|error| match error {
+            WindowError::Duration { .. } => wrong(),
+            WindowError::Schedule(_) | WindowError::TimeZone { .. } => error,
+        })
+    }
+
+    /// A window that stays open for so long.
+    ///
+    /// # Errors
+    /// Names the field and its value, and says what is allowed.
+    pub fn lasting(schedule: &str, duration: SignedDuration, time_zone: &str) -> Result<Self, WindowError> {
+        let schedule = schedule.parse()?;
+        if duration < SignedDuration::from_mins(1) || duration > LONGEST {
+            return Err(WindowError::Duration { text: format!("{duration:#}") });
         }
         // The bundled database: no file of the machine changes what a policy means.
         let zone = TimeZoneDatabase::bundled()
             .get(time_zone)
             .map_err(|_| WindowError::TimeZone { name: time_zone.to_owned() })?;
-        Ok(Self { schedule, duration: parsed, zone, zone_name: time_zone.to_owned() })
+        Ok(Self { schedule, duration, zone, zone_name: time_zone.to_owned() })
     }
 
     /// Whether it is open: open at its first moment, closed at its last.

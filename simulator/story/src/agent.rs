@@ -9,7 +9,6 @@ use planner::names::GpuIndex;
 use planner::plan::{GpuChange, NodeStep};
 use planner::policy::Mode;
 use reconcile::PlannedRound;
-use reconcile::advance::rollouts;
 
 use crate::entry::Who;
 use crate::operator::Counters;
@@ -18,7 +17,7 @@ use crate::world::World;
 /// Does the steps of nodes that have an agent, where the policy is in force
 /// and a window is open.
 pub(crate) fn apply(world: &mut World, planned: &PlannedRound, counters: &mut Counters) {
-    let rules = rollouts(planned);
+    let rules = &planned.rollouts;
     for step in &planned.plan.steps {
         let enforced = planned.policies.iter().any(|p| p.name == step.policy && p.mode == Mode::Enforce);
         let open =

@@ -454,8 +454,7 @@ fn waves(question: &Question, plan: &Plan) -> BTreeMap<PolicyName, Vec<WavePrevi
             *down.entry(policy.clone()).or_insert(0) += 1;
         }
     }
-    let rules = observe::rules::rollouts(&seen.policies, &seen.rollouts);
-    estimate(&changes, &rules, &nodes, &down, &Settings::default(), question.now())
+    estimate(&changes, &seen.rollouts, &nodes, &down, &Settings::default(), question.now())
         .into_iter()
         .map(|(policy, waves)| (policy, waves.into_iter().map(wave).collect()))
         .collect()

@@ -17,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use super::pseudonyms::{Pseudonyms, numbered};
 use rollout::names::{MCO_CURRENT_CONFIG, MCO_DESIRED_CONFIG, MCO_DESIRED_DRAIN, MCO_LAST_DRAIN, MCO_STATE};
 
-use crate::names::{CORDONED_BY, NAMESPACE_NAME, NVIDIA};
+use crate::names::{CORDONED_BY, NAMESPACE_NAME, NVIDIA_PREFIX};
 use crate::objects::{Key, Objects};
 use crate::owners;
 
@@ -36,7 +36,7 @@ pub struct Keep {
 /// Prefixes of labels of nodes that are kept: what is read of a node, and what
 /// the platform writes.
 const NODE_LABELS: [&str; 7] = [
-    NVIDIA,
+    NVIDIA_PREFIX,
     "slicewright.io/",
     "feature.node.kubernetes.io/",
     "node-role.kubernetes.io/",

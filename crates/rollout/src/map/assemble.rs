@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mig::model::{Model, Profile};
-use mig::{Attribute, ProfileName};
+use mig::model::Model;
 
 use crate::layout::{GpuLayout, LayoutRefused, NodeLayout, Strategy};
 use crate::names::ENTRY_PREFIX;
 
+use super::shipped::balanced;
 use super::{Devices, Item, MapError, MigMap, pci};
 
 /// What a ConfigMap may hold (1 MiB), less room for its metadata.
@@ -141,23 +141,9 @@ fn defaults(models: &[&Model], without: &mut Vec<String>) -> BTreeMap<String, Ve
             add(name, slices);
         }
         if let Some(slices) = balanced(model) {
-            add("all-balanced".to_owned(), slices);
+            let slices = slices.into_iter().map(|(profile, n)| (profile.to_string(), u32::from(n)));
+            add("all-balanced".to_owned(), slices.collect());
         }
     }
     names
-}
-
-/// NVIDIA's balanced layout: 2 of one slice, one of two, and one of three
-/// where the GPU has seven.
-fn balanced(model: &Model) -> Option<BTreeMap<String, u32>> {
-    let plain = |compute: u8| -> Option<ProfileName> {
-        let of_size =
-            |profile: &&Profile| profile.slice_count == compute && profile.name.attribute == Attribute::Plain;
-        model.profiles.iter().filter(of_size).map(|profile| profile.name).min()
-    };
-    let mut slices = BTreeMap::from([(plain(1)?.to_string(), 2), (plain(2)?.to_string(), 1)]);
-    if model.geometry.compute() == 7 {
-        slices.insert(plain(3)?.to_string(), 1);
-    }
-    Some(slices)
 }

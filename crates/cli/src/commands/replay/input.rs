@@ -8,12 +8,12 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use mig::{Catalog, Counts, ProfileName};
 use observe::Objects;
-use observe::map::{Cut, default_name};
 use planner::policy::{Drain, LayoutPolicy, Mode, Policy, Unrequested};
 use replay::player::Unsafe;
 use replay::{Fleet, Player, Rules, Trace};
-use rollout::RolloutRules;
 use rollout::fleet::PolicyRollout;
+use rollout::map::default_name;
+use rollout::{GpuLayout, RolloutRules};
 
 use super::Args;
 use crate::exit::Failure;
@@ -175,9 +175,9 @@ fn cuts(layout: &str, fleet: &Fleet) -> Result<Cuts, String> {
 /// A layout of one model, by the name of an entry that NVIDIA ships, or slice by slice.
 fn cut(layout: &str, model: &str) -> Result<Vec<(ProfileName, u8)>, String> {
     let model = Catalog::builtin().get(model).expect("the fleet was made of the catalogue");
-    let wanted: BTreeMap<ProfileName, u32> = if layout.starts_with("all-") {
+    let wanted: BTreeMap<ProfileName, u8> = if layout.starts_with("all-") {
         match default_name(layout, model) {
-            Some(Cut::Slices(slices)) if !slices.is_empty() => slices,
+            Some(GpuLayout::Mig(slices)) if !slices.is_empty() => slices,
             _ => {
                 let known = model.profiles.iter().map(|profile| format!("all-{}", profile.name));
                 let known = known.chain(["all-balanced".to_owned()]).collect::<Vec<_>>().join(", ");
@@ -194,14 +194,13 @@ fn cut(layout: &str, model: &str) -> Result<Vec<(ProfileName, u8)>, String> {
             let count = count.ok_or_else(|| {
                 format!("static:{layout}: `{part}` counts nothing; write a profile and how many, such as 1g.10gb:2")
             })?;
-            *wanted.entry(model.geometry.profile(profile).name).or_default() += u32::from(count);
+            let sum: &mut u8 = wanted.entry(model.geometry.profile(profile).name).or_default();
+            *sum = sum.saturating_add(count);
         }
         wanted
     };
-    let counts: Option<Counts> = wanted
-        .iter()
-        .map(|(name, n)| Some((model.geometry.profile_named(*name)?, u8::try_from(*n).unwrap_or(u8::MAX))))
-        .collect();
+    let counts: Option<Counts> =
+        wanted.iter().map(|(name, n)| Some((model.geometry.profile_named(*name)?, *n))).collect();
     let fit = mig::fit(&model.geometry, &counts.unwrap_or_default());
     let fit = fit.map_err(|why| format!("static:{layout} does not fit one {}: {why}", model.id))?;
     Ok(fit.layout.iter().map(|placement| model.geometry.describe(placement)).collect())
@@ -250,9 +249,8 @@ pub(super) fn policy(path: Option<&Path>) -> Result<(Policy, PolicyRollout), Fai
     let (mut objects, mut problems) = (Objects::default(), Vec::new());
     let texts = texts.iter().map(|(file, text)| (file.as_str(), text.as_str()));
     observe::manifest::read_all(&mut objects, texts, &mut problems);
-    let (mut policies, specs) = observe::policy::all(&objects, Catalog::builtin(), &mut problems);
+    let (mut policies, rollouts) = observe::policy::all(&objects, Catalog::builtin(), &mut problems);
     refuse_errors(&problems)?;
-    let rollouts = observe::rules::rollouts(&policies, &specs);
     let found = policies.len();
     let (Some(mut policy), 1) = (policies.pop(), found) else {
         return Err(Failure::Data(format!(
