@@ -137,6 +137,18 @@ pub enum Mode {
     Paused,
 }
 
+impl Mode {
+    /// As it is written in a policy, and in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Enforce => "Enforce",
+            Self::Preview => "Preview",
+            Self::Paused => "Paused",
+        }
+    }
+}
+
 /// What the GPUs are cut into. `type` says which of the other fields is used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -170,6 +182,17 @@ pub enum LayoutType {
     DemandDriven,
     /// Always the same.
     Static,
+}
+
+impl LayoutType {
+    /// As it is written in a policy, and in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DemandDriven => "DemandDriven",
+            Self::Static => "Static",
+        }
+    }
 }
 
 /// A layout that follows what people ask for.

@@ -69,3 +69,16 @@ pub enum RequirementOperator {
     /// The label is not there.
     DoesNotExist,
 }
+
+impl RequirementOperator {
+    /// As it is written in a selector.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::In => "In",
+            Self::NotIn => "NotIn",
+            Self::Exists => "Exists",
+            Self::DoesNotExist => "DoesNotExist",
+        }
+    }
+}

@@ -144,7 +144,7 @@ fn nodes(round: &Round) -> impl Iterator<Item = (String, NodeGauges)> {
         let Advance { progress, outlook, .. } = &node.advance;
         let on_its_way = !matches!(progress.phase, Phase::Idle | Phase::Released);
         let phase =
-            progress.since.filter(|_| on_its_way).map(|since| (format!("{:?}", progress.phase), since));
+            progress.since.filter(|_| on_its_way).map(|since| (progress.phase.name().to_owned(), since));
         let hold = match outlook {
             Outlook::Holding(hold) => Some(hold.reason().name),
             Outlook::Failed(failure) => Some(failure.why.reason().name),
@@ -204,7 +204,7 @@ fn policies(objects: &Objects, round: &Round) -> impl Iterator<Item = (String, P
         let info = objects
             .policies
             .get(&name.0)
-            .map(|policy| (format!("{:?}", policy.spec.mode), format!("{:?}", policy.spec.layout.type_)));
+            .map(|policy| (policy.spec.mode.name().to_owned(), policy.spec.layout.type_.name().to_owned()));
         let mine = round.planned.policy_of.iter().filter(|(_, owner)| *owner == name);
         let nodes = mine.filter_map(|(node, _)| round.planned.inventory.nodes.get(node));
         let report = round.planned.report.policies.iter().find(|report| report.policy == *name);
@@ -221,7 +221,7 @@ fn policies(objects: &Objects, round: &Round) -> impl Iterator<Item = (String, P
     for (node, policy) in &round.planned.policy_of {
         let Some(gauges) = all.get_mut(&policy.0) else { continue };
         let phase = round.nodes.get(node).map_or(Phase::Idle, |node| node.advance.progress.phase);
-        *gauges.nodes.entry(format!("{phase:?}")).or_default() += 1;
+        *gauges.nodes.entry(phase.name().to_owned()).or_default() += 1;
     }
     all.into_iter()
 }

@@ -9,17 +9,26 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use mig::{Geometry, ProfileName, ProfileSpec};
 
+use crate::check::JudgedPlan;
 use crate::demand::{Constraints, Evidence, Expression, Operator, Refusal, Request, Term, Toleration};
 use crate::inventory::{
     ChangeScope, CountedSlice, Gpu, Hold, Inventory, Node, PlacedSlice, Room, Slices, Taint, Use,
 };
 use crate::names::{GpuIndex, PodRef, RequestId};
+use crate::plan::Plan;
 use crate::policy::{Bounds, Drain, LayoutPolicy, Mode, Policy, StaticRule, Unrequested};
 
 /// A profile name that the test's author knows to be one.
 #[must_use]
 pub fn profile(name: &str) -> ProfileName {
     name.parse().expect("a profile name")
+}
+
+/// A plan as if the checker had let it pass, for tests which show that it would
+/// do no harm even then.
+#[must_use]
+pub const fn as_if_checked(plan: Plan) -> JudgedPlan {
+    JudgedPlan::unchecked(plan)
 }
 
 /// A pod, written `namespace/name`; the namespace `lab` when there is none.

@@ -145,7 +145,7 @@ impl fmt::Display for Ineligible {
                 for (i, expression) in unmet.iter().enumerate() {
                     let Expression { key, operator, values } = expression;
                     let or = if i > 0 { "; nor " } else { "" };
-                    write!(f, "{or}{key} {operator:?}")?;
+                    write!(f, "{or}{key} {}", operator.name())?;
                     if !values.is_empty() {
                         write!(f, " ({})", values.join(", "))?;
                     }

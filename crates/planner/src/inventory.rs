@@ -133,6 +133,26 @@ pub enum Hold {
     },
 }
 
+impl Hold {
+    /// Its kind in one word, of which the fingerprint of a reviewed plan is made.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::NoPolicy => "NoPolicy",
+            Self::CoolingDown { .. } => "CoolingDown",
+            Self::Changing => "Changing",
+            Self::Cordoned { .. } => "Cordoned",
+            Self::NotReady => "NotReady",
+            Self::Unhealthy { .. } => "Unhealthy",
+            Self::ForeignLayout { .. } => "ForeignLayout",
+            Self::ForeignWork { .. } => "ForeignWork",
+            Self::HandsOff { .. } => "HandsOff",
+            Self::Failed { .. } => "Failed",
+            Self::NotEstablished { .. } => "NotEstablished",
+        }
+    }
+}
+
 /// One GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gpu {

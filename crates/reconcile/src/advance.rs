@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use planner::check::CheckedPlan;
 use planner::names::{NodeName, PolicyName};
 use planner::plan::NodeStep;
 use planner::policy::{Drain, LayoutPolicy};
@@ -26,9 +27,8 @@ use crate::wanted::wanted;
 #[must_use]
 pub fn advance(input: &Input<'_>, planned: &PlannedRound) -> BTreeMap<NodeName, Advance> {
     let reader = NodeReader::new(input, planned);
-    let sound = planned.is_sound();
-    let steps: BTreeMap<&NodeName, &NodeStep> =
-        planned.plan.steps.iter().filter(|_| sound).map(|s| (&s.node, s)).collect();
+    let plan = planned.plan.checked();
+    let steps = plan.map(CheckedPlan::steps).unwrap_or_default();
     let nodes: Vec<Known> = names(input, planned)
         .into_iter()
         .filter_map(|name| Known::of(name, &steps, planned, &reader))
@@ -47,22 +47,17 @@ pub fn advance(input: &Input<'_>, planned: &PlannedRound) -> BTreeMap<NodeName, 
             }
         })
         .collect();
-    let order: Vec<NodeName> = planned.plan.steps.iter().map(|s| s.node.clone()).collect();
-    let mut policies = planned.rollouts.clone();
-    if !sound {
-        policies.values_mut().for_each(|policy| policy.enforce = false);
-    }
-    let mut advances = step(&members, &policies, &order, &input.settings.rollout, input.now);
-    if !sound {
-        for known in &nodes {
-            if let Some(advance) = advances.get_mut(&known.name)
-                && advance.actions.iter().any(Action::is_disruptive)
-            {
-                advance.progress = known.progress.clone();
-                advance.actions.clear();
-            }
+    let settings = &input.settings.rollout;
+    let mut advances = match plan {
+        Some(plan) => step(&members, &planned.rollouts, &plan.order(), settings, input.now),
+        None => {
+            let mut policies = planned.rollouts.clone();
+            policies.values_mut().for_each(|policy| policy.enforce = false);
+            let mut advances = step(&members, &policies, &[], settings, input.now);
+            nodes.iter().for_each(|known| begin_nothing(&mut advances, known));
+            advances
         }
-    }
+    };
     for known in &nodes {
         let Some(advance) = advances.get_mut(&known.name) else { continue };
         if let Some(hold) = stands_still(input) {
@@ -72,6 +67,17 @@ pub fn advance(input: &Input<'_>, planned: &PlannedRound) -> BTreeMap<NodeName, 
         }
     }
     advances
+}
+
+/// Without a plan that may be acted upon, a node waits where it is rather than
+/// that anybody loses something.
+fn begin_nothing(advances: &mut BTreeMap<NodeName, Advance>, known: &Known) {
+    if let Some(advance) = advances.get_mut(&known.name)
+        && advance.actions.iter().any(Action::is_disruptive)
+    {
+        advance.progress = known.progress.clone();
+        advance.actions.clear();
+    }
 }
 
 /// What is due for a node and cannot be written: the API server refuses to take

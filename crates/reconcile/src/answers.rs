@@ -8,7 +8,7 @@ use planner::report::{Outcome, RequestReport};
 use rollout::{Advance, Hold, Outlook, Phase};
 
 use crate::input::Input;
-use crate::planned_round::{PlannedRound, can_return};
+use crate::planned_round::PlannedRound;
 use crate::policy_status::why_name;
 
 /// `1 node`, `3 nodes`.
@@ -89,7 +89,7 @@ pub(crate) fn answer(
         .unwrap_or_default();
     let outlook = advance.map(|advance| &advance.outlook);
     let is_late = matches!(outlook, Some(Outlook::Working { until, .. }) if *until <= input.now);
-    let on_its_way = node.is_some() && !can_return(progress.phase);
+    let on_its_way = node.is_some() && !progress.phase.can_return();
     let text = match &request.outcome {
         // Its node is past the point of return: for the planner the slice is there.
         Outcome::ServedNow { node, gpus } if on_its_way => {

@@ -9,12 +9,12 @@ use mig::Catalog;
 use observe::operands::operand;
 use observe::usage::Held;
 use observe::{Objects, Problem};
-use planner::check::{Note, check};
+use planner::check::JudgedPlan;
 use planner::decide::{Decision, decide_while};
 use planner::demand::Request;
 use planner::inventory::{ChangeScope, CountedSlice, Gpu, Hold, Inventory, Node, Slices, Use};
 use planner::names::{NodeName, PolicyName};
-use planner::plan::{Plan, UnderWay};
+use planner::plan::UnderWay;
 use planner::policy::Policy;
 use planner::report::Report;
 use rollout::fleet::PolicyRollout;
@@ -45,12 +45,10 @@ pub struct PlannedRound {
     pub problems: Vec<Problem>,
     /// The policy of each node that has one.
     pub policy_of: BTreeMap<NodeName, PolicyName>,
-    /// What is to be done.
-    pub plan: Plan,
+    /// What is to be done, and what the checker says of it.
+    pub plan: JudgedPlan,
     /// Why, and why not more.
     pub report: Report,
-    /// What the checker says of the plan.
-    pub notes: Vec<Note>,
     /// What is remembered of the rollout of every node that has a `GpuNode`.
     pub progress: BTreeMap<NodeName, Progress>,
     /// Nodes of which something is remembered that cannot be read.
@@ -65,19 +63,6 @@ impl PlannedRound {
     pub fn progress_of(&self, node: &NodeName) -> Progress {
         self.progress.get(node).cloned().unwrap_or_default()
     }
-
-    /// Whether the plan breaks no rule, so that it may be acted upon.
-    #[must_use]
-    pub fn is_sound(&self) -> bool {
-        planner::check::is_sound(&self.notes)
-    }
-}
-
-/// Whether a node may still be taken back: for the planner it is as if
-/// nothing had begun.
-#[must_use]
-pub const fn can_return(phase: Phase) -> bool {
-    matches!(phase, Phase::Idle | Phase::Mapping | Phase::Cordoning | Phase::Quiescing | Phase::Retreating)
 }
 
 /// What is observed and remembered, before anything is decided.
@@ -126,7 +111,7 @@ pub fn see(input: &Input<'_>) -> ObservedCluster {
             .target
             .as_ref()
             .is_some_and(|t| Some(&t.label) == label && t.label_before.as_ref() != label);
-        let on_its_way = (written || !can_return(progress.phase))
+        let on_its_way = (written || !progress.phase.can_return())
             && !matches!(progress.phase, Phase::Failed | Phase::Released);
         if let (true, Some(target)) = (on_its_way, &progress.target)
             && let Some(node) = inventory.nodes.get_mut(name)
@@ -152,7 +137,7 @@ pub fn plan_round(input: &Input<'_>) -> PlannedRound {
     let ObservedCluster { seen, under_way, progress, unreadable, swapped } = see(input);
     let observe::Observed { inventory, requests, starting, policies, rollouts, problems } = seen;
     let Decision { plan, report } = decide_while(&inventory, &requests, &policies, &under_way, input.now);
-    let notes = check(&plan, &inventory, &requests, &policies);
+    let plan = JudgedPlan::new(plan, &inventory, &requests, &policies);
     let policy_of = planner::assign::policy_of(&inventory, &policies).policy_of;
     PlannedRound {
         inventory,
@@ -164,7 +149,6 @@ pub fn plan_round(input: &Input<'_>) -> PlannedRound {
         policy_of,
         plan,
         report,
-        notes,
         progress,
         unreadable,
         swapped,
@@ -202,7 +186,7 @@ fn as_the_planner_sees_them(objects: &Objects, progress: &BTreeMap<NodeName, Pro
     let untouched = Progress::default();
     for (name, node) in &mut seen.nodes {
         let progress = progress.get(&NodeName(name.clone())).unwrap_or(&untouched);
-        if can_return(progress.phase) && cordon::is_ours(node, progress) {
+        if progress.phase.can_return() && cordon::is_ours(node, progress) {
             let node = Arc::make_mut(node);
             node.metadata.labels.get_or_insert_default().remove(names::CORDONED_BY);
             node.spec.get_or_insert_default().unschedulable = None;
@@ -211,7 +195,7 @@ fn as_the_planner_sees_them(objects: &Objects, progress: &BTreeMap<NodeName, Pro
     for (name, gpu_node) in &mut seen.gpu_nodes {
         let Some(progress) = progress.get(&NodeName(name.clone())) else { continue };
         let phase = gpu_node.status.as_ref().and_then(|s| Some(s.rollout.as_ref()?.phase.as_str()));
-        if can_return(progress.phase)
+        if progress.phase.can_return()
             && phase.is_some_and(|phase| phase != "Idle")
             && let Some(rollout) =
                 Arc::make_mut(gpu_node).status.as_mut().and_then(|status| status.rollout.as_mut())

@@ -233,9 +233,8 @@ fn cluster(input: &Input<'_>, planned: &PlannedRound, map: &MapRound) -> Vec<(&'
         let hold = Hold::Settling { until };
         all.push((reason::DATA_WENT_BACK, format!("{hold}. {}", hold.help(""))));
     }
-    if !planned.is_sound() {
-        let fatal = planned.notes.iter().find(|note| note.severity == planner::check::Severity::Fatal);
-        let what = fatal.map(ToString::to_string).unwrap_or_default();
+    if planned.plan.checked().is_none() {
+        let what = planned.plan.fatal().next().map(ToString::to_string).unwrap_or_default();
         all.push((
             reason::PLAN_REFUSED,
             format!(

@@ -4,7 +4,7 @@
 
 use api::GpuNode;
 use api::gpu_node::NodeRollout;
-use rollout::{Phase, Progress};
+use rollout::Progress;
 
 /// Why what was remembered cannot be used. The node is held until a human has
 /// looked: to start over would mean to forget a cordon, or a label of ours.
@@ -56,7 +56,7 @@ pub fn write(progress: &Progress, before: Option<&NodeRollout>) -> NodeRollout {
     } = progress;
     let why = failed.as_ref().map(ToString::to_string);
     NodeRollout {
-        phase: phase_name(*phase),
+        phase: phase.name().to_owned(),
         since: *since,
         attempt: target.as_ref().map_or(0, |t| i32::try_from(t.attempt).unwrap_or(i32::MAX)),
         last_error: why.or_else(|| last_error.as_ref().map(ToString::to_string)),
@@ -67,9 +67,4 @@ pub fn write(progress: &Progress, before: Option<&NodeRollout>) -> NodeRollout {
         schedulable_since: before.map(|b| b.schedulable_since.clone()).unwrap_or_default(),
         progress: Some(serde_json::to_value(progress).expect("plain data can be written")),
     }
-}
-
-/// The phase in one word.
-fn phase_name(phase: Phase) -> String {
-    format!("{phase:?}")
 }

@@ -90,10 +90,7 @@ fn of_node(policy: &PolicyName, node: &Node) -> Value {
 
 /// The kind of a hold; since when, and why in words, is of no account.
 fn of_hold(hold: Option<&Hold>) -> Value {
-    match json!(hold) {
-        Value::Object(fields) => json!(fields.keys().next()),
-        kind => kind,
-    }
+    json!(hold.map(Hold::name))
 }
 
 fn of_slices(slices: &Slices) -> Value {

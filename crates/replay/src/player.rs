@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use planner::check::{check, is_sound};
+use planner::check::JudgedPlan;
 use planner::decide::decide_while;
 use planner::demand::Request;
 use planner::inventory::Inventory;
@@ -74,14 +74,14 @@ fn planned(
 ) -> Result<Wanted, Unsafe> {
     let policies = std::slice::from_ref(policy);
     let decision = decide_while(inventory, requests, policies, under_way, moment(now));
-    let notes = check(&decision.plan, inventory, requests, policies);
-    if !is_sound(&notes) {
-        return Err(Unsafe { notes: notes.iter().map(ToString::to_string).collect() });
-    }
-    let steps = decision.plan.steps.into_iter().map(|step| {
+    let judged = JudgedPlan::new(decision.plan, inventory, requests, policies);
+    let Some(plan) = judged.checked() else {
+        return Err(Unsafe { notes: judged.notes().iter().map(ToString::to_string).collect() });
+    };
+    let steps = plan.in_order().map(|step| {
         let gpus: BTreeMap<usize, Cut> =
-            step.gpus.into_iter().map(|change| (usize::from(change.gpu.0), change.after)).collect();
-        (step.node, gpus)
+            step.gpus.iter().map(|change| (usize::from(change.gpu.0), change.after.clone())).collect();
+        (step.node.clone(), gpus)
     });
     Ok(steps.collect())
 }

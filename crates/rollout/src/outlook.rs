@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
-use planner::inventory::Hold as PlannerHold;
 use planner::names::{NodeName, PodRef};
 use serde::{Deserialize, Serialize};
 
 use crate::layout::{LayoutRefused, NodeLayout};
-use crate::progress::{Phase, Progress};
 
 /// How things stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,51 +26,6 @@ pub enum Outlook {
     },
     /// A human has to look.
     Failed(Failure),
-}
-
-impl Outlook {
-    /// What the planner has to know: a node past the point of return, or held,
-    /// takes no new target. Before that (`None`) it may: a change that is no
-    /// longer wanted is taken back. A cordon of ours is no reason to plan as
-    /// if the node were away; it is lifted either way.
-    #[must_use]
-    pub fn planner_hold(&self, progress: &Progress) -> Option<PlannerHold> {
-        let hold = match self {
-            Self::Failed(failure) => return Some(PlannerHold::Failed { why: failure.why.to_string() }),
-            Self::Working { .. } if progress.phase.past_return() || progress.phase == Phase::Releasing => {
-                return Some(PlannerHold::Changing);
-            }
-            Self::Idle | Self::Working { .. } => return None,
-            Self::Holding(hold) => hold,
-        };
-        match hold {
-            // Turns, windows, pods and pauses order the steps; they do not change the target.
-            Hold::Budget { .. }
-            | Hold::Window { .. }
-            | Hold::PodsInTheWay { .. }
-            | Hold::BackedOff { .. }
-            | Hold::Settling { .. }
-            | Hold::WriteRefused { .. }
-            | Hold::WriteUndone { .. } => None,
-            Hold::LayoutRefused(_) => None,
-            Hold::NotEnforced => Some(PlannerHold::NoPolicy),
-            Hold::Cooldown { until } => Some(PlannerHold::CoolingDown { until: *until }),
-            Hold::CordonedByOthers => Some(PlannerHold::Cordoned { by: "somebody else".to_owned() }),
-            Hold::NotReady => Some(PlannerHold::NotReady),
-            Hold::ForeignLayout { found, .. } => {
-                Some(PlannerHold::ForeignLayout { label: found.clone().unwrap_or_default() })
-            }
-            Hold::ForeignWork { who } => Some(PlannerHold::ForeignWork { who: who.clone() }),
-            Hold::HandsOff { who } => Some(PlannerHold::HandsOff { who: who.clone() }),
-            Hold::NoClusterPolicy
-            | Hold::ManagerDisabled
-            | Hold::ManagerNotReady
-            | Hold::MapNotOurs
-            | Hold::RunInProgress { .. }
-            | Hold::NotAsVerified { .. }
-            | Hold::Released => Some(PlannerHold::NotEstablished { why: hold.to_string() }),
-        }
-    }
 }
 
 /// Why a node does not start.

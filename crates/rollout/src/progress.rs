@@ -174,6 +174,41 @@ impl Phase {
         Self::Released,
     ];
 
+    /// Its name: in `GpuNode.status.rollout.phase`, in metrics and for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "Idle",
+            Self::Mapping => "Mapping",
+            Self::Cordoning => "Cordoning",
+            Self::Quiescing => "Quiescing",
+            Self::Changing => "Changing",
+            Self::Verifying => "Verifying",
+            Self::Healing => "Healing",
+            Self::Relabelling => "Relabelling",
+            Self::Releasing => "Releasing",
+            Self::Retreating => "Retreating",
+            Self::Failed => "Failed",
+            Self::Released => "Released",
+        }
+    }
+
+    /// The node may still be taken back: for the planner it is as if nothing
+    /// had begun.
+    #[must_use]
+    pub const fn can_return(self) -> bool {
+        match self {
+            Self::Idle | Self::Mapping | Self::Cordoning | Self::Quiescing | Self::Retreating => true,
+            Self::Changing
+            | Self::Verifying
+            | Self::Healing
+            | Self::Relabelling
+            | Self::Releasing
+            | Self::Failed
+            | Self::Released => false,
+        }
+    }
+
     /// The label may have been written: the node is finished, whatever else happens.
     #[must_use]
     pub const fn past_return(self) -> bool {

@@ -5,6 +5,7 @@
 use gpu::{Caller, Nvml, NvmlError, Placement};
 use mig::ProfileName;
 use operands::Operand;
+use planner::check::CheckedPlan;
 use planner::names::GpuIndex;
 use planner::plan::{GpuChange, NodeStep};
 use planner::policy::Mode;
@@ -16,9 +17,14 @@ use crate::world::World;
 
 /// Does the steps of nodes that have an agent, where the policy is in force
 /// and a window is open.
-pub(crate) fn apply(world: &mut World, planned: &PlannedRound, counters: &mut Counters) {
+pub(crate) fn apply(
+    world: &mut World,
+    planned: &PlannedRound,
+    plan: CheckedPlan<'_>,
+    counters: &mut Counters,
+) {
     let rules = &planned.rollouts;
-    for step in &planned.plan.steps {
+    for step in plan.in_order() {
         let enforced = planned.policies.iter().any(|p| p.name == step.policy && p.mode == Mode::Enforce);
         let open =
             rules.get(&step.policy).is_some_and(|p| rollout::window::is_open(&p.rules.windows, world.now));

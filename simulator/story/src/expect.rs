@@ -60,7 +60,7 @@ impl Teller<'_> {
                     _ => phase != rollout::Phase::Idle,
                 };
                 let cordon = if cordoned { "cordoned" } else { "not cordoned" };
-                if holds { Ok(()) } else { Err(format!("it is {cordon}, and in phase {phase:?}")) }
+                if holds { Ok(()) } else { Err(format!("it is {cordon}, and in phase {}", phase.name())) }
             }
             Expectation::Label { node, key, value } => {
                 let labels =

@@ -70,18 +70,18 @@ impl Operator {
         let round = reconcile::round(&self.input(world, &objects));
         let planned = &round.planned;
         self.starting.clone_from(&planned.starting);
-        for note in planned.notes.iter().filter(|n| n.severity == planner::check::Severity::Fatal) {
+        for note in planned.plan.fatal() {
             let text = format!("{} {note}", crate::entry::clock(world.now));
             if !counters.fatal.contains(&text) {
                 counters.fatal.push(text);
             }
         }
-        if planned.is_sound() {
+        if planned.plan.checked().is_some() {
             self.announce(world, planned);
         }
         self.apply(world, &round, counters);
-        if planned.is_sound() {
-            crate::agent::apply(world, planned, counters);
+        if let Some(plan) = planned.plan.checked() {
+            crate::agent::apply(world, planned, plan, counters);
         }
         crate::tell::publish(world, &round);
     }

@@ -222,7 +222,7 @@ impl World {
                 state.push("cordoned".to_owned());
             }
             if phase != Phase::Idle {
-                state.push(format!("{phase:?}").to_lowercase());
+                state.push(phase.name().to_lowercase());
             }
             let gpus = host.node.truth().into_iter().map(|gpu| {
                 let units = Catalog::builtin().get(&gpu.model).map_or(0, |m| m.geometry.memory());

@@ -255,7 +255,7 @@ impl Teller<'_> {
                 self.miss(None, format!("{name} is still cordoned by us, and not failed"));
             }
         }
-        let mut fatal: Vec<String> = planned.notes.iter().map(ToString::to_string).collect();
+        let mut fatal: Vec<String> = planned.plan.notes().iter().map(ToString::to_string).collect();
         fatal.extend(self.counters.fatal.iter().cloned());
         match fatal.is_empty() {
             true => (self.tell)(&Entry::End { text: "plan is clean according to check".to_owned() }),

@@ -80,9 +80,7 @@ impl Operator {
         }
         self.wake = round.wake_at;
         self.store.objects.starting_since.clone_from(&round.planned.starting);
-        let fatal =
-            round.planned.notes.iter().filter(|note| note.severity == planner::check::Severity::Fatal);
-        let unsound: Vec<String> = fatal.map(ToString::to_string).collect();
+        let unsound: Vec<String> = round.planned.plan.fatal().map(ToString::to_string).collect();
         for note in &unsound {
             tracing::error!(note, "the plan breaks a rule, so nothing of it is done; please report this");
         }

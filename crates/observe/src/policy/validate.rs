@@ -51,15 +51,15 @@ impl Check<'_> {
             if needs && requirement.values.is_empty() {
                 self.error(
                     format!("{field}.values"),
-                    format!("is empty, and {:?} needs at least one value; to ask whether the label is there, write `operator: Exists`", requirement.operator),
+                    format!("is empty, and {} needs at least one value; to ask whether the label is there, write `operator: Exists`", requirement.operator.name()),
                 );
             }
             if !needs && !requirement.values.is_empty() {
                 self.error(
                     format!("{field}.values"),
                     format!(
-                        "has values, and {:?} takes none: remove them, or write `operator: In`",
-                        requirement.operator
+                        "has values, and {} takes none: remove them, or write `operator: In`",
+                        requirement.operator.name()
                     ),
                 );
             }

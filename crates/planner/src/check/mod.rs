@@ -9,6 +9,7 @@ mod bounds;
 mod certificate;
 mod change;
 mod grid;
+mod judged;
 mod note;
 mod serves;
 mod touch;
@@ -23,6 +24,7 @@ use crate::policy::{LayoutPolicy, Mode, Policy};
 use crate::selector;
 
 pub use certificate::check_certificate;
+pub use judged::{CheckedPlan, JudgedPlan};
 pub use note::{Note, Problem, Severity};
 
 /// Says everything that is wrong with a plan; nothing when it may be applied.

@@ -82,7 +82,9 @@ fn only_static_layouts_and_onboarding_evict_whatever_the_plan_says() {
     assert!(!evicts(by_demand));
     assert!(evicts(|planned| {
         planned.policies[0].layout = planner::build::policy("by-demand").build().layout;
-        planned.plan.steps[0].enable_mig = true;
+        let mut plan = planner::plan::Plan::clone(&planned.plan);
+        plan.steps[0].enable_mig = true;
+        planned.plan = planner::build::as_if_checked(plan);
     }));
     assert!(!evicts(|planned| planned.policies[0].drain = planner::policy::Drain::Never));
     // A policy of another name says nothing of this node.

@@ -404,7 +404,7 @@ fn no_time_is_promised_before_the_slices_are_being_made() {
     });
     let text =
         "planned: n1 is to be changed for it (1g.10gb); a time is given once its slices are being made";
-    let before = |phase: &Phase| reconcile::planned_round::can_return(*phase);
+    let before = |phase: &Phase| phase.can_return();
     assert!(planned.iter().all(|(phase, said, topic)| before(phase) && said == text && *topic == "Planned"));
     assert!(planned.iter().any(|(phase, ..)| *phase == Phase::Mapping), "{planned:?}");
     assert!(

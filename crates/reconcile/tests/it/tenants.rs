@@ -173,7 +173,7 @@ fn no_number_that_a_tenant_writes_is_counted_out() {
         }
         for name in ["n1", "n2"] {
             let round = cluster.round();
-            assert!(round.planned.is_sound(), "{count}: {:?}", round.planned.notes);
+            assert!(round.planned.plan.checked().is_some(), "{count}: {:?}", round.planned.plan.notes());
             let from_numbers = round.planned.requests.iter().filter(|r| r.id.kind == "Workload").count();
             // 32 GPUs have room for 224 slices; each pod set beyond that is told so once.
             assert!(from_numbers <= 224 + 4, "{count}: {from_numbers} requests of {name}");

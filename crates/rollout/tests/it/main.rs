@@ -14,5 +14,6 @@ mod properties;
 mod protection;
 mod quiesce;
 mod reference;
+mod stored;
 mod stories;
 mod windows;

@@ -268,7 +268,7 @@ impl Cluster {
 
     /// A round whose plan the checker objects to.
     pub fn round_with(&self, note: planner::check::Note) -> Round {
-        self.round_that_thinks(|planned| planned.notes.push(note))
+        self.round_that_thinks(|planned| planned.plan.object(note))
     }
 
     /// A round that thinks something else than it would.
