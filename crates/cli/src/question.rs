@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
-use observe::Observed;
+use observe::ClusterView;
 use observe::manifest::{self, Skipped};
 use observe::problem::{Problem, Severity};
 use observe::snapshot::{self, Snapshot};
 use planner::check::check;
 use planner::decide::{Decision, decide_while};
-use planner::plan::UnderWay;
-use reconcile::planned_round::{ObservedCluster, see};
+use reconcile::planned_round::see;
 use reconcile::{Input, Settings};
 
 use crate::exit::Failure;
@@ -23,9 +22,7 @@ pub struct Question {
     /// The fleet.
     pub snapshot: Snapshot,
     /// The fleet, demand and policies in the planner's terms.
-    pub seen: Observed,
-    /// The plan that was being carried out when the fleet was recorded.
-    pub under_way: UnderWay,
+    pub seen: ClusterView,
     /// Warnings and notes.
     pub problems: Vec<Problem>,
     /// What stands beside the policies and is not read.
@@ -105,12 +102,12 @@ impl Question {
             settings: &Settings::default(),
             now: snapshot.taken_at,
         };
-        let ObservedCluster { seen, under_way, progress: _, unreadable: _, swapped: _ } = see(&input);
+        let seen = see(&input);
         problems.extend(seen.problems.iter().cloned());
         problems.sort();
         problems.dedup();
         refuse_errors(&problems)?;
-        Ok(Self { snapshot, seen, under_way, problems, skipped })
+        Ok(Self { snapshot, seen, problems, skipped })
     }
 
     /// The moment for which everything is decided.
@@ -124,8 +121,8 @@ impl Question {
     /// # Errors
     /// If the checker finds the plan unsafe, which is a bug of ours.
     pub fn decide(&self) -> Result<Decision, Failure> {
-        let Observed { inventory, requests, policies, .. } = &self.seen;
-        let decision = decide_while(inventory, requests, policies, &self.under_way, self.now());
+        let ClusterView { inventory, requests, policies, .. } = &self.seen;
+        let decision = decide_while(inventory, requests, policies, &self.seen.under_way, self.now());
         let fatal: Vec<String> = check(&decision.plan, inventory, requests, policies)
             .iter()
             .filter(|note| note.severity == planner::check::Severity::Fatal)

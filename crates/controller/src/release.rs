@@ -10,9 +10,9 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
+use observe::facts::of_node_alone;
 use planner::names::NodeName;
 use reconcile::remembered;
-use rollout::observed::{Listing, MapSeen, Observed, Operator};
 use rollout::{Action, Phase, Progress, names};
 
 use crate::calls::{CallError, Calls, managers};
@@ -162,9 +162,8 @@ pub(crate) fn holder(lease: &Lease, now: Timestamp) -> Option<String> {
 
 /// Whether a node has our mark, or a cordon of ours without it.
 fn is_held(node: &Node, progress: &Progress) -> bool {
-    let labels = node.metadata.labels.as_ref();
-    let mark = labels.and_then(|labels| labels.get(names::CORDONED_BY));
-    mark.is_some_and(|by| by == names::CORDONED_BY_US) || reconcile::cordon::is_ours(node, progress)
+    let facts = of_node_alone(node);
+    facts.is_marked || facts.cordoned_by_us(progress)
 }
 
 impl Seen {
@@ -222,7 +221,7 @@ impl Seen {
             return Ok(Outcome::Refused { why });
         }
         let rollout::release::Release { progress, actions, left } =
-            rollout::release::release(&observed(node), &progress);
+            rollout::release::release(&of_node_alone(node), &progress);
         store(calls, name, node, gpu_node, &progress).await?;
         let mut uncordoned = false;
         for action in &actions {
@@ -256,29 +255,8 @@ async fn store(
         owner_uid: node.metadata.uid.as_deref().unwrap_or_default(),
         spec: &gpu_node.spec,
         status: &status,
-        agent: reconcile::hardware::has_agent(Some(gpu_node)),
+        agent: observe::hardware::has_agent(Some(gpu_node)),
     };
     gpu_node::write(calls, &wanted, Some(gpu_node), || true).await?;
     Ok(())
-}
-
-/// A node as far as its release depends on it.
-fn observed(node: &Node) -> Observed {
-    Observed {
-        resource_version: node.metadata.resource_version.clone().unwrap_or_default(),
-        labels: node.metadata.labels.clone().unwrap_or_default(),
-        work: None,
-        manager: None,
-        unschedulable: node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false),
-        cordon_owner: reconcile::cordon::owner(node),
-        ready: true,
-        boot_id: String::new(),
-        allocatable: BTreeMap::new(),
-        pods: Vec::new(),
-        listing: Listing::Cached,
-        refusals: Vec::new(),
-        map: MapSeen::default(),
-        label_layout: None,
-        operator: Operator::default(),
-    }
 }

@@ -1,84 +1,104 @@
-//! Nodes and the pods on them become the inventory.
+//! Nodes and the pods on them are read once: for each node what the planner
+//! reads of it (the inventory) and what everybody else does (its view).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::GpuNode;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Node;
 use mig::Catalog;
-use planner::inventory::{self, ChangeScope, Gpu, Hold, Inventory, Room, Slices, Taint};
-use planner::names::{NodeName, PodRef};
+use planner::inventory::{self, ChangeScope, CountedSlice, Gpu, Hold, Inventory, Room, Slices, Taint, Use};
+use planner::names::{GpuIndex, NodeName};
 use planner::policy::{LayoutPolicy, Policy};
-use rollout::{Operand, Strategy};
+use rollout::observed::{MapSeen, Observed};
+use rollout::progress::Target;
+use rollout::{GpuLayout, Strategy};
 
-use crate::layouts::{self, Maps};
-use crate::objects::{Objects, title};
-use crate::operands::operand;
+use crate::facts::{self, OurMap};
+use crate::hardware::{self, Models};
+use crate::layouts::{self, Established, Maps};
+use crate::memory::Memory;
+use crate::objects::Objects;
+use crate::on_node::{self, Bound};
 use crate::problem::{Problem, Severity};
 use crate::usage::{self, Held};
+use crate::view::{Actuator, NodeView};
 use crate::{Settings, holds, labels, names, pods};
 
+/// The nodes of a cluster, and what they share.
+#[derive(Clone, Debug, Default)]
+pub struct Fleet {
+    /// What everybody reads of each node.
+    pub nodes: BTreeMap<NodeName, NodeView>,
+    /// What the planner reads of those that have GPUs.
+    pub inventory: Inventory,
+    /// Our map of layouts.
+    pub our_map: MapSeen,
+}
+
 /// The fleet as the objects show it: every node that has, or may have, GPUs
-/// that can be cut.
+/// that can be cut, and every other of which something is remembered.
 #[must_use]
-pub fn inventory(
+pub fn read(
     objects: &Objects,
     catalog: &Catalog,
     policies: &[Policy],
     settings: &Settings,
     now: Timestamp,
     problems: &mut Vec<Problem>,
-) -> Inventory {
+) -> Fleet {
     let maps = Maps::of(objects, problems);
-    let mut on_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
-    for pod in objects.pods.values() {
-        if pods::life(pod) == pods::Life::Bound
-            && let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref())
-        {
-            on_node.entry(node).or_default().push(pod);
-        }
-    }
-    let mut inventory = Inventory::default();
+    let ours = OurMap::of(objects, &settings.map);
+    let on_node = on_node::by_node(objects);
+    let (mut views, mut inventory) = (BTreeMap::new(), Inventory::default());
     for (name, node) in &objects.nodes {
         let gpu_node = objects.gpu_nodes.get(name).map(Arc::as_ref);
-        let found = layouts::establish(name, node, gpu_node, objects, &maps, catalog, problems)
-            .or_else(|| elsewhere(node, objects));
-        let Some(found) = found else { continue };
-        let bound = on_node.get(name.as_str()).map_or(&[][..], Vec::as_slice);
-        let built = build(name, node, gpu_node, &found, bound, objects, settings, now, problems);
-        inventory.nodes.insert(NodeName(name.clone()), built);
-    }
-    for (name, strategy) in strategies(objects) {
-        let Some(node) = inventory.nodes.get_mut(&name) else { continue };
-        if strategy != Strategy::Mixed && node.hold.is_none() {
-            let demand_driven = owner(policies, &node.labels)
-                .is_some_and(|policy| matches!(policy.layout, LayoutPolicy::DemandDriven { .. }));
-            if demand_driven {
-                node.hold = Some(Hold::NotEstablished { why: single_advice(objects) });
-            }
+        let mut memory = Memory::of(gpu_node);
+        let strategy = layouts::strategy(node, gpu_node, &memory, objects);
+        let found = layouts::establish(name, node, gpu_node, strategy, &maps, catalog, problems)
+            .or_else(|| elsewhere(node, strategy, objects));
+        if found.is_none() && gpu_node.is_none() {
+            continue;
         }
+        if found.as_ref().is_some_and(|found| hardware::was_swapped(found, gpu_node)) {
+            memory.forget_swapped();
+        }
+        let pods = on_node.get(name.as_str()).into_iter().flatten();
+        let pods: Vec<Bound<'_>> =
+            pods.map(|pod| on_node::read(pod, &settings.gpu_operator_namespace)).collect();
+        let models = hardware::models(found.as_ref(), gpu_node);
+        let facts = facts::read(node, &pods, &models, strategy, &ours, objects);
+        let name = NodeName(name.clone());
+        if let Some(found) = &found {
+            let one = OneNode {
+                name: &name,
+                node,
+                gpu_node,
+                found,
+                facts: &facts,
+                memory: &memory,
+                models: &models,
+            };
+            inventory.nodes.insert(name.clone(), one.build(&pods, policies, objects, now, problems));
+        }
+        let actuator = Actuator::of(gpu_node);
+        let uid = node.metadata.uid.clone().unwrap_or_default();
+        views.insert(name, NodeView::new(uid, actuator, models, memory, facts));
     }
-    inventory
+    Fleet { nodes: views, inventory, our_map: ours.seen }
 }
 
 /// A node whose GPUs somebody else manages, who writes no labels by which we
 /// would know them: it is there, to be left alone with a reason.
-fn elsewhere<'a>(node: &Node, objects: &Objects) -> Option<layouts::Established<'a>> {
+fn elsewhere<'a>(node: &Node, strategy: Strategy, objects: &Objects) -> Option<Established<'a>> {
     let present = node.metadata.labels.as_ref()?.get(names::PRESENT).is_some_and(|value| value == "true");
-    (present && holds::manager(node, objects).is_some()).then(|| layouts::Established {
+    (present && holds::manager(node, objects).is_some()).then(|| Established {
         gpus: BTreeMap::new(),
-        strategy: layouts::strategy(node, None, objects),
+        strategy,
         exact: false,
         doubt: None,
     })
-}
-
-fn strategies(objects: &Objects) -> Vec<(NodeName, Strategy)> {
-    let nodes = objects.nodes.iter();
-    let strategy =
-        |name, node| layouts::strategy(node, objects.gpu_nodes.get(name).map(Arc::as_ref), objects);
-    nodes.map(|(name, node)| (NodeName(name.clone()), strategy(name, node))).collect()
 }
 
 fn single_advice(objects: &Objects) -> String {
@@ -103,81 +123,177 @@ fn owner<'a>(policies: &'a [Policy], labels: &BTreeMap<String, String>) -> Optio
         .min_by_key(|policy| (std::cmp::Reverse(policy.priority), policy.name.clone()))
 }
 
-#[expect(clippy::too_many_arguments, reason = "one call, and every argument is another kind of knowledge")]
-fn build(
-    name: &str,
-    node: &Node,
-    gpu_node: Option<&GpuNode>,
-    found: &layouts::Established<'_>,
-    bound: &[&Pod],
-    objects: &Objects,
-    settings: &Settings,
-    now: Timestamp,
-    problems: &mut Vec<Problem>,
-) -> inventory::Node {
-    let (mut held, room) = taken(node, bound, objects.crowd.get(name), settings, problems);
-    for pod in usage::drop_impossible(&mut held, found) {
-        let usage::Impossible { pod, resource, asks, most } = pod;
-        let message = format!(
-            "asks for {asks} {resource}, and node {name} can never have more than {most}: the kubelet will refuse it, and it holds nothing"
-        );
-        problems.push(Problem::new(Severity::Warning, format!("Pod {pod}"), message));
-    }
-    let (mut slices, allocated, excess) = usage::of(found, &held);
-    let rollout = gpu_node.and_then(|n| n.status.as_ref()?.rollout.as_ref());
-    let mut hold = holds::of(node, rollout, objects, now);
-    let mut doubt = found.doubt.clone();
-    for usage::Excess { profile, held, exist } in excess {
-        let what = profile.map_or_else(|| "whole GPU(s)".to_owned(), |p| format!("{p} slice(s)"));
-        let message = format!("its pods hold {held} {what}, and it has {exist}");
-        let severity = if found.exact || found.doubt.is_none() { Severity::Error } else { Severity::Warning };
-        // While a node changes, allocatable and pods disagree for a moment.
-        if hold.is_none() {
-            problems.push(Problem::new(severity, format!("Node {name}"), message.clone()));
+/// What is known of one node.
+struct OneNode<'a> {
+    name: &'a NodeName,
+    node: &'a Node,
+    gpu_node: Option<&'a GpuNode>,
+    found: &'a Established<'a>,
+    facts: &'a Observed,
+    memory: &'a Memory,
+    models: &'a Models,
+}
+
+impl OneNode<'_> {
+    /// The node as the planner reads it. One that is past the point of return is
+    /// there as it will be.
+    fn build(
+        &self,
+        pods: &[Bound<'_>],
+        policies: &[Policy],
+        objects: &Objects,
+        now: Timestamp,
+        problems: &mut Vec<Problem>,
+    ) -> inventory::Node {
+        let Self { name, node, found, facts, memory, .. } = self;
+        let mut labels = labels::of(node, self.gpu_node, memory);
+        let is_cordoned = holds::is_cordoned(facts, memory);
+        if !is_cordoned && facts.unschedulable {
+            // Our own cordon, which is no reason to plan around a node.
+            labels.remove(names::CORDONED_BY);
         }
-        doubt.get_or_insert(message);
-    }
-    if let Some(why) = doubt {
-        if hold.is_none() {
-            problems.push(Problem::new(
-                Severity::Warning,
-                format!("Node {name}"),
-                format!("what its GPUs have cannot be established, so it is left alone: {why}"),
-            ));
+        let mut room = room(node);
+        objects.crowd.get(&name.0).into_iter().for_each(|crowd| on_node::leave(&mut room, crowd));
+        let mut held = on_node::taken(pods, &mut room, problems);
+        for usage::Impossible { pod, resource, asks, most } in usage::drop_impossible(&mut held, found) {
+            let message = format!(
+                "asks for {asks} {resource}, and node {name} can never have more than {most}: the kubelet will refuse it, and it holds nothing"
+            );
+            problems.push(Problem::new(Severity::Warning, format!("Pod {pod}"), message));
         }
-        hold.get_or_insert(Hold::NotEstablished { why });
+        let taints = taints(node);
+        if let Some(target) = memory.heads_for(facts.operands.config.as_deref()) {
+            return inventory::Node {
+                labels,
+                taints,
+                room,
+                scope: ChangeScope::IdleGpus,
+                hold: Some(Hold::Changing),
+                schedulable: true,
+                allocated: held.counts(),
+                gpus: gpus_to_come(target, self.models, held),
+            };
+        }
+        let (slices, allocated, excess) = usage::of(found, &held);
+        let mut hold = holds::of(node, facts, memory, now);
+        hold = self.established(hold, excess, problems);
+        if found.strategy != Strategy::Mixed
+            && hold.is_none()
+            && owner(policies, &labels)
+                .is_some_and(|policy| matches!(policy.layout, LayoutPolicy::DemandDriven { .. }))
+        {
+            hold = Some(Hold::NotEstablished { why: single_advice(objects) });
+        }
+        let any_off = slices.values().any(|s| matches!(s, Slices::MigOff { .. }));
+        inventory::Node {
+            labels,
+            taints,
+            room,
+            scope: match (any_off, found.exact) {
+                (true, _) => ChangeScope::EmptyNode,
+                (false, true) => ChangeScope::SliceBySlice,
+                (false, false) => ChangeScope::IdleGpus,
+            },
+            hold,
+            schedulable: facts.ready && !is_cordoned,
+            allocated,
+            gpus: gpus_as_found(found, slices),
+        }
     }
-    let any_off = slices.values().any(|s| matches!(s, Slices::MigOff { .. }));
-    let scope = match (any_off, found.exact) {
-        (true, _) => ChangeScope::EmptyNode,
-        (false, true) => ChangeScope::SliceBySlice,
-        (false, false) => ChangeScope::IdleGpus,
+
+    /// The node's hold, unless what its GPUs have is in doubt.
+    fn established(
+        &self,
+        mut hold: Option<Hold>,
+        excess: Vec<usage::Excess>,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Hold> {
+        let Self { name, found, .. } = self;
+        let mut doubt = found.doubt.clone();
+        for usage::Excess { profile, held, exist } in excess {
+            let what = profile.map_or_else(|| "whole GPU(s)".to_owned(), |p| format!("{p} slice(s)"));
+            let message = format!("its pods hold {held} {what}, and it has {exist}");
+            let severity =
+                if found.exact || found.doubt.is_none() { Severity::Error } else { Severity::Warning };
+            // While a node changes, allocatable and pods disagree for a moment.
+            if hold.is_none() {
+                problems.push(Problem::new(severity, format!("Node {name}"), message.clone()));
+            }
+            doubt.get_or_insert(message);
+        }
+        if let Some(why) = doubt {
+            if hold.is_none() {
+                problems.push(Problem::new(
+                    Severity::Warning,
+                    format!("Node {name}"),
+                    format!("what its GPUs have cannot be established, so it is left alone: {why}"),
+                ));
+            }
+            hold.get_or_insert(Hold::NotEstablished { why });
+        }
+        hold
+    }
+}
+
+/// The GPUs of a node as they are.
+fn gpus_as_found(found: &Established<'_>, mut slices: BTreeMap<GpuIndex, Slices>) -> BTreeMap<GpuIndex, Gpu> {
+    let gpu = |(index, gpu): (&GpuIndex, &layouts::GpuFound<'_>)| {
+        let unhealthy = gpu.seen.as_ref().and_then(|seen| seen.unhealthy.clone());
+        let gpu = Gpu {
+            model: gpu.model.id.clone(),
+            geometry: Arc::clone(&gpu.model.geometry),
+            slices: slices.remove(index)?,
+            hold: unhealthy.map(|what| Hold::Unhealthy { what }),
+        };
+        Some((*index, gpu))
     };
-    let gpus = found
-        .gpus
-        .iter()
-        .filter_map(|(index, gpu)| {
-            let unhealthy = gpu.seen.as_ref().and_then(|seen| seen.unhealthy.clone());
-            Some((
-                *index,
-                Gpu {
-                    model: gpu.model.id.clone(),
-                    geometry: Arc::clone(&gpu.model.geometry),
-                    slices: slices.remove(index)?,
-                    hold: unhealthy.map(|what| Hold::Unhealthy { what }),
-                },
-            ))
-        })
-        .collect();
-    inventory::Node {
-        labels: labels::of(node, gpu_node),
-        taints: taints(node),
-        room,
-        scope,
-        hold,
-        schedulable: holds::is_schedulable(node),
-        allocated,
-        gpus,
+    found.gpus.iter().filter_map(gpu).collect()
+}
+
+/// The GPUs of a node as they will be: with the slices of its target, of which
+/// those on GPUs that stay as they are may be held.
+fn gpus_to_come(target: &Target, models: &Models, mut held: Held) -> BTreeMap<GpuIndex, Gpu> {
+    let Target { layout, from, .. } = target;
+    let changed: BTreeSet<GpuIndex> = match from {
+        Some(from) => layout.changed_from(from),
+        None => layout.0.keys().copied().collect(),
+    };
+    let mut gpus = BTreeMap::new();
+    // GPUs that stay come first: what is held now is held there.
+    let mut order: Vec<_> = layout.0.iter().collect();
+    order.sort_by_key(|(index, _)| (changed.contains(index), **index));
+    for (index, layout) in order {
+        let Some(Some(model)) = models.get(index) else { continue };
+        let slices = match layout {
+            GpuLayout::Off => Slices::MigOff { used: Use::MaybeInUse { by: Vec::new() } },
+            GpuLayout::Mig(counts) => {
+                let mut slices = Vec::new();
+                for (profile, n) in counts {
+                    for _ in 0..*n {
+                        let used = held.take(*profile).map_or(Use::Idle, |by| Use::InUse { by });
+                        slices.push(CountedSlice { profile: *profile, used });
+                    }
+                }
+                Slices::Counted(slices)
+            }
+        };
+        let geometry = Arc::clone(&model.geometry);
+        gpus.insert(*index, Gpu { model: model.id.clone(), geometry, slices, hold: None });
+    }
+    gpus
+}
+
+/// What a node has for pods. One that does not say is not judged by it.
+fn room(node: &Node) -> Room {
+    let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
+    let has = |resource: &str| {
+        let quantity = allocatable?.get(resource)?;
+        i64::try_from(pods::amount(resource, quantity)?).ok()
+    };
+    Room {
+        cpu_milli: has("cpu").unwrap_or(i64::MAX),
+        memory_bytes: has("memory").unwrap_or(i64::MAX),
+        pods: has("pods").unwrap_or(i64::MAX),
     }
 }
 
@@ -194,64 +310,4 @@ fn taints(node: &Node) -> Vec<Taint> {
         .collect();
     taints.sort();
     taints
-}
-
-/// What the pods of a node hold, and what is left for others.
-fn taken(
-    node: &Node,
-    bound: &[&Pod],
-    crowd: Option<&Room>,
-    settings: &Settings,
-    problems: &mut Vec<Problem>,
-) -> (Held, Room) {
-    let mut held = Held::default();
-    let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
-    let has = |resource: &str| {
-        let quantity = allocatable?.get(resource)?;
-        i64::try_from(pods::amount(resource, quantity)?).ok()
-    };
-    // A node that does not say what it has is not judged by it.
-    let mut room = Room {
-        cpu_milli: has("cpu").unwrap_or(i64::MAX),
-        memory_bytes: has("memory").unwrap_or(i64::MAX),
-        pods: has("pods").unwrap_or(i64::MAX),
-    };
-    let mut leave = |taken: &Room| {
-        let Room { cpu_milli, memory_bytes, pods } = &mut room;
-        *cpu_milli = cpu_milli.saturating_sub(taken.cpu_milli).max(0);
-        *memory_bytes = memory_bytes.saturating_sub(taken.memory_bytes).max(0);
-        *pods = pods.saturating_sub(taken.pods).max(0);
-    };
-    crowd.into_iter().for_each(&mut leave);
-    for pod in bound {
-        let Some(spec) = &pod.spec else { continue };
-        let takes = pods::takes(spec);
-        leave(&takes.room);
-        // MIG manager removes the Operator's own checks before it cuts.
-        if operand(pod, &settings.gpu_operator_namespace) == Some(Operand::Validator) {
-            continue;
-        }
-        for resource in &takes.unreadable {
-            problems.push(Problem::new(
-                Severity::Warning,
-                title("Pod", &pod.metadata),
-                format!("asks for {resource}, which is no profile's resource; nothing is planned for it"),
-            ));
-        }
-        let waits = pod.status.as_ref().and_then(|status| status.phase.as_deref()) != Some("Running");
-        let pod = PodRef {
-            namespace: pod.metadata.namespace.clone().unwrap_or_default(),
-            name: pod.metadata.name.clone().unwrap_or_default(),
-        };
-        if waits {
-            held.waiting.insert(pod.clone());
-        }
-        for (profile, n) in takes.slices {
-            held.slices.entry(profile).or_default().insert(pod.clone(), n);
-        }
-        if takes.whole_gpus > 0 {
-            held.whole.insert(pod, takes.whole_gpus);
-        }
-    }
-    (held, room)
 }

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use api::GpuNode;
 use k8s_openapi::api::core::v1::Node;
 
-use crate::{holds, names};
+use crate::memory::Memory;
+use crate::{cordon, holds, names, told};
 
 /// How many labels a `GpuNode` remembers: as many as its CRD takes.
 const MOST: usize = 64;
@@ -71,14 +72,15 @@ pub fn to_remember(node: &Node) -> BTreeMap<String, String> {
 
 /// The labels of a node: those that it has, and, while it is on its way, those
 /// that are remembered.
-#[must_use]
-pub fn of(node: &Node, gpu_node: Option<&GpuNode>) -> BTreeMap<String, String> {
+pub(crate) fn of(node: &Node, gpu_node: Option<&GpuNode>, memory: &Memory) -> BTreeMap<String, String> {
     let mut labels = node.metadata.labels.clone().unwrap_or_default();
-    let status = gpu_node.and_then(|node| node.status.as_ref());
-    let rollout = status.and_then(|status| status.rollout.as_ref());
-    if let Some(observed) = status.and_then(|status| status.observed.as_ref())
-        && holds::is_on_its_way(node, rollout)
-    {
+    let none = BTreeMap::new();
+    let annotations = node.metadata.annotations.as_ref().unwrap_or(&none);
+    let is_on_its_way = memory.is_on_its_way()
+        || holds::is_busy(&labels, &told::state(&labels))
+        || cordon::is_cordoned(node) && told::has_any_mark(&labels, annotations);
+    let observed = gpu_node.and_then(|node| node.status.as_ref()?.observed.as_ref());
+    if let Some(observed) = observed.filter(|_| is_on_its_way) {
         for (key, value) in observed.labels.iter().filter(|(key, _)| vanishes(key)) {
             labels.entry(key.clone()).or_insert_with(|| value.clone());
         }

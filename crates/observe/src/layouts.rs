@@ -12,9 +12,11 @@ use planner::names::GpuIndex;
 use rollout::map::{MapError, MigMap, NamedGpus, NodeGpu, Unclear, default_name};
 use rollout::{GpuLayout, NodeLayout, Strategy};
 
+use crate::memory::Memory;
 use crate::names;
 use crate::objects::Objects;
 use crate::problem::{Problem, Severity};
+use crate::told::{self, Sharing};
 
 /// The GPUs of a node.
 #[derive(Clone, Debug)]
@@ -133,9 +135,13 @@ fn label<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
 
 /// How the node's slices are offered: as the node itself says, since its
 /// device plugin may have a configuration of its own.
-#[must_use]
-pub fn strategy(node: &Node, gpu_node: Option<&GpuNode>, objects: &Objects) -> Strategy {
-    let labels = crate::labels::of(node, gpu_node);
+pub(crate) fn strategy(
+    node: &Node,
+    gpu_node: Option<&GpuNode>,
+    memory: &Memory,
+    objects: &Objects,
+) -> Strategy {
+    let labels = crate::labels::of(node, gpu_node, memory);
     let own = labels.get(names::MIG_STRATEGY).filter(|value| !value.is_empty());
     own.map_or_else(|| of_cluster(objects), |own| named(own))
 }
@@ -168,39 +174,30 @@ fn of_cluster(objects: &Objects) -> Strategy {
     }
 }
 
-/// The GPUs and slices that a node advertises, without zeros.
-#[must_use]
-pub fn advertised(node: &Node) -> BTreeMap<String, u64> {
-    let allocatable = node.status.as_ref().and_then(|s| s.allocatable.as_ref());
-    allocatable
-        .into_iter()
-        .flatten()
-        .filter(|(resource, _)| GpuResource::is_one(resource))
-        .filter_map(|(resource, quantity)| {
-            let amount = u64::try_from(crate::pods::amount(resource, quantity)?).ok()?;
-            (amount > 0).then(|| (resource.clone(), amount))
-        })
-        .collect()
+/// The GPUs and slices that a node offers, by resource; kubelet keeps keys with
+/// zero.
+pub(crate) fn offered(node: &Node) -> BTreeMap<String, u64> {
+    let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
+    let gpus = allocatable.into_iter().flatten().filter(|(name, _)| GpuResource::is_one(name));
+    let amount = |n: Option<i128>| n.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+    gpus.map(|(name, quantity)| (name.clone(), amount(crate::pods::amount(name, quantity)))).collect()
 }
 
-/// Why counts say nothing about layouts, if devices of the node are shared:
-/// then they are multiples, and may have other names. GFD says it of each
-/// resource, the GPUs themselves included.
+/// The GPUs and slices that a node advertises, without zeros.
+fn advertised(node: &Node) -> BTreeMap<String, u64> {
+    offered(node).into_iter().filter(|(_, n)| *n > 0).collect()
+}
+
+/// Why counts say nothing about layouts, if devices of the node are shared.
 fn shared(node: &Node) -> Option<String> {
-    let labels = node.metadata.labels.as_ref()?;
-    let (key, replicas) = labels.iter().find(|(key, value)| {
-        key.starts_with(names::NVIDIA_PREFIX)
-            && key.ends_with(names::REPLICAS)
-            && value.parse::<u32>().is_ok_and(|n| n > 1)
-    })?;
-    let by = labels.get(&format!("{}.sharing-strategy", key.trim_end_matches(names::REPLICAS)));
-    let by = by.map_or("time-slicing or MPS", String::as_str);
+    let Sharing { label: shared, by } = told::sharing(node.metadata.labels.as_ref()?)?;
+    let by = by.as_deref().unwrap_or("time-slicing or MPS");
     let config = match label(node, names::PLUGIN_CONFIG) {
         Some(name) => format!("label {}={name}", names::PLUGIN_CONFIG),
         None => "the default of the ClusterPolicy's spec.devicePlugin.config".to_owned(),
     };
     Some(format!(
-        "its devices are shared by {by} (label {key}={replicas}), so what it offers says nothing about slices; \
+        "its devices are shared by {by} (label {shared}), so what it offers says nothing about slices; \
          to have it planned, let its device plugin use a configuration without sharing (now: {config})"
     ))
 }
@@ -211,12 +208,11 @@ pub fn establish<'a>(
     name: &str,
     node: &Node,
     gpu_node: Option<&GpuNode>,
-    objects: &Objects,
+    strategy: Strategy,
     maps: &Maps,
     catalog: &'a Catalog,
     problems: &mut Vec<Problem>,
 ) -> Option<Established<'a>> {
-    let strategy = strategy(node, gpu_node, objects);
     let nothing =
         |doubt: String| Established { gpus: BTreeMap::new(), strategy, exact: false, doubt: Some(doubt) };
     let remembered = gpu_node.and_then(|n| n.status.as_ref()?.observed.as_ref());
@@ -484,4 +480,17 @@ fn in_words(vector: &BTreeMap<String, u64>) -> String {
     }
     let parts: Vec<_> = vector.iter().map(|(resource, n)| format!("{n} {resource}")).collect();
     parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_no_map_says_why_in_one_line() {
+        let error = "mig-configs: [1, 2]".parse::<MigMap>().expect_err("a list");
+        let said = is_no_map(&error);
+        assert!(said.starts_with("it is not a map of layouts: the map cannot be read: "), "{said}");
+        assert!(!said.contains('\n'), "{said}");
+    }
 }

@@ -1,4 +1,6 @@
-//! Kubernetes objects in; the planner's inventory, requests and policies out.
+//! Kubernetes objects in; one [`ClusterView`] out, of which the planner, the
+//! rollout and whoever tells people read. It is the only reader: nobody else
+//! parses a label.
 //!
 //! Pure and total: objects are handed in, `now` is an argument, and an object
 //! that makes no sense becomes a [`problem::Problem`], never a panic and never
@@ -6,16 +8,24 @@
 //!
 //! - [`objects`] holds what was handed in, [`manifest`] and [`snapshot`] read
 //!   it from texts;
-//! - [`fleet`] makes the inventory of it, [`requests`] the demand, [`policy`]
-//!   the policies, [`menu`] what hardware profiles offer.
+//! - [`told`] says what labels and annotations mean, [`memory`] what a
+//!   `GpuNode` remembers, [`layouts`] and [`usage`] what GPUs are cut into and
+//!   who holds what; [`fleet`] makes a view and a node of the inventory of it;
+//! - [`requests`] makes the demand, [`policy`] the policies, [`menu`] judges
+//!   what hardware profiles offer.
 
+pub mod cordon;
+pub mod facts;
 pub mod fleet;
-pub mod holds;
+pub mod hardware;
+mod holds;
 pub mod labels;
 pub mod layouts;
 pub mod manifest;
+pub mod memory;
 pub mod menu;
 pub mod objects;
+pub mod on_node;
 pub mod operands;
 pub mod owners;
 pub mod pods;
@@ -24,23 +34,22 @@ pub mod problem;
 pub mod requests;
 pub mod sharing;
 pub mod snapshot;
+pub mod told;
+pub mod under_way;
 pub mod usage;
-
-use std::collections::BTreeMap;
+pub mod view;
 
 use jiff::{SignedDuration, Timestamp};
 use mig::Catalog;
-use planner::demand::Request;
-use planner::inventory::Inventory;
-use planner::names::PolicyName;
-use planner::policy::Policy;
-use rollout::fleet::PolicyRollout;
+use planner::names::NodeName;
 
+use memory::Memory;
 use objects::Key;
 
 pub use objects::Objects;
 pub use problem::{Problem, Severity};
 pub use rollout::names;
+pub use view::{Actuator, ClusterView, NodeView, Reading};
 
 /// What the operator's own flags say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +59,8 @@ pub struct Settings {
     /// A request that still waits this long after its slice became
     /// schedulable is blocked by something else.
     pub blocked_after: SignedDuration,
+    /// Our map: its namespace (the GPU Operator's) and its name.
+    pub map: MapRef,
 }
 
 impl Default for Settings {
@@ -57,40 +68,56 @@ impl Default for Settings {
         Self {
             gpu_operator_namespace: "nvidia-gpu-operator".to_owned(),
             blocked_after: SignedDuration::from_mins(2),
+            map: MapRef { namespace: "nvidia-gpu-operator".to_owned(), name: names::MAP_NAME.to_owned() },
         }
     }
 }
 
-/// Everything that the planner and the rollout need to know, and what could
-/// not be made sense of.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Observed {
-    /// What the fleet has.
-    pub inventory: Inventory,
-    /// What is asked for and not bound, by id.
-    pub requests: Vec<Request>,
-    /// The workbenches that should run and have no pod, since when: to be
-    /// handed in again with the objects of the next round.
-    pub starting: BTreeMap<Key, Timestamp>,
-    /// The policies, by name. One that makes no sense is there as `Paused`,
-    /// so that its nodes do not fall to another policy by a typing error.
-    pub policies: Vec<Policy>,
-    /// How each policy rolls out.
-    pub rollouts: BTreeMap<PolicyName, PolicyRollout>,
-    /// What is wrong or worth knowing, errors first.
-    pub problems: Vec<Problem>,
-}
-
 /// Looks at all objects at one moment.
 #[must_use]
-pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: Timestamp) -> Observed {
+pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: Timestamp) -> ClusterView {
     let mut problems = Vec::new();
     let (policies, rollouts) = policy::all(objects, catalog, &mut problems);
-    let inventory = fleet::inventory(objects, catalog, &policies, settings, now, &mut problems);
+    let fleet::Fleet { nodes, inventory, our_map } =
+        fleet::read(objects, catalog, &policies, settings, now, &mut problems);
     let (requests, starting) = requests::all(objects, &inventory, settings, now, &mut problems);
     menu::check(objects, &inventory, &policies, &mut problems);
     policy::contradictions(&inventory, &policies, &mut problems);
     problems.sort();
     problems.dedup();
-    Observed { inventory, requests, starting, policies, rollouts, problems }
+    let is_gone = |name: &&String| !objects.nodes.contains_key(*name);
+    let gone = objects.gpu_nodes.iter().filter(|(name, _)| is_gone(name));
+    let gone = gone.map(|(name, node)| (NodeName(name.clone()), Memory::of(Some(node)))).collect();
+    let mut under_way = under_way::under_way(&inventory, &objects.gpu_nodes);
+    // What was wanted of other GPUs is wanted of none.
+    under_way.gpus.retain(|(node, _), _| !nodes.get(node).is_some_and(|node| node.memory.swapped));
+    ClusterView {
+        nodes,
+        gone,
+        our_map,
+        inventory,
+        requests,
+        starting,
+        policies,
+        rollouts,
+        under_way,
+        problems,
+    }
+}
+
+/// A `ConfigMap` with layouts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MapRef {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl MapRef {
+    /// The key of the `ConfigMap` among [`Objects::config_maps`].
+    #[must_use]
+    pub fn key(&self) -> Key {
+        (self.namespace.clone(), self.name.clone())
+    }
 }

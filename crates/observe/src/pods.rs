@@ -18,6 +18,8 @@ pub struct Takes {
     pub whole_gpus: u32,
     /// CPU, memory, and one pod slot.
     pub room: Room,
+    /// Every resource of NVIDIA's, those that are no GPU's included.
+    pub extended: BTreeMap<String, u64>,
     /// `nvidia.com/mig-…` resources whose names no profile has.
     pub unreadable: Vec<String>,
 }
@@ -79,15 +81,14 @@ pub fn takes(spec: &PodSpec) -> Takes {
     sort_out(&totals(spec))
 }
 
-/// What a pod takes of a vendor's extended resources, such as all that begin
-/// with `nvidia.com/`, by resource name.
+/// Everything that a pod takes, by resource.
 #[must_use]
-pub fn takes_of(spec: &PodSpec, prefix: &str) -> BTreeMap<String, u64> {
-    let ours = |(resource, n): (String, i128)| {
-        let n = u64::try_from(n.max(0)).unwrap_or(u64::MAX);
-        resource.starts_with(prefix).then_some((resource, n))
-    };
-    totals(spec).into_iter().filter_map(ours).collect()
+pub fn all_that_it_takes(spec: &PodSpec) -> BTreeMap<String, u64> {
+    totals(spec).into_iter().map(|(resource, n)| (resource, in_units(n))).collect()
+}
+
+fn in_units(n: i128) -> u64 {
+    u64::try_from(n.max(0)).unwrap_or(u64::MAX)
 }
 
 fn totals(spec: &PodSpec) -> BTreeMap<String, i128> {
@@ -150,7 +151,9 @@ fn sort_out(total: &BTreeMap<String, i128>) -> Takes {
             None => unreadable.push(resource.clone()),
         }
     }
+    let extended = total.iter().filter(|(resource, _)| resource.starts_with(names::NVIDIA_PREFIX));
     Takes {
+        extended: extended.map(|(resource, n)| (resource.clone(), in_units(*n))).collect(),
         slices,
         whole_gpus: whole(number(names::RESOURCE_GPU)),
         room: Room { cpu_milli: clamp(number("cpu")), memory_bytes: clamp(number("memory")), pods: 1 },

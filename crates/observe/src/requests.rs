@@ -17,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use mig::ProfileName;
 use planner::demand::{Evidence, Refusal, Request};
 use planner::eligible::{Eligibility, Judge};
-use planner::inventory::Inventory;
+use planner::inventory::{Hold, Inventory};
 use planner::names::RequestId;
 
 use crate::objects::{Key, Objects, title};
@@ -338,8 +338,10 @@ fn blocked(
         };
         let there = inventory.nodes.values().zip(&since).zip(eligible.iter());
         let blocked = there.into_iter().any(|((node, free), eligibility)| {
+            // What a node on its way will have is not there yet.
             *eligibility == Eligibility::Yes
                 && node.schedulable
+                && node.hold != Some(Hold::Changing)
                 && long_enough(free)
                 && request.slices.iter().all(|(profile, n)| free_slices(node, *profile) >= *n)
         });

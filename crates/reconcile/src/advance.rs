@@ -1,8 +1,9 @@
 //! The next safe step of every node that NVIDIA's operands change.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
+use observe::memory::Memory;
+use observe::{Actuator, NodeView};
 use planner::check::CheckedPlan;
 use planner::names::{NodeName, PolicyName};
 use planner::plan::NodeStep;
@@ -12,7 +13,6 @@ use rollout::observed::Observed;
 use rollout::outlook::WaitsFor;
 use rollout::{Action, Advance, Hold, NodeLayout, Outlook, Phase, Progress};
 
-use crate::hardware;
 use crate::input::{Input, RefusedWrite};
 use crate::planned_round::PlannedRound;
 use crate::seen::NodeReader;
@@ -29,10 +29,8 @@ pub fn advance(input: &Input<'_>, planned: &PlannedRound) -> BTreeMap<NodeName, 
     let reader = NodeReader::new(input, planned);
     let plan = planned.plan.checked();
     let steps = plan.map(CheckedPlan::steps).unwrap_or_default();
-    let nodes: Vec<Known> = names(input, planned)
-        .into_iter()
-        .filter_map(|name| Known::of(name, &steps, planned, &reader))
-        .collect();
+    let nodes: Vec<Known> =
+        names(planned).into_iter().filter_map(|name| Known::of(name, &steps, planned, &reader)).collect();
     let members: Vec<Member<'_>> = nodes
         .iter()
         .map(|known| {
@@ -158,17 +156,14 @@ impl Known {
 
 /// The nodes that we look after: those with GPUs, and those of which a
 /// rollout is remembered. One whose memory cannot be read is left alone.
-fn names(input: &Input<'_>, planned: &PlannedRound) -> Vec<NodeName> {
-    let nodes = input.objects.nodes.keys().map(|name| NodeName(name.clone()));
-    nodes
-        .filter(|name| {
-            let gpu_node = input.objects.gpu_nodes.get(&name.0).map(Arc::as_ref);
-            let touched = planned.progress.get(name).is_some_and(|p| *p != Progress::default());
-            (planned.inventory.nodes.contains_key(name) || touched)
-                && !planned.unreadable.contains_key(name)
-                && !hardware::has_agent(gpu_node)
-        })
-        .collect()
+fn names(planned: &PlannedRound) -> Vec<NodeName> {
+    let is_ours = |(name, view): &(&NodeName, &NodeView)| {
+        let Memory { progress, unreadable, swapped: _ } = &view.memory;
+        (planned.inventory.nodes.contains_key(*name) || *progress != Progress::default())
+            && unreadable.is_none()
+            && view.actuator == Actuator::Operands
+    };
+    planned.nodes.iter().filter(is_ours).map(|(name, _)| name.clone()).collect()
 }
 
 /// The policy of a node. Until its rollout ends a node belongs to the policy

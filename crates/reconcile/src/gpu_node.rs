@@ -11,13 +11,13 @@ use api::gpu_node::{
     WantedGpu, WantedSlice,
 };
 use mig::ProfileName;
+use observe::Actuator;
 use planner::inventory::{Hold, Node, Slices, Use};
 use planner::names::NodeName;
 use planner::plan::NodeStep;
 use rollout::Advance;
 
 use crate::advance::policy_of;
-use crate::hardware;
 use crate::input::Input;
 use crate::node_conditions;
 use crate::planned_round::PlannedRound;
@@ -115,20 +115,24 @@ fn status(
 ) -> GpuNodeStatus {
     let before = old.and_then(|node| node.status.clone()).unwrap_or_default();
     let node = planned.inventory.nodes.get(name);
-    let mut rollout = match (advance, planned.unreadable.contains_key(name)) {
-        (Some(advance), _) => remembered::write(&advance.progress, before.rollout.as_ref()),
-        // What we do not understand is kept as it is.
-        (None, true) => before.rollout.clone().unwrap_or_default(),
-        (None, false) => remembered::write(&planned.progress_of(name), before.rollout.as_ref()),
-    };
+    let mut rollout =
+        match (advance, planned.memory_of(name).is_some_and(|memory| memory.unreadable.is_some())) {
+            (Some(advance), _) => remembered::write(&advance.progress, before.rollout.as_ref()),
+            // What we do not understand is kept as it is.
+            (None, true) => before.rollout.clone().unwrap_or_default(),
+            (None, false) => remembered::write(&planned.progress_of(name), before.rollout.as_ref()),
+        };
     let changing = node.is_some_and(|node| matches!(node.hold, Some(Hold::Changing)));
     rollout.schedulable_since = match node.filter(|_| !changing) {
         Some(node) => observe::requests::schedulable_since(&rollout.schedulable_since, node, input.now),
         None => BTreeMap::new(),
     };
     let observed = match node {
-        Some(node) if !hardware::has_agent(old) => {
-            let last = before.observed.as_ref().filter(|_| !planned.swapped.contains(name));
+        Some(node) if planned.nodes.get(name).is_some_and(|view| view.actuator == Actuator::Operands) => {
+            let last = before
+                .observed
+                .as_ref()
+                .filter(|_| !planned.memory_of(name).is_some_and(|memory| memory.swapped));
             observed(input, name, node, last)
         }
         _ => before.observed.clone(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+pub use observe::MapRef;
 use observe::Objects;
 use planner::names::NodeName;
 use rollout::observed::{Listing, Refusal};
@@ -84,44 +85,13 @@ impl LocalState {
 }
 
 /// The operator's own settings: flags, not policies.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// How requests are judged.
+    /// How objects are read, and which map is ours.
     pub observe: observe::Settings,
     /// The times of the rollout.
     pub rollout: rollout::Settings,
-    /// Our map: its namespace (the GPU Operator's) and its name.
-    pub map: MapRef,
     /// The administrators' own map, if they have one: its entries are carried
     /// over into ours.
     pub administrators_map: Option<MapRef>,
-}
-
-/// A `ConfigMap` with layouts.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MapRef {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-}
-
-impl MapRef {
-    pub(crate) fn key(&self) -> (String, String) {
-        (self.namespace.clone(), self.name.clone())
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            observe: observe::Settings::default(),
-            rollout: rollout::Settings::default(),
-            map: MapRef {
-                namespace: "nvidia-gpu-operator".to_owned(),
-                name: rollout::names::MAP_NAME.to_owned(),
-            },
-            administrators_map: None,
-        }
-    }
 }

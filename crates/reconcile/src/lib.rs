@@ -11,9 +11,7 @@
 pub mod advance;
 pub mod answers;
 pub mod conditions;
-pub mod cordon;
 pub mod gpu_node;
-pub mod hardware;
 pub mod input;
 pub mod map;
 pub mod node_conditions;
@@ -24,7 +22,6 @@ pub mod review;
 pub mod round;
 pub mod seen;
 pub mod steps;
-pub mod under_way;
 pub mod wanted;
 
 pub use gpu_node::WantedGpuNode;

@@ -3,19 +3,16 @@
 //! gets, or may go back to, and entries of before while there is room.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::ConfigMap;
 use mig::Model;
+use observe::facts::{self, map_text, our_map};
 use planner::names::NodeName;
 use planner::policy::Mode;
 use rollout::map::{Item, MAX_BYTES, MapError, MigMap, assemble};
 use rollout::{Action, Advance, NodeLayout, Progress, names};
 
-use crate::hardware;
 use crate::input::{Input, MapRef};
 use crate::planned_round::PlannedRound;
-use crate::seen::{our_config_map, our_map};
 
 /// A write of our map that is due. It is done before the actions of nodes: an
 /// `EnsureMapEntry` among them is fulfilled by it.
@@ -50,7 +47,7 @@ pub(crate) fn map(
     advances: &BTreeMap<NodeName, Advance>,
 ) -> MapRound {
     let objects = input.objects;
-    let models = models(input, planned);
+    let models = models(planned);
     let ensures =
         |advance: &Advance| advance.actions.iter().any(|a| matches!(a, Action::EnsureMapEntry { .. }));
     let asked = advances.values().any(ensures);
@@ -59,7 +56,7 @@ pub(crate) fn map(
     if !needed || models.is_empty() || objects.cluster_policies.is_empty() || objects.gpu_cluster {
         return MapRound::default();
     }
-    let config_map = our_config_map(input);
+    let config_map = objects.config_maps.get(&input.settings.observe.map.key());
     let old = our_map(config_map);
     let (theirs, mut problem) = administrators(input, &old);
     let layouts = layouts(planned, advances);
@@ -86,7 +83,7 @@ pub(crate) fn map(
         return cannot_write(input, &MapError::TooLarge { bytes: text.len(), max: MAX_BYTES });
     }
     let write = is_worth_a_write(config_map.is_some(), asked, &map, &old).then(|| MapWrite {
-        map: input.settings.map.clone(),
+        map: input.settings.observe.map.clone(),
         text,
         entries: map.entries.len(),
         if_version: config_map.and_then(|m| m.metadata.resource_version.clone()),
@@ -107,21 +104,17 @@ fn is_worth_a_write(is_there: bool, asked: bool, wanted: &MigMap, now: &MigMap) 
 }
 
 fn cannot_write(input: &Input<'_>, error: &MapError) -> MapRound {
-    let MapRef { namespace, name } = &input.settings.map;
+    let MapRef { namespace, name } = &input.settings.observe.map;
     let problem =
         format!("ConfigMap {namespace}/{name} stays as it is, and no new layout can be applied: {error}");
     MapRound { write: None, problem: Some(problem) }
 }
 
 /// Every model that is there, once.
-fn models(input: &Input<'_>, planned: &PlannedRound) -> Vec<&'static Model> {
+fn models(planned: &PlannedRound) -> Vec<&'static Model> {
     let mut models: BTreeMap<&str, &'static Model> = BTreeMap::new();
-    for name in input.objects.nodes.keys() {
-        let node = planned.inventory.nodes.get(&NodeName(name.clone()));
-        let gpu_node = input.objects.gpu_nodes.get(name).map(Arc::as_ref);
-        for model in hardware::models(node, gpu_node).into_values().flatten() {
-            models.insert(&model.id, model);
-        }
+    for model in planned.nodes.values().flat_map(|node| node.models.values().flatten()) {
+        models.insert(&model.id, model);
     }
     models.into_values().collect()
 }
@@ -131,9 +124,10 @@ fn models(input: &Input<'_>, planned: &PlannedRound) -> Vec<&'static Model> {
 /// had before its first change has a name of somebody else's.
 fn layouts(planned: &PlannedRound, advances: &BTreeMap<NodeName, Advance>) -> Vec<NodeLayout> {
     let mut all = BTreeSet::new();
-    let stored = planned.progress.iter().filter(|(name, _)| !advances.contains_key(*name));
+    let there = planned.nodes.iter().map(|(name, node)| (name, &node.memory));
+    let stored = there.chain(&planned.gone).filter(|(name, _)| !advances.contains_key(*name));
     let next = advances.values().map(|advance| &advance.progress);
-    for progress in stored.map(|(_, progress)| progress).chain(next) {
+    for progress in stored.map(|(_, memory)| &memory.progress).chain(next) {
         let Progress { target, verified, set_back, .. } = progress;
         all.extend(target.iter().map(|target| target.layout.clone()));
         all.extend(verified.iter().map(|verified| verified.layout.clone()));
@@ -158,10 +152,9 @@ fn kept(input: &Input<'_>, old: &MigMap) -> BTreeSet<String> {
     if ours.len() <= MOST_KEPT {
         return ours;
     }
-    let labels = input.objects.nodes.values().filter_map(|node| {
-        let label = node.metadata.labels.as_ref()?.get(names::MIG_CONFIG)?;
-        Some(label.strip_suffix("-a").or_else(|| label.strip_suffix("-b")).unwrap_or(label))
-    });
+    let labels = facts::named_entries(input.objects).into_iter();
+    let labels =
+        labels.map(|label| label.strip_suffix("-a").or_else(|| label.strip_suffix("-b")).unwrap_or(label));
     let named: BTreeSet<String> =
         labels.flat_map(|stem| ["", "-a", "-b"].map(|suffix| format!("{stem}{suffix}"))).collect();
     ours.intersection(&named).cloned().collect()
@@ -187,8 +180,8 @@ fn administrators(input: &Input<'_>, old: &MigMap) -> (MigMap, Option<String>) {
     let Some(object) = object else {
         return wrong("is not there: create it, or drop the flag --administrators-map".to_owned());
     };
-    let Some(text) = text_of(object) else {
-        return wrong(format!("has no key `{}`", rollout::names::MAP_KEY));
+    let Some(text) = map_text(object) else {
+        return wrong(format!("has no key `{}`", names::MAP_KEY));
     };
     match text.parse::<MigMap>() {
         Err(error) => wrong(format!("cannot be used: {error}")),
@@ -202,8 +195,4 @@ fn administrators(input: &Input<'_>, old: &MigMap) -> (MigMap, Option<String>) {
             (map, problem)
         }
     }
-}
-
-fn text_of(object: &ConfigMap) -> Option<&String> {
-    object.data.as_ref()?.get(rollout::names::MAP_KEY)
 }

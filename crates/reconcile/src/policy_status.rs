@@ -1,13 +1,11 @@
 //! The status of a policy: the report's figures, and its conditions.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use api::GpuPartitionPolicyStatus;
 use api::condition::{self, reason};
 use api::policy_status::{Level, NodeCounts, ProfileSupply, Unserved, UnservedRequest};
 use api::review::REVIEWED_PLAN;
-use k8s_openapi::api::core::v1::Node;
 use observe::{Problem, Severity};
 use planner::demand::Request;
 use planner::inventory::{Hold as PlannerHold, Slices, Use};
@@ -170,14 +168,9 @@ fn about<'a>(
 fn refused(policy: &Policy, input: &Input<'_>, planned: &PlannedRound) -> Option<String> {
     let by_demand = matches!(policy.layout, LayoutPolicy::DemandDriven { .. });
     let mine = planned.policy_of.iter().filter(|(_, owner)| **owner == policy.name);
-    let nodes = mine.filter_map(|(name, _)| Some((&name.0, input.objects.nodes.get(&name.0)?)));
-    let mut nodes = nodes.peekable();
+    let mut nodes = mine.filter_map(|(name, _)| planned.nodes.get(name)).peekable();
     let any = nodes.peek().is_some();
-    let offers = |name: &String, node: &Arc<Node>| {
-        let gpu_node = input.objects.gpu_nodes.get(name).map(Arc::as_ref);
-        observe::layouts::strategy(node, gpu_node, input.objects)
-    };
-    let none_by_profile = nodes.all(|(name, node)| offers(name, node) != rollout::Strategy::Mixed);
+    let none_by_profile = nodes.all(|node| node.strategy() != rollout::Strategy::Mixed);
     (by_demand && any && none_by_profile).then(|| {
         let why = observe::fleet::strategy_is_not_mixed(input.objects);
         format!("spec.layout.type: DemandDriven cannot work, since {why}")
@@ -251,7 +244,7 @@ fn cluster(input: &Input<'_>, planned: &PlannedRound, map: &MapRound) -> Vec<(&'
 fn map_reference(input: &Input<'_>) -> Option<String> {
     let (name, policy) = input.objects.cluster_policies.iter().next()?;
     let found = policy.spec.mig_manager.config.as_ref().map(|c| c.name.as_str()).unwrap_or_default();
-    let ours = &input.settings.map.name;
+    let ours = &input.settings.observe.map.name;
     if found == *ours || input.objects.gpu_cluster {
         return None;
     }

@@ -2,38 +2,10 @@
 //! written. The field `progress` has everything; the fields beside it say the
 //! same for people and for `kubectl get`.
 
-use api::GpuNode;
 use api::gpu_node::NodeRollout;
 use rollout::Progress;
 
-/// Why what was remembered cannot be used. The node is held until a human has
-/// looked: to start over would mean to forget a cordon, or a label of ours.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "status.rollout.progress of its GpuNode cannot be read ({message}); it may be of a newer version of slicewright: go back to that, or run `slicewright release {node}`"
-)]
-pub struct Unreadable {
-    /// The node.
-    pub node: String,
-    /// What the reader says.
-    pub message: String,
-}
-
-/// The progress of a node's rollout as it was stored. A node of which nothing
-/// is stored was never touched.
-///
-/// # Errors
-/// When something is stored that cannot be read.
-pub fn read(gpu_node: Option<&GpuNode>) -> Result<Progress, Unreadable> {
-    let rollout = gpu_node.and_then(|node| node.status.as_ref()?.rollout.as_ref());
-    let Some(stored) = rollout.and_then(|rollout| rollout.progress.as_ref()) else {
-        return Ok(Progress::default());
-    };
-    serde_json::from_value(stored.clone()).map_err(|error| Unreadable {
-        node: gpu_node.and_then(|node| node.metadata.name.clone()).unwrap_or_default(),
-        message: error.to_string(),
-    })
-}
+pub use observe::memory::{Unreadable, read};
 
 /// A progress as it is stored; what the round keeps beside it (since when
 /// slices have been free) stays.

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use mig::ProfileName;
+use observe::hardware::Models;
 use planner::inventory::{Node, Slices};
 use planner::plan::NodeStep;
 use rollout::{GpuLayout, NodeLayout};
-
-use crate::hardware::Models;
 
 /// The layout of a whole node once a step is done: what the step changes, and
 /// everything else as it is.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use planner::names::{NodeName, PolicyName};
 use planner::policy::Drain;
 use rollout::fleet::{Member, PolicyRollout, admit};
-use rollout::{Admission, CordonOwner, Listing, MapSeen, Observed, Operator, Phase, Progress};
+use rollout::{Admission, CordonOwner, Listing, MapSeen, Observed, OperandLabels, Operator, Phase, Progress};
 
 use crate::fleet::Fleet;
 use crate::world::{Target, World};
@@ -108,7 +108,8 @@ pub(crate) fn admitted(
 fn observed(unschedulable: bool) -> Observed {
     Observed {
         resource_version: String::new(),
-        labels: BTreeMap::new(),
+        operands: OperandLabels::default(),
+        is_marked: false,
         work: None,
         manager: None,
         unschedulable,

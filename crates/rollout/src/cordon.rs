@@ -48,7 +48,8 @@ fn is_remembered(progress: &Progress) -> bool {
 
 impl Observed {
     /// The node is cordoned, and by us.
-    pub(crate) fn cordoned_by_us(&self, progress: &Progress) -> bool {
+    #[must_use]
+    pub fn cordoned_by_us(&self, progress: &Progress) -> bool {
         self.unschedulable && is_ours(&self.cordon_owner, self.marked(), progress)
     }
 

@@ -179,10 +179,10 @@ impl NodeLayout {
         }
     }
 
-    /// The labels of GPU feature discovery that count slices, as this layout
-    /// makes them.
+    /// How many of each resource the labels of GPU feature discovery count, of
+    /// those that follow the layout.
     #[must_use]
-    pub fn count_labels(&self, strategy: Strategy) -> BTreeMap<String, String> {
+    pub fn counted(&self, strategy: Strategy) -> BTreeMap<String, u64> {
         let any_mig = self.0.values().any(GpuLayout::is_mig);
         match strategy {
             Strategy::Mixed | Strategy::Single if any_mig => self
@@ -190,7 +190,6 @@ impl NodeLayout {
                 .unwrap_or_default()
                 .into_iter()
                 .filter(|(name, _)| strategy == Strategy::Single || name != RESOURCE_GPU)
-                .map(|(name, n)| (format!("{name}.count"), n.to_string()))
                 .collect(),
             Strategy::Mixed | Strategy::Single | Strategy::None => BTreeMap::new(),
         }

@@ -34,7 +34,9 @@ pub use advance::{Advance, advance};
 pub use cordon::CordonOwner;
 pub use layout::{GpuLayout, LayoutRefused, NodeLayout, Strategy};
 pub use neighbours::{OtherManager, OtherWork};
-pub use observed::{Listing, MapSeen, Observed, Operator, Pod, PodPhase, Refusal};
+pub use observed::{
+    Listing, ManagerState, MapSeen, Observed, OperandLabels, Operator, Pod, PodPhase, Refusal,
+};
 pub use operand::Operand;
 pub use outlook::{Failure, FailureReason, Hold, Outlook, Trouble, Unproven, WaitsFor};
 pub use progress::{Phase, Progress, Rung};

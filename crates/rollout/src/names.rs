@@ -52,6 +52,8 @@ pub const FIELD_MANAGER: &str = "slicewright-node";
 pub const ENTRY_PREFIX: &str = "slicewright-";
 /// The prefix of NVIDIA's labels, and of resources, of which most are no GPUs.
 pub const NVIDIA_PREFIX: &str = "nvidia.com/";
+/// How the label of a resource ends that says how many there are of it.
+pub const COUNTS: &str = ".count";
 /// How the label of a resource ends that says how often each device counts.
 pub const REPLICAS: &str = ".replicas";
 /// Whole GPUs, or slices under strategy `single`.

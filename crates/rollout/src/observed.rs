@@ -8,7 +8,6 @@ use planner::names::{GpuIndex, PodRef};
 
 use crate::cordon::CordonOwner;
 use crate::layout::{NodeLayout, Strategy};
-use crate::names;
 use crate::neighbours::{OtherManager, OtherWork};
 use crate::operand::Operand;
 
@@ -18,8 +17,10 @@ pub struct Observed {
     /// Of the Node; each write to the node carries it, so that a write that
     /// was decided on something older fails.
     pub resource_version: String,
-    /// The node's labels.
-    pub labels: BTreeMap<String, String>,
+    /// What the operands of the node are told, and what they answer.
+    pub operands: OperandLabels,
+    /// Our mark is on the node, as it is with every cordon of ours.
+    pub is_marked: bool,
     /// Who else works on the node.
     pub work: Option<OtherWork>,
     /// Who else manages its devices.
@@ -171,45 +172,60 @@ impl Default for Operator {
     }
 }
 
-/// What MIG manager says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+/// What the operands of a node are told, and what they answer: by its labels,
+/// which `observe` reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OperandLabels {
+    /// The layout that MIG manager is told: a key of the map, never empty.
+    pub config: Option<String>,
+    /// What MIG manager says of it.
+    pub state: ManagerState,
+    /// The labels of the operands that MIG manager has parked.
+    pub parked: Vec<String>,
+    /// Whether MIG manager is to run there.
+    pub has_manager: bool,
+    /// How many of each GPU resource GPU feature discovery counts; `None` where
+    /// its label is no number.
+    pub counts: BTreeMap<String, Option<u64>>,
+    /// The label that says that devices are shared, with its value.
+    pub shared: Option<String>,
+}
+
+/// What MIG manager says of the layout that it is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ManagerState {
+    /// Nothing.
+    #[default]
     Absent,
+    /// It works.
     Pending,
+    /// It has the node rebooted.
     Rebooting,
+    /// It is done.
     Success,
+    /// It could not.
     Failed,
+    /// A word that is not known here.
     Other(String),
 }
 
 impl Observed {
     pub(crate) fn label(&self) -> Option<&str> {
-        self.labels.get(names::MIG_CONFIG).map(String::as_str).filter(|value| !value.is_empty())
+        self.operands.config.as_deref()
     }
 
-    pub(crate) fn state(&self) -> State {
-        match self.labels.get(names::MIG_CONFIG_STATE).map_or("", String::as_str) {
-            "" => State::Absent,
-            "pending" => State::Pending,
-            "rebooting" => State::Rebooting,
-            "success" => State::Success,
-            "failed" => State::Failed,
-            other => State::Other(other.to_owned()),
-        }
+    pub(crate) fn state(&self) -> ManagerState {
+        self.operands.state.clone()
     }
 
     /// Operand labels that MIG manager parked.
-    pub(crate) fn paused(&self) -> Vec<String> {
-        self.labels
-            .iter()
-            .filter(|(key, v)| key.starts_with(names::DEPLOY_PREFIX) && *v == names::PAUSED_FOR_MIG)
-            .map(|(key, _)| key.clone())
-            .collect()
+    pub(crate) fn paused(&self) -> &[String] {
+        &self.operands.parked
     }
 
     /// The cordon carries our mark.
-    pub(crate) fn marked(&self) -> bool {
-        self.labels.get(names::CORDONED_BY).is_some_and(|v| v == names::CORDONED_BY_US)
+    pub(crate) const fn marked(&self) -> bool {
+        self.is_marked
     }
 
     /// The newest pod of an operand that is not on its way out.
@@ -222,17 +238,6 @@ impl Observed {
     /// Who else has begun to work on the node.
     pub(crate) fn work_under_way(&self) -> Option<String> {
         self.work.as_ref().filter(|work| work.is_under_way()).map(ToString::to_string)
-    }
-
-    /// The label by which GPU feature discovery says that devices are shared,
-    /// with its value: a resource counts so many times.
-    pub(crate) fn shared(&self) -> Option<String> {
-        let factor = |(key, value): &(&String, &String)| {
-            key.starts_with(names::NVIDIA_PREFIX)
-                && key.ends_with(names::REPLICAS)
-                && value.parse::<u32>().is_ok_and(|n| n > 1)
-        };
-        self.labels.iter().find(factor).map(|(key, value)| format!("{key}={value}"))
     }
 
     /// The GPUs and slices that the node offers, without zeros: kubelet keeps

@@ -4,7 +4,7 @@
 
 use crate::action::Action;
 use crate::names;
-use crate::observed::{Observed, State};
+use crate::observed::{ManagerState, Observed};
 use crate::progress::{Phase, Progress};
 
 /// What a release does and leaves.
@@ -37,11 +37,15 @@ pub fn release(seen: &Observed, progress: &Progress) -> Release {
         left.push(format!("{} stays `{label}`", names::MIG_CONFIG));
     }
     match seen.state() {
-        State::Success => {}
-        State::Absent => left.push("MIG manager has said nothing about this label yet".to_owned()),
-        State::Pending | State::Rebooting => left.push("MIG manager is still at work".to_owned()),
-        State::Failed => left.push("MIG manager's last run failed: some GPUs may have no slices".to_owned()),
-        State::Other(other) => left.push(format!("MIG manager's state is `{other}`")),
+        ManagerState::Success => {}
+        ManagerState::Absent => left.push("MIG manager has said nothing about this label yet".to_owned()),
+        ManagerState::Pending | ManagerState::Rebooting => {
+            left.push("MIG manager is still at work".to_owned());
+        }
+        ManagerState::Failed => {
+            left.push("MIG manager's last run failed: some GPUs may have no slices".to_owned());
+        }
+        ManagerState::Other(other) => left.push(format!("MIG manager's state is `{other}`")),
     }
     let paused = seen.paused();
     if !paused.is_empty() {

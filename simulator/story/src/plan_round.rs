@@ -30,7 +30,7 @@ pub(crate) fn objects(world: &World) -> Objects {
         objects.nodes.insert(name.to_owned(), Arc::new(node.clone()));
     }
     for pod in world.pods.values() {
-        let r = reconcile::seen::pod_ref(pod);
+        let r = observe::on_node::pod_ref(pod);
         if let Some(owner) =
             pod.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true))
         {

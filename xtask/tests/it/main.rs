@@ -3,5 +3,6 @@
 
 mod alerts;
 mod docs;
+mod labels;
 mod programs;
 mod purity;

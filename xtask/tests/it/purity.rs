@@ -262,7 +262,7 @@ const UNSPOKEN: &[(&str, &str)] = &[
     ("option_env!", "a build says the same everywhere"),
 ];
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
@@ -405,7 +405,7 @@ fn the_image_s_program_has_nothing_that_loads_a_library() {
 }
 
 /// The sources of a folder, test modules' files apart.
-fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
+pub(crate) fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -418,7 +418,7 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
 
 /// What of a source is code that ships: not comments, and nothing from the
 /// test module on, which stands last.
-fn shipped(source: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn shipped(source: &str) -> impl Iterator<Item = (usize, &str)> {
     source
         .lines()
         .enumerate()

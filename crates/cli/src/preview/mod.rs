@@ -375,7 +375,7 @@ fn not_reviewed(question: &Question, decision: &Decision) -> Vec<NotReviewed> {
 }
 
 fn fingerprint(question: &Question, decision: &Decision) -> Fingerprint {
-    let observe::Observed { inventory, requests, policies, .. } = &question.seen;
+    let observe::ClusterView { inventory, requests, policies, .. } = &question.seen;
     let policy_of = planner::assign::policy_of(inventory, policies).policy_of;
     let policies = &question.snapshot.objects.policies;
     Fingerprint::of(&decision.plan, policies, &policy_of, inventory, requests)

@@ -132,10 +132,13 @@ fn core(settings: &Settings) -> reconcile::Settings {
     reconcile::Settings {
         observe: observe::Settings {
             gpu_operator_namespace: settings.gpu_operator_namespace.clone(),
+            map: MapRef {
+                namespace: settings.gpu_operator_namespace.clone(),
+                name: settings.map_name.clone(),
+            },
             ..settings.observe.clone()
         },
         rollout: settings.rollout,
-        map: MapRef { namespace: settings.gpu_operator_namespace.clone(), name: settings.map_name.clone() },
         administrators_map: settings.administrators_map.clone(),
     }
 }

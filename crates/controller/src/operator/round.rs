@@ -127,7 +127,7 @@ impl Operator {
         self.refused.tell(&mut self.local);
         self.undone.tell(&mut self.local);
         let (obstacles, local) = (self.obstacles(now), self.local.clone());
-        let ours = self.core.map.clone();
+        let ours = self.core.observe.map.clone();
         let map = objects.config_maps.get(&(ours.namespace, ours.name));
         let map_changed = self.jumps.known(map::changed_at(map), now);
         let began = clock::instant();
@@ -266,7 +266,7 @@ impl Operator {
     /// Points `ClusterPolicy` to our map, where the flag allows it: once the
     /// map is there, so that MIG manager never lacks one.
     async fn point(&mut self, objects: &Objects, round: &Round) -> usize {
-        let ours = self.core.map.clone();
+        let ours = self.core.observe.map.clone();
         let there = objects.config_maps.contains_key(&(ours.namespace, ours.name.clone()));
         let in_force = round.planned.policies.iter().any(|policy| policy.mode == Mode::Enforce);
         let what = "ClusterPolicy";

@@ -134,7 +134,7 @@ impl Contest {
 /// What of it nobody but us writes.
 fn ours(node: &GpuNode) -> Option<GpuNodeStatus> {
     let mut status = node.status.clone()?;
-    if reconcile::hardware::has_agent(Some(node)) {
+    if observe::hardware::has_agent(Some(node)) {
         status.observed = None;
     }
     Some(status)

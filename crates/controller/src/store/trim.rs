@@ -101,7 +101,7 @@ fn keep(
 pub fn node(full: Node) -> Node {
     let Node { metadata: mut meta, spec, status } = full;
     let cordoned = spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
-    let managers = meta.managed_fields.take().filter(|_| cordoned).map(reconcile::cordon::kept);
+    let managers = meta.managed_fields.take().filter(|_| cordoned).map(observe::cordon::kept);
     let mut meta = metadata(meta);
     meta.managed_fields = managers.filter(|all| !all.is_empty());
     meta.annotations =
@@ -166,7 +166,7 @@ fn read_resources(full: ResourceRequirements) -> ResourceRequirements {
 
 /// What the containers of a pod take together.
 fn sum(full: &PodSpec) -> Option<BTreeMap<String, Quantity>> {
-    let all = observe::pods::takes_of(full, "").into_iter();
+    let all = observe::pods::all_that_it_takes(full).into_iter();
     let read = all.filter(|(resource, n)| is_read(resource) && *n > 0).take(bounds::MOST_RESOURCES);
     let sum: BTreeMap<String, Quantity> = read
         .map(|(resource, n)| {

@@ -333,13 +333,42 @@ fn foreign_hands_are_respected() {
         |n| n["metadata"]["labels"]["nvidia.com/gpu.deploy.device-plugin"] = "paused-for-mig-change".into(),
         Hold::Changing,
     );
+    // Our mark is on it, and somebody else's name on the cordon.
     held(
         |n| {
-            n["spec"]["unschedulable"] = true.into();
-            n["metadata"]["labels"]["slicewright.io/cordoned-by"] = "slicewright".into();
+            cordon_with_our_mark(n);
+            n["metadata"]["managedFields"] =
+                json!([{"manager": "kubectl-cordon", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}]);
         },
         Hold::Changing,
     );
+}
+
+fn cordon_with_our_mark(node: &mut Value) {
+    node["spec"]["unschedulable"] = true.into();
+    node["metadata"]["labels"]["slicewright.io/cordoned-by"] = "slicewright".into();
+}
+
+/// It will be lifted, whatever is planned.
+#[test]
+fn our_own_cordon_on_a_node_that_can_be_taken_back_is_none_for_the_planner() {
+    let mut n1 = node("n1");
+    cordon_with_our_mark(&mut n1);
+    let progress = |phase: &str| {
+        json!({
+            "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": "n1"}, "spec": {},
+            "status": {"rollout": {"phase": phase, "progress": {"phase": phase}}},
+        })
+    };
+    for phase in ["Idle", "Cordoning", "Quiescing", "Retreating"] {
+        let seen = see(&[n1.clone(), progress(phase)]);
+        let n1 = node_of(&seen, "n1");
+        assert_eq!((&n1.hold, n1.schedulable), (&None, true), "{phase}");
+        assert!(!n1.labels.contains_key("slicewright.io/cordoned-by"), "{phase}");
+    }
+    let seen = see(&[n1, progress("Verifying")]);
+    let n1 = node_of(&seen, "n1");
+    assert_eq!((&n1.hold, n1.schedulable), (&Some(Hold::Changing), false));
 }
 
 #[test]
@@ -397,14 +426,21 @@ fn a_rollout_holds_its_node() {
     let rollout = |rollout: Value| {
         json!({
             "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": "n1"}, "spec": {},
-            "status": {"rollout": rollout},
+            "status": {"rollout": {"phase": "as people see it", "progress": rollout}},
         })
     };
     let hold = |gpu_node: Value| node_of(&see(&[node("n1"), gpu_node]), "n1").hold.clone();
-    assert_eq!(hold(rollout(json!({"phase": "Quiescing"}))), Some(Hold::Changing));
+    assert_eq!(hold(rollout(json!({"phase": "Verifying"}))), Some(Hold::Changing));
+    // It can still be taken back: for the planner it is as if nothing had begun.
+    assert_eq!(hold(rollout(json!({"phase": "Quiescing"}))), None);
     assert_eq!(
-        hold(rollout(json!({"phase": "Failed", "lastError": "MIG manager said failed"}))),
-        Some(Hold::Failed { why: "MIG manager said failed".into() })
+        hold(rollout(json!({"phase": "Failed", "lastError": "ManagerFailed"}))),
+        Some(Hold::Failed { why: "MIG manager said `failed`".into() })
+    );
+    let newer = hold(rollout(json!({"phase": "OfAVersionToCome"})));
+    assert!(
+        matches!(&newer, Some(Hold::NotEstablished { why }) if why.contains("cannot be read")),
+        "{newer:?}"
     );
     assert_eq!(
         hold(rollout(json!({"phase": "Idle", "applied": "slicewright-1234"}))),
@@ -527,7 +563,7 @@ fn a_node_on_its_way_keeps_the_labels_by_which_it_was_selected() {
         json!({
             "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": "n1"}, "spec": {},
             "status": {
-                "rollout": {"phase": phase},
+                "rollout": {"phase": phase, "progress": {"phase": phase}},
                 "observed": {"by": "Controller", "at": "2026-11-21T08:00:00Z",
                     "labels": {"nvidia.com/mig.capable": "true", "pool": "of-somebody-else",
                         "nvidia.com/mig.config": "all-7g.80gb"},

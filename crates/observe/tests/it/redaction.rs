@@ -10,7 +10,7 @@ use observe::objects::Objects;
 use observe::snapshot::record::{self, Recording};
 use observe::snapshot::redact::{Keep, redact};
 use observe::snapshot::{self, Provenance, Pseudonyms, Redacted, Snapshot};
-use observe::{Observed, Settings, observe};
+use observe::{ClusterView, Settings, observe};
 use planner::decide::{Decision, decide};
 use planner::demand::Request;
 use planner::inventory::{Slices, Use};
@@ -190,7 +190,7 @@ fn world(asks: &[Ask], holders: &[Ask]) -> Objects {
     objects(all)
 }
 
-fn thought(objects: &Objects) -> (Observed, Decision) {
+fn thought(objects: &Objects) -> (ClusterView, Decision) {
     let seen = observe(objects, Catalog::builtin(), &Settings::default(), now());
     let decision = decide(&seen.inventory, &seen.requests, &seen.policies, now());
     (seen, decision)

@@ -2,7 +2,7 @@
 //! our cordon.
 
 use crate::action::Action;
-use crate::observed::State;
+use crate::observed::ManagerState;
 use crate::operand::Operand;
 use crate::outlook::{FailureReason, Outlook, Trouble, Unproven, WaitsFor};
 use crate::progress::{Phase, Rung, Verified};
@@ -73,21 +73,21 @@ impl Run<'_> {
             return self.wait(WaitsFor::Reboot, settings.change_limit);
         }
         match self.seen.state() {
-            State::Success if !parked => self.enter(Phase::Verifying),
-            State::Success => self.trouble(Trouble::ManagerWedged),
-            State::Failed if parked => self.trouble(Trouble::ManagerWedged),
-            State::Failed => self.trouble(Trouble::ManagerFailed),
-            State::Absent if self.late(settings.pickup_limit) => self.trouble(Trouble::NotPickedUp),
-            State::Absent => self.wait(WaitsFor::Pickup, settings.pickup_limit),
-            State::Pending if parked && self.late(settings.wedged_after) => {
+            ManagerState::Success if !parked => self.enter(Phase::Verifying),
+            ManagerState::Success => self.trouble(Trouble::ManagerWedged),
+            ManagerState::Failed if parked => self.trouble(Trouble::ManagerWedged),
+            ManagerState::Failed => self.trouble(Trouble::ManagerFailed),
+            ManagerState::Absent if self.late(settings.pickup_limit) => self.trouble(Trouble::NotPickedUp),
+            ManagerState::Absent => self.wait(WaitsFor::Pickup, settings.pickup_limit),
+            ManagerState::Pending if parked && self.late(settings.wedged_after) => {
                 self.trouble(Trouble::ManagerWedged)
             }
-            State::Rebooting if self.late(settings.change_limit) => self.trouble(Trouble::NotBack),
-            State::Pending | State::Other(_) if self.late(settings.change_limit) => {
+            ManagerState::Rebooting if self.late(settings.change_limit) => self.trouble(Trouble::NotBack),
+            ManagerState::Pending | ManagerState::Other(_) if self.late(settings.change_limit) => {
                 self.trouble(Trouble::TooSlow)
             }
-            State::Rebooting => self.wait(WaitsFor::Reboot, settings.change_limit),
-            State::Pending | State::Other(_) => {
+            ManagerState::Rebooting => self.wait(WaitsFor::Reboot, settings.change_limit),
+            ManagerState::Pending | ManagerState::Other(_) => {
                 let limit = if parked { settings.wedged_after } else { settings.change_limit };
                 self.wait(WaitsFor::Change, limit)
             }
@@ -100,7 +100,7 @@ impl Run<'_> {
             return flow;
         }
         let settings = self.rules.settings;
-        if self.seen.state() != State::Success {
+        if self.seen.state() != ManagerState::Success {
             return self.enter(Phase::Changing);
         }
         if !self.seen.paused().is_empty() {
@@ -187,11 +187,11 @@ impl Run<'_> {
         }
         let label = self.seen.label().map(str::to_owned);
         let ours = label.is_some() && label == self.next.applied;
-        let paused = self.seen.paused();
+        let paused = self.seen.paused().to_vec();
         let at_rest = match self.seen.state() {
-            State::Failed | State::Success => true,
-            State::Absent | State::Pending => !self.late(settings.write_limit),
-            State::Rebooting | State::Other(_) => false,
+            ManagerState::Failed | ManagerState::Success => true,
+            ManagerState::Absent | ManagerState::Pending => !self.late(settings.write_limit),
+            ManagerState::Rebooting | ManagerState::Other(_) => false,
         };
         let alone = self.seen.work_under_way().is_none();
         if ours && at_rest && alone && !paused.is_empty() {
@@ -253,7 +253,7 @@ impl Run<'_> {
             return self.trouble(Trouble::ManagerGone);
         }
         // The stale state goes first: what is seen afterwards is of the new pod.
-        let stale = !matches!(self.seen.state(), State::Absent | State::Rebooting);
+        let stale = !matches!(self.seen.state(), ManagerState::Absent | ManagerState::Rebooting);
         if stale && !target.cleared {
             let if_version = self.version();
             let value = target.label;

@@ -3,7 +3,7 @@
 //! run; MIG manager's pod replaced; back to the last verified layout. Then a
 //! human.
 
-use crate::observed::{Pod, State};
+use crate::observed::{ManagerState, Pod};
 use crate::operand::Operand;
 use crate::outlook::{FailureReason, Trouble, WaitsFor};
 use crate::progress::{Phase, Rung, Target};
@@ -113,7 +113,7 @@ impl Run<'_> {
             return self.wait(WaitsFor::Cordon, settings.change_limit);
         }
         self.keep_mark();
-        if !self.seen.ready || self.seen.state() == State::Rebooting {
+        if !self.seen.ready || self.seen.state() == ManagerState::Rebooting {
             return self.wait(WaitsFor::Reboot, settings.change_limit);
         }
         if let Some(flow) = self.map_settled(&target) {

@@ -1,7 +1,9 @@
 //! Success means schedulable: what must be seen before a node is open again.
 
+use mig::ProfileName;
+
 use crate::layout::NodeLayout;
-use crate::observed::{Listing, State};
+use crate::observed::{Listing, ManagerState};
 use crate::operand::Operand;
 use crate::outlook::Unproven;
 use crate::progress::Target;
@@ -49,7 +51,7 @@ impl Run<'_> {
     fn not_at_rest(&self) -> Option<Unproven> {
         if !self.seen.ready {
             Some(Unproven::NotReady)
-        } else if self.seen.state() != State::Success {
+        } else if self.seen.state() != ManagerState::Success {
             Some(Unproven::State)
         } else if !self.seen.paused().is_empty() {
             Some(Unproven::OperandsPaused)
@@ -63,19 +65,18 @@ impl Run<'_> {
         let found = self.seen.offers();
         let expected = layout.allocatable(strategy).unwrap_or_default();
         if expected != found {
-            if let Some(label) = self.seen.shared() {
+            if let Some(label) = self.seen.operands.shared.clone() {
                 return Some(Unproven::Shared { label });
             }
             return Some(Unproven::Allocatable { expected, found });
         }
-        let wanted = layout.count_labels(strategy);
-        let stale = |(key, value): (&String, &String)| {
-            key.starts_with("nvidia.com/mig-")
-                && key.ends_with(".count")
-                && value != "0"
-                && !wanted.contains_key(key)
+        let (wanted, counts) = (layout.counted(strategy), &self.seen.operands.counts);
+        let stale = |(resource, n): (&String, &Option<u64>)| {
+            resource.starts_with(ProfileName::RESOURCE_PREFIX)
+                && *n != Some(0)
+                && !wanted.contains_key(resource)
         };
-        let missing = |(key, value): (&String, &String)| self.seen.labels.get(key) != Some(value);
-        (wanted.iter().any(missing) || self.seen.labels.iter().any(stale)).then_some(Unproven::CountLabels)
+        let missing = |(resource, n): (&String, &u64)| counts.get(resource) != Some(&Some(*n));
+        (wanted.iter().any(missing) || counts.iter().any(stale)).then_some(Unproven::CountLabels)
     }
 }

@@ -6,7 +6,7 @@ use planner::names::PodRef;
 use planner::policy::Drain;
 
 use crate::action::Action;
-use crate::observed::{Pod, PodPhase, State};
+use crate::observed::{ManagerState, Pod, PodPhase};
 use crate::operand::Operand;
 use crate::outlook::{Hold, Trouble, WaitsFor};
 use crate::progress::{Phase, SetBack, Target};
@@ -48,7 +48,10 @@ impl Run<'_> {
             || self.seen.work_under_way().is_some()
             || self.seen.manager.is_some()
             || !self.seen.paused().is_empty()
-            || !matches!(self.seen.state(), State::Absent | State::Success | State::Failed)
+            || !matches!(
+                self.seen.state(),
+                ManagerState::Absent | ManagerState::Success | ManagerState::Failed
+            )
     }
 
     pub(super) fn cordoning(&mut self) -> Flow {

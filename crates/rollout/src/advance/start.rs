@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use crate::action::Action;
 use crate::layout::NodeLayout;
 use crate::names;
-use crate::observed::State;
+use crate::observed::ManagerState;
 use crate::operand::Operand;
 use crate::outlook::{Hold, Outlook, Trouble, WaitsFor};
 use crate::progress::{Phase, Target, Verified};
@@ -94,7 +94,7 @@ impl Run<'_> {
     /// label names, if the node offers exactly that.
     fn has(&self) -> Option<NodeLayout> {
         let layout = self.seen.label_layout.as_ref()?;
-        let settled = matches!(self.seen.state(), State::Success | State::Absent);
+        let settled = matches!(self.seen.state(), ManagerState::Success | ManagerState::Absent);
         let expected = layout.allocatable(self.seen.operator.strategy).ok()?;
         (settled && expected == self.seen.offers()).then(|| layout.clone())
     }
@@ -156,7 +156,10 @@ impl Run<'_> {
     /// A node that we finished was rebooted, or MIG manager ran without us.
     fn disturbed(&mut self) -> Option<Flow> {
         let verified = self.next.verified.clone().or_else(|| self.remembered_by_the_node())?;
-        let ran = matches!(self.seen.state(), State::Failed | State::Pending | State::Rebooting);
+        let ran = matches!(
+            self.seen.state(),
+            ManagerState::Failed | ManagerState::Pending | ManagerState::Rebooting
+        );
         let booted = verified.boot_id != self.seen.boot_id;
         if !(booted || ran || !self.seen.paused().is_empty()) {
             return None;
@@ -200,8 +203,7 @@ impl Run<'_> {
         if !seen.operator.cluster_policy {
             return Some(Hold::NoClusterPolicy);
         }
-        let deployed = seen.labels.get(names::DEPLOY_MIG_MANAGER).is_some_and(|v| v == "true");
-        if !seen.operator.mig_manager || !deployed {
+        if !seen.operator.mig_manager || !seen.operands.has_manager {
             return Some(Hold::ManagerDisabled);
         }
         if !seen.operator.uses_our_map {
@@ -220,10 +222,10 @@ impl Run<'_> {
             return Some(Hold::CordonedByOthers);
         }
         let state = match seen.state() {
-            State::Pending => Some("pending".to_owned()),
-            State::Rebooting => Some("rebooting".to_owned()),
-            State::Other(other) => Some(other),
-            State::Absent | State::Success | State::Failed => None,
+            ManagerState::Pending => Some("pending".to_owned()),
+            ManagerState::Rebooting => Some("rebooting".to_owned()),
+            ManagerState::Other(other) => Some(other),
+            ManagerState::Absent | ManagerState::Success | ManagerState::Failed => None,
         };
         if let Some(state) = state {
             return Some(Hold::RunInProgress { state });

@@ -2,7 +2,7 @@
 
 use crate::fake::{Caller, World, answer, layout, settled, start};
 use slicewright_rollout::{
-    Action, CordonOwner, Listing, NodeLayout, Observed, Outlook, Phase, Progress, names,
+    Action, CordonOwner, Listing, ManagerState, NodeLayout, Observed, Outlook, Phase, Progress, names,
 };
 
 const HAS: &str = "0:1g.10gb*7 1:3g.40gb*2";
@@ -31,14 +31,14 @@ fn taken_to_have(different: fn(&mut Observed)) -> Option<NodeLayout> {
 #[test]
 fn what_a_node_has_is_known_only_when_it_offers_just_that_and_no_run_failed() {
     assert_eq!(taken_to_have(|_| {}), Some(layout(HAS)));
-    let silent = |seen: &mut Observed| drop(seen.labels.remove(names::MIG_CONFIG_STATE));
+    let silent = |seen: &mut Observed| seen.operands.state = ManagerState::Absent;
     assert_eq!(taken_to_have(silent), Some(layout(HAS)));
     let fewer = |seen: &mut Observed| {
         seen.allocatable.insert("nvidia.com/mig-1g.10gb".to_owned(), 6);
     };
     assert_eq!(taken_to_have(fewer), None, "a slice is missing, nobody knows which");
     let failed = |seen: &mut Observed| {
-        seen.labels.insert(names::MIG_CONFIG_STATE.to_owned(), "failed".to_owned());
+        seen.operands.state = ManagerState::Failed;
     };
     assert_eq!(taken_to_have(failed), None, "what kubelet offers is of before the run");
     // A node that seems to have what is wanted is not left as it is unless it does.

@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 use mig::Catalog;
-use observe::{Objects, Observed, Problem, Settings, manifest};
+use observe::{ClusterView, Objects, Problem, Settings, manifest};
 use planner::inventory::{Node, Slices, Use};
 use planner::names::{GpuIndex, NodeName};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ pub fn now() -> Timestamp {
 
 /// Reads manifests that are right, and looks at them.
 #[track_caller]
-pub fn see(objects: &[Value]) -> Observed {
+pub fn see(objects: &[Value]) -> ClusterView {
     let mut all = Objects::default();
     let mut problems = Vec::new();
     for object in objects {
@@ -123,7 +123,7 @@ pub fn notebook(namespace: &str, name: &str) -> Value {
 }
 
 #[track_caller]
-pub fn node_of<'a>(seen: &'a Observed, name: &str) -> &'a Node {
+pub fn node_of<'a>(seen: &'a ClusterView, name: &str) -> &'a Node {
     seen.inventory.nodes.get(&NodeName::from(name)).expect("the node is in the inventory")
 }
 

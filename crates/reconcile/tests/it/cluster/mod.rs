@@ -446,11 +446,12 @@ impl Cluster {
             let layout = map.layout_for(&label, &gpus).expect("the entry is there before the label");
             let strategy = self.strategy_of(&name);
             let offers = layout.allocatable(strategy).expect("it can be applied");
-            let counts = layout.count_labels(strategy);
+            let counts = layout.counted(strategy);
             self.edit_node(&name, |node| {
                 let labels = node.metadata.labels.get_or_insert_default();
                 labels.retain(|key, _| !(key.starts_with("nvidia.com/mig-") && key.ends_with(".count")));
-                labels.extend(counts);
+                labels
+                    .extend(counts.iter().map(|(resource, n)| (format!("{resource}.count"), n.to_string())));
                 labels.insert(names::MIG_CONFIG_STATE.to_owned(), "success".to_owned());
                 let allocatable = node.status.get_or_insert_default().allocatable.get_or_insert_default();
                 allocatable.retain(|resource, _| !mig::GpuResource::is_one(resource));

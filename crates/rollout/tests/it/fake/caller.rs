@@ -161,7 +161,7 @@ pub fn judge(seen: &Observed, rules: &NodeRules, result: &Advance, now: Timestam
         let tried_again = matches!(waits_for, WaitsFor::Uncordon | WaitsFor::ForeignWork { .. });
         assert!(tried_again, "a limit that is over, and nothing follows: {outlook:?}");
     }
-    let marked = seen.labels.contains_key(names::CORDONED_BY);
+    let marked = seen.is_marked;
     let twice = actions.iter().enumerate().find(|(i, action)| actions[..*i].contains(action));
     assert!(twice.is_none(), "the same action twice in one call: {twice:?}");
     for action in actions {
@@ -180,7 +180,7 @@ pub fn judge(seen: &Observed, rules: &NodeRules, result: &Advance, now: Timestam
             Action::SetConfigLabel { value, if_version, .. } => {
                 assert_eq!(*if_version, seen.resource_version);
                 assert!(!value.is_empty(), "never an absent label");
-                if seen.labels.get(names::MIG_CONFIG) != Some(value) {
+                if seen.operands.config.as_ref() != Some(value) {
                     assert!(seen.unschedulable, "changes the label of an open node");
                     assert!(matches!(seen.listing, Listing::Consistent { .. }), "changes on a stale list");
                     let target = progress.target.as_ref().expect("writes for a target");
@@ -202,8 +202,7 @@ pub fn judge(seen: &Observed, rules: &NodeRules, result: &Advance, now: Timestam
                     CordonOwner::Unknown => marked || remembered,
                 };
                 assert!(ours, "lifts somebody else's cordon");
-                let state = seen.labels.get(names::DRIVER_UPGRADE_STATE).map_or("", String::as_str);
-                let upgrades = !matches!(state, "" | "upgrade-done" | "upgrade-required");
+                let upgrades = matches!(seen.work, Some(OtherWork::DriverUpgrade { .. }));
                 assert!(!upgrades, "opens a node whose driver is being upgraded");
                 assert!(
                     !matches!(seen.work, Some(OtherWork::MachineConfig { .. })),

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use observe::told;
 use planner::names::{GpuIndex, PodRef};
 use planner::policy::Drain;
 use slicewright_rollout::names;
@@ -504,9 +505,10 @@ impl World {
         allocatable.insert(NIC.to_owned(), 8);
         Observed {
             resource_version: self.version.to_string(),
-            labels: self.labels.clone(),
-            work: OtherWork::on(&self.labels, &self.annotations),
-            manager: OtherManager::of(self.gpu_cluster, &self.labels, self.allocatable.keys()),
+            operands: told::operands(&self.labels),
+            is_marked: told::is_marked(&self.labels),
+            work: told::work(&self.labels, &self.annotations),
+            manager: told::manager(self.gpu_cluster, &self.labels, self.allocatable.keys()),
             unschedulable: self.unschedulable,
             cordon_owner: self.cordon_owner.clone(),
             ready: self.ready,

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
-use rollout::{CordonOwner, Progress, names};
+use rollout::{CordonOwner, names};
 use serde_json::json;
 
 /// Under this name the API server merges the oldest of many managers: whose
@@ -42,19 +42,17 @@ pub fn owner(node: &Node) -> CordonOwner {
     }
 }
 
-/// Whether a node is cordoned, and by us.
-#[must_use]
-pub fn is_ours(node: &Node, progress: &Progress) -> bool {
-    let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
-    let labels = node.metadata.labels.as_ref();
-    let mark = labels.and_then(|labels| labels.get(names::CORDONED_BY));
-    let marked = mark.is_some_and(|by| by == names::CORDONED_BY_US);
-    cordoned && rollout::cordon::is_ours(&owner(node), marked, progress)
+/// Whether a node is cordoned, by whomever.
+pub(crate) fn is_cordoned(node: &Node) -> bool {
+    node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true)
 }
 
 #[cfg(test)]
 mod tests {
+    use rollout::Progress;
+
     use super::*;
+    use crate::facts::of_node_alone;
 
     fn node(entries: &serde_json::Value) -> Node {
         let object =
@@ -100,8 +98,8 @@ mod tests {
     fn a_cordon_is_ours_by_its_manager_and_only_on_a_node_that_is_cordoned() {
         let ours = json!([{"manager": "slicewright-node", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}]);
         let mut node = node(&ours);
-        assert!(is_ours(&node, &Progress::default()));
+        assert!(of_node_alone(&node).cordoned_by_us(&Progress::default()));
         node.spec = None;
-        assert!(!is_ours(&node, &Progress::default()));
+        assert!(!of_node_alone(&node).cordoned_by_us(&Progress::default()));
     }
 }

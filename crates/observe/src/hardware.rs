@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use api::GpuNode;
 use api::gpu_node::ObservedBy;
 use mig::{Catalog, Model};
-use planner::inventory;
 use planner::names::GpuIndex;
+
+use crate::layouts::Established;
 
 /// The GPUs of a node by index; those that know no MIG have no model.
 pub type Models = BTreeMap<GpuIndex, Option<&'static Model>>;
@@ -16,12 +17,11 @@ pub type Models = BTreeMap<GpuIndex, Option<&'static Model>>;
 /// The GPUs of a node. What the controller saw before holds only as long as
 /// nothing is established: GPUs may have been swapped. An agent also knows
 /// those that cannot be cut.
-#[must_use]
-pub fn models(node: Option<&inventory::Node>, gpu_node: Option<&GpuNode>) -> Models {
+pub(crate) fn models(found: Option<&Established<'_>>, gpu_node: Option<&GpuNode>) -> Models {
     let catalog = Catalog::builtin();
-    let established = node.into_iter().flat_map(|node| &node.gpus);
-    let established = established.map(|(index, gpu)| (*index, catalog.get(&gpu.model)));
-    let is_enough = node.is_some_and(|node| !node.gpus.is_empty());
+    let established = found.into_iter().flat_map(|found| &found.gpus);
+    let established = established.map(|(index, gpu)| (*index, catalog.get(&gpu.model.id)));
+    let is_enough = found.is_some_and(|found| !found.gpus.is_empty());
     let remembered = gpu_node.and_then(|n| n.status.as_ref()?.observed.as_ref());
     let remembered = remembered.filter(|observed| observed.by == ObservedBy::Agent || !is_enough);
     let remembered = remembered
@@ -32,14 +32,13 @@ pub fn models(node: Option<&inventory::Node>, gpu_node: Option<&GpuNode>) -> Mod
 }
 
 /// Whether a node has other GPUs than the controller saw last.
-#[must_use]
-pub fn was_swapped(node: &inventory::Node, gpu_node: &GpuNode) -> bool {
-    let observed = gpu_node.status.as_ref().and_then(|status| status.observed.as_ref());
+pub(crate) fn was_swapped(found: &Established<'_>, gpu_node: Option<&GpuNode>) -> bool {
+    let observed = gpu_node.and_then(|node| node.status.as_ref()?.observed.as_ref());
     let Some(observed) = observed.filter(|o| o.by == ObservedBy::Controller && !o.gpus.is_empty()) else {
         return false;
     };
     let before = observed.gpus.iter().map(|gpu| gpu.model.as_str());
-    !node.gpus.is_empty() && !before.eq(node.gpus.values().map(|gpu| gpu.model.as_str()))
+    !found.gpus.is_empty() && !before.eq(found.gpus.values().map(|gpu| gpu.model.id.as_str()))
 }
 
 /// Whether an agent looks after the node's GPUs, so that we do not go through

@@ -1,0 +1,120 @@
+//! What the rollout reads of a node: typed facts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use rollout::map::{MigMap, NodeGpu};
+use rollout::observed::{Listing, MapSeen, Observed, Operator};
+use rollout::{GpuLayout, NodeLayout, Strategy};
+
+use crate::hardware::Models;
+use crate::objects::Objects;
+use crate::on_node::Bound;
+use crate::{MapRef, cordon, holds, layouts, names, told};
+
+/// Our map as the API server has it.
+pub(crate) struct OurMap {
+    pub seen: MapSeen,
+    map: MigMap,
+    /// `ClusterPolicy` uses it.
+    is_used: bool,
+}
+
+/// The text of a map.
+#[must_use]
+pub fn map_text(config_map: &ConfigMap) -> Option<&String> {
+    config_map.data.as_ref()?.get(names::MAP_KEY)
+}
+
+/// The entries of our map; none when it is not there or not a map.
+#[must_use]
+pub fn our_map(config_map: Option<&ConfigMap>) -> MigMap {
+    config_map.and_then(map_text).and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+impl OurMap {
+    pub(crate) fn of(objects: &Objects, ours: &MapRef) -> Self {
+        let config_map = objects.config_maps.get(&ours.key());
+        let map = our_map(config_map);
+        let policy = objects.cluster_policies.values().next();
+        let used = policy.and_then(|policy| policy.spec.mig_manager.config.as_ref());
+        let seen = MapSeen {
+            resource_version: config_map.and_then(|map| map.metadata.resource_version.clone()),
+            entries: map.entries.keys().cloned().collect(),
+            changed_at: None,
+        };
+        Self { seen, map, is_used: used.is_some_and(|config| config.name == ours.name) }
+    }
+
+    /// What an entry means for the GPUs of a node, if they know its profiles.
+    /// An entry may be for others: GPUs are swapped, and the label stays.
+    fn layout(&self, entry: &str, models: &Models) -> Option<NodeLayout> {
+        let gpus: Vec<NodeGpu<'_>> =
+            models.iter().map(|(index, model)| NodeGpu { index: *index, model: *model }).collect();
+        let layout = self.map.layout_for(entry, &gpus).ok()?;
+        let is_possible = gpus.iter().all(|gpu| match (layout.0.get(&gpu.index), gpu.model) {
+            (Some(GpuLayout::Mig(slices)), Some(model)) => {
+                slices.keys().all(|profile| model.profiles.iter().any(|known| known.name == *profile))
+            }
+            (Some(GpuLayout::Mig(_)), None) => false,
+            (Some(GpuLayout::Off) | None, _) => true,
+        });
+        is_possible.then_some(layout)
+    }
+}
+
+/// Reads a node. How the caller came by it is not known here.
+pub(crate) fn read(
+    node: &Node,
+    pods: &[Bound<'_>],
+    models: &Models,
+    strategy: Strategy,
+    ours: &OurMap,
+    objects: &Objects,
+) -> Observed {
+    let none = BTreeMap::new();
+    let labels = node.metadata.labels.as_ref().unwrap_or(&none);
+    let annotations = node.metadata.annotations.as_ref().unwrap_or(&none);
+    let status = node.status.as_ref();
+    let operands = told::operands(labels);
+    let label_layout = operands.config.as_deref().and_then(|label| ours.layout(label, models));
+    let manager = objects.cluster_policies.values().next().map(|policy| &policy.spec.mig_manager);
+    Observed {
+        resource_version: node.metadata.resource_version.clone().unwrap_or_default(),
+        is_marked: told::is_marked(labels),
+        work: told::work(labels, annotations),
+        manager: holds::manager(node, objects),
+        unschedulable: cordon::is_cordoned(node),
+        cordon_owner: cordon::owner(node),
+        ready: holds::is_ready(node),
+        boot_id: status.and_then(|s| s.node_info.as_ref()).map(|i| i.boot_id.clone()).unwrap_or_default(),
+        allocatable: layouts::offered(node),
+        pods: pods.iter().map(|bound| bound.seen.clone()).collect(),
+        listing: Listing::Cached,
+        refusals: Vec::new(),
+        map: MapSeen::default(),
+        label_layout,
+        operator: Operator {
+            cluster_policy: manager.is_some(),
+            mig_manager: manager.is_some_and(|m| m.enabled.unwrap_or(true)),
+            uses_our_map: ours.is_used,
+            strategy,
+        },
+        operands,
+    }
+}
+
+/// A node as far as it tells by itself whose its cordon is and what its
+/// operands are told.
+#[must_use]
+pub fn of_node_alone(node: &Node) -> Observed {
+    let ours = OurMap { seen: MapSeen::default(), map: MigMap::default(), is_used: false };
+    read(node, &[], &Models::new(), Strategy::default(), &ours, &Objects::default())
+}
+
+/// The entries that the labels of nodes name.
+#[must_use]
+pub fn named_entries(objects: &Objects) -> BTreeSet<&str> {
+    let labels = objects.nodes.values().filter_map(|node| node.metadata.labels.as_ref());
+    labels.filter_map(|labels| labels.get(names::MIG_CONFIG)).map(String::as_str).collect()
+}

@@ -1,0 +1,109 @@
+//! The pods that are bound to a node, read once for everybody.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use planner::inventory::Room;
+use planner::names::PodRef;
+use rollout::Operand;
+use rollout::observed::{Pod as SeenPod, PodPhase};
+
+use crate::objects::{Objects, title};
+use crate::operands::operand;
+use crate::pods::{self, Takes};
+use crate::problem::{Problem, Severity};
+use crate::usage::Held;
+
+/// A pod that is bound to a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound<'a> {
+    object: &'a Pod,
+    /// The pod as the rollout sees it.
+    pub seen: SeenPod,
+    /// What it takes of its node.
+    takes: Takes,
+}
+
+/// The name by which everybody knows a pod.
+#[must_use]
+pub fn pod_ref(pod: &Pod) -> PodRef {
+    PodRef {
+        namespace: pod.metadata.namespace.clone().unwrap_or_default(),
+        name: pod.metadata.name.clone().unwrap_or_default(),
+    }
+}
+
+/// All pods that have a node, by node.
+pub(crate) fn by_node(objects: &Objects) -> BTreeMap<&str, Vec<&Pod>> {
+    let mut on_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+    for pod in objects.pods.values() {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+        if let Some(node) = node.filter(|node| !node.is_empty()) {
+            on_node.entry(node).or_default().push(pod);
+        }
+    }
+    on_node
+}
+
+/// Reads a pod that has a node.
+pub(crate) fn read<'a>(pod: &'a Pod, gpu_operator_namespace: &str) -> Bound<'a> {
+    let status = pod.status.as_ref();
+    let conditions = status.and_then(|s| s.conditions.as_deref()).unwrap_or_default();
+    // Which GPU a slice is on is not known: Kubernetes counts slices.
+    let gpus: Option<BTreeSet<_>> = None;
+    let none = PodSpec::default();
+    let takes = pods::takes(pod.spec.as_ref().unwrap_or(&none));
+    let seen = SeenPod {
+        pod: pod_ref(pod),
+        uid: pod.metadata.uid.clone().unwrap_or_default(),
+        operand: operand(pod, gpu_operator_namespace),
+        phase: match status.and_then(|s| s.phase.as_deref()).unwrap_or("Pending") {
+            "Succeeded" | "Failed" => PodPhase::Ended,
+            "Running" => PodPhase::Started,
+            _ => PodPhase::Pending,
+        },
+        terminating: pod.metadata.deletion_timestamp.is_some(),
+        ready: conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True"),
+        daemon_set: pod.metadata.owner_references.iter().flatten().any(|o| o.kind == "DaemonSet"),
+        requests: takes.extended.clone(),
+        gpus,
+    };
+    Bound { object: pod, seen, takes }
+}
+
+/// What the pods of a node hold, and what they leave of its room.
+pub(crate) fn taken(bound: &[Bound<'_>], room: &mut Room, problems: &mut Vec<Problem>) -> Held {
+    let mut held = Held::default();
+    for Bound { object, seen, takes } in bound.iter().filter(|bound| bound.seen.phase != PodPhase::Ended) {
+        leave(room, &takes.room);
+        // MIG manager removes the Operator's own checks before it cuts.
+        if seen.operand == Some(Operand::Validator) {
+            continue;
+        }
+        for resource in &takes.unreadable {
+            problems.push(Problem::new(
+                Severity::Warning,
+                title("Pod", &object.metadata),
+                format!("asks for {resource}, which is no profile's resource; nothing is planned for it"),
+            ));
+        }
+        if seen.phase != PodPhase::Started {
+            held.waiting.insert(seen.pod.clone());
+        }
+        for (profile, n) in &takes.slices {
+            held.slices.entry(*profile).or_default().insert(seen.pod.clone(), *n);
+        }
+        if takes.whole_gpus > 0 {
+            held.whole.insert(seen.pod.clone(), takes.whole_gpus);
+        }
+    }
+    held
+}
+
+/// Takes something from a node's room.
+pub(crate) fn leave(room: &mut Room, taken: &Room) {
+    let Room { cpu_milli, memory_bytes, pods } = room;
+    *cpu_milli = cpu_milli.saturating_sub(taken.cpu_milli).max(0);
+    *memory_bytes = memory_bytes.saturating_sub(taken.memory_bytes).max(0);
+    *pods = pods.saturating_sub(taken.pods).max(0);
+}

@@ -1,0 +1,120 @@
+//! One reading of the cluster. Whoever plans, changes nodes or tells people
+//! about them reads these facts; nobody after this reads an object's labels.
+
+use std::collections::BTreeMap;
+
+use api::GpuNode;
+use jiff::Timestamp;
+use planner::demand::Request;
+use planner::inventory::Inventory;
+use planner::names::{NodeName, PolicyName};
+use planner::plan::UnderWay;
+use planner::policy::Policy;
+use rollout::fleet::PolicyRollout;
+use rollout::observed::{Listing, MapSeen, Observed, Refusal};
+
+use crate::hardware::{self, Models};
+use crate::memory::Memory;
+use crate::objects::Key;
+use crate::problem::Problem;
+
+/// Everything that the planner and the rollout need to know, and what could
+/// not be made sense of.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterView {
+    /// The nodes that have GPUs, or of which something is remembered.
+    pub nodes: BTreeMap<NodeName, NodeView>,
+    /// What is remembered of nodes that are not there.
+    pub gone: BTreeMap<NodeName, Memory>,
+    /// Our map of layouts, as the API server has it.
+    pub our_map: MapSeen,
+    /// What the planner reads of the nodes that have GPUs: what each is cut
+    /// into, who holds what, and whether it may change. One that is past the
+    /// point of return is there as it will be.
+    pub inventory: Inventory,
+    /// What is asked for and not bound, by id.
+    pub requests: Vec<Request>,
+    /// The workbenches that should run and have no pod, since when: to be
+    /// handed in again with the objects of the next round.
+    pub starting: BTreeMap<Key, Timestamp>,
+    /// The policies, by name. One that makes no sense is there as `Paused`,
+    /// so that its nodes do not fall to another policy by a typing error.
+    pub policies: Vec<Policy>,
+    /// How each policy rolls out.
+    pub rollouts: BTreeMap<PolicyName, PolicyRollout>,
+    /// The plan that is being carried out: it goes on unless another one is
+    /// better by proof.
+    pub under_way: UnderWay,
+    /// What is wrong or worth knowing, errors first.
+    pub problems: Vec<Problem>,
+}
+
+/// One node.
+#[derive(Clone, Debug)]
+pub struct NodeView {
+    /// The uid of the Node.
+    pub uid: String,
+    /// How it may be changed, and by whom.
+    pub actuator: Actuator,
+    /// Its GPUs, as far as they are known.
+    pub models: Models,
+    /// What our own work has done.
+    pub memory: Memory,
+    /// What the rollout reads of it: who else works on it, what it offers, who
+    /// is on it, what its operands say. How the caller came by it is added by
+    /// [`NodeView::as_read`].
+    facts: Observed,
+}
+
+/// Who changes the layout of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Actuator {
+    /// NVIDIA's operands, told by a label: we take the node through a rollout.
+    Operands,
+    /// An agent on the node, by itself: we look on.
+    Agent,
+}
+
+impl Actuator {
+    /// Who changes a node: this line is where a way of changing nodes is chosen.
+    #[must_use]
+    pub fn of(gpu_node: Option<&GpuNode>) -> Self {
+        if hardware::has_agent(gpu_node) { Self::Agent } else { Self::Operands }
+    }
+}
+
+/// How the caller came by what it knows of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// How its pods were read.
+    pub listing: Listing,
+    /// The evictions that were refused since the last round.
+    pub refusals: Vec<Refusal>,
+    /// Our map, and when we changed it last, if that is known.
+    pub map: MapSeen,
+}
+
+impl NodeView {
+    pub(crate) const fn new(
+        uid: String,
+        actuator: Actuator,
+        models: Models,
+        memory: Memory,
+        facts: Observed,
+    ) -> Self {
+        Self { uid, actuator, models, memory, facts }
+    }
+
+    /// The node as the rollout takes it.
+    #[must_use]
+    pub fn as_read(&self, reading: Reading) -> Observed {
+        let Reading { listing, refusals, map } = reading;
+        Observed { listing, refusals, map, ..self.facts.clone() }
+    }
+
+    /// How its slices are offered.
+    #[must_use]
+    pub const fn strategy(&self) -> rollout::Strategy {
+        self.facts.operator.strategy
+    }
+}
