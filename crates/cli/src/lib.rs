@@ -61,6 +61,8 @@ enum Command {
     Release(commands::release::Args),
     #[cfg(feature = "gpus")]
     Gpus(commands::gpus::Args),
+    Completions(commands::completions::Args),
+    Man(commands::man::Args),
 }
 
 /// Runs one command line. Results go to `out`, messages for people to `err`.
@@ -104,6 +106,8 @@ where
         Command::Release(args) => commands::release::run(&args, out),
         #[cfg(feature = "gpus")]
         Command::Gpus(args) => commands::gpus::run(&args, colour, out),
+        Command::Completions(args) => commands::completions::run(&args, Cli::command(), out),
+        Command::Man(args) => commands::man::run(&args, Cli::command(), out),
     };
     result.unwrap_or_else(|failure| failure.report(err))
 }

@@ -27,6 +27,7 @@ pub mod health;
 pub mod lease;
 pub mod metrics;
 pub mod operator;
+#[cfg(unix)]
 pub mod process;
 pub mod publish;
 pub mod rbac;

@@ -5,7 +5,6 @@
 //! leave what was served before.
 
 use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -98,9 +97,22 @@ async fn stamp(files: &MetricsTls) -> Stamp {
     let mut stamps = [(0, 0, 0, 0); 2];
     for (file, stamp) in [&files.certificate, &files.key].into_iter().zip(&mut stamps) {
         let meta = tokio::fs::metadata(file).await.ok()?;
-        *stamp = (meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len());
+        *stamp = one_stamp(&meta);
     }
     Some(stamps)
+}
+
+#[cfg(unix)]
+fn one_stamp(meta: &std::fs::Metadata) -> (u64, i64, i64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    (meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len())
+}
+
+/// The operator runs on Linux; the command, which shares this crate, is built for Windows too.
+#[cfg(not(unix))]
+fn one_stamp(meta: &std::fs::Metadata) -> (u64, i64, i64, u64) {
+    let modified = meta.modified().ok().and_then(|at| jiff::Timestamp::try_from(at).ok()).unwrap_or_default();
+    (0, modified.as_second(), modified.subsec_nanosecond().into(), meta.len())
 }
 
 impl Served {

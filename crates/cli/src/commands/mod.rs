@@ -1,5 +1,6 @@
 //! One module a command.
 
+pub mod completions;
 pub mod demo;
 pub mod explain;
 pub mod fit;
@@ -7,6 +8,7 @@ pub mod fleet;
 #[cfg(feature = "gpus")]
 pub mod gpus;
 pub mod layouts;
+pub mod man;
 pub mod plan;
 pub mod release;
 pub mod replay;

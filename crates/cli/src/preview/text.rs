@@ -362,7 +362,7 @@ fn second(at: Timestamp) -> String {
 /// How old the recording is, where that is known.
 pub(crate) fn age(preview: &Preview) -> String {
     let age = preview.provenance.age_seconds.map(SignedDuration::from_secs);
-    age.map_or(String::new(), |age| format!(", {} old", words(age)))
+    age.map_or(String::new(), |age| format!(", {} old,", words(age)))
 }
 
 /// `1 node`, `2 nodes`.

@@ -52,6 +52,7 @@ fn page() -> String {
 | 4 | `plan`: an expectation does not hold, whether something changes or not |
 | 5 | `plan`: people lose: their pods are evicted, or they are not served although the policies before would serve them |
 | 6 | `plan`: the policies say which plan was reviewed, and this is another one |
+| 7 | the planner gave up: it found no plan, or (`solve`) not the proof that its plan is the best |
 | 64 | a wrong command line, or a question that makes no sense |
 | 65 | input that cannot be read or is not valid |
 ",
