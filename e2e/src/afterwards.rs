@@ -6,11 +6,14 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, bail, ensure};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt;
-use kube::api::ListParams;
+use kube::api::{Api, ListParams};
 use serde_json::Value;
 
+use crate::audit::Object;
 use crate::expect::{is_cordoned, is_of_a_scenario};
+use crate::objects::{GPU_OPERATOR_NAMESPACE, OPERATOR_NAMESPACE};
 use crate::scene::Scene;
 use crate::wait::{self, PATIENCE, until};
 
@@ -49,6 +52,7 @@ impl Scene {
             self.plans_again_in_vain().await?;
         }
         self.nothing_was_taken()?;
+        self.nobody_reads_of_other_namespaces().await?;
         self.nobody_is_cordoned_in_silence().await?;
         self.every_status_reads_right()?;
         self.nothing_was_refused()
@@ -69,6 +73,33 @@ impl Scene {
             problems.extend(found.map(of));
         }
         ensure!(problems.is_empty(), "statuses that do not read right: {problems:#?}");
+        Ok(())
+    }
+
+    /// What the operator writes into the namespaces of people is events, and
+    /// none of them names a pod of another namespace: all that a tenant can
+    /// read of others.
+    async fn nobody_reads_of_other_namespaces(&self) -> anyhow::Result<()> {
+        if !self.is_audited() {
+            return Ok(());
+        }
+        let all = Api::<Namespace>::all(self.client()).list(&ListParams::default()).await?;
+        let namespaces: BTreeSet<String> = all.items.iter().map(ResourceExt::name_any).collect();
+        for write in self.audit()?.writes()? {
+            let Object { resource, subresource, namespace, .. } = &write.object_ref;
+            let ours =
+                [OPERATOR_NAMESPACE, GPU_OPERATOR_NAMESPACE, "default", ""].contains(&namespace.as_str());
+            if ours || write.response_status.code >= 400 || subresource == "eviction" {
+                continue;
+            }
+            ensure!(resource == "events", "the operator wrote {write} into a namespace of people");
+            let body = write.request_object.as_ref().context("the audit log has no body of an event")?;
+            let note = body["note"].as_str().unwrap_or_default();
+            let words = note.split(|c: char| !(c.is_ascii_alphanumeric() || "-./".contains(c)));
+            let mut others = words.filter_map(|word| word.split_once('/').map(|(of, _)| of));
+            let named = others.find(|of| of != namespace && namespaces.contains(*of));
+            ensure!(named.is_none(), "{namespace} reads of {named:?}: {note}");
+        }
         Ok(())
     }
 

@@ -12,6 +12,7 @@
   (list "stable-for" $values.rollout.stableFor "20s")
   (list "blocked-after" $values.rollout.blockedAfter "2m")
   (list "parallel-nodes" $values.rollout.parallelNodes "8")
+  (list "tell-names" $values.tellNames "own-namespace")
   (list "log-format" $values.logging.format "json")
   (list "log" $values.logging.filter "info")
 -}}

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
+use crate::publish::discreet::TellNames;
 use crate::settings::{LeaseSettings, MapRef, MetricsTls, Settings};
 use crate::telemetry::Format;
 use crate::tls_profile::{NoSuite, OldestTls, TlsProfile};
@@ -65,6 +66,16 @@ struct Process {
     /// left out. What cannot be served is left out, and said; those of TLS 1.3 need not be named
     #[arg(long, env = "SLICEWRIGHT_METRICS_CIPHER_SUITES", value_name = "NAME", value_delimiter = ',')]
     metrics_cipher_suites: Vec<String>,
+    /// Whose names people read in events of their namespace: those of pods in the namespace, or all.
+    /// Policies, GpuNodes and the command `slicewright explain` name all
+    #[arg(
+        long,
+        env = "SLICEWRIGHT_TELL_NAMES",
+        value_enum,
+        default_value = "own-namespace",
+        value_name = "WHOSE"
+    )]
+    tell_names: TellNames,
     /// How long the loop may stand still before /healthz says so
     #[arg(long, env = "SLICEWRIGHT_STUCK_AFTER", default_value = "3m", value_name = "DURATION", value_parser = duration)]
     stuck_after: Duration,
@@ -270,6 +281,7 @@ impl Args {
             gpu_operator_namespace: here.clone(),
             administrators_map,
             patch_cluster_policy: gpu_operator.patch_cluster_policy,
+            tell_names: process.tell_names,
             rollout: rollout::Settings {
                 map_settle: signed(gpu_operator.map_settle),
                 cordon_settle: signed(times.cordon_settle),
@@ -323,6 +335,7 @@ mod tests {
         assert_eq!(read.rollout, default.rollout);
         assert_eq!(read.observe, default.observe);
         assert_eq!(read.batch_delay, default.batch_delay);
+        assert_eq!(read.tell_names, default.tell_names);
         assert_eq!(read.lease.duration, default.lease.duration);
         assert_eq!(read.lease.name, default.lease.name);
         assert_eq!(read.map_name, default.map_name);

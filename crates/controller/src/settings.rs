@@ -8,6 +8,7 @@ use std::time::Duration;
 pub use reconcile::MapRef;
 
 use crate::clock::Clock;
+use crate::publish::discreet::TellNames;
 use crate::tls_profile::TlsProfile;
 
 /// How one operator runs. [`Settings::new`] has the defaults of the flags.
@@ -26,6 +27,8 @@ pub struct Settings {
     pub administrators_map: Option<MapRef>,
     /// Whether to point `ClusterPolicy` to our map ourselves.
     pub patch_cluster_policy: bool,
+    /// Whose names people read in events of their namespace.
+    pub tell_names: TellNames,
     /// Times of the rollout protocol.
     pub rollout: rollout::Settings,
     /// What counts as a request.
@@ -108,6 +111,7 @@ impl Settings {
             map_name: rollout::names::MAP_NAME.to_owned(),
             administrators_map: None,
             patch_cluster_policy: false,
+            tell_names: TellNames::default(),
             rollout: rollout::Settings::default(),
             observe: observe::Settings::default(),
             batch_delay: Duration::from_millis(500),

@@ -6,3 +6,4 @@ mod docs;
 mod labels;
 mod programs;
 mod purity;
+mod sentences;

@@ -410,7 +410,7 @@ impl Operator {
                 Err(error) => failures += self.judge(&policy_subject(&name), Err(error)),
             }
         }
-        let drafts = news::drafts(&mut self.told, objects, round, &news_of, now);
+        let drafts = news::drafts(&mut self.told, self.settings.tell_names, objects, round, &news_of, now);
         failures + self.tell(drafts, now).await
     }
 

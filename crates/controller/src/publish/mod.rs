@@ -2,6 +2,7 @@
 //! differs from what is there is written.
 
 pub mod catalogue;
+pub mod discreet;
 pub mod events;
 pub mod gpu_node;
 pub mod news;

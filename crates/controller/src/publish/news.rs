@@ -13,6 +13,7 @@ use reconcile::answers::{Answer, Kind};
 use reconcile::steps::{StepEvent, step_taken};
 use reconcile::{NodeRound, Round, review};
 
+use super::discreet::{self, TellNames};
 use super::events::Draft;
 
 /// What those who asked were told. It is lost in a crash; what the status of a
@@ -49,9 +50,10 @@ pub struct Written {
     pub policies: BTreeSet<PolicyName>,
 }
 
-/// Everything that is new.
+/// Everything that is new, with the names that may be told where it is told.
 pub fn drafts(
     told: &mut SentEvents,
+    names: TellNames,
     objects: &Objects,
     round: &Round,
     written: &Written,
@@ -70,6 +72,14 @@ pub fn drafts(
     of_restore(told, objects, round, written, &mut drafts);
     of_requests(told, objects, &round.answers, &mut drafts);
     of_others(told, objects, round, &mut drafts);
+    if names == TellNames::OwnNamespace {
+        for Draft { regarding, note, .. } in &mut drafts {
+            // What has no namespace is the administrators'.
+            if let Some(namespace) = &regarding.namespace {
+                *note = discreet::for_those_of(namespace, note, |node| objects.nodes.contains_key(node));
+            }
+        }
+    }
     drafts
 }
 

@@ -6,6 +6,7 @@ mod cluster;
 
 use cluster::Cluster;
 use controller::publish::catalogue;
+use controller::publish::discreet::TellNames;
 use controller::publish::events::Draft;
 use controller::publish::news::{SentEvents, Written, drafts};
 use jiff::Timestamp;
@@ -19,6 +20,7 @@ use serde_json::json;
 #[derive(Default)]
 struct Story {
     told: SentEvents,
+    names: TellNames,
     lines: Vec<String>,
 }
 
@@ -29,7 +31,7 @@ impl Story {
             nodes: round.gpu_nodes.keys().cloned().collect(),
             policies: round.policies.keys().cloned().collect(),
         };
-        for draft in drafts(&mut self.told, objects, round, &written, now) {
+        for draft in drafts(&mut self.told, self.names, objects, round, &written, now) {
             let Draft { regarding, related, warning, reason, action, note, once: _ } = draft;
             let kind = regarding.kind.unwrap_or_default();
             let name = [regarding.namespace, regarding.name];
@@ -200,4 +202,33 @@ fn a_policy_stops_making_sense_and_makes_sense_again() {
     cluster.policy(json!({"type": "DemandDriven"}));
     story.next(&mut cluster);
     insta::assert_snapshot!("makes-no-sense", story.text());
+}
+
+/// Everything that is written into a namespace of tenants is an event (the rights allow nothing else), so this is
+/// what they can read of others.
+#[test]
+fn nobody_reads_in_their_namespace_who_holds_what_in_another() {
+    let told = |names| {
+        let mut cluster = Cluster::new();
+        cluster.node("n1");
+        cluster.pod("alice-0", "7g.80gb", Some("n1"));
+        let mut alice = cluster.objects.pods.remove(&("team".to_owned(), "alice-0".to_owned())).unwrap();
+        std::sync::Arc::make_mut(&mut alice).metadata.namespace = Some("team-b".to_owned());
+        cluster.objects.pods.insert(("team-b".to_owned(), "alice-0".to_owned()), alice);
+        cluster.pod("asks", "1g.10gb", None);
+        let mut story = Story { names, ..Story::default() };
+        story.next(&mut cluster);
+        story.lines
+    };
+    let of_who_asks = |lines: Vec<String>| lines.into_iter().find(|line| line.starts_with("Pod team/asks: "));
+    let own = told(TellNames::OwnNamespace);
+    let policy = own.iter().find(|line| line.starts_with("GpuPartitionPolicy research: ")).unwrap().clone();
+    assert!(policy.contains("pod team-b/alice-0 ends (or moves)"), "administrators read who: {policy}");
+    let own = of_who_asks(own).unwrap();
+    assert!(!own.contains("alice") && !own.contains("team-b"), "{own}");
+    let help =
+        "What would help: a pod of another namespace ends (or moves): it holds 7g.80gb on n1/gpu0; or ";
+    assert!(own.contains(help), "{own}");
+    let all = of_who_asks(told(TellNames::All)).unwrap();
+    assert!(all.contains("pod team-b/alice-0 ends (or moves): it holds 7g.80gb on n1/gpu0; or "), "{all}");
 }

@@ -114,7 +114,8 @@ fn every_flag_is_one_that_the_operator_knows() {
 }
 
 /// Every setting of the operator that is a value, and none as it is by default.
-const EVERY_SETTING: [&str; 4] = [
+const EVERY_SETTING: [&str; 5] = [
+    "tellNames=\"all\"",
     r#"gpuOperator={"namespace":"gpu-operator","patchClusterPolicy":true,"administratorsMap":"a/b"}"#,
     r#"rollout={"mapSettle":"3m","cordonSettle":"6s","batchDelay":"1s","stableFor":"30s","blockedAfter":"3m","parallelNodes":9}"#,
     r#"logging={"format":"text","filter":"debug"}"#,
@@ -155,6 +156,7 @@ fn a_setting_that_is_left_at_its_default_is_no_flag() {
         ("--stable-for", "/rollout/stableFor"),
         ("--blocked-after", "/rollout/blockedAfter"),
         ("--parallel-nodes", "/rollout/parallelNodes"),
+        ("--tell-names", "/tellNames"),
         ("--metrics-tls-min-version", "/metrics/tls/minVersion"),
         ("--log-format", "/logging/format"),
         ("--log", "/logging/filter"),
