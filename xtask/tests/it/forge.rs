@@ -1,0 +1,101 @@
+//! What stands in `.github`: workflows run nothing that can change under
+//! them, every kind of dependency is kept up to date, forms have what a forge
+//! wants of them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn files(folder: &str) -> Vec<PathBuf> {
+    let mut files: Vec<_> =
+        std::fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+fn yaml(path: &Path) -> Value {
+    let text = std::fs::read_to_string(path).unwrap();
+    serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn every_action_is_pinned_by_its_commit_with_the_version_beside_it() {
+    let mut actions = BTreeSet::new();
+    let workflows = [".github/workflows", "examples/policy-repo/.github/workflows"];
+    for file in workflows.iter().flat_map(|folder| files(folder)) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for (number, line) in text.lines().enumerate() {
+            let Some((_, action)) = line.split_once("uses: ") else { continue };
+            let place = format!("{}:{}: {action}", file.display(), number + 1);
+            let (name, rest) = action.split_once('@').unwrap_or_else(|| panic!("{place}"));
+            let (commit, version) = rest.split_once(" # v").unwrap_or_else(|| panic!("{place}"));
+            let is_commit = commit.len() == 40 && commit.chars().all(|c| c.is_ascii_hexdigit());
+            assert!(is_commit && version.split('.').count() == 3, "{place}");
+            actions.insert((name.to_owned(), commit.to_owned()));
+        }
+    }
+    let names: BTreeSet<&String> = actions.iter().map(|(name, _)| name).collect();
+    assert_eq!(names.len(), actions.len(), "one version of each: {actions:?}");
+    assert!(names.len() > 3, "{names:?}");
+}
+
+#[test]
+fn every_workflow_says_what_it_may_and_pull_requests_run_the_gate() {
+    for file in files(".github/workflows") {
+        let workflow = yaml(&file);
+        assert_eq!(workflow["permissions"]["contents"], "read", "{}", file.display());
+        assert_eq!(workflow["permissions"].as_object().unwrap().len(), 1, "{}", file.display());
+    }
+    let gate = yaml(&root().join(".github/workflows/gate.yaml"));
+    assert!(gate["on"].as_object().unwrap().contains_key("pull_request"));
+    let steps = gate["jobs"]["test"]["steps"].as_array().unwrap();
+    assert_eq!(steps.last().unwrap()["run"], ".ci/run");
+}
+
+#[test]
+fn every_kind_of_dependency_is_kept_up_to_date() {
+    let updates = yaml(&root().join(".github/dependabot.yml"));
+    let kinds: BTreeSet<&str> = updates["updates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|u| u["package-ecosystem"].as_str())
+        .collect();
+    assert_eq!(kinds, BTreeSet::from(["cargo", "github-actions", "gomod", "pip"]));
+    for update in updates["updates"].as_array().unwrap() {
+        let folders = update["directories"].as_array().into_iter().flatten().chain(update.get("directory"));
+        for folder in folders.filter_map(Value::as_str) {
+            let folder = folder.trim_start_matches('/').trim_end_matches('*');
+            assert!(root().join(folder).is_dir(), "there is no {folder}");
+        }
+    }
+}
+
+#[test]
+fn forms_have_names_and_fields_and_no_field_twice() {
+    for file in files(".github/ISSUE_TEMPLATE") {
+        if file.file_name().unwrap() == "config.yml" {
+            continue;
+        }
+        let form = yaml(&file);
+        for field in ["name", "description"] {
+            assert!(form[field].as_str().is_some_and(|text| !text.is_empty()), "{}: {field}", file.display());
+        }
+        let fields = form["body"].as_array().unwrap();
+        let ids: BTreeSet<_> = fields.iter().map(|field| field["id"].as_str().unwrap()).collect();
+        assert_eq!(ids.len(), fields.len(), "{}", file.display());
+        for field in fields {
+            let kind = field["type"].as_str().unwrap();
+            assert!(["input", "textarea", "dropdown", "checkboxes"].contains(&kind), "{kind}");
+            assert!(
+                field["attributes"]["label"].is_string() && field["validations"]["required"].is_boolean()
+            );
+        }
+        assert!(fields.iter().any(|field| field["validations"]["required"] == true), "{}", file.display());
+    }
+}
