@@ -1,7 +1,8 @@
-//! What the packages and their tests share: real Helm and the objects that
+//! What the packages and their tests share: archives of the command, real Helm and the objects that
 //! it renders of the chart, the dashboards in it, and the OLM bundle that is
 //! made of those.
 
+pub mod archives;
 pub mod bundle;
 pub mod catalog;
 pub mod dashboards;

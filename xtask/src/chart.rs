@@ -5,6 +5,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 
+use crate::building;
 use crate::tools::{self, Sources};
 
 /// Checks the Helm chart with real Helm
@@ -38,6 +39,16 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     for binary in tools::ensure_built(&args.sources, &[tools::Use::Packaging], out)? {
         command.env(binary.variable(), &binary.path);
     }
+    building::first(&[
+        "test",
+        "--no-run",
+        "--package",
+        "slicewright-packaging",
+        "--locked",
+        "--lib",
+        "--test",
+        "it",
+    ])?;
     command.env("INSTA_UPDATE", "no");
     let status = command.current_dir(crate::root()).status().context("cannot run cargo")?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128);

@@ -6,8 +6,9 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 
+use crate::building;
 use crate::installing::Install;
 use crate::python::{self, PYTHON};
 use crate::sim_lib;
@@ -117,10 +118,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
 
 /// Puts the simulated nvidia-smi beside the library.
 pub(crate) fn with_nvidia_smi(library: &Path) -> anyhow::Result<()> {
-    let mut build = Command::new("cargo");
-    build.args(["build", "--quiet", "--locked", "--package", "slicewright-sim-nvidia-smi"]);
-    let status = build.current_dir(crate::root()).status().context("cannot run cargo")?;
-    ensure!(status.success(), "the simulated nvidia-smi does not build");
+    building::first(&["build", "--locked", "--package", "slicewright-sim-nvidia-smi"])?;
     // This program stands in the same folder.
     let built = std::env::current_exe()?.with_file_name("nvidia-smi");
     let beside = library.join(format!(".nvidia-smi-{}", std::process::id()));

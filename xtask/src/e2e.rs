@@ -5,6 +5,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, ensure};
 
+use crate::building;
 use crate::rights;
 use crate::tools::{self, Sources};
 
@@ -99,6 +100,17 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         for binary in tools::ensure_built(&args.sources, &uses, out)? {
             command.env(binary.variable(), &binary.path);
         }
+    }
+    if !args.list {
+        building::first(&[
+            "test",
+            "--no-run",
+            "--package",
+            "slicewright-e2e",
+            "--locked",
+            "--test",
+            target(args),
+        ])?;
     }
     // Not one: such a test would run in the main thread, whose name is not that of a scenario.
     let jobs = args.jobs.or((args.provider != Provider::Processes).then_some(2));

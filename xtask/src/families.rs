@@ -8,7 +8,7 @@ pub(crate) enum Use {
     ControlPlane,
     /// Programs that talk to NVML, run unmodified over the simulated library
     Clients,
-    /// What installs us: Helm, and the kinds of OpenShift's console
+    /// What installs us: Helm, krew, and the kinds of OpenShift's console
     Packaging,
     /// What judges an OLM bundle and its catalog
     Bundle,
@@ -132,6 +132,16 @@ pub(crate) const FAMILIES: &[Family] = &[
         module: "helm",
         used_for: Use::Packaging,
         binaries: &[("helm", "helm.sh/helm/v4/cmd/helm")],
+        ..PLAIN
+    },
+    Family {
+        name: "krew",
+        module: "krew",
+        used_for: Use::Packaging,
+        binaries: &[
+            ("krew", "sigs.k8s.io/krew/cmd/krew"),
+            ("validate-krew-manifest", "sigs.k8s.io/krew/cmd/validate-krew-manifest"),
+        ],
         ..PLAIN
     },
     Family {
@@ -282,6 +292,8 @@ pub(crate) const FAMILIES: &[Family] = &[
         binaries: &[
             ("nvidia-device-plugin", "github.com/NVIDIA/k8s-device-plugin/cmd/nvidia-device-plugin"),
             ("config-manager", "github.com/NVIDIA/k8s-device-plugin/cmd/config-manager"),
+            // Of the clients, too; whoever brings a cluster up has built no clients.
+            ("gpu-feature-discovery", "github.com/NVIDIA/k8s-device-plugin/cmd/gpu-feature-discovery"),
         ],
         cgo: true,
         ..PLAIN

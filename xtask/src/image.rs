@@ -8,7 +8,9 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, ensure};
 
+use crate::building;
 use crate::installing::Install;
+use crate::needs;
 use crate::python::{self, PYTHON};
 use crate::steps::{Action, Step, Tool};
 use crate::tools::{self, CC, GO, Sources};
@@ -110,14 +112,30 @@ fn containerfiles() -> Step {
 
 /// `slicewright-image` with the linker that it needs.
 fn maker(sources: &Sources, path: &OsStr, out: &mut dyn Write) -> anyhow::Result<Command> {
+    needs::require("the operator's image", needs::IMAGE)?;
+    building::first(&["build", "--locked", "--package", "slicewright-image"])?;
+    let mut make = with_zig(sources, path, "cargo", out)?;
+    make.args(["run", "--quiet", "--locked", "--package", "slicewright-image", "--"]);
+    Ok(make)
+}
+
+/// A program that finds zig, which links for every processor.
+pub(crate) fn with_zig(
+    sources: &Sources,
+    path: &OsStr,
+    program: &str,
+    out: &mut dyn Write,
+) -> anyhow::Result<Command> {
     let python = python::environment("image.txt", &sources.cache()?, out)?;
     let beside = python.parent().context("python is in a folder")?;
     let path = std::iter::once(beside.to_owned()).chain(std::env::split_paths(path));
     let path = std::env::join_paths(path).context("the folder of the tools cannot be in PATH")?;
-    let mut make = Command::new("cargo");
-    make.args(["run", "--quiet", "--locked", "--package", "slicewright-image", "--"]);
-    make.env("PATH", path).current_dir(crate::root());
-    Ok(make)
+    // Where a program is looked for is our own PATH, which has none of it.
+    let of_python = beside.join(program);
+    let mut command =
+        Command::new(if of_python.is_file() { of_python.as_os_str() } else { OsStr::new(program) });
+    command.env("PATH", path).current_dir(crate::root());
+    Ok(command)
 }
 
 /// The operator's image in the profile that builds soonest, for a cluster to
@@ -128,9 +146,6 @@ pub(crate) fn of_the_operator(
     folder: &Path,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    for tool in [PYTHON, MUSL] {
-        ensure!(tool.is_present(), "the operator's image needs {}: {}", tool.name, tool.install);
-    }
     let mut make = maker(sources, path, out)?;
     make.args(["operator", "--quick", "--out"]).arg(folder);
     out.flush()?;

@@ -5,10 +5,12 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 
+use crate::building;
 use crate::clients;
 use crate::image;
+use crate::needs;
 use crate::sim_lib;
 use crate::tools::{self, Sources, Use};
 
@@ -32,11 +34,7 @@ pub(crate) struct Args {
 
 /// Builds the programs of a package.
 fn built(package: &str) -> anyhow::Result<()> {
-    let mut build = Command::new("cargo");
-    build.args(["build", "--quiet", "--locked", "--package", package]);
-    let status = build.current_dir(crate::root()).status().context("cannot run cargo")?;
-    ensure!(status.success(), "{package} does not build");
-    Ok(())
+    building::first(&["build", "--locked", "--package", package])
 }
 
 /// Runs it.
@@ -44,6 +42,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     let mut command = Command::new("cargo");
     command.args(["run", "--quiet", "--locked", "--package", "slicewright-kind", "--"]).args(&args.rest);
     let is = |task: &str| args.rest.iter().any(|word| word == task || word == "check");
+    // A list needs nothing.
+    let story = is("story") && !args.rest.iter().any(|word| word == "--list");
+    needs::require("cargo xtask kind", &needs::kind(&args.sources, is("up"), story))?;
+    if is("up") || story {
+        built("slicewright-kind")?;
+    }
     if is("up") {
         for binary in tools::ensure_built(&args.sources, &[Use::ControlPlane, Use::Kind], out)? {
             command.env(binary.variable(), &binary.path);
@@ -55,8 +59,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         let simulator = std::env::current_exe()?.with_file_name("slicewright-sim");
         command.env("SLICEWRIGHT_SIM_LIBRARY", library).env("SLICEWRIGHT_SIM", simulator);
     }
-    // A list needs nothing.
-    if is("story") && !args.rest.iter().any(|word| word == "--list") {
+    if story {
         for binary in
             tools::ensure_built(&args.sources, &[Use::ControlPlane, Use::Kind, Use::Packaging], out)?
         {

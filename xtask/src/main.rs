@@ -5,6 +5,8 @@
 //! counts what it had to leave out.
 
 mod alerts;
+mod archives;
+mod building;
 mod bundle;
 mod chart;
 mod clients;
@@ -18,6 +20,7 @@ mod invariants;
 mod kind;
 mod lint;
 mod mutants;
+mod needs;
 mod python;
 mod release_check;
 mod rights;
@@ -57,6 +60,7 @@ enum Task {
     Alerts(alerts::Args),
     Bundle(bundle::Args),
     Image(image::Args),
+    Archives(archives::Args),
     SimLib(sim_lib::Args),
     Clients(clients::Args),
     Fuzz(fuzz::Args),
@@ -95,6 +99,7 @@ fn run(task: Task, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Task::Chart(args) => chart::run(&args, out)?,
         Task::Bundle(args) => bundle::run(&args, out)?,
         Task::Image(args) => image::run(&args, out)?,
+        Task::Archives(args) => archives::run(&args, out)?,
         Task::SimLib(args) => sim_lib::run(&args, out)?,
         Task::Tools(args) => tools::run(&args, out)?,
     };

@@ -4,9 +4,10 @@
 use std::io::Write;
 use std::process::{Command, ExitCode};
 
+use crate::archives;
 use crate::gate::GIT;
 use crate::image;
-use crate::python::PYTHON;
+use crate::needs;
 use crate::steps::{self, Chosen, Step, step};
 use crate::tools::{self, Sources};
 
@@ -90,11 +91,19 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
             )
         },
         Step {
-            tools: &[PYTHON, image::MUSL],
+            tools: needs::kind_check().leak(),
             ..step(
                 "kind",
                 "on a kind cluster NVIDIA's components cut simulated GPUs, and Slicewright drives them",
                 xtask(sources, &["kind", "check"]),
+            )
+        },
+        Step {
+            tools: archives::needed(&archives::System::USUAL).leak(),
+            ..step(
+                "archives",
+                "the command is built for Linux and Windows, with checksums and krew's manifest",
+                xtask(sources, &["archives"]),
             )
         },
     ];

@@ -3,9 +3,11 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
+
+use crate::building;
 
 /// What cargo calls the library: a crate's name has no dashes.
 const BUILT: &str = "libsimulated_nvml.so";
@@ -62,13 +64,8 @@ pub(crate) fn ensure_built(args: &Args) -> anyhow::Result<PathBuf> {
 
 /// Builds what is selected, and says in which folder it is.
 fn build(selected: &[&str], release: bool) -> anyhow::Result<PathBuf> {
-    let mut build = Command::new("cargo");
-    build.args(["build", "--quiet"]).args(selected);
-    if release {
-        build.arg("--release");
-    }
-    let status = build.current_dir(crate::root()).status().context("cannot run cargo")?;
-    ensure!(status.success(), "`cargo build {}` failed", selected.join(" "));
+    let release_build: &[&str] = if release { &["--release"] } else { &[] };
+    building::first(&[&["build"], selected, release_build].concat())?;
     // This program stands in the same target folder, one profile deep.
     let here = std::env::current_exe().context("cannot find the target folder")?;
     let target = here.parent().and_then(Path::parent).context("cannot find the target folder")?;

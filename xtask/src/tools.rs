@@ -117,6 +117,12 @@ impl Sources {
         Ok(base.join("slicewright/tools"))
     }
 
+    /// What was built, in this folder and nowhere else.
+    #[cfg(test)]
+    pub(crate) fn kept_in(folder: &Path) -> Self {
+        Self { tools: Some(folder.to_owned()), ..Self::default() }
+    }
+
     /// Lets another `cargo xtask` look in the same places.
     pub(crate) fn hand_on(&self, command: &mut Command) {
         let folders = [("KUBEBUILDER_ASSETS", &self.assets), ("SLICEWRIGHT_TOOLS", &self.tools)];
@@ -137,6 +143,11 @@ impl Sources {
 
 fn families(uses: &[Use]) -> impl Iterator<Item = &'static Family> {
     FAMILIES.iter().filter(move |family| uses.contains(&family.used_for))
+}
+
+/// Whether C is compiled for these uses.
+pub(crate) fn compile_c(uses: &[Use]) -> bool {
+    families(uses).any(|family| family.cgo)
 }
 
 /// What a missing Go means, in one sentence.

@@ -4,6 +4,7 @@
 mod alerts;
 mod docs;
 mod labels;
+mod forge;
 mod programs;
 mod purity;
 mod sentences;

@@ -112,7 +112,9 @@ fn every_reason_why_somebody_waits_is_on_the_page_for_them() {
 /// Reasons, states and kinds are written in one word with capitals.
 fn is_a_name(word: &str) -> bool {
     let capitals = word.chars().filter(char::is_ascii_uppercase).count();
-    capitals > 1 && word.starts_with(|c: char| c.is_ascii_uppercase()) && word.chars().all(|c| c.is_ascii_alphanumeric())
+    capitals > 1
+        && word.starts_with(|c: char| c.is_ascii_uppercase())
+        && word.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
 #[test]

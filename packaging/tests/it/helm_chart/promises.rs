@@ -96,7 +96,7 @@ fn every_flag_is_one_that_the_operator_knows() {
     let reference = read("docs/reference/operator.md");
     let objects = Bench::new().with(&EVERY_SETTING);
     let flags = arguments(&objects);
-    assert_eq!(flags.len(), 15, "{flags:?}");
+    assert_eq!(flags.len(), 16, "{flags:?}");
     for flag in flags {
         let name = flag.split('=').next().unwrap();
         let known = reference.lines().any(|line| line.trim().split([' ', '\n']).next() == Some(name));

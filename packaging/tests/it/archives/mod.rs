@@ -1,0 +1,93 @@
+//! The archives and krew's manifest, judged and installed by real krew. The
+//! program in them is a script here: what is published is built by
+//! `cargo xtask archives`.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use clap::ValueEnum;
+use packaging::archives::{File, Release, System, digest, packed};
+
+const VERSION: &str = "0.1.0";
+const REPOSITORY: &str = "https://example.com/slicewright";
+
+fn archive(system: System) -> Vec<u8> {
+    let file = |path: &str, content: &str, is_program| File {
+        path: path.to_owned(),
+        content: content.as_bytes().to_owned(),
+        is_program,
+    };
+    let script = "#!/bin/sh\necho \"called as ${0##*/} with $*\"\n";
+    packed(&[file(system.program(), script, true), file("LICENSE", "Apache\n", false)]).unwrap()
+}
+
+fn release(archives: Vec<(System, String)>) -> Release<'static> {
+    Release { version: VERSION, repository: REPOSITORY, archives }
+}
+
+fn all() -> Vec<(System, String)> {
+    System::value_variants().iter().map(|system| (*system, digest(&archive(*system)))).collect()
+}
+
+/// Krew's own judge of manifests, the one that its index runs.
+fn judged(folder: &Path, manifest: &str) -> Output {
+    let file = folder.join("slicewright.yaml");
+    std::fs::write(&file, manifest).unwrap();
+    let judge = tools::find("validate-krew-manifest").unwrap_or_else(|error| panic!("{error}"));
+    Command::new(judge).arg("-skip-install").arg("-manifest").arg(&file).output().unwrap()
+}
+
+#[test]
+fn krew_takes_the_manifest_and_refuses_one_that_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = release(all()).manifest();
+    let output = judged(folder.path(), &manifest);
+    assert!(output.status.success(), "{manifest}\n{}", String::from_utf8_lossy(&output.stderr));
+    for (right, wrong) in [
+        ("matchLabels: {os: linux,", "matchLabels: {system: linux,"),
+        ("  version: v0.1.0", "  version: newest"),
+        ("      bin: slicewright\n", ""),
+    ] {
+        let broken = manifest.replacen(right, wrong, 1);
+        assert_ne!(broken, manifest);
+        assert!(!judged(folder.path(), &broken).status.success(), "krew takes {wrong:?}");
+    }
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn krew_installs_the_archive_and_kubectl_runs_it_under_the_plugin_s_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, manifest) = (folder.path().join("archive.tar.gz"), folder.path().join("slicewright.yaml"));
+    std::fs::write(&file, archive(System::LinuxAmd64)).unwrap();
+    std::fs::write(&manifest, release(all()).manifest()).unwrap();
+    let root = folder.path().join("krew");
+    let krew = tools::find("krew").unwrap_or_else(|error| panic!("{error}"));
+    let installed = Command::new(krew)
+        .args(["install", "--no-update-index"])
+        .arg(format!("--manifest={}", manifest.display()))
+        .arg(format!("--archive={}", file.display()))
+        .env("KREW_ROOT", &root)
+        .env("HOME", folder.path())
+        .env("KREW_NO_UPGRADE_CHECK", "1")
+        .output()
+        .unwrap();
+    assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
+    // As kubectl does: the file of this name in PATH.
+    let called =
+        Command::new(root.join("bin/kubectl-slicewright")).args(["plan", "--help"]).output().unwrap();
+    assert_eq!(String::from_utf8(called.stdout).unwrap(), "called as kubectl-slicewright with plan --help\n");
+}
+
+#[test]
+fn the_same_files_give_the_same_archive_whose_sum_is_the_usual_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = archive(System::LinuxArm64);
+    assert_eq!(digest(&bytes), digest(&archive(System::LinuxArm64)));
+    std::fs::write(folder.path().join(System::LinuxArm64.archive(VERSION)), &bytes).unwrap();
+    let sums = release(vec![(System::LinuxArm64, digest(&bytes))]).sums();
+    std::fs::write(folder.path().join("SHA256SUMS"), sums).unwrap();
+    let check = Command::new("sha256sum").args(["--check", "SHA256SUMS"]).current_dir(folder.path()).output();
+    let check = check.unwrap();
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
+}
