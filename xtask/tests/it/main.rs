@@ -3,8 +3,8 @@
 
 mod alerts;
 mod docs;
-mod labels;
 mod forge;
+mod labels;
 mod programs;
 mod purity;
 mod sentences;

@@ -34,9 +34,8 @@ pub(super) enum Level {
     Whole,
     /// GPUs changed.
     Changed,
-    /// Profiles that keep GPUs of one node from being told apart.
-    Entangled,
-    /// Compute slices left without a slice on GPUs that change as a whole.
+    /// Compute slices left without a slice on GPUs that change as a whole, and
+    /// profiles that tie such GPUs to others of their node.
     Stranded,
     /// Slices created and destroyed.
     Operations,
@@ -65,8 +64,9 @@ impl Level {
             Self::Spare => "slices missing to spareCount".to_owned(),
             Self::Whole => "idle GPUs that are not one full-size slice".to_owned(),
             Self::Changed => "GPUs changed".to_owned(),
-            Self::Entangled => "profiles that keep GPUs of one node from being told apart".to_owned(),
-            Self::Stranded => "compute slices stranded on GPUs that change as a whole".to_owned(),
+            Self::Stranded => {
+                "compute slices stranded on GPUs that change as a whole, or tied to their node".to_owned()
+            }
             Self::Operations => "slices created and destroyed".to_owned(),
             Self::Broken => "large placements no longer possible".to_owned(),
             Self::TieBreak => "fixed preference".to_owned(),
@@ -208,7 +208,6 @@ fn levels(world: &World<'_>, question: Question) -> Vec<Level> {
         let found = [
             (target.misses_static, Level::Static),
             (target.misses_whole, Level::Whole),
-            (target.entangled > 0, Level::Entangled),
             (target.stranded > 0, Level::Stranded),
         ];
         levels.extend(found.into_iter().filter(|(found, _)| *found).map(|(_, level)| level));
@@ -437,17 +436,8 @@ impl Building<'_, '_> {
     }
 
     fn column(&self, class: &Class<'_>, target: &Target) -> Column {
-        let Target {
-            layout,
-            exists,
-            free,
-            operations,
-            entangled,
-            stranded,
-            misses_static,
-            misses_whole,
-            broken,
-        } = target;
+        let Target { layout, exists, free, operations, stranded, misses_static, misses_whole, broken } =
+            target;
         let geometry = self.world.geometries.get(class.situation.geometry);
         let mut coefficients = Vec::new();
         for (profile, n) in free.iter() {
@@ -470,7 +460,6 @@ impl Building<'_, '_> {
             (Level::Static, i64::from(*misses_static)),
             (Level::Whole, i64::from(*misses_whole)),
             (Level::Changed, changed),
-            (Level::Entangled, *entangled),
             (Level::Stranded, *stranded),
             (Level::Operations, *operations),
             (Level::Broken, if changed > 0 { *broken } else { 0 }),

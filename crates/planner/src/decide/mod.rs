@@ -21,16 +21,16 @@
 //! 5. slices missing to `spareCount`;
 //! 6. under `unrequested: Whole`, idle GPUs that are not one full-size slice;
 //! 7. GPUs changed;
-//! 8. where nobody sees which slice a pod holds, on GPUs that are cut into a
-//!    profile of another GPU of their node: the other profiles that they have.
-//!    While anybody on a node holds a profile, no GPU of the node that has it
-//!    can be proved idle; so profiles that hang GPUs together are avoided.
-//! 9. on GPUs that change as a whole: compute slices that no slice covers.
+//! 8. on GPUs that change as a whole: compute slices that no slice covers.
 //!    Without an agent nothing can be added to such a GPU once one of its
-//!    slices is in use, so what stays uncut is lost until all of it is idle;
-//! 10. slices created and destroyed;
-//! 11. placements of large profiles that are no longer possible;
-//! 12. a fixed preference among equals.
+//!    slices is in use, so what stays uncut is lost until all of it is idle.
+//!    And, twice as much, where nobody sees which slice a pod holds and a GPU
+//!    is cut into a profile of another GPU of its node: the other profiles
+//!    that it has. While anybody on a node holds a profile, no GPU of the node
+//!    that has it can be proved idle; so profiles tie GPUs together;
+//! 9. slices created and destroyed;
+//! 10. placements of large profiles that are no longer possible;
+//! 11. a fixed preference among equals.
 //!
 //! Nodes are shared by choosing GPUs in the order of their nodes' names
 //! within each class; this is a heuristic, and the certificate says how many

@@ -84,6 +84,10 @@ pub(super) enum Goal {
     Static(Counts),
 }
 
+/// How many stranded compute slices a profile is worth that ties a GPU to
+/// others of its node. Measured: see docs/adr/0004-objective.md.
+const TIED: i64 = 2;
+
 /// One final layout of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
@@ -95,11 +99,9 @@ pub(super) struct Target {
     pub(super) free: Counts,
     /// Slices created and destroyed.
     pub(super) operations: i64,
-    /// Where it has a profile of a GPU beside it, the others that it has: with
-    /// them two GPUs hang together that would else be idle one by one.
-    pub(super) entangled: i64,
-    /// Compute slices that no slice covers on a GPU that changes as a whole:
-    /// they are lost until it is idle again.
+    /// On a GPU that changes as a whole: compute slices that no slice covers,
+    /// which are lost until it is idle again, and [`TIED`] for each profile by
+    /// which it is idle later than it could be.
     pub(super) stranded: i64,
     /// Not the static layout that is wanted.
     pub(super) misses_static: bool,
@@ -199,7 +201,6 @@ impl Situation {
         Target {
             layout: None,
             operations: 0,
-            entangled: 0,
             stranded: 0,
             misses_static: matches!(&self.goal, Goal::Static(wanted) if *wanted != exists),
             misses_whole: self.misses_whole(geometry, &exists),
@@ -226,7 +227,8 @@ impl Situation {
             Current::Counted { all, .. } => (exists.clone(), difference(all, &exists)),
         };
         let stranded = if self.freedom == Freedom::Whole {
-            i64::from(geometry.compute()) - i64::from(geometry.compute_of(layout))
+            let lost = i64::from(geometry.compute()) - i64::from(geometry.compute_of(layout));
+            lost + TIED * self.tied(&exists)
         } else {
             0
         };
@@ -234,7 +236,6 @@ impl Situation {
             layout: Some(layout),
             free,
             operations,
-            entangled: self.entangled(&exists),
             stranded,
             misses_static: matches!(&self.goal, Goal::Static(wanted) if *wanted != exists),
             misses_whole: self.misses_whole(geometry, &exists),
@@ -246,7 +247,7 @@ impl Situation {
     /// Of a GPU that is cut into profiles of which another GPU of its node has
     /// one: how many others there are. Whoever holds any of them keeps both
     /// GPUs, and those of every other that has them.
-    fn entangled(&self, exists: &Counts) -> i64 {
+    fn tied(&self, exists: &Counts) -> i64 {
         let profiles: Vec<ProfileIndex> = exists.iter().map(|(profile, _)| profile).collect();
         let shares = profiles.iter().any(|profile| self.beside.contains(profile));
         if shares { profiles.iter().skip(1).fold(0, |others, _| others + 1) } else { 0 }

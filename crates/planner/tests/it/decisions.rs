@@ -121,7 +121,10 @@ fn nobody_goes_without_and_no_gpu_more_is_cut_so_that_gpus_can_be_told_apart() {
     let decision = plan(&fleet().node("n1", three).build(), &ask, &[policy("p").build()]);
     assert!(is_served(&decision, "ada") && is_served(&decision, "eve"));
     assert_eq!(level(&decision, "GPUs changed"), 1);
-    assert_eq!(level(&decision, "profiles that keep GPUs of one node from being told apart"), 1);
+    assert_eq!(
+        level(&decision, "compute slices stranded on GPUs that change as a whole, or tied to their node"),
+        2
+    );
 }
 
 #[test]

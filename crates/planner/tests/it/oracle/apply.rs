@@ -43,7 +43,7 @@ pub(crate) fn operations(gpu: &Gpu, after: &[(ProfileName, u8)]) -> u32 {
 
 /// Of a GPU that is cut where only numbers are known of its node: its profiles
 /// but one, if any GPU beside it has one of them today.
-pub(crate) fn entangled(node: &Node, index: GpuIndex, after: &[(ProfileName, u8)]) -> u32 {
+pub(crate) fn tied(node: &Node, index: GpuIndex, after: &[(ProfileName, u8)]) -> u32 {
     let agent = node.scope == ChangeScope::SliceBySlice
         || node.gpus.values().any(|gpu| matches!(gpu.slices, Slices::Placed(_)));
     let mut mine: Vec<ProfileName> = after.iter().map(|(profile, _)| *profile).collect();

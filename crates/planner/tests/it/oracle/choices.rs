@@ -19,9 +19,9 @@ pub(crate) struct Choice {
     pub(crate) counts: Vec<u32>,
     /// Of those, how many are free for sure.
     pub(crate) free: Vec<u32>,
-    /// GPUs not whole, GPUs changed, profiles that entangle them, compute
-    /// slices stranded, slices created and destroyed.
-    pub(crate) cost: [u32; 5],
+    /// GPUs not whole, GPUs changed, compute slices stranded, slices created
+    /// and destroyed.
+    pub(crate) cost: [u32; 4],
     /// The GPUs that change, and to what.
     pub(crate) targets: Vec<(GpuIndex, Vec<Slice>)>,
     /// Who is evicted.
@@ -36,7 +36,7 @@ struct Part {
     fresh: Vec<u32>,
     /// Slices that somebody may hold.
     perhaps: Vec<u32>,
-    cost: [u32; 5],
+    cost: [u32; 4],
     targets: Vec<(GpuIndex, Vec<Slice>)>,
 }
 
@@ -88,12 +88,11 @@ impl<'a> Site<'a> {
         });
         let not_whole = u32::from(whole_wanted && !is_full(gpu, &profiles));
         let cost = match after {
-            None => [not_whole, 0, 0, 0, 0],
+            None => [not_whole, 0, 0, 0],
             Some(after) => [
                 not_whole,
                 1,
-                apply::entangled(self.seen, index, after),
-                apply::stranded(self.seen, gpu, after),
+                apply::stranded(self.seen, gpu, after) + 2 * apply::tied(self.seen, index, after),
                 apply::operations(gpu, after),
             ],
         };
@@ -235,7 +234,7 @@ pub(crate) fn of_node(demand: &Demand<'_>, node: &Node, policy: Option<&Policy>)
         counts: none.clone(),
         fresh: none.clone(),
         perhaps: none,
-        cost: [0; 5],
+        cost: [0; 4],
         targets: vec![],
     }];
     for index in node.gpus.keys() {

@@ -2,8 +2,8 @@
 //! and sharing no code with the planner beyond the vocabulary.
 //!
 //! What a node contributes is how many slices of each relevant profile it has
-//! and has free, and five costs (not whole, changed, entangled, stranded,
-//! operations). So of all layouts of a node with equal counts only the cheapest matters.
+//! and has free, and four costs (not whole, changed, stranded, operations). So
+//! of all layouts of a node with equal counts only the cheapest matters.
 
 pub(crate) mod apply;
 pub(crate) mod choices;

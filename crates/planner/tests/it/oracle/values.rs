@@ -27,9 +27,8 @@ pub(crate) struct Values {
     pub(crate) not_whole: u32,
     /// GPUs changed.
     pub(crate) changed: u32,
-    /// Profiles that keep GPUs of one node from being told apart.
-    pub(crate) entangled: u32,
-    /// Compute slices without a slice on GPUs that change as a whole.
+    /// Compute slices without a slice on GPUs that change as a whole, and two
+    /// for each profile that ties such a GPU to its neighbours.
     pub(crate) stranded: u32,
     /// Slices created and destroyed.
     pub(crate) operations: u32,
@@ -188,7 +187,7 @@ impl<'a> Demand<'a> {
         }
         let mut free: Vec<Vec<u32>> = chosen.iter().map(|choice| choice.free.clone()).collect();
         let mut room: Vec<Room> = self.nodes.iter().map(|(_, node)| node.room).collect();
-        let cost = chosen.iter().fold([0; 5], |mut sum, choice| {
+        let cost = chosen.iter().fold([0; 4], |mut sum, choice| {
             sum.iter_mut().zip(choice.cost).for_each(|(sum, cost)| *sum += cost);
             sum
         });
@@ -196,21 +195,10 @@ impl<'a> Demand<'a> {
         let mut left = Left { free: &mut free, room: &mut room };
         self.hand_out(0, &mut left, &mut vec![0; self.levels], 0, &spare_missing, &mut best);
         let (unserved, age, spare) = best.expect("serving nobody is possible");
-        let [not_whole, changed, entangled, stranded, operations] = cost;
+        let [not_whole, changed, stranded, operations] = cost;
         let touched = chosen.iter().filter(|choice| !choice.targets.is_empty()).count();
         let nodes = u32::try_from(touched).expect("few");
-        let values = Values {
-            floors,
-            unserved,
-            age,
-            spare,
-            not_whole,
-            changed,
-            entangled,
-            stranded,
-            operations,
-            nodes,
-        };
+        let values = Values { floors, unserved, age, spare, not_whole, changed, stranded, operations, nodes };
         limit.is_none_or(|limit| values < *limit).then_some(values)
     }
 
