@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod fleet;
+mod foreign_hands;
 mod menu;
 mod owners;
 mod redaction;
