@@ -77,6 +77,17 @@ enum Provider {
 
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    if !args.list {
+        building::first(&[
+            "test",
+            "--no-run",
+            "--package",
+            "slicewright-e2e",
+            "--locked",
+            "--test",
+            target(args),
+        ])?;
+    }
     let mut command = Command::new("cargo");
     if args.provider == Provider::Kind && !args.list {
         command.args(["--config", &inside_kind()?]);
@@ -100,17 +111,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         for binary in tools::ensure_built(&args.sources, &uses, out)? {
             command.env(binary.variable(), &binary.path);
         }
-    }
-    if !args.list {
-        building::first(&[
-            "test",
-            "--no-run",
-            "--package",
-            "slicewright-e2e",
-            "--locked",
-            "--test",
-            target(args),
-        ])?;
     }
     // Not one: such a test would run in the main thread, whose name is not that of a scenario.
     let jobs = args.jobs.or((args.provider != Provider::Processes).then_some(2));

@@ -2,4 +2,5 @@
 
 mod crds;
 mod explain;
+mod fields;
 mod rules;
