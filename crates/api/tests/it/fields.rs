@@ -126,7 +126,8 @@ fn rows(path: &[String], schema: &Value, examples: bool, page: &mut String) {
         );
         if examples {
             // What stands below is shown there.
-            let leaf = example(&path).filter(|value| !value.is_object() && !value[0].is_object());
+            let is_map = field["additionalProperties"].is_object();
+            let leaf = example(&path).filter(|value| is_map || !value.is_object() && !value[0].is_object());
             let _ = write!(page, " {} |", leaf.map(|value| cell(&code(&value))).unwrap_or_default());
         }
         page.push('\n');
