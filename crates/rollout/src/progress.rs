@@ -53,15 +53,6 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The layouts whose entries must stay in the map: what the label names,
-    /// what it may name next, and what it may go back to.
-    #[must_use]
-    pub fn layouts_in_use(&self) -> Vec<&NodeLayout> {
-        let target = self.target.iter().flat_map(|target| target.from.iter().chain([&target.layout]));
-        let back = self.set_back.iter().map(|back| &back.layout);
-        target.chain(back).chain(self.verified.iter().map(|verified| &verified.layout)).collect()
-    }
-
     /// Whether something was found, since `before`, not to have come in time
     /// or to have come wrong: a retry, a new pod of MIG manager, going back, or
     /// a human. Whoever calls us makes sure first that it saw what is there.

@@ -218,6 +218,8 @@ fn the_estimate_counts_waves_windows_and_the_map() {
     // b: 5 s to settle, 60 to evict, 40 to park, 60 to switch, 60 + 70 to show, 20 to hold.
     assert_eq!(waves[0].ends, waves[0].starts.map(|at| at + SignedDuration::from_secs(315)));
     assert_eq!(waves[1].starts, waves[0].ends);
+    // c: nobody is evicted, and cutting takes 5 s.
+    assert_eq!(waves[1].ends, waves[1].starts.map(|at| at + SignedDuration::from_secs(200)));
     // One node down: one at a time; two down: never.
     assert_eq!(at(&policies, 1).len(), 3);
     assert_eq!(at(&policies, 2)[0].starts, None);

@@ -2,7 +2,8 @@
 
 use crate::fake::{Caller, answer, on_its_way, seconds, waits_for, writes_label};
 use slicewright_rollout::{
-    Action, Advance, FailureReason, Listing, Operand, Outlook, Phase, PodPhase, WaitsFor, names,
+    Action, Advance, FailureReason, Listing, Operand, Outlook, Phase, PodPhase, Progress, Rung, Trouble,
+    WaitsFor, names,
 };
 
 /// The answer a minute after a phase began, on a node on which this is
@@ -118,4 +119,58 @@ fn mig_managers_pod_is_replaced_once_and_after_its_stale_state_was_cleared() {
         let phase = answer(&caller, &seen).progress.phase;
         assert_eq!(phase, if new { Phase::Changing } else { Phase::Healing });
     }
+}
+
+/// On the way down the ladder: this rung, tried so, and MIG manager fails again.
+fn fails_on(rung: Rung, healed: bool, restore: bool, different: impl FnOnce(&mut Progress)) -> Progress {
+    after(Phase::Changing, |caller| {
+        let target = caller.progress.target.as_mut().unwrap();
+        (target.rung, target.healed, target.restore, target.attempt) = (rung, healed, restore, 5);
+        caller.world.set(names::MIG_CONFIG_STATE, "failed");
+        let parked = caller.world.labels.values_mut().filter(|value| *value == names::PAUSED_FOR_MIG);
+        parked.for_each(|value| "true".clone_into(value));
+        different(&mut caller.progress);
+    })
+    .progress
+}
+
+fn is_on(progress: &Progress) -> (Phase, Rung, u32) {
+    let target = progress.target.as_ref().unwrap();
+    (progress.phase, target.rung, target.attempt)
+}
+
+/// The layout is the one that is there: under another name it would be the same.
+#[test]
+fn what_is_only_brought_back_gets_a_new_pod_of_mig_manager_once_and_then_a_human() {
+    for rung in [Rung::First, Rung::Alias] {
+        let healed = fails_on(rung, false, true, |_| {});
+        assert_eq!(is_on(&healed), (Phase::Healing, Rung::Restart, 6));
+        let given_up = fails_on(rung, true, true, |_| {});
+        assert_eq!(given_up.failed, Some(FailureReason::RestoreFailed(Trouble::ManagerFailed)));
+    }
+    let last = fails_on(Rung::Restart, true, true, |_| {});
+    assert_eq!(last.failed, Some(FailureReason::RestoreFailed(Trouble::ManagerFailed)));
+    assert_eq!((last.phase, last.set_back), (Phase::Failed, None), "it goes back to nothing else");
+}
+
+#[test]
+fn a_layout_goes_back_to_the_one_before_if_that_is_another() {
+    let back = fails_on(Rung::Restart, true, false, |_| {});
+    assert_eq!(is_on(&back), (Phase::Relabelling, Rung::RollBack, 5));
+    assert!(back.set_back.is_some_and(|back| back.rolled_back));
+    let same = fails_on(Rung::Restart, true, false, |progress| {
+        let layout = progress.target.as_ref().unwrap().layout.clone();
+        progress.verified.as_mut().unwrap().layout = layout;
+    });
+    assert_eq!(same.failed, Some(FailureReason::ChangeFailed(Trouble::ManagerFailed)));
+    let unknown = fails_on(Rung::Restart, true, false, |progress| progress.verified = None);
+    assert_eq!(unknown.failed, Some(FailureReason::ChangeFailed(Trouble::ManagerFailed)));
+}
+
+#[test]
+fn going_back_that_fails_gets_a_new_pod_once_and_then_a_human() {
+    let healed = fails_on(Rung::RollBack, false, false, |_| {});
+    assert_eq!(is_on(&healed), (Phase::Healing, Rung::RollBack, 6));
+    let given_up = fails_on(Rung::RollBack, true, false, |_| {});
+    assert_eq!(given_up.failed, Some(FailureReason::RollBackFailed(Trouble::ManagerFailed)));
 }

@@ -1,13 +1,17 @@
 //! The integration tests of this crate, one program: each module is what one file of tests says.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
+mod begun;
 mod clocks;
 mod cordon;
+mod doubts;
 mod failed;
 mod failures;
 mod fake;
 mod fleet;
 mod ladder;
+mod layouts;
+mod limits;
 mod map;
 mod memory;
 mod properties;

@@ -116,6 +116,19 @@ mig-configs:
     assert!(!fewer.map.entries.keys().any(|name| name.starts_with("slicewright-")));
 }
 
+/// A PCI id says which model is meant where there are several; one alone needs none.
+#[test]
+fn only_where_models_differ_do_default_entries_name_them() {
+    let (a100, a30) = (model("A100-80GB"), model("A30"));
+    let filters = |models: &[&Model]| {
+        let map = assemble(None, models, []).unwrap().map;
+        map.entries["all-balanced"].iter().map(|item| item.device_filter.len()).collect::<Vec<_>>()
+    };
+    assert_eq!(filters(&[a100]), [0]);
+    assert_eq!(filters(&[a100, a100]), [0], "two of one model");
+    assert!(filters(&[a100, a30]).iter().all(|filter| *filter > 0));
+}
+
 #[test]
 fn every_default_entry_of_every_model_fits_its_gpu() {
     for model in Catalog::builtin().models() {

@@ -1,7 +1,7 @@
 //! Rules that protect what runs on a node: each test fails when the line that
 //! holds its rule is taken out.
 
-use crate::fake::{Caller, answer, layout, on_its_way, seconds, settled, writes_label};
+use crate::fake::{Caller, answer, layout, on_its_way, seconds, settled, waits_for, writes_label};
 use jiff::SignedDuration;
 use planner::names::PodRef;
 use slicewright_rollout::{
@@ -254,6 +254,21 @@ fn the_plugins_pod_of_before_the_change_proves_nothing() {
     caller.run(30);
     caller.check_open_with("0:3g.40gb*1,1g.10gb*3 1:3g.40gb*2");
     assert_eq!(caller.world.hardware, layout("0:3g.40gb*1,1g.10gb*3 1:3g.40gb*2"));
+}
+
+/// Feature discovery follows last: a slice that it still counts may be promised.
+#[test]
+fn slices_that_are_still_counted_and_are_no_more_prove_that_not_all_is_there() {
+    let missing = |count: &str| {
+        let mut proved = settled("0:off", "0:3g.40gb*2");
+        proved.want("0:1g.10gb*7").until(Phase::Releasing);
+        proved.progress.phase = Phase::Verifying;
+        proved.world.set("nvidia.com/mig-3g.40gb.count", count);
+        let seen = proved.world.observe(Listing::Cached);
+        matches!(waits_for(&answer(&proved, &seen)), WaitsFor::Proof(Unproven::CountLabels))
+    };
+    assert!(missing("2"));
+    assert!(!missing("0"), "none is what there is");
 }
 
 /// What is not begun without the lease, nor on a plan that breaks a rule.

@@ -111,6 +111,16 @@ fn several_windows_and_none() {
     assert_eq!(next_open(&[], now), Some(now));
 }
 
+/// A month that is shorter than others has every day that it has.
+#[test]
+fn every_day_of_a_short_month_comes() {
+    let february = window("0 22 * feb *", "6h", "UTC");
+    check_open(&february, "2027-02-28T23:00:00Z", true);
+    check_open(&february, "2027-03-02T23:00:00Z", false);
+    let thirtieth = window("0 22 30 * *", "6h", "UTC");
+    check_next(&thirtieth, "2027-01-31T12:00:00Z", "2027-03-30T22:00:00Z");
+}
+
 #[test]
 fn what_is_wrong_is_named() {
     check_refused("0 22 * *", "6h", "UTC", "schedule `0 22 * *` has 4 fields");
@@ -120,6 +130,8 @@ fn what_is_wrong_is_named() {
     check_refused("0 22-4 * * *", "6h", "UTC", "hour `22-4`");
     check_refused("*/0 * * * *", "6h", "UTC", "minute `*/0`");
     check_refused("0 +2 * * *", "6h", "UTC", "hour `+2`");
+    check_refused("*/+5 * * * *", "6h", "UTC", "minute `*/+5`");
+    check_refused("0 22 * 13 *", "6h", "UTC", "month `13` is not valid; allowed are 1 to 12, jan to dec");
     check_refused("0 0 30 2 *", "6h", "UTC", "never comes");
     check_refused("0 22 * * *", "6 hours of sleep", "UTC", "duration `6 hours of sleep`");
     check_refused("0 22 * * *", "0m", "UTC", "write 1m to 168h");
