@@ -6,6 +6,7 @@ mod foreign_hands;
 mod menu;
 mod owners;
 mod redaction;
+mod quantities;
 mod requests;
 mod selectors;
 mod snapshot;
