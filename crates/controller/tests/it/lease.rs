@@ -1,6 +1,6 @@
 //! The lease against answers of an API server: taken, kept, lost, given back.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,6 +21,10 @@ struct Leases {
     version: Arc<AtomicU64>,
     broken: Arc<Mutex<bool>>,
     reads: Arc<AtomicU64>,
+    /// Somebody else is always faster.
+    overtaken: Arc<AtomicBool>,
+    /// How often it said no.
+    failed: Arc<AtomicU64>,
 }
 
 impl Leases {
@@ -54,7 +58,12 @@ fn failure(code: u16) -> ResponseTemplate {
 impl Respond for Leases {
     fn respond(&self, request: &Request) -> ResponseTemplate {
         if *self.broken.lock().unwrap() {
+            self.failed.fetch_add(1, Ordering::SeqCst);
             return failure(503);
+        }
+        if self.overtaken.load(Ordering::SeqCst) && request.method.as_str() == "PUT" {
+            self.failed.fetch_add(1, Ordering::SeqCst);
+            return failure(409);
         }
         self.reads.fetch_add(u64::from(request.method.as_str() == "GET"), Ordering::SeqCst);
         let now = self.lease.lock().unwrap().clone();
@@ -240,4 +249,80 @@ async fn a_claim_that_ends_while_it_is_asked_about_is_lost_whatever_the_answer_s
     *asked.lock().unwrap() = Some((claim.clone(), stop));
     assert!(matches!(claim.confirm().await, Err(Lost::Gone)));
     task.await.unwrap();
+}
+
+/// What others read of it: who has it, since when, for how long they wait, and
+/// how often it changed hands.
+#[tokio::test]
+async fn the_lease_says_who_has_it_since_when_and_how_often_it_changed_hands() {
+    let (server, leases) = server().await;
+    let written = || leases.lease.lock().unwrap().clone().unwrap();
+    let one = replica(&server, "one", LONG);
+    until(&one.claim, true).await;
+    let first = written();
+    assert_eq!(first["metadata"]["name"], "lease");
+    assert_eq!(first["metadata"]["namespace"], "ns");
+    assert_eq!(first["spec"]["holderIdentity"], "one");
+    assert_eq!(first["spec"]["leaseDurationSeconds"], LONG.as_secs());
+    assert_eq!(first["spec"]["leaseTransitions"], 0, "it had no holder before");
+    assert!(first["spec"]["acquireTime"].as_str() <= first["spec"]["renewTime"].as_str(), "{first}");
+    let version = leases.version.load(Ordering::SeqCst);
+    wait_for("two renewals", || leases.version.load(Ordering::SeqCst) >= version + 2).await;
+    let renewed = written();
+    assert_ne!(renewed["spec"]["renewTime"], first["spec"]["renewTime"]);
+    assert_eq!(renewed["spec"]["acquireTime"], first["spec"]["acquireTime"], "it was not taken again");
+    assert_eq!(renewed["spec"]["leaseTransitions"], 0);
+    one.stop.cancel();
+    one.task.await.unwrap();
+    let given_back = written();
+    assert_eq!(given_back["spec"]["holderIdentity"], "", "the next need not wait");
+    let other = replica(&server, "other", LONG);
+    until(&other.claim, true).await;
+    let taken = written();
+    assert_eq!(taken["spec"]["holderIdentity"], "other");
+    assert_eq!(taken["spec"]["leaseTransitions"], 1);
+    assert_ne!(taken["spec"]["acquireTime"], first["spec"]["acquireTime"]);
+}
+
+/// That nobody can write is said where readiness is; it is not trouble that
+/// another was faster, or that one call failed while the lease is ours.
+#[tokio::test]
+async fn who_can_neither_read_nor_write_the_lease_says_why_until_it_can() {
+    let (server, leases) = server().await;
+    *leases.broken.lock().unwrap() = true;
+    let one = replica(&server, "one", LONG);
+    wait_for("trouble", || one.claim.trouble().is_some()).await;
+    let why = one.claim.trouble().unwrap();
+    assert!(why.contains("Lease ns/lease"), "{why}");
+    assert!(!one.claim.holds());
+    *leases.broken.lock().unwrap() = false;
+    until(&one.claim, true).await;
+    wait_for("no trouble", || one.claim.trouble().is_none()).await;
+    *leases.broken.lock().unwrap() = true;
+    let failed = leases.failed.load(Ordering::SeqCst);
+    wait_for("two failures", || leases.failed.load(Ordering::SeqCst) >= failed + 2).await;
+    assert!(one.claim.holds(), "its time has not run out");
+    assert_eq!(one.claim.trouble(), None, "and as long as it has not, somebody can write");
+}
+
+#[tokio::test]
+async fn it_is_no_trouble_that_another_was_faster() {
+    let (server, leases) = server().await;
+    leases.set(json!({"metadata": {"name": "lease", "namespace": "ns"}, "spec": {"holderIdentity": ""}}));
+    leases.overtaken.store(true, Ordering::SeqCst);
+    let one = replica(&server, "one", LONG);
+    wait_for("two conflicts", || leases.failed.load(Ordering::SeqCst) >= 3).await;
+    assert_eq!(one.claim.trouble(), None);
+    assert!(!one.claim.holds(), "what was not written is not ours");
+}
+
+/// Waits until it is so.
+async fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+    tokio::time::timeout(Duration::from_secs(20), async {
+        while !is_so() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .unwrap_or_else(|_| panic!("there should be {what}"));
 }
