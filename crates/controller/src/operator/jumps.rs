@@ -79,9 +79,21 @@ impl Operator {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicI64, Ordering};
     use std::time::Duration;
 
+    use planner::names::NodeName;
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
+    use crate::calls::Calls;
+    use crate::clock::Clock;
+    use crate::health::Health;
+    use crate::lease::Keeper;
+    use crate::metrics::Metrics;
+    use crate::settings::Settings;
 
     const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
@@ -110,5 +122,76 @@ mod tests {
         let _forward = jumps.look(at + HOUR, instant);
         assert_eq!(jumps.known(Some(at), at + HOUR), None);
         assert_eq!(jumps.known(Some(at + HOUR), at + HOUR), Some(at + HOUR));
+    }
+
+    /// A replica whose clock people set: it remembers something of one node. It
+    /// has not got the lease, and nobody listens where it would ask for it.
+    fn replica(ahead: &Arc<AtomicI64>) -> Operator {
+        let ahead = Arc::clone(ahead);
+        let says = move || clock::now() + SignedDuration::from_secs(ahead.load(Ordering::SeqCst));
+        let settings = Settings { clock: Clock::told_by(says), ..Settings::new("me", "ns") };
+        let config = kube::Config::new(http::Uri::from_static("http://127.0.0.1:9"));
+        let client = kube::Client::try_from(config).expect("a client of nobody");
+        let calls = Arc::new(Calls::new(client.clone(), settings.call_timeout));
+        let (_, claim) =
+            Keeper::new(Arc::clone(&calls), settings.lease.clone(), "me".to_owned(), settings.clock.clone());
+        let (metrics, health) = (Arc::new(Metrics::new()), Arc::new(Health::new(settings.stuck_after)));
+        let mut made =
+            Operator::new(client, settings, calls, claim, metrics, health, &CancellationToken::new());
+        made.store
+            .objects
+            .gpu_nodes
+            .insert("gpu-1".to_owned(), Arc::new(api::GpuNode::new("gpu-1", Default::default())));
+        made.notice_jumps();
+        made
+    }
+
+    /// By how many whole hours what it remembers of the node was put forward.
+    fn hours(replica: &Operator) -> i64 {
+        let local: &BTreeMap<NodeName, _> = &replica.local;
+        local
+            .get(&NodeName("gpu-1".to_owned()))
+            .map_or(0, |local| local.put_forward.round(jiff::Unit::Hour).unwrap().as_hours())
+    }
+
+    #[tokio::test]
+    async fn the_clock_of_who_leads_moves_what_it_remembers() {
+        let ahead = Arc::default();
+        let mut replica = replica(&ahead);
+        replica.led = true;
+        ahead.fetch_add(3600, Ordering::SeqCst);
+        replica.notice_jumps();
+        assert_eq!(hours(&replica), 1);
+        ahead.fetch_add(3600, Ordering::SeqCst);
+        replica.notice_jumps();
+        assert_eq!(hours(&replica), 2, "one jump after another, before a round has written them down");
+        ahead.fetch_sub(3600, Ordering::SeqCst);
+        replica.notice_jumps();
+        assert_eq!(hours(&replica), 2, "what is dated in the future counts from now on anyway");
+    }
+
+    #[tokio::test]
+    async fn the_clock_of_who_follows_moves_nothing_that_another_replica_dated() {
+        let ahead = Arc::default();
+        let mut replica = replica(&ahead);
+        ahead.fetch_add(3600, Ordering::SeqCst);
+        replica.notice_jumps();
+        assert_eq!(hours(&replica), 0, "the leader's clock was not set");
+        replica.led = true;
+        replica.notice_jumps();
+        assert_eq!(hours(&replica), 0, "and it is not made up for when the lease is won");
+    }
+
+    #[tokio::test]
+    async fn a_jump_is_forgotten_with_the_lease() {
+        let ahead = Arc::default();
+        let mut replica = replica(&ahead);
+        replica.led = true;
+        ahead.fetch_add(3600, Ordering::SeqCst);
+        replica.notice_jumps();
+        assert_eq!(hours(&replica), 1);
+        replica.lead();
+        assert!(!replica.led, "nobody gave it the lease");
+        assert_eq!(hours(&replica), 0, "who leads now dates what is remembered by its own clock");
     }
 }

@@ -82,45 +82,7 @@ pub async fn run(client: kube::Client, settings: Settings, shutdown: Cancellatio
     let lease = CancellationToken::new();
     let mut keeping = JoinSet::new();
     keeping.spawn(keeper.run(lease.clone()));
-    let (sender, changes) = mpsc::channel(BACKLOG);
-    let watches = Watches::new(client, &settings, sender);
-    let executor = Executor {
-        calls: Arc::clone(&calls),
-        claim: claim.clone(),
-        clock: settings.clock.clone(),
-        metrics: Arc::clone(&metrics),
-        stop: shutdown.clone(),
-        went_back: CancellationToken::new(),
-    };
-    let batch = Batch::new(settings.batch_delay);
-    let longest_retry = settings.longest_retry;
-    let operator = Operator {
-        core: Arc::new(core(&settings)),
-        retries: Retries::new(longest_retry),
-        settings: Arc::new(settings),
-        calls,
-        claim,
-        executor,
-        metrics,
-        health,
-        store: Store::sparing(),
-        watches,
-        changes,
-        local: BTreeMap::new(),
-        owners: owners::Owners::default(),
-        unmade: unmade::Unmade::default(),
-        told: SentEvents::default(),
-        unsent: tell::Unsent::default(),
-        undone: undone::Undone::new(longest_retry),
-        refused: refused::Refused::default(),
-        outdated: BTreeSet::new(),
-        batch,
-        wake: None,
-        settles_until: None,
-        jumps: jumps::Jumps::default(),
-        led: false,
-        said: String::new(),
-    };
+    let operator = Operator::new(client, settings, calls, claim, metrics, health, &shutdown);
     operator.run(&shutdown).await;
     lease.cancel();
     keeping.join_all().await;
@@ -186,6 +148,55 @@ struct Operator {
 }
 
 impl Operator {
+    /// One that knows nothing yet and has not led.
+    fn new(
+        client: kube::Client,
+        settings: Settings,
+        calls: Arc<Calls>,
+        claim: Claim,
+        metrics: Arc<Metrics>,
+        health: Arc<Health>,
+        stop: &CancellationToken,
+    ) -> Self {
+        let (sender, changes) = mpsc::channel(BACKLOG);
+        let watches = Watches::new(client, &settings, sender);
+        let executor = Executor {
+            calls: Arc::clone(&calls),
+            claim: claim.clone(),
+            clock: settings.clock.clone(),
+            metrics: Arc::clone(&metrics),
+            stop: stop.clone(),
+            went_back: CancellationToken::new(),
+        };
+        Self {
+            core: Arc::new(core(&settings)),
+            retries: Retries::new(settings.longest_retry),
+            batch: Batch::new(settings.batch_delay),
+            undone: undone::Undone::new(settings.longest_retry),
+            settings: Arc::new(settings),
+            calls,
+            claim,
+            executor,
+            metrics,
+            health,
+            store: Store::sparing(),
+            watches,
+            changes,
+            local: BTreeMap::new(),
+            owners: owners::Owners::default(),
+            unmade: unmade::Unmade::default(),
+            told: SentEvents::default(),
+            unsent: tell::Unsent::default(),
+            refused: refused::Refused::default(),
+            outdated: BTreeSet::new(),
+            wake: None,
+            settles_until: None,
+            jumps: jumps::Jumps::default(),
+            led: false,
+            said: String::new(),
+        }
+    }
+
     async fn run(mut self, stop: &CancellationToken) {
         self.watches.announce(&mut self.store);
         self.watches.adjust(&mut self.store);
