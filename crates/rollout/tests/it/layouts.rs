@@ -10,8 +10,8 @@ use slicewright_rollout::{LayoutRefused, Strategy};
 
 const STRATEGIES: [Strategy; 3] = [Strategy::None, Strategy::Single, Strategy::Mixed];
 
-fn labels<const N: usize>(all: [(&str, &str); N]) -> BTreeMap<String, String> {
-    all.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+fn counts<const N: usize>(all: [(&str, u64); N]) -> BTreeMap<String, u64> {
+    all.map(|(resource, count)| (resource.to_owned(), count)).into()
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn a_node_without_mig_is_the_same_under_every_strategy() {
     for strategy in STRATEGIES {
         assert_eq!(off.check(strategy), Ok(()), "{strategy:?}");
         assert_eq!(off.allocatable(strategy).unwrap(), [("nvidia.com/gpu".to_owned(), 2)].into());
-        assert_eq!(off.count_labels(strategy), BTreeMap::new(), "{strategy:?}: nobody counts slices there");
+        assert_eq!(off.counted(strategy), BTreeMap::new(), "{strategy:?}: nobody counts slices there");
     }
 }
 
@@ -28,16 +28,16 @@ fn a_node_without_mig_is_the_same_under_every_strategy() {
 fn without_a_strategy_no_slice_can_be_offered() {
     let cut = layout("0:1g.10gb*7 1:off");
     assert_eq!(cut.check(Strategy::None), Err(LayoutRefused::NoStrategy));
-    assert_eq!(cut.count_labels(Strategy::None), BTreeMap::new());
+    assert_eq!(cut.counted(Strategy::None), BTreeMap::new());
 }
 
 #[test]
 fn slices_are_counted_under_the_names_that_their_strategy_gives_them() {
     let mixed = layout("0:1g.10gb*4,3g.40gb*1 1:1g.10gb*7 2:off");
-    let counted = [("nvidia.com/mig-1g.10gb.count", "11"), ("nvidia.com/mig-3g.40gb.count", "1")];
-    assert_eq!(mixed.count_labels(Strategy::Mixed), labels(counted), "whole GPUs are no slices");
+    let slices = [("nvidia.com/mig-1g.10gb", 11), ("nvidia.com/mig-3g.40gb", 1)];
+    assert_eq!(mixed.counted(Strategy::Mixed), counts(slices), "whole GPUs are no slices");
     let single = layout("0:1g.10gb*7 1:1g.10gb*7");
-    assert_eq!(single.count_labels(Strategy::Single), labels([("nvidia.com/gpu.count", "14")]));
+    assert_eq!(single.counted(Strategy::Single), counts([("nvidia.com/gpu", 14)]));
 }
 
 /// A profile of which there is none is as if it were not named.
@@ -47,7 +47,7 @@ fn a_profile_of_which_there_is_none_counts_for_nothing() {
     for strategy in [Strategy::Single, Strategy::Mixed] {
         assert_eq!(named.check(strategy), Ok(()), "{strategy:?}");
         assert_eq!(named.allocatable(strategy), some.allocatable(strategy));
-        assert_eq!(named.count_labels(strategy), some.count_labels(strategy));
+        assert_eq!(named.counted(strategy), some.counted(strategy));
     }
     assert_eq!(entry(&named), entry(&some), "it is not written into the map either");
 }
