@@ -120,7 +120,7 @@ fn a_restore_takes_a_change_back_in(phases: &'static [&'static str]) {
             scene.put_back_etcd(&copy, versions).await?;
             scene.says("research", "Degraded", "True", "DataWentBack").await?;
             scene.is_gone("asks").await?;
-            scene.offers("n1", &[("1g.10gb", 53), ("3g.40gb", 1)]).await?;
+            scene.offers("n1", &[("1g.10gb", 49), ("3g.40gb", 2)]).await?;
             // What was restored says already that it has converged; this the operator says.
             until_one(scene.policies(), "research", "the operator goes on", scene.patience(), |policy| {
                 let conditions = policy.and_then(|p| p.status.as_ref()).map(|s| &s.conditions);

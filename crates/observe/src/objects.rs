@@ -57,7 +57,7 @@ pub struct Objects {
     /// Kinds that OpenShift AI has removed, with what replaces them.
     pub legacy: BTreeMap<String, &'static str>,
     /// Since when each workbench that should run has been without a pod, as far
-    /// as whoever holds the objects remembers ([`crate::Observed::starting`] of
+    /// as whoever holds the objects remembers ([`crate::ClusterView::starting`] of
     /// the round before). One that is not named begins now.
     pub starting_since: BTreeMap<Key, Timestamp>,
     /// What the StatefulSets of such workbenches say of why they make no pod.

@@ -173,6 +173,13 @@ pub enum Help {
         /// Of which model.
         model: String,
     },
+    /// It could ask for another slice, not larger: one is there, and free, and
+    /// nobody else gets it. The profile is the one most like what it asks for. (How many
+    /// are free is not said: people would be told again with each that goes.)
+    FreeNow {
+        /// Which profile.
+        profile: ProfileName,
+    },
     /// The request itself has to ask differently.
     ChangeRequest {
         /// What to write instead.

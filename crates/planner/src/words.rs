@@ -95,6 +95,7 @@ impl fmt::Display for Help {
                     "at most {count} more {model}: with them everybody of its priority and above is served"
                 )
             }
+            Self::FreeNow { profile } => write!(f, "ask for {profile} instead: one is free now"),
             Self::ChangeRequest { advice } => f.write_str(advice),
         }
     }

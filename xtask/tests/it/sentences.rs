@@ -97,15 +97,18 @@ fn every_sentence_that_a_page_quotes_stands_in_the_code() {
 }
 
 #[test]
-fn every_reason_why_somebody_waits_is_on_the_page_for_them() {
+fn every_reason_why_somebody_waits_and_what_would_help_is_on_the_page_for_them() {
     let words = joined(&read("crates/planner/src/words.rs"));
-    let (_, why) = words.split_once("impl fmt::Display for Why {").expect("the reasons have words");
-    let (why, _) = why.split_once("\nimpl ").expect("other words follow");
     let page: String = read(WAITING);
-    let reasons: Vec<String> = literals(why).iter().flat_map(|literal| fixed(literal)).collect();
-    assert!(reasons.len() > 14, "{reasons:?}");
-    for reason in reasons {
-        assert!(page.contains(&reason), "{WAITING} does not say what this means: {reason:?}");
+    for (kind, least) in [("Why", 15), ("Help", 7)] {
+        let (_, of_kind) =
+            words.split_once(&format!("impl fmt::Display for {kind} {{")).expect("it has words");
+        let (of_kind, _) = of_kind.split_once("\nimpl ").expect("other words follow");
+        let parts: Vec<String> = literals(of_kind).iter().flat_map(|literal| fixed(literal)).collect();
+        assert!(parts.len() >= least, "{kind}: {parts:?}");
+        for part in parts {
+            assert!(page.contains(&part), "{WAITING} does not say what this means: {part:?}");
+        }
     }
 }
 

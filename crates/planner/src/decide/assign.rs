@@ -22,6 +22,16 @@ pub(super) struct Assignment<'a> {
     /// Requests that the numbers serve and no single node can: of several
     /// slices, or for lack of CPU, memory or pod slots.
     pub(super) unplaced: BTreeSet<&'a RequestId>,
+    /// What nobody gets of the nodes to which pods can bind.
+    pub(super) left_over: BTreeMap<&'a NodeName, LeftOver>,
+}
+
+/// What is left of a node when everybody has what they get.
+#[derive(Debug)]
+pub(super) struct LeftOver {
+    /// Profiles of which a slice is there and free.
+    pub(super) free: BTreeSet<ProfileName>,
+    room: Room,
 }
 
 /// What a request gets.
@@ -86,6 +96,7 @@ pub(super) fn assign<'a>(chosen: &Chosen<'a>) -> Assignment<'a> {
             }
         }
     }
+    assignment.left_over = pools.nodes.into_iter().map(|(name, pool)| (name, pool.left_over())).collect();
     assignment
 }
 
@@ -227,16 +238,32 @@ fn pools<'a>(world: &World<'a>, changes: &BTreeMap<(&'a NodeName, GpuIndex), Lay
     pools
 }
 
+impl LeftOver {
+    /// Whether there is room for a pod.
+    pub(super) fn fits(&self, takes: &Room) -> bool {
+        fits(takes, &self.room)
+    }
+}
+
+/// Whether a pod takes no more than there is.
+fn fits(takes: &Room, room: &Room) -> bool {
+    let Room { cpu_milli, memory_bytes, pods } = takes;
+    *cpu_milli <= room.cpu_milli && *memory_bytes <= room.memory_bytes && *pods <= room.pods
+}
+
 impl Pool {
+    fn left_over(self) -> LeftOver {
+        let there = |slices: &Vec<Free>| slices.iter().any(|slice| !slice.created);
+        let free = self.free.into_iter().filter(|(_, slices)| there(slices)).map(|(profile, _)| profile);
+        LeftOver { free: free.collect(), room: self.room }
+    }
+
     fn has(&self, request: &Request) -> bool {
-        let Room { cpu_milli, memory_bytes, pods } = request.takes;
-        let fits = cpu_milli <= self.room.cpu_milli
-            && memory_bytes <= self.room.memory_bytes
-            && pods <= self.room.pods;
-        fits && request
-            .slices
-            .iter()
-            .all(|(profile, n)| self.free.get(profile).map_or(0, Vec::len) >= *n as usize)
+        fits(&request.takes, &self.room)
+            && request
+                .slices
+                .iter()
+                .all(|(profile, n)| self.free.get(profile).map_or(0, Vec::len) >= *n as usize)
     }
 
     /// How many of the wanted slices would have to be created, and what is

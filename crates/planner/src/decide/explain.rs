@@ -10,6 +10,7 @@ use super::Decision;
 use super::assign::Assignment;
 use super::change::PolicyChange;
 use super::group::{Group, counts, is_planned};
+use super::instead;
 use super::supply::{hold, is_frozen};
 use super::trial::Trials;
 use super::world::World;
@@ -59,7 +60,7 @@ pub(super) fn requests(
                         .entry(*g)
                         .or_insert_with(|| {
                             let nodes = judge.nodes_for(request);
-                            answer(world, &mut trials, &world.groups[*g], &nodes)
+                            answer(world, assignment, &mut trials, &world.groups[*g], &nodes)
                         })
                         .clone();
                     // The numbers had a slice for it: what no node has is room.
@@ -111,6 +112,7 @@ fn not_planned(request: &Request) -> Outcome {
 /// Why a group's unserved requests are not served, and what would help.
 fn answer(
     world: &World<'_>,
+    assignment: &Assignment<'_>,
     trials: &mut Trials<'_>,
     group: &Group<'_>,
     eligible: &Arc<[Eligibility]>,
@@ -137,7 +139,8 @@ fn answer(
         return answer;
     }
     let change = trials.policy_change(group);
-    let help = trials.help(group, &counted, change.clone());
+    let mut help = trials.help(group, &counted, change.clone());
+    help.extend(instead::free_now(world, assignment, group, &counted));
     let frozen = counted.iter().flat_map(|(name, node)| {
         let gpus = node.gpus.iter().filter(|(_, gpu)| is_frozen(node, gpu) && could_serve(gpu, group));
         gpus.map(|(index, _)| GpuId { node: (*name).clone(), gpu: *index })
@@ -205,11 +208,7 @@ fn no_profile(group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<(Why, V
                 .flat_map(|(_, node)| node.gpus.values())
                 .flat_map(|gpu| gpu.geometry.profiles().iter().map(|p| p.name))
                 .collect();
-            let nearest = there.into_iter().min_by_key(|other| {
-                let memory = i32::from(other.memory_gb) - i32::from(profile.memory_gb);
-                let compute = i32::from(other.compute) - i32::from(profile.compute);
-                (other.attribute != profile.attribute, compute.abs(), memory.abs(), *other)
-            });
+            let nearest = there.into_iter().min_by_key(|other| instead::unlikeness(*profile, *other));
             let help = nearest.map(|nearest| Help::ChangeRequest {
                 advice: format!("ask for {} instead of {}", nearest.resource_name(), profile.resource_name()),
             });

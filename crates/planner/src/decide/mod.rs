@@ -43,6 +43,7 @@ mod evict;
 mod explain;
 mod formulate;
 mod group;
+mod instead;
 mod nodes;
 mod reach;
 mod steps;

@@ -157,6 +157,20 @@ fn an_idle_notebook_keeps_its_slice_and_the_answer_names_it() {
 }
 
 #[test]
+fn who_waits_is_told_what_is_free_now() {
+    let with = |cpu: i64| {
+        let full = a100().used("3g.40gb", 0, "busy").used("1g.10gb", 4, "small").idle("1g.10gb", 6);
+        let inventory = fleet().node("n1", node().gpu(full).room(cpu, 1 << 40, 100)).build();
+        let ask = request("ada").asks("3g.40gb", 1).takes(4000, 1 << 30);
+        unserved(&plan(&inventory, &[ask.build()], &[policy("p").build()]), "ada").1
+    };
+    let free = Help::FreeNow { profile: profile("1g.10gb") };
+    assert!(with(8000).contains(&free), "{:?}", with(8000));
+    assert_eq!(free.to_string(), "ask for 1g.10gb instead: one is free now");
+    assert!(!with(2000).contains(&free), "it has no CPU for the pod");
+}
+
+#[test]
 fn only_gpus_that_can_have_the_slice_are_named_as_not_provably_idle() {
     let one = |gpu: planner::build::GpuBuilder, slice: &str| gpu.counted_maybe(slice, 2, &["somewhere"]);
     let idle_only = || node().scope(ChangeScope::IdleGpus);

@@ -1,12 +1,13 @@
 //! The checker passes what is right and names what is wrong: one corrupted
 //! plan for each rule.
 
+mod certificate;
 mod world;
 
 use planner::build::{a30, a100, pod, policy, profile, request};
 use planner::inventory::{ChangeScope, Hold, Slices};
 use planner::names::GpuIndex;
-use planner::policy::Mode;
+use planner::policy::{LayoutPolicy, Mode};
 
 use world::{World, change_of, fixed, fresh, half_busy, operated, recut, slices};
 
@@ -287,10 +288,33 @@ fn a_static_layout_is_met_exactly() {
         |w| w.policies = vec![policy("research").fixed(&[1], &[("7g.80gb", 1)]).evicts().build()],
         &[wrong],
     );
-    // A rule that says nothing still leaves the GPU one full-size slice.
-    let mut nothing = fixed();
-    nothing.policies = vec![policy("research").fixed(&[0], &[]).evicts().build()];
-    nothing.passes();
+    // A rule that says nothing still leaves the GPU one full-size slice, and so
+    // does one that wants none of a profile.
+    let nothing = |slices: &[(&str, u8)]| {
+        let mut nothing = fixed();
+        nothing.policies = vec![policy("research").fixed(&[0], slices).evicts().build()];
+        nothing
+    };
+    nothing(&[]).passes();
+    nothing(&[("1g.10gb", 0)]).passes();
+    for other in [&[("3g.40gb", 4)][..], &[("3g.40gb", 0), ("3g.40gb", 4)], &[("4g.40gb", 0), ("3g.40gb", 4)]]
+    {
+        let mut world = nothing(&[]);
+        world.change().after = slices(other);
+        world.change().creation_order = None;
+        assert!(world.notes().contains(&wrong.to_owned()), "{other:?}: {:?}", world.notes());
+    }
+    // A rule for another model is for others.
+    let of_model = |model: &'static str| {
+        move |w: &mut World| {
+            let LayoutPolicy::Static { gpus } = &mut w.policies[0].layout else { panic!("a static policy") };
+            gpus[0].model = Some(model.to_owned());
+        }
+    };
+    let mut named = fixed();
+    of_model("A100-80GB")(&mut named);
+    named.passes();
+    fixed().broken(of_model("A30"), &[wrong]);
 }
 
 #[test]

@@ -49,6 +49,26 @@ pub(crate) fn doubts(world: &World) -> Vec<String> {
             let mut doubt = |what: &str| doubts.push(format!("{}: {help:?}: {what}", names.join(", ")));
             match help {
                 Help::ChangeRequest { .. } => {}
+                Help::FreeNow { profile } => {
+                    let idle = inventory.nodes.values().filter(|node| node.schedulable).map(|node| {
+                        let there =
+                            node.gpus.values().flat_map(apply::profiles).filter(|p| p == profile).count();
+                        there - node.allocated.get(profile).map_or(0, |n| *n as usize).min(there)
+                    });
+                    if idle.sum::<usize>() == 0 {
+                        doubt("there is none");
+                    }
+                    let is_served = |asks: &&Request| {
+                        let mut world = world.clone();
+                        let mut all = world.requests.iter_mut();
+                        let changed = all.find(|r| r.id == asks.id).expect("a request of the world");
+                        changed.slices = BTreeMap::from([(*profile, 1)]);
+                        served(&world).contains(&asks.id)
+                    };
+                    if !who.iter().any(is_served) {
+                        doubt("who asks for it is not served");
+                    }
+                }
                 Help::PodEnds { pod, .. } => {
                     if helped(&ended(world, pod)) == 0 {
                         doubt("nobody is served");
