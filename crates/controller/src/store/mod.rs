@@ -152,6 +152,8 @@ pub struct Store {
     pub unreadable: BTreeMap<(Source, Key), String>,
     /// CRDs that exist.
     pub definitions: BTreeSet<String>,
+    /// `GPUCluster`s that exist; of them nothing else is read.
+    gpu_clusters: BTreeSet<Key>,
     /// Nodes whose pods must be listed before they are shown to anybody: they
     /// turned out to have GPUs after their pods were passed over.
     waiting: BTreeMap<String, Arc<Node>>,
@@ -444,6 +446,9 @@ impl Store {
             Ok(()) => {
                 self.unreadable.remove(&at);
                 self.name_labels_of(source, &key);
+                if *source == Source::Foreign(Foreign::GpuCluster) {
+                    self.gpu_clusters.insert(key);
+                }
             }
             Err(problem) => {
                 tracing::error!(%source, name = key.1, problem, "an object cannot be read");
@@ -475,8 +480,7 @@ impl Store {
                 objects.config_maps.contains_key(&key).then_some(key).into_iter().collect()
             }
             Source::Foreign(Foreign::ClusterPolicy) => objects.cluster_policies.keys().map(cluster).collect(),
-            Source::Foreign(Foreign::GpuCluster) if objects.gpu_cluster => vec![Key::default()],
-            Source::Foreign(Foreign::GpuCluster) => Vec::new(),
+            Source::Foreign(Foreign::GpuCluster) => self.gpu_clusters.iter().cloned().collect(),
             Source::Foreign(Foreign::Notebook) => objects.notebooks.keys().cloned().collect(),
             Source::Foreign(Foreign::HardwareProfile) => objects.hardware_profiles.keys().cloned().collect(),
         }
@@ -529,7 +533,11 @@ impl Store {
             Source::Definitions => self.definitions.remove(name),
             Source::Map(_) => objects.config_maps.remove(key).is_some(),
             Source::Foreign(Foreign::ClusterPolicy) => objects.cluster_policies.remove(name).is_some(),
-            Source::Foreign(Foreign::GpuCluster) => std::mem::take(&mut objects.gpu_cluster),
+            Source::Foreign(Foreign::GpuCluster) => {
+                let was_there = self.gpu_clusters.remove(key);
+                objects.gpu_cluster = !self.gpu_clusters.is_empty();
+                was_there
+            }
             Source::Foreign(Foreign::Notebook) => objects.notebooks.remove(key).is_some(),
             Source::Foreign(Foreign::HardwareProfile) => objects.hardware_profiles.remove(key).is_some(),
         }

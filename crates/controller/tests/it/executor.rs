@@ -203,11 +203,25 @@ async fn a_lease_that_is_lost_ends_the_work_between_two_actions() {
 #[tokio::test]
 async fn an_operator_that_is_told_to_stop_ends_the_action_that_it_is_at_and_begins_no_other() {
     let site = site(AtFirstWrite::StopIsSaid).await;
+    assert!(site.executor.may_write());
     let (done, asked) = site.act(&[Action::Cordon { if_version: if_version() }, Action::ListPods]).await;
     assert!(matches!(done.stopped, Some(ActionError::Stopping { action: "ListPods" })), "{:?}", done.stopped);
     assert_eq!(asked, ["whose is it", "PATCH nodes/a1"]);
     assert_eq!(done.awaited.len(), 1, "it heard that it was done");
     assert!(!site.executor.may_write());
+}
+
+/// Each write of the node moves its version: the last is awaited, and with it
+/// everything else that was done.
+#[tokio::test]
+async fn of_a_node_that_is_written_twice_the_last_version_is_awaited() {
+    let site = site(AtFirstWrite::Nothing).await;
+    let all = writes();
+    let actions = ["Cordon", "Evict", "SetConfigLabel"].map(|name| all[name].clone());
+    let (done, _) = site.act(&actions).await;
+    assert!(done.stopped.is_none(), "{:?}", done.stopped);
+    let awaited: Vec<String> = done.awaited.iter().map(ToString::to_string).collect();
+    assert_eq!(awaited, ["pod team/train going", "nodes /a1 at version 8"]);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 
 mod answers;
 mod bounds;
+mod changes;
 mod events;
 mod executor;
 mod gather;
@@ -13,3 +14,4 @@ mod reference;
 mod release;
 mod series;
 mod store;
+mod trim;

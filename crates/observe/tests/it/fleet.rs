@@ -277,6 +277,22 @@ fn a_pod_that_came_after_the_agent_looked_may_hold_any_idle_slice_of_its_profile
 }
 
 #[test]
+fn a_pod_whose_slices_the_agent_saw_holds_no_other() {
+    let used = |start: u8| json!({"profile": "1g.10gb", "start": start, "used": "InUse", "by": [{"namespace": "a", "name": "p"}]});
+    let idle = |start: u8| json!({"profile": "1g.10gb", "start": start, "used": "Idle"});
+    let third = |asks| {
+        let saw = agent(json!([used(0), used(1), idle(2)]));
+        let seen = see(&[node("n1"), saw, pod("a", "p", &[("mig-1g.10gb", asks)], Some("n1"))]);
+        slices(node_of(&seen, "n1"), 0).pop().expect("three slices")
+    };
+    assert_eq!(third(2), "1g.10gb@2 idle");
+    assert_eq!(third(1), "1g.10gb@2 idle", "the agent saw more than it asks for");
+    // A container of it that has not started will have another one.
+    assert_eq!(third(3), "1g.10gb@2 maybe in use by a/p");
+    assert_eq!(third(4), "1g.10gb@2 maybe in use by a/p");
+}
+
+#[test]
 fn after_a_reboot_what_the_agent_saw_says_nothing() {
     let mut n1 = node("n1");
     n1["status"]["nodeInfo"]["bootID"] = "b-2".into();
@@ -513,6 +529,40 @@ fn a_node_on_its_way_keeps_the_labels_by_which_it_was_selected() {
     n1["metadata"]["labels"]["nvidia.com/mig.config.state"] = "success".into();
     let seen = see(&[n1, remembered("Idle"), selects]);
     assert_eq!(node_of(&seen, "n1").labels.get("nvidia.com/mig.capable"), None);
+}
+
+/// The label is written: GPU 1 will be cut anew, and whoever holds a slice of
+/// GPU 0 keeps it, also while nothing of the node is offered.
+#[test]
+fn on_a_node_past_the_point_of_return_who_stays_holds_what_it_held() {
+    let layout = |second: Value| json!({"0": {"mig": {"1g.10gb": 3, "3g.40gb": 1}}, "1": second});
+    let target = json!({
+        "layout": layout(json!({"mig": {"1g.10gb": 2, "3g.40gb": 1}})), "from": layout(json!({"mig": {"7g.80gb": 1}})),
+        "label": "slicewright-1", "bootId": "b-1",
+    });
+    let gpus =
+        [0, 1].map(|index| json!({"index": index, "model": "A100-80GB", "migEnabled": true, "slices": []}));
+    let on_its_way = json!({
+        "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": "n1"}, "spec": {},
+        "status": {
+            "rollout": {"phase": "Changing", "progress": {"phase": "Changing", "target": target}},
+            "observed": {"by": "Controller", "at": "2026-11-21T08:00:00Z", "gpus": gpus},
+        },
+    });
+    let mut n1 = cut(node("n1"), "slicewright-1", &[]);
+    n1["metadata"]["labels"]["nvidia.com/gpu.count"] = "2".into();
+    let seen = see(&[
+        n1,
+        on_its_way,
+        pod("a", "ada", &[("mig-1g.10gb", 2)], Some("n1")),
+        pod("a", "bob", &[("mig-3g.40gb", 1)], Some("n1")),
+    ]);
+    let n1 = node_of(&seen, "n1");
+    assert_eq!(
+        slices(n1, 0),
+        ["1g.10gb in use by a/ada", "1g.10gb in use by a/ada", "1g.10gb idle", "3g.40gb in use by a/bob"]
+    );
+    assert_eq!(slices(n1, 1), ["1g.10gb idle", "1g.10gb idle", "3g.40gb idle"]);
 }
 
 /// A DGX Station: the card that drives the screen stands between the others,

@@ -132,6 +132,33 @@ mod tests {
         assert_eq!(starts, expect, "{requests:?}");
     }
 
+    /// Held to the masks of the core, which are derived in another way: alone,
+    /// in pairs, and with what may stand between.
+    #[test]
+    fn what_is_legal_here_is_legal_for_the_core() {
+        for model in mig::catalog::Catalog::builtin().models() {
+            let geometry = &model.geometry;
+            for a in geometry.placements() {
+                for b in geometry.placements() {
+                    let slices = [geometry.describe(a), geometry.describe(b)];
+                    let place = format!("{}: {slices:?}", model.id);
+                    assert_eq!(obstacle(geometry, &slices[..1]), None, "{place}");
+                    let both = mig::Layout::from_iter([a, b]);
+                    let legal = a != b && geometry.is_legal(both);
+                    assert_eq!(obstacle(geometry, &slices).is_none(), legal, "{place}");
+                    if !legal {
+                        continue;
+                    }
+                    for c in geometry.placements().filter(|c| *c != a && *c != b) {
+                        let three = [slices[0], slices[1], geometry.describe(c)];
+                        let legal = geometry.is_legal(mig::Layout::from_iter([a, b, c]));
+                        assert_eq!(obstacle(geometry, &three).is_none(), legal, "{}: {three:?}", model.id);
+                    }
+                }
+            }
+        }
+    }
+
     /// The transcripts of `mig-semantics` section 4.
     #[test]
     fn best_fit_reproduces_captures() {

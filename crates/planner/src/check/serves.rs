@@ -150,3 +150,99 @@ fn free_after(step: &NodeStep, node: &Node, profile: ProfileName) -> u32 {
     // No more are held than somebody who stays may hold.
     total.saturating_sub(held.saturating_sub(given_back).min(still))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::{GpuBuilder, NodeBuilder, a100, node, pod, profile};
+    use crate::names::GpuIndex;
+
+    fn step(evicts: &[&str], gpus: Vec<GpuChange>) -> NodeStep {
+        NodeStep {
+            node: "ridge".into(),
+            policy: "research".into(),
+            gpus,
+            enable_mig: false,
+            evicts: evicts.iter().map(|name| pod(name)).collect(),
+            serves: vec![],
+        }
+    }
+
+    /// A GPU that is cut into these, wherever the driver puts them.
+    fn cut(gpu: u16, before: GpuBuilder, after: &[&str]) -> GpuChange {
+        let before = before.build();
+        GpuChange {
+            gpu: GpuIndex(gpu),
+            model: before.model,
+            before: before.slices,
+            after: after.iter().zip(0..).map(|(name, start)| (profile(name), start)).collect(),
+            creation_order: None,
+        }
+    }
+
+    #[track_caller]
+    fn check(node: NodeBuilder, step: &NodeStep, expect: u32) {
+        assert_eq!(free_after(step, &node.build(), profile("1g.10gb")), expect);
+    }
+
+    #[test]
+    fn what_pods_hold_and_keep_is_not_free() {
+        let nothing = step(&[], vec![]);
+        let held =
+            || a100().counted("1g.10gb", 4).counted_used("1g.10gb", "ada").counted_used("1g.10gb", "bob");
+        check(node().gpu(held()), &nothing, 4);
+        check(node().gpu(held()).gpu(held()), &nothing, 8);
+        // The node counts more as held than its slices say, or fewer: the greater counts.
+        check(node().gpu(held()).allocated("1g.10gb", 5), &nothing, 1);
+        check(node().gpu(held()).allocated("1g.10gb", 0), &nothing, 4);
+        check(node().gpu(held()).allocated("1g.10gb", 9), &nothing, 0);
+        // Another profile's holders hold none of these.
+        check(node().gpu(held()).gpu(a100().counted_used("3g.40gb", "eve")), &nothing, 4);
+    }
+
+    #[test]
+    fn what_is_cut_anew_counts_as_it_will_be() {
+        let idle = || a100().counted("3g.40gb", 2);
+        let held = || a100().counted("1g.10gb", 1).counted_used("1g.10gb", "ada");
+        let to_five = step(&[], vec![cut(0, idle(), &["1g.10gb"; 5])]);
+        check(node().gpu(idle()).gpu(held()), &to_five, 6);
+        let to_none = step(&[], vec![cut(1, held(), &["3g.40gb"])]);
+        check(node().gpu(idle()).gpu(held()), &to_none, 0);
+    }
+
+    #[test]
+    fn who_is_evicted_gives_back_what_it_holds_for_certain() {
+        let held = || {
+            let gpu = a100().counted("1g.10gb", 1);
+            gpu.counted_used("1g.10gb", "ada").counted_used("1g.10gb", "ada").counted_used("1g.10gb", "bob")
+        };
+        check(node().gpu(held()), &step(&["ada"], vec![]), 3);
+        check(node().gpu(held()), &step(&["bob"], vec![]), 2);
+        check(node().gpu(held()), &step(&["ada", "bob"], vec![]), 4);
+        check(node().gpu(held()), &step(&["eve"], vec![]), 1);
+        // On two GPUs, two of each.
+        check(node().gpu(held()).gpu(held()), &step(&["ada"], vec![]), 6);
+        // Of those that the node counts and no slice names, none is given back,
+        // unless nobody who stays could hold it.
+        check(node().gpu(held()).allocated("1g.10gb", 4), &step(&["bob"], vec![]), 2);
+    }
+
+    #[test]
+    fn who_may_hold_one_gives_back_one_at_least() {
+        // Two of three are held, nobody knows which: one by ada, one by bob.
+        let maybe = || a100().counted_maybe("1g.10gb", 3, &["ada", "bob"]);
+        check(node().gpu(maybe()), &step(&[], vec![]), 1);
+        check(node().gpu(maybe()), &step(&["ada"], vec![]), 2);
+        check(node().gpu(maybe()), &step(&["ada", "bob"], vec![]), 3);
+        // Whoever holds one for certain and may hold another is counted once.
+        let both = || a100().counted_used("1g.10gb", "ada").counted_maybe("1g.10gb", 3, &["ada", "bob"]);
+        check(node().gpu(both()).allocated("1g.10gb", 3), &step(&["ada"], vec![]), 2);
+        // One that may be held, nobody can say by whom, stays held.
+        let nobody = || a100().counted_used("1g.10gb", "ada").counted_maybe("1g.10gb", 1, &[]);
+        check(node().gpu(nobody()).allocated("1g.10gb", 2), &step(&["ada"], vec![]), 1);
+        // No more are held than somebody who stays may hold: what the node counts
+        // beyond that was of those who go.
+        let all = || a100().counted_maybe("1g.10gb", 2, &["ada"]);
+        check(node().gpu(all()).allocated("1g.10gb", 2), &step(&["ada"], vec![]), 2);
+    }
+}

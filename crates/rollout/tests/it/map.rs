@@ -130,6 +130,25 @@ fn only_where_models_differ_do_default_entries_name_them() {
 }
 
 #[test]
+fn a_model_without_device_ids_has_default_entries_only_where_it_is_alone() {
+    let data = include_str!("../../../mig/data/a30.yaml");
+    let source = data.lines().find(|line| line.starts_with("      pci_device_ids:")).unwrap();
+    let without = data
+        .replacen("[\"0x20B7\"]", "[]", 1)
+        .replacen("    sources:", "    unverified: {pci_device_ids: nobody looked}\n    sources:", 1)
+        .replacen(source, "", 1);
+    let catalog = Catalog::parse(&[("a30.yaml", &without)]).unwrap();
+    let unnamed = catalog.get("A30").unwrap();
+    let alone = assemble(None, &[unnamed, unnamed], []).unwrap();
+    assert_eq!(alone.without_defaults, Vec::<String>::new());
+    assert!(alone.map.entries["all-balanced"].iter().all(|item| item.device_filter.is_empty()));
+    let mixed = assemble(None, &[unnamed, model("A100-80GB")], []).unwrap();
+    assert_eq!(mixed.without_defaults, [unnamed.id.as_str()]);
+    assert!(!mixed.map.entries.contains_key("all-1g.6gb"));
+    assert!(mixed.map.entries.contains_key("all-7g.80gb"));
+}
+
+#[test]
 fn every_default_entry_of_every_model_fits_its_gpu() {
     for model in Catalog::builtin().models() {
         let ours = assemble(None, &[model], []).unwrap();

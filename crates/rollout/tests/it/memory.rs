@@ -68,6 +68,22 @@ fn a_node_that_is_found_with_what_is_wanted_under_our_label_is_ours_from_then_on
     assert_eq!((progress.applied, progress.verified), (None, None));
 }
 
+/// MIG manager failed there while nobody of us looked: what our label stands for
+/// is brought back first, and the node is closed until it is proved.
+#[test]
+fn under_our_label_what_a_failed_run_left_is_restored_although_nothing_is_remembered() {
+    let mut caller = settled("0:off 1:off", HAS);
+    let label = caller.world.labels[names::MIG_CONFIG].clone();
+    caller.progress = Progress::default();
+    caller.want("0:2g.20gb*3 1:3g.40gb*2");
+    let mut seen = caller.world.observe(Listing::Cached);
+    seen.operands.state = ManagerState::Failed;
+    let answer = answer(&caller, &seen);
+    let target = answer.progress.target.expect("something is done");
+    assert!(target.restore, "{target:?}");
+    assert_eq!((target.layout, target.label), (layout(HAS), label));
+}
+
 /// The memory was lost, and the cordon is not ours, or gone: nothing of ours is
 /// left to be proved.
 #[test]

@@ -1,0 +1,289 @@
+//! What is kept of an object is what is read, and nothing else: for each kind
+//! one object that has all of it, and something more at each place.
+
+use controller::store::bounds::{MOST_CONTAINERS, MOST_RESOURCES};
+use controller::store::{Change, Foreign, Item, Source, Store, trim};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use kube::api::DynamicObject;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+fn read<T: DeserializeOwned>(object: &Value) -> T {
+    serde_json::from_value(object.clone()).unwrap()
+}
+
+/// What is kept is this, and trimming it once more changes nothing.
+#[track_caller]
+fn check<T: DeserializeOwned + Serialize>(full: &Value, trim: fn(T) -> T, expect: Value) {
+    let kept = serde_json::to_value(trim(read(full))).unwrap();
+    assert_eq!(kept, expect);
+    assert_eq!(serde_json::to_value(trim(read(&kept))).unwrap(), expect, "trimmed twice");
+}
+
+/// An object with everything that identifies it.
+fn identity(extra: Value) -> Value {
+    let mut all = json!({
+        "name": "o", "namespace": "team", "uid": "u-1", "resourceVersion": "7", "generation": 3,
+        "creationTimestamp": "2026-11-20T08:00:00Z", "deletionTimestamp": "2026-11-20T09:00:00Z",
+    });
+    all.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+    all
+}
+
+fn with(mut object: Value, more: &Value) -> Value {
+    object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    object
+}
+
+#[test]
+fn of_a_node_what_selects_holds_and_offers_is_kept() {
+    let spec = json!({"unschedulable": true, "taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]});
+    let managers = json!([{"manager": "kubectl-cordon", "operation": "Update",
+        "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}]);
+    let offers = json!({"cpu": "8", "memory": "1Gi", "pods": "110", "nvidia.com/mig-1g.10gb": "7"});
+    let full = json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": identity(json!({
+            "labels": {"any": "label"}, "annotations": {"slicewright.io/x": "y", "other": "z"},
+            "managedFields": managers, "ownerReferences": [{"apiVersion": "v1", "kind": "K", "name": "n", "uid": "u", "controller": true}],
+        })),
+        "spec": with(spec.clone(), &json!({"podCIDR": "10.0.0.0/24"})),
+        "status": {
+            "allocatable": with(offers.clone(), &json!({"hugepages-2Mi": "0", "nvidia.com/hostdev": "8"})),
+            "capacity": with(offers.clone(), &json!({"mig.das.com/1g.10gb": "7"})),
+            "conditions": [
+                {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "m"},
+                {"type": "MemoryPressure", "status": "False"},
+            ],
+            "nodeInfo": {"bootID": "b-1", "kernelVersion": "6.1", "architecture": "", "containerRuntimeVersion": "",
+                "kubeProxyVersion": "", "kubeletVersion": "", "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": ""},
+        },
+    });
+    let kept: Node = trim::node(read(&full));
+    assert_eq!(observe::cordon::owner(&kept), observe::cordon::owner(&read(&full)), "whose the cordon is");
+    let mut expect = json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": identity(json!({"labels": {"any": "label"}, "annotations": {"slicewright.io/x": "y"}})),
+        "spec": spec,
+        "status": {
+            "allocatable": offers,
+            "capacity": {"nvidia.com/mig-1g.10gb": "7", "mig.das.com/1g.10gb": "7"},
+            "conditions": [{"type": "Ready", "status": "False"}],
+            "nodeInfo": {"bootID": "b-1", "kernelVersion": "", "architecture": "", "containerRuntimeVersion": "",
+                "kubeProxyVersion": "", "kubeletVersion": "", "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": ""},
+        },
+    });
+    expect["metadata"]["managedFields"] = serde_json::to_value(kept.metadata.managed_fields).unwrap();
+    assert!(expect["metadata"]["managedFields"].is_array());
+    check(&full, trim::node, expect.clone());
+    // Of a node that is open nobody set the cordon.
+    let mut open = full;
+    open["spec"]["unschedulable"] = json!(false);
+    expect["spec"]["unschedulable"] = json!(false);
+    expect["metadata"].as_object_mut().unwrap().remove("managedFields");
+    check(&open, trim::node, expect);
+}
+
+/// A pod that has everything that is read while it waits.
+fn waiting() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": identity(json!({
+            "labels": {"notebook-name": "n", "app": "x"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "n", "uid": "u", "controller": true}],
+        })),
+        "spec": {
+            "containers": [{"name": "c", "resources": {
+                "requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"nvidia.com/mig-1g.10gb": "1"}}}],
+            "initContainers": [{"name": "i", "restartPolicy": "Always", "resources": {"requests": {"cpu": "100m"}}}],
+            "nodeSelector": {"pool": "lab"},
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}}},
+            "tolerations": [{"key": "t", "operator": "Exists"}],
+            "overhead": {"cpu": "50m"},
+            "priority": 5, "priorityClassName": "high",
+            "schedulingGates": [{"name": "g"}],
+            "resources": {"limits": {"cpu": "4"}},
+            "resourceClaims": [{"name": "r"}],
+        },
+        "status": {
+            "phase": "Pending", "reason": "r", "nominatedNodeName": "a1",
+            "conditions": [
+                {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "m",
+                    "lastTransitionTime": "2026-11-20T08:00:01Z"},
+                {"type": "Ready", "status": "False"},
+            ],
+        },
+    })
+}
+
+#[test]
+fn of_a_pod_that_waits_what_it_asks_for_and_where_it_may_go_is_kept() {
+    let mut full = waiting();
+    full["metadata"]["annotations"] = json!({"note": "of somebody"});
+    full["metadata"]["labels"]["team"] = json!("x");
+    let spec = &mut full["spec"];
+    spec["serviceAccountName"] = json!("default");
+    spec["containers"][0]["image"] = json!("i");
+    spec["containers"][0]["resources"]["requests"]["ephemeral-storage"] = json!("1Gi");
+    spec["affinity"]["podAntiAffinity"] = json!({});
+    spec["schedulingGates"] = json!([{"name": "g"}, {"name": "h"}]);
+    spec["resourceClaims"] = json!([{"name": "r"}, {"name": "s"}]);
+    full["status"]["hostIP"] = json!("10.0.0.1");
+    full["status"]["conditions"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"type": "Initialized", "status": "True"}));
+    check(&full, trim::pod, waiting());
+}
+
+#[test]
+fn of_a_pod_with_more_containers_than_are_kept_their_sum_is() {
+    let container = |n: usize| json!({"name": format!("c{n}"), "resources": {"requests": {"cpu": "10m"}}});
+    let with = |containers: usize, init: usize| {
+        let mut pod = waiting();
+        pod["spec"].as_object_mut().unwrap().remove("resources");
+        pod["spec"]["initContainers"] = (0..init).map(container).collect();
+        for n in 1..containers {
+            pod["spec"]["containers"].as_array_mut().unwrap().push(container(n));
+        }
+        pod
+    };
+    let most = with(MOST_CONTAINERS - 1, 1);
+    check(&most, trim::pod, most.clone());
+    for pod in [with(MOST_CONTAINERS, 1), with(1, MOST_CONTAINERS)] {
+        let (full, kept): (Pod, Pod) = (read(&pod), trim::pod(read(&pod)));
+        let takes = |pod: &Pod| observe::pods::takes(pod.spec.as_ref().unwrap());
+        assert_eq!(takes(&kept), takes(&full));
+        let spec = kept.spec.unwrap();
+        assert!(spec.containers.is_empty() && spec.init_containers.is_none(), "{spec:?}");
+    }
+}
+
+#[test]
+fn of_a_pod_that_has_a_node_what_it_takes_there_is_kept() {
+    let mut full = waiting();
+    full["spec"]["nodeName"] = json!("a1");
+    full["spec"].as_object_mut().unwrap().remove("resources");
+    let mut expect = waiting();
+    expect["spec"] = json!({
+        "nodeName": "a1", "priority": 5, "containers": [],
+        "overhead": {"cpu": "1150m", "memory": "1073741824", "nvidia.com/mig-1g.10gb": "1"},
+    });
+    expect["status"]["conditions"].as_array_mut().unwrap().remove(0);
+    check(&full, trim::pod, expect.clone());
+    // What its class means is not known yet.
+    full["spec"].as_object_mut().unwrap().remove("priority");
+    expect["spec"].as_object_mut().unwrap().remove("priority");
+    expect["spec"]["priorityClassName"] = json!("high");
+    check(&full, trim::pod, expect);
+}
+
+#[test]
+fn what_a_pod_takes_nothing_of_is_not_kept_and_neither_are_more_resources_than_there_are() {
+    let mut full = waiting();
+    full["spec"]["nodeName"] = json!("a1");
+    let limits = &mut full["spec"]["containers"][0]["resources"]["limits"];
+    limits["nvidia.com/gpu"] = json!("0");
+    for n in 0..2 * MOST_RESOURCES {
+        limits[format!("nvidia.com/mig-{n}g.10gb")] = json!("1");
+    }
+    let kept: Pod = trim::pod(read(&full));
+    let takes = kept.spec.unwrap().overhead.unwrap();
+    assert_eq!(takes.len(), MOST_RESOURCES);
+    assert!(!takes.contains_key("nvidia.com/gpu"), "{takes:?}");
+}
+
+#[test]
+fn a_pod_that_asks_for_a_gpu_in_a_limit_alone_concerns_gpus() {
+    let pod = |resources: Value| -> Pod {
+        read(
+            &json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "resources": resources}]}}),
+        )
+    };
+    assert!(trim::concerns_gpus(&pod(json!({"limits": {"nvidia.com/gpu": "1"}}))));
+    assert!(trim::concerns_gpus(&pod(json!({"requests": {"nvidia.com/gpu": "1"}}))));
+    assert!(!trim::concerns_gpus(&pod(json!({"requests": {"cpu": "1"}}))));
+    for key in ["notebook-name", "serving.kserve.io/inferenceservice"] {
+        let mut speaks = pod(json!({}));
+        speaks.metadata.labels = Some([(key.to_owned(), "n".to_owned())].into());
+        assert!(trim::concerns_gpus(&speaks), "{key}");
+    }
+}
+
+#[test]
+fn only_owners_that_control_and_have_a_name_that_can_be_are_kept() {
+    let owner = |kind: &str, name: &str, controls: bool| json!({"apiVersion": "v1", "kind": kind, "name": name, "uid": "u", "controller": controls});
+    let long = "n".repeat(512 - 3);
+    let mut full = waiting();
+    full["metadata"]["ownerReferences"] =
+        json!([owner("Job", &long, true), owner("Jobs", &long, true), owner("Other", "n", false)]);
+    let kept: Pod = trim::pod(read(&full));
+    let owners = kept.metadata.owner_references.unwrap();
+    assert_eq!(owners.iter().map(|owner| owner.kind.as_str()).collect::<Vec<_>>(), ["Job"]);
+}
+
+#[test]
+fn of_classes_and_namespaces_their_number_and_their_labels_are_kept() {
+    let class = json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 7, "globalDefault": true,
+        "description": "long", "metadata": identity(json!({"labels": {"a": "b"}, "annotations": {"c": "d"}})),
+    });
+    let mut expect = class.clone();
+    expect.as_object_mut().unwrap().remove("description");
+    expect["metadata"] = identity(json!({}));
+    check::<PriorityClass>(&class, trim::priority_class, expect);
+    let meta = identity(json!({"labels": {"a": "b"}, "annotations": {"c": "d"},
+        "ownerReferences": [{"apiVersion": "v1", "kind": "K", "name": "n", "uid": "u", "controller": true}]}));
+    check(&meta, trim::labels_only, identity(json!({"labels": {"a": "b"}})));
+}
+
+fn foreign(kind: Foreign, object: &Value) -> Store {
+    let source = Source::Foreign(kind);
+    let mut store = Store::default();
+    store.expect(source.clone());
+    store.take(&source, Change::Begin(None));
+    let object: DynamicObject = read(object);
+    store.take(&source, Change::Put(Item::Dynamic(Box::new(object))));
+    store.take(&source, Change::End);
+    store
+}
+
+/// The environment of a workbench may hold secrets.
+#[test]
+fn of_a_workbench_and_a_profile_nothing_else_is_kept() {
+    let notebook = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "Notebook",
+        "metadata": {"name": "n", "namespace": "team", "resourceVersion": "1", "labels": {"a": "b"},
+            "annotations": {"kubeflow-resource-stopped": "2026", "note": "z"}},
+        "spec": {"template": {"spec": {"nodeName": "a1", "containers": [{"name": "c", "env": [{"name": "SECRET", "value": "s"}],
+            "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}]}}},
+    });
+    let store = foreign(Foreign::Notebook, &notebook);
+    let kept = serde_json::to_string(store.objects.notebooks.values().next().unwrap()).unwrap();
+    for (word, is_kept) in [
+        ("SECRET", false),
+        ("\"note\"", false),
+        ("kubeflow-resource-stopped", true),
+        ("mig-1g.10gb", true),
+        ("\"a1\"", true),
+    ] {
+        assert_eq!(kept.contains(word), is_kept, "{word}: {kept}");
+    }
+    let profile = |annotations: Value| {
+        json!({
+            "apiVersion": "infrastructure.opendatahub.io/v1", "kind": "HardwareProfile",
+            "metadata": {"name": "p", "namespace": "team", "resourceVersion": "1", "labels": {"a": "b"}, "annotations": annotations},
+            "spec": {"identifiers": [{"identifier": "nvidia.com/mig-1g.10gb", "displayName": "slice", "defaultCount": 1, "minCount": 1}]},
+        })
+    };
+    let annotations = json!({"opendatahub.io/disabled": "true", "note": "z"});
+    let store = foreign(Foreign::HardwareProfile, &profile(annotations));
+    let kept = serde_json::to_string(store.objects.hardware_profiles.values().next().unwrap()).unwrap();
+    for (word, is_kept) in [("\"note\"", false), ("opendatahub.io/disabled", true), ("mig-1g.10gb", true)] {
+        assert_eq!(kept.contains(word), is_kept, "{word}: {kept}");
+    }
+    assert!(store.unreadable.is_empty());
+}
