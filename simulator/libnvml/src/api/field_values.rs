@@ -6,8 +6,8 @@ use gpu::{NvmlError, Reply, Subject};
 use mig::Architecture;
 use nvml_wrapper_sys::bindings::{self as sys, field_id as id, nvmlFieldValue_t, nvmlReturn_t};
 
+use super::power;
 use crate::argument::OutArray;
-use crate::figures;
 use crate::handle::Device;
 
 /// A field's value, and how C reads it.
@@ -26,7 +26,6 @@ const OF_GPU: c_uint = sys::NVML_POWER_SCOPE_GPU;
 fn value(of: Subject<'_>, field: c_uint, scope: c_uint) -> Reply<Value> {
     let gpu = of.whole(NvmlError::NotSupported)?;
     let mig = || gpu.mig().ok_or(NvmlError::NotSupported);
-    let sheet = || figures::sheet(gpu).ok_or(NvmlError::NotSupported);
     let ecc = || if gpu.model.ecc { Ok(()) } else { Err(NvmlError::NotSupported) };
     let long = |count| ecc().map(|()| Value::Long(count));
     let late = gpu.model.compute_capability.is_some_and(|(major, _)| major >= 8);
@@ -48,19 +47,18 @@ fn value(of: Subject<'_>, field: c_uint, scope: c_uint) -> Reply<Value> {
         id::NVML_FI_DEV_POWER_AVERAGE..=id::NVML_FI_DEV_POWER_REQUESTED_LIMIT if scope != OF_GPU => {
             Err(NvmlError::NotSupported)
         }
-        id::NVML_FI_DEV_POWER_MIN_LIMIT => figures::power_limits_w(gpu)
-            .map(|(least, _)| Value::Int(least * 1000))
-            .ok_or(NvmlError::NotSupported),
+        id::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION => power::energy(of).map(Value::Long),
+        id::NVML_FI_DEV_POWER_MIN_LIMIT => power::limits(of).map(|(least, _)| Value::Int(least)),
         id::NVML_FI_DEV_PCIE_REPLAY_COUNTER | id::NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER => {
             Ok(Value::Int(0))
         }
-        id::NVML_FI_DEV_POWER_AVERAGE | id::NVML_FI_DEV_POWER_INSTANT => {
-            figures::power_mw(of).map(Value::Int).ok_or(NvmlError::NotSupported)
+        id::NVML_FI_DEV_POWER_AVERAGE | id::NVML_FI_DEV_POWER_INSTANT => power::draw(of).map(Value::Int),
+        id::NVML_FI_DEV_POWER_MAX_LIMIT | id::NVML_FI_DEV_POWER_DEFAULT_LIMIT => {
+            power::default_limit(of).map(Value::Int)
         }
-        id::NVML_FI_DEV_POWER_MAX_LIMIT
-        | id::NVML_FI_DEV_POWER_DEFAULT_LIMIT
-        | id::NVML_FI_DEV_POWER_CURRENT_LIMIT
-        | id::NVML_FI_DEV_POWER_REQUESTED_LIMIT => sheet().map(|sheet| Value::Int(sheet.power_w * 1000)),
+        id::NVML_FI_DEV_POWER_CURRENT_LIMIT | id::NVML_FI_DEV_POWER_REQUESTED_LIMIT => {
+            power::limit(of).map(Value::Int)
+        }
         id::NVML_FI_DEV_IS_RESETLESS_MIG_SUPPORTED => {
             mig().map(|mig| Value::Int((mig.architecture != Architecture::Ampere).into()))
         }

@@ -1,4 +1,4 @@
-//! Sensors: utilisation, temperature, power, clocks. A simulated card is at
+//! Sensors: utilisation, temperature, clocks. A simulated card is at
 //! rest or at work, as its clients are, and its figures are made from its data
 //! sheet; a card without one answers NOT_SUPPORTED.
 
@@ -26,7 +26,7 @@ fn load(of: Subject<'_>) -> Reply<c_uint> {
     if card(of)?.mig_is_on() {
         return Err(NvmlError::NotSupported);
     }
-    Ok(if figures::is_busy(of) { 100 } else { 0 })
+    Ok(if of.is_busy() { 100 } else { 0 })
 }
 
 fn clock(of: Subject<'_>, kind: c_uint) -> Reply<c_uint> {
@@ -78,24 +78,6 @@ entries! {
         answer.update(|answer| answer.temperature = is.cast_signed())?
     }
 
-    fn nvmlDeviceGetPowerUsage(call, device: Device, milliwatts: Out<c_uint>) {
-        milliwatts.set(call.ask(device, |of| {
-            card(of)?;
-            figures::power_mw(of).ok_or(NvmlError::NotSupported)
-        })?)
-    }
-
-    fn nvmlDeviceGetPowerManagementMode(call, device: Device, mode: Out<sys::nvmlEnableState_t>) {
-        call.ask(device, |of| sheet(of).map(drop))?;
-        mode.set(sys::nvmlEnableState_enum_NVML_FEATURE_ENABLED)
-    }
-
-    fn nvmlDeviceGetPowerManagementLimit | nvmlDeviceGetPowerManagementDefaultLimit | nvmlDeviceGetEnforcedPowerLimit(
-        call, device: Device, milliwatts: Out<c_uint>
-    ) {
-        milliwatts.set(call.ask(device, |of| sheet(of).map(|sheet| sheet.power_w * 1000))?)
-    }
-
     fn nvmlDeviceGetPerformanceState | nvmlDeviceGetPowerState(call, device: Device, state: Out<sys::nvmlPstates_t>) {
         call.ask(device, |of| card(of).map(drop))?;
         state.set(sys::nvmlPStates_enum_NVML_PSTATE_0)
@@ -135,7 +117,7 @@ entries! {
     ) {
         reasons.set(call.ask(device, |of| {
             card(of)?;
-            Ok(if figures::is_busy(of) { 0 } else { sys::nvmlClocksEventReasonGpuIdle.into() })
+            Ok(if of.is_busy() { 0 } else { sys::nvmlClocksEventReasonGpuIdle.into() })
         })?)
     }
 

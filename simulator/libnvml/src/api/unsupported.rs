@@ -50,7 +50,6 @@ not_supported! {
     nvmlDeviceGetCurrentClockFreqs(a: Device, b: Ignored);
     nvmlDeviceGetPowerMizerMode_v1(a: Device, b: Ignored);
     nvmlDeviceSetPowerMizerMode_v1(a: Device, b: Ignored);
-    nvmlDeviceGetTotalEnergyConsumption(a: Device, b: Ignored);
     nvmlDeviceGetGpuOperationMode(a: Device, b: Ignored, c: Ignored);
     nvmlDeviceGetDramEncryptionMode(a: Device, b: Ignored, c: Ignored);
     nvmlDeviceSetDramEncryptionMode(a: Device, b: Ignored);
@@ -84,7 +83,6 @@ not_supported! {
     nvmlSystemSetConfComputeGpusReadyState(a: c_uint);
     nvmlSystemSetConfComputeKeyRotationThresholdInfo(a: Ignored);
     nvmlSystemGetConfComputeSettings(a: Ignored);
-    nvmlDeviceSetPowerManagementLimit_v2(a: Device, b: Ignored);
     nvmlDeviceGetAccountingStats(a: Device, b: c_uint, c: Ignored);
     nvmlDeviceGetAccountingPids(a: Device, b: Ignored, c: Ignored);
     nvmlDeviceGetClkMonStatus(a: Device, b: Ignored);
@@ -108,7 +106,6 @@ not_supported! {
     nvmlDeviceSetDefaultFanSpeed_v2(a: Device, b: c_uint);
     nvmlDeviceSetFanControlPolicy(a: Device, b: c_uint, c: c_uint);
     nvmlDeviceSetTemperatureThreshold(a: Device, b: c_uint, c: Ignored);
-    nvmlDeviceSetPowerManagementLimit(a: Device, b: c_uint);
     nvmlDeviceSetGpuOperationMode(a: Device, b: c_uint);
     nvmlDeviceSetAPIRestriction(a: Device, b: c_uint, c: c_uint);
     nvmlDeviceSetFanSpeed_v2(a: Device, b: c_uint, c: c_uint);
@@ -215,12 +212,6 @@ not_supported! {
     nvmlVgpuInstanceGetLicenseInfo_v2(a: c_uint, b: Ignored);
     nvmlGetExcludedDeviceInfoByIndex(a: c_uint, b: Ignored);
     nvmlDeviceReadWritePRM_v1(a: Device, b: Ignored);
-    nvmlGpmMetricsGet(a: Ignored);
-    nvmlGpmSampleFree(a: Ignored);
-    nvmlGpmSampleAlloc(a: Ignored);
-    nvmlGpmSampleGet(a: Device, b: Ignored);
-    nvmlGpmMigSampleGet(a: Device, b: c_uint, c: Ignored);
-    nvmlGpmQueryDeviceSupport(a: Device, b: Ignored);
     nvmlGpmQueryIfStreamingEnabled(a: Device, b: Ignored);
     nvmlGpmSetStreamingEnabled(a: Device, b: c_uint);
     nvmlDeviceGetCapabilities(a: Device, b: Ignored);
