@@ -235,6 +235,23 @@ pub(crate) struct Board {
     banks: c_uint,
     /// From where on it slows down, less how warm it is.
     limit_c: i32,
+    /// Where its limits are, seen from there.
+    limits: Limits,
+    /// The highest clock of its video engines, in MHz.
+    pub(crate) video_mhz: c_uint,
+    /// Whether its link to a processor is in use, where it has one.
+    pub(crate) c2c: Option<bool>,
+}
+
+/// Temperatures at which a card shuts down, slows down, or works no longer as
+/// it should, in °C.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) shutdown: i32,
+    pub(crate) slowdown: i32,
+    pub(crate) gpu_max: i32,
+    /// Of its memory, where it is measured.
+    pub(crate) memory_max: Option<i32>,
 }
 
 /// An H100 with driver 590 and an L40S with 595, of public captures.
@@ -250,6 +267,9 @@ const BOARDS: &[Board] = &[
         addressing: sys::nvmlDeviceAddressingModeType_t_NVML_DEVICE_ADDRESSING_MODE_NONE,
         banks: 2560,
         limit_c: 87,
+        limits: Limits { shutdown: -8, slowdown: -2, gpu_max: 0, memory_max: Some(0) },
+        video_mhz: 1545,
+        c2c: Some(false),
     },
     Board {
         product: "NVIDIA L40S",
@@ -262,6 +282,9 @@ const BOARDS: &[Board] = &[
         addressing: sys::nvmlDeviceAddressingModeType_t_NVML_DEVICE_ADDRESSING_MODE_HMM,
         banks: 192,
         limit_c: 88,
+        limits: Limits { shutdown: -5, slowdown: -2, gpu_max: 0, memory_max: None },
+        video_mhz: 1965,
+        c2c: None,
     },
 ];
 
@@ -270,12 +293,39 @@ pub(crate) fn board(gpu: &Gpu) -> Option<&'static Board> {
     BOARDS.iter().find(|board| board.product == gpu.model.product)
 }
 
+/// The reasons for which it can be slow, as bits: as captured, or the one that a
+/// simulated card has.
+pub(crate) fn reasons(gpu: &Gpu) -> u64 {
+    if board(gpu).is_some() { 0x1ff } else { sys::nvmlClocksEventReasonGpuIdle.into() }
+}
+
 /// How many banks of its memory can remap rows.
 pub(crate) fn banks(gpu: &Gpu) -> Option<c_uint> {
     board(gpu).map(|board| board.banks)
 }
 
+/// The driver from which on a card whose limits are relative says so.
+const RELATIVE_LIMITS: u16 = 545;
+
 /// From how many °C on it slows down.
 pub(crate) fn temperature_limit(gpu: &Gpu) -> Option<i32> {
     board(gpu).map(|board| board.limit_c)
+}
+
+/// The limits of a card that counts from where it slows down.
+pub(crate) fn relative_limits(of: Subject<'_>) -> Option<Limits> {
+    board(of.gpu).filter(|_| of.machine.driver().0 >= RELATIVE_LIMITS).map(|board| board.limits)
+}
+
+/// The limits of a card that counts from zero, of captures: of an A100 80GB PCIe
+/// (evidence 31166464907), an A100-SXM4-40GB (47337582899) and a T4
+/// (22551222574).
+pub(crate) fn absolute_limits(gpu: &Gpu) -> Option<Limits> {
+    match gpu.model.product.as_str() {
+        "NVIDIA A100 80GB PCIe" | "NVIDIA A100-SXM4-40GB" => {
+            Some(Limits { shutdown: 92, slowdown: 89, gpu_max: 85, memory_max: Some(95) })
+        }
+        "Tesla T4" => Some(Limits { shutdown: 96, slowdown: 93, gpu_max: 85, memory_max: None }),
+        _ => None,
+    }
 }

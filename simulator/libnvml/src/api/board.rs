@@ -115,6 +115,12 @@ entries! {
         memory.set(sys::nvmlMemory_t { total: 0, free: 0, used: 0 })
     }
 
+    /// The link to a processor beside it.
+    fn nvmlDeviceGetC2cModeInfoV(call, device: Device, info: Out<sys::nvmlC2cModeInfo_v1_t>) {
+        let used = call.ask(device, |of| board(of)?.c2c.ok_or(NvmlError::NotSupported))?;
+        info.set(sys::nvmlC2cModeInfo_v1_t { isC2cEnabled: used.into() })
+    }
+
     /// Where every card leaves the factory: so many processes are remembered.
     fn nvmlDeviceGetAccountingBufferSize(call, device: Device, size: Out<c_uint>) {
         call.ask(device, |of| whole(of).map(drop))?;

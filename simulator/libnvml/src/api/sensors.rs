@@ -36,6 +36,9 @@ fn clock(of: Subject<'_>, kind: c_uint) -> Reply<c_uint> {
             Ok(sheet.sm_mhz)
         }
         sys::nvmlClockType_enum_NVML_CLOCK_MEM => Ok(sheet.memory_mhz),
+        sys::nvmlClockType_enum_NVML_CLOCK_VIDEO => {
+            figures::board(of.gpu).map(|board| board.video_mhz).ok_or(NvmlError::NotSupported)
+        }
         _ => Err(NvmlError::NotSupported),
     }
 }
@@ -60,6 +63,20 @@ entries! {
         call.ask(device, load)?;
         percent.set(0);
         period.set(SAMPLED_US)
+    }
+
+    fn nvmlDeviceGetEncoderStats(
+        call, device: Device, sessions: Out<c_uint>, frames: Out<c_uint>, latency: Out<c_uint>
+    ) {
+        call.ask(device, |of| card(of).map(drop))?;
+        sessions.set(0);
+        frames.set(0);
+        latency.set(0)
+    }
+
+    fn nvmlDeviceGetFBCStats(call, device: Device, stats: Out<sys::nvmlFBCStats_t>) {
+        call.ask(device, |of| card(of).map(drop))?;
+        stats.set(sys::nvmlFBCStats_t { sessionsCount: 0, averageFPS: 0, averageLatency: 0 })
     }
 
     fn nvmlDeviceGetTemperature(call, device: Device, sensor: c_uint, temperature: Out<c_uint>) {
@@ -124,7 +141,6 @@ entries! {
     fn nvmlDeviceGetSupportedClocksEventReasons | nvmlDeviceGetSupportedClocksThrottleReasons(
         call, device: Device, reasons: Out<c_ulonglong>
     ) {
-        call.ask(device, |of| card(of).map(drop))?;
-        reasons.set(sys::nvmlClocksEventReasonGpuIdle.into())
+        reasons.set(call.ask(device, |of| Ok(figures::reasons(card(of)?)))?)
     }
 }

@@ -16,11 +16,9 @@ not_supported! {
     nvmlUnitGetTemperature(a: Ignored, b: c_uint, c: Ignored);
     nvmlUnitGetFanSpeedInfo(a: Ignored, b: Ignored);
     nvmlUnitGetDevices(a: Ignored, b: Ignored, c: Ignored);
-    nvmlDeviceGetC2cModeInfoV(a: Device, b: Ignored);
     nvmlDeviceSetCpuAffinity(a: Device);
     nvmlDeviceClearCpuAffinity(a: Device);
     nvmlDeviceGetNumaNodeId(a: Device, b: Ignored);
-    nvmlDeviceGetRepairStatus(a: Device, b: Ignored);
     nvmlDeviceGetInforomConfigurationChecksum(a: Device, b: Ignored);
     nvmlDeviceValidateInforom(a: Device);
     nvmlDeviceGetLastBBXFlushTime(a: Device, b: Ignored, c: Ignored);
@@ -36,7 +34,6 @@ not_supported! {
     nvmlDeviceGetFanControlPolicy_v2(a: Device, b: c_uint, c: Ignored);
     nvmlDeviceGetNumFans(a: Device, b: Ignored);
     nvmlDeviceGetCoolerInfo(a: Device, b: Ignored);
-    nvmlDeviceGetTemperatureThreshold(a: Device, b: c_uint, c: Ignored);
     nvmlDeviceGetThermalSettings(a: Device, b: c_uint, c: Ignored);
     nvmlDeviceGetDynamicPstatesInfo(a: Device, b: Ignored);
     nvmlDeviceGetMemClkVfOffset(a: Device, b: Ignored);
@@ -55,9 +52,7 @@ not_supported! {
     nvmlDeviceSetDramEncryptionMode(a: Device, b: Ignored);
     nvmlDeviceGetDetailedEccErrors(a: Device, b: c_uint, c: c_uint, d: Ignored);
     nvmlDeviceGetEncoderCapacity(a: Device, b: c_uint, c: Ignored);
-    nvmlDeviceGetEncoderStats(a: Device, b: Ignored, c: Ignored, d: Ignored);
     nvmlDeviceGetEncoderSessions(a: Device, b: Ignored, c: Ignored);
-    nvmlDeviceGetFBCStats(a: Device, b: Ignored);
     nvmlDeviceGetFBCSessions(a: Device, b: Ignored, c: Ignored);
     nvmlDeviceGetDriverModel_v2(a: Device, b: Ignored, c: Ignored);
     nvmlDeviceGetBridgeChipInfo(a: Device, b: Ignored);
@@ -86,8 +81,6 @@ not_supported! {
     nvmlDeviceGetAccountingStats(a: Device, b: c_uint, c: Ignored);
     nvmlDeviceGetAccountingPids(a: Device, b: Ignored, c: Ignored);
     nvmlDeviceGetClkMonStatus(a: Device, b: Ignored);
-    nvmlDeviceGetProcessUtilization(a: Device, b: Ignored, c: Ignored, d: c_ulonglong);
-    nvmlDeviceGetProcessesUtilizationInfo(a: Device, b: Ignored);
     nvmlDeviceGetPlatformInfo(a: Device, b: Ignored);
     nvmlDeviceGetPdi(a: Device, b: Ignored);
     nvmlUnitSetLedState(a: Ignored, b: c_uint);

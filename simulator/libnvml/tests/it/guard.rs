@@ -116,6 +116,11 @@ fn type_of(kind: &str) -> Option<Struct> {
         "nvmlGpuTopologyLevel_t" | "nvmlGpuP2PStatus_t" | "nvmlIntNvLinkDeviceType_t" => plain(4),
         "c_ulonglong" | "c_ulong" => plain(size_of::<c_ulonglong>()),
         "nvmlDevice_t" | "nvmlGpuInstance_t" | "nvmlComputeInstance_t" | "nvmlEventSet_t" => plain(POINTER),
+        "nvmlC2cModeInfo_v1_t" => plain(4),
+        "nvmlFBCStats_t" => plain(12),
+        "nvmlProcessUtilizationSample_t" => plain(32),
+        "nvmlProcessesUtilizationInfo_t" => versioned::<nvmlProcessesUtilizationInfo_v1_t>(&[1]),
+        "nvmlRepairStatus_t" => versioned::<nvmlRepairStatus_v1_t>(&[1]),
         "nvmlGpmSample_t" => plain(POINTER),
         "nvmlGpmSupport_t" => plain(8),
         "nvmlPowerValue_v2_t" => versioned::<nvmlPowerValue_v2_t>(&[2]),
@@ -156,6 +161,7 @@ fn type_of(kind: &str) -> Option<Struct> {
 fn length_of_array(function: &str, argument: &str, count: usize) -> usize {
     match (function, argument) {
         ("nvmlDeviceGetFieldValues" | "nvmlDeviceClearFieldValues", "values") => count,
+        ("nvmlDeviceGetProcessUtilization", "utilization") => count,
         (_, "infos" | "deviceArray" | "cpuSet" | "nodeSet") => count,
         // Seven instances of the smallest profile, and one placement more.
         (_, "gpuInstances" | "computeInstances" | "placements") => 8,
@@ -196,7 +202,11 @@ impl Target {
             Model::find("H100-80GB").unwrap(),
             Model::of_card(card).into(),
         ];
-        let sim = Sim::new(models.iter().fold(machine, Machine::with_gpu));
+        let mut machine = models.iter().fold(machine, Machine::with_gpu);
+        let (name, target) = ("python3".to_owned(), gpu::Target::Gpu(2));
+        let activity = gpu::Activity::Computes;
+        machine.open(gpu::Client { pid: 7, name, target, activity, memory_mib: 1 }).unwrap();
+        let sim = Sim::new(machine);
         let pages = (0..6).map(|_| Guarded::new()).collect();
         let mut target = Self { sim, handles: BTreeMap::new(), pages, succeeded: BTreeSet::new() };
         target.set_up();
@@ -255,6 +265,7 @@ impl Target {
             };
             let content = match pointee {
                 "nvmlGpmMetricsGet_t" => self.metrics(choice),
+                "nvmlProcessesUtilizationInfo_t" if choice.word.is_none() => self.loads(choice),
                 "nvmlGpmSupport_t" => words(&[NVML_GPM_SUPPORT_VERSION, 0]),
                 // A limit that every card here takes.
                 "nvmlPowerValue_v2_t" if choice.word.is_none() => {
@@ -292,6 +303,16 @@ impl Target {
         for (i, sample) in self.handles["nvmlGpmSample_t"].iter().enumerate() {
             content[8 * (i + 1)..][..8].copy_from_slice(&sample.to_ne_bytes());
         }
+        content
+    }
+
+    /// A struct that points to as many samples as it says.
+    fn loads(&self, choice: &Choice) -> Vec<u8> {
+        let samples = vec![0; choice.length * size_of::<nvmlProcessUtilizationInfo_v1_t>()];
+        let samples = self.pages.last().unwrap().put(&samples);
+        let mut content = words(&[version::<nvmlProcessesUtilizationInfo_v1_t>(1), choice.length as u32]);
+        content.extend(0u64.to_ne_bytes());
+        content.extend(samples.to_ne_bytes());
         content
     }
 

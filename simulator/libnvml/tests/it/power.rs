@@ -94,6 +94,46 @@ fn only_root_sets_a_power_limit() {
     assert_eq!(done(set), Err(NO_PERMISSION));
 }
 
+#[test]
+fn processes_share_a_gpu_that_is_not_cut() {
+    let sim = node();
+    let on = |gpu, pid| {
+        let (name, target) = ("python3".to_owned(), Target::Gpu(gpu));
+        let client = Client { pid, name, target, activity: Activity::Computes, memory_mib: 1 };
+        sim.store.update(|state| state.machine.open(client)).unwrap().unwrap();
+    };
+    let loads = |index, room: u32, since| {
+        let mut all = [unsafe { zeroed::<nvmlProcessUtilizationSample_t>() }; 4];
+        let mut count = room;
+        let to = if room == 0 { null_mut() } else { all.as_mut_ptr() };
+        let device = sim.gpu(index).unwrap();
+        let code = unsafe { sim.lib.nvmlDeviceGetProcessUtilization(device, to, &mut count, since) };
+        let loads = all.iter().take(count as usize).map(|load| (load.pid, load.smUtil)).collect::<Vec<_>>();
+        done(code).map(|()| loads).map_err(|code| (code, count))
+    };
+    // Nobody knows with MIG on; nobody works on the other.
+    assert_eq!(loads(1, 4, 0), Err((NOT_SUPPORTED, 4)));
+    assert_eq!(loads(0, 4, 0), Err((NOT_FOUND, 4)));
+    on(0, 11);
+    assert_eq!(loads(0, 4, 0), Ok(vec![(11, 100)]));
+    on(0, 12);
+    assert_eq!(loads(0, 4, 0), Ok(vec![(11, 50), (12, 50)]));
+    assert_eq!((loads(0, 0, 0), loads(0, 1, 0)), (Err((TOO_SMALL, 2)), Err((TOO_SMALL, 2))));
+    assert_eq!(loads(0, 4, u64::MAX), Err((NOT_FOUND, 4)));
+
+    let mut all = [unsafe { zeroed::<nvmlProcessUtilizationInfo_v1_t>() }; 4];
+    let mut info = nvmlProcessesUtilizationInfo_v1_t {
+        version: version::<nvmlProcessesUtilizationInfo_v1_t>(1),
+        processSamplesCount: 4,
+        lastSeenTimeStamp: 0,
+        procUtilArray: all.as_mut_ptr(),
+    };
+    let device = sim.gpu(0).unwrap();
+    assert_eq!(unsafe { sim.lib.nvmlDeviceGetProcessesUtilizationInfo(device, &mut info) }, 0);
+    assert_eq!(info.processSamplesCount, 2);
+    assert_eq!([all[0], all[1]].map(|load| (load.pid, load.smUtil)), [(11, 50), (12, 50)]);
+}
+
 fn sample(sim: &Sim) -> nvmlGpmSample_t {
     ask(|sample| unsafe { sim.lib.nvmlGpmSampleAlloc(sample) }).unwrap()
 }
