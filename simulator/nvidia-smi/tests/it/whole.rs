@@ -213,6 +213,16 @@ fn monitors_of_an_h100() {
 }
 
 #[test]
+fn pmon_of_a_gpu_that_is_not_cut_says_how_much_of_it_each_process_takes() {
+    let (machine, driver) = host("590.48.01");
+    let node = Node::new((with(machine, "H100-80GB", Labelling::V1), driver));
+    node.opens(4242, "python3", Target::Gpu(0), Activity::Computes, 1000);
+    let said = node.says("nvidia-smi pmon -c 1");
+    let words: Vec<_> = said.lines().nth(2).unwrap().split_whitespace().collect();
+    assert_eq!(words, ["0", "4242", "C", "100", "0", "-", "-", "-", "-", "python3"]);
+}
+
+#[test]
 fn the_list_and_the_tables_of_an_h100() {
     let node = h100();
     // The tables but for what is of the moment: the lines of headings and slices.
