@@ -11,6 +11,7 @@ use crate::compute::{self, ComputeProfile, Span};
 use crate::driver::DriverBranch;
 use crate::mode::{MigMode, Mode};
 use crate::model::{MigFacts, Model, ProfileFacts};
+use crate::power::Meter;
 use crate::uuid;
 
 /// Which of the two ways a 7-slice chip numbers its GPU instances.
@@ -71,6 +72,9 @@ pub struct ComputeInstance {
     /// How many compute slices it has.
     pub slices: u8,
     pub(crate) generation: u64,
+    /// How long it had worked when its GPU's meter was last read, in µs.
+    #[serde(default)]
+    pub(crate) busy_us: u64,
 }
 
 /// How many ECC errors a GPU's memory had.
@@ -127,6 +131,9 @@ pub struct Gpu {
     pub last_xid: Option<u32>,
     /// Its memory's errors.
     pub ecc: EccErrors,
+    /// The power limit that somebody set, in mW.
+    pub(crate) power_limit_mw: Option<u32>,
+    pub(crate) meter: Meter,
     pub(crate) driver: DriverBranch,
 }
 

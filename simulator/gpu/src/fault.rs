@@ -17,6 +17,8 @@ pub enum Verb {
     Reset,
     /// `nvmlDeviceSetPersistenceMode`.
     SetPersistenceMode,
+    /// `nvmlDeviceSetPowerManagementLimit`.
+    SetPowerLimit,
     /// `nvmlDeviceCreateGpuInstance`, with and without placement.
     CreateGpuInstance,
     /// `nvmlGpuInstanceDestroy`.

@@ -20,6 +20,7 @@ mod handle;
 mod machine;
 mod mode;
 mod model;
+mod power;
 mod question;
 mod saved;
 mod session;
@@ -40,6 +41,7 @@ pub use handle::{
 pub use machine::{Activity, Client, ClientId, Machine, Share, Target};
 pub use mode::{Activation, MigMode, Mode};
 pub use model::{Engines, MigFacts, Model, ModelError, PciClass, ProfileFacts};
+pub use power::Work;
 pub use question::Subject;
 pub use session::{GPU_INSTANCE_PROFILE_COUNT, Nvml};
 pub use topology::{FarEnd, Nearness, NumaNode, NvLinks, Seat, Topology, UnknownMachine};

@@ -15,6 +15,7 @@ use crate::fault::{Armed, Fault, Scheduled, Stall, Verb};
 use crate::handle::Caller;
 use crate::mode::{MigMode, Mode};
 use crate::model::{MigFacts, Model, ProfileFacts};
+use crate::power::Meter;
 use crate::session::Nvml;
 use crate::topology::Topology;
 use crate::uuid;
@@ -176,6 +177,8 @@ impl Machine {
             allocation: None,
             last_xid: None,
             ecc: EccErrors::default(),
+            power_limit_mw: None,
+            meter: Meter::from(self.now),
             driver: self.driver,
             model,
         });
@@ -373,6 +376,7 @@ impl Machine {
         if !there {
             return Err(NvmlError::NotFound);
         }
+        self.read_meter(client.target.gpu());
         let id = ClientId(self.next_client);
         self.next_client += 1;
         self.clients.insert(id, client);
@@ -381,6 +385,8 @@ impl Machine {
 
     /// A process closes what it opened; closing twice does nothing.
     pub fn close(&mut self, id: ClientId) -> Option<Client> {
+        let gpu = self.clients.get(&id)?.target.gpu();
+        self.read_meter(gpu);
         self.clients.remove(&id)
     }
 
@@ -468,6 +474,8 @@ impl Machine {
             gpu.instances.clear();
             gpu.last_xid = None;
             gpu.ecc.start_anew();
+            gpu.power_limit_mw = None;
+            gpu.meter = Meter::from(self.now);
             let kept = gpu.mig().is_some_and(MigFacts::mode_is_persistent);
             gpu.mode =
                 gpu.mode.map(|mode| MigMode::settled(if kept { mode.pending } else { Mode::Disabled }));

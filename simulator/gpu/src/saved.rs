@@ -19,6 +19,7 @@ use crate::fault::{Armed, Scheduled, Stall};
 use crate::machine::{Client, ClientId, Machine, Target};
 use crate::mode::MigMode;
 use crate::model::{MigFacts, Model, ProfileFacts};
+use crate::power::Meter;
 use crate::topology::Topology;
 
 #[derive(Serialize, Deserialize)]
@@ -62,6 +63,11 @@ struct SavedGpu {
     allocation: Option<Allocation>,
     last_xid: Option<u32>,
     ecc: EccErrors,
+    #[serde(default)]
+    power_limit_mw: Option<u32>,
+    /// States of before there was one begin to count when they are read.
+    #[serde(default)]
+    meter: Option<Meter>,
 }
 
 impl From<Machine> for Saved {
@@ -101,6 +107,8 @@ impl From<Machine> for Saved {
                 allocation,
                 last_xid,
                 ecc,
+                power_limit_mw,
+                meter,
                 // The machine's.
                 driver: _,
             } = gpu;
@@ -120,6 +128,8 @@ impl From<Machine> for Saved {
                 allocation,
                 last_xid,
                 ecc,
+                power_limit_mw,
+                meter: Some(meter),
             });
         }
         Self {
@@ -177,7 +187,7 @@ impl TryFrom<Saved> for Machine {
         let models: Vec<_> = models.into_iter().map(Arc::new).collect();
         let mut read = Vec::with_capacity(gpus.len());
         for (index, gpu) in gpus.into_iter().enumerate() {
-            let gpu = gpu.read(&models, driver).map_err(|error| format!("GPU {index}: {error}"))?;
+            let gpu = gpu.read(&models, driver, now).map_err(|error| format!("GPU {index}: {error}"))?;
             read.push(gpu);
         }
         let machine = Self {
@@ -262,7 +272,7 @@ impl Machine {
 }
 
 impl SavedGpu {
-    fn read(self, models: &[Arc<Model>], driver: DriverBranch) -> Result<Gpu, String> {
+    fn read(self, models: &[Arc<Model>], driver: DriverBranch, now: Timestamp) -> Result<Gpu, String> {
         let Self {
             model,
             uuid,
@@ -275,6 +285,8 @@ impl SavedGpu {
             allocation,
             last_xid,
             ecc,
+            power_limit_mw,
+            meter,
         } = self;
         let model = models.get(model).ok_or_else(|| format!("there is no model {model}"))?;
         if model.mig.is_some() != mode.is_some() {
@@ -292,6 +304,8 @@ impl SavedGpu {
             allocation,
             last_xid,
             ecc,
+            power_limit_mw,
+            meter: meter.unwrap_or(Meter::from(now)),
             driver,
         };
         match gpu.geometry() {

@@ -216,8 +216,14 @@ impl Nvml<'_> {
             let start = choose(&all, profile, gi)?.ok_or(NvmlError::InsufficientResources)?;
             let ci = (0u8..).find(|ci| !gi.compute.contains_key(ci)).expect("fewer than 256");
             let generation = nvml.machine.next_generation();
-            let instance =
-                ComputeInstance { id: ci, profile: profile_id, start, slices: profile.slices, generation };
+            let instance = ComputeInstance {
+                id: ci,
+                profile: profile_id,
+                start,
+                slices: profile.slices,
+                generation,
+                busy_us: 0,
+            };
             let gi = nvml.machine.gpus[usize::from(gpu)].instances.get_mut(&id).expect("it was there");
             gi.compute.insert(ci, instance);
             let handle = compute_handle(gpu, gi, &gi.compute[&ci]);

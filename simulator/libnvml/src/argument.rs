@@ -113,6 +113,14 @@ impl<T: Copy> In<T> {
     }
 }
 
+impl<T> In<T> {
+    /// The array that begins where the struct ends: of callers whose header
+    /// makes it longer or shorter than another's.
+    pub(crate) const fn behind<U>(self) -> OutArray<U> {
+        OutArray(self.0.wrapping_add(1).cast_mut().cast())
+    }
+}
+
 impl<T> Argument for In<T> {
     fn check(&self, _handles: &Handles) -> Reply<()> {
         not_null(self.0)

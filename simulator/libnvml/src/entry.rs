@@ -14,6 +14,7 @@ use crate::clock;
 use crate::events::Sets;
 use crate::handle::{Device, Handle, Handles};
 use crate::process::{self, Process};
+use crate::samples::Samples;
 use crate::session::Session;
 
 /// Functions of the library, as the header has them, with what they do. A
@@ -55,6 +56,7 @@ macro_rules! not_supported {
 pub(crate) struct Call<'p> {
     pub(crate) handles: &'p mut Handles,
     pub(crate) sets: &'p mut Sets,
+    pub(crate) samples: &'p mut Samples,
     pub(crate) session: &'p mut Session,
     stall: Stall,
 }
@@ -192,8 +194,8 @@ fn run(
     let Some(session) = process.session.as_mut() else {
         return (Err(NvmlError::Uninitialized), Stall::None);
     };
-    let (handles, sets) = (&mut process.handles, &mut process.sets);
-    let mut call = Call { handles, sets, session, stall: Stall::None };
+    let (handles, sets, samples) = (&mut process.handles, &mut process.sets, &mut process.samples);
+    let mut call = Call { handles, sets, samples, session, stall: Stall::None };
     (call.run(name, arguments, body), call.stall)
 }
 

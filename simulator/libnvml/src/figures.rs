@@ -4,7 +4,7 @@
 
 use std::ffi::c_uint;
 
-use gpu::{Activity, Gpu, Subject};
+use gpu::{Gpu, Subject};
 use nvml_wrapper_sys::bindings as sys;
 use store::State;
 
@@ -90,8 +90,6 @@ impl PciAddress {
 pub(crate) struct Sheet {
     /// How the product's name begins.
     product: &'static str,
-    /// Total board power, in W.
-    pub(crate) power_w: u32,
     /// The highest clock of the multiprocessors, in MHz.
     pub(crate) sm_mhz: u32,
     /// The clock of the memory, in MHz.
@@ -115,31 +113,31 @@ pub(crate) const PCIE_LANES: u32 = 16;
 
 /// NVIDIA's data sheets and product briefs. The longest name counts.
 const SHEETS: &[Sheet] = &[
-    Sheet { product: "NVIDIA A100-PCIE-40GB", power_w: 250, sm_mhz: 1410, memory_mhz: 1215, pcie: 4 },
-    Sheet { product: "NVIDIA A100-SXM4-40GB", power_w: 400, sm_mhz: 1410, memory_mhz: 1215, pcie: 4 },
-    Sheet { product: "NVIDIA A100 80GB PCIe", power_w: 300, sm_mhz: 1410, memory_mhz: 1512, pcie: 4 },
-    Sheet { product: "NVIDIA A100-SXM4-80GB", power_w: 400, sm_mhz: 1410, memory_mhz: 1593, pcie: 4 },
-    Sheet { product: "NVIDIA A30", power_w: 165, sm_mhz: 1440, memory_mhz: 1215, pcie: 4 },
-    Sheet { product: "NVIDIA H100 PCIe", power_w: 350, sm_mhz: 1755, memory_mhz: 1593, pcie: 5 },
-    Sheet { product: "NVIDIA H100 80GB HBM3", power_w: 700, sm_mhz: 1980, memory_mhz: 2619, pcie: 5 },
-    Sheet { product: "NVIDIA H100 NVL", power_w: 400, sm_mhz: 1785, memory_mhz: 2619, pcie: 5 },
-    Sheet { product: "NVIDIA H200", power_w: 700, sm_mhz: 1980, memory_mhz: 3201, pcie: 5 },
-    Sheet { product: "NVIDIA GH200 480GB", power_w: 900, sm_mhz: 1980, memory_mhz: 2619, pcie: 5 },
-    Sheet { product: "Tesla P4", power_w: 75, sm_mhz: 1531, memory_mhz: 3003, pcie: 3 },
-    Sheet { product: "Tesla P40", power_w: 250, sm_mhz: 1531, memory_mhz: 3615, pcie: 3 },
-    Sheet { product: "Tesla P100-PCIE-16GB", power_w: 250, sm_mhz: 1328, memory_mhz: 715, pcie: 3 },
-    Sheet { product: "Tesla P100-SXM2-16GB", power_w: 300, sm_mhz: 1480, memory_mhz: 715, pcie: 3 },
-    Sheet { product: "Tesla V100-PCIE", power_w: 250, sm_mhz: 1380, memory_mhz: 877, pcie: 3 },
-    Sheet { product: "Tesla V100-SXM2", power_w: 300, sm_mhz: 1530, memory_mhz: 877, pcie: 3 },
-    Sheet { product: "Tesla T4", power_w: 70, sm_mhz: 1590, memory_mhz: 5001, pcie: 3 },
-    Sheet { product: "NVIDIA A2", power_w: 60, sm_mhz: 1770, memory_mhz: 6251, pcie: 4 },
-    Sheet { product: "NVIDIA A10", power_w: 150, sm_mhz: 1695, memory_mhz: 6251, pcie: 4 },
-    Sheet { product: "NVIDIA A10G", power_w: 300, sm_mhz: 1710, memory_mhz: 6251, pcie: 4 },
-    Sheet { product: "NVIDIA A40", power_w: 300, sm_mhz: 1740, memory_mhz: 7251, pcie: 4 },
-    Sheet { product: "NVIDIA L4", power_w: 72, sm_mhz: 2040, memory_mhz: 6251, pcie: 4 },
-    Sheet { product: "NVIDIA L20", power_w: 275, sm_mhz: 2520, memory_mhz: 9001, pcie: 4 },
-    Sheet { product: "NVIDIA L40", power_w: 300, sm_mhz: 2490, memory_mhz: 9001, pcie: 4 },
-    Sheet { product: "NVIDIA L40S", power_w: 350, sm_mhz: 2520, memory_mhz: 9001, pcie: 4 },
+    Sheet { product: "NVIDIA A100-PCIE-40GB", sm_mhz: 1410, memory_mhz: 1215, pcie: 4 },
+    Sheet { product: "NVIDIA A100-SXM4-40GB", sm_mhz: 1410, memory_mhz: 1215, pcie: 4 },
+    Sheet { product: "NVIDIA A100 80GB PCIe", sm_mhz: 1410, memory_mhz: 1512, pcie: 4 },
+    Sheet { product: "NVIDIA A100-SXM4-80GB", sm_mhz: 1410, memory_mhz: 1593, pcie: 4 },
+    Sheet { product: "NVIDIA A30", sm_mhz: 1440, memory_mhz: 1215, pcie: 4 },
+    Sheet { product: "NVIDIA H100 PCIe", sm_mhz: 1755, memory_mhz: 1593, pcie: 5 },
+    Sheet { product: "NVIDIA H100 80GB HBM3", sm_mhz: 1980, memory_mhz: 2619, pcie: 5 },
+    Sheet { product: "NVIDIA H100 NVL", sm_mhz: 1785, memory_mhz: 2619, pcie: 5 },
+    Sheet { product: "NVIDIA H200", sm_mhz: 1980, memory_mhz: 3201, pcie: 5 },
+    Sheet { product: "NVIDIA GH200 480GB", sm_mhz: 1980, memory_mhz: 2619, pcie: 5 },
+    Sheet { product: "Tesla P4", sm_mhz: 1531, memory_mhz: 3003, pcie: 3 },
+    Sheet { product: "Tesla P40", sm_mhz: 1531, memory_mhz: 3615, pcie: 3 },
+    Sheet { product: "Tesla P100-PCIE-16GB", sm_mhz: 1328, memory_mhz: 715, pcie: 3 },
+    Sheet { product: "Tesla P100-SXM2-16GB", sm_mhz: 1480, memory_mhz: 715, pcie: 3 },
+    Sheet { product: "Tesla V100-PCIE", sm_mhz: 1380, memory_mhz: 877, pcie: 3 },
+    Sheet { product: "Tesla V100-SXM2", sm_mhz: 1530, memory_mhz: 877, pcie: 3 },
+    Sheet { product: "Tesla T4", sm_mhz: 1590, memory_mhz: 5001, pcie: 3 },
+    Sheet { product: "NVIDIA A2", sm_mhz: 1770, memory_mhz: 6251, pcie: 4 },
+    Sheet { product: "NVIDIA A10", sm_mhz: 1695, memory_mhz: 6251, pcie: 4 },
+    Sheet { product: "NVIDIA A10G", sm_mhz: 1710, memory_mhz: 6251, pcie: 4 },
+    Sheet { product: "NVIDIA A40", sm_mhz: 1740, memory_mhz: 7251, pcie: 4 },
+    Sheet { product: "NVIDIA L4", sm_mhz: 2040, memory_mhz: 6251, pcie: 4 },
+    Sheet { product: "NVIDIA L20", sm_mhz: 2520, memory_mhz: 9001, pcie: 4 },
+    Sheet { product: "NVIDIA L40", sm_mhz: 2490, memory_mhz: 9001, pcie: 4 },
+    Sheet { product: "NVIDIA L40S", sm_mhz: 2520, memory_mhz: 9001, pcie: 4 },
 ];
 
 /// The data sheet of a GPU, if it is known.
@@ -148,21 +146,10 @@ pub(crate) fn sheet(gpu: &Gpu) -> Option<&'static Sheet> {
     SHEETS.iter().filter(fits).max_by_key(|sheet| sheet.product.len())
 }
 
-/// Whether somebody computes on it.
-pub(crate) fn is_busy(of: Subject<'_>) -> bool {
-    of.clients().any(|client| client.activity == Activity::Computes)
-}
-
 /// What a simulated card shows for a temperature, in °C: one for a card at
 /// rest, one for a card at work.
 pub(crate) fn temperature(of: Subject<'_>) -> u32 {
-    if is_busy(of) { 55 } else { 31 }
-}
-
-/// What it draws, in mW: a sixth of what it may at rest, four fifths at work.
-pub(crate) fn power_mw(of: Subject<'_>) -> Option<u32> {
-    let limit = sheet(of.gpu)?.power_w * 1000;
-    Some(if is_busy(of) { limit / 5 * 4 } else { limit / 6 })
+    if of.is_busy() { 55 } else { 31 }
 }
 
 /// The driver from which on MIG devices share what the card's memory leaves of
@@ -248,6 +235,23 @@ pub(crate) struct Board {
     banks: c_uint,
     /// From where on it slows down, less how warm it is.
     limit_c: i32,
+    /// Where its limits are, seen from there.
+    limits: Limits,
+    /// The highest clock of its video engines, in MHz.
+    pub(crate) video_mhz: c_uint,
+    /// Whether its link to a processor is in use, where it has one.
+    pub(crate) c2c: Option<bool>,
+}
+
+/// Temperatures at which a card shuts down, slows down, or works no longer as
+/// it should, in °C.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) shutdown: i32,
+    pub(crate) slowdown: i32,
+    pub(crate) gpu_max: i32,
+    /// Of its memory, where it is measured.
+    pub(crate) memory_max: Option<i32>,
 }
 
 /// An H100 with driver 590 and an L40S with 595, of public captures.
@@ -263,6 +267,9 @@ const BOARDS: &[Board] = &[
         addressing: sys::nvmlDeviceAddressingModeType_t_NVML_DEVICE_ADDRESSING_MODE_NONE,
         banks: 2560,
         limit_c: 87,
+        limits: Limits { shutdown: -8, slowdown: -2, gpu_max: 0, memory_max: Some(0) },
+        video_mhz: 1545,
+        c2c: Some(false),
     },
     Board {
         product: "NVIDIA L40S",
@@ -275,6 +282,9 @@ const BOARDS: &[Board] = &[
         addressing: sys::nvmlDeviceAddressingModeType_t_NVML_DEVICE_ADDRESSING_MODE_HMM,
         banks: 192,
         limit_c: 88,
+        limits: Limits { shutdown: -5, slowdown: -2, gpu_max: 0, memory_max: None },
+        video_mhz: 1965,
+        c2c: None,
     },
 ];
 
@@ -283,36 +293,39 @@ pub(crate) fn board(gpu: &Gpu) -> Option<&'static Board> {
     BOARDS.iter().find(|board| board.product == gpu.model.product)
 }
 
+/// The reasons for which it can be slow, as bits: as captured, or the one that a
+/// simulated card has.
+pub(crate) fn reasons(gpu: &Gpu) -> u64 {
+    if board(gpu).is_some() { 0x1ff } else { sys::nvmlClocksEventReasonGpuIdle.into() }
+}
+
 /// How many banks of its memory can remap rows.
 pub(crate) fn banks(gpu: &Gpu) -> Option<c_uint> {
     board(gpu).map(|board| board.banks)
 }
+
+/// The driver from which on a card whose limits are relative says so.
+const RELATIVE_LIMITS: u16 = 545;
 
 /// From how many °C on it slows down.
 pub(crate) fn temperature_limit(gpu: &Gpu) -> Option<i32> {
     board(gpu).map(|board| board.limit_c)
 }
 
-/// The lowest limit of power that each product takes, in W; the highest is that
-/// of its data sheet.
-const LEAST_POWER_W: &[(&str, u32)] = &[
-    ("NVIDIA A100-PCIE-40GB", 150),
-    ("NVIDIA A100-SXM4-40GB", 100),
-    ("NVIDIA A100 80GB PCIe", 150),
-    ("NVIDIA A100-SXM4-80GB", 100),
-    ("NVIDIA A30", 100),
-    ("NVIDIA H100 80GB HBM3", 200),
-    ("NVIDIA H100 PCIe", 200),
-    ("NVIDIA H100 NVL", 200),
-    ("NVIDIA H200", 200),
-    ("NVIDIA L4", 40),
-    ("NVIDIA L40", 100),
-    ("NVIDIA L40S", 100),
-    ("Tesla T4", 60),
-];
+/// The limits of a card that counts from where it slows down.
+pub(crate) fn relative_limits(of: Subject<'_>) -> Option<Limits> {
+    board(of.gpu).filter(|_| of.machine.driver().0 >= RELATIVE_LIMITS).map(|board| board.limits)
+}
 
-/// Within which limits it may be powered, in W.
-pub(crate) fn power_limits_w(gpu: &Gpu) -> Option<(u32, u32)> {
-    let (_, least) = LEAST_POWER_W.iter().find(|(product, _)| *product == gpu.model.product)?;
-    Some((*least, sheet(gpu)?.power_w))
+/// The limits of a card that counts from zero, of captures: of an A100 80GB PCIe
+/// (evidence 31166464907), an A100-SXM4-40GB (47337582899) and a T4
+/// (22551222574).
+pub(crate) fn absolute_limits(gpu: &Gpu) -> Option<Limits> {
+    match gpu.model.product.as_str() {
+        "NVIDIA A100 80GB PCIe" | "NVIDIA A100-SXM4-40GB" => {
+            Some(Limits { shutdown: 92, slowdown: 89, gpu_max: 85, memory_max: Some(95) })
+        }
+        "Tesla T4" => Some(Limits { shutdown: 96, slowdown: 93, gpu_max: 85, memory_max: None }),
+        _ => None,
+    }
 }

@@ -21,6 +21,8 @@ pub(crate) enum Handle {
     ComputeInstance(ComputeHandle),
     /// A set of events, by its number.
     Events(u64),
+    /// A sample of how much something worked, by its number.
+    Sample(u64),
 }
 
 /// Memory behind a handle: some programs look at where it points.
@@ -114,4 +116,6 @@ handles! {
     ComputeInstance is ComputeInstance(ComputeHandle), on |instance| Some(instance.parent().gpu());
     /// `nvmlEventSet_t`, and `nvmlSystemEventSet_t`.
     EventSet is Events(u64), on |_| None;
+    /// `nvmlGpmSample_t`.
+    Sample is Sample(u64), on |_| None;
 }

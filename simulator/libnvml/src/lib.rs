@@ -24,4 +24,5 @@ mod figures;
 mod first_versions;
 mod handle;
 mod process;
+mod samples;
 mod session;

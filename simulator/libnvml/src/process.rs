@@ -7,6 +7,7 @@ use gpu::Reply;
 
 use crate::events::Sets;
 use crate::handle::Handles;
+use crate::samples::Samples;
 use crate::session::Session;
 
 /// The library in this process.
@@ -17,10 +18,15 @@ pub(crate) struct Process {
     /// Pointers given out stay valid over a shutdown, as NVML's do.
     pub(crate) handles: Handles,
     pub(crate) sets: Sets,
+    pub(crate) samples: Samples,
 }
 
-static PROCESS: Mutex<Process> =
-    Mutex::new(Process { session: None, handles: Handles::new(), sets: Sets::new() });
+static PROCESS: Mutex<Process> = Mutex::new(Process {
+    session: None,
+    handles: Handles::new(),
+    sets: Sets::new(),
+    samples: Samples::new(),
+});
 
 /// Does something with the process's share of the library, alone. A call that
 /// panicked before has left nothing half done that matters: the state is in the

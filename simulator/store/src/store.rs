@@ -142,8 +142,9 @@ impl Store {
         }
         let mut state = State::clone(&known.state);
         let before = known.generation;
-        self.disk.bury(&mut state);
+        // Until now they worked: nobody knows better when they died.
         state.machine.advance(now());
+        self.disk.bury(&mut state);
         let answer = f(&mut state);
         crash::point();
         state.machine.forget_events(EVENTS_KEPT);
@@ -296,8 +297,8 @@ impl Store {
             Ok(()) => Ok(self.known()),
             Err(StoreError::ReadOnly { .. }) => {
                 let mut state = State::clone(&known.state);
-                self.disk.bury(&mut state);
                 state.machine.advance(time);
+                self.disk.bury(&mut state);
                 known.state = Arc::new(state);
                 self.remember(known.clone());
                 Ok(known)

@@ -321,6 +321,7 @@ pub(super) fn describe(fault: &Fault) -> (String, Option<u16>, String, String) {
                 Verb::SetMigMode => "set MIG mode",
                 Verb::Reset => "reset",
                 Verb::SetPersistenceMode => "set persistence mode",
+                Verb::SetPowerLimit => "set power limit",
                 Verb::CreateGpuInstance => "create GPU instance",
                 Verb::DestroyGpuInstance => "destroy GPU instance",
                 Verb::CreateComputeInstance => "create compute instance",

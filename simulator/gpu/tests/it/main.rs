@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod errors;
+mod power;
 mod properties;
 mod saved;
 mod stories;

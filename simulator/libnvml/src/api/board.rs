@@ -1,6 +1,6 @@
 //! What a board says of itself: its firmware, its place in a chassis and in a
-//! fabric, how its memory is addressed and protected, within which limits it
-//! may be powered. Where no capture shows a value, there is none.
+//! fabric, how its memory is addressed and protected. Where no capture shows a
+//! value, there is none.
 
 use std::ffi::c_uint;
 
@@ -115,10 +115,10 @@ entries! {
         memory.set(sys::nvmlMemory_t { total: 0, free: 0, used: 0 })
     }
 
-    fn nvmlDeviceGetPowerManagementLimitConstraints(call, device: Device, least: Out<c_uint>, most: Out<c_uint>) {
-        let (low, high) = call.ask(device, |of| figures::power_limits_w(whole(of)?).ok_or(NvmlError::NotSupported))?;
-        least.set(low * 1000);
-        most.set(high * 1000)
+    /// The link to a processor beside it.
+    fn nvmlDeviceGetC2cModeInfoV(call, device: Device, info: Out<sys::nvmlC2cModeInfo_v1_t>) {
+        let used = call.ask(device, |of| board(of)?.c2c.ok_or(NvmlError::NotSupported))?;
+        info.set(sys::nvmlC2cModeInfo_v1_t { isC2cEnabled: used.into() })
     }
 
     /// Where every card leaves the factory: so many processes are remembered.

@@ -6,6 +6,7 @@ use gpu::{NvmlError, Reply, Subject};
 use mig::Architecture;
 use nvml_wrapper_sys::bindings::{self as sys, field_id as id, nvmlFieldValue_t, nvmlReturn_t};
 
+use super::power;
 use crate::argument::OutArray;
 use crate::figures;
 use crate::handle::Device;
@@ -13,6 +14,7 @@ use crate::handle::Device;
 /// A field's value, and how C reads it.
 enum Value {
     Int(c_uint),
+    Signed(c_int),
     Long(c_ulonglong),
 }
 
@@ -26,7 +28,11 @@ const OF_GPU: c_uint = sys::NVML_POWER_SCOPE_GPU;
 fn value(of: Subject<'_>, field: c_uint, scope: c_uint) -> Reply<Value> {
     let gpu = of.whole(NvmlError::NotSupported)?;
     let mig = || gpu.mig().ok_or(NvmlError::NotSupported);
-    let sheet = || figures::sheet(gpu).ok_or(NvmlError::NotSupported);
+    let captured = || figures::board(gpu).map(drop).ok_or(NvmlError::NotSupported);
+    let limit = |one: fn(figures::Limits) -> Option<i32>| {
+        let limit = figures::relative_limits(of).and_then(one);
+        limit.map(Value::Signed).ok_or(NvmlError::NotSupported)
+    };
     let ecc = || if gpu.model.ecc { Ok(()) } else { Err(NvmlError::NotSupported) };
     let long = |count| ecc().map(|()| Value::Long(count));
     let late = gpu.model.compute_capability.is_some_and(|(major, _)| major >= 8);
@@ -48,19 +54,31 @@ fn value(of: Subject<'_>, field: c_uint, scope: c_uint) -> Reply<Value> {
         id::NVML_FI_DEV_POWER_AVERAGE..=id::NVML_FI_DEV_POWER_REQUESTED_LIMIT if scope != OF_GPU => {
             Err(NvmlError::NotSupported)
         }
-        id::NVML_FI_DEV_POWER_MIN_LIMIT => figures::power_limits_w(gpu)
-            .map(|(least, _)| Value::Int(least * 1000))
-            .ok_or(NvmlError::NotSupported),
+        id::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION => power::energy(of).map(Value::Long),
+        id::NVML_FI_DEV_POWER_MIN_LIMIT => power::limits(of).map(|(least, _)| Value::Int(least)),
         id::NVML_FI_DEV_PCIE_REPLAY_COUNTER | id::NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER => {
             Ok(Value::Int(0))
         }
-        id::NVML_FI_DEV_POWER_AVERAGE | id::NVML_FI_DEV_POWER_INSTANT => {
-            figures::power_mw(of).map(Value::Int).ok_or(NvmlError::NotSupported)
+        id::NVML_FI_DEV_POWER_AVERAGE | id::NVML_FI_DEV_POWER_INSTANT => power::draw(of).map(Value::Int),
+        id::NVML_FI_DEV_POWER_MAX_LIMIT | id::NVML_FI_DEV_POWER_DEFAULT_LIMIT => {
+            power::default_limit(of).map(Value::Int)
         }
-        id::NVML_FI_DEV_POWER_MAX_LIMIT
-        | id::NVML_FI_DEV_POWER_DEFAULT_LIMIT
-        | id::NVML_FI_DEV_POWER_CURRENT_LIMIT
-        | id::NVML_FI_DEV_POWER_REQUESTED_LIMIT => sheet().map(|sheet| Value::Int(sheet.power_w * 1000)),
+        id::NVML_FI_DEV_POWER_CURRENT_LIMIT | id::NVML_FI_DEV_POWER_REQUESTED_LIMIT => {
+            power::limit(of).map(Value::Int)
+        }
+        id::NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT => limit(|limits| Some(limits.shutdown)),
+        id::NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT => limit(|limits| Some(limits.slowdown)),
+        id::NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT => limit(|limits| Some(limits.gpu_max)),
+        id::NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT => limit(|limits| limits.memory_max),
+        // Nothing slows a simulated card down.
+        id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP
+        | id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST
+        | id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN
+        | id::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN
+        | id::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN => captured().map(|()| Value::Long(0)),
+        id::NVML_FI_DEV_GET_GPU_RECOVERY_ACTION => {
+            captured().map(|()| Value::Int(sys::nvmlDeviceGpuRecoveryAction_s_NVML_GPU_RECOVERY_ACTION_NONE))
+        }
         id::NVML_FI_DEV_IS_RESETLESS_MIG_SUPPORTED => {
             mig().map(|mig| Value::Int((mig.architecture != Architecture::Ampere).into()))
         }
@@ -80,6 +98,10 @@ fn put(field: &mut nvmlFieldValue_t, value: Reply<Value>) {
         Ok(Value::Int(value)) => {
             field.valueType = sys::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT;
             field.value = sys::nvmlValue_t { ullVal: value.into() };
+        }
+        Ok(Value::Signed(value)) => {
+            field.valueType = sys::nvmlValueType_enum_NVML_VALUE_TYPE_SIGNED_INT;
+            field.value = sys::nvmlValue_t { ullVal: value.cast_unsigned().into() };
         }
         Ok(Value::Long(value)) => {
             field.valueType = sys::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;

@@ -103,6 +103,30 @@ entries! {
         kilobytes.set(IDLE_KB_S)
     }
 
+    /// From Ada on, cards have no such limits, but a margin.
+    fn nvmlDeviceGetTemperatureThreshold(call, device: Device, kind: c_uint, degrees: Out<c_uint>) {
+        if kind >= sys::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_COUNT {
+            return Err(NvmlError::InvalidArgument);
+        }
+        let limits = call.ask(device, |of| figures::absolute_limits(whole(of)?).ok_or(NvmlError::NotSupported))?;
+        let limit = match kind {
+            sys::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_SHUTDOWN => Some(limits.shutdown),
+            sys::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_SLOWDOWN => Some(limits.slowdown),
+            sys::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_GPU_MAX => Some(limits.gpu_max),
+            sys::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_MEM_MAX => limits.memory_max,
+            _ => None,
+        };
+        degrees.set(limit.ok_or(NvmlError::NotSupported)?.cast_unsigned())
+    }
+
+    /// Nothing waits for a repair.
+    fn nvmlDeviceGetRepairStatus(call, device: Device, status: Versioned) {
+        let status = status.must_be::<sys::nvmlRepairStatus_v1_t>(1)?;
+        let version = status.get()?.version;
+        call.ask(device, |of| figures::board(whole(of)?).map(drop).ok_or(NvmlError::NotSupported))?;
+        status.set(sys::nvmlRepairStatus_v1_t { version, bChannelRepairPending: 0, bTpcRepairPending: 0 })
+    }
+
     /// How far a card is from where it slows down; from Ada on, cards tell this instead of limits.
     fn nvmlDeviceGetMarginTemperature(call, device: Device, margin: Versioned) {
         let margin = margin.must_be::<sys::nvmlMarginTemperature_v1_t>(1)?;

@@ -1,12 +1,13 @@
-//! Who computes on a GPU or a MIG device, in all three versions. Of a GPU with
-//! MIG on, only a privileged caller sees whose instances are used.
+//! Who computes on a GPU or a MIG device, in all three versions, and how much of
+//! it. Of a GPU with MIG on, only a privileged caller sees whose instances are
+//! used, and nobody how much: for that, see the samples of `gpm`.
 
-use std::ffi::c_uint;
+use std::ffi::{c_uint, c_ulonglong};
 
-use gpu::{Activity, Reply, Target};
+use gpu::{Activity, NvmlError, Reply, Target};
 use nvml_wrapper_sys::bindings as sys;
 
-use crate::argument::{Out, OutArray};
+use crate::argument::{Out, OutArray, Versioned};
 use crate::entry::Call;
 use crate::handle::Device;
 
@@ -35,7 +36,81 @@ fn computing(call: &mut Call<'_>, device: Device) -> Reply<Vec<sys::nvmlProcessI
     })
 }
 
+/// What the caller of `nvmlDeviceGetProcessesUtilizationInfo` hands over:
+/// `nvmlProcessesUtilizationInfo_v1_t`, with its array.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Loads {
+    version: c_uint,
+    count: c_uint,
+    last_seen: c_ulonglong,
+    infos: OutArray<sys::nvmlProcessUtilizationInfo_v1_t>,
+}
+
+const _: () = assert!(size_of::<Loads>() == size_of::<sys::nvmlProcessesUtilizationInfo_v1_t>());
+
+/// How much of a GPU each process uses: those that compute share it evenly, and
+/// none does anything else. The samples are of now.
+fn loads(
+    call: &mut Call<'_>,
+    device: Device,
+    last_seen: u64,
+) -> Reply<Vec<sys::nvmlProcessUtilizationInfo_v1_t>> {
+    let now = store::now().as_microsecond().cast_unsigned();
+    let found: Vec<_> = call.ask(device, |of| {
+        if of.whole(NvmlError::NotSupported)?.mig_is_on() {
+            return Err(NvmlError::NotSupported);
+        }
+        let computes = || of.clients().filter(|client| client.activity == Activity::Computes);
+        let share = 100 / u32::try_from(computes().count().max(1)).unwrap_or(100);
+        let load = |pid| sys::nvmlProcessUtilizationInfo_v1_t {
+            timeStamp: now,
+            pid,
+            smUtil: share,
+            memUtil: 0,
+            encUtil: 0,
+            decUtil: 0,
+            jpgUtil: 0,
+            ofaUtil: 0,
+        };
+        Ok(computes().map(|client| load(client.pid)).collect())
+    })?;
+    if found.is_empty() || now <= last_seen { Err(NvmlError::NotFound) } else { Ok(found) }
+}
+
 entries! {
+    /// Of processes about which something is known since the caller last looked.
+    fn nvmlDeviceGetProcessUtilization(
+        call, device: Device, samples: OutArray<sys::nvmlProcessUtilizationSample_t>, count: Out<c_uint>,
+        last_seen: c_ulonglong
+    ) {
+        let short = |load: sys::nvmlProcessUtilizationInfo_v1_t| sys::nvmlProcessUtilizationSample_t {
+            pid: load.pid,
+            timeStamp: load.timeStamp,
+            smUtil: load.smUtil,
+            memUtil: load.memUtil,
+            encUtil: load.encUtil,
+            decUtil: load.decUtil,
+        };
+        let all: Vec<_> = loads(call, device, last_seen)?.into_iter().map(short).collect();
+        if samples.is_null() {
+            count.set(all.len().try_into().unwrap_or(c_uint::MAX));
+            return Err(NvmlError::InsufficientSize);
+        }
+        samples.fill_at_most(count, &all)?
+    }
+
+    fn nvmlDeviceGetProcessesUtilizationInfo(call, device: Device, info: Versioned) {
+        let info = info.must_be::<Loads>(1)?;
+        let Loads { version: _, count: room, last_seen, infos } = info.get()?;
+        let all = loads(call, device, last_seen)?;
+        info.update(|info| info.count = all.len().try_into().unwrap_or(c_uint::MAX))?;
+        if infos.is_null() || all.len() > room as usize {
+            return Err(NvmlError::InsufficientSize);
+        }
+        infos.fill(&all)
+    }
+
     fn nvmlDeviceGetComputeRunningProcesses(
         call, device: Device, count: Out<c_uint>, infos: OutArray<sys::nvmlProcessInfo_v1_t>
     ) {

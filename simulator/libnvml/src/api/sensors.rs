@@ -1,4 +1,4 @@
-//! Sensors: utilisation, temperature, power, clocks. A simulated card is at
+//! Sensors: utilisation, temperature, clocks. A simulated card is at
 //! rest or at work, as its clients are, and its figures are made from its data
 //! sheet; a card without one answers NOT_SUPPORTED.
 
@@ -26,7 +26,7 @@ fn load(of: Subject<'_>) -> Reply<c_uint> {
     if card(of)?.mig_is_on() {
         return Err(NvmlError::NotSupported);
     }
-    Ok(if figures::is_busy(of) { 100 } else { 0 })
+    Ok(if of.is_busy() { 100 } else { 0 })
 }
 
 fn clock(of: Subject<'_>, kind: c_uint) -> Reply<c_uint> {
@@ -36,6 +36,9 @@ fn clock(of: Subject<'_>, kind: c_uint) -> Reply<c_uint> {
             Ok(sheet.sm_mhz)
         }
         sys::nvmlClockType_enum_NVML_CLOCK_MEM => Ok(sheet.memory_mhz),
+        sys::nvmlClockType_enum_NVML_CLOCK_VIDEO => {
+            figures::board(of.gpu).map(|board| board.video_mhz).ok_or(NvmlError::NotSupported)
+        }
         _ => Err(NvmlError::NotSupported),
     }
 }
@@ -62,6 +65,20 @@ entries! {
         period.set(SAMPLED_US)
     }
 
+    fn nvmlDeviceGetEncoderStats(
+        call, device: Device, sessions: Out<c_uint>, frames: Out<c_uint>, latency: Out<c_uint>
+    ) {
+        call.ask(device, |of| card(of).map(drop))?;
+        sessions.set(0);
+        frames.set(0);
+        latency.set(0)
+    }
+
+    fn nvmlDeviceGetFBCStats(call, device: Device, stats: Out<sys::nvmlFBCStats_t>) {
+        call.ask(device, |of| card(of).map(drop))?;
+        stats.set(sys::nvmlFBCStats_t { sessionsCount: 0, averageFPS: 0, averageLatency: 0 })
+    }
+
     fn nvmlDeviceGetTemperature(call, device: Device, sensor: c_uint, temperature: Out<c_uint>) {
         if sensor >= sys::nvmlTemperatureSensors_enum_NVML_TEMPERATURE_COUNT {
             return Err(NvmlError::InvalidArgument);
@@ -76,24 +93,6 @@ entries! {
         }
         let is = call.ask(device, |of| card(of).map(|_| figures::temperature(of)))?;
         answer.update(|answer| answer.temperature = is.cast_signed())?
-    }
-
-    fn nvmlDeviceGetPowerUsage(call, device: Device, milliwatts: Out<c_uint>) {
-        milliwatts.set(call.ask(device, |of| {
-            card(of)?;
-            figures::power_mw(of).ok_or(NvmlError::NotSupported)
-        })?)
-    }
-
-    fn nvmlDeviceGetPowerManagementMode(call, device: Device, mode: Out<sys::nvmlEnableState_t>) {
-        call.ask(device, |of| sheet(of).map(drop))?;
-        mode.set(sys::nvmlEnableState_enum_NVML_FEATURE_ENABLED)
-    }
-
-    fn nvmlDeviceGetPowerManagementLimit | nvmlDeviceGetPowerManagementDefaultLimit | nvmlDeviceGetEnforcedPowerLimit(
-        call, device: Device, milliwatts: Out<c_uint>
-    ) {
-        milliwatts.set(call.ask(device, |of| sheet(of).map(|sheet| sheet.power_w * 1000))?)
     }
 
     fn nvmlDeviceGetPerformanceState | nvmlDeviceGetPowerState(call, device: Device, state: Out<sys::nvmlPstates_t>) {
@@ -135,14 +134,13 @@ entries! {
     ) {
         reasons.set(call.ask(device, |of| {
             card(of)?;
-            Ok(if figures::is_busy(of) { 0 } else { sys::nvmlClocksEventReasonGpuIdle.into() })
+            Ok(if of.is_busy() { 0 } else { sys::nvmlClocksEventReasonGpuIdle.into() })
         })?)
     }
 
     fn nvmlDeviceGetSupportedClocksEventReasons | nvmlDeviceGetSupportedClocksThrottleReasons(
         call, device: Device, reasons: Out<c_ulonglong>
     ) {
-        call.ask(device, |of| card(of).map(drop))?;
-        reasons.set(sys::nvmlClocksEventReasonGpuIdle.into())
+        reasons.set(call.ask(device, |of| Ok(figures::reasons(card(of)?)))?)
     }
 }

@@ -149,6 +149,47 @@ fn a_part_of_a_slice_has_multiprocessors_and_its_older_name_finds_it() {
 }
 
 #[test]
+fn temperature_limits_are_told_as_each_card_counts_them() {
+    let relative = |sim: &Sim, index| {
+        [
+            field_id::NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT,
+            field_id::NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT,
+            field_id::NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT,
+            field_id::NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT,
+        ]
+        .map(|id| {
+            let mut field: nvmlFieldValue_t = unsafe { std::mem::zeroed() };
+            field.fieldId = id;
+            let device = sim.gpu(index).unwrap();
+            assert_eq!(unsafe { sim.lib.nvmlDeviceGetFieldValues(device, 1, &mut field) }, 0);
+            let signed = field.valueType == nvmlValueType_enum_NVML_VALUE_TYPE_SIGNED_INT;
+            assert!(signed || field.nvmlReturn != 0);
+            (field.nvmlReturn == 0).then_some(unsafe { field.value.siVal })
+        })
+    };
+    let absolute = |sim: &Sim, index| {
+        [0, 1, 2, 3].map(|kind| {
+            let device = sim.gpu(index).unwrap();
+            ask(|limit| unsafe { sim.lib.nvmlDeviceGetTemperatureThreshold(device, kind, limit) }).ok()
+        })
+    };
+    {
+        let cards = ["H100-80GB", "L40S", "NVIDIA A100-SXM4-40GB", "T4", "A30"];
+        let sim = node(590, &cards.map(model));
+        assert_eq!(relative(&sim, 0), [Some(-8), Some(-2), Some(0), Some(0)]);
+        assert_eq!(relative(&sim, 1), [Some(-5), Some(-2), None, Some(0)]);
+        assert_eq!(absolute(&sim, 2), [Some(92), Some(89), Some(95), Some(85)]);
+        assert_eq!(absolute(&sim, 3), [Some(96), Some(93), None, Some(85)]);
+        assert_eq!((relative(&sim, 2), absolute(&sim, 0)), ([None; 4], [None; 4]));
+        assert_eq!((relative(&sim, 4), absolute(&sim, 4)), ([None; 4], [None; 4]));
+        let beyond =
+            ask(|limit| unsafe { sim.lib.nvmlDeviceGetTemperatureThreshold(sim.gpu(2).unwrap(), 8, limit) });
+        assert_eq!(beyond, Err(INVALID));
+    }
+    assert_eq!(relative(&node(535, &[model("H100-80GB")]), 0), [None; 4]);
+}
+
+#[test]
 fn captured_boards_say_what_they_said() {
     let sim = node(590, &[model("H100-80GB"), model("L40S"), model("T4")]);
     let gpu = |index| sim.gpu(index).unwrap();

@@ -116,6 +116,14 @@ fn type_of(kind: &str) -> Option<Struct> {
         "nvmlGpuTopologyLevel_t" | "nvmlGpuP2PStatus_t" | "nvmlIntNvLinkDeviceType_t" => plain(4),
         "c_ulonglong" | "c_ulong" => plain(size_of::<c_ulonglong>()),
         "nvmlDevice_t" | "nvmlGpuInstance_t" | "nvmlComputeInstance_t" | "nvmlEventSet_t" => plain(POINTER),
+        "nvmlC2cModeInfo_v1_t" => plain(4),
+        "nvmlFBCStats_t" => plain(12),
+        "nvmlProcessUtilizationSample_t" => plain(32),
+        "nvmlProcessesUtilizationInfo_t" => versioned::<nvmlProcessesUtilizationInfo_v1_t>(&[1]),
+        "nvmlRepairStatus_t" => versioned::<nvmlRepairStatus_v1_t>(&[1]),
+        "nvmlGpmSample_t" => plain(POINTER),
+        "nvmlGpmSupport_t" => plain(8),
+        "nvmlPowerValue_v2_t" => versioned::<nvmlPowerValue_v2_t>(&[2]),
         "nvmlPciInfo_v1_t" => plain(32),
         "nvmlPciInfo_v2_t" => plain(52),
         "nvmlPciInfo_t" => plain(68),
@@ -153,6 +161,7 @@ fn type_of(kind: &str) -> Option<Struct> {
 fn length_of_array(function: &str, argument: &str, count: usize) -> usize {
     match (function, argument) {
         ("nvmlDeviceGetFieldValues" | "nvmlDeviceClearFieldValues", "values") => count,
+        ("nvmlDeviceGetProcessUtilization", "utilization") => count,
         (_, "infos" | "deviceArray" | "cpuSet" | "nodeSet") => count,
         // Seven instances of the smallest profile, and one placement more.
         (_, "gpuInstances" | "computeInstances" | "placements") => 8,
@@ -193,7 +202,11 @@ impl Target {
             Model::find("H100-80GB").unwrap(),
             Model::of_card(card).into(),
         ];
-        let sim = Sim::new(models.iter().fold(machine, Machine::with_gpu));
+        let mut machine = models.iter().fold(machine, Machine::with_gpu);
+        let (name, target) = ("python3".to_owned(), gpu::Target::Gpu(2));
+        let activity = gpu::Activity::Computes;
+        machine.open(gpu::Client { pid: 7, name, target, activity, memory_mib: 1 }).unwrap();
+        let sim = Sim::new(machine);
         let pages = (0..6).map(|_| Guarded::new()).collect();
         let mut target = Self { sim, handles: BTreeMap::new(), pages, succeeded: BTreeSet::new() };
         target.set_up();
@@ -217,6 +230,16 @@ impl Target {
                 0
             );
         }
+        let samples = [0, 1].map(|_| {
+            // SAFETY: as the header says.
+            let sample =
+                crate::support::raw::ask(|sample| unsafe { sim.lib.nvmlGpmSampleAlloc(sample) }).unwrap();
+            // SAFETY: as the header says.
+            assert_eq!(unsafe { sim.lib.nvmlGpmSampleGet(whole, sample) }, 0);
+            let taken = store::now();
+            while store::now().as_microsecond() == taken.as_microsecond() {}
+            sample
+        });
         // More of them than there are calls: some of these wait for one.
         sim.store
             .update(|state| (0..64).for_each(|_| state.machine.begin(gpu::Fault::Xid { gpu: 0, code: 79 })))
@@ -227,6 +250,7 @@ impl Target {
             ("nvmlGpuInstance_t", vec![of(gi.cast())]),
             ("nvmlComputeInstance_t", vec![of(compute.cast())]),
             ("nvmlEventSet_t", vec![of(set.cast())]),
+            ("nvmlGpmSample_t", samples.map(|sample| of(sample.cast())).to_vec()),
         ]);
     }
 
@@ -239,7 +263,16 @@ impl Target {
                 values[i] = self.number(argument, kind, choice);
                 continue;
             };
-            let content = content(name, argument, pointee, kind.starts_with("*const"), choice);
+            let content = match pointee {
+                "nvmlGpmMetricsGet_t" => self.metrics(choice),
+                "nvmlProcessesUtilizationInfo_t" if choice.word.is_none() => self.loads(choice),
+                "nvmlGpmSupport_t" => words(&[NVML_GPM_SUPPORT_VERSION, 0]),
+                // A limit that every card here takes.
+                "nvmlPowerValue_v2_t" if choice.word.is_none() => {
+                    words(&[version::<nvmlPowerValue_v2_t>(2), NVML_POWER_SCOPE_GPU, A_LIMIT_MW])
+                }
+                _ => content(name, argument, pointee, kind.starts_with("*const"), choice),
+            };
             values[i] = self.pages[i].put(&content);
             rooms.push((i, content.len()));
         }
@@ -261,6 +294,28 @@ impl Target {
         code
     }
 
+    /// As many metrics as the caller says, and not one more: headers differ in how many there are.
+    fn metrics(&self, choice: &Choice) -> Vec<u8> {
+        let head = std::mem::offset_of!(nvmlGpmMetricsGet_t, metrics);
+        let mut content = vec![0; head + choice.length * size_of::<nvmlGpmMetric_t>()];
+        content[..4].copy_from_slice(&NVML_GPM_METRICS_GET_VERSION.to_ne_bytes());
+        content[4..8].copy_from_slice(&(choice.length as u32).to_ne_bytes());
+        for (i, sample) in self.handles["nvmlGpmSample_t"].iter().enumerate() {
+            content[8 * (i + 1)..][..8].copy_from_slice(&sample.to_ne_bytes());
+        }
+        content
+    }
+
+    /// A struct that points to as many samples as it says.
+    fn loads(&self, choice: &Choice) -> Vec<u8> {
+        let samples = vec![0; choice.length * size_of::<nvmlProcessUtilizationInfo_v1_t>()];
+        let samples = self.pages.last().unwrap().put(&samples);
+        let mut content = words(&[version::<nvmlProcessesUtilizationInfo_v1_t>(1), choice.length as u32]);
+        content.extend(0u64.to_ne_bytes());
+        content.extend(samples.to_ne_bytes());
+        content
+    }
+
     fn number(&self, argument: &str, kind: &str, choice: &Choice) -> usize {
         if let Some(handles) = self.handles.get(kind) {
             return handles[choice.handle % handles.len()];
@@ -271,6 +326,13 @@ impl Target {
             _ => choice.number as usize,
         }
     }
+}
+
+/// What a card may be limited to, in mW.
+const A_LIMIT_MW: u32 = 300_000;
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
 fn by_id(sim: &Sim, device: nvmlDevice_t) -> Result<nvmlGpuInstance_t, u32> {
@@ -326,7 +388,7 @@ fn sweep() {
             continue;
         }
         eprintln!("calling {}", entry.name);
-        let numbers = [0, 1, 2, 3, 9, 19, u32::MAX];
+        let numbers = [0, 1, 2, 3, 9, 19, A_LIMIT_MW, u32::MAX];
         let has_number = entry.arguments.iter().any(|(_, kind)| kind == "c_uint" || kind == "c_int");
         let numbers = if has_number { &numbers[..] } else { &numbers[..1] };
         for handle in 0..4 {

@@ -8,6 +8,7 @@ mod guard;
 mod hostile;
 mod library;
 mod mig;
+mod power;
 mod silence;
 mod support;
 mod topology;

@@ -61,6 +61,11 @@ fn a_gpu_that_falls_off_the_bus() {
 }
 
 #[test]
+fn power_and_loads() {
+    story("power");
+}
+
+#[test]
 fn modes_and_resets() {
     story("modes");
 }

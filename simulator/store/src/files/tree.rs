@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use gpu::{Gpu, PciClass};
+use gpu::{Gpu, PciClass, Topology};
 
 use super::{CAPS_MAJOR, NVIDIA_MAJOR, UVM_MAJOR};
 use crate::state::State;
@@ -86,7 +86,7 @@ pub(super) fn of(state: &State) -> BTreeMap<String, Entry> {
     let mut capable = false;
     for (index, gpu) in (0u32..).zip(state.machine.gpus()) {
         card(&mut tree, index, gpu, &state.driver_version);
-        pci(&mut tree, gpu);
+        pci(&mut tree, gpu, &numa_node(state.machine.topology(), index));
         if gpu.mig().is_some() {
             capable = true;
             instances(&mut tree, index, gpu);
@@ -159,7 +159,13 @@ fn instances(tree: &mut Tree, index: u32, gpu: &Gpu) {
     }
 }
 
-fn pci(tree: &mut Tree, gpu: &Gpu) {
+/// The NUMA node of a GPU, as the kernel writes it: none where there is only one.
+fn numa_node(topology: &Topology, index: u32) -> String {
+    let seat = topology.seat(u16::try_from(index).unwrap_or(u16::MAX));
+    if topology.numa.len() > 1 { seat.numa.to_string() } else { "-1".to_owned() }
+}
+
+fn pci(tree: &mut Tree, gpu: &Gpu, numa_node: &str) {
     let address = address(gpu);
     let folder = format!("sys/bus/pci/devices/{address}");
     let class: u32 = match gpu.model.pci_class {
@@ -176,7 +182,7 @@ fn pci(tree: &mut Tree, gpu: &Gpu) {
     tree.text(file("subsystem_vendor"), "0x0000\n");
     tree.text(file("subsystem_device"), "0x0000\n");
     tree.text(file("revision"), "0xa1\n");
-    tree.text(file("numa_node"), "-1\n");
+    tree.text(file("numa_node"), format!("{numa_node}\n"));
     tree.text(file("enable"), "1\n");
     tree.text(file("resource"), "0x0000000000000000 0x0000000000000000 0x0000000000000000\n".repeat(13));
     tree.text(

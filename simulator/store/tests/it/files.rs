@@ -6,7 +6,7 @@ use std::fs;
 use std::sync::Arc;
 
 use crate::support::{create, fresh, listing, mig_on};
-use gpu::{Caller, DriverBranch, Machine, Mode, Model, PciClass};
+use gpu::{Caller, DriverBranch, Machine, Mode, Model, PciClass, Topology};
 use store::{State, Store};
 
 fn a_mixed_node() -> State {
@@ -21,6 +21,26 @@ fn a_mixed_node() -> State {
 fn below(all: &BTreeMap<String, String>, folder: &str) -> Vec<String> {
     let inside = all.iter().filter(|(_, what)| *what != "folder");
     inside.filter_map(|(path, _)| Some(path.strip_prefix(folder)?.to_owned())).collect()
+}
+
+#[test]
+fn a_card_is_on_the_numa_node_that_the_library_tells() {
+    let numa = |host| {
+        let machine = Machine::new("dgx", DriverBranch::default(), "2026-11-20T09:00:00Z".parse().unwrap())
+            .built_as(Topology::find(host).unwrap());
+        let model = Model::find("H100-80GB").unwrap();
+        let machine = (0..8).fold(machine, |machine, _| machine.with_gpu(&model));
+        let (dir, root) = (fresh(), fresh());
+        let store = Store::create(dir.path(), State::new(machine)).unwrap();
+        store.keep_files(root.path()).unwrap();
+        let all = listing(root.path());
+        let numa = all.iter().filter(|(path, _)| path.ends_with("/numa_node"));
+        let devices = numa.filter(|(path, _)| path.starts_with("sys/bus/pci/devices/"));
+        devices.map(|(_, node)| node.trim_end().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(numa("dgx-h100"), ["0", "0", "0", "0", "1", "1", "1", "1"]);
+    // With one node only, the kernel knows none.
+    assert_eq!(numa("plain"), ["-1"; 8]);
 }
 
 #[test]

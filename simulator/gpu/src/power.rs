@@ -1,0 +1,257 @@
+//! How much a GPU draws, what it has drawn, and how long its parts have worked.
+//! A GPU is at rest or at work, as its clients are: its meter is read when that
+//! changes, and what lies between two readings is a product. So the counters
+//! are exact, and a question about them changes nothing.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::device::Gpu;
+use crate::error::{NvmlError, Reply};
+use crate::fault::Verb;
+use crate::handle::Device;
+use crate::machine::{Activity, Machine, Target};
+use crate::question::Subject;
+use crate::session::Nvml;
+
+/// What a product may draw, by its data sheet.
+struct Rating {
+    /// How the product's name begins.
+    product: &'static str,
+    /// Total board power, in W.
+    power_w: u32,
+    /// The lowest limit that it takes, in W, where a capture shows it; the
+    /// highest is that of the data sheet.
+    least_w: Option<u32>,
+}
+
+const fn rated(product: &'static str, power_w: u32, least_w: Option<u32>) -> Rating {
+    Rating { product, power_w, least_w }
+}
+
+/// NVIDIA's data sheets and product briefs. The longest name counts.
+const RATINGS: &[Rating] = &[
+    rated("NVIDIA A100-PCIE-40GB", 250, Some(150)),
+    rated("NVIDIA A100-SXM4-40GB", 400, Some(100)),
+    rated("NVIDIA A100 80GB PCIe", 300, Some(150)),
+    rated("NVIDIA A100-SXM4-80GB", 400, Some(100)),
+    rated("NVIDIA A30", 165, Some(100)),
+    rated("NVIDIA H100 PCIe", 350, Some(200)),
+    rated("NVIDIA H100 80GB HBM3", 700, Some(200)),
+    rated("NVIDIA H100 NVL", 400, Some(200)),
+    rated("NVIDIA H200", 700, Some(200)),
+    rated("NVIDIA GH200 480GB", 900, None),
+    rated("Tesla P4", 75, None),
+    rated("Tesla P40", 250, None),
+    rated("Tesla P100-PCIE-16GB", 250, None),
+    rated("Tesla P100-SXM2-16GB", 300, None),
+    rated("Tesla V100-PCIE", 250, None),
+    rated("Tesla V100-SXM2", 300, None),
+    rated("Tesla T4", 70, Some(60)),
+    rated("NVIDIA A2", 60, None),
+    rated("NVIDIA A10", 150, None),
+    rated("NVIDIA A10G", 300, None),
+    rated("NVIDIA A40", 300, None),
+    rated("NVIDIA L4", 72, Some(40)),
+    rated("NVIDIA L20", 275, None),
+    rated("NVIDIA L40", 300, Some(100)),
+    rated("NVIDIA L40S", 350, Some(100)),
+];
+
+/// What a GPU has drawn, and how long it worked, up to a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Meter {
+    /// The moment.
+    at: Timestamp,
+    /// Energy since the driver was loaded, in µJ.
+    energy_uj: u64,
+    /// Time during which somebody computed on it, in µs.
+    busy_us: u64,
+}
+
+impl Meter {
+    /// One that begins now.
+    pub(crate) const fn from(at: Timestamp) -> Self {
+        Self { at, energy_uj: 0, busy_us: 0 }
+    }
+}
+
+/// How much a GPU or a GPU instance had worked at a moment: what lies between
+/// two of them is its utilisation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// The moment.
+    pub at: Timestamp,
+    /// Time at work, in µs, added up over its compute slices.
+    pub slice_us: u64,
+    /// Its compute slices.
+    pub slices: u8,
+}
+
+impl Work {
+    /// The share of the time since `before` during which it worked, in percent;
+    /// none where no time passed, or where `before` is of something else.
+    #[must_use]
+    pub fn percent_since(self, before: Self) -> Option<f64> {
+        let passed = microseconds(before.at, self.at);
+        if passed == 0 || before.slices != self.slices {
+            return None;
+        }
+        let worked = self.slice_us.checked_sub(before.slice_us)?;
+        Some(worked as f64 * 100.0 / (passed as f64 * f64::from(self.slices)))
+    }
+}
+
+fn microseconds(from: Timestamp, to: Timestamp) -> u64 {
+    u64::try_from(to.as_microsecond() - from.as_microsecond()).unwrap_or(0)
+}
+
+impl Gpu {
+    fn rating(&self) -> Option<&'static Rating> {
+        let fits = |rating: &&Rating| self.model.product.starts_with(rating.product);
+        RATINGS.iter().filter(fits).max_by_key(|rating| rating.product.len())
+    }
+
+    /// The power limit that it is delivered with, in mW, where a data sheet
+    /// says.
+    #[must_use]
+    pub fn default_power_limit_mw(&self) -> Option<u32> {
+        self.rating().map(|rating| rating.power_w * 1000)
+    }
+
+    /// The power limit that is in force, in mW.
+    #[must_use]
+    pub fn power_limit_mw(&self) -> Option<u32> {
+        self.power_limit_mw.or_else(|| self.default_power_limit_mw())
+    }
+
+    /// The lowest and the highest power limit that it takes, in mW, where a
+    /// capture shows them.
+    #[must_use]
+    pub fn power_limits_mw(&self) -> Option<(u32, u32)> {
+        let rating = self.rating()?;
+        Some((rating.least_w? * 1000, rating.power_w * 1000))
+    }
+
+    /// What it draws, in mW: a sixth of its board power at rest, four fifths at
+    /// work, and never more than its limit.
+    #[must_use]
+    pub fn power_mw(&self, busy: bool) -> Option<u32> {
+        let full = self.default_power_limit_mw()?;
+        let draws = if busy { full / 5 * 4 } else { full / 6 };
+        Some(draws.min(self.power_limit_mw()?))
+    }
+}
+
+impl Machine {
+    fn computes(&self, at: impl Fn(Target) -> bool) -> bool {
+        self.clients.values().any(|client| client.activity == Activity::Computes && at(client.target))
+    }
+
+    /// Reads a GPU's meter: what was until now is counted as it was. To be
+    /// called before anything changes that it counts.
+    pub(crate) fn read_meter(&mut self, gpu: u16) {
+        let Some(device) = self.gpu(gpu) else { return };
+        let meter = self.meter_at(gpu, device, self.now);
+        let busy: Vec<_> = device
+            .mig_devices()
+            .map(|(gi, ci)| (gi.id, ci.id, self.busy_us(gpu, device, (gi.id, ci.id), self.now)))
+            .collect();
+        let device = &mut self.gpus[usize::from(gpu)];
+        device.meter = meter;
+        for (gi, ci, busy_us) in busy {
+            let ci = device.instances.get_mut(&gi).and_then(|gi| gi.compute.get_mut(&ci));
+            ci.expect("it is there").busy_us = busy_us;
+        }
+    }
+
+    /// The meter at a moment after the last reading.
+    fn meter_at(&self, index: u16, gpu: &Gpu, at: Timestamp) -> Meter {
+        let Meter { at: read, energy_uj, busy_us } = gpu.meter;
+        let passed = microseconds(read, at);
+        let busy = self.computes(|target| target.gpu() == index);
+        // mW and µs make nJ.
+        let drawn = u64::from(gpu.power_mw(busy).unwrap_or(0)).saturating_mul(passed) / 1000;
+        Meter {
+            at: read.max(at),
+            energy_uj: energy_uj.saturating_add(drawn),
+            busy_us: busy_us.saturating_add(if busy { passed } else { 0 }),
+        }
+    }
+
+    /// How long a compute instance has worked, in µs.
+    fn busy_us(&self, index: u16, gpu: &Gpu, (gi, ci): (u8, u8), at: Timestamp) -> u64 {
+        let instance = gpu.instances.get(&gi).and_then(|gi| gi.compute.get(&ci));
+        let before = instance.map_or(0, |ci| ci.busy_us);
+        let busy = self.computes(|target| target == Target::ComputeInstance(index, gi, ci));
+        before.saturating_add(if busy { microseconds(gpu.meter.at, at) } else { 0 })
+    }
+}
+
+impl Subject<'_> {
+    /// Whether somebody computes on it.
+    #[must_use]
+    pub fn is_busy(self) -> bool {
+        self.clients().any(|client| client.activity == Activity::Computes)
+    }
+
+    /// What the GPU has drawn since its driver was loaded, in mJ.
+    ///
+    /// # Errors
+    /// `NotSupported` where no data sheet says what it draws.
+    pub fn energy_mj(self, at: Timestamp) -> Reply<u64> {
+        self.gpu.default_power_limit_mw().ok_or(NvmlError::NotSupported)?;
+        Ok(self.machine.meter_at(self.index, self.gpu, at).energy_uj / 1000)
+    }
+
+    /// How much the whole GPU has worked: with MIG on, its slices by their
+    /// sizes.
+    #[must_use]
+    pub fn work(self, at: Timestamp) -> Work {
+        let Some(geometry) = self.gpu.geometry().filter(|_| self.gpu.mig_is_on()) else {
+            let slice_us = self.machine.meter_at(self.index, self.gpu, at).busy_us;
+            return Work { at, slice_us, slices: 1 };
+        };
+        let each = self.gpu.instances.keys().filter_map(|gi| self.slice_us(*gi, at));
+        let slice_us = each.fold(0, u64::saturating_add);
+        Work { at, slice_us, slices: geometry.compute() }
+    }
+
+    /// How much a GPU instance has worked; none where there is no such one.
+    #[must_use]
+    pub fn work_of_instance(self, gi: u8, at: Timestamp) -> Option<Work> {
+        let instance = self.gpu.instances.get(&gi)?;
+        Some(Work { at, slice_us: self.slice_us(gi, at)?, slices: self.gpu.profile_of(instance).slices })
+    }
+
+    fn slice_us(self, gi: u8, at: Timestamp) -> Option<u64> {
+        let instance = self.gpu.instances.get(&gi)?;
+        let busy_us = |id| self.machine.busy_us(self.index, self.gpu, (gi, id), at);
+        let each = instance.compute.values().map(|ci| busy_us(ci.id).saturating_mul(ci.slices.into()));
+        Some(each.fold(0, u64::saturating_add))
+    }
+}
+
+impl Nvml<'_> {
+    /// Sets the power limit, in mW. It lasts until the driver is loaded anew.
+    ///
+    /// # Errors
+    /// `NoPermission`; `NotSupported` where nobody knows the card's limits;
+    /// `InvalidArgument` outside of them.
+    pub fn set_power_limit(&mut self, device: Device, milliwatts: u32) -> Reply<()> {
+        self.initialised()?;
+        let gpu = self.whole(device)?;
+        let work = |nvml: &mut Self| {
+            nvml.privileged()?;
+            let (least, most) = nvml.state(gpu).power_limits_mw().ok_or(NvmlError::NotSupported)?;
+            if !(least..=most).contains(&milliwatts) {
+                return Err(NvmlError::InvalidArgument);
+            }
+            nvml.machine.read_meter(gpu);
+            nvml.machine.gpus[usize::from(gpu)].power_limit_mw = Some(milliwatts);
+            Ok(())
+        };
+        self.faulted(Verb::SetPowerLimit, gpu, work, |_| ())
+    }
+}
