@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mig::ProfileName;
 
-use super::assign::in_the_way;
+use super::allocate::in_the_way;
 use super::targets::{Freedom, Geometries, Goal, Situation};
 use super::world::situation;
 use crate::inventory::{ChangeScope, Inventory, Node, Slices, Use};
