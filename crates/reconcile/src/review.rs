@@ -85,7 +85,7 @@ fn of_node(policy: &PolicyName, node: &Node) -> Value {
         .iter()
         .map(|(index, gpu)| json!([index, gpu.model, of_slices(&gpu.slices), of_hold(gpu.hold.as_ref())]))
         .collect();
-    json!([policy, taints, scope, of_hold(hold.as_ref()), schedulable, gpus])
+    json!([policy, taints, scope.name(), of_hold(hold.as_ref()), schedulable, gpus])
 }
 
 /// The kind of a hold; since when, and why in words, is of no account.

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use planner::policy::Drain;
 
-use crate::outlook::Hold;
+use crate::outlook::StartBlocker;
 
 /// `spec.rollout` of a policy, parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub enum Admission {
     /// It may.
     Admitted,
     /// Not now.
-    Held(Hold),
+    Held(StartBlocker),
 }
 
 /// What holds for one node now.
