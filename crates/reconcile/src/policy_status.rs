@@ -6,6 +6,7 @@ use api::GpuPartitionPolicyStatus;
 use api::condition::{self, reason};
 use api::policy_status::{Level, NodeCounts, ProfileSupply, Unserved, UnservedRequest};
 use api::review::REVIEWED_PLAN;
+use observe::ClusterView;
 use observe::{Problem, Severity};
 use planner::demand::Request;
 use planner::inventory::{Hold, Slices, Use};
@@ -88,7 +89,8 @@ fn fingerprint(input: &Input<'_>, planned: &PlannedRound) -> Option<Fingerprint>
         policy.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(REVIEWED_PLAN))
     };
     let policies = &input.objects.policies;
-    let PlannedRound { plan, policy_of, inventory, requests, .. } = planned;
+    let PlannedRound { view, policy_of, plan, report: _ } = planned;
+    let ClusterView { inventory, requests, .. } = view;
     let any = policies.values().any(annotated);
     any.then(|| Fingerprint::of(plan, policies, policy_of, inventory, requests))
 }
