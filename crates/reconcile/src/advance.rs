@@ -30,7 +30,7 @@ pub fn advance(input: &Input<'_>, planned: &PlannedRound) -> BTreeMap<NodeName, 
     let plan = planned.plan.checked();
     let steps = plan.map(CheckedPlan::steps).unwrap_or_default();
     let nodes: Vec<Known> =
-        names(planned).into_iter().filter_map(|name| Known::of(name, &steps, planned, &reader)).collect();
+        names(planned).into_iter().filter_map(|name| Known::read(name, &steps, planned, &reader)).collect();
     let members: Vec<Member<'_>> = nodes
         .iter()
         .map(|known| {
@@ -136,7 +136,7 @@ struct Known {
 }
 
 impl Known {
-    fn of(
+    fn read(
         name: NodeName,
         steps: &BTreeMap<&NodeName, &NodeStep>,
         planned: &PlannedRound,

@@ -92,7 +92,7 @@ fn fingerprint(input: &Input<'_>, planned: &PlannedRound) -> Option<Fingerprint>
     let PlannedRound { view, policy_of, plan, report: _ } = planned;
     let ClusterView { inventory, requests, .. } = view;
     let any = policies.values().any(annotated);
-    any.then(|| Fingerprint::of(plan, policies, policy_of, inventory, requests))
+    any.then(|| Fingerprint::new(plan, policies, policy_of, inventory, requests))
 }
 
 /// What is known about one policy.

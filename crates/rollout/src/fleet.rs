@@ -127,7 +127,7 @@ pub fn admit(
             answers.extend(mine.iter().map(|member| (member.node.clone(), Admission::Held(hold.clone()))));
             continue;
         }
-        let allowed = policy.rules.max_unavailable.of(mine.len());
+        let allowed = policy.rules.max_unavailable.scaled_to(mine.len());
         let mut down: Vec<_> =
             mine.iter().filter(|member| member.unavailable()).map(|member| member.node.clone()).collect();
         down.sort();
@@ -217,7 +217,7 @@ pub fn estimate(
         let mine: Vec<_> = changes.iter().filter(|change| change.policy == *name).collect();
         let total = nodes.get(name).copied().unwrap_or(mine.len());
         let down = unavailable.get(name).copied().unwrap_or(0);
-        let room = policy.rules.max_unavailable.of(total).saturating_sub(down);
+        let room = policy.rules.max_unavailable.scaled_to(total).saturating_sub(down);
         let mut ready = Some(now + settings.map_settle);
         let mut waves = Vec::new();
         for wave in mine.chunks(room.max(1)) {

@@ -44,7 +44,7 @@ impl MaxUnavailable {
     /// Config Operator does it: a small pool would otherwise never change,
     /// and say nothing. `0` and `0%` mean that nothing starts.
     #[must_use]
-    pub fn of(self, nodes: usize) -> usize {
+    pub fn scaled_to(self, nodes: usize) -> usize {
         match self {
             Self::Nodes(n) => n as usize,
             Self::Percent(0) => 0,

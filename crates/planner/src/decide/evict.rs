@@ -34,7 +34,7 @@ pub(super) struct Evictions {
 
 impl Evictions {
     /// Works it out. `policy_of` is in the order of the inventory's nodes.
-    pub(super) fn of(
+    pub(super) fn new(
         inventory: &Inventory,
         policies: &[&Policy],
         policy_of: &[Option<usize>],

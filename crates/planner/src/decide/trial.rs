@@ -107,9 +107,9 @@ impl<'w> Trials<'w> {
             return 0;
         }
         self.left -= 1;
-        let mut world = World::of(inventory, &self.requests, policies, Grain::Nodes);
+        let mut world = World::new(inventory, &self.requests, policies, Grain::Nodes);
         if !world.is_small() {
-            world = World::of(inventory, &self.requests, policies, Grain::Alike);
+            world = World::new(inventory, &self.requests, policies, Grain::Alike);
         }
         // The group of the first unserved request: with other nodes, groups
         // may be divided differently.
@@ -333,7 +333,7 @@ impl Trials<'_> {
         let one_more = self
             .one_more
             .entry(name.clone())
-            .or_insert_with(|| OneMore::of(fleet, &self.unserved, (like, gpu)));
+            .or_insert_with(|| OneMore::evaluate(fleet, &self.unserved, (like, gpu)));
         let asks = group.requests.iter().map(|r| &r.id).filter(|id| self.unserved.contains(id));
         let count = one_more.as_ref()?.enough_for(group.priority, asks)?;
         let count = u32::try_from(count).unwrap_or(u32::MAX);

@@ -190,11 +190,11 @@ fn nothing_starts_under_a_paused_policy_or_a_budget_of_zero() {
 
 #[test]
 fn a_share_of_nodes_is_rounded_down_and_at_least_one() {
-    assert_eq!(MaxUnavailable::Nodes(3).of(10), 3);
-    assert_eq!(MaxUnavailable::Percent(25).of(10), 2);
-    assert_eq!(MaxUnavailable::Percent(10).of(3), 1, "a small pool can change too");
-    assert_eq!(MaxUnavailable::Percent(0).of(3), 0);
-    assert_eq!(MaxUnavailable::Percent(100).of(3), 3);
+    assert_eq!(MaxUnavailable::Nodes(3).scaled_to(10), 3);
+    assert_eq!(MaxUnavailable::Percent(25).scaled_to(10), 2);
+    assert_eq!(MaxUnavailable::Percent(10).scaled_to(3), 1, "a small pool can change too");
+    assert_eq!(MaxUnavailable::Percent(0).scaled_to(3), 0);
+    assert_eq!(MaxUnavailable::Percent(100).scaled_to(3), 3);
 }
 
 #[test]
