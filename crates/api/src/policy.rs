@@ -396,3 +396,17 @@ pub struct Window {
     #[schemars(length(min = 1, max = 64))]
     pub time_zone: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_is_called_in_metrics_what_it_is_called_in_policies() {
+        for (mode, word) in [(Mode::Enforce, "Enforce"), (Mode::Preview, "Preview"), (Mode::Paused, "Paused")]
+        {
+            assert_eq!(mode.name(), word);
+            assert_eq!(serde_json::to_value(mode).unwrap(), word);
+        }
+    }
+}

@@ -95,7 +95,7 @@ pub struct Review {
 impl Review {
     /// A review of which nothing is said yet.
     #[must_use]
-    pub const fn of(reviewed: String, at: Timestamp) -> Self {
+    pub const fn new(reviewed: String, at: Timestamp) -> Self {
         Self {
             reviewed,
             state: ReviewState::Unreadable,

@@ -41,7 +41,7 @@ pub fn read_manifests(path: &Path) -> Result<Vec<Text>, Failure> {
     if !path.is_dir() {
         return Ok(vec![read(path)?]);
     }
-    if kustomization::of(path).is_some() {
+    if kustomization::find(path).is_some() {
         return kustomization::read(path);
     }
     let mut files = Vec::new();

@@ -31,7 +31,7 @@ const HARMLESS: [&str; 12] = [
 
 /// The kustomization of a folder, if it has one.
 #[must_use]
-pub fn of(folder: &Path) -> Option<PathBuf> {
+pub fn find(folder: &Path) -> Option<PathBuf> {
     NAMES.iter().map(|name| folder.join(name)).find(|file| file.is_file())
 }
 
@@ -47,7 +47,7 @@ pub fn read(folder: &Path) -> Result<Vec<Text>, Failure> {
 }
 
 fn follow(folder: &Path, above: &mut Vec<PathBuf>, texts: &mut Vec<Text>) -> Result<(), Failure> {
-    let Some(file) = of(folder) else {
+    let Some(file) = find(folder) else {
         let message =
             format!("{} has no kustomization.yaml, and is named as a base by one", folder.display());
         return Err(Failure::Data(message));

@@ -50,7 +50,7 @@ impl Lattice {
     /// # Errors
     /// If there are more than [`Self::LIMIT`] states. No model of the
     /// catalogue is near; a geometry read from a file may be.
-    pub fn of(geometry: &Geometry) -> Result<Self, TooManyStates> {
+    pub fn enumerate(geometry: &Geometry) -> Result<Self, TooManyStates> {
         let mut states = Vec::new();
         let every = geometry.placements().collect();
         extend(geometry, Layout::EMPTY, every, u32::from(geometry.compute()), &mut states)?;
@@ -220,7 +220,7 @@ mod tests {
 
     #[track_caller]
     fn check(geometry: &Geometry, placements: usize, states: usize, multisets: usize, maximal: usize) {
-        let lattice = Lattice::of(geometry).unwrap();
+        let lattice = Lattice::enumerate(geometry).unwrap();
         assert_eq!(geometry.placement_count(), placements, "placements");
         assert_eq!(lattice.states().len(), states, "states");
         assert_eq!(lattice.multisets().len(), multisets, "multisets");
@@ -248,13 +248,16 @@ mod tests {
         assert_eq!(unlimited.compute(), 255);
         let bounded = seven_slices(true);
         let free = Geometry::new(8, 255, bounded.profiles().to_vec()).unwrap();
-        assert_eq!(Lattice::of(&free).unwrap().states(), Lattice::of(&bounded).unwrap().states());
+        assert_eq!(
+            Lattice::enumerate(&free).unwrap().states(),
+            Lattice::enumerate(&bounded).unwrap().states()
+        );
     }
 
     #[test]
     fn pairs_of_a_state_and_a_superset_are_as_many_as_measured() {
         for (geometry, pairs) in [(seven_slices(true), 11_593), (a30(), 123)] {
-            let lattice = Lattice::of(&geometry).unwrap();
+            let lattice = Lattice::enumerate(&geometry).unwrap();
             let counted: usize = lattice.states().iter().map(|state| lattice.supersets(*state).count()).sum();
             assert_eq!(counted, pairs);
         }
@@ -263,7 +266,7 @@ mod tests {
     #[test]
     fn the_list_holds_exactly_the_subsets_that_are_legal() {
         let geometry = seven_slices(true);
-        let lattice = Lattice::of(&geometry).unwrap();
+        let lattice = Lattice::enumerate(&geometry).unwrap();
         for bits in 0..1u64 << geometry.placement_count() {
             let layout = Layout::from_bits(bits);
             assert_eq!(lattice.find(layout).is_some(), geometry.is_legal(layout), "{layout:?}");
@@ -272,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_state_and_its_multiset_find_each_other() {
-        let lattice = Lattice::of(&seven_slices(true)).unwrap();
+        let lattice = Lattice::enumerate(&seven_slices(true)).unwrap();
         for state in lattice.indices() {
             let multiset = lattice.find_multiset(lattice.counts(state)).unwrap();
             assert_eq!(multiset, lattice.multiset_of(state));
@@ -297,7 +300,7 @@ mod tests {
             starts: starts.clone(),
         });
         let geometry = Geometry::new(16, 16, profiles.to_vec())?;
-        assert_eq!(Lattice::of(&geometry), Err(TooManyStates { limit: Lattice::LIMIT }));
+        assert_eq!(Lattice::enumerate(&geometry), Err(TooManyStates { limit: Lattice::LIMIT }));
         Ok(())
     }
 }

@@ -267,7 +267,8 @@ impl Model {
     /// [`crate::Catalog::parse`] refuses a table that has too many.
     #[must_use]
     pub fn lattice(&self) -> &Lattice {
-        self.lattice.get_or_init(|| Lattice::of(&self.geometry).expect("checked when the table was read"))
+        self.lattice
+            .get_or_init(|| Lattice::enumerate(&self.geometry).expect("checked when the table was read"))
     }
 
     /// The facts about a profile of its geometry.

@@ -33,7 +33,7 @@ pub fn our_map(config_map: Option<&ConfigMap>) -> MigMap {
 }
 
 impl OurMap {
-    pub(crate) fn of(objects: &Objects, ours: &MapRef) -> Self {
+    pub(crate) fn read(objects: &Objects, ours: &MapRef) -> Self {
         let config_map = objects.config_maps.get(&ours.key());
         let map = our_map(config_map);
         let policy = objects.cluster_policies.values().next();

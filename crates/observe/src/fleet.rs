@@ -48,13 +48,13 @@ pub fn read(
     now: Timestamp,
     problems: &mut Vec<Problem>,
 ) -> Fleet {
-    let maps = Maps::of(objects, problems);
-    let ours = OurMap::of(objects, &settings.map);
+    let maps = Maps::read(objects, problems);
+    let ours = OurMap::read(objects, &settings.map);
     let on_node = on_node::by_node(objects);
     let (mut views, mut inventory) = (BTreeMap::new(), Inventory::default());
     for (name, node) in &objects.nodes {
         let gpu_node = objects.gpu_nodes.get(name).map(Arc::as_ref);
-        let mut memory = Memory::of(gpu_node);
+        let mut memory = Memory::from_gpu_node(gpu_node);
         let strategy = layouts::strategy(node, gpu_node, &memory, objects);
         let found = layouts::establish(name, node, gpu_node, strategy, &maps, catalog, problems)
             .or_else(|| elsewhere(node, strategy, objects));
@@ -146,7 +146,7 @@ impl OneNode<'_> {
         problems: &mut Vec<Problem>,
     ) -> inventory::Node {
         let Self { name, node, found, facts, memory, .. } = self;
-        let mut labels = labels::of(node, self.gpu_node, memory);
+        let mut labels = labels::known_labels(node, self.gpu_node, memory);
         let is_cordoned = holds::is_cordoned(facts, memory);
         if !is_cordoned && facts.unschedulable {
             // Our own cordon, which is no reason to plan around a node.
@@ -174,8 +174,8 @@ impl OneNode<'_> {
                 gpus: gpus_to_come(target, self.models, held),
             };
         }
-        let (slices, allocated, excess) = usage::of(found, &held);
-        let mut hold = holds::of(node, facts, memory, now);
+        let (slices, allocated, excess) = usage::by_gpu(found, &held);
+        let mut hold = holds::first_hold(node, facts, memory, now);
         hold = self.established(hold, excess, problems);
         if found.strategy != Strategy::Mixed
             && hold.is_none()

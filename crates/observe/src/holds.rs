@@ -36,7 +36,7 @@ pub(crate) fn is_cordoned(facts: &Observed, memory: &Memory) -> bool {
 
 /// The first reason to leave a node alone. The order is that of how long it
 /// will probably last, the longest first.
-pub(crate) fn of(node: &Node, facts: &Observed, memory: &Memory, now: Timestamp) -> Option<Hold> {
+pub(crate) fn first_hold(node: &Node, facts: &Observed, memory: &Memory, now: Timestamp) -> Option<Hold> {
     let Memory { progress, unreadable, swapped: _ } = memory;
     if let Some(error) = unreadable {
         return Some(Hold::NotEstablished { why: error.to_string() });

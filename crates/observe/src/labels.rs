@@ -72,7 +72,11 @@ pub fn to_remember(node: &Node) -> BTreeMap<String, String> {
 
 /// The labels of a node: those that it has, and, while it is on its way, those
 /// that are remembered.
-pub(crate) fn of(node: &Node, gpu_node: Option<&GpuNode>, memory: &Memory) -> BTreeMap<String, String> {
+pub(crate) fn known_labels(
+    node: &Node,
+    gpu_node: Option<&GpuNode>,
+    memory: &Memory,
+) -> BTreeMap<String, String> {
     let mut labels = node.metadata.labels.clone().unwrap_or_default();
     let none = BTreeMap::new();
     let annotations = node.metadata.annotations.as_ref().unwrap_or(&none);

@@ -52,7 +52,7 @@ pub struct Maps {
 
 impl Maps {
     /// Reads every config map that may be one.
-    pub fn of(objects: &Objects, problems: &mut Vec<Problem>) -> Self {
+    pub fn read(objects: &Objects, problems: &mut Vec<Problem>) -> Self {
         let custom = objects.cluster_policies.values().find_map(|policy| {
             let config = policy.spec.mig_manager.config.as_ref()?;
             (!config.name.is_empty()).then(|| config.name.clone())
@@ -141,7 +141,7 @@ pub(crate) fn strategy(
     memory: &Memory,
     objects: &Objects,
 ) -> Strategy {
-    let labels = crate::labels::of(node, gpu_node, memory);
+    let labels = crate::labels::known_labels(node, gpu_node, memory);
     let own = labels.get(names::MIG_STRATEGY).filter(|value| !value.is_empty());
     own.map_or_else(|| of_cluster(objects), |own| named(own))
 }

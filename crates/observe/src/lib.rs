@@ -87,7 +87,7 @@ pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: T
     problems.dedup();
     let is_gone = |name: &&String| !objects.nodes.contains_key(*name);
     let gone = objects.gpu_nodes.iter().filter(|(name, _)| is_gone(name));
-    let gone = gone.map(|(name, node)| (NodeName(name.clone()), Memory::of(Some(node)))).collect();
+    let gone = gone.map(|(name, node)| (NodeName(name.clone()), Memory::from_gpu_node(Some(node)))).collect();
     let mut under_way = under_way::under_way(&inventory, &objects.gpu_nodes);
     // What was wanted of other GPUs is wanted of none.
     under_way.gpus.retain(|(node, _), _| !nodes.get(node).is_some_and(|node| node.memory.swapped));

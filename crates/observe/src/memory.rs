@@ -48,7 +48,7 @@ pub struct Memory {
 impl Memory {
     /// What a `GpuNode` remembers.
     #[must_use]
-    pub fn of(gpu_node: Option<&GpuNode>) -> Self {
+    pub fn from_gpu_node(gpu_node: Option<&GpuNode>) -> Self {
         match read(gpu_node) {
             Ok(progress) => Self { progress, ..Self::default() },
             Err(error) => Self { unreadable: Some(error), ..Self::default() },

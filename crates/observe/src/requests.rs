@@ -44,7 +44,7 @@ pub fn all(
         }
         spoken_for.insert(id.clone());
         let Some(spec) = pod.spec.as_ref().filter(|_| life == pods::Life::Unschedulable) else { continue };
-        let mut asked = Asked::of(spec, &pod.metadata, title("Pod", &pod.metadata));
+        let mut asked = Asked::new(spec, &pod.metadata, title("Pod", &pod.metadata));
         // The API server has admitted the pod, and its priority with it.
         asked.priority = spec.priority;
         if spec.resource_claims.iter().flatten().next().is_some() {
@@ -71,7 +71,7 @@ pub fn all(
                     continue;
                 }
                 let mut asked =
-                    Asked::of(&set.template.spec, &workload.metadata, title("Workload", &workload.metadata));
+                    Asked::new(&set.template.spec, &workload.metadata, title("Workload", &workload.metadata));
                 asked.priority = workload.spec.priority.map(|priority| priority.min(HIGHEST_PRIORITY));
                 if let Some(request) =
                     asked.request(id.clone(), Evidence::QueuedWorkload, objects, now, problems)
@@ -231,7 +231,7 @@ struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    fn of(spec: &'a PodSpec, metadata: &'a ObjectMeta, object: String) -> Self {
+    fn new(spec: &'a PodSpec, metadata: &'a ObjectMeta, object: String) -> Self {
         let spec = std::borrow::Cow::Borrowed(spec);
         Self { object, metadata, spec, priority: None, refused: None, is_unknown: false }
     }
@@ -259,7 +259,7 @@ impl<'a> Asked<'a> {
             ),
             advice: "ask for a resource that is written like nvidia.com/mig-1g.10gb".to_owned(),
         });
-        let constraints = constraints::of(&self.spec);
+        let constraints = constraints::from_pod_spec(&self.spec);
         let too_long =
             constraints.affinity.iter().flat_map(|term| &term.labels).any(|e| e.key == names::TOO_LONG);
         let too_long = too_long.then(|| Refusal {

@@ -120,7 +120,7 @@ pub struct Excess {
 /// The slices of every GPU with their use, what of each profile is held, and
 /// where more is held than exists.
 #[must_use]
-pub fn of(
+pub fn by_gpu(
     found: &Established<'_>,
     held: &Held,
 ) -> (BTreeMap<GpuIndex, Slices>, BTreeMap<ProfileName, u32>, Vec<Excess>) {

@@ -188,7 +188,7 @@ impl LabelsAfter {
     /// Reads it off a node: what its GPUs can be cut into, and the product
     /// that its labels name (they may name it in the form of strategy `single`).
     #[must_use]
-    pub fn of(node: &Node) -> Self {
+    pub fn predict(node: &Node) -> Self {
         let mut counts: BTreeMap<ProfileName, (u32, u32)> = BTreeMap::new();
         let mut most: HashMap<*const Geometry, Vec<(ProfileName, u32)>> = HashMap::new();
         for gpu in node.gpus.values() {
@@ -295,7 +295,7 @@ fn in_key(profile: ProfileName) -> String {
     profile.to_string().replace('+', ".")
 }
 
-/// Whether a request may use a node. `after` is [`LabelsAfter::of`] the node.
+/// Whether a request may use a node. `after` is [`LabelsAfter::predict`] the node.
 #[must_use]
 pub fn judge(request: &Request, name: &NodeName, node: &Node, after: &LabelsAfter) -> Eligibility {
     match first_obstacle(request, name, node, after) {
@@ -404,7 +404,7 @@ impl<'a> Judge<'a> {
     /// Prepares the nodes.
     #[must_use]
     pub fn new(inventory: &'a Inventory) -> Self {
-        let nodes = inventory.nodes.iter().map(|(name, node)| (name, node, LabelsAfter::of(node)));
+        let nodes = inventory.nodes.iter().map(|(name, node)| (name, node, LabelsAfter::predict(node)));
         Self { nodes: nodes.collect(), known: HashMap::new() }
     }
 

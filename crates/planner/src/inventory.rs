@@ -82,6 +82,18 @@ pub enum ChangeScope {
     EmptyNode,
 }
 
+impl ChangeScope {
+    /// Its name, of which the fingerprint of a reviewed plan is made.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SliceBySlice => "SliceBySlice",
+            Self::IdleGpus => "IdleGpus",
+            Self::EmptyNode => "EmptyNode",
+        }
+    }
+}
+
 /// Why a node or GPU is left as it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Hold {
@@ -223,5 +235,41 @@ impl Use {
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         matches!(self, Self::Idle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The digest that stands in `slicewright.io/reviewed-plan` is made of these words: another word is another
+    /// digest, and whatever was reviewed before would have to be reviewed again.
+    #[test]
+    fn the_words_that_digests_are_made_of_stay() {
+        let text = String::new;
+        let holds = [
+            (Hold::NoPolicy, "NoPolicy"),
+            (Hold::CoolingDown { until: Timestamp::UNIX_EPOCH }, "CoolingDown"),
+            (Hold::Changing, "Changing"),
+            (Hold::Cordoned { by: text() }, "Cordoned"),
+            (Hold::NotReady, "NotReady"),
+            (Hold::Unhealthy { what: text() }, "Unhealthy"),
+            (Hold::ForeignLayout { label: text() }, "ForeignLayout"),
+            (Hold::ForeignWork { who: text() }, "ForeignWork"),
+            (Hold::HandsOff { who: text() }, "HandsOff"),
+            (Hold::Failed { why: text() }, "Failed"),
+            (Hold::NotEstablished { why: text() }, "NotEstablished"),
+        ];
+        for (hold, word) in holds {
+            assert_eq!(hold.name(), word);
+        }
+        let scopes = [
+            (ChangeScope::SliceBySlice, "SliceBySlice"),
+            (ChangeScope::IdleGpus, "IdleGpus"),
+            (ChangeScope::EmptyNode, "EmptyNode"),
+        ];
+        for (scope, word) in scopes {
+            assert_eq!(scope.name(), word);
+        }
     }
 }

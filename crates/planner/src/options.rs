@@ -234,7 +234,7 @@ impl OptionClasses {
     }
 
     /// The options of a state; computed once for each state.
-    pub fn of(&mut self, state: GpuState) -> &StateOptions {
+    pub fn for_state(&mut self, state: GpuState) -> &StateOptions {
         let index = match self.by_state.get(&state) {
             Some(index) => *index,
             None => {
@@ -345,7 +345,7 @@ mod tests {
         let mut classes = OptionClasses::new(&geometry, vec![ProfileIndex(1)], Keep::Pareto);
         let mut class = |fixed: &str| {
             let state = GpuState { fixed: layout(&geometry, fixed), idle: Layout::EMPTY, changeable: true };
-            classes.of(state).class
+            classes.for_state(state).class
         };
         assert_eq!(class("1g.6gb@0"), class("1g.6gb@3"));
         assert_ne!(class("1g.6gb@0"), class("1g.6gb@0 1g.6gb@3"));

@@ -72,7 +72,7 @@ pub struct UnderWay {
 impl UnderWay {
     /// Some steps of a plan.
     #[must_use]
-    pub fn of(steps: &[NodeStep]) -> Self {
+    pub fn from_steps(steps: &[NodeStep]) -> Self {
         let change =
             |step: &NodeStep, change: &GpuChange| ((step.node.clone(), change.gpu), change.after.clone());
         let gpus = steps.iter().flat_map(|step| step.gpus.iter().map(move |gpu| change(step, gpu)));

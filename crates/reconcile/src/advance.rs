@@ -11,7 +11,7 @@ use planner::policy::{Drain, LayoutPolicy};
 use rollout::fleet::{Member, step};
 use rollout::observed::Observed;
 use rollout::outlook::WaitsFor;
-use rollout::{Action, Advance, Hold, NodeLayout, Outlook, Phase, Progress};
+use rollout::{Action, Advance, NodeLayout, Outlook, Phase, Progress, StartBlocker};
 
 use crate::input::{Input, RefusedWrite};
 use crate::planned_round::PlannedRound;
@@ -30,7 +30,7 @@ pub fn advance(input: &Input<'_>, planned: &PlannedRound) -> BTreeMap<NodeName, 
     let plan = planned.plan.checked();
     let steps = plan.map(CheckedPlan::steps).unwrap_or_default();
     let nodes: Vec<Known> =
-        names(planned).into_iter().filter_map(|name| Known::of(name, &steps, planned, &reader)).collect();
+        names(planned).into_iter().filter_map(|name| Known::read(name, &steps, planned, &reader)).collect();
     let members: Vec<Member<'_>> = nodes
         .iter()
         .map(|known| {
@@ -80,7 +80,7 @@ fn begin_nothing(advances: &mut BTreeMap<NodeName, Advance>, known: &Known) {
 
 /// What is due for a node and cannot be written: the API server refuses to take
 /// it, or somebody else undoes it.
-fn kept_from_writing(known: &Known, advance: &Advance, input: &Input<'_>) -> Option<Hold> {
+fn kept_from_writing(known: &Known, advance: &Advance, input: &Input<'_>) -> Option<StartBlocker> {
     let local = input.local.get(&known.name);
     let needs_map = || {
         let waits = matches!(advance.outlook, Outlook::Working { waits_for: WaitsFor::MapWrite, .. });
@@ -89,10 +89,10 @@ fn kept_from_writing(known: &Known, advance: &Advance, input: &Input<'_>) -> Opt
     let refused = local
         .and_then(|local| local.refused.clone())
         .or_else(|| input.obstacles.map.clone().filter(|_| needs_map()));
-    let refused = refused.map(|RefusedWrite { write, words }| Hold::WriteRefused { write, words });
+    let refused = refused.map(|RefusedWrite { write, words }| StartBlocker::WriteRefused { write, words });
     let undone = || {
         let what = format!("the status of GpuNode {}", known.name);
-        local.and_then(|local| local.undone).map(|times| Hold::WriteUndone { what, times })
+        local.and_then(|local| local.undone).map(|times| StartBlocker::WriteUndone { what, times })
     };
     refused.or_else(undone)
 }
@@ -100,7 +100,7 @@ fn kept_from_writing(known: &Known, advance: &Advance, input: &Input<'_>) -> Opt
 /// While what we write is refused or undone, the same write is tried again and
 /// the node's clock stands still: a refusal is no observation that did not come
 /// in time, and no deadline moves.
-fn wait_for_leave(advance: &mut Advance, known: &Known, hold: Hold) {
+fn wait_for_leave(advance: &mut Advance, known: &Known, hold: StartBlocker) {
     if advance.progress.phase == known.progress.phase {
         advance.progress.since = known.progress.since;
     }
@@ -110,13 +110,13 @@ fn wait_for_leave(advance: &mut Advance, known: &Known, hold: Hold) {
 }
 
 /// What keeps anything from being done to a node, whatever is due.
-fn stands_still(input: &Input<'_>) -> Option<Hold> {
-    input.obstacles.settling(input.now).map(|until| Hold::Settling { until })
+fn stands_still(input: &Input<'_>) -> Option<StartBlocker> {
+    input.obstacles.settling(input.now).map(|until| StartBlocker::Settling { until })
 }
 
 /// Nothing is done to a node, and nothing is remembered of what would be: it
 /// is where it was.
-fn stand_still(advance: &mut Advance, known: &Known, hold: Hold) {
+fn stand_still(advance: &mut Advance, known: &Known, hold: StartBlocker) {
     advance.progress = known.progress.clone();
     advance.actions.clear();
     // What holds the node anyway, or failed, is told as ever.
@@ -136,7 +136,7 @@ struct Known {
 }
 
 impl Known {
-    fn of(
+    fn read(
         name: NodeName,
         steps: &BTreeMap<&NodeName, &NodeStep>,
         planned: &PlannedRound,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use planner::names::{NodeName, RequestId};
 use planner::report::{Outcome, RequestReport};
-use rollout::{Advance, Hold, Outlook, Phase};
+use rollout::{Advance, Outlook, Phase, StartBlocker};
 
 use crate::input::Input;
 use crate::planned_round::PlannedRound;
@@ -103,9 +103,12 @@ pub(crate) fn answer(
     let (kind, topic) = match (&request.outcome, outlook) {
         (Outcome::Unserved { why, .. }, _) => (Kind::Unavailable, why_name(why)),
         (Outcome::ServedNow { .. }, _) if !on_its_way => (Kind::Free, ""),
-        (_, Some(Outlook::Holding(hold @ (Hold::WriteRefused { .. } | Hold::WriteUndone { .. })))) => {
-            (Kind::Delayed, hold.reason().name)
-        }
+        (
+            _,
+            Some(Outlook::Holding(
+                hold @ (StartBlocker::WriteRefused { .. } | StartBlocker::WriteUndone { .. }),
+            )),
+        ) => (Kind::Delayed, hold.reason().name),
         (_, Some(Outlook::Holding(hold))) => (Kind::Coming, hold.reason().name),
         (_, Some(Outlook::Failed(_))) => (Kind::Delayed, "Failed"),
         (_, Some(Outlook::Working { .. })) if is_late => (Kind::Delayed, "Late"),
@@ -149,7 +152,9 @@ fn sentence(outcome: &Outcome, outlook: Option<&Outlook>, stand: &Stand, is_late
             let slices = planner::words::counted(gpus.iter().map(|(_, _, profile)| profile));
             match outlook {
                 Some(Outlook::Holding(
-                    hold @ (Hold::WriteRefused { .. } | Hold::WriteUndone { .. } | Hold::Settling { .. }),
+                    hold @ (StartBlocker::WriteRefused { .. }
+                    | StartBlocker::WriteUndone { .. }
+                    | StartBlocker::Settling { .. }),
                 )) => {
                     format!("{node} has to change for it ({slices}), and nothing is done to it: {hold}")
                 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use planner::names::NodeName;
 use planner::policy::{Mode, Policy};
 use planner::report::{PolicyReport, RequestReport};
-use rollout::{Hold, Outlook};
+use rollout::{Outlook, StartBlocker};
 
 use crate::answers::{is_unserved, plural};
 
@@ -178,32 +178,32 @@ fn planned(about: &About<'_>) -> Wanted {
 }
 
 /// Whether a node does not go on before a human did something. That a device
-/// plugin restarts, or a device is unhealthy ([`Hold::NotAsVerified`]), is told
+/// plugin restarts, or a device is unhealthy ([`StartBlocker::NotAsVerified`]), is told
 /// on the node: mostly it passes, and a policy that stalls fails pipelines.
-const fn waits_for_a_human(hold: &Hold) -> bool {
+const fn waits_for_a_human(hold: &StartBlocker) -> bool {
     match hold {
-        Hold::ForeignLayout { .. }
-        | Hold::HandsOff { .. }
-        | Hold::NoClusterPolicy
-        | Hold::ManagerDisabled
-        | Hold::MapNotOurs
-        | Hold::LayoutRefused(_)
-        | Hold::Released
-        | Hold::WriteRefused { .. }
-        | Hold::WriteUndone { .. } => true,
-        Hold::NotEnforced
-        | Hold::Budget { .. }
-        | Hold::Window { .. }
-        | Hold::Cooldown { .. }
-        | Hold::BackedOff { .. }
-        | Hold::PodsInTheWay { .. }
-        | Hold::CordonedByOthers
-        | Hold::NotReady
-        | Hold::ForeignWork { .. }
-        | Hold::ManagerNotReady
-        | Hold::RunInProgress { .. }
-        | Hold::Settling { .. }
-        | Hold::NotAsVerified { .. } => false,
+        StartBlocker::ForeignLayout { .. }
+        | StartBlocker::HandsOff { .. }
+        | StartBlocker::NoClusterPolicy
+        | StartBlocker::ManagerDisabled
+        | StartBlocker::MapNotOurs
+        | StartBlocker::LayoutRefused(_)
+        | StartBlocker::Released
+        | StartBlocker::WriteRefused { .. }
+        | StartBlocker::WriteUndone { .. } => true,
+        StartBlocker::NotEnforced
+        | StartBlocker::Budget { .. }
+        | StartBlocker::Window { .. }
+        | StartBlocker::Cooldown { .. }
+        | StartBlocker::BackedOff { .. }
+        | StartBlocker::PodsInTheWay { .. }
+        | StartBlocker::CordonedByOthers
+        | StartBlocker::NotReady
+        | StartBlocker::ForeignWork { .. }
+        | StartBlocker::ManagerNotReady
+        | StartBlocker::RunInProgress { .. }
+        | StartBlocker::Settling { .. }
+        | StartBlocker::NotAsVerified { .. } => false,
     }
 }
 
@@ -234,7 +234,7 @@ fn ready(about: &About<'_>) -> Wanted {
         }
     }
     for (node, outlook) in &about.outlooks {
-        if let Outlook::Holding(hold @ Hold::ForeignLayout { .. }) = outlook {
+        if let Outlook::Holding(hold @ StartBlocker::ForeignLayout { .. }) = outlook {
             let message = format!("{node}: {hold}. {}", hold.help(&node.0));
             return say(Tri::False, reason::FOREIGN_LAYOUT, message);
         }

@@ -2,35 +2,35 @@
 
 use api::condition::{Tri, Wanted, kind, reason};
 use jiff::Timestamp;
-use planner::inventory::{Hold as PlannerHold, Node};
+use planner::inventory::{Hold, Node};
 use planner::names::{NodeName, PolicyName};
-use rollout::{Hold, Outlook};
+use rollout::{Outlook, StartBlocker};
 
 /// What a node waits for by itself, and what waits for a human.
-const fn needs_a_human(hold: &Hold) -> bool {
+const fn needs_a_human(hold: &StartBlocker) -> bool {
     match hold {
-        Hold::NotEnforced
-        | Hold::Budget { .. }
-        | Hold::Window { .. }
-        | Hold::Cooldown { .. }
-        | Hold::BackedOff { .. }
-        | Hold::PodsInTheWay { .. }
-        | Hold::CordonedByOthers
-        | Hold::NotReady
-        | Hold::ForeignWork { .. }
-        | Hold::ManagerNotReady
-        | Hold::RunInProgress { .. }
-        | Hold::Settling { .. } => false,
-        Hold::ForeignLayout { .. }
-        | Hold::HandsOff { .. }
-        | Hold::NoClusterPolicy
-        | Hold::ManagerDisabled
-        | Hold::MapNotOurs
-        | Hold::LayoutRefused(_)
-        | Hold::NotAsVerified { .. }
-        | Hold::Released
-        | Hold::WriteRefused { .. }
-        | Hold::WriteUndone { .. } => true,
+        StartBlocker::NotEnforced
+        | StartBlocker::Budget { .. }
+        | StartBlocker::Window { .. }
+        | StartBlocker::Cooldown { .. }
+        | StartBlocker::BackedOff { .. }
+        | StartBlocker::PodsInTheWay { .. }
+        | StartBlocker::CordonedByOthers
+        | StartBlocker::NotReady
+        | StartBlocker::ForeignWork { .. }
+        | StartBlocker::ManagerNotReady
+        | StartBlocker::RunInProgress { .. }
+        | StartBlocker::Settling { .. } => false,
+        StartBlocker::ForeignLayout { .. }
+        | StartBlocker::HandsOff { .. }
+        | StartBlocker::NoClusterPolicy
+        | StartBlocker::ManagerDisabled
+        | StartBlocker::MapNotOurs
+        | StartBlocker::LayoutRefused(_)
+        | StartBlocker::NotAsVerified { .. }
+        | StartBlocker::Released
+        | StartBlocker::WriteRefused { .. }
+        | StartBlocker::WriteUndone { .. } => true,
     }
 }
 
@@ -59,28 +59,28 @@ pub fn conditions(
         (Some(Outlook::Holding(hold)), _) => {
             // What holds a node otherwise keeps it from starting.
             let does_not = match hold {
-                Hold::Settling { .. } | Hold::WriteRefused { .. } | Hold::WriteUndone { .. } => {
-                    "nothing is done to it"
-                }
+                StartBlocker::Settling { .. }
+                | StartBlocker::WriteRefused { .. }
+                | StartBlocker::WriteUndone { .. } => "nothing is done to it",
                 _ => "it does not start to change",
             };
             let message = format!("{does_not}: {hold}. {}", hold.help(&name.0));
             let human = needs_a_human(hold);
-            let waits = !human && !matches!(hold, Hold::NotEnforced);
+            let waits = !human && !matches!(hold, StartBlocker::NotEnforced);
             (say(Tri::False, hold.reason().name, message), waits, human, false)
         }
-        (_, Some(hold @ PlannerHold::NotEstablished { .. })) => {
+        (_, Some(hold @ Hold::NotEstablished { .. })) => {
             (say(Tri::Unknown, reason::NOT_ESTABLISHED, hold.to_string()), false, false, true)
         }
-        (_, Some(hold @ PlannerHold::HandsOff { .. })) => {
+        (_, Some(hold @ Hold::HandsOff { .. })) => {
             (say(Tri::Unknown, reason::HANDS_OFF, format!("{hold}, so it is left alone")), false, false, true)
         }
-        (_, Some(PlannerHold::Cordoned { by })) => {
+        (_, Some(Hold::Cordoned { by })) => {
             let message = format!(
                 "{by} cordoned it, so no pod can come to it. {}",
-                Hold::CordonedByOthers.help(&name.0)
+                StartBlocker::CordonedByOthers.help(&name.0)
             );
-            (say(Tri::False, Hold::CordonedByOthers.reason().name, message), false, false, false)
+            (say(Tri::False, StartBlocker::CordonedByOthers.reason().name, message), false, false, false)
         }
         _ if policy.is_none() => {
             let message = "no policy selects it, so it is left as it is".to_owned();

@@ -2,51 +2,39 @@
 //! checker says of the plan.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
 use mig::Catalog;
+use observe::ClusterView;
 use observe::memory::Memory;
-use observe::{ClusterView, NodeView, Problem};
 use planner::check::JudgedPlan;
 use planner::decide::{Decision, decide_while};
-use planner::demand::Request;
-use planner::inventory::Inventory;
 use planner::names::{NodeName, PolicyName};
-use planner::policy::Policy;
 use planner::report::Report;
 use rollout::Progress;
-use rollout::fleet::PolicyRollout;
-use rollout::observed::MapSeen;
 
 use crate::input::Input;
 
-/// What the operator thinks at one moment.
+/// What is known of the cluster at one moment, and what is planned for it.
 #[derive(Clone, Debug)]
 pub struct PlannedRound {
-    /// The nodes that have GPUs, or of which something is remembered.
-    pub nodes: BTreeMap<NodeName, NodeView>,
-    /// What is remembered of nodes that are not there.
-    pub gone: BTreeMap<NodeName, Memory>,
-    /// Our map of layouts, as the API server has it.
-    pub our_map: MapSeen,
-    /// What the fleet has. A node on its way is there as it will be.
-    pub inventory: Inventory,
-    /// What is asked for and not bound.
-    pub requests: Vec<Request>,
-    /// The workbenches that should run and have no pod, since when: to be
-    /// handed in with the objects of the next round.
-    pub starting: BTreeMap<observe::objects::Key, jiff::Timestamp>,
-    /// The policies.
-    pub policies: Vec<Policy>,
-    /// How they roll out.
-    pub rollouts: BTreeMap<PolicyName, PolicyRollout>,
-    /// What is wrong with the objects, or worth knowing.
-    pub problems: Vec<Problem>,
+    /// What was observed, of which everything else follows.
+    pub view: ClusterView,
     /// The policy of each node that has one.
     pub policy_of: BTreeMap<NodeName, PolicyName>,
     /// What is to be done, and what the checker says of it.
     pub plan: JudgedPlan,
     /// Why, and why not more.
     pub report: Report,
+}
+
+/// Whoever asks for a fact of the cluster need not know whether a plan was made of it already.
+impl Deref for PlannedRound {
+    type Target = ClusterView;
+
+    fn deref(&self) -> &ClusterView {
+        &self.view
+    }
 }
 
 impl PlannedRound {
@@ -73,33 +61,10 @@ pub fn see(input: &Input<'_>) -> ClusterView {
 /// Observes, decides and checks.
 #[must_use]
 pub fn plan_round(input: &Input<'_>) -> PlannedRound {
-    let ClusterView {
-        nodes,
-        gone,
-        our_map,
-        inventory,
-        requests,
-        starting,
-        policies,
-        rollouts,
-        under_way,
-        problems,
-    } = see(input);
-    let Decision { plan, report } = decide_while(&inventory, &requests, &policies, &under_way, input.now);
-    let plan = JudgedPlan::new(plan, &inventory, &requests, &policies);
-    let policy_of = planner::assign::policy_of(&inventory, &policies).policy_of;
-    PlannedRound {
-        nodes,
-        gone,
-        our_map,
-        inventory,
-        requests,
-        starting,
-        policies,
-        rollouts,
-        problems,
-        policy_of,
-        plan,
-        report,
-    }
+    let view = see(input);
+    let ClusterView { inventory, requests, policies, under_way, .. } = &view;
+    let Decision { plan, report } = decide_while(inventory, requests, policies, under_way, input.now);
+    let plan = JudgedPlan::new(plan, inventory, requests, policies);
+    let policy_of = planner::assign::policy_of(inventory, policies).policy_of;
+    PlannedRound { view, policy_of, plan, report }
 }

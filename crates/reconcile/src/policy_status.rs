@@ -6,14 +6,15 @@ use api::GpuPartitionPolicyStatus;
 use api::condition::{self, reason};
 use api::policy_status::{Level, NodeCounts, ProfileSupply, Unserved, UnservedRequest};
 use api::review::REVIEWED_PLAN;
+use observe::ClusterView;
 use observe::{Problem, Severity};
 use planner::demand::Request;
-use planner::inventory::{Hold as PlannerHold, Slices, Use};
+use planner::inventory::{Hold, Slices, Use};
 use planner::names::{GpuIndex, NodeName, PolicyName, RequestId};
 use planner::plan::digest;
 use planner::policy::{LayoutPolicy, Mode, Policy};
 use planner::report::{Outcome, PolicyReport, RequestReport, Why};
-use rollout::{Advance, Hold, Outlook};
+use rollout::{Advance, Outlook, StartBlocker};
 
 use crate::conditions::{About, conditions};
 use crate::gpu_node::slices_in_words;
@@ -88,9 +89,10 @@ fn fingerprint(input: &Input<'_>, planned: &PlannedRound) -> Option<Fingerprint>
         policy.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(REVIEWED_PLAN))
     };
     let policies = &input.objects.policies;
-    let PlannedRound { plan, policy_of, inventory, requests, .. } = planned;
+    let PlannedRound { view, policy_of, plan, report: _ } = planned;
+    let ClusterView { inventory, requests, .. } = view;
     let any = policies.values().any(annotated);
-    any.then(|| Fingerprint::of(plan, policies, policy_of, inventory, requests))
+    any.then(|| Fingerprint::new(plan, policies, policy_of, inventory, requests))
 }
 
 /// What is known about one policy.
@@ -116,10 +118,10 @@ fn about<'a>(
     let about_nodes = |p: &&Problem| p.field.starts_with("spec.nodeSelector");
     let nodes = planned.inventory.nodes.iter().filter(|(name, _)| mine(name));
     let left_alone = nodes.filter_map(|(name, node)| match &node.hold {
-        Some(hold @ PlannerHold::NotEstablished { .. }) => {
+        Some(hold @ Hold::NotEstablished { .. }) => {
             Some((reason::NOT_ESTABLISHED, format!("{name}: {hold}")))
         }
-        Some(hold @ PlannerHold::HandsOff { .. }) => {
+        Some(hold @ Hold::HandsOff { .. }) => {
             let help = "take the node out of the policy's nodeSelector";
             Some((reason::HANDS_OFF, format!("{name}: {hold}, so it is left alone; {help}")))
         }
@@ -129,7 +131,7 @@ fn about<'a>(
         .inventory
         .nodes
         .iter()
-        .filter(|(name, node)| mine(name) && matches!(node.hold, Some(PlannerHold::Cordoned { .. })));
+        .filter(|(name, node)| mine(name) && matches!(node.hold, Some(Hold::Cordoned { .. })));
     About {
         policy,
         report,
@@ -151,7 +153,7 @@ fn about<'a>(
             .inventory
             .nodes
             .iter()
-            .filter(|(name, node)| mine(name) && node.hold == Some(PlannerHold::Changing))
+            .filter(|(name, node)| mine(name) && node.hold == Some(Hold::Changing))
             .map(|(name, _)| name)
             .filter(|name| advances.get(*name).is_none_or(|advance| advance.outlook == Outlook::Idle))
             .collect(),
@@ -184,7 +186,7 @@ fn missed(report: &PolicyReport, planned: &PlannedRound) -> Vec<(&'static str, S
         let node = planned.inventory.nodes.get(name)?;
         if let Some(hold) = &node.hold {
             let reason = match hold {
-                PlannerHold::Changing => reason::CHANGING,
+                Hold::Changing => reason::CHANGING,
                 _ => reason::WAITING,
             };
             return Some((reason, format!("{name}/gpu{index}: {hold}")));
@@ -223,7 +225,7 @@ fn holders(used: &Use) -> Vec<String> {
 fn cluster(input: &Input<'_>, planned: &PlannedRound, map: &MapRound) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     if let Some(until) = input.obstacles.settling(input.now) {
-        let hold = Hold::Settling { until };
+        let hold = StartBlocker::Settling { until };
         all.push((reason::DATA_WENT_BACK, format!("{hold}. {}", hold.help(""))));
     }
     if planned.plan.checked().is_none() {
@@ -365,9 +367,9 @@ pub(crate) enum Doing {
 /// leaves it alone for.
 pub(crate) fn doing(name: &NodeName, planned: &PlannedRound, advance: Option<&Advance>) -> Doing {
     let held = || match planned.inventory.nodes.get(name).and_then(|node| node.hold.as_ref()) {
-        None | Some(PlannerHold::CoolingDown { .. } | PlannerHold::NoPolicy) => None,
-        Some(PlannerHold::Changing) => Some(Doing::Changing),
-        Some(PlannerHold::Failed { .. }) => Some(Doing::Failed),
+        None | Some(Hold::CoolingDown { .. } | Hold::NoPolicy) => None,
+        Some(Hold::Changing) => Some(Doing::Changing),
+        Some(Hold::Failed { .. }) => Some(Doing::Failed),
         Some(_) => Some(Doing::Held),
     };
     let has_step = planned.plan.steps.iter().any(|step| step.node == *name);
@@ -375,12 +377,12 @@ pub(crate) fn doing(name: &NodeName, planned: &PlannedRound, advance: Option<&Ad
         Some(Outlook::Failed(_)) => Doing::Failed,
         Some(Outlook::Working { .. }) => Doing::Changing,
         Some(Outlook::Holding(
-            Hold::NotEnforced
-            | Hold::Budget { .. }
-            | Hold::Window { .. }
-            | Hold::Cooldown { .. }
-            | Hold::BackedOff { .. }
-            | Hold::PodsInTheWay { .. },
+            StartBlocker::NotEnforced
+            | StartBlocker::Budget { .. }
+            | StartBlocker::Window { .. }
+            | StartBlocker::Cooldown { .. }
+            | StartBlocker::BackedOff { .. }
+            | StartBlocker::PodsInTheWay { .. },
         )) => Doing::Waiting,
         Some(Outlook::Holding(_)) => Doing::Held,
         Some(Outlook::Idle) | None => match held() {

@@ -41,7 +41,7 @@ pub struct Fingerprint {
 impl Fingerprint {
     /// The fingerprint of a plan.
     #[must_use]
-    pub fn of(
+    pub fn new(
         plan: &Plan,
         policies: &BTreeMap<String, GpuPartitionPolicy>,
         policy_of: &BTreeMap<NodeName, PolicyName>,
@@ -85,7 +85,7 @@ fn of_node(policy: &PolicyName, node: &Node) -> Value {
         .iter()
         .map(|(index, gpu)| json!([index, gpu.model, of_slices(&gpu.slices), of_hold(gpu.hold.as_ref())]))
         .collect();
-    json!([policy, taints, scope, of_hold(hold.as_ref()), schedulable, gpus])
+    json!([policy, taints, scope.name(), of_hold(hold.as_ref()), schedulable, gpus])
 }
 
 /// The kind of a hold; since when, and why in words, is of no account.
@@ -149,18 +149,18 @@ pub fn review(policy: &GpuPartitionPolicy, found: &Fingerprint, now: Timestamp) 
                 "the policies of the cluster ({}) are not those that were reviewed ({}): what else is planned differently is said once they are",
                 found.reviewed.policies, reviewed.policies
             ),
-            ..Review::of(shown, now)
+            ..Review::new(shown, now)
         },
         Ok(reviewed) => match before.filter(|before| is_judged(before)) {
             Some(before) => before.clone(),
-            None => judge(&reviewed, annotations.get(REVIEWED_NODES), found, Review::of(shown, now)),
+            None => judge(&reviewed, annotations.get(REVIEWED_NODES), found, Review::new(shown, now)),
         },
         Err(error) => Review {
             state: ReviewState::Unreadable,
             message: format!(
                 "the annotation {REVIEWED_PLAN} cannot be read, and nothing is compared: {error}"
             ),
-            ..Review::of(shown, now)
+            ..Review::new(shown, now)
         },
     };
     // What is said again is said since then.

@@ -127,8 +127,8 @@ fn models(fleet: &Fleet, asked: &BTreeSet<ProfileName>) -> Vec<Model> {
 /// The multisets of all layouts to which nothing can be added, each once. A
 /// part of a geometry has fewer layouts than the catalogue's models are tested for.
 fn layouts(geometry: &Geometry) -> Vec<BTreeMap<ProfileName, i32>> {
-    let lattice =
-        Lattice::of(geometry).expect("the lattice of every model in the catalogue is listed by its tests");
+    let lattice = Lattice::enumerate(geometry)
+        .expect("the lattice of every model in the catalogue is listed by its tests");
     let counts: BTreeSet<&mig::Counts> = lattice.maximal().map(|state| lattice.counts(state)).collect();
     let named = |counts: &mig::Counts| {
         counts.iter().map(|(profile, n)| (geometry.profile(profile).name, i32::from(n))).collect()

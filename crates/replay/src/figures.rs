@@ -58,7 +58,7 @@ impl Waited {
     /// Of all waits. The p-th percentile is the smallest wait that at least p
     /// of a hundred do not exceed.
     #[must_use]
-    pub fn of(mut waits: Vec<i64>) -> Self {
+    pub fn from_waits(mut waits: Vec<i64>) -> Self {
         waits.sort_unstable();
         let percentile = |p: usize| {
             let rank = (waits.len() * p).div_ceil(100);
@@ -87,7 +87,7 @@ pub(crate) struct Counted {
 }
 
 impl Figures {
-    pub(crate) fn of(trace: &Trace, counted: &Counted, timeline: &Timeline) -> Self {
+    pub(crate) fn new(trace: &Trace, counted: &Counted, timeline: &Timeline) -> Self {
         let Counted {
             bound_at,
             gpus_changed,
@@ -105,7 +105,7 @@ impl Figures {
             asked: trace.requests.len(),
             served,
             never: trace.requests.len() - served,
-            waited: Waited::of(waits),
+            waited: Waited::from_waits(waits),
             asked_slice_seconds: trace.slice_seconds(),
             held_slice_seconds: fleet.held,
             fleet,
@@ -125,10 +125,10 @@ mod tests {
 
     #[test]
     fn a_percentile_is_a_wait_that_somebody_had() {
-        let waited = Waited::of((1..=200).rev().collect());
+        let waited = Waited::from_waits((1..=200).rev().collect());
         assert_eq!((waited.p50, waited.p90, waited.p99, waited.max), (100, 180, 198, 200));
-        let one = Waited::of(vec![7]);
+        let one = Waited::from_waits(vec![7]);
         assert_eq!((one.p50, one.p99, one.max, one.sum), (7, 7, 7, 7));
-        assert_eq!(Waited::of(vec![]), Waited::default());
+        assert_eq!(Waited::from_waits(vec![]), Waited::default());
     }
 }

@@ -112,7 +112,9 @@ impl Fleet {
         if total > MOST_NODES {
             return Err(FleetError::TooMany { nodes: total });
         }
-        Ok(Self::of(kinds.into_iter().flat_map(|(nodes, gpus)| std::iter::repeat_n(gpus, nodes)).collect()))
+        Ok(Self::numbered(
+            kinds.into_iter().flat_map(|(nodes, gpus)| std::iter::repeat_n(gpus, nodes)).collect(),
+        ))
     }
 
     /// The same nodes, but so many; the fleet has one kind of nodes.
@@ -126,10 +128,10 @@ impl Fleet {
         if self.nodes.iter().any(|node| node.gpus != first.gpus) {
             return Err(FleetError::Differ);
         }
-        Ok(Self::of(std::iter::repeat_n(first.gpus.clone(), nodes).collect()))
+        Ok(Self::numbered(std::iter::repeat_n(first.gpus.clone(), nodes).collect()))
     }
 
-    fn of(gpus: Vec<Vec<FleetGpu>>) -> Self {
+    fn numbered(gpus: Vec<Vec<FleetGpu>>) -> Self {
         let width = gpus.len().to_string().len();
         // Names of one width are in the order of their numbers.
         let name = |i: usize| NodeName(format!("n{:0width$}", i + 1));

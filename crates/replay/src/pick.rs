@@ -84,7 +84,7 @@ pub(crate) fn pick(inventory: &Inventory, requests: &[Request], best: Best) -> W
 
 fn open(node: &Node) -> Vec<Open> {
     let held = node.hold.is_some();
-    node.gpus.values().map(|gpu| Open::of(gpu, held)).collect()
+    node.gpus.values().map(|gpu| Open::new(gpu, held)).collect()
 }
 
 /// Promises free slices of one node that are there or on their way; whether
@@ -132,7 +132,7 @@ fn choose(gpus: &[Open], profile: ProfileName, scope: ChangeScope, best: Best) -
 }
 
 impl Open {
-    fn of(gpu: &Gpu, held: bool) -> Self {
+    fn new(gpu: &Gpu, held: bool) -> Self {
         let geometry = &gpu.geometry;
         let place = |profile, start| geometry.placement(geometry.profile_named(profile)?, start);
         let slices: Vec<Piece> = match &gpu.slices {

@@ -136,7 +136,7 @@ pub fn replay(
         run.pass(next);
         dirty = run.finish();
     }
-    let figures = Figures::of(trace, &run.counted, &run.timeline);
+    let figures = Figures::new(trace, &run.counted, &run.timeline);
     Ok(Replay { figures, timeline: run.timeline, journal: run.journal })
 }
 

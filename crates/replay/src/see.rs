@@ -73,7 +73,7 @@ fn node(state: &world::Node, spec: &FleetNode, trace: &[Asked], actuator: Actuat
             slices
         })
         .collect();
-    let mut known = Known::of(&cuts, trace);
+    let mut known = Known::new(&cuts, trace);
     let gpus = cuts.iter().zip(&spec.gpus).enumerate().map(|(index, (cut, spec))| {
         let slices = if actuator.sees_places() {
             Slices::Placed(cut.iter().map(|slice| placed(slice, trace)).collect())
@@ -116,7 +116,7 @@ struct OfProfile {
 }
 
 impl Known {
-    fn of(cuts: &[Vec<world::Slice>], trace: &[Asked]) -> Self {
+    fn new(cuts: &[Vec<world::Slice>], trace: &[Asked]) -> Self {
         let mut profiles: BTreeMap<ProfileName, OfProfile> = BTreeMap::new();
         for slice in cuts.iter().flatten() {
             let of = profiles.entry(slice.profile).or_default();

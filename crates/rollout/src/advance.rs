@@ -17,7 +17,7 @@ use crate::action::Action;
 use crate::cordon;
 use crate::layout::NodeLayout;
 use crate::observed::{Listing, Observed};
-use crate::outlook::{Failure, FailureReason, Hold, Outlook, Trouble, WaitsFor};
+use crate::outlook::{Failure, FailureReason, Outlook, StartBlocker, Trouble, WaitsFor};
 use crate::progress::{Phase, Progress, Target};
 use crate::rules::NodeRules;
 
@@ -91,7 +91,7 @@ impl Run<'_> {
             Phase::Releasing => self.releasing(),
             Phase::Retreating => self.retreating(),
             Phase::Failed => self.failed(),
-            Phase::Released => self.hold(Hold::Released),
+            Phase::Released => self.hold(StartBlocker::Released),
         }
     }
 
@@ -144,11 +144,11 @@ impl Run<'_> {
 
     /// Holds; what ends the hold is mostly seen, and looked for every minute
     /// in case it is not.
-    fn hold(&self, hold: Hold) -> Flow {
+    fn hold(&self, hold: StartBlocker) -> Flow {
         let minute = self.now + SignedDuration::from_mins(1);
         let known = match &hold {
-            Hold::Window { opens: Some(at) } => *at,
-            Hold::Cooldown { until } | Hold::BackedOff { until, .. } => *until,
+            StartBlocker::Window { opens: Some(at) } => *at,
+            StartBlocker::Cooldown { until } | StartBlocker::BackedOff { until, .. } => *until,
             _ => minute,
         };
         let wake = known.clamp(self.now + SignedDuration::from_secs(1), minute.max(known));

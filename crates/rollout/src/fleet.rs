@@ -13,7 +13,7 @@ use planner::policy::Drain;
 use crate::advance::{Advance, advance};
 use crate::layout::NodeLayout;
 use crate::observed::Observed;
-use crate::outlook::{Hold, Outlook};
+use crate::outlook::{Outlook, StartBlocker};
 use crate::progress::{Phase, Progress};
 use crate::rules::{Admission, NodeRules, RolloutRules, Settings};
 use crate::window;
@@ -63,7 +63,7 @@ pub fn step(
     settings: &Settings,
     now: Timestamp,
 ) -> BTreeMap<NodeName, Advance> {
-    let ask = Hold::Budget { unavailable: 0, allowed: 0, nodes: Vec::new() };
+    let ask = StartBlocker::Budget { unavailable: 0, allowed: 0, nodes: Vec::new() };
     let asks: Vec<_> = members
         .iter()
         .filter(|member| {
@@ -78,7 +78,7 @@ pub fn step(
         .iter()
         .map(|member| {
             let admission = admissions.get(&member.node).cloned();
-            let admission = admission.unwrap_or(Admission::Held(Hold::NotEnforced));
+            let admission = admission.unwrap_or(Admission::Held(StartBlocker::NotEnforced));
             (member.node.clone(), run(member, policies, admission, settings, now))
         })
         .collect()
@@ -94,7 +94,7 @@ fn run(
     let policy = member.policy.as_ref().and_then(|name| policies.get(name));
     let enforced = policy.is_some_and(|policy| policy.enforce);
     let rules = NodeRules {
-        admission: if enforced { admission } else { Admission::Held(Hold::NotEnforced) },
+        admission: if enforced { admission } else { Admission::Held(StartBlocker::NotEnforced) },
         drain: member.drain,
         cooldown: policy.map_or(SignedDuration::ZERO, |policy| policy.rules.cooldown),
         settings: *settings,
@@ -117,17 +117,17 @@ pub fn admit(
         let mine: Vec<_> = members.iter().filter(|member| member.policy.as_ref() == Some(name)).collect();
         let windows = &policy.rules.windows;
         let held = if !policy.enforce {
-            Some(Hold::NotEnforced)
+            Some(StartBlocker::NotEnforced)
         } else if window::is_open(windows, now) {
             None
         } else {
-            Some(Hold::Window { opens: window::next_open(windows, now) })
+            Some(StartBlocker::Window { opens: window::next_open(windows, now) })
         };
         if let Some(hold) = held {
             answers.extend(mine.iter().map(|member| (member.node.clone(), Admission::Held(hold.clone()))));
             continue;
         }
-        let allowed = policy.rules.max_unavailable.of(mine.len());
+        let allowed = policy.rules.max_unavailable.scaled_to(mine.len());
         let mut down: Vec<_> =
             mine.iter().filter(|member| member.unavailable()).map(|member| member.node.clone()).collect();
         down.sort();
@@ -144,7 +144,11 @@ pub fn admit(
                 down.push(node.clone());
                 Admission::Admitted
             } else {
-                Admission::Held(Hold::Budget { unavailable: down.len(), allowed, nodes: down.clone() })
+                Admission::Held(StartBlocker::Budget {
+                    unavailable: down.len(),
+                    allowed,
+                    nodes: down.clone(),
+                })
             };
             answers.insert(node.clone(), admission);
         }
@@ -213,7 +217,7 @@ pub fn estimate(
         let mine: Vec<_> = changes.iter().filter(|change| change.policy == *name).collect();
         let total = nodes.get(name).copied().unwrap_or(mine.len());
         let down = unavailable.get(name).copied().unwrap_or(0);
-        let room = policy.rules.max_unavailable.of(total).saturating_sub(down);
+        let room = policy.rules.max_unavailable.scaled_to(total).saturating_sub(down);
         let mut ready = Some(now + settings.map_settle);
         let mut waves = Vec::new();
         for wave in mine.chunks(room.max(1)) {

@@ -38,6 +38,9 @@ pub use observed::{
     Listing, ManagerState, MapSeen, Observed, OperandLabels, Operator, Pod, PodPhase, Refusal,
 };
 pub use operand::Operand;
-pub use outlook::{Failure, FailureReason, Hold, Outlook, Trouble, Unproven, WaitsFor};
+pub use outlook::{Failure, FailureReason, Outlook, StartBlocker, Trouble, Unproven, WaitsFor};
+// The simulator knows it by its former name until it is edited next.
+#[doc(hidden)]
+pub use outlook::StartBlocker as Hold;
 pub use progress::{Phase, Progress, Rung};
 pub use rules::{Admission, MaxUnavailable, NodeRules, RolloutRules, Settings};

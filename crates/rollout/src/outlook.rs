@@ -16,7 +16,7 @@ pub enum Outlook {
     /// It has what it should have.
     Idle,
     /// It should change, and does not start.
-    Holding(Hold),
+    Holding(StartBlocker),
     /// It is on its way.
     Working {
         /// What it waits for.
@@ -30,7 +30,7 @@ pub enum Outlook {
 
 /// Why a node does not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub enum StartBlocker {
     /// The policy is `Paused` or only previews.
     NotEnforced,
     /// As many nodes as the policy allows are unavailable.
@@ -298,7 +298,7 @@ fn label_value(found: Option<&String>) -> String {
     found.map_or_else(|| "no value".to_owned(), |value| format!("`{value}`"))
 }
 
-impl fmt::Display for Hold {
+impl fmt::Display for StartBlocker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotEnforced => f.write_str("the policy is paused or only previews"),

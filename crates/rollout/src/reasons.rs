@@ -2,7 +2,7 @@
 //! what a human should do. Conditions, events and the reference use these
 //! words; `docs/reference/rollout.md` is generated from here.
 
-use crate::outlook::{FailureReason, Hold};
+use crate::outlook::{FailureReason, StartBlocker};
 
 /// One reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl Reason {
     }
 }
 
-impl Hold {
+impl StartBlocker {
     /// The reason's name, meaning and help.
     #[must_use]
     pub const fn reason(&self) -> Reason {

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use planner::policy::Drain;
 
-use crate::outlook::Hold;
+use crate::outlook::StartBlocker;
 
 /// `spec.rollout` of a policy, parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl MaxUnavailable {
     /// Config Operator does it: a small pool would otherwise never change,
     /// and say nothing. `0` and `0%` mean that nothing starts.
     #[must_use]
-    pub fn of(self, nodes: usize) -> usize {
+    pub fn scaled_to(self, nodes: usize) -> usize {
         match self {
             Self::Nodes(n) => n as usize,
             Self::Percent(0) => 0,
@@ -59,7 +59,7 @@ pub enum Admission {
     /// It may.
     Admitted,
     /// Not now.
-    Held(Hold),
+    Held(StartBlocker),
 }
 
 /// What holds for one node now.

@@ -58,7 +58,7 @@ pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
         return Ok(Status::Success);
     };
     let model = catalog.find(name).map_err(|error| Failure::Usage(error.to_string()))?;
-    let (plain, all) = (Space::of(model.geometry.plain()), Space::of((*model.geometry).clone()));
+    let (plain, all) = (Space::new(model.geometry.plain()), Space::new((*model.geometry).clone()));
     let drawn = if args.all_profiles { &all } else { &plain };
     match args.output {
         Output::Text => {
@@ -106,8 +106,8 @@ impl Figures {
 }
 
 impl Space {
-    fn of(geometry: Geometry) -> Self {
-        let lattice = Lattice::of(&geometry).expect("the catalogue has no geometry beyond the limit");
+    fn new(geometry: Geometry) -> Self {
+        let lattice = Lattice::enumerate(&geometry).expect("the catalogue has no geometry beyond the limit");
         Self { geometry, lattice }
     }
 

@@ -25,8 +25,8 @@ pub fn judge(
     now: (&Question, &Decision),
     before: Option<(&Question, &Decision)>,
 ) -> Vec<Judged> {
-    let now = Figures::of(now.0, now.1);
-    let before = before.map(|(question, decision)| Figures::of(question, decision));
+    let now = Figures::new(now.0, now.1);
+    let before = before.map(|(question, decision)| Figures::new(question, decision));
     expectations
         .iter()
         .map(|expectation| {
@@ -60,7 +60,7 @@ struct Figures<'a> {
 }
 
 impl<'a> Figures<'a> {
-    fn of(question: &'a Question, decision: &'a Decision) -> Self {
+    fn new(question: &'a Question, decision: &'a Decision) -> Self {
         let seen = &question.seen;
         let only_preview: BTreeSet<&PolicyName> =
             seen.policies.iter().filter(|p| p.mode == Mode::Preview).map(|p| &p.name).collect();

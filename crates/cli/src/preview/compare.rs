@@ -151,7 +151,7 @@ pub(super) fn compare(new: (&Question, &Decision), old: (&Question, &Decision)) 
         evicts: evicted.difference(&evicted_before).cloned().collect(),
         spares: evicted_before.difference(&evicted).cloned().collect(),
         supply: supply(new.1, old.1),
-        verdict: Verdict::of(old.0, old.1),
+        verdict: Verdict::new(old.0, old.1),
         policy_digest: policy_digest(old.0),
         plan_digest: old.1.plan.digest(),
     }

@@ -258,7 +258,7 @@ pub fn preview(
     let answers: Vec<Answer> = decision.report.requests.iter().map(answer).collect();
     Preview {
         format_version: FORMAT_VERSION,
-        verdict: Verdict::of(question, decision).against(compared.as_ref()),
+        verdict: Verdict::new(question, decision).against(compared.as_ref()),
         expectations: judged,
         risks,
         nodes: steps.iter().map(|step| node(question, step)).collect(),
@@ -289,7 +289,7 @@ pub fn preview(
 
 impl Verdict {
     /// The counts of a decision.
-    fn of(question: &Question, decision: &Decision) -> Self {
+    fn new(question: &Question, decision: &Decision) -> Self {
         let steps = &decision.plan.steps;
         let reports = &decision.report.requests;
         let risks = risks(question, decision, None);
@@ -379,7 +379,7 @@ fn fingerprint(question: &Question, decision: &Decision) -> Fingerprint {
     let observe::ClusterView { inventory, requests, policies, .. } = &question.seen;
     let policy_of = planner::assign::policy_of(inventory, policies).policy_of;
     let policies = &question.snapshot.objects.policies;
-    Fingerprint::of(&decision.plan, policies, &policy_of, inventory, requests)
+    Fingerprint::new(&decision.plan, policies, &policy_of, inventory, requests)
 }
 
 /// A duration in its two largest units: `3 d 4 h`, `50 min 2 s`.

@@ -20,7 +20,7 @@ const SHOWN: usize = 10;
 /// # Errors
 /// If `out` cannot be written to.
 pub fn print(preview: &Preview, colour: Colour, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", colour.paint(tone::of(preview.status()), &verdict_line(preview)))?;
+    writeln!(out, "{}", colour.paint(tone::for_status(preview.status()), &verdict_line(preview)))?;
     reviewed(preview, colour, out)?;
     expectations(preview, colour, out)?;
     risks(preview, colour, out)?;

@@ -6,7 +6,7 @@ use crate::exit::Status;
 
 /// The first line: red where people lose, yellow where somebody should look,
 /// green where nothing is wrong.
-pub(super) fn of(status: Status) -> Style {
+pub(super) fn for_status(status: Status) -> Style {
     match status {
         Status::Unmet | Status::Loss | Status::NotReviewed | Status::GaveUp => {
             AnsiColor::Red.on_default().bold()

@@ -174,7 +174,7 @@ pub(super) fn model(file: &str, entry: Entry) -> Result<Model, CatalogError> {
     for (index, profile) in entry.profiles.iter().enumerate() {
         check_profile(place, &entry, index, profile, &geometry)?;
     }
-    Lattice::of(&geometry).map_err(|error| place.error("profiles", error))?;
+    Lattice::enumerate(&geometry).map_err(|error| place.error("profiles", error))?;
     let ModelEntry {
         id,
         aliases,

@@ -130,7 +130,7 @@ fn what_is_left_depends_on_where_the_large_slice_is() {
 #[track_caller]
 fn check_reachable(id: &str, [states, reachable, maximal, multisets]: [usize; 4]) {
     let geometry = model(id).geometry.plain();
-    let lattice = Lattice::of(&geometry).unwrap();
+    let lattice = Lattice::enumerate(&geometry).unwrap();
     let found: Vec<_> = lattice
         .indices()
         .filter(|state| creation_order(&geometry, Layout::EMPTY, lattice.state(*state)).is_some())

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{NodeSelectorRequirement, PodSpec};
 use planner::demand::{Constraints, Expression, Operator, Term, Toleration};
 
 /// Node selector, required node affinity, and tolerations.
-pub(super) fn of(spec: &PodSpec) -> Constraints {
+pub(super) fn from_pod_spec(spec: &PodSpec) -> Constraints {
     let required = spec
         .affinity
         .as_ref()

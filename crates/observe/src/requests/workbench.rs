@@ -21,7 +21,7 @@ const LONGEST_NAME: usize = 63;
 /// adds where the template is silent (as the profile's webhook does it).
 pub(super) fn asks<'a>(notebook: &'a Notebook, objects: &Objects, problems: &mut Vec<Problem>) -> Asked<'a> {
     let object = title("Notebook", &notebook.metadata);
-    let mut asked = Asked::of(&notebook.spec.template.spec, &notebook.metadata, object);
+    let mut asked = Asked::new(&notebook.spec.template.spec, &notebook.metadata, object);
     let own_name = notebook.metadata.name.as_deref().unwrap_or_default();
     if own_name.len() > LONGEST_NAME {
         let why = format!(

@@ -29,7 +29,7 @@ impl<'a> Served<'a> {
         if step.serves.is_empty() {
             return;
         }
-        let labels = LabelsAfter::of(node);
+        let labels = LabelsAfter::predict(node);
         let created = created(step, node);
         let mut needed: BTreeMap<ProfileName, u32> = BTreeMap::new();
         let (mut cpu, mut memory, mut pods) = (0_i64, 0_i64, 0_i64);

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mig::ProfileName;
 
-use super::assign::in_the_way;
+use super::allocate::in_the_way;
 use super::targets::{Freedom, Geometries, Goal, Situation};
 use super::world::situation;
 use crate::inventory::{ChangeScope, Inventory, Node, Slices, Use};
@@ -34,7 +34,7 @@ pub(super) struct Evictions {
 
 impl Evictions {
     /// Works it out. `policy_of` is in the order of the inventory's nodes.
-    pub(super) fn of(
+    pub(super) fn new(
         inventory: &Inventory,
         policies: &[&Policy],
         policy_of: &[Option<usize>],

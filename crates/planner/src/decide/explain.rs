@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mig::ProfileName;
 
 use super::Decision;
-use super::assign::Assignment;
+use super::allocate::Allocation;
 use super::change::PolicyChange;
 use super::group::{Group, counts, is_planned};
 use super::instead;
@@ -25,12 +25,12 @@ use crate::solver::SolveError;
 /// `meets_floors`: whether the plan reaches every static layout and every floor.
 pub(super) fn requests(
     world: &World<'_>,
-    assignment: &Assignment<'_>,
+    allocation: &Allocation<'_>,
     requests: &[Request],
     meets_floors: bool,
 ) -> Vec<RequestReport> {
     let mut judge = Judge::new(world.inventory);
-    let mut trials = Trials::new(world, assignment, meets_floors);
+    let mut trials = Trials::new(world, allocation, meets_floors);
     let group_of: BTreeMap<&RequestId, usize> = world
         .groups
         .iter()
@@ -45,7 +45,7 @@ pub(super) fn requests(
     sorted
         .into_iter()
         .map(|request| {
-            let outcome = match (assignment.served.get(&request.id), group_of.get(&request.id)) {
+            let outcome = match (allocation.served.get(&request.id), group_of.get(&request.id)) {
                 (Some(served), _) => {
                     let (node, gpus) = (served.node.clone(), served.slices.clone());
                     if served.by_plan {
@@ -55,12 +55,12 @@ pub(super) fn requests(
                     }
                 }
                 (None, Some(g)) => {
-                    let unplaced = assignment.unplaced.contains(&request.id);
+                    let unplaced = allocation.unplaced.contains(&request.id);
                     let (why, help) = answers
                         .entry(*g)
                         .or_insert_with(|| {
                             let nodes = judge.nodes_for(request);
-                            answer(world, assignment, &mut trials, &world.groups[*g], &nodes)
+                            answer(world, allocation, &mut trials, &world.groups[*g], &nodes)
                         })
                         .clone();
                     // The numbers had a slice for it: what no node has is room.
@@ -112,7 +112,7 @@ fn not_planned(request: &Request) -> Outcome {
 /// Why a group's unserved requests are not served, and what would help.
 fn answer(
     world: &World<'_>,
-    assignment: &Assignment<'_>,
+    allocation: &Allocation<'_>,
     trials: &mut Trials<'_>,
     group: &Group<'_>,
     eligible: &Arc<[Eligibility]>,
@@ -140,7 +140,7 @@ fn answer(
     }
     let change = trials.policy_change(group);
     let mut help = trials.help(group, &counted, change.clone());
-    help.extend(instead::free_now(world, assignment, group, &counted));
+    help.extend(instead::free_now(world, allocation, group, &counted));
     let frozen = counted.iter().flat_map(|(name, node)| {
         let gpus = node.gpus.iter().filter(|(_, gpu)| is_frozen(node, gpu) && could_serve(gpu, group));
         gpus.map(|(index, _)| GpuId { node: (*name).clone(), gpu: *index })

@@ -162,7 +162,7 @@ pub(super) fn formulate(world: &World<'_>, question: Question) -> Program {
     let costs = levels(world, question);
     let mut building = Building {
         world,
-        reach: Reach::of(world),
+        reach: Reach::new(world),
         instance: Instance { levels: costs.len(), ..Instance::default() },
         constants: vec![0; costs.len()],
         costs,

@@ -49,7 +49,7 @@ impl Group<'_> {
 
 /// Groups, highest priority first, and for every node of the inventory
 /// whether it is alone.
-pub(super) fn of<'a>(
+pub(super) fn group<'a>(
     inventory: &'a Inventory,
     requests: &'a [Request],
     policies: &[&Policy],

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use mig::ProfileName;
 
-use super::assign::Assignment;
+use super::allocate::Allocation;
 use super::group::Group;
 use super::world::World;
 use crate::inventory::{Hold, Node};
@@ -21,7 +21,7 @@ use crate::report::Help;
 /// smaller one takes no place.
 pub(super) fn free_now(
     world: &World<'_>,
-    assignment: &Assignment<'_>,
+    allocation: &Allocation<'_>,
     group: &Group<'_>,
     nodes: &[(&NodeName, &Node)],
 ) -> Option<Help> {
@@ -34,7 +34,7 @@ pub(super) fn free_now(
         !matches!(node.hold, Some(Hold::Changing)) && !world.evictions.nodes.contains_key(*name)
     };
     for (name, _) in nodes.iter().filter(is_as_planned) {
-        let left = assignment.left_over.get(name).filter(|left| left.fits(&group.takes));
+        let left = allocation.left_over.get(name).filter(|left| left.fits(&group.takes));
         free.extend(left.into_iter().flat_map(|left| &left.free));
     }
     // With extras of the GPU, or without them, it would be another thing; and who

@@ -36,7 +36,7 @@
 //! within each class; this is a heuristic, and the certificate says how many
 //! nodes are touched and what no plan can go below (`nodes`).
 
-mod assign;
+mod allocate;
 mod change;
 mod choose;
 mod evict;
@@ -108,9 +108,9 @@ pub fn decide_while(
         }
     };
     let levels = chosen.levels();
-    let assignment = assign::assign(&chosen);
+    let allocation = allocate::allocate(&chosen);
     let Chosen { world, program, .. } = chosen;
-    let plan = Plan { steps: steps::steps(&world, &assignment) };
+    let plan = Plan { steps: steps::steps(&world, &allocation) };
     let mut certificate: Vec<LevelCertificate> = program
         .levels
         .iter()
@@ -122,14 +122,14 @@ pub fn decide_while(
             bound: solved.bound,
         })
         .collect();
-    supply::add_unplaced(&world, &assignment, &mut certificate);
-    certificate.push(nodes::certificate(&world, &assignment));
+    supply::add_unplaced(&world, &allocation, &mut certificate);
+    certificate.push(nodes::certificate(&world, &allocation));
     let floors = [Level::Static, Level::Minimum];
     let mut before_all = program.levels.iter().zip(&levels).filter(|(level, _)| floors.contains(level));
     let meets_floors = before_all.all(|(_, solved)| solved.value == 0);
     let report = Report {
-        requests: explain::requests(&world, &assignment, requests, meets_floors),
-        policies: supply::policies(&world, &assignment),
+        requests: explain::requests(&world, &allocation, requests, meets_floors),
+        policies: supply::policies(&world, &allocation),
         frozen_for_lack_of_agent: supply::frozen(&world),
         certificate,
         gave_up: None,

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use super::assign::Assignment;
+use super::allocate::Allocation;
 use super::targets::Goal;
 use super::world::{Class, World};
 use crate::names::NodeName;
@@ -20,13 +20,13 @@ use crate::report::LevelCertificate;
 pub(crate) const NODES_TOUCHED: &str = "nodes touched";
 
 /// The level's value and bound.
-pub(super) fn certificate(world: &World<'_>, assignment: &Assignment<'_>) -> LevelCertificate {
-    let mut touched: Vec<&NodeName> = assignment.changes.keys().map(|(node, _)| *node).collect();
+pub(super) fn certificate(world: &World<'_>, allocation: &Allocation<'_>) -> LevelCertificate {
+    let mut touched: Vec<&NodeName> = allocation.changes.keys().map(|(node, _)| *node).collect();
     touched.dedup();
     LevelCertificate {
         level: NODES_TOUCHED.to_owned(),
         value: i64::try_from(touched.len()).unwrap_or(i64::MAX),
-        bound: bound(world, assignment.changes.len()),
+        bound: bound(world, allocation.changes.len()),
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    pub(super) fn of(world: &World<'_>) -> Self {
+    pub(super) fn new(world: &World<'_>) -> Self {
         let of_one =
             |cell: &Cell<'_>| cell.free.iter().map(|(profile, n)| (*profile, n / cell.copies())).collect();
         let mut most: Vec<BTreeMap<ProfileName, i64>> = world.cells.iter().map(of_one).collect();

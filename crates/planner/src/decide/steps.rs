@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mig::Layout;
 
-use super::assign::{Assignment, in_the_way};
+use super::allocate::{Allocation, in_the_way};
 use super::world::World;
 use crate::inventory::{ChangeScope, Gpu, Slices};
 use crate::names::{GpuIndex, NodeName, PodRef, RequestId};
@@ -12,16 +12,16 @@ use crate::plan::{GpuChange, NodeStep};
 
 /// The steps; nodes that serve the highest priority first, then those that
 /// serve most, then by name.
-pub(super) fn steps(world: &World<'_>, assignment: &Assignment<'_>) -> Vec<NodeStep> {
+pub(super) fn steps(world: &World<'_>, allocation: &Allocation<'_>) -> Vec<NodeStep> {
     let mut by_node: BTreeMap<&NodeName, Vec<(GpuIndex, Layout)>> = BTreeMap::new();
-    for ((node, gpu), layout) in &assignment.changes {
+    for ((node, gpu), layout) in &allocation.changes {
         by_node.entry(node).or_default().push((*gpu, *layout));
     }
     let mut serves: BTreeMap<&NodeName, Vec<&RequestId>> = BTreeMap::new();
     let mut worth: BTreeMap<&NodeName, Vec<(i32, i64)>> = BTreeMap::new();
     for group in &world.groups {
         for request in &group.requests {
-            if let Some(served) = assignment.served.get(&request.id).filter(|served| served.by_plan) {
+            if let Some(served) = allocation.served.get(&request.id).filter(|served| served.by_plan) {
                 serves.entry(served.node).or_default().push(&request.id);
                 worth.entry(served.node).or_default().push((group.priority, group.weight()));
             }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mig::{Counts, Geometry, Layout, ProfileIndex, ProfileName};
 
-use super::assign::{Assignment, idle_slices};
+use super::allocate::{Allocation, idle_slices};
 use super::evict::Evictions;
 use super::formulate::{Level, bounds};
 use super::targets::{Current, Freedom};
@@ -16,11 +16,11 @@ use crate::policy::{LayoutPolicy, Mode, Policy};
 use crate::report::{LevelCertificate, PolicyReport, Supply, UnknownProfile, UnmetBound};
 
 /// The reports of all policies, by name.
-pub(super) fn policies(world: &World<'_>, assignment: &Assignment<'_>) -> Vec<PolicyReport> {
-    world.policies.iter().enumerate().map(|(p, policy)| report(world, assignment, p, policy)).collect()
+pub(super) fn policies(world: &World<'_>, allocation: &Allocation<'_>) -> Vec<PolicyReport> {
+    world.policies.iter().enumerate().map(|(p, policy)| report(world, allocation, p, policy)).collect()
 }
 
-fn report(world: &World<'_>, assignment: &Assignment<'_>, position: usize, policy: &Policy) -> PolicyReport {
+fn report(world: &World<'_>, allocation: &Allocation<'_>, position: usize, policy: &Policy) -> PolicyReport {
     let nodes: Vec<NodeName> = world.assignment.nodes_of(&policy.name).cloned().collect();
     let mut supply: BTreeMap<ProfileName, Supply> = BTreeMap::new();
     let mut free_after: BTreeMap<ProfileName, u32> = BTreeMap::new();
@@ -33,7 +33,7 @@ fn report(world: &World<'_>, assignment: &Assignment<'_>, position: usize, polic
                 entry.present += 1;
                 entry.allocated += u32::from(!used.is_idle());
             }
-            let change = assignment.changes.get(&(name, *index)).copied();
+            let change = allocation.changes.get(&(name, *index)).copied();
             let after = change.map_or_else(
                 || slices(gpu).into_iter().map(|(profile, _)| profile).collect::<Vec<_>>(),
                 |layout| layout.iter().map(|p| gpu.geometry.describe(p).0).collect(),
@@ -67,7 +67,7 @@ fn report(world: &World<'_>, assignment: &Assignment<'_>, position: usize, polic
             continue;
         }
         for request in &group.requests {
-            let served = assignment.served.get(&request.id);
+            let served = allocation.served.get(&request.id);
             for (profile, n) in group.slices {
                 let entry = supply.entry(*profile).or_default();
                 entry.requested += n;
@@ -300,11 +300,11 @@ pub(super) fn hold(node: &Node) -> Option<&Hold> {
 /// certificate's value says so, and its bound shows the gap.
 pub(super) fn add_unplaced(
     world: &World<'_>,
-    assignment: &Assignment<'_>,
+    allocation: &Allocation<'_>,
     certificate: &mut [LevelCertificate],
 ) {
     for group in &world.groups {
-        let unplaced = group.requests.iter().filter(|r| assignment.unplaced.contains(&r.id)).count();
+        let unplaced = group.requests.iter().filter(|r| allocation.unplaced.contains(&r.id)).count();
         if unplaced == 0 {
             continue;
         }

@@ -124,7 +124,7 @@ impl Situation {
         let mut found: BTreeMap<Worth, Target> = BTreeMap::new();
         self.for_each_layout(geometry, &mut |layout| {
             let target = self.target(geometry, layout);
-            let worth = Worth::of(&target, self.evicted(&target));
+            let worth = Worth::new(&target, self.evicted(&target));
             match found.get(&worth) {
                 Some(other) if (other.broken, other.layout) <= (target.broken, target.layout) => {}
                 _ => {
@@ -342,7 +342,7 @@ struct Worth {
 }
 
 impl Worth {
-    fn of(target: &Target, evicted: u32) -> Self {
+    fn new(target: &Target, evicted: u32) -> Self {
         Self {
             exists: target.exists.clone(),
             free: target.free.clone(),

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mig::Layout;
 
-use super::assign::Assignment;
+use super::allocate::Allocation;
 use super::change::{
     Kind, PolicyChange, Relaxation, for_each_use, held, is_liftable, lift, profiles, relaxations, with_gpus,
     without,
@@ -74,9 +74,9 @@ pub(super) struct Trials<'w> {
 
 impl<'w> Trials<'w> {
     /// `meets_floors`: whether the plan reaches every static layout and every floor.
-    pub(super) fn new(world: &World<'w>, assignment: &Assignment<'_>, meets_floors: bool) -> Self {
+    pub(super) fn new(world: &World<'w>, allocation: &Allocation<'_>, meets_floors: bool) -> Self {
         let requests = world.groups.iter().flat_map(|group| group.requests.iter().copied());
-        let unserved = requests.clone().map(|r| &r.id).filter(|id| !assignment.served.contains_key(id));
+        let unserved = requests.clone().map(|r| &r.id).filter(|id| !allocation.served.contains_key(id));
         let unserved: BTreeSet<RequestId> = unserved.cloned().collect();
         let gpus: usize = world.inventory.nodes.values().map(|node| node.gpus.len()).sum();
         let wait = unserved.len().max(1);
@@ -107,9 +107,9 @@ impl<'w> Trials<'w> {
             return 0;
         }
         self.left -= 1;
-        let mut world = World::of(inventory, &self.requests, policies, Grain::Nodes);
+        let mut world = World::new(inventory, &self.requests, policies, Grain::Nodes);
         if !world.is_small() {
-            world = World::of(inventory, &self.requests, policies, Grain::Alike);
+            world = World::new(inventory, &self.requests, policies, Grain::Alike);
         }
         // The group of the first unserved request: with other nodes, groups
         // may be divided differently.
@@ -333,7 +333,7 @@ impl Trials<'_> {
         let one_more = self
             .one_more
             .entry(name.clone())
-            .or_insert_with(|| OneMore::of(fleet, &self.unserved, (like, gpu)));
+            .or_insert_with(|| OneMore::evaluate(fleet, &self.unserved, (like, gpu)));
         let asks = group.requests.iter().map(|r| &r.id).filter(|id| self.unserved.contains(id));
         let count = one_more.as_ref()?.enough_for(group.priority, asks)?;
         let count = u32::try_from(count).unwrap_or(u32::MAX);

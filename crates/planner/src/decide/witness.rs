@@ -46,13 +46,13 @@ struct Waiting {
 impl OneMore {
     /// What one more GPU, on a node like a given one, would be. Nothing, where
     /// it would not be cut for who waits, or not only for them.
-    pub(super) fn of(
+    pub(super) fn evaluate(
         (inventory, requests, policies): (&Inventory, &[Request], &[Policy]),
         unserved: &BTreeSet<RequestId>,
         (like, gpu): (&Node, &Gpu),
     ) -> Option<Self> {
         let inventory = with_gpus(inventory, like, gpu, 1);
-        let world = World::of(&inventory, requests, policies, Grain::Alike);
+        let world = World::new(&inventory, requests, policies, Grain::Alike);
         let name = new_node(0);
         let position = inventory.nodes.keys().position(|node| *node == name)?;
         let name = &name;
@@ -68,7 +68,7 @@ impl OneMore {
             target.free.iter().map(|(p, n)| (geometry.profile(p).name, u32::from(n))).collect()
         };
         let layouts = class.targets.iter().map(free).collect();
-        let reach = Reach::of(&world);
+        let reach = Reach::new(&world);
         let (mut waiting, mut reached) = (Vec::new(), BTreeSet::new());
         for (g, group) in world.groups.iter().enumerate() {
             let ids = group.requests.iter().map(|r| &r.id).filter(|id| unserved.contains(id));

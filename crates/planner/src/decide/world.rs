@@ -85,7 +85,7 @@ pub(super) struct Class<'a> {
 impl<'a> World<'a> {
     /// Builds it. Requests that nothing can be planned for (blocked
     /// elsewhere, or asking for whole GPUs) are left out.
-    pub(super) fn of(
+    pub(super) fn new(
         inventory: &'a Inventory,
         requests: &'a [Request],
         policies: &'a [Policy],
@@ -115,9 +115,9 @@ impl<'a> World<'a> {
                 policies.iter().position(|p| p.name == *name)
             })
             .collect();
-        let (groups, alone) = group::of(inventory, requests, &policies, &policy_of);
+        let (groups, alone) = group::group(inventory, requests, &policies, &policy_of);
         let menus = menus(inventory, &policies, &policy_of, &groups);
-        let evictions = Evictions::of(inventory, &policies, &policy_of, &menus);
+        let evictions = Evictions::new(inventory, &policies, &policy_of, &menus);
         let mut geometries = Geometries::default();
         let situations: Vec<Vec<(GpuIndex, Situation)>> = inventory
             .nodes

@@ -164,7 +164,7 @@ impl Session {
 
     fn class(&mut self, gpu: &Gpu) -> usize {
         let state = self.state(gpu);
-        self.tables[self.table_of[gpu.model]].options.of(state).class
+        self.tables[self.table_of[gpu.model]].options.for_state(state).class
     }
 
     fn instance(&self, counted: &[((usize, usize), u32)]) -> Instance {
@@ -199,7 +199,7 @@ impl Session {
     fn change(&mut self, gpu: &Gpu, column: usize) -> Change {
         let state = self.state(gpu);
         let LayoutOption { layout, .. } =
-            self.tables[self.table_of[gpu.model]].options.of(state).options[column];
+            self.tables[self.table_of[gpu.model]].options.for_state(state).options[column];
         let geometry = &self.models[gpu.model].geometry;
         let mut layout: Vec<_> = layout.iter().map(|p| geometry.describe(p)).collect();
         layout.sort_by_key(|(profile, start)| (*start, *profile));

@@ -127,7 +127,7 @@ impl<'a> Combination<'a> {
             slack: Vec::new(),
             rhs: 0,
         };
-        combination.key = keys.iter().map(|key| combination.of(*key)).collect();
+        combination.key = keys.iter().map(|key| combination.unrounded(*key)).collect();
         let of_rows: i128 = (program.rows.iter().zip(&combination.numerators))
             .map(|(row, n)| i128::from(*n) * i128::from(row.rhs))
             .sum();
@@ -149,7 +149,7 @@ impl<'a> Combination<'a> {
     }
 
     /// The combination's coefficient of a column, before anything is rounded.
-    fn of(&self, j: u32) -> i64 {
+    fn unrounded(&self, j: u32) -> i64 {
         self.with(&self.numerators, j)
     }
 
@@ -167,7 +167,7 @@ impl<'a> Combination<'a> {
 
     fn coefficient(&self, j: u32) -> i64 {
         let block = self.program.block_of[j as usize] as usize;
-        self.rounded(self.of(j) - self.key[block]) - self.with(&self.slack, j)
+        self.rounded(self.unrounded(j) - self.key[block]) - self.with(&self.slack, j)
     }
 
     /// How far the point is beyond the row, relative to the row's length in

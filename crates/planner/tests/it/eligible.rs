@@ -7,7 +7,7 @@ use planner::eligible::{Eligibility, Judge, LabelsAfter, judge};
 /// What the request is told of a node called `ridge`; nothing when it may use it.
 fn told(node: NodeBuilder, request: RequestBuilder) -> Option<String> {
     let (node, request) = (node.build(), request.build());
-    match judge(&request, &"ridge".into(), &node, &LabelsAfter::of(&node)) {
+    match judge(&request, &"ridge".into(), &node, &LabelsAfter::predict(&node)) {
         Eligibility::Yes => None,
         Eligibility::No { reason } => Some(match reason.advice() {
             Some(advice) => format!("{reason}; {advice}"),
@@ -67,7 +67,7 @@ fn selectors_and_affinity() {
     let mut nothing = small().or_on_node("ridge").build();
     nothing.constraints.affinity[0].fields.clear();
     let ridge = node().build();
-    let answer = judge(&nothing, &"ridge".into(), &ridge, &LabelsAfter::of(&ridge));
+    let answer = judge(&nothing, &"ridge".into(), &ridge, &LabelsAfter::predict(&ridge));
     assert!(!answer.is_yes(), "a term without expressions matches nothing");
 }
 

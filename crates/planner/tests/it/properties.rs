@@ -218,7 +218,7 @@ fn is_followed_to_its_end(world: &World) {
         let steps: Vec<_> = first.steps[..done].iter().collect();
         let World { inventory, requests, policies } = &after(world, &steps);
         let left = &first.steps[done..];
-        let again = decide_while(inventory, requests, policies, &UnderWay::of(left), at(0)).plan;
+        let again = decide_while(inventory, requests, policies, &UnderWay::from_steps(left), at(0)).plan;
         let gpus = |steps: &[NodeStep]| -> BTreeSet<_> {
             changed(&Plan { steps: steps.to_vec() }).into_iter().collect()
         };

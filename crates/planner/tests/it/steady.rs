@@ -106,7 +106,7 @@ impl Fleet {
             assert!(self.cut.insert(gpu), "{} gpu{} is cut a second time", first.node, change.gpu);
         }
         self.inventory = apply(&self.inventory, [first]);
-        self.under_way = UnderWay::of(rest);
+        self.under_way = UnderWay::from_steps(rest);
     }
 }
 

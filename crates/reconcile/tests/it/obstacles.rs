@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use planner::names::NodeName;
 use reconcile::answers::Kind;
 use reconcile::{Obstacles, RefusedWrite, Round};
-use rollout::{Hold, Outlook, Phase};
+use rollout::{Outlook, Phase, StartBlocker};
 
 fn fleet() -> Cluster {
     let mut cluster = Cluster::new();
@@ -90,7 +90,7 @@ fn refuse(cluster: &mut Cluster, round: &Round) {
 }
 
 /// A round each minute in which every write to a node is refused.
-fn refused_for(cluster: &mut Cluster, minutes: i64) -> (Round, Vec<Hold>) {
+fn refused_for(cluster: &mut Cluster, minutes: i64) -> (Round, Vec<StartBlocker>) {
     let mut holds = Vec::new();
     let mut round = cluster.round();
     for _ in 0..minutes {
@@ -125,7 +125,7 @@ fn a_refused_cordon_is_told_in_the_refusers_words_and_no_deadline_passes() {
     assert_eq!(node.advance.progress.phase, Phase::Cordoning, "it waits for leave, however long");
     assert!(node.advance.actions.iter().any(|action| action.name() == "Cordon"), "and tries again");
     assert_eq!(node.advance.progress.last_error, None, "a refusal is no write that was not seen");
-    assert!(holds.iter().any(|hold| matches!(hold, Hold::WriteRefused { .. })), "{holds:?}");
+    assert!(holds.iter().any(|hold| matches!(hold, StartBlocker::WriteRefused { .. })), "{holds:?}");
     let (status, reason, message) = told(&round, "Ready").unwrap();
     assert_eq!((status.as_str(), reason.as_str()), ("False", "WriteRefused"));
     assert!(

@@ -26,7 +26,7 @@ fn a_cluster() -> Cluster {
 fn fingerprint(cluster: &Cluster) -> Fingerprint {
     let planned = cluster.round().planned;
     let policies = &cluster.objects.policies;
-    Fingerprint::of(&planned.plan, policies, &planned.policy_of, &planned.inventory, &planned.requests)
+    Fingerprint::new(&planned.plan, policies, &planned.policy_of, &planned.inventory, &planned.requests)
 }
 
 /// What was reviewed is committed with the policy.

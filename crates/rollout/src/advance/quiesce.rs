@@ -8,7 +8,7 @@ use planner::policy::Drain;
 use crate::action::Action;
 use crate::observed::{ManagerState, Pod, PodPhase};
 use crate::operand::Operand;
-use crate::outlook::{Hold, Trouble, WaitsFor};
+use crate::outlook::{StartBlocker, Trouble, WaitsFor};
 use crate::progress::{Phase, SetBack, Target};
 use crate::rules::Admission;
 
@@ -37,7 +37,7 @@ impl Run<'_> {
     /// budget that is used up meanwhile is no reason: this node is part of it.
     fn should_return(&self, target: &Target) -> bool {
         let refused = match &self.rules.admission {
-            Admission::Admitted | Admission::Held(Hold::Budget { .. }) => false,
+            Admission::Admitted | Admission::Held(StartBlocker::Budget { .. }) => false,
             Admission::Held(_) => true,
         };
         let label = self.seen.label();

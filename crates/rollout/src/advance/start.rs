@@ -8,7 +8,7 @@ use crate::layout::NodeLayout;
 use crate::names;
 use crate::observed::ManagerState;
 use crate::operand::Operand;
-use crate::outlook::{Hold, Outlook, Trouble, WaitsFor};
+use crate::outlook::{Outlook, StartBlocker, Trouble, WaitsFor};
 use crate::progress::{Phase, Target, Verified};
 use crate::rules::Admission;
 
@@ -49,16 +49,16 @@ impl Run<'_> {
             && back.layout == wanted
             && self.now < back.until
         {
-            return self.hold(Hold::BackedOff { until: back.until, why: back.why });
+            return self.hold(StartBlocker::BackedOff { until: back.until, why: back.why });
         }
         if let Some(until) = self.next.cooldown_until {
-            return self.hold(Hold::Cooldown { until });
+            return self.hold(StartBlocker::Cooldown { until });
         }
         if let Some(hold) = self.preflight(&wanted) {
             return self.hold(hold);
         }
-        if self.rules.admission == Admission::Held(Hold::NotEnforced) {
-            return self.hold(Hold::NotEnforced);
+        if self.rules.admission == Admission::Held(StartBlocker::NotEnforced) {
+            return self.hold(StartBlocker::NotEnforced);
         }
         let label_before = self.seen.label().map(str::to_owned);
         self.next.target = Some(Target {
@@ -147,10 +147,10 @@ impl Run<'_> {
         self.enter(Phase::Changing)
     }
 
-    pub(super) fn foreign_layout(&self) -> Option<Hold> {
+    pub(super) fn foreign_layout(&self) -> Option<StartBlocker> {
         let ours = self.next.applied.clone()?;
         let found = self.seen.label().map(str::to_owned);
-        (found.as_deref() != Some(ours.as_str())).then_some(Hold::ForeignLayout { found, ours })
+        (found.as_deref() != Some(ours.as_str())).then_some(StartBlocker::ForeignLayout { found, ours })
     }
 
     /// A node that we finished was rebooted, or MIG manager ran without us.
@@ -165,13 +165,13 @@ impl Run<'_> {
             return None;
         }
         if let Some(who) = self.seen.manager {
-            return Some(self.hold(Hold::HandsOff { who: who.to_string() }));
+            return Some(self.hold(StartBlocker::HandsOff { who: who.to_string() }));
         }
         if let Some(who) = self.seen.work_under_way() {
-            return Some(self.hold(Hold::ForeignWork { who }));
+            return Some(self.hold(StartBlocker::ForeignWork { who }));
         }
         if !self.seen.ready {
-            return Some(self.hold(Hold::NotReady));
+            return Some(self.hold(StartBlocker::NotReady));
         }
         self.next.applied = Some(verified.label.clone());
         Some(self.restore(verified.layout, verified.label))
@@ -187,39 +187,39 @@ impl Run<'_> {
     /// The node offers something else than was proved, in the same boot: a
     /// device that became unhealthy, or a plugin that restarts. Pods run
     /// there; a change would not be based on anything known.
-    fn not_as_verified(&self) -> Option<Hold> {
+    fn not_as_verified(&self) -> Option<StartBlocker> {
         let verified = self.next.verified.as_ref()?;
         let expected = verified.layout.allocatable(self.seen.operator.strategy).ok()?;
         let found = self.seen.offers();
-        (expected != found).then_some(Hold::NotAsVerified { expected, found })
+        (expected != found).then_some(StartBlocker::NotAsVerified { expected, found })
     }
 
     /// Everything that must be right before a change, the heaviest first.
-    pub(super) fn preflight(&self, wanted: &NodeLayout) -> Option<Hold> {
+    pub(super) fn preflight(&self, wanted: &NodeLayout) -> Option<StartBlocker> {
         let seen = self.seen;
         if let Some(who) = seen.manager {
-            return Some(Hold::HandsOff { who: who.to_string() });
+            return Some(StartBlocker::HandsOff { who: who.to_string() });
         }
         if !seen.operator.cluster_policy {
-            return Some(Hold::NoClusterPolicy);
+            return Some(StartBlocker::NoClusterPolicy);
         }
         if !seen.operator.mig_manager || !seen.operands.has_manager {
-            return Some(Hold::ManagerDisabled);
+            return Some(StartBlocker::ManagerDisabled);
         }
         if !seen.operator.uses_our_map {
-            return Some(Hold::MapNotOurs);
+            return Some(StartBlocker::MapNotOurs);
         }
         if let Err(why) = wanted.check(seen.operator.strategy) {
-            return Some(Hold::LayoutRefused(why));
+            return Some(StartBlocker::LayoutRefused(why));
         }
         if !seen.ready {
-            return Some(Hold::NotReady);
+            return Some(StartBlocker::NotReady);
         }
         if let Some(work) = &seen.work {
-            return Some(Hold::ForeignWork { who: work.to_string() });
+            return Some(StartBlocker::ForeignWork { who: work.to_string() });
         }
         if self.cordoned_by_others() {
-            return Some(Hold::CordonedByOthers);
+            return Some(StartBlocker::CordonedByOthers);
         }
         let state = match seen.state() {
             ManagerState::Pending => Some("pending".to_owned()),
@@ -228,13 +228,13 @@ impl Run<'_> {
             ManagerState::Absent | ManagerState::Success | ManagerState::Failed => None,
         };
         if let Some(state) = state {
-            return Some(Hold::RunInProgress { state });
+            return Some(StartBlocker::RunInProgress { state });
         }
         if !seen.paused().is_empty() {
-            return Some(Hold::RunInProgress { state: names::PAUSED_FOR_MIG.to_owned() });
+            return Some(StartBlocker::RunInProgress { state: names::PAUSED_FOR_MIG.to_owned() });
         }
         if !seen.operand(Operand::MigManager).is_some_and(|pod| pod.ready) {
-            return Some(Hold::ManagerNotReady);
+            return Some(StartBlocker::ManagerNotReady);
         }
         None
     }
@@ -248,7 +248,7 @@ impl Run<'_> {
             && !self.seen.marked()
             && !self.cordoned_by_us()
             && self.preflight(&target.layout).is_none()
-            && self.rules.admission != Admission::Held(Hold::NotEnforced);
+            && self.rules.admission != Admission::Held(StartBlocker::NotEnforced);
         if !unchanged {
             return self.enter(Phase::Idle);
         }
@@ -257,7 +257,7 @@ impl Run<'_> {
         }
         let pods = self.not_evictable(&target);
         if !pods.is_empty() {
-            return self.hold(Hold::PodsInTheWay { pods });
+            return self.hold(StartBlocker::PodsInTheWay { pods });
         }
         // Last: a node that asks for its turn is held back by nothing else.
         if let Admission::Held(hold) = self.rules.admission.clone() {

@@ -4,7 +4,7 @@
 use jiff::SignedDuration;
 use slicewright_rollout::progress::SetBack;
 use slicewright_rollout::{
-    Action, Admission, Advance, Hold, Listing, Outlook, Phase, Progress, Trouble, WaitsFor, names,
+    Action, Admission, Advance, Listing, Outlook, Phase, Progress, StartBlocker, Trouble, WaitsFor, names,
 };
 
 use crate::fake::{Caller, answer, layout, on_its_way, rules, seconds, settled, start};
@@ -12,7 +12,8 @@ use crate::fake::{Caller, answer, layout, on_its_way, rules, seconds, settled, s
 /// A node that lacks nothing but its turn.
 fn queued() -> Caller {
     let mut caller = settled("0:off 1:off", "0:1g.10gb*7 1:3g.40gb*2");
-    caller.rules.admission = Admission::Held(Hold::Budget { unavailable: 1, allowed: 1, nodes: Vec::new() });
+    caller.rules.admission =
+        Admission::Held(StartBlocker::Budget { unavailable: 1, allowed: 1, nodes: Vec::new() });
     caller.want("0:2g.20gb*3 1:3g.40gb*2").run(10);
     assert_eq!(caller.progress.phase, Phase::Mapping);
     caller.rules.admission = Admission::Admitted;
@@ -41,7 +42,7 @@ fn what_turns_up_while_a_node_waits_for_its_turn_makes_it_start_over() {
         ("the node is not ready", |c| c.world.ready = false),
         ("the map is not ours any more", |c| c.world.operator.uses_our_map = false),
         ("MIG manager is switched off", |c| c.world.operator.mig_manager = false),
-        ("the policy is paused", |c| c.rules.admission = Admission::Held(Hold::NotEnforced)),
+        ("the policy is paused", |c| c.rules.admission = Admission::Held(StartBlocker::NotEnforced)),
     ];
     for (what, different) in all {
         let mut caller = queued();

@@ -5,7 +5,7 @@ use crate::fake::{Caller, Fault, World, settled};
 use jiff::SignedDuration;
 use slicewright_rollout::release::release;
 use slicewright_rollout::{
-    Action, Admission, Hold, Listing, Outlook, Phase, Progress, WaitsFor, advance, names,
+    Action, Admission, Listing, Outlook, Phase, Progress, StartBlocker, WaitsFor, advance, names,
 };
 
 const BEFORE: &str = "0:1g.10gb*7 1:3g.40gb*2";
@@ -81,7 +81,7 @@ fn a_change_that_is_taken_back_lifts_the_cordon_whose_mark_is_lost() {
         for phase in [Phase::Cordoning, Phase::Quiescing] {
             let mut caller = cordoned(phase, managed_fields);
             caller.world.mark_goes();
-            caller.rules.admission = Admission::Held(Hold::NotEnforced);
+            caller.rules.admission = Admission::Held(StartBlocker::NotEnforced);
             caller.run(10);
             caller.check_open_with(BEFORE);
             caller.check_never("SetConfigLabel");
@@ -215,7 +215,7 @@ fn a_node_rests_as_long_as_the_policy_in_force_says() {
     let rests = |caller: &mut Caller| {
         caller.turn();
         match &caller.last.as_ref().unwrap().outlook {
-            Outlook::Holding(Hold::Cooldown { until }) => Some(*until),
+            Outlook::Holding(StartBlocker::Cooldown { until }) => Some(*until),
             _ => None,
         }
     };

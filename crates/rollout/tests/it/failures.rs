@@ -4,7 +4,7 @@ use crate::fake::{Caller, Crash, Fault, World, layout, settled};
 use jiff::SignedDuration;
 use planner::policy::Drain;
 use slicewright_rollout::release::{release, resume};
-use slicewright_rollout::{FailureReason, Hold, Listing, Outlook, Phase, names};
+use slicewright_rollout::{FailureReason, Listing, Outlook, Phase, StartBlocker, names};
 
 /// A node that should go from seven small slices to two large ones, with
 /// these faults in MIG manager's runs, one a run.
@@ -71,7 +71,8 @@ fn a_layout_that_cannot_be_reached_is_rolled_back_and_not_tried_at_once() {
     caller.world.faults = vec![Fault::Fail; 3];
     caller.want("0:3g.40gb*2").run(20);
     caller.check_open_with("0:1g.10gb*7");
-    let Outlook::Holding(Hold::BackedOff { until, why }) = caller.last.as_ref().unwrap().outlook.clone()
+    let Outlook::Holding(StartBlocker::BackedOff { until, why }) =
+        caller.last.as_ref().unwrap().outlook.clone()
     else {
         panic!("{}", caller.transcript.join("\n"))
     };

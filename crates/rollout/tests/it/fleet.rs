@@ -8,7 +8,9 @@ use planner::names::{NodeName, PolicyName};
 use planner::policy::Drain;
 use slicewright_rollout::fleet::{Member, PlannedChange, PolicyRollout, estimate, step};
 use slicewright_rollout::window::Window;
-use slicewright_rollout::{Hold, Listing, MaxUnavailable, NodeLayout, Outlook, RolloutRules, Settings};
+use slicewright_rollout::{
+    Listing, MaxUnavailable, NodeLayout, Outlook, RolloutRules, Settings, StartBlocker,
+};
 
 /// Nodes with their own worlds, stepped together.
 struct Fleet {
@@ -120,7 +122,7 @@ fn a_node_that_is_down_anyway_uses_up_the_budget() {
     fleet.nodes.get_mut(&NodeName::from("n1")).unwrap().world.ready = false;
     fleet.run(10);
     assert_eq!(fleet.done(), 0);
-    let Outlook::Holding(Hold::Budget { nodes, .. }) = &fleet.outlooks[&NodeName::from("n0")] else {
+    let Outlook::Holding(StartBlocker::Budget { nodes, .. }) = &fleet.outlooks[&NodeName::from("n0")] else {
         panic!("n0 should hold for the budget")
     };
     assert_eq!(*nodes, [NodeName::from("n1")]);
@@ -136,7 +138,7 @@ fn a_node_that_somebody_cordoned_uses_up_the_budget() {
     fleet.nodes.get_mut(&NodeName::from("n2")).unwrap().world.unschedulable = true;
     fleet.run(10);
     assert_eq!((fleet.done(), fleet.most_down), (0, 1));
-    let Outlook::Holding(Hold::Budget { nodes, unavailable, allowed }) =
+    let Outlook::Holding(StartBlocker::Budget { nodes, unavailable, allowed }) =
         &fleet.outlooks[&NodeName::from("n0")]
     else {
         panic!("n0 should hold for the budget: {:?}", fleet.outlooks)
@@ -157,7 +159,7 @@ fn a_node_that_waits_for_a_pod_does_not_hold_back_the_others() {
     fleet.run(20);
     assert_eq!(fleet.done(), 2);
     let held = fleet.outlooks[&NodeName::from("n0")].clone();
-    assert!(matches!(held, Outlook::Holding(Hold::PodsInTheWay { .. })), "{held:?}");
+    assert!(matches!(held, Outlook::Holding(StartBlocker::PodsInTheWay { .. })), "{held:?}");
 }
 
 #[test]
@@ -169,7 +171,8 @@ fn a_window_that_closes_lets_what_changed_finish_and_starts_nothing() {
     let done = fleet.done();
     assert!((1..6).contains(&done), "{done}");
     assert!(fleet.nodes.values().all(|caller| !caller.world.unschedulable));
-    let next = Outlook::Holding(Hold::Window { opens: Some("2026-11-03T22:00:00Z".parse().unwrap()) });
+    let next =
+        Outlook::Holding(StartBlocker::Window { opens: Some("2026-11-03T22:00:00Z".parse().unwrap()) });
     assert_eq!(fleet.outlooks.values().filter(|outlook| **outlook == next).count(), 6 - done);
 }
 
@@ -187,11 +190,11 @@ fn nothing_starts_under_a_paused_policy_or_a_budget_of_zero() {
 
 #[test]
 fn a_share_of_nodes_is_rounded_down_and_at_least_one() {
-    assert_eq!(MaxUnavailable::Nodes(3).of(10), 3);
-    assert_eq!(MaxUnavailable::Percent(25).of(10), 2);
-    assert_eq!(MaxUnavailable::Percent(10).of(3), 1, "a small pool can change too");
-    assert_eq!(MaxUnavailable::Percent(0).of(3), 0);
-    assert_eq!(MaxUnavailable::Percent(100).of(3), 3);
+    assert_eq!(MaxUnavailable::Nodes(3).scaled_to(10), 3);
+    assert_eq!(MaxUnavailable::Percent(25).scaled_to(10), 2);
+    assert_eq!(MaxUnavailable::Percent(10).scaled_to(3), 1, "a small pool can change too");
+    assert_eq!(MaxUnavailable::Percent(0).scaled_to(3), 0);
+    assert_eq!(MaxUnavailable::Percent(100).scaled_to(3), 3);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use planner::policy::Drain;
 use slicewright_rollout::progress::SetBack;
 use slicewright_rollout::{
-    Admission, Advance, Hold, Listing, Outlook, Phase, PodPhase, Settings, Trouble, Unproven, names,
+    Admission, Advance, Listing, Outlook, Phase, PodPhase, Settings, StartBlocker, Trouble, Unproven, names,
 };
 
 const STATE: &str = names::MIG_CONFIG_STATE;
@@ -208,14 +208,14 @@ fn a_window_is_looked_at_when_it_opens_and_soon_when_it_should_be_open_already()
     let opens_in = |length: SignedDuration| {
         let mut caller = settled("0:off 1:off", "0:1g.10gb*7 1:3g.40gb*2");
         caller.rules.admission =
-            Admission::Held(Hold::Budget { unavailable: 1, allowed: 1, nodes: Vec::new() });
+            Admission::Held(StartBlocker::Budget { unavailable: 1, allowed: 1, nodes: Vec::new() });
         caller.want("0:2g.20gb*3 1:3g.40gb*2").run(10);
         assert_eq!(caller.progress.phase, Phase::Mapping, "its turn is all that it lacks");
         let opens = Some(caller.world.now + length);
-        caller.rules.admission = Admission::Held(Hold::Window { opens });
+        caller.rules.admission = Admission::Held(StartBlocker::Window { opens });
         let seen = caller.world.observe(Listing::Cached);
         let answer = answer(&caller, &seen);
-        assert_eq!(answer.outlook, Outlook::Holding(Hold::Window { opens }));
+        assert_eq!(answer.outlook, Outlook::Holding(StartBlocker::Window { opens }));
         answer.wake_at.unwrap().duration_since(caller.world.now)
     };
     for hours in [1, 12] {

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use planner::policy::Drain;
 use proptest::prelude::*;
 use slicewright_rollout::{
-    Admission, Hold, Listing, Outlook, Phase, PodPhase, Progress, Rung, advance, names,
+    Admission, Listing, Outlook, Phase, PodPhase, Progress, Rung, StartBlocker, advance, names,
 };
 
 const A: &str = "0:1g.10gb*7 1:3g.40gb*2";
@@ -125,7 +125,7 @@ fn happen(caller: &mut Caller, event: Event) -> bool {
                 return true;
             }
         }
-        Event::WindowCloses => caller.rules.admission = Admission::Held(Hold::Window { opens: None }),
+        Event::WindowCloses => caller.rules.admission = Admission::Held(StartBlocker::Window { opens: None }),
         Event::WindowOpens => caller.rules.admission = Admission::Admitted,
         Event::Drain(evict) => caller.rules.drain = if evict { Drain::Evict } else { Drain::Never },
         Event::DriverUpgrade(on) => {
@@ -196,11 +196,11 @@ proptest! {
                 prop_assert!(!failure.why.help("n1").is_empty());
             }
             // Somebody else's label: frozen, or (our memory being lost) not our run to heal.
-            Outlook::Holding(Hold::ForeignLayout { .. } | Hold::RunInProgress { .. }) => {
+            Outlook::Holding(StartBlocker::ForeignLayout { .. } | StartBlocker::RunInProgress { .. }) => {
                 prop_assert!(others && !cordoned, "{}", story);
             }
             // The plugin broke on a node at rest: said, and nothing is changed over it.
-            Outlook::Holding(Hold::NotAsVerified { .. }) => prop_assert!(!cordoned, "{}", story),
+            Outlook::Holding(StartBlocker::NotAsVerified { .. }) => prop_assert!(!cordoned, "{}", story),
             other => prop_assert!(false, "ends with {:?}:\n{}", other, story),
         }
     }

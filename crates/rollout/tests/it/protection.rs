@@ -5,7 +5,7 @@ use crate::fake::{Caller, answer, layout, on_its_way, seconds, settled, waits_fo
 use jiff::SignedDuration;
 use planner::names::PodRef;
 use slicewright_rollout::{
-    Action, Admission, Hold, Listing, Operand, Outlook, Phase, Unproven, WaitsFor, names,
+    Action, Admission, Listing, Operand, Outlook, Phase, StartBlocker, Unproven, WaitsFor, names,
 };
 
 pub(crate) const PAST_RETURN: [Phase; 4] =
@@ -153,7 +153,7 @@ fn turn_up(caller: &mut Caller, what: &str) {
         "a driver upgrade began" => caller.world.set(names::DRIVER_UPGRADE_STATE, "cordon-required"),
         "operands are parked" => caller.world.set("nvidia.com/gpu.deploy.dcgm", names::PAUSED_FOR_MIG),
         "MIG manager runs" => caller.world.set(names::MIG_CONFIG_STATE, "pending"),
-        "the policy is paused" => caller.rules.admission = Admission::Held(Hold::NotEnforced),
+        "the policy is paused" => caller.rules.admission = Admission::Held(StartBlocker::NotEnforced),
         other => panic!("{other}?"),
     }
     caller.world.version += 1;
@@ -216,8 +216,9 @@ fn after_a_reboot_nothing_is_restored_while_somebody_else_works_there() {
     caller.world.annotations.insert(names::MCO_STATE.to_owned(), "Working".to_owned());
     caller.world.reboot();
     caller.run(300);
-    let held =
-        Outlook::Holding(Hold::ForeignWork { who: "the Machine Config Operator (Working)".to_owned() });
+    let held = Outlook::Holding(StartBlocker::ForeignWork {
+        who: "the Machine Config Operator (Working)".to_owned(),
+    });
     assert_eq!(caller.last.as_ref().unwrap().outlook, held, "{}", caller.transcript.join("\n"));
     assert_eq!(caller.progress.phase, Phase::Idle);
     assert!(caller.transcript.iter().all(|line| !line.starts_with("  ")), "{}", caller.transcript.join("\n"));

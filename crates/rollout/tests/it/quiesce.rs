@@ -4,7 +4,7 @@
 use crate::fake::{Caller, UserPod, answer, seconds, settled, waits_for, writes_label};
 use planner::policy::Drain;
 use slicewright_rollout::{
-    Action, Advance, Hold, Listing, Outlook, Phase, PodPhase, Trouble, WaitsFor, advance,
+    Action, Advance, Listing, Outlook, Phase, PodPhase, StartBlocker, Trouble, WaitsFor, advance,
 };
 
 /// A node that is cordoned, and of which the first of two GPUs is to be cut anew.
@@ -129,7 +129,7 @@ fn a_layout_that_was_taken_back_is_tried_again_when_it_was_said_and_not_before()
         let seen = caller.world.observe(Listing::Cached);
         let now = caller.world.now;
         let answer = advance(&seen, caller.wanted.as_ref(), &caller.rules, &caller.progress, now);
-        (answer.progress.phase, matches!(answer.outlook, Outlook::Holding(Hold::BackedOff { .. })))
+        (answer.progress.phase, matches!(answer.outlook, Outlook::Holding(StartBlocker::BackedOff { .. })))
     };
     assert_eq!(phase(&mut caller), (Phase::Idle, true));
     // Another layout need not wait for it.

@@ -3,7 +3,9 @@
 use crate::fake::{Caller, World, layout, settled};
 use jiff::SignedDuration;
 use planner::policy::Drain;
-use slicewright_rollout::{Admission, Hold, Operand, Outlook, Phase, PodPhase, Progress, Strategy, names};
+use slicewright_rollout::{
+    Admission, Operand, Outlook, Phase, PodPhase, Progress, StartBlocker, Strategy, names,
+};
 
 #[test]
 fn a_node_takes_its_first_layout_and_is_open_again() {
@@ -180,7 +182,7 @@ fn demand_that_vanishes_takes_back_what_has_not_become_disruptive() {
 
 #[test]
 fn a_window_that_closes_takes_back_what_can_be_and_finishes_the_rest() {
-    let window = Admission::Held(Hold::Window { opens: None });
+    let window = Admission::Held(StartBlocker::Window { opens: None });
     for (phase, ends_with) in [
         (Phase::Cordoning, "0:1g.10gb*7"),
         (Phase::Quiescing, "0:1g.10gb*7"),
@@ -200,7 +202,7 @@ fn a_policy_that_is_paused_or_deleted_leaves_no_node_cordoned() {
     for phase in [Phase::Mapping, Phase::Cordoning, Phase::Quiescing, Phase::Changing, Phase::Verifying] {
         let mut caller = settled("0:off", "0:1g.10gb*7");
         caller.want("0:3g.40gb*2").until(phase);
-        caller.rules.admission = Admission::Held(Hold::NotEnforced);
+        caller.rules.admission = Admission::Held(StartBlocker::NotEnforced);
         caller.wanted = None;
         caller.settle();
         assert!(!caller.world.unschedulable, "{phase:?}");

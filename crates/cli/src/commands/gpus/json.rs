@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Machine, Seen};
 use crate::exit::chain;
 
-pub(super) fn of(machine: &Machine) -> Value {
+pub(super) fn render(machine: &Machine) -> Value {
     let Machine { found, gpus } = machine;
     let silent = |silent: &Silent| json!({"index": silent.index, "error": chain(&silent.error)});
     json!({

@@ -88,7 +88,7 @@ pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
     let machine = read(args.library.as_deref())?;
     match args.output {
         Output::Text => text::print(&machine, args.profiles, colour, out)?,
-        Output::Json => writeln!(out, "{:#}", json::of(&machine))?,
+        Output::Json => writeln!(out, "{:#}", json::render(&machine))?,
     }
     Ok(if machine.is_complete() { Status::Success } else { Status::Negative })
 }

@@ -167,7 +167,7 @@ fn split_in_one_go(
 ) -> Result<Option<Settled>, SolveError> {
     together.up_to(instance.levels)?;
     let model = Model::new(instance, parts, instance.levels);
-    let Some(mut state) = State::of(&model, parts, &together.solved()) else { return Ok(None) };
+    let Some(mut state) = State::from_solved(&model, parts, &together.solved()) else { return Ok(None) };
     if halve(&model, &mut state).is_none() {
         return Ok(None);
     }

@@ -42,7 +42,7 @@ impl State {
 
     /// What was decided for all copies together, a piece for each kind;
     /// nothing, if a column was chosen that is not looked at here.
-    pub(super) fn of(model: &Model<'_>, parts: &[Part], solved: &Solved) -> Option<Self> {
+    pub(super) fn from_solved(model: &Model<'_>, parts: &[Part], solved: &Solved) -> Option<Self> {
         let mut state = Self { pieces: vec![], rest: vec![] };
         let reduced = |chosen: &[(usize, u32)], originals: &[usize]| -> Option<Vec<(usize, i64)>> {
             let place = |(j, n): &(usize, u32)| Some((originals.iter().position(|o| o == j)?, i64::from(*n)));

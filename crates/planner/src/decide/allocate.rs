@@ -14,7 +14,7 @@ use crate::names::{GpuId, GpuIndex, NodeName, PodRef, RequestId};
 
 /// Everything decided, by name.
 #[derive(Debug, Default)]
-pub(super) struct Assignment<'a> {
+pub(super) struct Allocation<'a> {
     /// The GPUs that change, and to what.
     pub(super) changes: BTreeMap<(&'a NodeName, GpuIndex), Layout>,
     /// What each served request gets.
@@ -45,12 +45,12 @@ pub(super) struct Served<'a> {
 }
 
 /// Hands out a solution.
-pub(super) fn assign<'a>(chosen: &Chosen<'a>) -> Assignment<'a> {
+pub(super) fn allocate<'a>(chosen: &Chosen<'a>) -> Allocation<'a> {
     let world = &chosen.world;
     let changes = changes(chosen);
     let mut pools = pools(world, &changes);
     let mut quotas = quotas(chosen);
-    let mut assignment = Assignment { changes, ..Assignment::default() };
+    let mut allocation = Allocation { changes, ..Allocation::default() };
     // Groups are in order of priority; several slices first, since they are
     // harder to place, then the oldest.
     let mut order: Vec<usize> = (0..world.groups.len()).collect();
@@ -73,7 +73,7 @@ pub(super) fn assign<'a>(chosen: &Chosen<'a>) -> Assignment<'a> {
             });
             match place {
                 Some(served) => {
-                    assignment.served.insert(&request.id, served);
+                    allocation.served.insert(&request.id, served);
                 }
                 None => left.push((g, request)),
             }
@@ -89,15 +89,15 @@ pub(super) fn assign<'a>(chosen: &Chosen<'a>) -> Assignment<'a> {
             .collect();
         match pools.take(&nodes, request) {
             Some(served) => {
-                assignment.served.insert(&request.id, served);
+                allocation.served.insert(&request.id, served);
             }
             None => {
-                assignment.unplaced.insert(&request.id);
+                allocation.unplaced.insert(&request.id);
             }
         }
     }
-    assignment.left_over = pools.nodes.into_iter().map(|(name, pool)| (name, pool.left_over())).collect();
-    assignment
+    allocation.left_over = pools.nodes.into_iter().map(|(name, pool)| (name, pool.left_over())).collect();
+    allocation
 }
 
 /// For each group, how many of it are served on which nodes: on one of a
