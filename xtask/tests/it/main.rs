@@ -5,6 +5,7 @@ mod alerts;
 mod docs;
 mod forge;
 mod labels;
+mod pictures;
 mod programs;
 mod purity;
 mod sentences;
