@@ -110,6 +110,9 @@ fn moved(root: &Path, repository: &str, page: &str, target: &str) -> Option<Stri
     match on_site(&path).filter(|_| root.join(&path).is_file()) {
         Some(there) => {
             let up = on_site(page).unwrap_or(page).matches('/').count();
+            // mdBook makes the index of its folder of it, and does not say so to those who link to it.
+            let front = there.strip_suffix("README.md").filter(|_| page != SUMMARY);
+            let there = front.map_or_else(|| there.to_owned(), |folder| format!("{folder}index.md"));
             Some(format!("{}{there}{anchor}", "../".repeat(up)))
         }
         None => {
@@ -189,7 +192,8 @@ mod tests {
     fn a_link_leads_to_the_page_of_the_site_or_to_the_repository() {
         check("docs/a.md", "guides/b.md#x", Some("guides/b.md#x"));
         check("docs/guides/b.md", "../a.md", Some("../a.md"));
-        check("docs/guides/b.md", "../../README.md", Some("../README.md"));
+        check("docs/guides/b.md", "../../README.md", Some("../index.md"));
+        check("docs/SUMMARY.md", "../README.md", Some("README.md"));
         check("README.md", "docs/guides/b.md", Some("guides/b.md"));
         check("docs/guides/b.md", "../../charts/c.md#y", Some("https://host/us/blob/main/charts/c.md#y"));
         check("docs/a.md", "guides", Some("https://host/us/tree/main/docs/guides"));
