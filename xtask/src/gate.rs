@@ -193,6 +193,14 @@ fn all(args: &Args) -> Vec<Step> {
         Step {
             after: Some("build"),
             ..step(
+                "book",
+                "the site of docs/ is whole: every page, every link, no warning",
+                cargo(&["run", "--quiet", "--locked", "--package", "xtask", "--", "book"]),
+            )
+        },
+        Step {
+            after: Some("build"),
+            ..step(
                 "generated",
                 "what is generated is up to date (else: cargo xtask codegen)",
                 tasks::codegen_command(true),
@@ -292,6 +300,7 @@ mod tests {
                 "clients-go",
                 "clients-python",
                 "docs",
+                "book",
                 "generated",
                 "deny",
                 "tree"

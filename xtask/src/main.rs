@@ -6,6 +6,7 @@
 
 mod alerts;
 mod archives;
+mod book;
 mod building;
 mod bundle;
 mod chart;
@@ -59,6 +60,7 @@ enum Task {
     Chart(chart::Args),
     Alerts(alerts::Args),
     Bundle(bundle::Args),
+    Book(book::Args),
     Image(image::Args),
     Archives(archives::Args),
     SimLib(sim_lib::Args),
@@ -98,6 +100,7 @@ fn run(task: Task, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Task::Alerts(args) => alerts::run(&args, out)?,
         Task::Chart(args) => chart::run(&args, out)?,
         Task::Bundle(args) => bundle::run(&args, out)?,
+        Task::Book(args) => book::run(&args, out)?,
         Task::Image(args) => image::run(&args, out)?,
         Task::Archives(args) => archives::run(&args, out)?,
         Task::SimLib(args) => sim_lib::run(&args, out)?,

@@ -93,7 +93,8 @@ fn said(path: &Option<PathBuf>) -> Option<&PathBuf> {
 }
 
 impl Sources {
-    fn given(&self, name: &str) -> Option<PathBuf> {
+    /// A binary that is used instead of one of ours.
+    pub(crate) fn given(&self, name: &str) -> Option<PathBuf> {
         let of_its_own = match name {
             "etcd" => &self.etcd,
             "kube-apiserver" => &self.kube_apiserver,

@@ -4,7 +4,9 @@
 mod alerts;
 mod docs;
 mod forge;
+mod korean;
 mod labels;
+mod pictures;
 mod programs;
 mod purity;
 mod sentences;
