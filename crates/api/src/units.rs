@@ -31,25 +31,10 @@ pub enum DurationError {
 /// # Errors
 /// Says what is allowed.
 pub fn duration(text: &str) -> Result<SignedDuration, DurationError> {
-    let form = || DurationError::Form { text: text.to_owned() };
-    let long = || DurationError::TooLong { text: text.to_owned() };
-    let mut seconds: i64 = 0;
-    let mut rest = text;
-    for (unit, factor) in [('h', 3600), ('m', 60), ('s', 1)] {
-        if let Some((number, after)) = rest.split_once(unit)
-            && !number.is_empty()
-            && number.bytes().all(|b| b.is_ascii_digit())
-        {
-            let number: i64 = number.parse().map_err(|_| long())?;
-            seconds = number.checked_mul(factor).and_then(|n| n.checked_add(seconds)).ok_or_else(long)?;
-            rest = after;
-        }
-    }
-    if !rest.is_empty() || text.is_empty() {
-        return Err(form());
-    }
-    let duration = SignedDuration::from_secs(seconds);
-    if duration > LONGEST { Err(long()) } else { Ok(duration) }
+    let is_plain = text.bytes().all(|b| b.is_ascii_digit() || b"hms".contains(&b)) && !text.contains("ms");
+    let read = text.parse::<SignedDuration>().ok().filter(|_| is_plain);
+    let duration = read.ok_or_else(|| DurationError::Form { text: text.to_owned() })?;
+    if duration > LONGEST { Err(DurationError::TooLong { text: text.to_owned() }) } else { Ok(duration) }
 }
 
 /// A number of nodes, or a share of them. How many that is of a fleet, the

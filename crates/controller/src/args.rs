@@ -200,13 +200,13 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
+/// Hours, minutes, seconds and milliseconds, in this order, as the chart's
+/// schema has them: of what jiff reads, that much.
 fn duration(text: &str) -> Result<Duration, String> {
-    let units = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
-    let found = units.iter().find_map(|(unit, millis)| {
-        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
-        number.checked_mul(*millis).map(Duration::from_millis)
-    });
-    found.ok_or_else(|| "write a number and a unit, such as 500ms, 15s, 2m or 1h".to_owned())
+    let is_plain = text.bytes().all(|b| b.is_ascii_digit() || b"hms".contains(&b));
+    let read = text.parse::<SignedDuration>().ok().filter(|_| is_plain);
+    read.and_then(|read| Duration::try_from(read).ok())
+        .ok_or_else(|| "write numbers with units, such as 500ms, 15s, 1m30s or 1h".to_owned())
 }
 
 /// Why a command line makes no sense as a whole.
@@ -379,11 +379,46 @@ mod tests {
         assert!(matches!(read(&["--administrators-map", "a/b/c"]), Err(ArgsError::MapName { .. })));
     }
 
+    /// The chart refuses what the operator would, before anything is installed.
     #[test]
-    fn durations_need_a_unit() {
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        assert!(duration("5").is_err());
-        assert!(duration("5 s").is_err());
+    fn durations_are_what_the_charts_schema_says() {
+        for (text, millis) in [
+            ("500ms", 500),
+            ("2m", 120_000),
+            ("1m30s", 90_000),
+            ("1h0m5s250ms", 3_605_250),
+            ("0s", 0),
+            ("999999999h", 3_599_999_996_400_000),
+        ] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in [
+            "",
+            "5",
+            "5 s",
+            "30s1m",
+            "1m1m",
+            "-5s",
+            "+5s",
+            "1.5h",
+            "1d",
+            "PT5S",
+            "5 minutes",
+            "1m30",
+            "ms",
+            "5us",
+        ] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+        let schema = include_str!("../../../charts/slicewright/values.schema.json");
+        let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
+        for name in ["mapSettle", "cordonSettle", "batchDelay", "stableFor", "blockedAfter"] {
+            let value = &schema["properties"]["rollout"]["properties"][name];
+            assert_eq!(
+                value["pattern"], "^([0-9]{1,9}h)?([0-9]{1,9}m)?([0-9]{1,9}s)?([0-9]{1,9}ms)?$",
+                "{name}"
+            );
+            assert_eq!(value["minLength"], 1, "{name}");
+        }
     }
 }

@@ -21,8 +21,8 @@ use crate::metrics::{Metrics, NodeGauges, PolicyGauges, Waiting};
 pub fn set(metrics: &Metrics, objects: &Objects, round: &Round) {
     cached(metrics, objects);
     metrics.slices(slices(round));
-    metrics.pending(pending(&round.planned.requests));
-    metrics.unserved(unserved(&round.planned.requests, &round.planned.report.requests));
+    metrics.pending(pending(&round.planned.view.requests));
+    metrics.unserved(unserved(&round.planned.view.requests, &round.planned.report.requests));
     metrics.policies(policies(objects, round));
     metrics.nodes(nodes(round));
     let gpus = round.planned.plan.steps.iter().map(|step| step.gpus.len()).sum();
@@ -68,7 +68,7 @@ fn cached(metrics: &Metrics, objects: &Objects) {
 
 fn slices(round: &Round) -> impl Iterator<Item = (String, String, &'static str, i64)> {
     let mut all: BTreeMap<(String, String, &'static str), i64> = BTreeMap::new();
-    for (name, node) in &round.planned.inventory.nodes {
+    for (name, node) in &round.planned.view.inventory.nodes {
         for gpu in node.gpus.values() {
             let mut count = |profile: String, used: &Use| {
                 let state = match used {
@@ -206,9 +206,9 @@ fn policies(objects: &Objects, round: &Round) -> impl Iterator<Item = (String, P
             .get(&name.0)
             .map(|policy| (policy.spec.mode.name().to_owned(), policy.spec.layout.type_.name().to_owned()));
         let mine = round.planned.policy_of.iter().filter(|(_, owner)| *owner == name);
-        let nodes = mine.filter_map(|(node, _)| round.planned.inventory.nodes.get(node));
+        let nodes = mine.filter_map(|(node, _)| round.planned.view.inventory.nodes.get(node));
         let report = round.planned.report.policies.iter().find(|report| report.policy == *name);
-        let policy = round.planned.policies.iter().find(|policy| policy.name == *name);
+        let policy = round.planned.view.policies.iter().find(|policy| policy.name == *name);
         let gauges = PolicyGauges {
             conditions,
             info,

@@ -47,9 +47,9 @@ pub fn advance(input: &Input<'_>, planned: &PlannedRound) -> BTreeMap<NodeName, 
         .collect();
     let settings = &input.settings.rollout;
     let mut advances = match plan {
-        Some(plan) => step(&members, &planned.rollouts, &plan.order(), settings, input.now),
+        Some(plan) => step(&members, &planned.view.rollouts, &plan.order(), settings, input.now),
         None => {
-            let mut policies = planned.rollouts.clone();
+            let mut policies = planned.view.rollouts.clone();
             policies.values_mut().for_each(|policy| policy.enforce = false);
             let mut advances = step(&members, &policies, &[], settings, input.now);
             nodes.iter().for_each(|known| begin_nothing(&mut advances, known));
@@ -143,7 +143,7 @@ impl Known {
         reader: &NodeReader<'_>,
     ) -> Option<Self> {
         let seen = reader.node(&name)?;
-        let step = steps.get(&name).copied().zip(planned.inventory.nodes.get(&name));
+        let step = steps.get(&name).copied().zip(planned.view.inventory.nodes.get(&name));
         let wanted = step.map(|(step, node)| wanted(step, node, &reader.models(&name)));
         let progress = reader.by_the_clock(&name, planned.progress_of(&name));
         let mut clocked = progress.clone();
@@ -159,11 +159,11 @@ impl Known {
 fn names(planned: &PlannedRound) -> Vec<NodeName> {
     let is_ours = |(name, view): &(&NodeName, &NodeView)| {
         let Memory { progress, unreadable, swapped: _ } = &view.memory;
-        (planned.inventory.nodes.contains_key(*name) || *progress != Progress::default())
+        (planned.view.inventory.nodes.contains_key(*name) || *progress != Progress::default())
             && unreadable.is_none()
             && view.actuator == Actuator::Operands
     };
-    planned.nodes.iter().filter(is_ours).map(|(name, _)| name.clone()).collect()
+    planned.view.nodes.iter().filter(is_ours).map(|(name, _)| name.clone()).collect()
 }
 
 /// The policy of a node. Until its rollout ends a node belongs to the policy
@@ -176,13 +176,13 @@ pub fn policy_of(
     planned: &PlannedRound,
 ) -> Option<PolicyName> {
     let began = input.objects.gpu_nodes.get(&node.0).and_then(|n| n.spec.policy.clone()).map(PolicyName);
-    let began = began.filter(|name| planned.policies.iter().any(|p| p.name == *name));
+    let began = began.filter(|name| planned.view.policies.iter().any(|p| p.name == *name));
     began.filter(|_| progress.phase.disrupts()).or_else(|| planned.policy_of.get(node).cloned())
 }
 
 /// Whether pods may be evicted for a step: static layouts and onboarding only.
 fn drain(planned: &PlannedRound, policy: Option<&PolicyName>, step: Option<&NodeStep>) -> Drain {
-    let policy = policy.and_then(|name| planned.policies.iter().find(|p| p.name == *name));
+    let policy = policy.and_then(|name| planned.view.policies.iter().find(|p| p.name == *name));
     match policy {
         Some(policy) if matches!(policy.layout, LayoutPolicy::Static { .. }) => policy.drain,
         Some(policy) if step.is_some_and(|s| s.enable_mig) => policy.drain,

@@ -49,7 +49,7 @@ pub fn gpu_nodes(
     for (name, object) in &input.objects.nodes {
         let name = NodeName(name.clone());
         let old = input.objects.gpu_nodes.get(&name.0).map(Arc::as_ref);
-        let node = planned.inventory.nodes.get(&name);
+        let node = planned.view.inventory.nodes.get(&name);
         if node.is_none() && old.is_none() {
             continue;
         }
@@ -114,7 +114,7 @@ fn status(
     old: Option<&GpuNode>,
 ) -> GpuNodeStatus {
     let before = old.and_then(|node| node.status.clone()).unwrap_or_default();
-    let node = planned.inventory.nodes.get(name);
+    let node = planned.view.inventory.nodes.get(name);
     let mut rollout =
         match (advance, planned.memory_of(name).is_some_and(|memory| memory.unreadable.is_some())) {
             (Some(advance), _) => remembered::write(&advance.progress, before.rollout.as_ref()),
@@ -128,7 +128,9 @@ fn status(
         None => BTreeMap::new(),
     };
     let observed = match node {
-        Some(node) if planned.nodes.get(name).is_some_and(|view| view.actuator == Actuator::Operands) => {
+        Some(node)
+            if planned.view.nodes.get(name).is_some_and(|view| view.actuator == Actuator::Operands) =>
+        {
             let last = before
                 .observed
                 .as_ref()

@@ -51,7 +51,7 @@ pub(crate) fn map(
     let ensures =
         |advance: &Advance| advance.actions.iter().any(|a| matches!(a, Action::EnsureMapEntry { .. }));
     let asked = advances.values().any(ensures);
-    let in_force = planned.policies.iter().any(|policy| policy.mode == Mode::Enforce);
+    let in_force = planned.view.policies.iter().any(|policy| policy.mode == Mode::Enforce);
     let needed = asked || in_force;
     if !needed || models.is_empty() || objects.cluster_policies.is_empty() || objects.gpu_cluster {
         return MapRound::default();
@@ -113,7 +113,7 @@ fn cannot_write(input: &Input<'_>, error: &MapError) -> MapRound {
 /// Every model that is there, once.
 fn models(planned: &PlannedRound) -> Vec<&'static Model> {
     let mut models: BTreeMap<&str, &'static Model> = BTreeMap::new();
-    for model in planned.nodes.values().flat_map(|node| node.models.values().flatten()) {
+    for model in planned.view.nodes.values().flat_map(|node| node.models.values().flatten()) {
         models.insert(&model.id, model);
     }
     models.into_values().collect()
@@ -124,8 +124,8 @@ fn models(planned: &PlannedRound) -> Vec<&'static Model> {
 /// had before its first change has a name of somebody else's.
 fn layouts(planned: &PlannedRound, advances: &BTreeMap<NodeName, Advance>) -> Vec<NodeLayout> {
     let mut all = BTreeSet::new();
-    let there = planned.nodes.iter().map(|(name, node)| (name, &node.memory));
-    let stored = there.chain(&planned.gone).filter(|(name, _)| !advances.contains_key(*name));
+    let there = planned.view.nodes.iter().map(|(name, node)| (name, &node.memory));
+    let stored = there.chain(&planned.view.gone).filter(|(name, _)| !advances.contains_key(*name));
     let next = advances.values().map(|advance| &advance.progress);
     for progress in stored.map(|(_, memory)| &memory.progress).chain(next) {
         let Progress { target, verified, set_back, .. } = progress;

@@ -2,7 +2,6 @@
 //! checker says of the plan.
 
 use std::collections::BTreeMap;
-use std::ops::Deref;
 
 use mig::Catalog;
 use observe::ClusterView;
@@ -28,20 +27,11 @@ pub struct PlannedRound {
     pub report: Report,
 }
 
-/// Whoever asks for a fact of the cluster need not know whether a plan was made of it already.
-impl Deref for PlannedRound {
-    type Target = ClusterView;
-
-    fn deref(&self) -> &ClusterView {
-        &self.view
-    }
-}
-
 impl PlannedRound {
     /// What is remembered of a node, whether it is there or not.
     #[must_use]
     pub fn memory_of(&self, node: &NodeName) -> Option<&Memory> {
-        self.nodes.get(node).map(|node| &node.memory).or_else(|| self.gone.get(node))
+        self.view.nodes.get(node).map(|node| &node.memory).or_else(|| self.view.gone.get(node))
     }
 
     /// What is remembered of a node's rollout.

@@ -50,6 +50,7 @@ pub(crate) fn statuses(
     let fingerprint = fingerprint(input, planned);
     let cluster = cluster(input, planned, map);
     planned
+        .view
         .policies
         .iter()
         .filter_map(|policy| {
@@ -71,7 +72,7 @@ pub(crate) fn statuses(
                 conditions: conditions_now,
                 slices: report.map(in_one_line),
                 supply: report.map(supply).unwrap_or_default(),
-                unserved: Some(unserved(&about.requests, &planned.requests)),
+                unserved: Some(unserved(&about.requests, &planned.view.requests)),
                 nodes: Some(nodes(report, planned, advances)),
                 policy_digest: Some(policy_digest.clone()),
                 plan_digest: Some(planned.plan.digest()),
@@ -107,7 +108,7 @@ fn about<'a>(
     let mine = |node: &NodeName| planned.policy_of.get(node) == Some(&policy.name);
     let title = format!("GpuPartitionPolicy {}", policy.name);
     let found = |severity| {
-        let mine = planned.problems.iter().filter(|p| p.object == title);
+        let mine = planned.view.problems.iter().filter(|p| p.object == title);
         mine.filter(move |p| p.severity == severity)
     };
     let in_words = |p: &Problem| match p.field.is_empty() {
@@ -116,7 +117,7 @@ fn about<'a>(
     };
     // Other warnings about a policy have a place of their own in its status.
     let about_nodes = |p: &&Problem| p.field.starts_with("spec.nodeSelector");
-    let nodes = planned.inventory.nodes.iter().filter(|(name, _)| mine(name));
+    let nodes = planned.view.inventory.nodes.iter().filter(|(name, _)| mine(name));
     let left_alone = nodes.filter_map(|(name, node)| match &node.hold {
         Some(hold @ Hold::NotEstablished { .. }) => {
             Some((reason::NOT_ESTABLISHED, format!("{name}: {hold}")))
@@ -128,6 +129,7 @@ fn about<'a>(
         _ => None,
     });
     let cordoned = planned
+        .view
         .inventory
         .nodes
         .iter()
@@ -150,6 +152,7 @@ fn about<'a>(
             .map(|(node, advance)| (node, &advance.outlook))
             .collect(),
         arrived: planned
+            .view
             .inventory
             .nodes
             .iter()
@@ -170,7 +173,7 @@ fn about<'a>(
 fn refused(policy: &Policy, input: &Input<'_>, planned: &PlannedRound) -> Option<String> {
     let by_demand = matches!(policy.layout, LayoutPolicy::DemandDriven { .. });
     let mine = planned.policy_of.iter().filter(|(_, owner)| **owner == policy.name);
-    let mut nodes = mine.filter_map(|(name, _)| planned.nodes.get(name)).peekable();
+    let mut nodes = mine.filter_map(|(name, _)| planned.view.nodes.get(name)).peekable();
     let any = nodes.peek().is_some();
     let none_by_profile = nodes.all(|node| node.strategy() != rollout::Strategy::Mixed);
     (by_demand && any && none_by_profile).then(|| {
@@ -183,7 +186,7 @@ fn refused(policy: &Policy, input: &Input<'_>, planned: &PlannedRound) -> Option
 /// may not change, or pods hold what would go.
 fn missed(report: &PolicyReport, planned: &PlannedRound) -> Vec<(&'static str, String)> {
     let why = |(name, index): &(NodeName, GpuIndex)| {
-        let node = planned.inventory.nodes.get(name)?;
+        let node = planned.view.inventory.nodes.get(name)?;
         if let Some(hold) = &node.hold {
             let reason = match hold {
                 Hold::Changing => reason::CHANGING,
@@ -366,7 +369,7 @@ pub(crate) enum Doing {
 /// What a node is doing: first what the rollout says, then what the planner
 /// leaves it alone for.
 pub(crate) fn doing(name: &NodeName, planned: &PlannedRound, advance: Option<&Advance>) -> Doing {
-    let held = || match planned.inventory.nodes.get(name).and_then(|node| node.hold.as_ref()) {
+    let held = || match planned.view.inventory.nodes.get(name).and_then(|node| node.hold.as_ref()) {
         None | Some(Hold::CoolingDown { .. } | Hold::NoPolicy) => None,
         Some(Hold::Changing) => Some(Doing::Changing),
         Some(Hold::Failed { .. }) => Some(Doing::Failed),

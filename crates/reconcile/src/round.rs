@@ -82,11 +82,12 @@ fn wake_at(
     let steps = advances.values().filter_map(|advance| advance.wake_at);
     // A request becomes BlockedElsewhere by time alone.
     let blocked = planned
+        .view
         .requests
         .iter()
         .filter(|request| request.since <= input.now)
         .map(|_| input.now + input.settings.observe.blocked_after);
-    let cooling = planned.inventory.nodes.values().filter_map(|node| match &node.hold {
+    let cooling = planned.view.inventory.nodes.values().filter_map(|node| match &node.hold {
         Some(Hold::CoolingDown { until }) => Some(*until),
         _ => None,
     });

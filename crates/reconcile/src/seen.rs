@@ -28,13 +28,13 @@ impl<'a> NodeReader<'a> {
     /// said of it.
     #[must_use]
     pub fn node(&self, name: &NodeName) -> Option<Observed> {
-        let view = self.planned.nodes.get(name)?;
+        let view = self.planned.view.nodes.get(name)?;
         let never = LocalState::default();
         let local = self.input.local.get(name).unwrap_or(&never);
         Some(view.as_read(Reading {
             listing: local.listing(),
             refusals: local.refusals.clone(),
-            map: MapSeen { changed_at: self.input.map_changed, ..self.planned.our_map.clone() },
+            map: MapSeen { changed_at: self.input.map_changed, ..self.planned.view.our_map.clone() },
         }))
     }
 
@@ -60,6 +60,6 @@ impl<'a> NodeReader<'a> {
     /// The GPUs of a node.
     #[must_use]
     pub fn models(&self, name: &NodeName) -> Models {
-        self.planned.nodes.get(name).map(|node| node.models.clone()).unwrap_or_default()
+        self.planned.view.nodes.get(name).map(|node| node.models.clone()).unwrap_or_default()
     }
 }

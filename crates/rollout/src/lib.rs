@@ -39,8 +39,5 @@ pub use observed::{
 };
 pub use operand::Operand;
 pub use outlook::{Failure, FailureReason, Outlook, StartBlocker, Trouble, Unproven, WaitsFor};
-// The simulator knows it by its former name until it is edited next.
-#[doc(hidden)]
-pub use outlook::StartBlocker as Hold;
 pub use progress::{Phase, Progress, Rung};
 pub use rules::{Admission, MaxUnavailable, NodeRules, RolloutRules, Settings};

@@ -23,9 +23,9 @@ pub(crate) fn apply(
     plan: CheckedPlan<'_>,
     counters: &mut Counters,
 ) {
-    let rules = &planned.rollouts;
+    let rules = &planned.view.rollouts;
     for step in plan.in_order() {
-        let enforced = planned.policies.iter().any(|p| p.name == step.policy && p.mode == Mode::Enforce);
+        let enforced = planned.view.policies.iter().any(|p| p.name == step.policy && p.mode == Mode::Enforce);
         let open =
             rules.get(&step.policy).is_some_and(|p| rollout::window::is_open(&p.rules.windows, world.now));
         let Some(host) = world.hosts.get_mut(&step.node.0).filter(|h| h.agent && enforced && open) else {

@@ -12,7 +12,7 @@ use reconcile::seen::NodeReader;
 use reconcile::{Input, LocalState, MapRef, NodeRound, PlannedRound, Round, Settings};
 use rollout::map::{MigMap, assemble, entry};
 use rollout::observed::{Observed, Refusal};
-use rollout::{Action, Advance, Hold, Outlook, Phase, Progress, WaitsFor, names};
+use rollout::{Action, Advance, Outlook, Phase, Progress, StartBlocker, WaitsFor, names};
 use serde_json::json;
 
 use crate::entry::Who;
@@ -69,7 +69,7 @@ impl Operator {
             .then(|| MapRef { namespace: MAP_NAMESPACE.to_owned(), name: ADMINISTRATORS_MAP.to_owned() });
         let round = reconcile::round(&self.input(world, &objects));
         let planned = &round.planned;
-        self.starting.clone_from(&planned.starting);
+        self.starting.clone_from(&planned.view.starting);
         for note in planned.plan.fatal() {
             let text = format!("{} {note}", crate::entry::clock(world.now));
             if !counters.fatal.contains(&text) {
@@ -257,7 +257,7 @@ pub(crate) fn waits(outlook: &Outlook) -> Option<String> {
 fn is_worth_saying(outlook: &Outlook) -> bool {
     match outlook {
         // Of those that wait for their turn, the policy's condition tells.
-        Outlook::Idle | Outlook::Failed(_) | Outlook::Holding(Hold::Budget { .. }) => false,
+        Outlook::Idle | Outlook::Failed(_) | Outlook::Holding(StartBlocker::Budget { .. }) => false,
         Outlook::Holding(_) => true,
         Outlook::Working { waits_for, until: _ } => matches!(
             waits_for,

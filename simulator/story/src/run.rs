@@ -158,7 +158,7 @@ impl Teller<'_> {
         let lines = match topic {
             Topic::Request((namespace, name)) => {
                 let mine = |id: &planner::names::RequestId| id.namespace == *namespace && id.name == *name;
-                let request = planned.requests.iter().find(|r| mine(&r.id));
+                let request = planned.view.requests.iter().find(|r| mine(&r.id));
                 let answer = planned.report.requests.iter().find(|r| mine(&r.id));
                 let key = self.world.pod_of(&(namespace.clone(), name.clone()));
                 let pod = self.world.pods.get(&key);
@@ -181,7 +181,7 @@ impl Teller<'_> {
                 let labels = node.metadata.labels.clone().unwrap_or_default();
                 let key = planner::names::NodeName(name.clone());
                 let outlook = self.operator.outlooks.get(&key).and_then(waits);
-                let seen = planned.inventory.nodes.get(&key);
+                let seen = planned.view.inventory.nodes.get(&key);
                 let mut lines = answers::node(name, seen, planned.policy_of.get(&key), outlook.as_deref());
                 let advice = observe::sharing::advice(&labels, seen);
                 lines.extend(advice.into_iter().map(|line| format!("  {line}")));
@@ -191,10 +191,11 @@ impl Teller<'_> {
                 let Some(report) = planned.report.policies.iter().find(|r| r.policy.0 == *name) else {
                     return Err(StoryError::new(step.place, format!("there is no policy `{name}`")));
                 };
-                let mut lines = answers::policy(report, &planned.inventory);
+                let mut lines = answers::policy(report, &planned.view.inventory);
                 let title = format!("GpuPartitionPolicy {name}");
                 lines.extend(
                     planned
+                        .view
                         .problems
                         .iter()
                         .filter(|p| p.object == title)

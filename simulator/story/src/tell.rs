@@ -88,7 +88,7 @@ pub(crate) fn publish(world: &mut World, round: &Round) {
         let who = format!("{}/{}", answer.id.namespace, answer.id.name);
         world.tell(&who, &answer.gist, &answer.text);
     }
-    for problem in &round.planned.problems {
+    for problem in &round.planned.view.problems {
         if let Some(name) = problem.object.strip_prefix("HardwareProfile ") {
             let name = name.to_owned();
             world.tell(&name, &problem.message, &problem.message);

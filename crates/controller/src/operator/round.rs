@@ -79,7 +79,7 @@ impl Operator {
             local.refusals.clear();
         }
         self.wake = round.wake_at;
-        self.store.objects.starting_since.clone_from(&round.planned.starting);
+        self.store.objects.starting_since.clone_from(&round.planned.view.starting);
         let unsound: Vec<String> = round.planned.plan.fatal().map(ToString::to_string).collect();
         for note in &unsound {
             tracing::error!(note, "the plan breaks a rule, so nothing of it is done; please report this");
@@ -268,7 +268,7 @@ impl Operator {
     async fn point(&mut self, objects: &Objects, round: &Round) -> usize {
         let ours = self.core.observe.map.clone();
         let there = objects.config_maps.contains_key(&(ours.namespace, ours.name.clone()));
-        let in_force = round.planned.policies.iter().any(|policy| policy.mode == Mode::Enforce);
+        let in_force = round.planned.view.policies.iter().any(|policy| policy.mode == Mode::Enforce);
         let what = "ClusterPolicy";
         let settles = self.settles_until.is_some();
         if !self.settings.patch_cluster_policy || settles || !there || !in_force || !self.may_write(what) {

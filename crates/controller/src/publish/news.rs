@@ -266,8 +266,10 @@ fn of_others(told: &mut SentEvents, objects: &Objects, round: &Round, drafts: &m
         .map(|answer| format!("Notebook {}/{}", answer.id.namespace, answer.id.name))
         .collect();
     let mut now = BTreeSet::new();
-    let any_policy = !round.planned.policies.is_empty();
-    for problem in round.planned.problems.iter().filter(|p| any_policy && p.severity == Severity::Warning) {
+    let any_policy = !round.planned.view.policies.is_empty();
+    for problem in
+        round.planned.view.problems.iter().filter(|p| any_policy && p.severity == Severity::Warning)
+    {
         let Some((kind, (namespace, name))) =
             problem.object.split_once(' ').and_then(|(kind, name)| Some((kind, name.split_once('/')?)))
         else {

@@ -165,7 +165,13 @@ fn somebody_else_labels_a_node() {
 fn reviewed(cluster: &Cluster) -> Fingerprint {
     let planned = cluster.round().planned;
     let policies = &cluster.objects.policies;
-    Fingerprint::new(&planned.plan, policies, &planned.policy_of, &planned.inventory, &planned.requests)
+    Fingerprint::new(
+        &planned.plan,
+        policies,
+        &planned.policy_of,
+        &planned.view.inventory,
+        &planned.view.requests,
+    )
 }
 
 #[test]

@@ -209,7 +209,7 @@ fn a_lost_cordon_mark_does_not_hide_a_node_from_the_plan_that_began() {
                 "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}]);
             node.metadata.managed_fields = managed.then(|| serde_json::from_value(fields).unwrap());
         });
-        let node = &cluster.round().planned.inventory.nodes[&NodeName::from("n1")];
+        let node = &cluster.round().planned.view.inventory.nodes[&NodeName::from("n1")];
         assert!(node.schedulable && node.hold.is_none(), "{:?}", node.hold);
         cluster.settle();
         assert_ne!(cluster.offers("n1", "1g.10gb"), "0");

@@ -26,7 +26,13 @@ fn a_cluster() -> Cluster {
 fn fingerprint(cluster: &Cluster) -> Fingerprint {
     let planned = cluster.round().planned;
     let policies = &cluster.objects.policies;
-    Fingerprint::new(&planned.plan, policies, &planned.policy_of, &planned.inventory, &planned.requests)
+    Fingerprint::new(
+        &planned.plan,
+        policies,
+        &planned.policy_of,
+        &planned.view.inventory,
+        &planned.view.requests,
+    )
 }
 
 /// What was reviewed is committed with the policy.
@@ -202,7 +208,7 @@ fn an_annotation_that_makes_no_sense_is_told_and_does_no_harm() {
     let round = cluster.round();
     assert_eq!(round.planned.plan, sane.planned.plan);
     assert_eq!(round.nodes.len(), sane.nodes.len());
-    let told = round.planned.problems.iter().find(|problem| problem.field.contains(REVIEWED_PLAN));
+    let told = round.planned.view.problems.iter().find(|problem| problem.field.contains(REVIEWED_PLAN));
     assert_eq!(told.map(|problem| problem.severity), Some(observe::Severity::Warning));
     assert_eq!(said(&mut cluster), review, "it is said once");
     annotate(&mut cluster, REVIEWED_PLAN, &fingerprint(&a_cluster()).reviewed.to_string());

@@ -197,7 +197,7 @@ fn a_cordon_of_ours_that_can_be_taken_back_is_hidden_from_the_planner() {
         assert!(rounds < 50);
     }
     let round = cluster.round();
-    let node = round.planned.inventory.nodes.values().next().unwrap();
+    let node = round.planned.view.inventory.nodes.values().next().unwrap();
     assert!(node.schedulable && node.hold.is_none(), "{:?}", node.hold);
     cluster.objects.pods.retain(|(namespace, _), _| namespace != "team");
     cluster.settle();

@@ -43,7 +43,7 @@ fn pod(name: &str, resource: &str, count: &str, on: Option<&str>) -> Value {
 }
 
 fn hold<'a>(round: &'a Round, node: &str) -> Option<&'a Hold> {
-    round.planned.inventory.nodes[&NodeName::from(node)].hold.as_ref()
+    round.planned.view.inventory.nodes[&NodeName::from(node)].hold.as_ref()
 }
 
 #[test]
@@ -53,11 +53,12 @@ fn a_pod_that_asks_for_more_than_its_node_can_have_is_a_number_and_holds_nothing
         cluster.add_pod(pod("by-hand", "nvidia.com/mig-1g.10gb", count, Some("n1")));
         let round = cluster.round();
         assert_eq!(hold(&round, "n1"), None, "{count}");
-        let gpu = &round.planned.inventory.nodes[&NodeName::from("n1")].gpus[&GpuIndex(0)];
+        let gpu = &round.planned.view.inventory.nodes[&NodeName::from("n1")].gpus[&GpuIndex(0)];
         let Slices::Counted(slices) = &gpu.slices else { panic!("its slices are counted") };
         assert!(slices.iter().all(|slice| slice.used == Use::Idle));
         let said: Vec<_> = round
             .planned
+            .view
             .problems
             .iter()
             .map(ToString::to_string)
@@ -174,7 +175,7 @@ fn no_number_that_a_tenant_writes_is_counted_out() {
         for name in ["n1", "n2"] {
             let round = cluster.round();
             assert!(round.planned.plan.checked().is_some(), "{count}: {:?}", round.planned.plan.notes());
-            let from_numbers = round.planned.requests.iter().filter(|r| r.id.kind == "Workload").count();
+            let from_numbers = round.planned.view.requests.iter().filter(|r| r.id.kind == "Workload").count();
             // 32 GPUs have room for 224 slices; each pod set beyond that is told so once.
             assert!(from_numbers <= 224 + 4, "{count}: {from_numbers} requests of {name}");
         }
@@ -253,7 +254,7 @@ fn a_holder_with_the_label_of_a_validator_keeps_its_slice() {
         holder["status"]["phase"] = "Running".into();
         cluster.add_pod(holder);
         let round = cluster.round();
-        let gpu = &round.planned.inventory.nodes[&NodeName::from("n1")].gpus[&GpuIndex(0)];
+        let gpu = &round.planned.view.inventory.nodes[&NodeName::from("n1")].gpus[&GpuIndex(0)];
         let Slices::Counted(slices) = &gpu.slices else { panic!("its slices are counted") };
         assert!(slices.iter().all(|slice| matches!(slice.used, Use::MaybeInUse { .. })), "{app}");
     }
