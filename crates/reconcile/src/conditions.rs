@@ -180,7 +180,7 @@ fn planned(about: &About<'_>) -> Wanted {
 /// Whether a node does not go on before a human did something. That a device
 /// plugin restarts, or a device is unhealthy ([`StartBlocker::NotAsVerified`]), is told
 /// on the node: mostly it passes, and a policy that stalls fails pipelines.
-const fn waits_for_a_human(hold: &StartBlocker) -> bool {
+pub(crate) const fn waits_for_a_human(hold: &StartBlocker) -> bool {
     match hold {
         StartBlocker::ForeignLayout { .. }
         | StartBlocker::HandsOff { .. }

@@ -6,32 +6,13 @@ use planner::inventory::{Hold, Node};
 use planner::names::{NodeName, PolicyName};
 use rollout::{Outlook, StartBlocker};
 
-/// What a node waits for by itself, and what waits for a human.
+use crate::conditions::waits_for_a_human;
+
+/// What a node waits for by itself, and what waits for a human. On the node
+/// itself also that it is not as it was proved, which a policy does not stall
+/// for.
 const fn needs_a_human(hold: &StartBlocker) -> bool {
-    match hold {
-        StartBlocker::NotEnforced
-        | StartBlocker::Budget { .. }
-        | StartBlocker::Window { .. }
-        | StartBlocker::Cooldown { .. }
-        | StartBlocker::BackedOff { .. }
-        | StartBlocker::PodsInTheWay { .. }
-        | StartBlocker::CordonedByOthers
-        | StartBlocker::NotReady
-        | StartBlocker::ForeignWork { .. }
-        | StartBlocker::ManagerNotReady
-        | StartBlocker::RunInProgress { .. }
-        | StartBlocker::Settling { .. } => false,
-        StartBlocker::ForeignLayout { .. }
-        | StartBlocker::HandsOff { .. }
-        | StartBlocker::NoClusterPolicy
-        | StartBlocker::ManagerDisabled
-        | StartBlocker::MapNotOurs
-        | StartBlocker::LayoutRefused(_)
-        | StartBlocker::NotAsVerified { .. }
-        | StartBlocker::Released
-        | StartBlocker::WriteRefused { .. }
-        | StartBlocker::WriteUndone { .. } => true,
-    }
+    waits_for_a_human(hold) || matches!(hold, StartBlocker::NotAsVerified { .. })
 }
 
 /// `Ready`, and `Reconciling`, `Stalled` and `Degraded` as they hold.

@@ -218,7 +218,26 @@ fn more_slices_in_use_than_there_are_is_an_error() {
     let pods = ["p", "q", "r"].map(|name| pod("a", name, &[("mig-3g.40gb", 1)], Some("n1")));
     let seen = see(&[&[two_kinds()][..], &pods[..]].concat());
     assert_eq!(texts(&seen.problems)[0], "Node n1: its pods hold 3 3g.40gb slice(s), and it has 2");
+    assert_eq!(seen.problems[0].severity, observe::Severity::Error);
     assert!(matches!(node_of(&seen, "n1").hold, Some(Hold::NotEstablished { .. })));
+}
+
+#[test]
+fn taints_keep_away_who_does_not_tolerate_them() {
+    let mut n1 = node("n1");
+    n1["spec"]["taints"] = json!([
+        {"key": "nvidia.com/gpu", "effect": "NoSchedule"},
+        {"key": "dedicated", "value": "lab", "effect": "NoExecute"},
+    ]);
+    let taint = |key: &str, value: &str, effect: &str| planner::inventory::Taint {
+        key: key.into(),
+        value: value.into(),
+        effect: effect.into(),
+    };
+    assert_eq!(
+        node_of(&see(&[n1]), "n1").taints,
+        [taint("dedicated", "lab", "NoExecute"), taint("nvidia.com/gpu", "", "NoSchedule")]
+    );
 }
 
 #[test]
@@ -396,6 +415,15 @@ fn a_rollout_holds_its_node() {
         Some(Hold::CoolingDown { until: until.parse().expect("a time") })
     );
     assert_eq!(hold(rollout(json!({"phase": "Idle", "cooldownUntil": "2026-11-21T08:59:59Z"}))), None);
+    assert_eq!(
+        hold(rollout(json!({"phase": "Idle", "cooldownUntil": "2026-11-21T09:00:00Z"}))),
+        None,
+        "just over"
+    );
+    assert_eq!(
+        hold(rollout(json!({"phase": "Released"}))),
+        Some(Hold::Failed { why: "a human ended its rollout".into() })
+    );
 }
 
 #[test]
@@ -529,40 +557,6 @@ fn a_node_on_its_way_keeps_the_labels_by_which_it_was_selected() {
     n1["metadata"]["labels"]["nvidia.com/mig.config.state"] = "success".into();
     let seen = see(&[n1, remembered("Idle"), selects]);
     assert_eq!(node_of(&seen, "n1").labels.get("nvidia.com/mig.capable"), None);
-}
-
-/// The label is written: GPU 1 will be cut anew, and whoever holds a slice of
-/// GPU 0 keeps it, also while nothing of the node is offered.
-#[test]
-fn on_a_node_past_the_point_of_return_who_stays_holds_what_it_held() {
-    let layout = |second: Value| json!({"0": {"mig": {"1g.10gb": 3, "3g.40gb": 1}}, "1": second});
-    let target = json!({
-        "layout": layout(json!({"mig": {"1g.10gb": 2, "3g.40gb": 1}})), "from": layout(json!({"mig": {"7g.80gb": 1}})),
-        "label": "slicewright-1", "bootId": "b-1",
-    });
-    let gpus =
-        [0, 1].map(|index| json!({"index": index, "model": "A100-80GB", "migEnabled": true, "slices": []}));
-    let on_its_way = json!({
-        "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": "n1"}, "spec": {},
-        "status": {
-            "rollout": {"phase": "Changing", "progress": {"phase": "Changing", "target": target}},
-            "observed": {"by": "Controller", "at": "2026-11-21T08:00:00Z", "gpus": gpus},
-        },
-    });
-    let mut n1 = cut(node("n1"), "slicewright-1", &[]);
-    n1["metadata"]["labels"]["nvidia.com/gpu.count"] = "2".into();
-    let seen = see(&[
-        n1,
-        on_its_way,
-        pod("a", "ada", &[("mig-1g.10gb", 2)], Some("n1")),
-        pod("a", "bob", &[("mig-3g.40gb", 1)], Some("n1")),
-    ]);
-    let n1 = node_of(&seen, "n1");
-    assert_eq!(
-        slices(n1, 0),
-        ["1g.10gb in use by a/ada", "1g.10gb in use by a/ada", "1g.10gb idle", "3g.40gb in use by a/bob"]
-    );
-    assert_eq!(slices(n1, 1), ["1g.10gb idle", "1g.10gb idle", "3g.40gb idle"]);
 }
 
 /// A DGX Station: the card that drives the screen stands between the others,

@@ -74,3 +74,23 @@ fn our_own_cordon_on_a_node_that_can_be_taken_back_is_none_for_the_planner() {
     let n1 = node_of(&seen, "n1");
     assert_eq!((&n1.hold, n1.schedulable), (&Some(Hold::Changing), false));
 }
+
+/// A policy may select by any label; that one is gone when our cordon is.
+#[test]
+fn our_mark_is_no_label_of_a_node_that_is_taken_for_open_and_stays_one_where_the_cordon_stays() {
+    let marked = |node: &Value| {
+        let seen = see(std::slice::from_ref(node));
+        node_of(&seen, "n1").labels.contains_key("slicewright.io/cordoned-by")
+    };
+    let mut ours = node("n1");
+    cordon_with_our_mark(&mut ours);
+    ours["metadata"]["managedFields"] =
+        json!([{"manager": "slicewright-node", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}]);
+    assert!(!marked(&ours));
+    let mut theirs = ours.clone();
+    theirs["metadata"]["managedFields"][0]["manager"] = "kubectl-cordon".into();
+    assert!(marked(&theirs));
+    // The mark without a cordon says what it says.
+    ours["spec"]["unschedulable"] = false.into();
+    assert!(marked(&ours));
+}

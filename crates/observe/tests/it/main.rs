@@ -3,6 +3,7 @@
 
 mod fleet;
 mod foreign_hands;
+mod memory;
 mod menu;
 mod owners;
 mod quantities;

@@ -148,3 +148,13 @@ fn zones_are_known_without_a_database_of_the_system() {
         assert!(bundled.get(zone).is_ok(), "{zone}");
     }
 }
+
+#[test]
+fn a_window_is_open_for_a_minute_at_least_and_a_week_at_most() {
+    use jiff::SignedDuration;
+    let lasting = |duration| Window::lasting("0 0 * * *", duration, "UTC").is_ok();
+    let (minute, week) = (SignedDuration::from_mins(1), SignedDuration::from_hours(168));
+    let second = SignedDuration::from_secs(1);
+    assert!(lasting(minute) && lasting(week));
+    assert!(!lasting(minute - second) && !lasting(week + second));
+}

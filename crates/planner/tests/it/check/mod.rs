@@ -499,6 +499,51 @@ fn steps_are_one_a_node_and_change_something() {
     );
 }
 
+/// An agent puts slices where it is told: another place is another layout.
+#[test]
+fn a_slice_that_is_to_be_elsewhere_is_a_change_for_who_can_place_it() {
+    let mut world = recut();
+    world.step().serves.clear();
+    let now = || a100().idle("2g.20gb", 0);
+    world.node("ridge").gpus.insert(GpuIndex(0), now().build());
+    *world.change() = change_of(0, now(), &[("2g.20gb", 4)], &["2g.20gb"]);
+    let told = world.notes();
+    assert!(told.iter().all(|note| !note.contains("the target is what the GPU has")), "{told:?}");
+}
+
+/// Nobody can tell slices of unknown places apart: their order says nothing.
+#[test]
+fn slices_that_are_counted_in_another_order_are_the_same() {
+    let now = || a100().counted("1g.10gb", 3).counted("2g.20gb", 2);
+    let mut world = operated();
+    world.node("ridge").gpus.insert(GpuIndex(0), now().build());
+    world.change().before = now().build().slices;
+    world.clone().passes();
+    let Slices::Counted(before) = &mut world.change().before else { panic!("counted") };
+    before.reverse();
+    world.passes();
+}
+
+#[test]
+fn a_floor_that_is_just_kept_is_kept() {
+    let mut world = recut();
+    world.policies[0] = policy("research").bounds("3g.40gb", 1, 0, None).build();
+    world.passes();
+}
+
+/// Whoever is worth more starts first, whatever the nodes are called.
+#[test]
+fn a_checked_plan_starts_in_the_order_of_its_steps() {
+    let mut plan = recut().plan;
+    let mut second = plan.steps[0].clone();
+    second.node = "alp".into();
+    plan.steps.push(second);
+    let judged = planner::build::as_if_checked(plan);
+    let order = judged.checked().expect("it is not objected to").order();
+    assert_eq!(order.iter().map(ToString::to_string).collect::<Vec<_>>(), ["ridge", "alp"]);
+    assert!(judged.notes().is_empty());
+}
+
 #[test]
 fn mig_is_switched_on_where_it_is_off() {
     recut().broken(
