@@ -35,7 +35,7 @@ async fn inventory(client: &Client) -> anyhow::Result<Inventory> {
     let discovery = Discovery::new(client.clone()).run().await?;
     let mut all = Inventory::new();
     for group in discovery.groups() {
-        for (resource, capabilities) in group.recommended_resources() {
+        for (resource, capabilities) in group.resources_by_stability() {
             if !capabilities.supports_operation(verbs::LIST) || ITS_OWN.contains(&resource.plural.as_str()) {
                 continue;
             }

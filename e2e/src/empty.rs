@@ -63,7 +63,8 @@ pub(crate) async fn empty(client: &Client, everything: bool) -> anyhow::Result<(
     let discovery = served::discovered(client, GROUPS).await?;
     let mut kinds = Vec::new();
     for group in discovery.groups() {
-        for (resource, capabilities) in group.recommended_resources() {
+        // Of every version: `nvidia.com/v1` does not serve a `GPUCluster`.
+        for (resource, capabilities) in group.resources_by_stability() {
             let can = |verb| capabilities.supports_operation(verb);
             if can(verbs::LIST) && can(verbs::DELETE) && !STAYS.contains(&resource.plural.as_str()) {
                 kinds.push((resource, capabilities.scope));

@@ -10,7 +10,6 @@ use planner::plan::NodeStep;
 use planner::policy::{Drain, LayoutPolicy};
 use rollout::fleet::{Member, step};
 use rollout::observed::Observed;
-use rollout::outlook::WaitsFor;
 use rollout::{Action, Advance, NodeLayout, Outlook, Phase, Progress, StartBlocker};
 
 use crate::input::{Input, RefusedWrite};
@@ -82,10 +81,7 @@ fn begin_nothing(advances: &mut BTreeMap<NodeName, Advance>, known: &Known) {
 /// it, or somebody else undoes it.
 fn kept_from_writing(known: &Known, advance: &Advance, input: &Input<'_>) -> Option<StartBlocker> {
     let local = input.local.get(&known.name);
-    let needs_map = || {
-        let waits = matches!(advance.outlook, Outlook::Working { waits_for: WaitsFor::MapWrite, .. });
-        waits || advance.actions.iter().any(|action| matches!(action, Action::EnsureMapEntry { .. }))
-    };
+    let needs_map = || advance.actions.iter().any(|action| matches!(action, Action::EnsureMapEntry { .. }));
     let refused = local
         .and_then(|local| local.refused.clone())
         .or_else(|| input.obstacles.map.clone().filter(|_| needs_map()));

@@ -11,4 +11,5 @@ mod redaction;
 mod requests;
 mod selectors;
 mod snapshot;
+mod strategies;
 mod words;

@@ -186,4 +186,18 @@ mod tests {
         // The first 1g never lands at 3.
         assert_eq!(order(&geometry, &BTreeSet::new(), &layout(&[("1g.10gb", 3)])), None);
     }
+
+    /// On no model of the catalogue compute runs out before memory does; on
+    /// this one it does.
+    #[test]
+    fn compute_slices_run_out_where_memory_does_not() {
+        let two = profile("2g.20gb");
+        let spec = ProfileSpec { name: two, compute: 2, size: 2, starts: vec![0, 2, 4, 6] };
+        let geometry = Geometry::new(8, 5, vec![spec]).expect("a geometry");
+        assert_eq!(obstacle(&geometry, &[(two, 0), (two, 2)]), None);
+        assert_eq!(
+            obstacle(&geometry, &[(two, 0), (two, 2), (two, 4)]),
+            Some(Problem::TooMuchCompute { needed: 6, available: 5 })
+        );
+    }
 }

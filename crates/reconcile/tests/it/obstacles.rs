@@ -119,9 +119,12 @@ fn a_refused_cordon_is_told_in_the_refusers_words_and_no_deadline_passes() {
         let round = cluster.step(Until::Stored);
         cluster.now = round.wake_at.unwrap_or(cluster.now + SignedDuration::from_secs(1));
     }
+    let (first, _) = refused_for(&mut cluster, 1);
+    let name = on_its_way(&first).unwrap();
+    let since = first.nodes[&name].advance.progress.since;
     let (round, holds) = refused_for(&mut cluster, 90);
-    let name = on_its_way(&round).unwrap();
     let node = &round.nodes[&name];
+    assert_eq!(node.advance.progress.since, since, "it is where it was since it came there");
     assert_eq!(node.advance.progress.phase, Phase::Cordoning, "it waits for leave, however long");
     assert!(node.advance.actions.iter().any(|action| action.name() == "Cordon"), "and tries again");
     assert_eq!(node.advance.progress.last_error, None, "a refusal is no write that was not seen");

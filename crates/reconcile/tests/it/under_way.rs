@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use planner::names::NodeName;
+use jiff::SignedDuration;
+use planner::names::{GpuIndex, NodeName};
+use rollout::Phase;
 
 use crate::cluster::{Cluster, Until};
 
@@ -29,4 +31,58 @@ fn what_a_node_was_told_goes_on_though_another_would_do_as_well() {
         gpu_node.spec.clone_from(spec);
     }
     assert!(wants(&cluster, "n2") && !wants(&cluster, "n1"), "what the second was told goes on");
+}
+
+/// Its labels may vanish for good while it changes, with the GPUs themselves:
+/// what was begun there is brought to an end. A machine without GPUs of which
+/// nothing is remembered is nobody's business.
+#[test]
+fn what_was_begun_is_looked_after_though_the_gpus_are_gone() {
+    let mut cluster = Cluster::new();
+    cluster.node("n1");
+    cluster.node("plain");
+    cluster.pod("asks", "1g.10gb", None);
+    let _ = cluster.step(Until::End);
+    for node in ["n1", "plain"] {
+        cluster.edit_node(node, |node| {
+            let labels = node.metadata.labels.get_or_insert_default();
+            labels.retain(|name, _| !name.starts_with("nvidia.com/"));
+            node.status.get_or_insert_default().allocatable = None;
+        });
+    }
+    for (name, gpu_node) in &mut cluster.objects.gpu_nodes {
+        let status = Arc::make_mut(gpu_node).status.get_or_insert_default();
+        status.observed = None;
+        let phase = status.rollout.as_ref().map_or("Idle", |rollout| rollout.phase.as_str());
+        assert_eq!(phase != "Idle", name == "n1", "{name}: {phase}");
+    }
+    let round = cluster.round();
+    let looked_after: Vec<_> = round.nodes.keys().map(|name| name.0.as_str()).collect();
+    assert_eq!(looked_after, ["n1"]);
+}
+
+/// kubelet's copy of the map is as old as the map, whoever needs it when: a node
+/// that comes later does not wait for it once more.
+#[test]
+fn an_entry_that_is_in_the_map_since_long_is_not_waited_for() {
+    let mut cluster = Cluster::new();
+    cluster.hgx("n1");
+    cluster.pod("asks", "1g.10gb", None);
+    cluster.until("n1", Phase::Mapping, |_, _, _| {});
+    let _ = cluster.step(Until::End);
+    let phase = |cluster: &Cluster| cluster.round().nodes[&NodeName("n1".to_owned())].advance.progress.phase;
+    assert!(!cluster.our_map().is_empty() && cluster.map_changed.is_some());
+    assert_eq!(phase(&cluster), Phase::Mapping, "the entry is new");
+    cluster.map_changed = Some(cluster.now - SignedDuration::from_hours(1));
+    assert_eq!(phase(&cluster), Phase::Cordoning, "the entry is old");
+}
+
+#[test]
+fn the_rollout_is_told_of_every_gpu() {
+    let mut cluster = Cluster::new();
+    cluster.hgx("n1");
+    let models = cluster.models("n1");
+    let named: Vec<_> = models.iter().map(|(index, model)| (*index, model.map(|m| m.id.as_str()))).collect();
+    assert_eq!(named, (0..8).map(|i| (GpuIndex(i), Some("A100-80GB"))).collect::<Vec<_>>());
+    assert!(cluster.models("nobody").is_empty());
 }

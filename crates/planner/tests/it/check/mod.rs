@@ -2,6 +2,7 @@
 //! plan for each rule.
 
 mod certificate;
+mod served;
 mod world;
 
 use planner::build::{a30, a100, pod, policy, profile, request};
@@ -410,10 +411,6 @@ fn who_is_served_is_really_served() {
                 request("ada").asks("1g.20gb", 1).refused("its name is long", "shorten it").build();
         },
         &["fatal: ridge: Pod lab/ada cannot start, whatever is cut"],
-    );
-    recut().broken(
-        |w| w.node("ridge").room.pods = 1,
-        &["fatal: ridge: its requests take more CPU, memory or pod slots than are free"],
     );
 }
 

@@ -1,7 +1,7 @@
 //! Right plans in small worlds, which the tests corrupt.
 
 use planner::build::{GpuBuilder, a30, a100, fleet, node, pod, policy, profile, request};
-use planner::check::{Severity, check, is_sound};
+use planner::check::{JudgedPlan, Severity, check, is_sound};
 use planner::demand::Request;
 use planner::inventory::{ChangeScope, Inventory};
 use planner::names::{GpuIndex, NodeName};
@@ -39,6 +39,9 @@ impl World {
         let fatal = expect.iter().any(|text| text.starts_with("fatal"));
         assert_eq!(is_sound(&notes), !fatal);
         assert_eq!(notes.iter().any(|n| n.severity == Severity::Fatal), fatal);
+        let judged = JudgedPlan::new(plan.clone(), inventory, requests, policies);
+        assert_eq!(judged.notes(), notes);
+        assert_eq!(judged.checked().is_none(), fatal);
     }
 
     pub(crate) fn change(&mut self) -> &mut GpuChange {

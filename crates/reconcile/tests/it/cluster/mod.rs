@@ -266,6 +266,13 @@ impl Cluster {
         reconcile::seen::NodeReader::new(&input, &planned).node(&node.into()).unwrap()
     }
 
+    /// The GPUs of a node, as the rollout is told of them.
+    pub fn models(&self, node: &str) -> observe::hardware::Models {
+        let input = self.input();
+        let planned = reconcile::plan_round(&input);
+        reconcile::seen::NodeReader::new(&input, &planned).models(&node.into())
+    }
+
     /// A round whose plan the checker objects to.
     pub fn round_with(&self, note: planner::check::Note) -> Round {
         self.round_that_thinks(|planned| planned.plan.object(note))
