@@ -99,6 +99,27 @@ fn a_workbench_whose_shape_exists_nowhere_gets_its_answer() {
     });
 }
 
+/// The virtual node has 500 GiB of ephemeral storage. Of three pods that want
+/// 200 each two fit, as kube-scheduler sees it, too: slices are cut for two, and
+/// the third is told what is short.
+#[test]
+fn slices_are_cut_for_as_many_pods_as_have_scratch_space() {
+    scenario(async |scene| {
+        scene.research_has([a100("n1", "all-7g.80gb")]).await?;
+        let wants = |name: &str| {
+            let storage = "/spec/containers/0/resources/requests/ephemeral-storage";
+            pod(name, &mig("1g.10gb"), 1).with(storage, "200Gi")
+        };
+        scene.apply(wants("first")).await?;
+        scene.apply(wants("second")).await?;
+        scene.runs("first").await?;
+        scene.runs("second").await?;
+        scene.apply(wants("third")).await?;
+        scene.told("Pod", "third", "lack CPU, memory, ephemeral storage or pod slots").await?;
+        scene.is_unschedulable("third").await
+    });
+}
+
 #[test]
 fn a_pod_that_is_unschedulable_for_want_of_cpu_changes_nothing_and_is_told() {
     scenario(async |scene| {

@@ -254,7 +254,7 @@ mod tests {
         Node {
             labels: BTreeMap::new(),
             taints: Vec::new(),
-            room: Room { cpu_milli: 0, memory_bytes: 0, pods: 0 },
+            room: Room::ZERO,
             scope: ChangeScope::IdleGpus,
             hold: None,
             schedulable: true,
@@ -290,7 +290,7 @@ mod tests {
             since: jiff::Timestamp::from_second(since).expect("a moment"),
             namespace_labels: BTreeMap::new(),
             constraints: planner::demand::Constraints::default(),
-            takes: Room { cpu_milli: 0, memory_bytes: 0, pods: 1 },
+            takes: Room::NOTHING,
             evidence: planner::demand::Evidence::PendingPod,
             blocked_elsewhere: None,
             refused: None,

@@ -293,6 +293,7 @@ fn room(node: &Node) -> Room {
     Room {
         cpu_milli: has("cpu").unwrap_or(i64::MAX),
         memory_bytes: has("memory").unwrap_or(i64::MAX),
+        storage_bytes: has(names::RESOURCE_STORAGE).unwrap_or(i64::MAX),
         pods: has("pods").unwrap_or(i64::MAX),
     }
 }

@@ -102,8 +102,5 @@ pub(crate) fn taken(bound: &[Bound<'_>], room: &mut Room, problems: &mut Vec<Pro
 
 /// Takes something from a node's room.
 pub(crate) fn leave(room: &mut Room, taken: &Room) {
-    let Room { cpu_milli, memory_bytes, pods } = room;
-    *cpu_milli = cpu_milli.saturating_sub(taken.cpu_milli).max(0);
-    *memory_bytes = memory_bytes.saturating_sub(taken.memory_bytes).max(0);
-    *pods = pods.saturating_sub(taken.pods).max(0);
+    *room = room.plus(*taken, -1).max(Room::ZERO);
 }

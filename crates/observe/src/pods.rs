@@ -156,7 +156,12 @@ fn sort_out(total: &BTreeMap<String, i128>) -> Takes {
         extended: extended.map(|(resource, n)| (resource.clone(), in_units(*n))).collect(),
         slices,
         whole_gpus: whole(number(names::RESOURCE_GPU)),
-        room: Room { cpu_milli: clamp(number("cpu")), memory_bytes: clamp(number("memory")), pods: 1 },
+        room: Room {
+            cpu_milli: clamp(number("cpu")),
+            memory_bytes: clamp(number("memory")),
+            storage_bytes: clamp(number(names::RESOURCE_STORAGE)),
+            pods: 1,
+        },
         unreadable,
     }
 }
@@ -275,12 +280,15 @@ mod tests {
             ],
             "containers": [
                 {"name": "a", "resources": {"requests": {"cpu": "1", "memory": "1Gi", "nvidia.com/mig-1g.10gb": "1"}}},
-                {"name": "b", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "2", "nvidia.com/mig-oops": "1"}}},
+                {"name": "b", "resources": {
+                    "requests": {"ephemeral-storage": "3Gi"},
+                    "limits": {"nvidia.com/mig-1g.10gb": "2", "nvidia.com/mig-oops": "1", "ephemeral-storage": "9Gi"}}},
             ],
         })));
         let profile: ProfileName = "1g.10gb".parse().expect("a name");
         assert_eq!(takes.slices, BTreeMap::from([(profile, 3)]));
-        assert_eq!(takes.room, Room { cpu_milli: 4000, memory_bytes: 1 << 30, pods: 1 });
+        let room = Room { cpu_milli: 4000, memory_bytes: 1 << 30, storage_bytes: 3 << 30, pods: 1 };
+        assert_eq!(takes.room, room);
         assert_eq!(takes.unreadable, ["nvidia.com/mig-oops"]);
     }
 
@@ -295,7 +303,7 @@ mod tests {
                 {"name": "b"},
             ],
         })));
-        assert_eq!(takes.room, Room { cpu_milli: 8100, memory_bytes: 4 << 30, pods: 1 });
+        assert_eq!(takes.room, Room { cpu_milli: 8100, memory_bytes: 4 << 30, ..Room::NOTHING });
         assert_eq!(takes.slices.values().sum::<u32>(), 1);
     }
 

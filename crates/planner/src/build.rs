@@ -270,7 +270,14 @@ impl NodeBuilder {
     /// What pods that come may still take.
     #[must_use]
     pub fn room(mut self, cpu_milli: i64, memory_bytes: i64, pods: i64) -> Self {
-        self.0.room = Room { cpu_milli, memory_bytes, pods };
+        self.0.room = Room { cpu_milli, memory_bytes, pods, ..self.0.room };
+        self
+    }
+
+    /// Free ephemeral storage, in bytes.
+    #[must_use]
+    pub fn free_storage(mut self, bytes: i64) -> Self {
+        self.0.room.storage_bytes = bytes;
         self
     }
 
@@ -425,7 +432,14 @@ impl RequestBuilder {
     /// What it takes beside slices.
     #[must_use]
     pub fn takes(mut self, cpu_milli: i64, memory_bytes: i64) -> Self {
-        self.0.takes = Room { cpu_milli, memory_bytes, pods: 1 };
+        self.0.takes = Room { cpu_milli, memory_bytes, ..self.0.takes };
+        self
+    }
+
+    /// Ephemeral storage that it takes, in bytes.
+    #[must_use]
+    pub fn takes_storage(mut self, bytes: i64) -> Self {
+        self.0.takes.storage_bytes = bytes;
         self
     }
 

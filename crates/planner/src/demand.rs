@@ -32,7 +32,7 @@ pub struct Request {
     /// Which nodes it may use.
     #[serde(default)]
     pub constraints: Constraints,
-    /// CPU, memory and pod slots that it takes.
+    /// CPU, memory, ephemeral storage and pod slots that it takes.
     pub takes: Room,
     /// Where we know of it from.
     pub evidence: Evidence,

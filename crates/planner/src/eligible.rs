@@ -1,5 +1,5 @@
 //! Which nodes a request may use: node selector, required node affinity,
-//! taints, and free CPU, memory and pod slots.
+//! taints, and free CPU, memory, ephemeral storage and pod slots.
 //!
 //! Labels that follow the layout are judged as they will be once the request
 //! has its slices there, under strategy `mixed`: what a node can become
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use mig::{Attribute, Geometry, ProfileName};
 
 use crate::demand::{Constraints, Expression, Operator, Request};
-use crate::inventory::{Inventory, Node, Room, Slices, Taint};
+use crate::inventory::{Inventory, Node, Room, Slices, Taint, mebibytes_up};
 use crate::names::NodeName;
 use crate::selector::{Label, matches_label};
 
@@ -103,6 +103,8 @@ pub enum Resource {
     Cpu,
     /// Memory, in bytes.
     Memory,
+    /// Ephemeral storage, in bytes.
+    Storage,
     /// Pod slots.
     Pods,
 }
@@ -159,13 +161,10 @@ impl fmt::Display for Ineligible {
             Self::NoRoom { what: Resource::Cpu, wanted, free } => {
                 write!(f, "has {free}m CPU free (wanted: {wanted}m)")
             }
-            Self::NoRoom { what: Resource::Memory, wanted, free } => {
-                write!(
-                    f,
-                    "has {} MiB memory free (wanted: {} MiB)",
-                    free >> 20,
-                    wanted.saturating_add((1 << 20) - 1) >> 20
-                )
+            Self::NoRoom { what: what @ (Resource::Memory | Resource::Storage), wanted, free } => {
+                let what = if *what == Resource::Memory { "memory" } else { "ephemeral storage" };
+                let (free, wanted) = (free >> 20, mebibytes_up(*wanted));
+                write!(f, "has {free} MiB {what} free (wanted: {wanted} MiB)")
             }
             Self::NoRoom { what: Resource::Pods, free, .. } => write!(f, "has {free} pod slots free"),
         }
@@ -354,10 +353,11 @@ fn first_obstacle(
     if let Some(taint) = intolerable {
         return Some(Ineligible::Taint { taint: taint.clone() });
     }
-    let Room { cpu_milli, memory_bytes, pods } = request.takes;
+    let Room { cpu_milli, memory_bytes, storage_bytes, pods } = request.takes;
     [
         (Resource::Cpu, cpu_milli, node.room.cpu_milli),
         (Resource::Memory, memory_bytes, node.room.memory_bytes),
+        (Resource::Storage, storage_bytes, node.room.storage_bytes),
         (Resource::Pods, pods, node.room.pods),
     ]
     .into_iter()

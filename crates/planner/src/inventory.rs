@@ -53,22 +53,68 @@ pub struct Taint {
     pub effect: String,
 }
 
-/// Free CPU, memory and pod slots of a node, or what a pod takes of them.
+/// Free CPU, memory, ephemeral storage and pod slots of a node, or what a pod
+/// takes of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Room {
     /// CPU, in thousandths of a core.
     pub cpu_milli: i64,
     /// Memory, in bytes.
     pub memory_bytes: i64,
+    /// Ephemeral storage, in bytes.
+    pub storage_bytes: i64,
     /// Pod slots.
     pub pods: i64,
 }
 
 impl Room {
     /// A node without any limit, for problems that do not speak of CPU and memory.
-    pub const UNLIMITED: Self = Self { cpu_milli: i64::MAX, memory_bytes: i64::MAX, pods: i64::MAX };
+    pub const UNLIMITED: Self =
+        Self { cpu_milli: i64::MAX, memory_bytes: i64::MAX, storage_bytes: i64::MAX, pods: i64::MAX };
     /// A pod that asks for slices only.
-    pub const NOTHING: Self = Self { cpu_milli: 0, memory_bytes: 0, pods: 1 };
+    pub const NOTHING: Self = Self { cpu_milli: 0, memory_bytes: 0, storage_bytes: 0, pods: 1 };
+    /// Nothing at all, not even a pod slot.
+    pub const ZERO: Self = Self { pods: 0, ..Self::NOTHING };
+
+    /// Whether there is no less of anything than a pod takes.
+    #[must_use]
+    pub const fn holds(&self, takes: &Self) -> bool {
+        let Self { cpu_milli, memory_bytes, storage_bytes, pods } = takes;
+        *cpu_milli <= self.cpu_milli
+            && *memory_bytes <= self.memory_bytes
+            && *storage_bytes <= self.storage_bytes
+            && *pods <= self.pods
+    }
+
+    /// This, and so many times something else. A sum that is past what the type
+    /// can say stays there.
+    #[must_use]
+    pub const fn plus(self, other: Self, times: i64) -> Self {
+        let Self { cpu_milli, memory_bytes, storage_bytes, pods } = other;
+        Self {
+            cpu_milli: self.cpu_milli.saturating_add(cpu_milli.saturating_mul(times)),
+            memory_bytes: self.memory_bytes.saturating_add(memory_bytes.saturating_mul(times)),
+            storage_bytes: self.storage_bytes.saturating_add(storage_bytes.saturating_mul(times)),
+            pods: self.pods.saturating_add(pods.saturating_mul(times)),
+        }
+    }
+
+    /// Of each the greater of two.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        let Self { cpu_milli, memory_bytes, storage_bytes, pods } = other;
+        Self {
+            cpu_milli: self.cpu_milli.max(cpu_milli),
+            memory_bytes: self.memory_bytes.max(memory_bytes),
+            storage_bytes: self.storage_bytes.max(storage_bytes),
+            pods: self.pods.max(pods),
+        }
+    }
+}
+
+/// Bytes in MiB, rounded up.
+pub(crate) const fn mebibytes_up(bytes: i64) -> i64 {
+    bytes.saturating_add((1 << 20) - 1) >> 20
 }
 
 /// How much of a node can change without touching the rest of it.

@@ -87,7 +87,7 @@ pub enum Why {
         /// Of this profile.
         profile: ProfileName,
     },
-    /// Nodes that it may use lack CPU, memory or pod slots.
+    /// Nodes that it may use lack CPU, memory, ephemeral storage or pod slots.
     NoRoom,
     /// Every slice that could serve it is used, or goes to requests before it.
     AllUsed,

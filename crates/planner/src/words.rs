@@ -47,7 +47,9 @@ impl fmt::Display for Why {
             Self::TooLarge { most, profile } => {
                 write!(f, "it asks for more {profile} than one node can have, which is {most}")
             }
-            Self::NoRoom => f.write_str("the nodes that it may use lack CPU, memory or pod slots"),
+            Self::NoRoom => {
+                f.write_str("the nodes that it may use lack CPU, memory, ephemeral storage or pod slots")
+            }
             Self::AllUsed => {
                 f.write_str("every slice that could serve it is in use, or goes to requests before it")
             }

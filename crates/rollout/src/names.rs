@@ -58,6 +58,10 @@ pub const COUNTS: &str = ".count";
 pub const REPLICAS: &str = ".replicas";
 /// Whole GPUs, or slices under strategy `single`.
 pub const RESOURCE_GPU: &str = mig::GpuResource::GPU;
+
+/// The resource of a node's ephemeral storage: what containers write into their
+/// own layers, their logs, and `emptyDir` volumes on disk.
+pub const RESOURCE_STORAGE: &str = "ephemeral-storage";
 /// The prefix of the resources of the Dynamic Accelerator Slicer.
 pub const DAS_PREFIX: &str = "mig.das.com/";
 /// The `ConfigMap` that we own.

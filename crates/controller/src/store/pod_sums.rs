@@ -10,9 +10,6 @@ use observe::objects::Key;
 use observe::pods::{self, Life};
 use planner::inventory::Room;
 
-/// Nothing at all.
-const NONE: Room = Room { cpu_milli: 0, memory_bytes: 0, pods: 0 };
-
 /// One of them.
 #[derive(Debug)]
 struct One {
@@ -66,7 +63,7 @@ impl PodSums {
         let spec = pod.spec.as_ref();
         let node = spec.and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
         let has_ended = pods::life(pod) == Life::Ended;
-        let takes = spec.filter(|_| !has_ended).map_or(NONE, |spec| pods::takes(spec).room);
+        let takes = spec.filter(|_| !has_ended).map_or(Room::ZERO, |spec| pods::takes(spec).room);
         let version = pod.metadata.resource_version.as_deref().and_then(|version| version.parse().ok());
         let same = self.get(key).is_some_and(|one| one.takes == takes && &*one.node == node);
         self.remove(key, sums);
@@ -75,8 +72,8 @@ impl PodSums {
             None => Arc::from(node),
         };
         *self.nodes.entry(Arc::clone(&node)).or_insert(0) += 1;
-        let sum = sums.entry(node.to_string()).or_insert(NONE);
-        add(sum, takes, 1);
+        let sum = sums.entry(node.to_string()).or_insert(Room::ZERO);
+        *sum = sum.plus(takes, 1);
         let one = One { node, version, takes };
         self.of.entry(key.0.clone()).or_default().insert(key.1.as_str().into(), one);
         self.len += 1;
@@ -92,7 +89,7 @@ impl PodSums {
         }
         self.len -= 1;
         if let Some(sum) = sums.get_mut(&*node) {
-            add(sum, takes, -1);
+            *sum = sum.plus(takes, -1);
         }
         if let Some(many) = self.nodes.get_mut(&node) {
             *many -= 1;
@@ -103,11 +100,4 @@ impl PodSums {
         }
         true
     }
-}
-
-fn add(sum: &mut Room, takes: Room, times: i64) {
-    let Room { cpu_milli, memory_bytes, pods } = takes;
-    sum.cpu_milli = sum.cpu_milli.saturating_add(cpu_milli.saturating_mul(times));
-    sum.memory_bytes = sum.memory_bytes.saturating_add(memory_bytes.saturating_mul(times));
-    sum.pods = sum.pods.saturating_add(pods.saturating_mul(times));
 }

@@ -40,7 +40,7 @@ const POD_CONDITIONS: &[&str] = &["PodScheduled", "Ready"];
 
 /// The resources that a container's requests are read for; those of GPUs
 /// beside them.
-const ROOM: &[&str] = &["cpu", "memory", "pods"];
+const ROOM: &[&str] = &["cpu", "memory", rollout::names::RESOURCE_STORAGE, "pods"];
 
 fn is_read(resource: &str) -> bool {
     ROOM.contains(&resource) || is_gpu(resource)

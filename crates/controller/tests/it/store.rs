@@ -320,7 +320,7 @@ fn only_what_is_read_is_kept_of_nodes_and_pods() {
         "metadata": {"name": "a1", "managedFields": [{"manager": "kubelet"}],
             "annotations": {"csi.volume.kubernetes.io/nodeid": "x", "machineconfiguration.openshift.io/state": "Done"}},
         "status": {"images": [{"names": ["registry/large"]}], "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
-            "allocatable": {"cpu": "8", "ephemeral-storage": "1", "nvidia.com/gpu": "1"},
+            "allocatable": {"cpu": "8", "ephemeral-storage": "9", "hugepages-2Mi": "0", "nvidia.com/gpu": "1"},
             "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"},
                 {"type": "DiskPressure", "status": "False"}]},
     }))
@@ -330,7 +330,7 @@ fn only_what_is_read_is_kept_of_nodes_and_pods() {
         kept,
         json!({"apiVersion": "v1", "kind": "Node",
             "metadata": {"name": "a1", "annotations": {"machineconfiguration.openshift.io/state": "Done"}},
-            "status": {"allocatable": {"cpu": "8", "nvidia.com/gpu": "1"},
+            "status": {"allocatable": {"cpu": "8", "ephemeral-storage": "9", "nvidia.com/gpu": "1"},
                 "conditions": [{"type": "Ready", "status": "True"}]}})
     );
     let mut pod = a_pod("p", 1, Some("a1"), "nvidia.com/gpu");

@@ -127,7 +127,7 @@ fn of_a_pod_that_waits_what_it_asks_for_and_where_it_may_go_is_kept() {
     let spec = &mut full["spec"];
     spec["serviceAccountName"] = json!("default");
     spec["containers"][0]["image"] = json!("i");
-    spec["containers"][0]["resources"]["requests"]["ephemeral-storage"] = json!("1Gi");
+    spec["containers"][0]["resources"]["requests"]["hugepages-2Mi"] = json!("1Gi");
     spec["affinity"]["podAntiAffinity"] = json!({});
     spec["schedulingGates"] = json!([{"name": "g"}, {"name": "h"}]);
     spec["resourceClaims"] = json!([{"name": "r"}, {"name": "s"}]);

@@ -251,7 +251,10 @@ fn a_pod_that_holds_a_whole_gpu_is_seen() {
 #[test]
 fn what_is_free_is_allocatable_less_what_bound_pods_ask_for() {
     let seen = see(&[node("n1"), pod("a", "p", &[], Some("n1")), pod("a", "elsewhere", &[], Some("n2"))]);
-    assert_eq!(node_of(&seen, "n1").room, Room { cpu_milli: 31_000, memory_bytes: 255 << 30, pods: 109 });
+    assert_eq!(
+        node_of(&seen, "n1").room,
+        Room { cpu_milli: 31_000, memory_bytes: 255 << 30, pods: 109, ..Room::UNLIMITED }
+    );
 }
 
 // What the agent says.

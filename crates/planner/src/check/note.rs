@@ -201,7 +201,7 @@ pub enum Problem {
         /// How many there will be.
         free: u32,
     },
-    /// Requests that the step serves take more CPU, memory or pod slots
+    /// Requests that the step serves take more CPU, memory, ephemeral storage or pod slots
     /// together than are free.
     RoomExceeded,
     /// The request cannot come to run, whatever is cut.
@@ -403,7 +403,9 @@ impl fmt::Display for Problem {
             Self::SupplyExceeded { profile, needed, free } => {
                 write!(f, "its requests need {needed} of {profile}, and {free} will be free")
             }
-            Self::RoomExceeded => write!(f, "its requests take more CPU, memory or pod slots than are free"),
+            Self::RoomExceeded => {
+                write!(f, "its requests take more CPU, memory, ephemeral storage or pod slots than are free")
+            }
             Self::Refused { request } => write!(f, "{request} cannot start, whatever is cut"),
             Self::BlockedElsewhere { request } => write!(f, "{request} had its slice and did not run"),
             Self::AboveMax { policy, profile, max, after } => {

@@ -32,7 +32,7 @@ impl<'a> Served<'a> {
         let labels = LabelsAfter::predict(node);
         let created = created(step, node);
         let mut needed: BTreeMap<ProfileName, u32> = BTreeMap::new();
-        let (mut cpu, mut memory, mut pods) = (0_i64, 0_i64, 0_i64);
+        let (mut cpu, mut memory, mut storage, mut pods) = (0_i64, 0_i64, 0_i64, 0_i64);
         for id in &step.serves {
             let Some(request) = self.requests.get(id).copied() else {
                 notes.push(Problem::UnknownRequest { request: id.clone() }.on(&step.node));
@@ -70,6 +70,7 @@ impl<'a> Served<'a> {
             }
             cpu = cpu.saturating_add(request.takes.cpu_milli);
             memory = memory.saturating_add(request.takes.memory_bytes);
+            storage = storage.saturating_add(request.takes.storage_bytes);
             pods = pods.saturating_add(request.takes.pods);
         }
         for (profile, needed) in needed {
@@ -81,6 +82,7 @@ impl<'a> Served<'a> {
         let over = |takes: i64, free: i64| takes > 0 && takes > free;
         if over(cpu, node.room.cpu_milli)
             || over(memory, node.room.memory_bytes)
+            || over(storage, node.room.storage_bytes)
             || over(pods, node.room.pods)
         {
             notes.push(Problem::RoomExceeded.on(&step.node));

@@ -20,7 +20,7 @@ pub(super) struct Allocation<'a> {
     /// What each served request gets.
     pub(super) served: BTreeMap<&'a RequestId, Served<'a>>,
     /// Requests that the numbers serve and no single node can: of several
-    /// slices, or for lack of CPU, memory or pod slots.
+    /// slices, or for lack of CPU, memory, ephemeral storage or pod slots.
     pub(super) unplaced: BTreeSet<&'a RequestId>,
     /// What nobody gets of the nodes to which pods can bind.
     pub(super) left_over: BTreeMap<&'a NodeName, LeftOver>,
@@ -241,14 +241,8 @@ fn pools<'a>(world: &World<'a>, changes: &BTreeMap<(&'a NodeName, GpuIndex), Lay
 impl LeftOver {
     /// Whether there is room for a pod.
     pub(super) fn fits(&self, takes: &Room) -> bool {
-        fits(takes, &self.room)
+        self.room.holds(takes)
     }
-}
-
-/// Whether a pod takes no more than there is.
-fn fits(takes: &Room, room: &Room) -> bool {
-    let Room { cpu_milli, memory_bytes, pods } = takes;
-    *cpu_milli <= room.cpu_milli && *memory_bytes <= room.memory_bytes && *pods <= room.pods
 }
 
 impl Pool {
@@ -259,7 +253,7 @@ impl Pool {
     }
 
     fn has(&self, request: &Request) -> bool {
-        fits(&request.takes, &self.room)
+        self.room.holds(&request.takes)
             && request
                 .slices
                 .iter()
@@ -298,9 +292,7 @@ impl<'a> Pools<'a> {
             }
         };
         let pool = self.nodes.get_mut(node)?;
-        pool.room.cpu_milli -= request.takes.cpu_milli;
-        pool.room.memory_bytes -= request.takes.memory_bytes;
-        pool.room.pods -= request.takes.pods;
+        pool.room = pool.room.plus(request.takes, -1);
         let mut served = Served { node, slices: vec![], by_plan: false };
         for (profile, n) in &request.slices {
             for _ in 0..*n {

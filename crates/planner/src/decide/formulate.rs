@@ -8,7 +8,7 @@ use mig::{Layout, ProfileName};
 use super::reach::Reach;
 use super::targets::{Current, Target};
 use super::world::{Class, World};
-use crate::inventory::Room;
+use crate::inventory::{Room, mebibytes_up};
 use crate::policy::{Bounds, LayoutPolicy};
 use crate::solver::{self, Asked, Column, Extra, Instance, Row, RowIndex, Sense, Solved};
 
@@ -332,12 +332,14 @@ impl Building<'_, '_> {
     }
 
     /// Of nodes whose room may run out: what is served there takes no more
-    /// than there is. Memory is counted in MiB, rounded so that it suffices.
+    /// than there is. Memory and storage are counted in MiB, rounded so that it
+    /// suffices.
     fn room(&mut self, served: &[(usize, usize, usize)]) {
         let world = self.world;
-        let kinds: [Kind; 3] = [
+        let kinds: [Kind; 4] = [
             |room| (room.cpu_milli, room.cpu_milli),
-            |room| ((room.memory_bytes.saturating_add((1 << 20) - 1)) >> 20, room.memory_bytes >> 20),
+            |room| (mebibytes_up(room.memory_bytes), room.memory_bytes >> 20),
+            |room| (mebibytes_up(room.storage_bytes), room.storage_bytes >> 20),
             |room| (room.pods, room.pods),
         ];
         for (c, cell) in world.cells.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Demand in groups: requests that ask for the same and may use the same
 //! nodes are planned as a number. And which nodes have to be looked at alone:
-//! those on which somebody wants several slices, and those whose CPU, memory
-//! or pod slots may run out.
+//! those on which somebody wants several slices, and those whose CPU, memory,
+//! ephemeral storage or pod slots may run out.
 
 use std::collections::BTreeMap;
 
@@ -108,7 +108,10 @@ fn is_tight(position: usize, node: &Node, groups: &BTreeMap<Key<'_>, Vec<&Reques
         }
         sum > of(&node.room)
     };
-    runs_out(|room| room.cpu_milli) || runs_out(|room| room.memory_bytes) || runs_out(|room| room.pods)
+    runs_out(|room| room.cpu_milli)
+        || runs_out(|room| room.memory_bytes)
+        || runs_out(|room| room.storage_bytes)
+        || runs_out(|room| room.pods)
 }
 
 /// What a request takes of a node matters only where that is counted:
@@ -126,12 +129,7 @@ fn merge<'a>(groups: BTreeMap<Key<'a>, Vec<&'a Request>>, alone: &[Alone]) -> Ve
             takes,
         });
         group.requests.extend(requests);
-        let most = |a: i64, b: i64| a.max(b);
-        group.takes = Room {
-            cpu_milli: most(group.takes.cpu_milli, takes.cpu_milli),
-            memory_bytes: most(group.takes.memory_bytes, takes.memory_bytes),
-            pods: most(group.takes.pods, takes.pods),
-        };
+        group.takes = group.takes.max(takes);
     }
     let mut groups: Vec<Group<'a>> = merged.into_values().collect();
     for group in &mut groups {

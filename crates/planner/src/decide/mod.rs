@@ -8,7 +8,7 @@
 //!
 //! # The objective
 //! Hard: legality, what is in use, what is held, how much of a GPU can change,
-//! what is left of a node's CPU, memory and pod slots, `maxCount`. Then, level
+//! what is left of a node's CPU, memory, ephemeral storage and pod slots, `maxCount`. Then, level
 //! by level, each exact given the ones before as far as it is proved (`choose`
 //! says where it may not be; the certificate says how far off that can be):
 //!

@@ -207,7 +207,7 @@ impl<'w> Trials<'w> {
         self.helps(group, &inventory)
     }
 
-    /// Whether it would be served if nodes had more CPU, memory and pod slots.
+    /// Whether it would be served if nodes had more CPU, memory, ephemeral storage and pod slots.
     pub(super) fn is_short_of_room(&mut self, group: &Group<'_>) -> bool {
         if !self.room_runs_out {
             return false;

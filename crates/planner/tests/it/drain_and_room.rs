@@ -1,4 +1,4 @@
-//! What eviction frees, and nodes whose CPU, memory or pod slots run out.
+//! What eviction frees, and nodes whose CPU, memory, ephemeral storage or pod slots run out.
 
 use planner::build::{a30, a100, at, fleet, node, pod, policy, profile, request};
 use planner::check::{check, is_sound};
@@ -95,6 +95,34 @@ fn a_node_without_room_for_more_is_the_reason() {
     assert_eq!(served(&decision), 1);
     let unserved = &decision.report.requests[1].outcome;
     assert!(matches!(unserved, Outcome::Unserved { why: Why::NoRoom, .. }), "{unserved:?}");
+}
+
+/// Scratch space on disk runs out as CPU and memory do: three pods of 100 GiB do
+/// not fit on a node of 250, however many slices it could have.
+#[test]
+fn ephemeral_storage_is_room_too() {
+    let node = || node().gpu(a100()).free_storage(250 << 30);
+    let asks = |storage: i64| -> Vec<Request> {
+        (0..3)
+            .map(|i| {
+                request(&format!("r{i}")).asks("1g.10gb", 1).takes_storage(storage << 30).since(i).build()
+            })
+            .collect()
+    };
+    let served_of = |nodes: usize, storage: i64| {
+        let fleet = (0..nodes).fold(fleet(), |fleet, i| fleet.node(&format!("n{i}"), node()));
+        let decision = plan(&fleet.build(), &asks(storage), &[policy("p").build()]);
+        let short = decision
+            .report
+            .requests
+            .iter()
+            .filter(|report| matches!(report.outcome, Outcome::Unserved { why: Why::NoRoom, .. }));
+        (served(&decision), short.count())
+    };
+    assert_eq!(served_of(1, 80), (3, 0));
+    assert_eq!(served_of(1, 100), (2, 1));
+    assert_eq!(served_of(2, 100), (3, 0));
+    assert_eq!(served_of(2, 300), (0, 3));
 }
 
 /// A free slice is a spare where pods can bind, whatever else is alike.

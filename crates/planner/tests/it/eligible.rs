@@ -94,6 +94,12 @@ fn room_beside_slices() {
     may_not(cramped(), small().takes(2_001, 0), "has 2000m CPU free (wanted: 2001m)");
     may_not(cramped(), small().takes(0, 5 << 30), "has 4096 MiB memory free (wanted: 5120 MiB)");
     may_not(node().room(9_000, 0, 0), small(), "has 0 pod slots free");
+    may(cramped().free_storage(2 << 30), small().takes_storage(2 << 30));
+    may_not(
+        cramped().free_storage(2 << 30),
+        small().takes_storage((2 << 30) + 1),
+        "has 2048 MiB ephemeral storage free (wanted: 2049 MiB)",
+    );
     // An overcommitted node still takes a pod that asks for nothing there.
     may(node().room(-1, -1, 5), small());
 }
@@ -224,14 +230,18 @@ fn node_of(text: &str) -> NodeBuilder {
             let (cpu, memory) = cpu_and_memory(&free);
             node.room(cpu, memory, free[2].parse().expect("pods"))
         }
+        ("storage", free) => node.free_storage(gib(free)),
         (word, _) => panic!("a node has no `{word}`"),
     })
 }
 
 fn cpu_and_memory(words: &[&str]) -> (i64, i64) {
     let cpu = words[0].strip_suffix('m').expect("thousandths of a core");
-    let memory: i64 = words[1].strip_suffix("Gi").expect("GiB").parse().expect("a number");
-    (cpu.parse().expect("a number"), memory << 30)
+    (cpu.parse().expect("a number"), gib(words[1]))
+}
+
+fn gib(word: &str) -> i64 {
+    word.strip_suffix("Gi").expect("GiB").parse::<i64>().expect("a number") << 30
 }
 
 fn request_of(text: &str) -> RequestBuilder {
@@ -239,6 +249,7 @@ fn request_of(text: &str) -> RequestBuilder {
         let words: Vec<&str> = part.split(' ').collect();
         match words.as_slice() {
             ["asks", profile] => request.asks(profile, 1),
+            ["stores", bytes] => request.takes_storage(gib(bytes)),
             ["selects", label] => {
                 let (key, value) = label.split_once('=').expect("KEY=VALUE");
                 request.selects(key, value)

@@ -35,10 +35,10 @@ fn taken(decision: &Decision, requests: &[Request]) -> (BTreeMap<NodeName, Room>
         let request = by_id[&report.id];
         match &report.outcome {
             Outcome::ServedNow { node, .. } | Outcome::ServedByPlan { node, .. } => {
-                let room =
-                    taken.entry(node.clone()).or_insert(Room { cpu_milli: 0, memory_bytes: 0, pods: 0 });
+                let room = taken.entry(node.clone()).or_insert(Room::ZERO);
                 room.cpu_milli += request.takes.cpu_milli;
                 room.memory_bytes += request.takes.memory_bytes;
+                room.storage_bytes += request.takes.storage_bytes;
                 room.pods += request.takes.pods;
             }
             Outcome::Unserved { .. } => {
@@ -73,6 +73,7 @@ fn who_is_served_where_rooms_are_short_is_proved() {
             let has = inventory.nodes[&node].room;
             let fits = room.cpu_milli <= has.cpu_milli
                 && room.memory_bytes <= has.memory_bytes
+                && room.storage_bytes <= has.storage_bytes
                 && room.pods <= has.pods;
             assert!(fits, "fleet {position}: {node:?} has {has:?}, and {room:?} is taken");
         }

@@ -63,9 +63,7 @@ impl Fleet {
             let position = self.waiting.iter().position(|request| request.id == report.id).unwrap();
             let request = self.waiting.remove(position);
             let node = self.inventory.nodes.get_mut(node).unwrap();
-            node.room.cpu_milli -= request.takes.cpu_milli;
-            node.room.memory_bytes -= request.takes.memory_bytes;
-            node.room.pods -= request.takes.pods;
+            node.room = node.room.plus(request.takes, -1);
             let by = PodRef { namespace: "team".to_owned(), name: request.id.name.clone() };
             for (gpu, _, profile) in gpus {
                 let Slices::Counted(slices) = &mut node.gpus.get_mut(&gpu.gpu).unwrap().slices else {

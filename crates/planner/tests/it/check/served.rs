@@ -19,17 +19,28 @@ fn in_room(room: Room, cpu_milli: i64, memory_bytes: i64) -> impl FnOnce(&mut Wo
     }
 }
 
-const ROOM: Room = Room { cpu_milli: 4_000, memory_bytes: 8 << 30, pods: 2 };
+const ROOM: Room = Room { cpu_milli: 4_000, memory_bytes: 8 << 30, storage_bytes: 10, pods: 2 };
 
 #[test]
-fn what_is_served_fits_in_cpu_memory_and_pod_slots_each() {
+fn what_is_served_fits_in_cpu_memory_storage_and_pod_slots_each() {
     let mut exact = recut();
     in_room(ROOM, 4_000, 8 << 30)(&mut exact);
     exact.passes();
-    let too_much = &["fatal: ridge: its requests take more CPU, memory or pod slots than are free"];
+    let too_much =
+        &["fatal: ridge: its requests take more CPU, memory, ephemeral storage or pod slots than are free"];
     recut().broken(in_room(ROOM, 4_001, 8 << 30), too_much);
     recut().broken(in_room(ROOM, 4_000, (8 << 30) + 1), too_much);
     recut().broken(in_room(Room { pods: 1, ..ROOM }, 4_000, 8 << 30), too_much);
+    let store = |bytes: i64| {
+        move |w: &mut World| {
+            w.node("ridge").room = ROOM;
+            w.requests.iter_mut().for_each(|request| request.takes.storage_bytes = bytes);
+        }
+    };
+    let mut exact = recut();
+    store(5)(&mut exact);
+    exact.passes();
+    recut().broken(store(6), too_much);
 }
 
 /// Somebody may have given more of a node away than it has, which is no matter
@@ -37,13 +48,13 @@ fn what_is_served_fits_in_cpu_memory_and_pod_slots_each() {
 #[test]
 fn who_takes_nothing_fits_where_less_than_nothing_is_free() {
     let mut without = recut();
-    in_room(Room { cpu_milli: -500, memory_bytes: -1, pods: 2 }, 0, 0)(&mut without);
+    in_room(Room { cpu_milli: -500, memory_bytes: -1, storage_bytes: -1, pods: 2 }, 0, 0)(&mut without);
     without.passes();
     recut().broken(
         in_room(Room { cpu_milli: -500, ..ROOM }, 1, 0),
         &[
             "fatal: ridge: Pod lab/bob may not use the node, which has -500m CPU free (wanted: 1m)",
-            "fatal: ridge: its requests take more CPU, memory or pod slots than are free",
+            "fatal: ridge: its requests take more CPU, memory, ephemeral storage or pod slots than are free",
         ],
     );
 }

@@ -33,7 +33,10 @@ pub(crate) fn may(request: &Request, name: &NodeName, node: &Node, owner: Option
 
 fn fits(request: &Request, node: &Node) -> bool {
     let (takes, room) = (request.takes, node.room);
-    takes.cpu_milli <= room.cpu_milli && takes.memory_bytes <= room.memory_bytes && takes.pods <= room.pods
+    takes.cpu_milli <= room.cpu_milli
+        && takes.memory_bytes <= room.memory_bytes
+        && takes.storage_bytes <= room.storage_bytes
+        && takes.pods <= room.pods
 }
 
 fn holds(expression: &Expression, label: Option<&str>) -> bool {

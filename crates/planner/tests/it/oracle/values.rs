@@ -276,11 +276,13 @@ impl Left<'_> {
         let fits = slices.iter().zip(free.iter()).all(|(wanted, free)| wanted <= free)
             && takes.cpu_milli <= room.cpu_milli
             && takes.memory_bytes <= room.memory_bytes
+            && takes.storage_bytes <= room.storage_bytes
             && takes.pods <= room.pods;
         if fits {
             free.iter_mut().zip(slices).for_each(|(free, n)| *free -= n);
             room.cpu_milli -= takes.cpu_milli;
             room.memory_bytes -= takes.memory_bytes;
+            room.storage_bytes -= takes.storage_bytes;
             room.pods -= takes.pods;
         }
         fits
@@ -291,6 +293,7 @@ impl Left<'_> {
         let room = &mut self.room[node];
         room.cpu_milli += takes.cpu_milli;
         room.memory_bytes += takes.memory_bytes;
+        room.storage_bytes += takes.storage_bytes;
         room.pods += takes.pods;
     }
 }

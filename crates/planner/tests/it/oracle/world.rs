@@ -79,8 +79,8 @@ struct NodeSpec {
     /// Whether slices of one profile that may be held are held by one pod, or
     /// by either of two.
     two: bool,
-    /// CPU, memory and pods that are left, in units.
-    room: Option<(i64, i64, i64)>,
+    /// CPU, memory, pods and storage that are left, in units.
+    room: Option<(i64, i64, i64, i64)>,
     tainted: bool,
 }
 
@@ -101,7 +101,7 @@ fn node() -> impl Strategy<Value = NodeSpec> {
         2 => Just(ChangeScope::IdleGpus),
         1 => Just(ChangeScope::EmptyNode),
     ];
-    let room = prop::option::weighted(0.4, (0_i64..4, 0_i64..4, 0_i64..4));
+    let room = prop::option::weighted(0.4, (0_i64..4, 0_i64..4, 0_i64..4, 4_i64..9));
     let rest = (any::<bool>(), room, prop::bool::weighted(0.1));
     (vec(gpu(), 1..=2), scope, prop::bool::weighted(0.25), any::<bool>(), 0_u8..20, rest).prop_map(
         |(gpus, scope, second_pool, far, state, (two, room, tainted))| NodeSpec {
@@ -138,7 +138,7 @@ fn layout(spec: &GpuSpec, gpu: &planner::inventory::Gpu) -> Vec<(String, u8, u8)
     slices
 }
 
-/// A unit of CPU and of memory.
+/// A unit of CPU, and of memory and storage.
 const UNIT: (i64, i64) = (500, 1 << 30);
 
 fn build_node(name: &str, spec: &NodeSpec) -> build::NodeBuilder {
@@ -148,8 +148,8 @@ fn build_node(name: &str, spec: &NodeSpec) -> build::NodeBuilder {
         node = node.label("pool", "annex");
     }
     node = node.label("zone", if *far { "far" } else { "near" });
-    if let Some((cpu, memory, pods)) = room {
-        node = node.room(cpu * UNIT.0, memory * UNIT.1, *pods);
+    if let Some((cpu, memory, pods, storage)) = room {
+        node = node.room(cpu * UNIT.0, memory * UNIT.1, *pods).free_storage(storage * UNIT.1);
     }
     if *tainted {
         node = node.taint("dedicated", "ops", "NoSchedule");
@@ -200,9 +200,9 @@ const ASKED: [&str; 7] = ["1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb", "1g.20gb",
 fn request(number: usize) -> impl Strategy<Value = RequestBuilder> {
     let slices = vec((select(&ASKED[..]), 1_u32..=2), 1..=2);
     let zone = prop_oneof![8 => Just(None), 2 => Just(Some("near")), 1 => Just(Some("far"))];
-    let rest = (0_i64..3, 0_i64..3, 0_u8..12);
+    let rest = (0_i64..3, 0_i64..3, prop_oneof![5 => Just(0_i64), 1 => 1_i64..4], 0_u8..12);
     (slices, select(&[0, 0, 100][..]), zone, 0_i64..4, rest).prop_map(
-        move |(slices, priority, zone, since, (cpu, memory, how))| {
+        move |(slices, priority, zone, since, (cpu, memory, storage, how))| {
             // Two thirds ask for one slice, as people do.
             let alone = since > 0;
             let namespace = if how % 4 == 0 { "guests" } else { "lab" };
@@ -211,7 +211,7 @@ fn request(number: usize) -> impl Strategy<Value = RequestBuilder> {
             for (profile, count) in slices.into_iter().take(if alone { 1 } else { 2 }) {
                 request = request.asks(profile, if alone { 1 } else { count });
             }
-            request = request.takes(cpu * UNIT.0, memory * UNIT.1);
+            request = request.takes(cpu * UNIT.0, memory * UNIT.1).takes_storage(storage * UNIT.1);
             if how >= 9 {
                 request = request.tolerates("dedicated");
             }
