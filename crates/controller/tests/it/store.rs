@@ -139,6 +139,18 @@ fn pods_are_kept_that_ask_for_gpus_and_of_others_on_a_gpu_node_what_they_take() 
     assert_eq!(crowd(&store, "a1"), (0, 0));
 }
 
+/// The watch broke, and meanwhile it was deleted: nobody says so but the list.
+#[test]
+fn a_list_without_a_pod_that_only_took_room_gives_its_room_back() {
+    let there = [pod("beside", 1, Some("a1"), "cpu"), pod("besides", 1, Some("a1"), "cpu")];
+    let mut store = store(&[gpu_node("a1", 1)], &there);
+    assert_eq!(crowd(&store, "a1"), (2_000, 2));
+    store.take(&Source::Pods, Change::Begin(None));
+    store.take(&Source::Pods, Change::Put(there[0].clone()));
+    assert!(store.take(&Source::Pods, Change::End), "a round looks at it");
+    assert_eq!((crowd(&store, "a1"), store.pods_kept()), ((1_000, 1), 1));
+}
+
 #[test]
 fn a_pod_that_comes_to_hold_a_slice_or_no_longer_does_is_counted_once() {
     let mut store = store(&[gpu_node("a1", 1)], &[pod("p", 1, None, "cpu")]);

@@ -191,6 +191,22 @@ fn only_gpus_that_can_have_the_slice_are_named_as_not_provably_idle() {
     assert_eq!(nodes, ["big", "big"], "an A30 has no 7g.80gb");
 }
 
+/// Nobody can prove the first GPU idle. If somebody could, one of the two that
+/// are wanted on one node would still be in use: that is the reason.
+#[test]
+fn a_gpu_that_cannot_be_proved_idle_is_no_reason_where_that_would_not_help() {
+    let frozen = a100().counted_maybe("3g.40gb", 2, &["somewhere"]);
+    let in_use = a100().counted_used("7g.80gb", "busy");
+    let inventory = fleet()
+        .node("n1", node().scope(ChangeScope::IdleGpus).gpu(frozen).gpu(in_use).allocated("3g.40gb", 1))
+        .build();
+    let ask = [request("two").asks("7g.80gb", 2).build()];
+    let decision = plan(&inventory, &ask, &[policy("p").build()]);
+    assert_eq!(decision.report.frozen_for_lack_of_agent.len(), 1);
+    let (why, _) = unserved(&decision, "two");
+    assert!(!matches!(why, Why::IdlenessNotProvable { .. }), "{why:?}");
+}
+
 #[test]
 fn without_an_agent_a_gpu_that_may_be_in_use_is_left_alone_and_counted() {
     let two = |name: &str| a100().counted_maybe(name, 2, &["somewhere"]);

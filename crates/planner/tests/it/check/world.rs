@@ -42,6 +42,8 @@ impl World {
         let judged = JudgedPlan::new(plan.clone(), inventory, requests, policies);
         assert_eq!(judged.notes(), notes);
         assert_eq!(judged.checked().is_none(), fatal);
+        let worst: Vec<_> = notes.iter().filter(|note| note.severity == Severity::Fatal).collect();
+        assert_eq!(judged.fatal().collect::<Vec<_>>(), worst);
     }
 
     pub(crate) fn change(&mut self) -> &mut GpuChange {
