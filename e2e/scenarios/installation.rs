@@ -267,3 +267,82 @@ fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_surv
         operator.stop().await
     });
 }
+
+/// A node as the release before left it: cordoned by us for a change that had
+/// not begun yet, as the CRD of that release can say it.
+async fn leave_a_node_on_its_way(site: &Site) -> anyhow::Result<()> {
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": "n1", "labels": {"slicewright.io/cordoned-by": "slicewright"}},
+    });
+    let node = objects::apply(&site.client, &node).await?;
+    let ours = PatchParams { field_manager: Some("slicewright-node".to_owned()), ..PatchParams::default() };
+    let cordon = Patch::Merge(json!({"spec": {"unschedulable": true}}));
+    Api::<Node>::all(site.client.clone()).patch("n1", &ours, &cordon).await?;
+    let known = json!({
+        "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "spec": {},
+        "metadata": {"name": "n1", "ownerReferences": [
+            {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": node.uid().unwrap_or_default()},
+        ]},
+    });
+    objects::apply(&site.client, &known).await?;
+    let progress = json!({
+        "phase": "Cordoning", "since": "2026-11-20T08:00:00Z",
+        "target": {"layout": {"0": {"mig": {"3g.40gb": 2}}}, "label": "slicewright-3g.40gb-2", "attempt": 1},
+    });
+    let status = json!({"status": {"rollout": {"phase": "Cordoning", "attempt": 1, "progress": progress}}});
+    let nodes: Api<api::GpuNode> = Api::all(site.client.clone());
+    nodes.patch_status("n1", &PatchParams::default(), &Patch::Merge(&status)).await?;
+    Ok(())
+}
+
+async fn schema_of_gpu_nodes(site: &Site) -> anyhow::Result<Value> {
+    let crds: Api<CustomResourceDefinition> = Api::all(site.client.clone());
+    Ok(serde_json::to_value(crds.get("gpunodes.slicewright.io").await?.spec)?)
+}
+
+/// Who installed the release before, in its own words, and has policies and a
+/// node in the middle of a change, comes to this one by the command that the
+/// guide names: what was set stays set, the CRDs are today's, the policies are
+/// answered, and the node is not left cordoned.
+#[test]
+fn the_release_before_is_upgraded_with_its_own_values_while_a_node_is_on_its_way() {
+    on_a_site(async |site| {
+        let before = packaging::previous::chart();
+        let before = before.to_str().context("the archive's path is text")?;
+        // Secrets were a list of names then.
+        let theirs = r#"imagePullSecrets=["mirror"]"#;
+        let own = ["--create-namespace", "--set-json", REGISTRY, "--set-json", theirs, "--set", "replicas=3"];
+        site.helm(&[["install", RELEASE, before].as_slice(), &own].concat()).await?;
+        let old_schema = schema_of_gpu_nodes(site).await?;
+        let demand: Value = policy("research", "research").always(&[("3g.40gb", 2)]).into();
+        objects::apply(&site.client, &demand).await?;
+        leave_a_node_on_its_way(site).await?;
+
+        let chart = packaging::chart();
+        let chart = chart.to_str().context("the chart's path is text")?;
+        site.helm(&["upgrade", RELEASE, chart, "--reset-then-reuse-values"]).await?;
+        assert_ne!(schema_of_gpu_nodes(site).await?, old_schema, "the CRDs changed in between");
+        let deployments: Api<Deployment> = Api::namespaced(site.client.clone(), OPERATOR_NAMESPACE);
+        let spec = deployments.get(RELEASE).await?.spec.context("a Deployment has a spec")?;
+        let pod = spec.template.spec.context("a template has a spec")?;
+        let secrets: Vec<_> = pod.image_pull_secrets.iter().flatten().map(|secret| &*secret.name).collect();
+        assert_eq!((spec.replicas, secrets), (Some(3), vec!["mirror"]));
+        assert_eq!(site.policies().await?, ["research"]);
+        let nodes: Api<api::GpuNode> = Api::all(site.client.clone());
+        let kept = nodes.get("n1").await?.status.and_then(|status| status.rollout);
+        assert_eq!(kept.map(|rollout| rollout.phase).as_deref(), Some("Cordoning"));
+
+        let operator = site.operator().await?;
+        site.answered("research").await?;
+        let nodes: Api<Node> = Api::all(site.client.clone());
+        wait::until_one(nodes, "n1", "the node is uncordoned", wait::PATIENCE, |node| {
+            let node = node.ok_or("it is not there")?;
+            let is_cordoned = node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true));
+            let is_marked = node.labels().contains_key("slicewright.io/cordoned-by");
+            if is_cordoned || is_marked { Err("it is cordoned, or marked".to_owned()) } else { Ok(()) }
+        })
+        .await?;
+        operator.stop().await
+    });
+}
