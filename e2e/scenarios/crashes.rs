@@ -164,9 +164,9 @@ fn watches_that_fall_silent_mid_way_make_no_node_look_late() {
         let error = node.status.and_then(|s| s.rollout).and_then(|r| r.last_error);
         assert_eq!(error, None, "something was held against it");
         insta::assert_snapshot!(scene.story_of("Node", "n1").await?, @r"
-        RepartitionStarted: its GPUs are cut anew: it is cordoned until that is done
-        LayoutRequested: no pod can lose a slice: MIG manager is told the new layout
-        RepartitionVerified: pods can use the slices: it is uncordoned
+        RepartitionStarted: the node is cordoned while its GPUs are repartitioned
+        LayoutRequested: no pod can lose a slice, so MIG manager is instructed to apply the new layout
+        RepartitionVerified: pods can use the slices, so the node is uncordoned
         ");
         scene.kill_operators();
         scene.operator_again().await?;

@@ -50,7 +50,7 @@ fn hostile_pods_cost_little_and_others_have_their_answers() {
         scene.apply(policy("research", "research")).await?;
         scene.apply(pod("lab", &mig("3g.40gb"), 1)).await?;
         scene.runs("lab").await?;
-        let told = scene.told("Pod", "loud", "too long to be judged here").await?;
+        let told = scene.told("Pod", "loud", "too long to be evaluated").await?;
         assert!(told.contains("select nodes by a few labels"), "{told}");
         let answer = scene.is_unserved("research", "loud").await?;
         assert_eq!(answer.reason, "Refused", "{}", answer.message);

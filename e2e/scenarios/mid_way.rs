@@ -89,7 +89,7 @@ fn a_node_whose_object_is_deleted_mid_way_registers_anew_and_is_left_alone_until
         scene.phase(&first, "Changing").await?;
         scene.hands().delete_node_object(&first).await?;
         let said = scene.says("research", "Degraded", "True", "NotEstablished").await?;
-        assert!(said.contains(&format!("{first}: what it has is not established")), "{said}");
+        assert!(said.contains(&format!("{first}: its layout is not known")), "{said}");
         assert!(said.contains("label nvidia.com/mig.config says nothing"), "{said}");
         scene
             .patch_node(&first, json!({"metadata": {"labels": {"nvidia.com/mig.config": "all-1g.10gb"}}}))

@@ -16,8 +16,8 @@ fn a_workbench_that_can_never_start_is_told_why_and_nothing_is_cut_for_it() {
         scene.apply(lost).await?;
         let long = "n".repeat(64);
         scene.apply(workbench(&long, &mig("3g.40gb"), 1)).await?;
-        let told = scene.told("Notebook", "lost", "which is not there").await?;
-        assert!(told.contains("names the hardware profile team-a/gone, which is not there"), "{told}");
+        let told = scene.told("Notebook", "lost", "which does not exist").await?;
+        assert!(told.contains("names the hardware profile team-a/gone, which does not exist"), "{told}");
         assert!(told.contains("What would help: choose another hardware profile"), "{told}");
         let told = scene.told("Notebook", &long, "its name has 64 characters").await?;
         assert!(told.contains("What would help: make the workbench anew"), "{told}");
@@ -35,7 +35,7 @@ fn who_misspells_a_resource_and_a_menu_that_offers_what_nobody_can_have_are_told
     scenario(async |scene| {
         scene.research_has([a100("n1", "all-1g.10gb")]).await?;
         scene.apply(workbench("typo", "nvidia.com/mig-3g.40g", 1)).await?;
-        let told = scene.told("Notebook", "typo", "which is no profile's resource").await?;
+        let told = scene.told("Notebook", "typo", "which is not the resource of a profile").await?;
         assert!(told.contains("written like nvidia.com/mig-1g.10gb"), "{told}");
         assert_eq!(scene.is_unserved("research", "typo").await?.reason, "Refused");
         let identifier = |name: &str| json!({"identifier": name, "displayName": name, "minCount": 1, "defaultCount": 1, "maxCount": 1});

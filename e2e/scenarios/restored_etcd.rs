@@ -55,7 +55,7 @@ fn a_pod_that_is_back_keeps_its_slice(versions: Versions, replicas: usize) {
 
         scene.put_back_etcd(&copy, versions).await?;
         let said = scene.says("research", "Degraded", "True", "DataWentBack").await?;
-        assert!(said.contains("nothing is done to nodes until"), "{said}");
+        assert!(said.contains("no node is changed until"), "{said}");
         scene.told("GpuPartitionPolicy", "research", "went back in time").await?;
         let mut counted = false;
         for operator in scene.operators() {

@@ -14,9 +14,9 @@ fn a_static_policy_is_brought_to_a_node_and_a_pod_runs_on_its_slice() {
         scene.converged("research").await?;
         assert_eq!(scene.runs("p").await?, "n1");
         insta::assert_snapshot!(scene.story_of("Node", "n1").await?, @r"
-        RepartitionStarted: its GPUs are cut anew: it is cordoned until that is done
-        LayoutRequested: no pod can lose a slice: MIG manager is told the new layout
-        RepartitionVerified: pods can use the slices: it is uncordoned
+        RepartitionStarted: the node is cordoned while its GPUs are repartitioned
+        LayoutRequested: no pod can lose a slice, so MIG manager is instructed to apply the new layout
+        RepartitionVerified: pods can use the slices, so the node is uncordoned
         ");
         let policy = scene.policies().get("research").await?;
         let status = policy.status.unwrap_or_default();

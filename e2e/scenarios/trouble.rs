@@ -43,7 +43,7 @@ fn a_failed_change_is_rolled_back_to_the_layout_that_was_verified_last() {
         scene.hands().turn("n1", "create-fails 4")?;
         scene.apply(policy("research", "research").always(&[("2g.20gb", 3)])).await?;
         let message = scene.says("research", "Ready", "False", "Waiting").await?;
-        assert!(message.contains("tried again at "), "{message}");
+        assert!(message.contains("retried at "), "{message}");
         scene.offers("n1", &[("3g.40gb", 2)]).await?;
         let node = scene.phase("n1", "Idle").await?;
         let error = node.status.and_then(|s| s.rollout).and_then(|r| r.last_error);

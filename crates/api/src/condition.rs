@@ -5,17 +5,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 /// The types of conditions; there are no others.
 pub mod kind {
-    /// The spec makes sense.
+    /// The spec is valid.
     pub const ACCEPTED: &str = "Accepted";
     /// The plan serves what it can, and says what it cannot.
     pub const PLANNED: &str = "Planned";
     /// Every node has its layout.
     pub const READY: &str = "Ready";
-    /// On the way. Present only while true.
+    /// Nodes are being changed. Present only while true.
     pub const RECONCILING: &str = "Reconciling";
-    /// A human has to act. Present only while true.
+    /// An administrator has to act. Present only while true.
     pub const STALLED: &str = "Stalled";
-    /// Works, but not as it should. Present only while true.
+    /// The policy works, but not as it should. Present only while true.
     pub const DEGRADED: &str = "Degraded";
 }
 
@@ -34,65 +34,68 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// Nobody has looked at the object yet.
+    /// The operator has not seen the object yet.
     PENDING = "Pending";
-    /// The spec makes sense.
+    /// The spec is valid.
     VALID = "Valid";
-    /// The spec does not make sense; the message says which field.
+    /// The spec is not valid; the message names the field.
     INVALID = "Invalid";
-    /// A profile of the spec is unknown to every model of the nodes.
+    /// No GPU model of the nodes has a profile that the spec names.
     UNKNOWN_PROFILE = "UnknownProfile";
-    /// Every node that it selects belongs to another policy.
+    /// Another policy applies to every node that this policy selects.
     OVERRULED = "Overruled";
-    /// It selects no node that has GPUs.
+    /// The policy selects no node with GPUs.
     NO_NODES = "NoNodes";
     /// A demand-driven layout needs MIG strategy `mixed`.
     STRATEGY_SINGLE = "StrategySingle";
-    /// Everything that is asked for is served.
+    /// All requests are served.
     DEMAND_SERVED = "DemandServed";
-    /// Something that is asked for is not served.
+    /// Some requests are not served.
     DEMAND_UNSERVED = "DemandUnserved";
     /// A floor or a spare is not met.
     BOUND_UNMET = "BoundUnmet";
     /// Every node has its layout.
     CONVERGED = "Converged";
-    /// Nodes are on their way.
+    /// Nodes are being changed.
     CHANGING = "Changing";
-    /// Nodes wait for budget, window, cooldown or pods.
+    /// Nodes wait for the budget, a window, the cooldown or pods.
     WAITING = "Waiting";
     /// The policy only shows what it would do.
     PREVIEW = "Preview";
-    /// The policy starts nothing new.
+    /// The policy starts no new changes.
     PAUSED = "Paused";
-    /// A change failed, and a human has to act.
+    /// A change failed, and an administrator has to act.
     ROLLOUT_FAILED = "RolloutFailed";
-    /// Somebody else's layout is on a node.
+    /// A node has a layout that the operator did not choose.
     FOREIGN_LAYOUT = "ForeignLayout";
-    /// What a node has cannot be established.
+    /// The layout of a node cannot be determined.
     NOT_ESTABLISHED = "NotEstablished";
     /// Another system (DRA, DAS) manages a node's devices.
     HANDS_OFF = "HandsOff";
-    /// `ClusterPolicy` does not point to our map.
+    /// `ClusterPolicy` does not point to the operator's map.
     MAP_NOT_OURS = "MapNotOurs";
-    /// Our map cannot be written as it should be.
+    /// The operator's map cannot be written correctly.
     MAP_INVALID = "MapInvalid";
-    /// The GPU Operator is not set up.
+    /// The GPU Operator is not configured.
     NO_CLUSTER_POLICY = "NoClusterPolicy";
-    /// MIG manager is switched off.
+    /// MIG manager is disabled.
     MANAGER_DISABLED = "ManagerDisabled";
-    /// A layout cannot be applied as the cluster is set up.
+    /// A layout cannot be applied with the cluster's configuration.
     LAYOUT_REFUSED = "LayoutRefused";
-    /// A human ended the rollout of a node.
+    /// An administrator ended the rollout of a node.
     RELEASED = "Released";
-    /// The checker found the plan wrong: a mistake of ours, and nothing is done.
+    /// The checker rejected the plan. This is a bug in Slicewright, and nothing
+    /// is changed.
     PLAN_REFUSED = "PlanRefused";
     /// No policy selects the node.
     NO_POLICY = "NoPolicy";
-    /// The API's data went back in time, as after an older copy of etcd was put back.
+    /// The data of the API went back in time, as after the restore of an older
+    /// etcd backup.
     DATA_WENT_BACK = "DataWentBack";
-    /// The API server refuses what we write; its words are quoted.
+    /// The API server refuses writes of the operator; the message quotes the
+    /// error.
     WRITE_REFUSED = "WriteRefused";
-    /// Somebody else changes what we write, each time that we have written it.
+    /// Another client reverts what the operator writes, each time.
     WRITE_UNDONE = "WriteUndone";
 }
 

@@ -11,7 +11,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The layout that is wanted for a node. Written by the controller.
+/// The planned layout of a node. Written by the controller.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "slicewright.io",
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
     singular = "gpunode",
     shortname = "gn",
     category = "slicewright",
-    doc = "GpuNode shows one node's GPUs: the layout that is wanted, what the hardware has and who uses it, and where the node is on its way. It is named after its node, owned by it, and never written by people.",
+    doc = "GpuNode shows the GPUs of one node: the planned layout, the present layout, the pods that use it, and the progress of the rollout. It has the name of its node and is owned by it. Users never write it.",
     status = "GpuNodeStatus",
     derive = "PartialEq",
     printcolumn(
@@ -83,15 +83,15 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct GpuNodeSpec {
-    /// The policy that has the node; none when no policy selects it.
+    /// The policy that applies to the node; absent when no policy selects it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
 
-    /// The digest of the plan that wants this layout.
+    /// The digest of the plan that contains this layout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_digest: Option<String>,
 
-    /// The layout of each GPU that the plan speaks of. At most 64.
+    /// The layout of each GPU that the plan covers. At most 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["index".into()]))]
@@ -124,11 +124,11 @@ pub struct WantedSlice {
     pub start: i32,
 }
 
-/// What was seen on a node, and where it is on its way.
+/// The observed state of a node, and the progress of its rollout.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GpuNodeStatus {
-    /// The generation of the spec that this status speaks of.
+    /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 
@@ -138,17 +138,17 @@ pub struct GpuNodeStatus {
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
 
-    /// What the node has and how much of it is free, in one line, such as
-    /// `7 x 1g.10gb (3 free), 3g.40gb`.
+    /// The slices of the node, and how many of them are free, in one line, such
+    /// as `7 x 1g.10gb (3 free), 3g.40gb`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slices: Option<String>,
 
-    /// What the hardware has and who uses it. Written by the agent; by the
-    /// controller where no agent runs.
+    /// The observed layout of the GPUs and the pods that use them. Written by
+    /// the agent, or by the controller if no agent runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,
 
-    /// Where the node is on its way. Written by the controller.
+    /// The progress of the rollout. Written by the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<NodeRollout>,
 }
@@ -157,23 +157,23 @@ pub struct GpuNodeStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Observed {
-    /// Who established it.
+    /// The component that made the observation.
     pub by: ObservedBy,
     /// When.
     pub at: Timestamp,
-    /// The boot id of the node at that time: after a reboot, what was seen
-    /// before says nothing.
+    /// The boot id of the node at that time. After a reboot, earlier
+    /// observations are no longer valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
-    /// The labels of GPU feature discovery that the node had. They vanish
-    /// during a change; until it has arrived, the node is selected as if it
-    /// still had them. At most 64.
+    /// The labels of GPU feature discovery that the node had. They are removed
+    /// during a change; until the change has finished, policies select the node
+    /// as if it still had them. At most 64.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
     #[x_kube(merge_strategy = MapMerge::Atomic)]
     pub labels: BTreeMap<String, String>,
-    /// Its GPUs, by index. Models are remembered here, since the labels that
-    /// name them vanish during a change. At most 64.
+    /// Its GPUs, by index. Models are stored here because the labels that name
+    /// them are removed during a change. At most 64.
     #[schemars(length(max = 64))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["index".into()]))]
     pub gpus: Vec<ObservedGpu>,
@@ -197,17 +197,17 @@ pub struct ObservedGpu {
     pub index: i32,
     /// Its model, such as `A100-80GB`.
     pub model: String,
-    /// Its UUID, where it is known.
+    /// Its UUID, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
-    /// Whether MIG is on.
+    /// Whether MIG is enabled.
     pub mig_enabled: bool,
-    /// Pods that hold the GPU as a whole, with MIG off. At most 32.
+    /// Pods that hold the whole GPU, with MIG disabled. At most 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub held_by: Vec<PodName>,
-    /// What is wrong with it, when something is.
+    /// The fault of the GPU, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unhealthy: Option<String>,
     /// Its slices, by start. At most 16.
@@ -227,13 +227,13 @@ pub struct ObservedGpu {
 pub struct ObservedSlice {
     /// Its profile.
     pub profile: String,
-    /// Where it starts; absent where only counts are known.
+    /// Where it starts; absent if only the number of slices is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 15))]
     pub start: Option<i32>,
     /// Whether it is allocated to a pod.
     pub used: SliceUse,
-    /// The pods that hold, or may hold, it. At most 32.
+    /// The pods that hold it, or may hold it. At most 32.
     #[serde(default)]
     #[schemars(length(max = 32))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
@@ -268,39 +268,39 @@ pub struct NodeRollout {
     /// The phase, in one word, such as `Quiescing`.
     #[serde(default)]
     pub phase: String,
-    /// Since when it is in this phase.
+    /// The time at which this phase began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// How often the change has been tried.
     #[serde(default)]
     pub attempt: i32,
-    /// What went wrong last.
+    /// The last error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
-    /// The value of `nvidia.com/mig.config` that we wrote last; another value
-    /// is somebody else's.
+    /// The value of `nvidia.com/mig.config` that the operator wrote last; any
+    /// other value was written by someone else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<String>,
     /// The value of `nvidia.com/mig.config` that was verified last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified_label: Option<String>,
-    /// When the last change was verified: the cooldown counts from here.
+    /// The time at which the last change was verified; the cooldown starts
+    /// then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified_at: Option<Timestamp>,
-    /// Until when the node is left alone after its last change.
+    /// The end of the pause after the last change of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cooldown_until: Option<Timestamp>,
-    /// Since when a slice of each profile has been free and schedulable on
-    /// the node: a request that still waits two minutes later is blocked by
-    /// something else.
+    /// The time since which a slice of each profile has been free and
+    /// schedulable on the node. A request that still waits two minutes later is
+    /// blocked by something else.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
     #[x_kube(merge_strategy = MapMerge::Granular)]
     pub schedulable_since: BTreeMap<String, Timestamp>,
-    /// Everything that the operator has to remember of the rollout, for
-    /// itself: the fields above say the same for people. It is read back
-    /// after a restart, so do not edit it; `slicewright release` ends a
-    /// rollout.
+    /// The complete state of the rollout, for the operator's own use; the
+    /// fields above show it to users. The operator reads it after a restart, so
+    /// do not edit it; `slicewright release` ends a rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "remembered")]
     pub progress: Option<serde_json::Value>,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::policy_status::GpuPartitionPolicyStatus;
 use crate::selector::Selector;
 
-/// What the GPUs of some nodes are cut into, and how the change is rolled out.
+/// The layout of the GPUs of some nodes, and how changes are rolled out.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "slicewright.io",
@@ -21,7 +21,7 @@ use crate::selector::Selector;
     singular = "gpupartitionpolicy",
     shortname = "gpp",
     category = "slicewright",
-    doc = "GpuPartitionPolicy says what the GPUs of the nodes that it selects are cut into (MIG), and how a change is rolled out. It is the only object of Slicewright that people write.",
+    doc = "GpuPartitionPolicy defines the MIG layout of the GPUs of the nodes that it selects, and how changes are rolled out. It is the only object of Slicewright that users write.",
     status = "GpuPartitionPolicyStatus",
     derive = "PartialEq",
     printcolumn(
@@ -95,7 +95,7 @@ use crate::selector::Selector;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct GpuPartitionPolicySpec {
-    /// Which nodes the policy is for. Required, and never empty: use labels
+    /// The nodes to which the policy applies. It must not be empty. Use labels
     /// that administrators own, such as `slicewright.io/pool: research`, not
     /// labels that change with the layout (`nvidia.com/gpu.product`,
     /// `nvidia.com/gpu.count`).
@@ -105,21 +105,21 @@ pub struct GpuPartitionPolicySpec {
     )]
     pub node_selector: Selector,
 
-    /// Which policy a node has when several select it: the one with the
-    /// highest priority; among equals the first by name.
+    /// Decides which policy applies to a node that several policies select: the
+    /// one with the highest priority or, among equals, the first by name.
     #[serde(default)]
     #[schemars(range(min = -1_000_000, max = 1_000_000))]
     pub priority: i32,
 
-    /// Whether the policy changes nodes, only shows what it would do, or
-    /// starts nothing new.
+    /// Whether the policy changes nodes, only shows what it would do, or starts
+    /// no new changes.
     #[serde(default)]
     pub mode: Mode,
 
     /// What the GPUs are cut into.
     pub layout: Layout,
 
-    /// How changes are brought to the nodes.
+    /// How changes are rolled out to the nodes.
     #[serde(default)]
     pub rollout: Rollout,
 }
@@ -161,12 +161,12 @@ impl Mode {
         .message("type is Static: say what the GPUs are cut into, such as `static: {gpus: [{slices: [{profile: 1g.10gb, count: 7}]}]}`")
 )]
 pub struct Layout {
-    /// How the layout is found: from what people ask for, or always the same.
+    /// How the layout is determined: from requests, or as a fixed layout.
     #[serde(rename = "type")]
     pub type_: LayoutType,
 
-    /// Used with `type: DemandDriven`. Left out, every namespace counts and
-    /// no profile has bounds.
+    /// Used with `type: DemandDriven`. If it is absent, requests of every
+    /// namespace count and no profile has bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub demand_driven: Option<DemandDriven>,
 
@@ -199,7 +199,7 @@ impl LayoutType {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DemandDriven {
-    /// Requests of which namespaces count. Empty: all.
+    /// The namespaces whose requests count. An empty selector means all.
     #[serde(default)]
     pub namespace_selector: Selector,
 
@@ -210,7 +210,7 @@ pub struct DemandDriven {
     #[x_kube(merge_strategy = ListMerge::Map(vec!["profile".into()]))]
     pub slices: Vec<SliceBounds>,
 
-    /// What becomes of GPUs that nobody asks for.
+    /// What happens to GPUs that no request needs.
     #[serde(default)]
     pub unrequested: Unrequested,
 }
@@ -229,25 +229,26 @@ pub struct SliceBounds {
     #[schemars(length(max = 32), regex(pattern = r"^[1-9][0-9]*g\.[0-9]+gb(\+me|\+me\.all|\+gfx|-me)?$"))]
     pub profile: String,
 
-    /// At least so many slices exist, in use or not, where that is possible.
+    /// The smallest number of slices that should exist, in use or not, if that
+    /// is possible.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub min_count: i32,
 
-    /// So many slices are free once every request that can be served has its
-    /// slice.
+    /// The number of slices that should remain free once every request that can
+    /// be served has its slice.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub spare_count: i32,
 
-    /// Not more slices than this exist, in use or not. Left out: no limit. A
-    /// slice in use is never taken away for it.
+    /// The largest number of slices that may exist, in use or not. If it is
+    /// absent, there is no limit. A slice in use is never destroyed to meet it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub max_count: Option<i32>,
 }
 
-/// What becomes of GPUs that nobody asks for.
+/// What happens to GPUs that no request needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Unrequested {
     /// They stay as they are.
@@ -261,8 +262,8 @@ pub enum Unrequested {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StaticLayout {
-    /// Rules, from the first to the last; a GPU gets the first that matches
-    /// it. A GPU that no rule matches stays as it is. 1 to 64.
+    /// Rules, in order; the first rule that matches a GPU applies. A GPU that
+    /// no rule matches is not changed. 1 to 64.
     #[schemars(length(min = 1, max = 64))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub gpus: Vec<StaticGpus>,
@@ -272,19 +273,20 @@ pub struct StaticLayout {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StaticGpus {
-    /// GPUs of this model only, such as `A100-80GB`. Left out: any model.
+    /// Only GPUs of this model, such as `A100-80GB`. If it is absent, any model
+    /// matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub model: Option<String>,
 
-    /// GPUs with these indices on their node only, counted from 0. Left out:
-    /// any index. At most 64.
+    /// Only GPUs with these indices on their node, counted from 0. If it is
+    /// absent, any index matches. At most 64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), inner(range(min = 0, max = 255)))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub indices: Option<Vec<i32>>,
 
-    /// What each of these GPUs is cut into. 1 to 16 profiles.
+    /// The slices of each of these GPUs. 1 to 16 profiles.
     #[schemars(length(min = 1, max = 16))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["profile".into()]))]
     pub slices: Vec<StaticSlices>,
@@ -298,18 +300,18 @@ pub struct StaticSlices {
     #[schemars(length(max = 32), regex(pattern = r"^[1-9][0-9]*g\.[0-9]+gb(\+me|\+me\.all|\+gfx|-me)?$"))]
     pub profile: String,
 
-    /// How many of them on each GPU, 1 to 16.
+    /// The number of these slices on each GPU, 1 to 16.
     #[schemars(range(min = 1, max = 16))]
     pub count: i32,
 }
 
-/// How changes are brought to the nodes.
+/// How changes are rolled out to the nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
-    /// How many nodes of this policy may be unavailable at once: a number, or
-    /// a percentage such as `10%` (rounded down, at least 1). Nodes that are
-    /// down for other reasons count.
+    /// How many nodes of this policy may be unavailable at once: a number, or a
+    /// percentage such as `10%` (rounded down, at least 1). Nodes that are
+    /// unavailable for other reasons count too.
     #[serde(default = "default_max_unavailable")]
     #[x_kube(
         validation = Rule::new("type(self) == int ? self >= 1 && self <= 10000 : self.matches('^([1-9][0-9]?|100)%$')")
@@ -317,13 +319,14 @@ pub struct Rollout {
     )]
     pub max_unavailable: IntOrString,
 
-    /// What happens to pods that hold, or may hold, a slice that has to go.
-    /// Only static layouts and nodes on which MIG is still off ask for this: a
-    /// demand-driven policy never takes a slice that is in use.
+    /// What happens to pods that hold, or may hold, a slice that has to be
+    /// destroyed. This applies only to static layouts and to nodes on which MIG
+    /// is still disabled: a demand-driven policy never destroys a slice that is
+    /// in use.
     #[serde(default)]
     pub drain: Drain,
 
-    /// How long a node is left alone after a change, such as `10m` or
+    /// How long a node is not changed again after a change, such as `10m` or
     /// `1h30m`. At most 168h.
     #[serde(default = "default_cooldown")]
     #[schemars(length(max = 16), regex(pattern = r"^([0-9]+h)?([0-9]+m)?([0-9]+s)?$"))]
@@ -333,8 +336,9 @@ pub struct Rollout {
     )]
     pub cooldown: String,
 
-    /// When a node may start to change. None: always. A node that has started
-    /// is finished even when the window closes. At most 16.
+    /// The times at which the change of a node may start. If there are none, it
+    /// may start at any time. A change that has started is finished even when
+    /// the window closes. At most 16.
     #[serde(default)]
     #[schemars(length(max = 16))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
@@ -378,12 +382,13 @@ pub enum Drain {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Window {
-    /// When it opens, as five cron fields: minute, hour, day of month, month,
-    /// day of week. Example: `0 22 * * 1-5`, at 22:00 from Monday to Friday.
+    /// When the window opens, as five cron fields: minute, hour, day of month,
+    /// month, day of week. For example, `0 22 * * 1-5` means at 22:00 from
+    /// Monday to Friday.
     #[schemars(length(min = 9, max = 128))]
     pub schedule: String,
 
-    /// How long it stays open, such as `6h` or `1h30m`. At most 168h.
+    /// How long the window stays open, such as `6h` or `1h30m`. At most 168h.
     #[schemars(length(max = 16), regex(pattern = r"^([0-9]+h)?([0-9]+m)?([0-9]+s)?$"))]
     #[x_kube(
         validation = Rule::new("self != '' && duration(self) >= duration('1m') && duration(self) <= duration('168h')")

@@ -7,25 +7,26 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the controller last found and decided for this policy.
+/// The last observations and decisions of the controller for this policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GpuPartitionPolicyStatus {
-    /// The generation of the spec that this status speaks of.
+    /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 
-    /// `Accepted` (the spec makes sense), `Planned` (the plan serves what it
-    /// can), `Ready` (every node has its layout), and while they hold:
-    /// `Reconciling` (on the way), `Stalled` (a human has to act), `Degraded`
-    /// (works, but not as it should).
+    /// `Accepted` (the spec is valid), `Planned` (the plan serves all requests
+    /// that it can), and `Ready` (every node has its layout) are always
+    /// present. `Reconciling` (nodes are being changed), `Stalled` (an
+    /// administrator has to act) and `Degraded` (the policy works, but not as
+    /// it should) are present only while they are true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
 
-    /// What the nodes have and how much of it is free, in one line, such as
-    /// `12 x 1g.10gb (3 free), 3g.40gb`.
+    /// The slices of the nodes, and how many of them are free, in one line,
+    /// such as `12 x 1g.10gb (3 free), 3g.40gb`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slices: Option<String>,
 
@@ -39,25 +40,25 @@ pub struct GpuPartitionPolicyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unserved: Option<Unserved>,
 
-    /// How many nodes the policy has, by what they are doing.
+    /// The number of nodes of the policy, by their state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<NodeCounts>,
 
-    /// The digest of the specs of all policies, which are planned together;
-    /// `slicewright plan` prints the same.
+    /// The digest of the specs of all policies, since they are planned
+    /// together; `slicewright plan` prints the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_digest: Option<String>,
 
-    /// The digest of the plan in force; `slicewright plan` prints the same.
+    /// The digest of the present plan; `slicewright plan` prints the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_digest: Option<String>,
 
-    /// Whether what was reviewed is what is planned, where an annotation
-    /// `slicewright.io/reviewed-plan` says what was reviewed.
+    /// Whether the present plan is the reviewed one. Present if the annotation
+    /// `slicewright.io/reviewed-plan` names a reviewed plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<Review>,
 
-    /// How good the plan is, level by level, in the order of the objective.
+    /// The quality of the plan, for each level of the objective in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
@@ -70,24 +71,24 @@ pub struct GpuPartitionPolicyStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Review {
-    /// What was reviewed, as the annotation says it; its first 256 characters.
+    /// The value of the annotation; its first 256 characters.
     #[schemars(length(max = 256))]
     pub reviewed: String,
-    /// Whether it is what is planned.
+    /// Whether the present plan is the reviewed one.
     pub state: ReviewState,
-    /// When this was judged.
+    /// When the plans were compared.
     pub at: Timestamp,
-    /// What moved since the review. At most 8.
+    /// What has changed since the review. At most 8.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub moved: Vec<Moved>,
-    /// Nodes that moved, by name. At most 20.
+    /// Nodes that changed since the review, by name. At most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub nodes: Vec<MovedNode>,
-    /// The same in a sentence.
+    /// The result as a sentence.
     #[serde(default)]
     pub message: String,
 }
@@ -137,7 +138,7 @@ pub enum Moved {
 pub struct MovedNode {
     /// Its name.
     pub name: String,
-    /// How it moved.
+    /// How it changed.
     pub how: HowMoved,
 }
 
@@ -159,20 +160,21 @@ pub enum HowMoved {
 pub struct ProfileSupply {
     /// The profile.
     pub profile: String,
-    /// The most that some layout could offer, with what is in use left alone.
+    /// The largest number of slices that a layout could offer while it keeps
+    /// the slices in use.
     pub attainable: i32,
     /// Slices that exist.
     pub present: i32,
-    /// Slices that exist and are, or may be, held by pods.
+    /// Slices that exist and that pods hold, or may hold.
     pub allocated: i32,
-    /// Slices that exist and that nobody holds.
+    /// Slices that exist and that no pod holds.
     #[serde(default)]
     pub free: i32,
-    /// Slices that exist once the plan is done.
+    /// Slices that will exist once the plan is carried out.
     pub planned: i32,
-    /// Slices that requests without a slice ask for.
+    /// Slices that waiting requests ask for.
     pub requested: i32,
-    /// Of those, how many the plan does not serve.
+    /// Requested slices that the plan does not provide.
     pub unserved: i32,
 }
 
@@ -180,9 +182,9 @@ pub struct ProfileSupply {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Unserved {
-    /// How many there are; `requests` shows at most 50 of them.
+    /// The number of unserved requests; `requests` shows at most 50 of them.
     pub total: i32,
-    /// The oldest of them. At most 50.
+    /// The oldest unserved requests. At most 50.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
@@ -193,19 +195,19 @@ pub struct Unserved {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UnservedRequest {
-    /// The kind of who asks, such as `Notebook`.
+    /// The kind of the requesting object, such as `Notebook`.
     pub kind: String,
     /// Its namespace.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// What it asks for, such as `1 x 3g.40gb`.
+    /// The slices that it requests, such as `1 x 3g.40gb`.
     pub slices: String,
-    /// Since when it waits.
+    /// Since when the request has waited.
     pub since: Timestamp,
-    /// Why it is not served, in one word.
+    /// Why the request is not served, in one word.
     pub reason: String,
-    /// Why it is not served, and what would help.
+    /// Why the request is not served, and what would help.
     pub message: String,
 }
 
@@ -216,19 +218,19 @@ pub struct NodeCounts {
     /// All nodes of the policy.
     #[serde(default)]
     pub total: i32,
-    /// They have the layout that the plan wants.
+    /// Nodes that have the planned layout.
     #[serde(default)]
     pub ready: i32,
-    /// They wait for their turn: budget, window, cooldown, or pods.
+    /// Nodes that wait for the budget, a window, the cooldown, or pods.
     #[serde(default)]
     pub waiting: i32,
-    /// They are on their way.
+    /// Nodes that are being changed.
     #[serde(default)]
     pub changing: i32,
-    /// They are left alone, for a reason that `GpuNode` gives.
+    /// Nodes that may not be changed; `GpuNode` states the reason.
     #[serde(default)]
     pub held: i32,
-    /// A change of theirs failed, and a human has to act.
+    /// Nodes whose change failed, so that an administrator has to act.
     #[serde(default)]
     pub failed: i32,
 }
@@ -237,10 +239,10 @@ pub struct NodeCounts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Level {
-    /// What is counted.
+    /// The name of the level.
     pub level: String,
-    /// What the plan reaches; lower is better.
+    /// The value of the plan; lower is better.
     pub value: i64,
-    /// What no plan can go below.
+    /// The proved lower bound for every plan.
     pub bound: i64,
 }

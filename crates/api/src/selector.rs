@@ -49,7 +49,7 @@ pub struct Requirement {
     /// How the label is compared with `values`.
     pub operator: RequirementOperator,
 
-    /// What it is compared with: needed with `In` and `NotIn`, not allowed
+    /// The values to compare with: required with `In` and `NotIn`, not allowed
     /// with `Exists` and `DoesNotExist`. At most 64.
     #[serde(default)]
     #[schemars(length(max = 64))]

@@ -27,12 +27,13 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::draw::Colour;
 use crate::exit::{Failure, Status};
 
-/// Plans how a fleet of GPUs is cut into MIG slices, explains why, and shows
-/// it on simulated GPUs.
+/// Plans how a fleet of GPUs is partitioned into MIG slices, explains the plan,
+/// and shows it on simulated GPUs.
 #[derive(Debug, Parser)]
 #[command(name = "slicewright", version, max_term_width = 100)]
 struct Cli {
-    /// Colour in pictures: if the output is a terminal and NO_COLOR is not set, or always, or never
+    /// When to use colour in pictures; `auto`: if the output is a terminal and
+    /// NO_COLOR is not set
     #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
     color: Color,
     #[command(subcommand)]

@@ -17,8 +17,8 @@ use crate::question;
 /// Where the fleet is read from.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Source {
-    /// A recorded fleet (docs/reference/snapshot.md); `-` reads it from standard input. Without it,
-    /// the fleet of the cluster is read as it is now
+    /// A recorded fleet (docs/reference/snapshot.md); `-` reads it from
+    /// standard input. If absent, the present fleet of the cluster is read
     #[arg(long, value_name = "SNAPSHOT")]
     fleet: Option<PathBuf>,
     #[command(flatten)]
@@ -29,19 +29,19 @@ pub struct Source {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Cluster")]
 pub struct Cluster {
-    /// A kubeconfig; without it the usual one
+    /// A kubeconfig; if absent, the usual one
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<String>,
     /// A context of the kubeconfig
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// The namespace of the GPU Operator, where the maps of layouts are
+    /// The namespace of the GPU Operator, which contains the maps of layouts
     #[arg(long, default_value = "nvidia-gpu-operator", value_name = "NAMESPACE")]
     gpu_operator_namespace: String,
     /// The administrators' map, if the operator has one, as NAME or NAMESPACE/NAME
     #[arg(long, value_name = "MAP")]
     administrators_map: Option<String>,
-    /// How long one answer of the API server may take, in seconds
+    /// The timeout of one answer of the API server, in seconds
     #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
 }

@@ -13,11 +13,13 @@ use crate::settings::{LeaseSettings, MapRef, MetricsTls, Settings};
 use crate::telemetry::Format;
 use crate::tls_profile::{NoSuite, OldestTls, TlsProfile};
 
-/// Cuts the GPUs of a cluster into MIG slices as GpuPartitionPolicy objects ask for it.
+/// Partitions the GPUs of a cluster into MIG slices as GpuPartitionPolicy
+/// objects define.
 ///
-/// Runs beside NVIDIA's GPU Operator, which does the cutting: this operator decides what each GPU
-/// should be cut into, brings nodes there one after another without taking a slice from a running
-/// pod, and tells people what happens. Run two replicas: both watch, one writes.
+/// Runs beside NVIDIA's GPU Operator, which partitions the GPUs: this operator
+/// decides the layout of each GPU, changes the nodes one after another without
+/// taking a slice from a running pod, and reports its progress. Run two
+/// replicas: both watch, one writes.
 ///
 /// Durations are written like 500ms, 15s, 2m or 1h.
 #[derive(Clone, Debug, clap::Parser)]
@@ -39,35 +41,39 @@ pub struct Args {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Process")]
 struct Process {
-    /// The operator's own namespace: its lease is there
+    /// The operator's own namespace, which contains its lease
     #[arg(long, env = "POD_NAMESPACE", default_value = "slicewright-system", value_name = "NAMESPACE")]
     namespace: String,
-    /// The name of this replica, different from that of every other
+    /// The unique name of this replica
     #[arg(long, env = "POD_NAME", default_value = "slicewright-operator", value_name = "NAME")]
     identity: String,
-    /// Where /healthz (the loop turns) and /readyz (everything is listed) are served; `none` for nowhere
+    /// The address of /healthz (the main loop works) and /readyz (every watch
+    /// has listed its objects); `none` disables both
     #[arg(long, env = "SLICEWRIGHT_HEALTH_ADDRESS", default_value = "0.0.0.0:8081", value_name = "ADDRESS", value_parser = address)]
     health_address: Address,
-    /// Where /metrics is served; `none` for nowhere
+    /// The address of /metrics; `none` disables it
     #[arg(long, env = "SLICEWRIGHT_METRICS_ADDRESS", default_value = "0.0.0.0:8080", value_name = "ADDRESS", value_parser = address)]
     metrics_address: Address,
-    /// Serve /metrics over TLS with the certificate of this file, in PEM form, and only to who shows a
-    /// token whose owner may `get` the path /metrics. A file that is replaced is served without a restart
+    /// Serve /metrics over TLS with the certificate in this file (PEM), and
+    /// only to clients that send a token whose owner may `get` the path
+    /// /metrics. A new certificate in the file is used without a restart
     #[arg(long, env = "SLICEWRIGHT_METRICS_CERTIFICATE", value_name = "FILE", requires = "metrics_key")]
     metrics_certificate: Option<PathBuf>,
     /// The private key of that certificate
     #[arg(long, env = "SLICEWRIGHT_METRICS_KEY", value_name = "FILE", requires = "metrics_certificate")]
     metrics_key: Option<PathBuf>,
-    /// The oldest version of TLS in which metrics are served, in the words of OpenShift's TLS security
-    /// profiles: VersionTLS12 or VersionTLS13
+    /// The oldest version of TLS for metrics, as named in OpenShift's TLS
+    /// security profiles: VersionTLS12 or VersionTLS13
     #[arg(long, env = "SLICEWRIGHT_METRICS_TLS_MIN_VERSION", default_value = "VersionTLS12", value_name = "VERSION", value_parser = OldestTls::from_str)]
     metrics_tls_min_version: OldestTls,
-    /// The cipher suites in which metrics are served, by IANA's or OpenSSL's names; all that are safe if
-    /// left out. What cannot be served is left out, and said; those of TLS 1.3 need not be named
+    /// The cipher suites for metrics, by their IANA or OpenSSL names; if
+    /// absent, all safe suites. Suites that are not supported are skipped and
+    /// logged; suites of TLS 1.3 need not be named
     #[arg(long, env = "SLICEWRIGHT_METRICS_CIPHER_SUITES", value_name = "NAME", value_delimiter = ',')]
     metrics_cipher_suites: Vec<String>,
-    /// Whose names people read in events of their namespace: those of pods in the namespace, or all.
-    /// Policies, GpuNodes and the command `slicewright explain` name all
+    /// Which pods are named in events of a namespace: those of the namespace,
+    /// or all. Policies, GpuNodes and the command `slicewright explain` name
+    /// all pods
     #[arg(
         long,
         env = "SLICEWRIGHT_TELL_NAMES",
@@ -76,13 +82,13 @@ struct Process {
         value_name = "WHOSE"
     )]
     tell_names: TellNames,
-    /// How long the loop may stand still before /healthz says so
+    /// How long the main loop may stand still before /healthz fails
     #[arg(long, env = "SLICEWRIGHT_STUCK_AFTER", default_value = "3m", value_name = "DURATION", value_parser = duration)]
     stuck_after: Duration,
-    /// How log lines look
+    /// The format of log lines
     #[arg(long, env = "SLICEWRIGHT_LOG_FORMAT", value_enum, default_value = "json", value_name = "FORMAT")]
     log_format: Format,
-    /// What is logged: a level, or a list such as info,kube=debug
+    /// The log filter: a level, or a list such as info,kube=debug
     #[arg(long, env = "SLICEWRIGHT_LOG", default_value = "info", value_name = "FILTER")]
     log: String,
 }
@@ -91,7 +97,8 @@ struct Process {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "GPU Operator")]
 struct GpuOperator {
-    /// The namespace of the GPU Operator: MIG manager reads its map of layouts there
+    /// The namespace of the GPU Operator, where MIG manager reads its map of
+    /// layouts
     #[arg(
         long,
         env = "SLICEWRIGHT_GPU_OPERATOR_NAMESPACE",
@@ -99,17 +106,19 @@ struct GpuOperator {
         value_name = "NAMESPACE"
     )]
     gpu_operator_namespace: String,
-    /// Your own map of layouts, a ConfigMap with the key config.yaml, as NAME (in the namespace of
-    /// the GPU Operator) or NAMESPACE/NAME. It is only read: its entries are repeated in the map
-    /// that this operator writes (slicewright-mig-config), so that they keep working
+    /// Your own map of layouts, a ConfigMap with the key config.yaml, as NAME
+    /// (in the namespace of the GPU Operator) or NAMESPACE/NAME. The operator
+    /// only reads it, and copies its entries into its own map
+    /// (slicewright-mig-config), so that they keep working
     #[arg(long, env = "SLICEWRIGHT_ADMINISTRATORS_MAP", value_name = "MAP")]
     administrators_map: Option<String>,
-    /// Point ClusterPolicy's spec.migManager.config.name to slicewright-mig-config; without this
-    /// flag a condition prints the command for it
+    /// Point ClusterPolicy's spec.migManager.config.name to
+    /// slicewright-mig-config; without this flag, a condition shows the command
     #[arg(long, env = "SLICEWRIGHT_PATCH_CLUSTER_POLICY")]
     patch_cluster_policy: bool,
-    /// How long kubelet may take to bring a changed map to the nodes. It cannot be observed, so a
-    /// node waits this long before it is told a new layout
+    /// How long the kubelet may take to deliver a changed map to the nodes.
+    /// This cannot be observed, so the operator waits this long before it
+    /// requests a new layout on a node
     #[arg(long, env = "SLICEWRIGHT_MAP_SETTLE", default_value = "2m", value_name = "DURATION", value_parser = duration)]
     map_settle: Duration,
 }
@@ -121,19 +130,23 @@ struct Times {
     /// How long the scheduler may take to notice a cordon
     #[arg(long, env = "SLICEWRIGHT_CORDON_SETTLE", default_value = "5s", value_name = "DURATION", value_parser = duration)]
     cordon_settle: Duration,
-    /// How long changes are gathered before they are planned with
+    /// How long changes are collected before a new plan is made
     #[arg(long, env = "SLICEWRIGHT_BATCH_DELAY", default_value = "500ms", value_name = "DURATION", value_parser = duration)]
     batch_delay: Duration,
-    /// How often something that is waited for is looked at, even if nothing is seen to change
+    /// How often the operator checks what it waits for, even if no change is
+    /// observed
     #[arg(long, env = "SLICEWRIGHT_POLL", default_value = "10s", value_name = "DURATION", value_parser = duration)]
     poll: Duration,
-    /// How long what pods can use must stay as it should be before a node counts as verified
+    /// How long the slices of a node must remain as expected before the node
+    /// counts as verified
     #[arg(long, env = "SLICEWRIGHT_STABLE_FOR", default_value = "20s", value_name = "DURATION", value_parser = duration)]
     stable_for: Duration,
-    /// A pod that still waits this long after its slice was free waits for something else
+    /// A pod that still waits this long after its slice became free is blocked
+    /// by something else
     #[arg(long, env = "SLICEWRIGHT_BLOCKED_AFTER", default_value = "2m", value_name = "DURATION", value_parser = duration)]
     blocked_after: Duration,
-    /// How many nodes are written to at the same time (how many may be unavailable is the policy's to say)
+    /// How many nodes are written at the same time (the policy limits how many
+    /// may be unavailable)
     #[arg(long, env = "SLICEWRIGHT_PARALLEL_NODES", default_value_t = 8, value_name = "N", value_parser = at_least_one)]
     parallel_nodes: usize,
 }
@@ -145,16 +158,17 @@ struct Lease {
     /// The name of the lease
     #[arg(long, env = "SLICEWRIGHT_LEASE_NAME", default_value = "slicewright-operator", value_name = "NAME")]
     lease_name: String,
-    /// The namespace of the lease; the operator's own if left out
+    /// The namespace of the lease; if absent, the operator's own
     #[arg(long, env = "SLICEWRIGHT_LEASE_NAMESPACE", value_name = "NAMESPACE")]
     lease_namespace: Option<String>,
-    /// How long the others wait for a replica that says nothing
+    /// How long other replicas wait for a replica that does not renew the lease
     #[arg(long, env = "SLICEWRIGHT_LEASE_DURATION", default_value = "15s", value_name = "DURATION", value_parser = duration)]
     lease_duration: Duration,
-    /// A replica that could not renew for this long stops writing; shorter than --lease-duration
+    /// A replica that could not renew the lease for this long stops writing;
+    /// must be shorter than --lease-duration
     #[arg(long, env = "SLICEWRIGHT_LEASE_RENEW_DEADLINE", default_value = "10s", value_name = "DURATION", value_parser = duration)]
     lease_renew_deadline: Duration,
-    /// How often the lease is renewed, or looked at
+    /// How often the lease is renewed or checked
     #[arg(long, env = "SLICEWRIGHT_LEASE_RETRY", default_value = "2s", value_name = "DURATION", value_parser = duration)]
     lease_retry: Duration,
 }
@@ -163,19 +177,20 @@ struct Lease {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "API server")]
 struct ApiServer {
-    /// A kubeconfig; without it the service account of the pod, or the usual kubeconfig
+    /// A kubeconfig; if absent, the service account of the pod, or the usual
+    /// kubeconfig
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<String>,
     /// A context of the kubeconfig
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// How long one call may take
+    /// The timeout of one call
     #[arg(long, env = "SLICEWRIGHT_CALL_TIMEOUT", default_value = "10s", value_name = "DURATION", value_parser = duration)]
     call_timeout: Duration,
-    /// The longest pause before something that failed is tried again
+    /// The longest pause before a failed operation is retried
     #[arg(long, env = "SLICEWRIGHT_LONGEST_RETRY", default_value = "1m", value_name = "DURATION", value_parser = duration)]
     longest_retry: Duration,
-    /// How many objects one page of a list has
+    /// The number of objects in one page of a list
     #[arg(long, env = "SLICEWRIGHT_PAGE_SIZE", default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=5000))]
     page_size: u32,
 }

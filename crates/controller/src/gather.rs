@@ -31,7 +31,7 @@ pub struct Ask {
     pub map_name: String,
     /// The administrators' own map.
     pub administrators_map: Option<MapRef>,
-    /// How many objects one page of a list has.
+    /// The number of objects in one page of a list.
     pub page_size: u32,
 }
 

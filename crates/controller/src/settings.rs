@@ -33,14 +33,14 @@ pub struct Settings {
     pub rollout: rollout::Settings,
     /// What counts as a request.
     pub observe: observe::Settings,
-    /// How long changes are gathered before they are planned with.
+    /// How long changes are collected before a new plan is made.
     pub batch_delay: Duration,
     /// How long one call to the API server may take.
     pub call_timeout: Duration,
     /// How long a write of ours may stay unseen before we look anyway; every
     /// write carries a version, so the worst is one that fails.
     pub unseen_for: Duration,
-    /// How many objects one page of a list has.
+    /// The number of objects in one page of a list.
     pub page_size: u32,
     /// How many nodes are worked on at the same time.
     pub parallel_nodes: usize,

@@ -7,7 +7,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// How lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// One JSON object a line, for collectors.
+    /// One JSON object per line, for log collectors.
     #[default]
     Json,
     /// For people.

@@ -226,7 +226,7 @@ impl OneNode<'_> {
                 problems.push(Problem::new(
                     Severity::Warning,
                     format!("Node {name}"),
-                    format!("what its GPUs have cannot be established, so it is left alone: {why}"),
+                    format!("the layout of its GPUs cannot be determined, so it is not changed: {why}"),
                 ));
             }
             hold.get_or_insert(Hold::NotEstablished { why });

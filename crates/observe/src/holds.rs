@@ -70,7 +70,7 @@ fn failed(memory: &Memory) -> Option<Hold> {
             let last = || progress.last_error.as_ref().map(ToString::to_string);
             failed.or_else(last).unwrap_or_else(|| "a change of it failed".to_owned())
         }
-        Phase::Released => "a human ended its rollout".to_owned(),
+        Phase::Released => "an administrator ended its rollout".to_owned(),
         _ => return None,
     };
     Some(Hold::Failed { why })

@@ -51,9 +51,9 @@ fn is_of_the_moment(key: &str) -> bool {
 #[must_use]
 pub fn selects_badly(key: &str) -> Option<String> {
     let why = if vanishes(key) {
-        "which GPU feature discovery takes away while the GPUs of a node are cut, and whenever it starts anew: the node then leaves this policy, unless Slicewright is changing it"
+        "which GPU feature discovery removes while the GPUs of a node are partitioned, and whenever it restarts: the node then leaves this policy, unless Slicewright is changing it"
     } else if is_of_the_moment(key) {
-        "which says how a node stands at the moment, so that nodes join and leave this policy by being changed"
+        "which describes the present state of a node, so that nodes join and leave this policy when they change"
     } else {
         return None;
     };

@@ -40,7 +40,7 @@ pub fn check(objects: &Objects, inventory: &Inventory, policies: &[Policy], prob
                     Problem::new(
                         Severity::Warning,
                         object.clone(),
-                        format!("offers `{resource}`, which is no profile's resource; those are written like nvidia.com/mig-1g.10gb"),
+                        format!("offers `{resource}`, which is not the resource of a profile; such resources are named like nvidia.com/mig-1g.10gb"),
                     )
                     .field(format!("{field}.identifier")),
                 );

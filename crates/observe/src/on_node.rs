@@ -84,7 +84,9 @@ pub(crate) fn taken(bound: &[Bound<'_>], room: &mut Room, problems: &mut Vec<Pro
             problems.push(Problem::new(
                 Severity::Warning,
                 title("Pod", &object.metadata),
-                format!("asks for {resource}, which is no profile's resource; nothing is planned for it"),
+                format!(
+                    "asks for {resource}, which is not the resource of a profile; nothing is planned for it"
+                ),
             ));
         }
         if seen.phase != PodPhase::Started {

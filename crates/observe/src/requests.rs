@@ -97,7 +97,7 @@ pub fn all(
             let says = match objects.unmade.get(key) {
                 Some(words) => format!("its StatefulSet cannot make its pod: \"{words}\""),
                 None => format!(
-                    "its StatefulSet has made no pod, as a quota of the namespace has it, for one: `kubectl describe statefulset {name} -n {namespace}` says why"
+                    "its StatefulSet has made no pod, for example because of a quota of the namespace: `kubectl describe statefulset {name} -n {namespace}` says why"
                 ),
             };
             waiting.insert(id.clone(), Waits { since, says });
@@ -250,20 +250,20 @@ impl<'a> Asked<'a> {
             problems.push(Problem::new(
                 Severity::Warning,
                 self.object.clone(),
-                format!("asks for {resource}, which is no profile's resource (those are written like nvidia.com/mig-1g.10gb); nothing is planned for it"),
+                format!("asks for {resource}, which is not the resource of a profile (such resources are named like nvidia.com/mig-1g.10gb); nothing is planned for it"),
             ));
         }
         let misspelt = takes.unreadable.first().map(|resource| Refusal {
             why: format!(
-                "it asks for {resource}, which is no profile's resource, so that no layout can serve it"
+                "it asks for {resource}, which is not the resource of a profile, so that no layout can serve it"
             ),
-            advice: "ask for a resource that is written like nvidia.com/mig-1g.10gb".to_owned(),
+            advice: "ask for a resource that is named like nvidia.com/mig-1g.10gb".to_owned(),
         });
         let constraints = constraints::from_pod_spec(&self.spec);
         let too_long =
             constraints.affinity.iter().flat_map(|term| &term.labels).any(|e| e.key == names::TOO_LONG);
         let too_long = too_long.then(|| Refusal {
-            why: "what it says of the nodes that it may use is too long to be judged here, by itself or together with that of the other pods of its namespace"
+            why: "its node selector and affinity are too long to be evaluated, alone or together with those of the other pods of its namespace"
                 .to_owned(),
             advice: "select nodes by a few labels".to_owned(),
         });

@@ -22,15 +22,15 @@ impl fmt::Display for Hold {
         match self {
             Self::NoPolicy => f.write_str("no policy changes it now"),
             Self::CoolingDown { until } => write!(f, "it changed a moment ago and rests until {until}"),
-            Self::Changing => f.write_str("it is on its way to a layout"),
+            Self::Changing => f.write_str("its layout is being changed"),
             Self::Cordoned { by } => write!(f, "it was cordoned by {by}"),
             Self::NotReady => f.write_str("it is not ready"),
             Self::Unhealthy { what } => write!(f, "a GPU is not healthy: {what}"),
             Self::ForeignLayout { label } => write!(f, "somebody else chose its layout ({label})"),
             Self::ForeignWork { who } => write!(f, "{who} works on it"),
             Self::HandsOff { who } => write!(f, "{who} manages its slices"),
-            Self::Failed { why } => write!(f, "a change failed and waits for a human: {why}"),
-            Self::NotEstablished { why } => write!(f, "what it has is not established: {why}"),
+            Self::Failed { why } => write!(f, "a change failed and needs an administrator: {why}"),
+            Self::NotEstablished { why } => write!(f, "its layout is not known: {why}"),
         }
     }
 }
@@ -41,7 +41,7 @@ impl fmt::Display for Why {
             Self::WholeGpu => {
                 f.write_str("it asks for whole GPUs (nvidia.com/gpu), which are not served from MIG nodes")
             }
-            Self::NoPolicy => f.write_str("no policy counts its namespace and has a node that it may use"),
+            Self::NoPolicy => f.write_str("no policy covers its namespace and has a node that it may use"),
             Self::NoEligibleNode => f.write_str("no node fits its selector, affinity and tolerations"),
             Self::NoSuchProfile { profile } => write!(f, "no GPU of the nodes that it may use has {profile}"),
             Self::TooLarge { most, profile } => {
@@ -53,7 +53,7 @@ impl fmt::Display for Why {
             Self::AllUsed => {
                 f.write_str("every slice that could serve it is in use, or goes to requests before it")
             }
-            Self::Fragmented => f.write_str("enough is free for it, but in pieces that do not join"),
+            Self::Fragmented => f.write_str("enough is free for it, but in pieces that cannot be joined"),
             Self::Held { nodes } => {
                 let nodes: Vec<_> =
                     nodes.iter().map(|(node, hold)| format!("{node} may not change now: {hold}")).collect();
@@ -62,15 +62,15 @@ impl fmt::Display for Why {
             Self::IdlenessNotProvable { gpus } => {
                 write!(
                     f,
-                    "GPUs that could serve it may be idle, and without an agent nobody can prove it: {}",
+                    "GPUs that could serve it may be idle, but this cannot be proved without an agent: {}",
                     some(gpus)
                 )
             }
             Self::PolicyForbids { policy, field } => write!(f, "policy {policy} does not allow it ({field})"),
             Self::BlockedElsewhere { message } => {
-                write!(f, "its slice is there, and something else keeps it from running; {message}")
+                write!(f, "its slice is ready, but something else keeps it from running; {message}")
             }
-            Self::Refused { why } => write!(f, "it cannot start, whatever is cut: {why}"),
+            Self::Refused { why } => write!(f, "it cannot start with any layout: {why}"),
             Self::NoPlan { why } => {
                 write!(f, "the planner gave up and changes nothing: {why}; please report this")
             }
@@ -87,14 +87,14 @@ impl fmt::Display for Help {
             Self::PodEnds { pod, gpu, profile: None } => {
                 write!(f, "pod {pod} ends (or moves): it uses {gpu}, where MIG is off")
             }
-            Self::HoldEnds { node, hold } => write!(f, "{node} may change again: now {hold}"),
+            Self::HoldEnds { node, hold } => write!(f, "{node} may change again; at present, {hold}"),
             Self::ChangePolicy { policy, field, to } => write!(f, "policy {policy}: set {field} to {to}"),
             Self::MoreGpus { count: 1, model } => write!(f, "one more {model}"),
             Self::MoreGpus { count, model } => write!(f, "{count} more {model}"),
             Self::EnoughGpus { count, model } => {
                 write!(
                     f,
-                    "at most {count} more {model}: with them everybody of its priority and above is served"
+                    "at most {count} more {model}, which would serve every request of its priority and above"
                 )
             }
             Self::FreeNow { profile } => write!(f, "ask for {profile} instead: one is free now"),

@@ -62,12 +62,22 @@ impl Kind {
     #[must_use]
     pub const fn told(self) -> (&'static str, bool, &'static str) {
         match self {
-            Self::Free => ("SliceFree", false, "slices for it are free, after it had to wait"),
-            Self::Coming => ("SliceComing", false, "a node is changed for it, or will be; what it waits for"),
-            Self::Delayed => {
-                ("SliceDelayed", true, "the node that is changed for it failed, or may not be changed; why")
-            }
-            Self::Unavailable => ("SliceUnavailable", true, "no layout serves it; why, and what would help"),
+            Self::Free => ("SliceFree", false, "slices for the request are free, after a wait"),
+            Self::Coming => (
+                "SliceComing",
+                false,
+                "a node is being changed for the request, or will be; the note says what the change waits for",
+            ),
+            Self::Delayed => (
+                "SliceDelayed",
+                true,
+                "the change of the node failed, or the node may not be changed; the note says why",
+            ),
+            Self::Unavailable => (
+                "SliceUnavailable",
+                true,
+                "no layout serves the request; the note says why, and what would help",
+            ),
         }
     }
 }
@@ -156,16 +166,16 @@ fn sentence(outcome: &Outcome, outlook: Option<&Outlook>, stand: &Stand, is_late
                     | StartBlocker::WriteUndone { .. }
                     | StartBlocker::Settling { .. }),
                 )) => {
-                    format!("{node} has to change for it ({slices}), and nothing is done to it: {hold}")
+                    format!("{node} has to change for it ({slices}), but it cannot be changed: {hold}")
                 }
                 Some(Outlook::Holding(hold)) => {
-                    format!("{node} has to change for it ({slices}), and does not start yet: {hold}")
+                    format!("{node} has to change for it ({slices}), but does not start yet: {hold}")
                 }
                 Some(Outlook::Failed(failure)) => {
                     format!("{node} was changed for it and failed: {}", failure.why)
                 }
                 Some(Outlook::Working { waits_for, until }) if is_late => format!(
-                    "{node} is changed for it ({slices}), and still waits for {waits_for}, which should have come by {until}"
+                    "{node} is changed for it ({slices}), but still waits for {waits_for}, which should have come by {until}"
                 ),
                 Some(Outlook::Working { .. } | Outlook::Idle) | None => match stand {
                     Stand::Planned => format!(

@@ -122,7 +122,7 @@ fn accepted(about: &About<'_>) -> Wanted {
         return say(Tri::False, reason::INVALID, error.clone());
     }
     let Some(report) = about.report else {
-        return say(Tri::Unknown, reason::PENDING, "it was not looked at yet".to_owned());
+        return say(Tri::Unknown, reason::PENDING, "the operator has not seen it yet".to_owned());
     };
     if let Some(refused) = &about.refused {
         return say(Tri::False, reason::STRATEGY_SINGLE, refused.clone());
@@ -174,7 +174,7 @@ fn planned(about: &About<'_>) -> Wanted {
         );
         return say(Tri::False, reason::DEMAND_UNSERVED, message);
     }
-    say(Tri::True, reason::DEMAND_SERVED, "everything that is asked for has, or gets, its slices".to_owned())
+    say(Tri::True, reason::DEMAND_SERVED, "every request has its slices, or will get them".to_owned())
 }
 
 /// Whether a node does not go on before a human did something. That a device
@@ -213,7 +213,7 @@ fn converged(about: &About<'_>) -> Wanted {
     let say = |status, reason, message| Wanted { kind: kind::READY, status, reason, message };
     let cordoned = about.cordoned.first().map(|first| {
         let n = plural(about.cordoned.len(), "node");
-        format!("; somebody cordoned {n}, to which no pod can come: {first}")
+        format!("; somebody cordoned {n}, where no pod can be scheduled: {first}")
     });
     let cordoned = cordoned.unwrap_or_default();
     let Some((why, first)) = about.left_alone.first() else {
@@ -264,12 +264,12 @@ fn ready(about: &About<'_>) -> Wanted {
         return say(
             Tri::False,
             reason::CHANGING,
-            format!("{} on the way: {first}", plural(working.len(), "node")),
+            format!("{} changing: {first}", plural(working.len(), "node")),
         );
     }
     if let Some(first) = about.arrived.first() {
         let message =
-            format!("{} on the way: {first} is looked at once more", plural(about.arrived.len(), "node"));
+            format!("{} changing: {first} is checked once more", plural(about.arrived.len(), "node"));
         return say(Tri::False, reason::CHANGING, message);
     }
     let holding: Vec<String> = about

@@ -42,8 +42,8 @@ pub fn conditions(
             let does_not = match hold {
                 StartBlocker::Settling { .. }
                 | StartBlocker::WriteRefused { .. }
-                | StartBlocker::WriteUndone { .. } => "nothing is done to it",
-                _ => "it does not start to change",
+                | StartBlocker::WriteUndone { .. } => "it is not changed",
+                _ => "its change does not start",
             };
             let message = format!("{does_not}: {hold}. {}", hold.help(&name.0));
             let human = needs_a_human(hold);
@@ -53,18 +53,21 @@ pub fn conditions(
         (_, Some(hold @ Hold::NotEstablished { .. })) => {
             (say(Tri::Unknown, reason::NOT_ESTABLISHED, hold.to_string()), false, false, true)
         }
-        (_, Some(hold @ Hold::HandsOff { .. })) => {
-            (say(Tri::Unknown, reason::HANDS_OFF, format!("{hold}, so it is left alone")), false, false, true)
-        }
+        (_, Some(hold @ Hold::HandsOff { .. })) => (
+            say(Tri::Unknown, reason::HANDS_OFF, format!("{hold}, so it is not changed")),
+            false,
+            false,
+            true,
+        ),
         (_, Some(Hold::Cordoned { by })) => {
             let message = format!(
-                "{by} cordoned it, so no pod can come to it. {}",
+                "{by} cordoned it, so no pod can be scheduled on it. {}",
                 StartBlocker::CordonedByOthers.help(&name.0)
             );
             (say(Tri::False, StartBlocker::CordonedByOthers.reason().name, message), false, false, false)
         }
         _ if policy.is_none() => {
-            let message = "no policy selects it, so it is left as it is".to_owned();
+            let message = "no policy selects it, so it is not changed".to_owned();
             (say(Tri::True, reason::NO_POLICY, message), false, false, false)
         }
         _ => (say(Tri::True, reason::CONVERGED, "it has its layout".to_owned()), false, false, false),

@@ -124,7 +124,7 @@ fn about<'a>(
         }
         Some(hold @ Hold::HandsOff { .. }) => {
             let help = "take the node out of the policy's nodeSelector";
-            Some((reason::HANDS_OFF, format!("{name}: {hold}, so it is left alone; {help}")))
+            Some((reason::HANDS_OFF, format!("{name}: {hold}, so it is not changed; {help}")))
         }
         _ => None,
     });
@@ -203,7 +203,7 @@ fn missed(report: &PolicyReport, planned: &PlannedRound) -> Vec<(&'static str, S
             true => "it cannot change now".to_owned(),
             false => {
                 let holders = holders.into_iter().collect::<Vec<_>>().join(", ");
-                format!("a slice that would go is, or may be, held by {holders}")
+                format!("a slice that would be destroyed is, or may be, held by {holders}")
             }
         };
         Some((reason::WAITING, format!("{name}/gpu{index}: {why}")))

@@ -51,46 +51,43 @@ pub mod told {
     }
 
     /// A change begins.
-    pub const STARTED: EventTemplate = told(
-        "RepartitionStarted",
-        "Cordon",
-        false,
-        "its GPUs are cut anew: it is cordoned until that is done",
-    );
+    pub const STARTED: EventTemplate =
+        told("RepartitionStarted", "Cordon", false, "the node is cordoned while its GPUs are repartitioned");
     /// The point of no return.
     pub const REQUESTED: EventTemplate = told(
         "LayoutRequested",
         "Label",
         false,
-        "no pod can lose a slice: MIG manager is told the new layout",
+        "no pod can lose a slice, so MIG manager is instructed to apply the new layout",
     );
     /// A wedge of MIG manager is healed.
     pub const RESTARTED: EventTemplate =
-        told("ManagerRestarted", "DeletePod", true, "MIG manager is stuck: its pod is replaced");
+        told("ManagerRestarted", "DeletePod", true, "MIG manager is stuck, so its pod is replaced");
     /// Another try.
     pub const RETRIED: EventTemplate = told(
         "RepartitionRetried",
         "Label",
         true,
-        "the layout was not reached: another name for it, or the layout before, is tried",
+        "the layout was not reached, so it is retried under another name, or the previous layout is restored",
     );
     /// The end of a change.
     pub const VERIFIED: EventTemplate =
-        told("RepartitionVerified", "Uncordon", false, "pods can use the slices: it is uncordoned");
+        told("RepartitionVerified", "Uncordon", false, "pods can use the slices, so the node is uncordoned");
     /// The end of a change that was not made.
     pub const TAKEN_BACK: EventTemplate =
         told("RepartitionTakenBack", "Uncordon", false, "nothing was changed: it is uncordoned");
     /// The end of a change that could not be made.
     pub const ROLLED_BACK: EventTemplate =
-        told("RepartitionRolledBack", "Uncordon", true, "the layout before is back");
+        told("RepartitionRolledBack", "Uncordon", true, "the previous layout is restored");
     /// Somebody has to look.
-    pub const FAILED: EventTemplate = told("RepartitionFailed", "Stop", true, "a human has to look");
+    pub const FAILED: EventTemplate =
+        told("RepartitionFailed", "Stop", true, "an administrator has to look at the node");
     /// Somebody took over.
     pub const RELEASED: EventTemplate = told(
         "Released",
         "Release",
         false,
-        "a human ended its rollout; nothing is done to it until `slicewright release --resume`",
+        "an administrator ended its rollout; it is not changed until `slicewright release --resume`",
     );
 
     /// All of them.
@@ -123,11 +120,11 @@ pub fn step_taken(node: &NodeName, before: &Progress, next: &Progress) -> Option
                 false => quiet(&text),
             }
         }
-        Phase::Mapping => quiet("its layout goes into the map"),
+        Phase::Mapping => quiet("its layout is added to the map"),
         Phase::Cordoning => loud("is cordoned", told::STARTED),
         Phase::Quiescing => quiet("waits until no pod can lose a slice"),
         Phase::Changing => loud("the label is written; MIG manager takes over", told::REQUESTED),
-        Phase::Verifying => quiet("MIG manager says success; is it schedulable?"),
+        Phase::Verifying => quiet("MIG manager reports success; its slices are verified"),
         Phase::Healing => loud("MIG manager's pod is replaced", told::RESTARTED),
         Phase::Relabelling => loud(
             match goes_back {
@@ -136,18 +133,19 @@ pub fn step_taken(node: &NodeName, before: &Progress, next: &Progress) -> Option
             },
             told::RETRIED,
         ),
-        Phase::Releasing => loud("the slices are schedulable: verified; it is uncordoned", told::VERIFIED),
+        Phase::Releasing => loud("the slices are schedulable; it is uncordoned", told::VERIFIED),
         Phase::Retreating => loud("nothing was changed: it is uncordoned", told::TAKEN_BACK),
         Phase::Failed => match &next.failed {
             None => loud("FAILED", told::FAILED),
             Some(why) => {
-                let text = format!("FAILED: {why}; it stays cordoned, and a human has to look");
+                let text =
+                    format!("FAILED: {why}; it stays cordoned, and an administrator has to look at the node");
                 let (text, event) = loud(&text, told::FAILED);
                 let note = format!("{why}; {}", why.help(&node.0));
                 (text, event.map(|event| StepEvent { note, ..event }))
             }
         },
-        Phase::Released => loud("was released by a human", told::RELEASED),
+        Phase::Released => loud("was released by an administrator", told::RELEASED),
     };
     let with = |text: String| match trouble {
         Some(why) if !matches!(next.phase, Phase::Idle | Phase::Failed) => format!("{why}; {text}"),

@@ -89,7 +89,7 @@ pub enum StartBlocker {
     NoClusterPolicy,
     /// MIG manager is switched off, for the cluster or for the node.
     ManagerDisabled,
-    /// MIG manager's pod is not there, or not ready.
+    /// MIG manager's pod does not exist or is not ready.
     ManagerNotReady,
     /// `ClusterPolicy` does not use our map.
     MapNotOurs,
@@ -225,15 +225,15 @@ pub enum Trouble {
     Uncordoned,
     /// MIG manager said nothing.
     NotPickedUp,
-    /// MIG manager said `failed`.
+    /// MIG manager reported `failed`.
     ManagerFailed,
-    /// MIG manager stopped and left operands parked: its known wedge.
+    /// MIG manager stopped and left operands paused: its known wedge.
     ManagerWedged,
     /// The change took too long.
     TooSlow,
     /// The node did not come back from a reboot.
     NotBack,
-    /// MIG manager said `success`, and the slices did not become schedulable.
+    /// MIG manager reported `success`, but the slices did not become schedulable.
     NotSchedulable {
         /// What was missing.
         missing: Unproven,
@@ -252,7 +252,7 @@ pub enum Trouble {
 pub enum FailureReason {
     /// The layout could not be reached, and nothing that we know helped.
     ChangeFailed(Trouble),
-    /// Neither the layout nor the one before could be reached.
+    /// Neither the layout nor the previous one could be reached.
     RollBackFailed(Trouble),
     /// What was there before a reboot could not be brought back.
     RestoreFailed(Trouble),
@@ -313,15 +313,15 @@ impl fmt::Display for StartBlocker {
             Self::Window { opens: Some(at) } => write!(f, "no window is open; the next opens at {at}"),
             Self::Window { opens: None } => f.write_str("no window is open, and none will open"),
             Self::Cooldown { until } => write!(f, "the node changed a moment ago and rests until {until}"),
-            Self::BackedOff { until, why } => write!(f, "tried again at {until}: {why}"),
+            Self::BackedOff { until, why } => write!(f, "its change is retried at {until}: {why}"),
             Self::PodsInTheWay { pods } => {
-                write!(f, "a slice that would go is, or may be, held by {}", list(pods))
+                write!(f, "a slice that would be destroyed is, or may be, held by {}", list(pods))
             }
             Self::CordonedByOthers => f.write_str("somebody else cordoned the node"),
             Self::NotReady => f.write_str("the node is not ready"),
             Self::ForeignLayout { found, ours } => write!(
                 f,
-                "nvidia.com/mig.config has {}, which we did not write; ours was `{ours}`",
+                "nvidia.com/mig.config has {}, which the operator did not write; the operator's value was `{ours}`",
                 label_value(found.as_ref())
             ),
             Self::ForeignWork { who } => write!(f, "{who} works on the node"),
@@ -335,17 +335,17 @@ impl fmt::Display for StartBlocker {
             Self::NotAsVerified { expected, found } => {
                 write!(f, "the node offers {}; verified was {}", vector(found), vector(expected))
             }
-            Self::Released => f.write_str("a human released the node"),
+            Self::Released => f.write_str("an administrator released the node"),
             Self::Settling { until } => write!(
                 f,
-                "the API's data went back in time, as after an older copy of etcd was put back; nothing is done to nodes until {until}"
+                "the data of the API went back in time, as after the restore of an older etcd backup; no node is changed until {until}"
             ),
             Self::WriteRefused { write, words } => {
-                write!(f, "what we write is refused (we tried to {write}): \"{words}\"")
+                write!(f, "the API server refuses a write of the operator ({write}): \"{words}\"")
             }
             Self::WriteUndone { what, times } => write!(
                 f,
-                "somebody else has changed {what} {times} times in a row after we had written it, so we write it less often"
+                "another client has overwritten {what} {times} times in a row, so the operator writes it less often"
             ),
         }
     }
@@ -355,7 +355,7 @@ impl fmt::Display for WaitsFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::MapWrite => f.write_str("the map's entry to be written"),
-            Self::MapMount => f.write_str("kubelet to bring the map's entry to MIG manager"),
+            Self::MapMount => f.write_str("the kubelet to deliver the map's entry to MIG manager"),
             Self::Cordon => f.write_str("the cordon to be noticed"),
             Self::PodList => f.write_str("a consistent list of the node's pods"),
             Self::PodsStarting { pods } => write!(f, "pods to start or fail: {}", list(pods)),
@@ -379,18 +379,18 @@ impl fmt::Display for Unproven {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotReady => f.write_str("the node is not ready"),
-            Self::State => f.write_str("MIG manager has not said success"),
-            Self::OperandsPaused => f.write_str("operands are parked"),
+            Self::State => f.write_str("MIG manager has not reported success"),
+            Self::OperandsPaused => f.write_str("operands are paused"),
             Self::PluginPod => f.write_str("the device plugin's new pod is not ready"),
             Self::Allocatable { expected, found } => {
                 write!(f, "the node offers {}; expected is {}", vector(found), vector(expected))
             }
             Self::Shared { label } => write!(
                 f,
-                "its devices are shared (label {label}), so what it offers says nothing about slices; let its device plugin use a configuration without sharing, and the node is opened by itself"
+                "its devices are shared (label {label}), so its resources say nothing about slices; let its device plugin use a configuration without sharing, and the node is uncordoned automatically"
             ),
             Self::CountLabels => f.write_str("the labels of GPU feature discovery are not up to date"),
-            Self::Stability => f.write_str("everything is there, and is watched for a moment"),
+            Self::Stability => f.write_str("the slices are complete, and are watched for a moment"),
         }
     }
 }
@@ -419,20 +419,20 @@ impl Trouble {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::WriteNotSeen => f.write_str("a write was never seen"),
+            Self::WriteNotSeen => f.write_str("a write was not observed"),
             Self::PodsNotStarting { pods } => write!(f, "pods neither started nor failed: {}", list(pods)),
             Self::PodsInTheWay { pods, refused } => {
-                write!(f, "a slice that would go is, or may be, held by {}", list(pods))?;
+                write!(f, "a slice that would be destroyed is, or may be, held by {}", list(pods))?;
                 refused.iter().try_for_each(|said| write!(f, "; eviction refused: {said}"))
             }
-            Self::Uncordoned => f.write_str("somebody lifted our cordon"),
+            Self::Uncordoned => f.write_str("someone lifted the operator's cordon"),
             Self::NotPickedUp => f.write_str("MIG manager did not take up the change"),
-            Self::ManagerFailed => f.write_str("MIG manager said `failed`"),
-            Self::ManagerWedged => f.write_str("MIG manager stopped and left operands parked"),
+            Self::ManagerFailed => f.write_str("MIG manager reported `failed`"),
+            Self::ManagerWedged => f.write_str("MIG manager stopped and left operands paused"),
             Self::TooSlow => f.write_str("MIG manager did not finish in time"),
             Self::NotBack => f.write_str("the node did not come back from its reboot"),
             Self::NotSchedulable { missing } => {
-                write!(f, "MIG manager said `success`, and the slices were not schedulable: {missing}")
+                write!(f, "MIG manager reported `success`, but the slices were not schedulable: {missing}")
             }
             Self::ManagerGone => f.write_str("MIG manager's pod did not come back"),
             Self::Interrupted { who } => write!(f, "{who} did not finish"),
@@ -445,10 +445,10 @@ impl fmt::Display for FailureReason {
         match self {
             Self::ChangeFailed(trouble) => write!(f, "the layout could not be reached: {trouble}"),
             Self::RollBackFailed(trouble) => {
-                write!(f, "neither the layout nor the one before could be reached: {trouble}")
+                write!(f, "neither the layout nor the previous one could be reached: {trouble}")
             }
             Self::RestoreFailed(trouble) => {
-                write!(f, "what was there before could not be brought back: {trouble}")
+                write!(f, "the previous layout could not be restored: {trouble}")
             }
             Self::ForeignLayout { found, ours } => write!(
                 f,

@@ -26,57 +26,57 @@ macro_rules! reasons {
 
 reasons! {
     NotEnforced: "The policy is paused, only previews, or is gone.",
-        "Nothing, or set `spec.mode: Enforce`.";
+        "Set `spec.mode: Enforce` if the node should change.";
     Budget: "As many nodes as `spec.rollout.maxUnavailable` allows are unavailable, for whatever reason.",
-        "Nothing: it is this node's turn when another is back. If nodes are down for good, repair them or raise `maxUnavailable`.";
+        "No action is needed: the node changes when another node is available again. If nodes are down for good, repair them or raise `maxUnavailable`.";
     Window: "No window of the policy is open.",
-        "Nothing, or change `spec.rollout.windows`.";
+        "No action is needed. Change `spec.rollout.windows` if the wait is too long.";
     Cooldown: "The node changed a moment ago and rests.",
-        "Nothing, or shorten `spec.rollout.cooldown`.";
-    BackedOff: "An earlier attempt at this layout was taken back or rolled back; it is repeated after a pause that doubles each time.",
-        "Read the error that is quoted. Another layout is not held back by this.";
-    PodsInTheWay: "Pods hold, or may hold, a slice that would go, and the policy does not allow to evict them (or eviction would only bring them back).",
-        "Wait for them, stop them, or, for a static layout, set `spec.rollout.drain: Evict`.";
-    CordonedByOthers: "Somebody else cordoned the node. We neither change nor uncordon it.",
-        "`kubectl uncordon NODE` when their work is done.";
+        "No action is needed. Shorten `spec.rollout.cooldown` if the wait is too long.";
+    BackedOff: "An earlier attempt at this layout was reverted or rolled back; it is repeated after a pause that doubles each time.",
+        "Read the quoted error. Other layouts are not delayed.";
+    PodsInTheWay: "Pods hold, or may hold, a slice that would be destroyed, and the policy does not allow their eviction (or evicted pods would return to the node).",
+        "Wait until the pods end, stop them, or, for a static layout, set `spec.rollout.drain: Evict`.";
+    CordonedByOthers: "Someone else cordoned the node. The operator neither changes nor uncordons it.",
+        "Run `kubectl uncordon NODE` when the maintenance is finished.";
     NotReady: "The node is not ready.",
         "Repair the node.";
-    ForeignLayout: "`nvidia.com/mig.config` has a value that we did not write. It is never reverted, and the node is frozen.",
-        "Give it back: `kubectl label node NODE nvidia.com/mig.config=VALUE --overwrite`. Keep theirs: take the node out of the policy's `nodeSelector`, and run `slicewright release NODE`.";
+    ForeignLayout: "`nvidia.com/mig.config` has a value that the operator did not write. The operator never reverts it, and does not change the node.",
+        "To restore the operator's layout, run `kubectl label node NODE nvidia.com/mig.config=VALUE --overwrite`. To keep the foreign layout, remove the node from the policy's `nodeSelector`, and run `slicewright release NODE`.";
     ForeignWork: "The Machine Config Operator or a driver upgrade works on the node.",
-        "Wait until it is done; look into it if it does not end.";
+        "Wait until this work is finished; investigate if it does not end.";
     HandsOff: "DRA (`GPUCluster`) or DAS manages the node's devices.",
-        "Take the node out of the policy's `nodeSelector`.";
-    NoClusterPolicy: "There is no `ClusterPolicy`: the GPU Operator is not set up.",
+        "Remove the node from the policy's `nodeSelector`.";
+    NoClusterPolicy: "There is no `ClusterPolicy`: the GPU Operator is not configured.",
         "Install the GPU Operator and create its `ClusterPolicy`.";
-    ManagerDisabled: "MIG manager is switched off, by `ClusterPolicy` or by the label `nvidia.com/gpu.deploy.mig-manager`.",
+    ManagerDisabled: "MIG manager is disabled, by `ClusterPolicy` or by the label `nvidia.com/gpu.deploy.mig-manager`.",
         "Set `spec.migManager.enabled: true`, and the node's label to `true`.";
-    ManagerNotReady: "MIG manager's pod is not there, or not ready.",
+    ManagerNotReady: "MIG manager's pod does not exist or is not ready.",
         "Look at the pods of the DaemonSet `nvidia-mig-manager` on NODE.";
     MapNotOurs: "`ClusterPolicy` does not use the map `slicewright-mig-config`.",
-        "`kubectl patch clusterpolicies.nvidia.com gpu-cluster-policy --type merge -p '{\"spec\":{\"migManager\":{\"config\":{\"name\":\"slicewright-mig-config\"}}}}'` (with Helm its name is `cluster-policy`).";
-    RunInProgress: "MIG manager is at work, and not for us, or left operands parked.",
+        "Run `kubectl patch clusterpolicies.nvidia.com gpu-cluster-policy --type merge -p '{\"spec\":{\"migManager\":{\"config\":{\"name\":\"slicewright-mig-config\"}}}}'` (with Helm its name is `cluster-policy`).";
+    RunInProgress: "MIG manager is applying a layout that the operator did not request, or it has paused operands and not resumed them.",
         "Wait. If it lasts longer than half an hour, delete MIG manager's pod on NODE.";
     LayoutRefused: "The layout cannot be applied under the cluster's MIG strategy, or leaves a GPU without slices.",
         "Change the policy's layout, or set `spec.mig.strategy: mixed` in `ClusterPolicy`.";
-    NotAsVerified: "The node offers something else than was proved, without a reboot: a device is unhealthy, or the device plugin is restarting.",
+    NotAsVerified: "The node offers other slices than those that were verified, although it did not reboot: a device is unhealthy, or the device plugin is restarting.",
         "Look for XID errors and at the device plugin's pod on NODE. A device that became unhealthy comes back only when the plugin restarts.";
-    Released: "A human ended the rollout. We do nothing to the node.",
-        "`slicewright release NODE --resume` when it may be changed again.";
-    Settling: "The API's data went back in time, as after an older copy of etcd was put back. For two minutes nothing is done to any node, so that kubelets and controllers come to terms with what is true now.",
-        "Nothing, but read the runbook SlicewrightDataWentBack: nodes that were being changed may not be as the API says.";
-    WriteRefused: "The API server refuses what we write for this node: rights are missing, or an admission policy or webhook denies it. The refuser's own words are quoted.",
-        "Allow the write to the operator's service account, in what the words name: a role, a ValidatingAdmissionPolicy, a webhook. It is tried again by itself, at least once a minute.";
-    WriteUndone: "Somebody else changes the status of the node's `GpuNode`, in which we remember what we do, each time that we have written it. We write it less and less often, and nothing is done to the node.",
-        "Find out who it is with `kubectl get gpunode NODE -o yaml --show-managed-fields`, and stop them: nobody but Slicewright writes that status.";
-    ChangeFailed: "The layout could not be reached; a retry, a new MIG manager pod, and going back (where there was something to go back to) did not help. The node stays cordoned and counts as unavailable.",
-        "Read MIG manager's log on NODE. When the node is right again it is noticed and uncordoned; to end the rollout and uncordon it as it is, run `slicewright release NODE`.";
-    RollBackFailed: "Neither the layout nor the one before could be reached. The node stays cordoned and counts as unavailable.",
-        "Read MIG manager's log on NODE; a reboot clears what holds a GPU. When the node is right again it is noticed and uncordoned; to end the rollout and uncordon it as it is, run `slicewright release NODE`.";
-    RestoreFailed: "What the node had before a reboot, or before MIG manager ran by itself, did not come back. The node stays cordoned and counts as unavailable.",
-        "Read MIG manager's log on NODE. When the node is right again it is noticed and uncordoned; to end the rollout and uncordon it as it is, run `slicewright release NODE`.";
-    ForeignLayoutMidway: "Somebody wrote `nvidia.com/mig.config` while the node was changing. It is not reverted; once their layout is proved schedulable, the node is uncordoned and frozen as `ForeignLayout`.",
-        "Give it back: `kubectl label node NODE nvidia.com/mig.config=VALUE --overwrite`. Keep theirs: take the node out of the policy's `nodeSelector`, and run `slicewright release NODE`.";
+    Released: "An administrator ended the rollout. The operator does not change the node.",
+        "Run `slicewright release NODE --resume` when the node may be changed again.";
+    Settling: "The data of the API went back in time, as after the restore of an older etcd backup. For two minutes the operator changes no node, so that kubelets and controllers can adapt to the restored state.",
+        "No action is needed, but read the runbook SlicewrightDataWentBack: the GPUs of nodes that were being changed may differ from what the API says.";
+    WriteRefused: "The API server refuses writes of the operator for this node: permissions are missing, or an admission policy or webhook denies the write. The error is quoted.",
+        "Allow the write to the operator's service account in the object that the error names: a role, a ValidatingAdmissionPolicy, or a webhook. The operator retries automatically, at least once a minute.";
+    WriteUndone: "Another client overwrites the status of the node's `GpuNode`, in which the operator records its progress, each time. The operator writes it less and less often, and does not change the node.",
+        "Find the client with `kubectl get gpunode NODE -o yaml --show-managed-fields`, and stop it: only Slicewright may write that status.";
+    ChangeFailed: "The layout could not be reached; a retry, a new MIG manager pod, and a rollback (if there was a previous layout) did not help. The node stays cordoned and counts as unavailable.",
+        "Read MIG manager's log on NODE. The operator notices when the node has a correct layout again, and uncordons it. To end the rollout and uncordon the node with its present layout, run `slicewright release NODE`.";
+    RollBackFailed: "Neither the layout nor the previous one could be reached. The node stays cordoned and counts as unavailable.",
+        "Read MIG manager's log on NODE; a reboot ends any process that holds a GPU. The operator notices when the node has a correct layout again, and uncordons it. To end the rollout and uncordon the node with its present layout, run `slicewright release NODE`.";
+    RestoreFailed: "The layout from before a reboot, or from before MIG manager ran on its own, could not be restored. The node stays cordoned and counts as unavailable.",
+        "Read MIG manager's log on NODE. The operator notices when the node has a correct layout again, and uncordons it. To end the rollout and uncordon the node with its present layout, run `slicewright release NODE`.";
+    ForeignLayoutMidway: "Someone else wrote `nvidia.com/mig.config` while the node was changing. The operator does not revert it; once that layout is verified, the node is uncordoned and no longer changed (`ForeignLayout`).",
+        "To restore the operator's layout, run `kubectl label node NODE nvidia.com/mig.config=VALUE --overwrite`. To keep the foreign layout, remove the node from the policy's `nodeSelector`, and run `slicewright release NODE`.";
 }
 
 impl Reason {

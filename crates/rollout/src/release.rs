@@ -50,7 +50,7 @@ pub fn release(seen: &Observed, progress: &Progress) -> Release {
     let paused = seen.paused();
     if !paused.is_empty() {
         left.push(format!(
-            "operands are parked, and the node offers nothing until MIG manager's pod is deleted: {}",
+            "operands are paused, and the node offers nothing until MIG manager's pod is deleted: {}",
             paused.join(", ")
         ));
     }

@@ -114,7 +114,7 @@ pub(crate) fn node(
     }];
     lines.push(format!("  What may change on it: {}.", scope(node)));
     if let Some(hold) = &node.hold {
-        lines.push(format!("  It is left as it is: {hold}."));
+        lines.push(format!("  It is not changed: {hold}."));
     }
     if !node.schedulable {
         lines.push("  Pods cannot bind to it now.".to_owned());
@@ -163,7 +163,7 @@ fn gpu_line(gpu: &Gpu) -> String {
         ),
         Slices::MigOff { used } => format!("MIG is off; {}", held(vec![("the GPU".to_owned(), used)])),
     };
-    gpu.hold.as_ref().map_or_else(|| text.clone(), |hold| format!("{text}; left as it is: {hold}"))
+    gpu.hold.as_ref().map_or_else(|| text.clone(), |hold| format!("{text}; not changed: {hold}"))
 }
 
 /// What a policy has and wants.

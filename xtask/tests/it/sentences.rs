@@ -37,14 +37,14 @@ fn joined(source: &str) -> String {
     text
 }
 
-/// What the tables of a page quote under `it says`, with the line.
+/// What the tables of a page quote under `message`, with the line.
 fn quoted(page: &str) -> Vec<(usize, String)> {
     let mut inside = false;
     let mut found = Vec::new();
     for (number, line) in read(page).lines().enumerate() {
         if !line.starts_with('|') {
             inside = false;
-        } else if line.starts_with("| it says |") {
+        } else if line.starts_with("| message |") {
             inside = true;
         } else if let Some(cell) = line.strip_prefix("| \"").filter(|_| inside) {
             let (sentence, _) = cell.split_once("\" |").expect("the quote ends in its cell");

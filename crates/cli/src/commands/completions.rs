@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use crate::Outcome;
 use crate::exit::Status;
 
-/// Prints what makes a shell complete this command
+/// Prints a completion script for a shell
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

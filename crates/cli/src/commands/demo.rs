@@ -19,8 +19,8 @@ const DAY: &str = include_str!("../../../../stories/a-working-day.story");
 /// well under a minute.
 const PACE: Duration = Duration::from_millis(120);
 
-/// Tells one working day of a small simulated fleet: what was asked, what was
-/// planned and why, what changed, and what each person was told
+/// Shows one working day of a small simulated fleet: the requests, the plans
+/// and their reasons, the changes, and the messages to each user
 ///
 /// Needs no GPU and no cluster. Time is virtual: the day takes seconds.
 #[derive(Debug, clap::Args)]

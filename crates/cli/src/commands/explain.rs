@@ -13,8 +13,8 @@ use crate::question::{Empty, Question};
 use crate::source::Source;
 use crate::{Outcome, files, picture, structured};
 
-/// Says why: why a request is served or not and what would help, what a
-/// policy reaches, what a node has and gets
+/// Explains why a request is served or not and what would help, what a policy
+/// achieves, and what a node has and will have
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,17 +23,18 @@ Examples:
   slicewright explain node gpu-1 --fleet lab.yaml -f policies
   slicewright explain request team-a/fraud-lab --context lab -o json")]
 pub struct Args {
-    /// What is asked about
+    /// The kind of object to explain
     #[arg(value_enum)]
     what: What,
-    /// Its name; of a request, `namespace/name`
+    /// The name of the object; for a request, `namespace/name`
     name: String,
     #[command(flatten)]
     source: Source,
-    /// Policies: a file, `-` for standard input, or a folder of manifests; those of the fleet when absent
+    /// Policies: a file, `-` for standard input, or a folder of manifests; if
+    /// absent, the policies of the fleet
     #[arg(short = 'f', long = "file", value_name = "DIR_OR_FILE")]
     file: Option<PathBuf>,
-    /// How it is printed
+    /// The output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
 }
@@ -81,7 +82,7 @@ pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
     Ok(Status::Success)
 }
 
-/// What is asked about, as a value.
+/// The kind of object to explain, as a value.
 fn for_programs(args: &Args, question: &Question, decision: &Decision) -> Result<Value, Failure> {
     let mut value = match args.what {
         What::Request => {

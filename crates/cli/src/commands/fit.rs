@@ -12,9 +12,9 @@ use crate::exit::{Failure, Status};
 
 /// Says whether slices fit one GPU together, and where, or why not
 ///
-/// Exits with 0 if they fit and with 1 if they do not. Where they fit it also
-/// gives an order of creation in which the driver, told nothing about places,
-/// ends in exactly this layout.
+/// Exits with 0 if they fit and with 1 if they do not. If they fit, it also
+/// prints an order of creation with which the driver, without instructions
+/// about placements, produces exactly this layout.
 ///
 /// The driver never moves a slice, so the order matters: with --in-order the
 /// question is whether the driver succeeds in the order of the command line.
@@ -32,10 +32,10 @@ pub struct Args {
     /// `1g.10gb:7`, `1g.10gbx7`, `19:7`); commas separate too
     #[arg(required = true, value_name = "PROFILE:COUNT")]
     slices: Vec<String>,
-    /// Ask the driver for the slices in this order, instead of looking for an order
+    /// Create the slices in this order, instead of searching for an order
     #[arg(long)]
     in_order: bool,
-    /// How the answer is printed
+    /// The output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
 }

@@ -9,7 +9,7 @@ use crate::question::{Empty, Question};
 use crate::source::Source;
 use crate::{Outcome, page, picture, structured};
 
-/// Draws a fleet: every GPU with its slices, and who may use them
+/// Draws a fleet: every GPU with its slices and their use
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +20,7 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     source: Source,
-    /// How it is printed
+    /// The output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
 }
@@ -35,7 +35,7 @@ enum Output {
     Yaml,
     /// A picture
     Svg,
-    /// A page of its own with the picture; it loads nothing
+    /// A separate page with the picture; it loads no other files
     Html,
 }
 

@@ -13,9 +13,9 @@ use crate::table::table;
 
 /// Lists the GPU models, or draws all full layouts of one
 ///
-/// Without MODEL, lists the models that Slicewright knows. With it, shows what
-/// is known of the model (profiles, engines, where slices may start), counts
-/// its legal layouts, and draws those to which nothing can be added.
+/// Without MODEL, lists the models that Slicewright knows. With MODEL, shows
+/// its profiles, its engines and the possible starts of slices, counts its
+/// legal layouts, and draws the full layouts, to which no slice can be added.
 ///
 /// A picture shows one GPU, its memory units from left to right. Unit 7 of a
 /// GPU with seven compute slices has memory only, so small slices leave it
@@ -34,7 +34,7 @@ pub struct Args {
     /// Count and draw layouts with media-extension and graphics slices (+me, +gfx, -me) too
     #[arg(long, requires = "model")]
     all_profiles: bool,
-    /// How the result is printed
+    /// The output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
 }

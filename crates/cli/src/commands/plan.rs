@@ -13,18 +13,18 @@ use crate::question::{Empty, Question, refuse_errors};
 use crate::source::Source;
 use crate::{Outcome, files, page};
 
-/// Shows what policies would change on a fleet, before anybody merges
+/// Shows what policies would change on a fleet, before they are merged
 ///
-/// Exits with 0 if nothing changes, with 2 if something does, with 3 if a
+/// Exits with 0 if nothing changes, with 2 if something changes, with 3 if a
 /// policy is violated (a floor or a static layout that is not reached) or
-/// blocked, and with 5 if people lose: their pods are evicted, or they are not
-/// served although the policies before would serve them. Before all of these
-/// with 4 if an expectation does not hold, and with 6 if the policies say which
-/// plan was reviewed and this is another one. With 7, before everything else,
-/// if the planner gave up and there is no plan.
+/// blocked, and with 5 if users lose slices: their pods are evicted, or they
+/// are not served although the previous policies would serve them. These take
+/// precedence over all of the above: 4 if an expectation does not hold, and 6
+/// if the policies name a reviewed plan and the present plan differs. 7 takes
+/// precedence over everything: the planner gave up and there is no plan.
 ///
-/// The first line says so where it is not proved that no plan is better, and
-/// how far from the best this one may be.
+/// If the plan is not proved optimal, the first line says so, and how far from
+/// the optimum it may be.
 ///
 /// The same input gives the same bytes; "now" is the moment at which the fleet
 /// was recorded.
@@ -41,27 +41,32 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     source: Source,
-    /// Policies before, to compare with: a file, or a folder of manifests (it may be empty)
+    /// The previous policies, to compare with: a file, or a folder of manifests
+    /// (it may be empty)
     #[arg(long, value_name = "DIR")]
     base: Option<PathBuf>,
-    /// Policies: a file, `-` for standard input, or a folder of manifests; other objects in it are added to the fleet's. Of a
-    /// folder with a kustomization.yaml, what its `resources` name
+    /// Policies: a file, `-` for standard input, or a folder of manifests;
+    /// other objects in it are added to the fleet. If the folder has a
+    /// kustomization.yaml, only its `resources` are read
     #[arg(short = 'f', long = "file", value_name = "DIR_OR_FILE")]
     file: PathBuf,
-    /// What must hold (docs/reference/expectations.md); DIR/expectations.yaml is read without being named
+    /// A file with expectations (docs/reference/expectations.md);
+    /// DIR/expectations.yaml is read automatically
     #[arg(long, value_name = "FILE")]
     expect: Vec<PathBuf>,
-    /// How it is printed
+    /// The output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
-    /// How long the Markdown may be, in bytes; what is left out is said
+    /// The maximum length of the Markdown, in bytes; it says what was omitted
     #[arg(long, value_name = "BYTES", default_value_t = markdown::MOST_BYTES)]
     max_bytes: usize,
-    /// Say how old the recording is, and warn when it is old: what time it is, such as
-    /// 2026-11-20T08:00:00Z, or `clock` for the clock of this machine
+    /// The present time, such as 2026-11-20T08:00:00Z, or `clock` for the clock
+    /// of this machine: reports the age of the recording, and warns if it is
+    /// old
     #[arg(long, value_name = "TIME", value_parser = now)]
     now: Option<Timestamp>,
-    /// From which age on a recording is old, such as 24h or 7d; with --now
+    /// The age from which a recording counts as old, such as 24h or 7d; with
+    /// --now
     #[arg(long, value_name = "AGE", default_value = "24h", value_parser = age, requires = "now")]
     max_age: SignedDuration,
 }
@@ -91,7 +96,7 @@ enum Output {
     Json,
     /// For one comment of a pull request
     Markdown,
-    /// A page of its own, with the fleet as a picture; it loads nothing
+    /// A separate page, with the fleet as a picture; it loads no other files
     Html,
     /// The picture alone
     Svg,

@@ -10,7 +10,8 @@ use controller::{client, clock};
 
 use crate::exit::{Failure, Status, chain};
 
-/// Takes our hands off nodes: uncordons what we cordoned, and says what is left.
+/// Releases nodes: uncordons the nodes that the operator cordoned, and reports
+/// what remains to be done.
 ///
 /// The GPUs keep the layout that they have. From then on nothing is done to the node, until
 /// `slicewright release --resume NODE` hands it back. Where the operator runs, the policy of the
@@ -30,7 +31,7 @@ pub struct Args {
     /// wait until nobody has the lease. For uninstalling
     #[arg(long, value_name = "DEPLOYMENT", conflicts_with = "resume")]
     stop_operator: Option<String>,
-    /// A kubeconfig; without it the usual one
+    /// A kubeconfig; if absent, the usual one
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<String>,
     /// A context of the kubeconfig
@@ -44,7 +45,7 @@ pub struct Args {
     lease_name: String,
 }
 
-/// How long one call may take.
+/// The timeout of one call.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long the operator may take to stop: longer than its grace period and the lease's duration.
 const STOPPING: Duration = Duration::from_secs(90);
@@ -109,7 +110,7 @@ fn tell(outcomes: &[(String, Outcome)], out: &mut dyn Write) -> crate::Outcome {
             Outcome::Nothing { why } => writeln!(out, "{node}: nothing to do, {why}")?,
             Outcome::Refused { why } => {
                 status = Status::Negative;
-                writeln!(out, "{node}: left as it is: {why}")?;
+                writeln!(out, "{node}: not changed: {why}")?;
             }
         }
     }
@@ -140,7 +141,7 @@ mod tests {
         );
         check(
             &[("a1", Outcome::Refused { why: "the operator runs".to_owned() })],
-            "a1: left as it is: the operator runs\n",
+            "a1: not changed: the operator runs\n",
             Status::Negative,
         );
     }

@@ -10,17 +10,17 @@ use crate::draw::Colour;
 use crate::exit::{Failure, Status};
 use crate::transcript;
 
-/// Lets a story happen on a simulated fleet, and prints what happened
+/// Runs a story on a simulated fleet, and prints what happens
 ///
-/// The language is described in docs/reference/story.md. Exit status: 0 when
-/// everything was as expected, 1 when not, 65 when the story cannot be read or
-/// stops half-way.
+/// The language is described in docs/reference/story.md. Exits with 0 if all
+/// expectations of the story hold, with 1 if not, and with 65 if the story
+/// cannot be read or stops half-way.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The story; `-` reads it from standard input
     story: PathBuf,
 
-    /// How the transcript is printed
+    /// The output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }
@@ -31,7 +31,7 @@ pub enum Format {
     /// A log for people
     #[default]
     Text,
-    /// One JSON object a line, one line an entry
+    /// One JSON object per line, one line per entry
     Json,
 }
 

@@ -16,13 +16,15 @@ use crate::{Outcome, files};
 
 /// Records the fleet of a cluster in the file that `plan`, `fleet` and `explain` read
 ///
-/// It only reads: what the operator reads, so that a plan from the file is the operator's plan, and
-/// of it what is planned with (no environment of containers, no secrets). With --redact, namespaces
-/// and what is in them get numbers for names, and labels and texts that no plan depends on are left
-/// out; the plan is the same up to these names.
+/// The command only reads. It reads the same objects as the operator, so that a
+/// plan from the file equals the operator's plan, and records only the fields
+/// that planning needs (no environment of containers, no secrets). With
+/// --redact, names of namespaces and of the objects in them are replaced by
+/// numbers, and labels and texts that no plan depends on are omitted; apart
+/// from these names, the plan is the same.
 ///
-/// Exits with 0 when it is recorded. When rights are missing it names all of them, writes nothing,
-/// and exits with 1.
+/// Exits with 0 if the fleet was recorded. If permissions are missing, it names
+/// all of them, writes nothing, and exits with 1.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -16,9 +16,9 @@ use crate::exit::{Failure, Status};
 /// changes the fewest GPUs, and among those it creates and destroys the
 /// fewest slices. The file's format is in docs/reference/solve.md.
 ///
-/// Exits with 0 if all three objectives are proved, and with 7 if the effort
-/// was used up before: what was found is printed with its bounds, and where
-/// nothing was found, a message says so.
+/// Exits with 0 if all three objectives are proved optimal, and with 7 if the
+/// effort was used up before: it then prints the best plan found with its
+/// bounds, or a message if it found none.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The problem (JSON); `-` reads standard input
@@ -26,11 +26,11 @@ pub struct Args {
     /// Change only GPUs without any slice in use
     #[arg(long)]
     whole_gpu: bool,
-    /// How the plan is printed
+    /// The output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
-    /// Search nodes that each of the three objectives may take; when they are used up,
-    /// the best plan found is printed with the bounds that are proved
+    /// The number of search nodes for each of the three objectives; when they
+    /// are used up, the best plan found is printed with the proved bounds
     #[arg(long, value_name = "NODES", default_value_t = Effort::default().nodes)]
     effort: u64,
 }

@@ -69,7 +69,10 @@ pub(super) fn risks(question: &Question, decision: &Decision, compared: Option<&
     let frozen = &decision.report.frozen_for_lack_of_agent;
     if !frozen.is_empty() {
         let n = frozen.len();
-        risk("note", format!("{n} GPU(s) are left alone only because no agent can prove them idle"));
+        risk(
+            "note",
+            format!("{n} GPU(s) are not changed only because no agent can prove that they are idle"),
+        );
     }
     for problem in &question.problems {
         let kind = if problem.severity == Severity::Note { "note" } else { "warning" };

@@ -62,7 +62,7 @@ fn who_is_not_root_sees_what_programs_see_and_is_told_so() {
     assert_eq!(slices.len(), 3);
     assert!(slices.iter().all(|slice| slice["start"].is_null() && slice["devices"][0]["whole"] == true));
     let text = text(&node, "0", &[], 0);
-    assert!(text.contains("where slices are is told to root only"), "{text}");
+    assert!(text.contains("only root can see the positions of slices"), "{text}");
     assert!(!text.contains('│'), "nothing is drawn that is not known\n{text}");
 }
 

@@ -169,7 +169,7 @@ impl Metrics {
             went_back: t.counts(
                 "data_went_back",
                 [],
-                "How often the API's data went back in time, as after an older copy of etcd was put back",
+                "How often the data of the API went back in time, as after the restore of an older etcd backup",
             ),
             ready: t.figures("ready", [], "1 when everything is listed and the lease can be read and written, as /readyz says it; else nothing can be done"),
             refused: t.figures(
@@ -206,7 +206,7 @@ impl Metrics {
             missing: t.figures(
                 "floor_missing_slices",
                 ["policy", "profile"],
-                "Of the slices that a policy promises to have (minCount), how many are not there",
+                "Number of slices that a policy guarantees (minCount) and that do not exist",
             ),
             nodes: t.figures("nodes", ["policy", "phase"], "Nodes of a policy, by phase of their rollout"),
             phases: t.numbers(
@@ -257,7 +257,7 @@ impl Metrics {
             healed_of: Mutex::default(),
             backlog: t.figure(
                 "workqueue_depth",
-                "Changes of objects that were seen and that no round has looked at yet",
+                "Changes of objects that were seen and that no round has handled yet",
             ),
             oldest_change: t.numbers(
                 "workqueue_oldest_timestamp_seconds",

@@ -29,8 +29,8 @@ impl Operator {
         {
             tracing::error!(
                 %how,
-                "the API's data went back in time, as after an older copy of etcd was put back: everything is read \
-                 anew, and for {:?} nothing is done to any node; see the runbook SlicewrightDataWentBack",
+                "the data of the API went back in time, as after the restore of an older etcd backup: \
+                 everything is read again, and no node is changed for {:?}; see the runbook SlicewrightDataWentBack",
                 self.settings.settle_after_restore
             );
             self.executor.went_back.cancel();

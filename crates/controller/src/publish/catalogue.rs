@@ -19,12 +19,12 @@ const fn loud(warning: bool) -> &'static str {
 pub fn page() -> String {
     let mut page = format!(
         "# Conditions and events\n\n\
-         Events are of `events.k8s.io/v1`, reported by `{}`. Each is sent once, when something turned;\n\
-         at rest there are none. `kubectl events --for gpp/NAME` shows those of a policy.\n\n\
+         Events are of `events.k8s.io/v1`, reported by `{}`. Each is sent once, when the\n\
+         situation changes. `kubectl events --for gpp/NAME` shows the events of a policy.\n\n\
          ## On a policy\n\n\
-         When one of the conditions {} turns, its reason and its message are told. `Accepted` and\n\
-         `Planned` that are not `True`, `{}` and `{}` are warnings. Conditions of policies and\n\
-         of `GpuNode` have these reasons and no others:\n\n\
+         When one of the conditions {} changes, an event repeats its reason and its message. The event is a\n\
+         warning if `Accepted` or `Planned` is not `True`, and for `{}` and `{}`. Conditions of policies and\n\
+         of `GpuNode` have only these reasons:\n\n\
          | reason | meaning |\n|---|---|\n",
         super::events::REPORTER,
         news::TOLD.map(|kind| format!("`{kind}`")).join(", "),
@@ -36,22 +36,22 @@ pub fn page() -> String {
     }
     let _ = write!(
         page,
-        "\nWhere a policy says what was reviewed ([the plan before the merge](../gitops.md)), `{}` tells once that\n\
-         something else would be done: as a warning when the plan is another, and as no warning while the policies\n\
-         are others than those that were reviewed.\n",
+        "\nIf a policy names its reviewed plan ([the plan before the merge](../gitops.md)), the event `{}` says once that\n\
+         the present plan differs. It is a warning when only the plan differs, and not a warning while the policies\n\
+         differ from the reviewed ones too.\n",
         news::REVIEW_MOVED,
     );
     page.push_str(
         "\n## On a node\n\n\
-         The steps of a rollout, in their order. Steps that only follow are not told; `GpuNode` has the phase.\n\n\
+         The steps of a rollout, in order. Steps that only follow from others have no event; `GpuNode` shows the phase.\n\n\
          | type | reason | action | note |\n|---|---|---|---|\n",
     );
     for told::EventTemplate { reason, action, warning, note } in told::ALL {
         let _ = writeln!(page, "| {} | `{reason}` | `{action}` | {note} |", loud(warning));
     }
     page.push_str(
-        "\n## On a workbench or a pod that asks\n\n\
-         On the Notebook, and on the pod that waits.\n\n\
+        "\n## On a workbench or a pod that requests slices\n\n\
+         These events are on the Notebook and on the pod that waits.\n\n\
          | type | reason | meaning |\n|---|---|---|\n",
     );
     for kind in Kind::ALL {
@@ -60,7 +60,7 @@ pub fn page() -> String {
     }
     page.push_str(
         "\n## On what OpenShift AI offers\n\n\
-         Where there is a policy. Each is told once while it holds.\n\n\
+         These events exist if there is a policy. Each is sent once while the problem lasts.\n\n\
          | type | reason | meaning |\n|---|---|---|\n",
     );
     for (word, meaning) in news::PROBLEMS {

@@ -8,9 +8,9 @@ use std::ops::Range;
 /// Whose names are told in a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum TellNames {
-    /// Those of everybody
+    /// All pods
     All,
-    /// Those of the namespace itself
+    /// Pods of the namespace of the event
     #[default]
     OwnNamespace,
 }
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn what_is_no_pod_stays() {
         for note in [
-            "gpu-1 has to change for it (1g.10gb): nvidia.com/mig.config has `all-1g.10gb`, which we did not write",
-            "its slice is there, and something else keeps it from running; 0/3 nodes are available: 3 Insufficient cpu.",
+            "gpu-1 has to change for it (1g.10gb): nvidia.com/mig.config has `all-1g.10gb`, which the operator did not write",
+            "its slice is ready, but something else keeps it from running; 0/3 nodes are available: 3 Insufficient cpu.",
             "2 x 1g.10gb is free on gpu-1",
             "N/A on gpu-1/gpu12, whatever",
         ] {
@@ -152,10 +152,10 @@ mod tests {
 
     #[test]
     fn the_words_of_a_refused_eviction_are_those_of_the_own_namespace_or_none() {
-        let refused = "gpu-1 is changed for it (1g.10gb), and still waits for pods to go: team-b/alice-0; eviction of team-b/alice-0 refused: Cannot evict pod: the disruption budget secret-project needs 1, which should have come by 10:00";
+        let refused = "gpu-1 is changed for it (1g.10gb), but still waits for pods to go: team-b/alice-0; eviction of team-b/alice-0 refused: Cannot evict pod: the disruption budget secret-project needs 1, which should have come by 10:00";
         check(
             refused,
-            "gpu-1 is changed for it (1g.10gb), and still waits for pods to go: a pod of another namespace, which should have come by 10:00",
+            "gpu-1 is changed for it (1g.10gb), but still waits for pods to go: a pod of another namespace, which should have come by 10:00",
         );
         let own = "pods to go: team-a/x; eviction of team-a/x refused: the disruption budget mine needs 1; eviction refused: secret-project. What would help: one more A100-80GB";
         check(

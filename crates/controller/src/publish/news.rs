@@ -251,9 +251,12 @@ fn of_requests(told: &mut SentEvents, objects: &Objects, answers: &[Answer], dra
 pub(super) const PROBLEMS: [(&str, &str); 2] = [
     (
         "ProfileProblem",
-        "on a HardwareProfile: it offers a slice that nobody can come to have, or the dashboard hides it; why",
+        "on a HardwareProfile: no user can get the slice that it offers, or the dashboard hides it; the note says why",
     ),
-    ("WorkbenchProblem", "on a Notebook that asks for no slice: its hardware profile does not reach it; why"),
+    (
+        "WorkbenchProblem",
+        "on a Notebook that requests no slice: its hardware profile is not applied to it; the note says why",
+    ),
 ];
 
 /// What is wrong with hardware profiles, and with workbenches that ask for

@@ -5,7 +5,7 @@
 //! ([`Bounded`]): what nobody reads is never made into objects, and the rest
 //! has a limit. A pod that waits is bounded once more when it is kept: where it
 //! may go is kept as long as that is short, and else as a digest, which is
-//! answered "too long to be judged here". The same happens when the pods of
+//! answered "too long to be evaluated". The same happens when the pods of
 //! one namespace come to too much together; those of other namespaces are not
 //! touched by it. What a pod takes of its node is never cut.
 

@@ -425,7 +425,7 @@ impl Store {
             Source::Foreign(Foreign::HardwareProfile) => {
                 if let Some(profile) = self.objects.hardware_profiles.get_mut(key) {
                     if bounds::was_cut(profile.metadata.annotations.as_ref()) {
-                        return Err("it is too long to be judged here".to_owned());
+                        return Err("it is too long to be evaluated".to_owned());
                     }
                     *profile = trim::hardware_profile(std::mem::take(profile));
                 }

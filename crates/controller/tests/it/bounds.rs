@@ -72,7 +72,7 @@ fn where_a_pod_may_go_is_kept_while_it_is_short_and_else_as_a_digest_with_an_ans
     }
     for request in requests(&store) {
         let why = request.refused.map(|refusal| refusal.why).unwrap_or_default();
-        assert_eq!(why.contains("too long to be judged here"), request.id.name != "short", "{why}");
+        assert_eq!(why.contains("too long to be evaluated"), request.id.name != "short", "{why}");
     }
     assert_eq!(requests(&store).len(), 3, "each has an answer");
 }
@@ -273,5 +273,5 @@ fn a_profile_that_is_too_long_is_said_to_be_and_is_not_kept() {
     let said: Vec<String> =
         store.unreadable.iter().map(|((_, key), why)| format!("{}: {why:?}", key.1)).collect();
     assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].starts_with("long: ") && said[0].contains("too long to be judged here"), "{said:?}");
+    assert!(said[0].starts_with("long: ") && said[0].contains("too long to be evaluated"), "{said:?}");
 }

@@ -28,7 +28,7 @@ pub(super) fn asks<'a>(notebook: &'a Notebook, objects: &Objects, problems: &mut
             "its name has {} characters, and its pod carries it in a label, which takes {LONGEST_NAME}: there will be no pod",
             own_name.len()
         );
-        let advice = format!("make the workbench anew under a name of at most {LONGEST_NAME} characters");
+        let advice = format!("create the workbench again with a name of at most {LONGEST_NAME} characters");
         asked.refused = Some(Refusal { why, advice });
     }
     let Some((namespace, name)) = notebook.hardware_profile() else { return asked };
@@ -47,7 +47,7 @@ pub(super) fn asks<'a>(notebook: &'a Notebook, objects: &Objects, problems: &mut
 fn missing(asked: &mut Asked<'_>, profile: &str, problems: &mut Vec<Problem>) {
     let takes = pods::takes(&asked.spec);
     let asks_itself = !takes.slices.is_empty() || takes.whole_gpus > 0;
-    let what = format!("names the hardware profile {profile}, which is not there");
+    let what = format!("names the hardware profile {profile}, which does not exist");
     let rest = if asks_itself { "; only what its own container asks for counts" } else { "" };
     problems.push(
         Problem::new(Severity::Warning, asked.object.clone(), format!("{what}{rest}"))
@@ -56,9 +56,10 @@ fn missing(asked: &mut Asked<'_>, profile: &str, problems: &mut Vec<Problem>) {
     if !asks_itself {
         asked.is_unknown = true;
         asked.refused.get_or_insert(Refusal {
-            why: format!("it {what}, and asks for no slices itself, so that nobody knows what it wants"),
-            advice: "choose another hardware profile for the workbench, or have this one made again"
-                .to_owned(),
+            why: format!("it {what}, and has no slice requests of its own, so its demand is unknown"),
+            advice:
+                "choose another hardware profile for the workbench, or ask for this one to be created again"
+                    .to_owned(),
         });
     }
 }

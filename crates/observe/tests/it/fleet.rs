@@ -62,7 +62,7 @@ fn a_layout_that_allocatable_denies_is_not_believed() {
     assert_eq!(node_of(&seen, "n1").hold, Some(Hold::NotEstablished { why: why.into() }));
     assert_eq!(
         texts(&seen.problems),
-        [format!("Node n1: what its GPUs have cannot be established, so it is left alone: {why}")]
+        [format!("Node n1: the layout of its GPUs cannot be determined, so it is not changed: {why}")]
     );
 }
 
@@ -401,7 +401,7 @@ fn a_rollout_holds_its_node() {
     assert_eq!(hold(rollout(json!({"phase": "Quiescing"}))), None);
     assert_eq!(
         hold(rollout(json!({"phase": "Failed", "lastError": "ManagerFailed"}))),
-        Some(Hold::Failed { why: "MIG manager said `failed`".into() })
+        Some(Hold::Failed { why: "MIG manager reported `failed`".into() })
     );
     let newer = hold(rollout(json!({"phase": "OfAVersionToCome"})));
     assert!(
@@ -425,7 +425,7 @@ fn a_rollout_holds_its_node() {
     );
     assert_eq!(
         hold(rollout(json!({"phase": "Released"}))),
-        Some(Hold::Failed { why: "a human ended its rollout".into() })
+        Some(Hold::Failed { why: "an administrator ended its rollout".into() })
     );
 }
 

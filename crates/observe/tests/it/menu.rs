@@ -29,7 +29,7 @@ fn an_offer_that_no_gpu_or_no_policy_can_meet_is_said() {
     let fleet = [node("n1"), policy("research")];
     check("nvidia.com/mig-1g.10gb", &fleet, None);
     check("nvidia.com/mig-1g.5gb", &fleet, Some("offers 1g.5gb, which no GPU of the fleet can have"));
-    let misspelt = "offers `nvidia.com/mig-1g.10g`, which is no profile's resource; those are written like nvidia.com/mig-1g.10gb";
+    let misspelt = "offers `nvidia.com/mig-1g.10g`, which is not the resource of a profile; such resources are named like nvidia.com/mig-1g.10gb";
     check("nvidia.com/mig-1g.10g", &fleet, Some(misspelt));
     let mut never = policy("research");
     never["spec"]["layout"]["demandDriven"] = json!({"slices": [{"profile": "3g.40gb", "maxCount": 0}]});

@@ -109,7 +109,7 @@ fn a_workbench_whose_profile_is_not_there_is_refused_and_told_what_to_do() {
     let refusal = request.refused.expect("nothing can be planned for it");
     assert_eq!(
         refusal.why,
-        "it names the hardware profile vision/gone, which is not there, and asks for no slices itself, so that nobody knows what it wants"
+        "it names the hardware profile vision/gone, which does not exist, and has no slice requests of its own, so its demand is unknown"
     );
     assert!(refusal.advice.starts_with("choose another hardware profile"), "{}", refusal.advice);
     // One that is offered in another namespace is another profile.
@@ -124,7 +124,7 @@ fn a_workbench_whose_profile_is_not_there_is_refused_and_told_what_to_do() {
     assert_eq!(
         texts(&seen.problems),
         [
-            "Notebook vision/lab: metadata.annotations[opendatahub.io/hardware-profile-name]: names the hardware profile vision/gone, which is not there; only what its own container asks for counts"
+            "Notebook vision/lab: metadata.annotations[opendatahub.io/hardware-profile-name]: names the hardware profile vision/gone, which does not exist; only what its own container asks for counts"
         ]
     );
     // Once it has a pod, the pod says what it wants.
@@ -140,7 +140,7 @@ fn a_workbench_whose_name_no_label_takes_is_refused_and_a_shorter_one_is_not() {
         refusal.why,
         "its name has 64 characters, and its pod carries it in a label, which takes 63: there will be no pod"
     );
-    assert_eq!(refusal.advice, "make the workbench anew under a name of at most 63 characters");
+    assert_eq!(refusal.advice, "create the workbench again with a name of at most 63 characters");
     // Who asks for no GPU is none of ours.
     none(&[plain(&name(64))]);
 }
@@ -192,9 +192,9 @@ fn who_asks_for_a_resource_that_no_profile_has_is_refused_with_how_it_is_written
     let refusal = request.refused.clone().expect("no layout can serve it");
     assert_eq!(
         refusal.why,
-        "it asks for nvidia.com/mig-1g.10g, which is no profile's resource, so that no layout can serve it"
+        "it asks for nvidia.com/mig-1g.10g, which is not the resource of a profile, so that no layout can serve it"
     );
-    assert_eq!(refusal.advice, "ask for a resource that is written like nvidia.com/mig-1g.10gb");
+    assert_eq!(refusal.advice, "ask for a resource that is named like nvidia.com/mig-1g.10gb");
     assert!(request.slices.is_empty());
     // A slice beside it would be cut for a pod that never starts.
     let both = pod("vision", "train", &[("mig-1g.10gb", 1), ("mig-oops", 1)], None);

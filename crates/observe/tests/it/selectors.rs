@@ -25,9 +25,9 @@ fn each_selector_on_a_label_that_goes_away_is_warned_of_with_the_labels_that_sta
         ],
     }));
     let begins = [
-        "warning spec.nodeSelector.matchExpressions[1].key: selects nodes by `nvidia.com/gpu.product`, which GPU feature discovery takes away",
-        "warning spec.nodeSelector.matchExpressions[2].key: selects nodes by `nvidia.com/mig.config`, which says how a node stands at the moment",
-        "warning spec.nodeSelector.matchLabels[nvidia.com/mig.capable]: selects nodes by `nvidia.com/mig.capable`, which GPU feature discovery takes away",
+        "warning spec.nodeSelector.matchExpressions[1].key: selects nodes by `nvidia.com/gpu.product`, which GPU feature discovery removes",
+        "warning spec.nodeSelector.matchExpressions[2].key: selects nodes by `nvidia.com/mig.config`, which describes the present state of a node",
+        "warning spec.nodeSelector.matchLabels[nvidia.com/mig.capable]: selects nodes by `nvidia.com/mig.capable`, which GPU feature discovery removes",
     ];
     assert_eq!(told.len(), begins.len(), "{told:#?}");
     for (told, begins) in told.iter().zip(begins) {

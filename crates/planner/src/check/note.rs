@@ -406,7 +406,7 @@ impl fmt::Display for Problem {
             Self::RoomExceeded => {
                 write!(f, "its requests take more CPU, memory, ephemeral storage or pod slots than are free")
             }
-            Self::Refused { request } => write!(f, "{request} cannot start, whatever is cut"),
+            Self::Refused { request } => write!(f, "{request} cannot start with any layout"),
             Self::BlockedElsewhere { request } => write!(f, "{request} had its slice and did not run"),
             Self::AboveMax { policy, profile, max, after } => {
                 write!(f, "policy {policy} allows {max} of {profile}, and there would be {after}")

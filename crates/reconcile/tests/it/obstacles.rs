@@ -64,7 +64,7 @@ fn while_everybody_comes_to_terms_with_data_that_went_back_nothing_is_done_in_an
             assert_eq!(round.map.write, None, "{wanted:?}");
             let (status, reason, message) = told(&round, "Degraded").unwrap();
             assert_eq!((status.as_str(), reason.as_str()), ("True", "DataWentBack"));
-            assert!(message.contains("the API's data went back in time"), "{message}");
+            assert!(message.contains("the data of the API went back in time"), "{message}");
             assert!(round.wake_at.is_some_and(|at| at <= until));
         }
         // Then it goes on, and gets there.

@@ -186,7 +186,7 @@ fn a_node_that_somebody_cordoned_is_never_silent_under_converged() {
     cluster.edit_node("n2", |node| node.spec.get_or_insert_default().unschedulable = Some(true));
     let (status, reason, message) = ready(&cluster);
     assert_eq!((status.as_str(), reason.as_str()), ("True", "Converged"));
-    assert!(message.ends_with("; somebody cordoned 1 node, to which no pod can come: n2"), "{message}");
+    assert!(message.ends_with("; somebody cordoned 1 node, where no pod can be scheduled: n2"), "{message}");
     let (status, reason, message) = Cluster::node_condition(&cluster.round(), "n2", "Ready").unwrap();
     assert_eq!((status.as_str(), reason.as_str()), ("False", "CordonedByOthers"));
     assert!(message.contains("kubectl uncordon n2"), "{message}");

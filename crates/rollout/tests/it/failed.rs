@@ -107,7 +107,7 @@ fn a_failed_node_that_somebody_else_made_right_is_opened_and_not_taken_as_proved
     caller.run(30);
     assert!(!caller.world.unschedulable, "{}", caller.transcript.join("\n"));
     assert_eq!(caller.progress.verified, None);
-    caller.check_said("holding: nvidia.com/mig.config has `theirs`, which we did not write");
+    caller.check_said("holding: nvidia.com/mig.config has `theirs`, which the operator did not write");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_release_tells_of_operands_that_stay_parked_and_only_then() {
     let mut caller = failed();
     let told = |caller: &mut Caller| {
         let left = release(&caller.world.observe(Listing::Cached), &caller.progress).left;
-        left.iter().any(|left| left.contains("operands are parked"))
+        left.iter().any(|left| left.contains("operands are paused"))
     };
     assert!(!told(&mut caller));
     caller.world.set("nvidia.com/gpu.deploy.dcgm", names::PAUSED_FOR_MIG);

@@ -76,7 +76,7 @@ fn a_layout_that_cannot_be_reached_is_rolled_back_and_not_tried_at_once() {
     else {
         panic!("{}", caller.transcript.join("\n"))
     };
-    assert_eq!(why.to_string(), "MIG manager said `failed`");
+    assert_eq!(why.to_string(), "MIG manager reported `failed`");
     assert!(until > caller.world.now + SignedDuration::from_mins(30));
     // Another layout may be tried before that.
     let before = caller.world.runs;
@@ -108,7 +108,7 @@ fn a_node_that_had_nothing_before_stays_cordoned_and_says_what_to_do() {
     let version = caller.world.version;
     caller.run(60);
     assert_eq!(version, caller.world.version);
-    caller.check_said("holding: a human released the node");
+    caller.check_said("holding: an administrator released the node");
     // Taken back, the node starts over.
     caller.progress = resume();
     caller.world.faults.clear();
@@ -296,7 +296,7 @@ fn a_foreign_label_in_the_middle_is_never_reverted() {
     caller.run(20);
     caller.check_open_with("0:7g.80gb*1");
     assert_eq!(caller.world.labels[names::MIG_CONFIG], "theirs");
-    caller.check_said("holding: nvidia.com/mig.config has `theirs`, which we did not write");
+    caller.check_said("holding: nvidia.com/mig.config has `theirs`, which the operator did not write");
 }
 
 #[test]

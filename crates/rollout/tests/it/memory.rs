@@ -60,7 +60,7 @@ fn a_node_that_is_found_with_what_is_wanted_under_our_label_is_ours_from_then_on
     // Whoever writes another label freezes it.
     caller.world.set(names::MIG_CONFIG, "theirs");
     caller.want("0:2g.20gb*3 1:3g.40gb*2").run(10);
-    caller.check_said("holding: nvidia.com/mig.config has `theirs`, which we did not write");
+    caller.check_said("holding: nvidia.com/mig.config has `theirs`, which the operator did not write");
     caller.check_never("SetConfigLabel");
     // Under somebody else's label it is theirs: the first change may replace it.
     let (caller, seen) = under_their_label(HAS);

@@ -133,7 +133,7 @@ const REASONS: [&str; 10] = [
     "DAS manages the node",
     "the node is not ready",
     "a driver upgrade began",
-    "operands are parked",
+    "operands are paused",
     "MIG manager runs",
     "the policy is paused",
 ];
@@ -151,7 +151,7 @@ fn turn_up(caller: &mut Caller, what: &str) {
         }
         "the node is not ready" => caller.world.ready = false,
         "a driver upgrade began" => caller.world.set(names::DRIVER_UPGRADE_STATE, "cordon-required"),
-        "operands are parked" => caller.world.set("nvidia.com/gpu.deploy.dcgm", names::PAUSED_FOR_MIG),
+        "operands are paused" => caller.world.set("nvidia.com/gpu.deploy.dcgm", names::PAUSED_FOR_MIG),
         "MIG manager runs" => caller.world.set(names::MIG_CONFIG_STATE, "pending"),
         "the policy is paused" => caller.rules.admission = Admission::Held(StartBlocker::NotEnforced),
         other => panic!("{other}?"),
@@ -190,7 +190,7 @@ fn a_label_of_somebody_else_in_the_middle_stays_and_the_node_is_opened() {
         assert_eq!(caller.world.labels[names::MIG_CONFIG], "theirs", "{phase:?}");
         assert!(!caller.world.unschedulable, "{phase:?}: {}", caller.transcript.join("\n"));
         caller.check_never("SetConfigLabel");
-        caller.check_said("holding: nvidia.com/mig.config has `theirs`, which we did not write");
+        caller.check_said("holding: nvidia.com/mig.config has `theirs`, which the operator did not write");
     }
 }
 

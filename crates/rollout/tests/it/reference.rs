@@ -12,23 +12,24 @@ fn phase(phase: Phase) -> (&'static str, &'static str) {
             "`Mapping` when a change is wanted and nothing is against it; `Changing` after a reboot or a foreign run.",
         ),
         Phase::Mapping => (
-            "The map gets the entry; MIG manager's mount follows.",
+            "The entry is added to the map, and the kubelet delivers it to MIG manager.",
             "`Cordoning` when admitted; `Idle` when the change is not wanted any more.",
         ),
-        Phase::Cordoning => {
-            ("The node is cordoned, with our mark.", "`Quiescing` after the settle time; `Retreating`.")
-        }
+        Phase::Cordoning => (
+            "The node is cordoned, with the operator's label.",
+            "`Quiescing` after the settle time; `Retreating`.",
+        ),
         Phase::Quiescing => (
-            "Pods are listed; they start, end or are evicted; then the label is written.",
+            "The operator lists the pods and waits until they start, end or are evicted; then it writes the label.",
             "`Changing` when the label is seen; `Retreating`.",
         ),
         Phase::Changing => (
-            "The label is ours and MIG manager works. No way back from here.",
+            "The operator has written the label, and MIG manager works. This is the point of no return.",
             "`Verifying` at success; `Healing`, `Relabelling` or `Failed` in trouble.",
         ),
         Phase::Verifying => (
-            "The slices are being proved schedulable.",
-            "`Releasing` when proved; `Healing`, `Relabelling` or `Failed` in trouble.",
+            "The operator verifies that the slices are schedulable.",
+            "`Releasing` when verified; `Healing`, `Relabelling` or `Failed` in trouble.",
         ),
         Phase::Healing => {
             ("MIG manager's pod is replaced.", "`Changing` when the new pod is ready; `Failed`.")
@@ -37,21 +38,23 @@ fn phase(phase: Phase) -> (&'static str, &'static str) {
             "An alias, or the last verified layout, is written.",
             "`Changing` when the label is seen; `Failed`.",
         ),
-        Phase::Releasing => ("Proved; our cordon is lifted.", "`Idle`."),
-        Phase::Retreating => {
-            ("Taken back; our cordon is lifted.", "`Idle`; `Changing` when the label came through after all.")
-        }
-        Phase::Failed => {
-            ("A human has to look; the node stays cordoned.", "`Releasing` when the node is right again.")
-        }
-        Phase::Released => ("A human ended the rollout.", "`Idle` when resumed."),
+        Phase::Releasing => ("The slices are verified, and the operator's cordon is lifted.", "`Idle`."),
+        Phase::Retreating => (
+            "The change was reverted, and the operator's cordon is lifted.",
+            "`Idle`; `Changing` when the label was written after all.",
+        ),
+        Phase::Failed => (
+            "The node stays cordoned until an administrator has looked at it.",
+            "`Releasing` when the node has a correct layout again.",
+        ),
+        Phase::Released => ("An administrator ended the rollout.", "`Idle` when resumed."),
     }
 }
 
 fn page() -> String {
     let mut page = String::from(
         "# Rollout: states, times, reasons\n\nGenerated from `crates/rollout` and compared with it by its test `reference`. \
-         Why it works so: [ADR 2](../adr/0002-rollout.md).\n\n## States\n\n| state | what happens | leads to |\n|---|---|---|\n",
+         [ADR 2](../adr/0002-rollout.md) gives the reasons.\n\n## States\n\n| state | what happens | leads to |\n|---|---|---|\n",
     );
     for each in Phase::ALL {
         let (what, next) = phase(each);
@@ -77,26 +80,48 @@ fn page() -> String {
     } = Settings::default();
     page.push_str("\n## Times\n\n| setting | default | what it limits |\n|---|---|---|\n");
     for (name, value, what) in [
-        ("mapSettle", map_settle, "wait after the map has the entry; kubelet's mount cannot be observed"),
+        (
+            "mapSettle",
+            map_settle,
+            "wait after the map has the entry, since the kubelet's mount cannot be observed",
+        ),
         ("cordonSettle", cordon_settle, "wait after the cordon, for the scheduler"),
         ("listFresh", list_fresh, "the oldest consistent list on which a label is written"),
-        ("writeLimit", write_limit, "until a write that is not seen is trouble"),
-        ("quiesceLimit", quiesce_limit, "until pods that do not start, or do not end, make us retreat"),
-        ("drainLimit", drain_limit, "until evictions that do not succeed make us retreat"),
-        ("pickupLimit", pickup_limit, "until a MIG manager that says nothing is trouble"),
-        ("wedgedAfter", wedged_after, "until pending with parked operands is taken as the known wedge"),
-        ("changeLimit", change_limit, "until a change or a reboot is trouble"),
-        ("verifyLimit", verify_limit, "from success until slices that are not schedulable are trouble"),
-        ("stableFor", stable_for, "how long the expected picture must hold"),
-        ("interruptionLimit", interruption_limit, "how long others may work on an unfinished node"),
+        ("writeLimit", write_limit, "until a write that is not observed counts as a problem"),
+        (
+            "quiesceLimit",
+            quiesce_limit,
+            "until the change is reverted because pods do not start or do not end",
+        ),
+        ("drainLimit", drain_limit, "until the change is reverted because evictions do not succeed"),
+        ("pickupLimit", pickup_limit, "until a MIG manager that does not respond counts as a problem"),
+        (
+            "wedgedAfter",
+            wedged_after,
+            "until the state `pending` with paused operands counts as a hang of MIG manager",
+        ),
+        ("changeLimit", change_limit, "until a change or a reboot that does not finish counts as a problem"),
+        (
+            "verifyLimit",
+            verify_limit,
+            "from success until slices that are not schedulable count as a problem",
+        ),
+        ("stableFor", stable_for, "how long the expected slices must remain"),
+        (
+            "interruptionLimit",
+            interruption_limit,
+            "how long another controller may work on a node whose change is not finished",
+        ),
         ("retreatBackoff", retreat_backoff, "pause after a retreat; doubles"),
         ("rollBackBackoff", roll_back_backoff, "pause after a rollback, for the same layout; doubles"),
         ("longestBackoff", longest_backoff, "the longest such pause"),
-        ("poll", poll, "how often what is waited for is looked at"),
+        ("poll", poll, "how often the operator checks what it waits for"),
     ] {
         let _ = writeln!(page, "| `{name}` | {value:#} | {what} |");
     }
-    page.push_str("\n## Reasons\n\n| reason | what it means | what a human should do |\n|---|---|---|\n");
+    page.push_str(
+        "\n## Reasons\n\n| reason | what it means | what an administrator should do |\n|---|---|---|\n",
+    );
     for reason in reasons::ALL {
         let _ = writeln!(page, "| `{}` | {} | {} |", reason.name, reason.means, reason.help);
     }

@@ -20,7 +20,7 @@ fn a_node_takes_its_first_layout_and_is_open_again() {
         [
             "Mapping: waits for the map's entry to be written",
             "  EnsureMapEntry",
-            "Mapping: waits for kubelet to bring the map's entry to MIG manager",
+            "Mapping: waits for the kubelet to deliver the map's entry to MIG manager",
             "Cordoning: waits for the cordon to be noticed",
             "  Cordon",
             "Quiescing: waits for a consistent list of the node's pods",
@@ -32,7 +32,7 @@ fn a_node_takes_its_first_layout_and_is_open_again() {
             "Verifying: waits for the slices to be schedulable (the device plugin's new pod is not ready)",
             "Verifying: waits for the slices to be schedulable (the node offers nothing; expected is nvidia.com/mig-1g.10gb: 7, nvidia.com/mig-3g.40gb: 2)",
             "Verifying: waits for the slices to be schedulable (the labels of GPU feature discovery are not up to date)",
-            "Verifying: waits for the slices to be schedulable (everything is there, and is watched for a moment)",
+            "Verifying: waits for the slices to be schedulable (the slices are complete, and are watched for a moment)",
             "Releasing: waits for the cordon to be lifted",
             "  Uncordon",
             "idle",
@@ -55,7 +55,7 @@ fn a_pod_that_may_hold_a_slice_keeps_the_node_from_being_cordoned() {
     // It is on GPU 1, but without an agent nobody can tell.
     caller.world.pod("notebook", "mig-1g.10gb", 1);
     caller.want("0:3g.40gb*2 1:1g.10gb*7").run(10);
-    caller.check_said("holding: a slice that would go is, or may be, held by team/notebook");
+    caller.check_said("holding: a slice that would be destroyed is, or may be, held by team/notebook");
     caller.check_never("Cordon");
     // With an agent one can.
     caller.world.users[0].pod.gpus = Some(caller.world.users[0].on.clone());
@@ -74,7 +74,7 @@ fn a_pod_that_binds_just_before_the_cordon_makes_us_back_off() {
     caller.run(1);
     caller.check_open_with("0:1g.10gb*7");
     caller.check_never("SetConfigLabel");
-    caller.check_said("holding: tried again at");
+    caller.check_said("holding: its change is retried at");
     // It fails instead, next time: then it holds nothing.
     caller.world.users[0].pod.phase = PodPhase::Ended;
     caller.run(30);
@@ -123,7 +123,7 @@ fn a_disruption_budget_is_honoured_and_quoted_and_in_the_end_we_retreat() {
     caller.rules.drain = Drain::Evict;
     caller.want("0:7g.80gb*1").run(65);
     caller.check_said("eviction of team/web refused: disruption budget `web` allows 0 disruptions");
-    caller.check_said("holding: tried again at");
+    caller.check_said("holding: its change is retried at");
     caller.check_open_with("0:1g.10gb*7");
     assert_eq!(caller.world.users.len(), 1);
 }
@@ -269,7 +269,7 @@ fn a_human_who_uncordons_before_the_change_wins() {
     caller.world.version += 1;
     caller.run(1);
     caller.check_said("RemoveCordonedBy");
-    caller.check_said("somebody lifted our cordon");
+    caller.check_said("someone lifted the operator's cordon");
     caller.check_open_with("0:1g.10gb*7");
 }
 
@@ -339,7 +339,7 @@ fn a_foreign_label_freezes_the_node_until_it_is_given_back() {
     caller.world.set(names::MIG_CONFIG, "theirs");
     caller.want("0:3g.40gb*2").run(20);
     caller.check_said(&format!(
-        "nvidia.com/mig.config has `theirs`, which we did not write; ours was `{ours}`"
+        "nvidia.com/mig.config has `theirs`, which the operator did not write; the operator's value was `{ours}`"
     ));
     assert_eq!(caller.world.hardware, layout("0:7g.80gb*1"));
     assert!(!caller.transcript.iter().any(|line| line.starts_with("  ")), "{:?}", caller.transcript);
@@ -353,7 +353,7 @@ fn a_removed_label_is_foreign_too() {
     let mut caller = settled("0:off", "0:1g.10gb*7");
     caller.world.labels.remove(names::MIG_CONFIG);
     caller.run(5);
-    caller.check_said("nvidia.com/mig.config has no value, which we did not write");
+    caller.check_said("nvidia.com/mig.config has no value, which the operator did not write");
     caller.check_never("SetConfigLabel");
 }
 

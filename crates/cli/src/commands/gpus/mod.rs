@@ -43,7 +43,7 @@ pub struct Args {
     /// Show what each GPU can be cut into, and where the driver and our tables differ
     #[arg(long)]
     profiles: bool,
-    /// How the result is printed
+    /// The output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
 }

@@ -89,7 +89,7 @@ fn cut(seen: &Seen, colour: Colour, out: &mut dyn Write) -> io::Result<()> {
         slices(layout, out)?;
     }
     if layout.slices.iter().any(|slice| slice.span.is_none()) {
-        writeln!(out, "  where slices are is told to root only")?;
+        writeln!(out, "  only root can see the positions of slices")?;
     }
     Ok(())
 }

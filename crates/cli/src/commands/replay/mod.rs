@@ -16,14 +16,16 @@ use self::input::{Opponent, Span};
 use crate::exit::{Failure, Status};
 use crate::{Outcome, files};
 
-/// Plays a trace of requests against the planner in virtual time, and says who waits
+/// Replays a trace of requests against the planner in virtual time, and reports
+/// the waiting times
 ///
 /// TRACE is CSV with a header: create_s,delete_s,pod,profile,count. A request
-/// comes at one second and goes at another, whether it was served or not. The
-/// planner, the rules of rollouts and the times of changes are the product's;
-/// nothing is touched. For comparison the same trace is played with layouts
-/// that never change, and with slices made request by request; and it is said
-/// what nobody could do better. docs/results.md explains the figures.
+/// arrives at one second and leaves at another, whether it was served or not.
+/// The planner, the rules of rollouts and the times of changes are those of the
+/// operator; no cluster is changed. For comparison, the same trace is replayed
+/// with layouts that never change and with slices that are created request by
+/// request; a lower bound shows what no system could improve. docs/results.md
+/// explains the figures.
 ///
 /// The same input gives the same bytes.
 #[derive(Debug, clap::Args)]
@@ -37,15 +39,16 @@ Examples:
 pub struct Args {
     /// The trace; `-` reads it from standard input
     trace: PathBuf,
-    /// The fleet, as NODESxGPUSxMODEL; several kinds of nodes with commas between. At first every
-    /// GPU is one slice of full size
+    /// The fleet, as NODESxGPUSxMODEL; commas separate several kinds of nodes.
+    /// At the start, every GPU is one slice of full size
     #[arg(long, value_name = "NODESxGPUSxMODEL")]
     fleet: String,
-    /// A policy (file or folder); without it whatever is asked for is made, and one node changes at a
-    /// time and rests 10 minutes. Its selectors are taken to match every node and everybody
+    /// A policy (file or folder). If absent, all requested profiles are
+    /// allowed, one node changes at a time, and the cooldown is 10 minutes. Its
+    /// selectors are assumed to match every node and every namespace
     #[arg(short, long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// Who changes nodes; several, or `all`, are compared
+    /// The component that changes nodes; several values, or `all`, are compared
     #[arg(long, value_enum, value_name = "ACTUATOR", value_delimiter = ',', default_value = "provably-idle")]
     actuator: Vec<Chosen>,
     /// What to compare with: first-fit, best-fit, or static:LAYOUT, a layout that never changes:
@@ -53,32 +56,36 @@ pub struct Args {
     /// planner's own for the busiest second
     #[arg(long, value_name = "WHAT")]
     against: Vec<Opponent>,
-    /// Play it on so many nodes too, such as 6..12 or 6,8,12: how many GPUs are enough
+    /// Also replay the trace with these numbers of nodes, such as 6..12 or
+    /// 6,8,12, to find out how many GPUs are enough
     #[arg(long, value_name = "NODES", value_parser = input::sizes)]
     sizes: Option<Sizes>,
-    /// With --sizes: how long 99 of 100 requests may wait at most, such as 5m
+    /// With --sizes: the longest acceptable wait of 99 of 100 requests, such as
+    /// 5m
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = input::duration, requires = "sizes")]
     goal: SignedDuration,
-    /// Play what is there from this time of the trace on, in seconds, or as 36h or 12d
+    /// Replay the trace from this time on, in seconds, or as 36h or 12d
     #[arg(long, value_name = "TIME")]
     from: Option<Span>,
-    /// Play what is there before this time of the trace
+    /// Replay the trace until this time
     #[arg(long, value_name = "TIME")]
     until: Option<Span>,
-    /// The column of profiles; without it the first whose name begins with `profile` and of which the
-    /// fleet has all
+    /// The column of profiles; if absent, the first column whose name begins
+    /// with `profile` and whose profiles the fleet has
     #[arg(long, value_name = "COLUMN")]
     profiles: Option<String>,
-    /// How long a node is closed for a change, such as 97s; without it what is estimated for the actuator
+    /// How long a node is unavailable during a change, such as 97s; if absent,
+    /// the estimate for the actuator
     #[arg(long, value_name = "TIME", value_parser = input::duration)]
     away: Option<SignedDuration>,
-    /// How long a new layout takes to come to a node through the map (not with single-slices)
+    /// How long a new layout takes to reach a node through the map (not with
+    /// single-slices)
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = input::duration)]
     map_settle: SignedDuration,
-    /// Which of the nodes that have what a pod asks for it goes to
+    /// How the scheduler chooses among the nodes that have what a pod requests
     #[arg(long, value_enum, default_value = "spread")]
     scheduler: Scheduling,
-    /// How the result is printed
+    /// The output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
 }
@@ -88,11 +95,14 @@ type Sizes = std::sync::Arc<[usize]>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Chosen {
-    /// MIG manager, without an agent: GPUs that are provably idle are cut as a whole
+    /// MIG manager, without an agent: whole GPUs that are provably idle are
+    /// changed
     ProvablyIdle,
-    /// MIG manager, and an agent that knows who holds what: every idle GPU
+    /// MIG manager, with an agent that knows which pod holds which slice: every
+    /// idle GPU can be changed
     IdleGpus,
-    /// An agent that makes single slices beside those in use (its times are assumed: there is none yet)
+    /// An agent that creates single slices beside those in use (its times are
+    /// assumptions: no agent exists yet)
     SingleSlices,
     /// All of them
     All,
@@ -100,9 +110,10 @@ enum Chosen {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Scheduling {
-    /// The one with the most to spare (LeastAllocated, the scheduler's default)
+    /// The node with the most free resources (LeastAllocated, the scheduler's
+    /// default)
     Spread,
-    /// The one with the least to spare (MostAllocated)
+    /// The node with the least free resources (MostAllocated)
     Pack,
 }
 

@@ -157,7 +157,7 @@ fn the_actuators_reach_is_respected() {
 fn what_is_held_stays() {
     recut().broken(
         |w| w.node("ridge").hold = Some(Hold::Changing),
-        &["fatal: ridge: it is held: it is on its way to a layout"],
+        &["fatal: ridge: it is held: its layout is being changed"],
     );
     recut().broken(
         |w| {
@@ -410,7 +410,7 @@ fn who_is_served_is_really_served() {
             w.requests[0] =
                 request("ada").asks("1g.20gb", 1).refused("its name is long", "shorten it").build();
         },
-        &["fatal: ridge: Pod lab/ada cannot start, whatever is cut"],
+        &["fatal: ridge: Pod lab/ada cannot start with any layout"],
     );
 }
 
