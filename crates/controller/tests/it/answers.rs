@@ -152,8 +152,9 @@ async fn missing_rights_and_webhooks_wait_for_a_human() {
 async fn a_slow_answer_is_not_waited_for_and_may_have_been_done() {
     for kind in WRITES {
         let slow = ResponseTemplate::new(200).set_body_json(json!({})).set_delay(PATIENCE);
-        let server = MockServer::start().await;
-        // On a busy machine the request may not even have come when we stop waiting.
+        // On a busy machine the request may not even have come when we stop waiting: it must
+        // not come to the next one's server, which a pool would let it have.
+        let server = MockServer::builder().start().await;
         Mock::given(wiremock::matchers::any()).respond_with(slow).expect(0..=1).mount(&server).await;
         let error = write(&patient(&server, Duration::from_millis(50)).await, kind).await.unwrap_err();
         assert!(matches!(error, CallError::NoAnswer { .. }), "{kind:?}: {error}");
