@@ -1,6 +1,6 @@
-//! The product on a real control plane, for whoever wants to see it: a virtual
-//! fleet, the operator, a policy, the menu, and people who ask; what happens
-//! is told as it happens, and in the end how things stand.
+//! A demonstration of the product on a real control plane: a virtual fleet, the
+//! operator, a policy, hardware profiles, and users with requests. The demo
+//! reports events as they happen, and the final state at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;

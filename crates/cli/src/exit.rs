@@ -1,4 +1,4 @@
-//! Exit statuses and how failures are told.
+//! Exit statuses, and how failures are reported.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

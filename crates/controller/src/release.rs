@@ -1,5 +1,5 @@
-//! Taking our hands off nodes: what `slicewright release` does. It needs no
-//! operator; where one runs, the node's policy must be paused or gone, so that
+//! Releases nodes: the implementation of `slicewright release`. It needs no
+//! operator; if one runs, the node's policy must be paused or deleted, so that
 //! the two do not work against each other.
 
 use std::collections::{BTreeMap, BTreeSet};

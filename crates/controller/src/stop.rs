@@ -1,6 +1,6 @@
-//! Stopping the operator before nodes are released, as uninstalling does: its
-//! Deployment is scaled to nothing, and the lease says when nobody writes any
-//! more.
+//! Stops the operator before nodes are released, as an uninstallation does: its
+//! Deployment is scaled to zero, and the lease shows when no operator writes
+//! any more.
 
 use std::time::Duration;
 

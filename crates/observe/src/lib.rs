@@ -1,6 +1,6 @@
-//! Kubernetes objects in; one [`ClusterView`] out, of which the planner, the
-//! rollout and whoever tells people read. It is the only reader: nobody else
-//! parses a label.
+//! Turns Kubernetes objects into one [`ClusterView`], which the planner, the
+//! rollout and all messages to users are based on. This crate is the only
+//! reader: no other code parses a label.
 //!
 //! Pure and total: objects are handed in, `now` is an argument, and an object
 //! that makes no sense becomes a [`problem::Problem`], never a panic and never

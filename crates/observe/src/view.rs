@@ -1,5 +1,5 @@
-//! One reading of the cluster. Whoever plans, changes nodes or tells people
-//! about them reads these facts; nobody after this reads an object's labels.
+//! One reading of the cluster. The code that plans, changes nodes or reports on
+//! them reads these facts; no later step reads an object's labels.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What people who asked for slices are told: the report's answer and how the
-//! node stands that will serve them, in one sentence.
+//! The answer to each request for slices: the report's result and the state of
+//! the node that will serve the request, in one sentence.
 
 use std::collections::BTreeMap;
 

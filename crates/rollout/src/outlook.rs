@@ -1,5 +1,5 @@
-//! What people are told of a node: what holds it, what it waits for and until
-//! when, or why it failed and what a human should do.
+//! What users are told about a node: why it may not change, what it waits for
+//! and until when, or why it failed and what an administrator should do.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,6 +1,6 @@
-//! Every reason why a node does not move, by name, with what it means and
-//! what a human should do. Conditions, events and the reference use these
-//! words; `docs/reference/rollout.md` is generated from here.
+//! Every reason why a node does not change, by name, with its meaning and what
+//! an administrator should do. Conditions, events and the reference use these
+//! texts; `docs/reference/rollout.md` is generated from here.
 
 use crate::outlook::{FailureReason, StartBlocker};
 

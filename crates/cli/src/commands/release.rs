@@ -1,4 +1,4 @@
-//! `slicewright release`: takes our hands off nodes of a real cluster.
+//! `slicewright release`: releases nodes of a real cluster.
 
 use std::io::Write;
 use std::time::Duration;

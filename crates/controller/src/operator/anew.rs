@@ -1,6 +1,6 @@
-//! When the API's data went back in time, as after somebody put back an older
-//! copy of etcd: everything that was seen is forgotten, whatever was under way
-//! is let go of, and the cluster is read as after a start.
+//! What happens when the data of the API went back in time, as after the
+//! restore of an older etcd backup: the operator discards its caches, abandons
+//! every action in progress, and reads the cluster as after a start.
 //!
 //! For a while after that nothing is done to any node. Kubelets and controllers
 //! come to terms with what is true now: pods that are back are started, pods

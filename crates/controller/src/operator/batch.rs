@@ -1,6 +1,6 @@
-//! Changes are gathered for a moment, and then looked at once. A plain state
-//! machine over moments that it is told: the loop asks it when the next round
-//! is due, and tells it when one begins.
+//! Collects changes for a moment, so that one round handles all of them. It is
+//! a plain state machine that gets the time as an argument: the loop asks it
+//! when the next round is due, and reports when a round begins.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
-//! Writes that the API server refuses until a human allows them: what is known
-//! of each, in the refuser's own words. A refusal is a fact, told to people
-//! like any other, and no observation that did not come.
+//! Writes that the API server refuses until an administrator allows them, each
+//! with the quoted error. A refusal is a fact that users are told like any
+//! other; it is not a missing observation.
 
 use std::collections::BTreeMap;
 

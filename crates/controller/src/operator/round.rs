@@ -1,5 +1,5 @@
-//! One round: think, remember, write the map, act, publish. Each node is
-//! worked on by itself; what fails holds back nobody else.
+//! One round: decide, record, write the map, act, publish. Each node is handled
+//! separately; a failure on one node does not delay the others.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! What somebody else changes each time that we have written it: the status of
-//! a `GpuNode`, which is ours alone. A few times we write it again at once, as
-//! after a mistake; somebody who goes on would be answered write for write for
-//! ever, so from then on we wait longer each time, and people are told.
+//! Handles another client that overwrites the status of a `GpuNode`, which only
+//! the operator may write. A few times the operator writes it again at once, as
+//! after a mistake. Against a client that continues, this would never end, so
+//! from then on the operator waits longer each time, and reports it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
