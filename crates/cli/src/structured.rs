@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use planner::inventory::{Gpu, Slices, Use};
+use planner::inventory::{Gpu, Slice, Use};
 use serde_json::{Value, json};
 
 use crate::exit::Failure;
@@ -64,23 +64,16 @@ pub fn gpu(index: u16, gpu: &Gpu) -> Value {
             json!({"state": "maybeInUse", "by": by.iter().map(ToString::to_string).collect::<Vec<_>>()})
         }
     };
-    let slice = |profile: String, start: Option<u8>, of: &Use| {
-        let mut slice = used(of);
-        slice["profile"] = json!(profile);
-        if let Some(start) = start {
+    let slice = |of: Slice<'_>| {
+        let mut slice = used(of.used);
+        slice["profile"] = json!(of.profile.to_string());
+        if let Some(start) = of.start {
             slice["start"] = json!(start);
         }
         slice
     };
-    let slices: Option<Vec<Value>> = match &gpu.slices {
-        Slices::MigOff { .. } => None,
-        Slices::Placed(all) => {
-            Some(all.iter().map(|s| slice(s.profile.to_string(), Some(s.start), &s.used)).collect())
-        }
-        Slices::Counted(all) => {
-            Some(all.iter().map(|s| slice(s.profile.to_string(), None, &s.used)).collect())
-        }
-    };
+    let slices: Option<Vec<Value>> =
+        (!gpu.slices.is_mig_off()).then(|| gpu.slices.iter().map(slice).collect());
     json!({
         "index": index,
         "model": gpu.model,

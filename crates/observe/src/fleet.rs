@@ -184,7 +184,7 @@ impl OneNode<'_> {
         {
             hold = Some(Hold::NotEstablished { why: single_advice(objects) });
         }
-        let any_off = slices.values().any(|s| matches!(s, Slices::MigOff { .. }));
+        let any_off = slices.values().any(Slices::is_mig_off);
         inventory::Node {
             labels,
             taints,

@@ -143,11 +143,7 @@ fn unattainable(
 }
 
 fn has(slices: &Slices, name: ProfileName) -> bool {
-    match slices {
-        Slices::Placed(slices) => slices.iter().any(|slice| slice.profile == name),
-        Slices::Counted(slices) => slices.iter().any(|slice| slice.profile == name),
-        Slices::MigOff { .. } => false,
-    }
+    slices.profiles().any(|profile| profile == name)
 }
 
 fn allows(policy: &Policy, name: ProfileName) -> bool {

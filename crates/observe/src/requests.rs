@@ -354,16 +354,8 @@ fn blocked(
 /// How many slices of a profile are there and not held.
 #[must_use]
 pub fn free_slices(node: &planner::inventory::Node, profile: ProfileName) -> u32 {
-    use planner::inventory::Slices;
-    let exist: usize = node
-        .gpus
-        .values()
-        .map(|gpu| match &gpu.slices {
-            Slices::Placed(slices) => slices.iter().filter(|s| s.profile == profile).count(),
-            Slices::Counted(slices) => slices.iter().filter(|s| s.profile == profile).count(),
-            Slices::MigOff { .. } => 0,
-        })
-        .sum();
+    let exist: usize =
+        node.gpus.values().map(|gpu| gpu.slices.profiles().filter(|of| *of == profile).count()).sum();
     let held = node.allocated.get(&profile).copied().unwrap_or(0);
     u32::try_from(exist).unwrap_or(u32::MAX).saturating_sub(held)
 }

@@ -12,7 +12,7 @@ use mig::{Geometry, ProfileName, ProfileSpec};
 use crate::check::JudgedPlan;
 use crate::demand::{Constraints, Evidence, Expression, Operator, Refusal, Request, Term, Toleration};
 use crate::inventory::{
-    ChangeScope, CountedSlice, Gpu, Hold, Inventory, Node, PlacedSlice, Room, Slices, Taint, Use,
+    ChangeScope, CountedSlice, Gpu, Hold, Inventory, Node, PlacedSlice, Room, Slice, Slices, Taint, Use,
 };
 use crate::names::{GpuIndex, PodRef, RequestId};
 use crate::plan::Plan;
@@ -294,12 +294,7 @@ impl NodeBuilder {
     pub fn build(mut self) -> Node {
         let mut held: BTreeMap<ProfileName, (u32, BTreeSet<&PodRef>)> = BTreeMap::new();
         for gpu in self.0.gpus.values() {
-            let slices: Vec<(ProfileName, &Use)> = match &gpu.slices {
-                Slices::Placed(slices) => slices.iter().map(|s| (s.profile, &s.used)).collect(),
-                Slices::Counted(slices) => slices.iter().map(|s| (s.profile, &s.used)).collect(),
-                Slices::MigOff { .. } => vec![],
-            };
-            for (profile, used) in slices {
+            for Slice { profile, start: _, used } in gpu.slices.iter() {
                 match used {
                     Use::Idle => {}
                     Use::InUse { .. } => held.entry(profile).or_default().0 += 1,

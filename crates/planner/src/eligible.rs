@@ -17,7 +17,7 @@ use std::sync::Arc;
 use mig::{Attribute, Geometry, ProfileName};
 
 use crate::demand::{Constraints, Expression, Operator, Request};
-use crate::inventory::{Inventory, Node, Room, Slices, Taint, mebibytes_up};
+use crate::inventory::{Inventory, Node, Room, Taint, mebibytes_up};
 use crate::names::NodeName;
 use crate::selector::{Label, matches_label};
 
@@ -204,7 +204,7 @@ impl LabelsAfter {
         Self {
             product,
             counts,
-            mig_off: node.gpus.values().any(|gpu| matches!(gpu.slices, Slices::MigOff { .. })),
+            mig_off: node.gpus.values().any(|gpu| gpu.slices.is_mig_off()),
             single: node.labels.get(STRATEGY).is_some_and(|s| s == "single"),
         }
     }

@@ -238,6 +238,75 @@ pub enum Slices {
     },
 }
 
+/// One slice of a GPU, of which the place may or may not be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice<'a> {
+    /// Its profile.
+    pub profile: ProfileName,
+    /// Where it starts, in memory units, if that is known.
+    pub start: Option<u8>,
+    /// Who uses it.
+    pub used: &'a Use,
+}
+
+impl Slices {
+    /// Whether MIG is off.
+    #[must_use]
+    pub const fn is_mig_off(&self) -> bool {
+        matches!(self, Self::MigOff { .. })
+    }
+
+    /// Every slice; none where MIG is off.
+    pub fn iter(&self) -> impl Iterator<Item = Slice<'_>> {
+        let (placed, counted): (&[PlacedSlice], &[CountedSlice]) = match self {
+            Self::Placed(slices) => (slices, &[]),
+            Self::Counted(slices) => (&[], slices),
+            Self::MigOff { used: _ } => (&[], &[]),
+        };
+        let placed = placed.iter().map(|PlacedSlice { profile, start, used }| Slice {
+            profile: *profile,
+            start: Some(*start),
+            used,
+        });
+        let counted = counted.iter().map(|CountedSlice { profile, used }| Slice {
+            profile: *profile,
+            start: None,
+            used,
+        });
+        placed.chain(counted)
+    }
+
+    /// The profile of every slice; none where MIG is off.
+    pub fn profiles(&self) -> impl Iterator<Item = ProfileName> {
+        self.iter().map(|slice| slice.profile)
+    }
+
+    /// The use of the GPU as a whole, where MIG is off.
+    #[must_use]
+    pub const fn whole(&self) -> Option<&Use> {
+        match self {
+            Self::MigOff { used } => Some(used),
+            Self::Placed(_) | Self::Counted(_) => None,
+        }
+    }
+
+    /// The use of every slice, or of the GPU as a whole where MIG is off.
+    pub fn uses(&self) -> impl Iterator<Item = &Use> {
+        self.iter().map(|slice| slice.used).chain(self.whole())
+    }
+
+    /// [`Slices::uses`], to be changed.
+    pub fn uses_mut(&mut self) -> impl Iterator<Item = &mut Use> {
+        let (placed, counted, whole): (&mut [PlacedSlice], &mut [CountedSlice], _) = match self {
+            Self::Placed(slices) => (slices, &mut [], None),
+            Self::Counted(slices) => (&mut [], slices, None),
+            Self::MigOff { used } => (&mut [], &mut [], Some(used)),
+        };
+        let placed = placed.iter_mut().map(|slice| &mut slice.used);
+        placed.chain(counted.iter_mut().map(|slice| &mut slice.used)).chain(whole)
+    }
+}
+
 /// A slice whose placement is known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PlacedSlice {
@@ -282,11 +351,63 @@ impl Use {
     pub const fn is_idle(&self) -> bool {
         matches!(self, Self::Idle)
     }
+
+    /// The pods that hold it or may hold it. That there is none does not make it idle: of a slice that cannot be
+    /// proved idle, nobody may be known who could hold it.
+    #[must_use]
+    pub const fn holders(&self) -> &[PodRef] {
+        match self {
+            Self::Idle => &[],
+            Self::InUse { by } => std::slice::from_ref(by),
+            Self::MaybeInUse { by } => by.as_slice(),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whatever reads uses must see the GPU as a whole where MIG is off, and whatever reads slices must not.
+    #[test]
+    fn each_slice_is_seen_once_with_its_place_where_that_is_known_and_its_use() {
+        let (small, large): (ProfileName, ProfileName) =
+            ("1g.10gb".parse().unwrap(), "3g.40gb".parse().unwrap());
+        let pod = |name: &str| PodRef { namespace: "a".to_owned(), name: name.to_owned() };
+        let uses = [
+            Use::InUse { by: pod("p") },
+            Use::MaybeInUse { by: vec![pod("q"), pod("r")] },
+            Use::MaybeInUse { by: Vec::new() },
+            Use::Idle,
+        ];
+        let holders: Vec<usize> = uses.iter().map(|used| used.holders().len()).collect();
+        assert_eq!(holders, [1, 2, 0, 0]);
+        assert_eq!(uses.iter().filter(|used| used.is_idle()).count(), 1, "an unknown holder is a holder");
+        for used in uses {
+            let placed = vec![
+                PlacedSlice { profile: large, start: 4, used: used.clone() },
+                PlacedSlice { profile: small, start: 0, used: Use::Idle },
+            ];
+            let counted = vec![CountedSlice { profile: large, used: used.clone() }];
+            let cases = [
+                (Slices::Placed(placed), vec![(large, Some(4)), (small, Some(0))], vec![&used, &Use::Idle]),
+                (Slices::Counted(counted), vec![(large, None)], vec![&used]),
+                (Slices::MigOff { used: used.clone() }, vec![], vec![&used]),
+            ];
+            for (mut slices, places, uses) in cases {
+                assert_eq!(slices.iter().map(|s| (s.profile, s.start)).collect::<Vec<_>>(), places);
+                assert_eq!(
+                    slices.profiles().collect::<Vec<_>>(),
+                    places.iter().map(|p| p.0).collect::<Vec<_>>()
+                );
+                assert_eq!(slices.uses().collect::<Vec<_>>(), uses);
+                assert_eq!(slices.whole(), slices.is_mig_off().then_some(&used));
+                let n = uses.len();
+                slices.uses_mut().for_each(|used| *used = Use::MaybeInUse { by: vec![] });
+                assert_eq!(slices.uses().filter(|used| !used.is_idle()).count(), n);
+            }
+        }
+    }
 
     /// The digest that stands in `slicewright.io/reviewed-plan` is made of these words: another word is another
     /// digest, and whatever was reviewed before would have to be reviewed again.

@@ -48,11 +48,7 @@ fn nameless(step: &NodeStep) -> impl Serialize + use<> {
 
 /// What a GPU is cut into, whoever uses it.
 fn cut(slices: &Slices) -> Vec<(ProfileName, Option<u8>)> {
-    match slices {
-        Slices::Placed(slices) => slices.iter().map(|slice| (slice.profile, Some(slice.start))).collect(),
-        Slices::Counted(slices) => slices.iter().map(|slice| (slice.profile, None)).collect(),
-        Slices::MigOff { used: _ } => Vec::new(),
-    }
+    slices.iter().map(|slice| (slice.profile, slice.start)).collect()
 }
 
 /// The first 16 hexadecimal digits of the SHA-256 of some bytes.

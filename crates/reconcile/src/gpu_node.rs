@@ -12,7 +12,7 @@ use api::gpu_node::{
 };
 use mig::ProfileName;
 use observe::Actuator;
-use planner::inventory::{Hold, Node, Slices, Use};
+use planner::inventory::{Hold, Node, Slice, Use};
 use planner::names::NodeName;
 use planner::plan::NodeStep;
 use rollout::Advance;
@@ -186,31 +186,24 @@ fn observed(input: &Input<'_>, name: &NodeName, node: &Node, before: Option<&Obs
 }
 
 fn observed_gpu(index: u16, gpu: &planner::inventory::Gpu) -> ObservedGpu {
-    let slice = |profile: &ProfileName, start: Option<u8>, used: &Use| ObservedSlice {
-        profile: profile.to_string(),
-        start: start.map(i32::from),
-        used: match used {
+    let slice = |slice: Slice<'_>| ObservedSlice {
+        profile: slice.profile.to_string(),
+        start: slice.start.map(i32::from),
+        used: match slice.used {
             Use::Idle => SliceUse::Idle,
             Use::InUse { .. } => SliceUse::InUse,
             Use::MaybeInUse { .. } => SliceUse::MaybeInUse,
         },
-        by: users(used),
+        by: users(slice.used),
     };
     ObservedGpu {
         index: i32::from(index),
         model: gpu.model.clone(),
         uuid: None,
-        mig_enabled: !matches!(gpu.slices, Slices::MigOff { .. }),
-        held_by: match &gpu.slices {
-            Slices::MigOff { used } => users(used),
-            Slices::Placed(_) | Slices::Counted(_) => Vec::new(),
-        },
+        mig_enabled: !gpu.slices.is_mig_off(),
+        held_by: gpu.slices.whole().map(users).unwrap_or_default(),
         unhealthy: None,
-        slices: match &gpu.slices {
-            Slices::Placed(all) => all.iter().map(|s| slice(&s.profile, Some(s.start), &s.used)).collect(),
-            Slices::Counted(all) => all.iter().map(|s| slice(&s.profile, None, &s.used)).collect(),
-            Slices::MigOff { .. } => Vec::new(),
-        },
+        slices: gpu.slices.iter().map(slice).collect(),
     }
 }
 
@@ -225,15 +218,8 @@ fn in_one_line(node: &Node) -> String {
     let mut counts: BTreeMap<ProfileName, u32> = BTreeMap::new();
     let mut off = 0;
     for gpu in node.gpus.values() {
-        let profiles: Vec<ProfileName> = match &gpu.slices {
-            Slices::Placed(all) => all.iter().map(|s| s.profile).collect(),
-            Slices::Counted(all) => all.iter().map(|s| s.profile).collect(),
-            Slices::MigOff { .. } => {
-                off += 1;
-                Vec::new()
-            }
-        };
-        for profile in profiles {
+        off += usize::from(gpu.slices.is_mig_off());
+        for profile in gpu.slices.profiles() {
             *counts.entry(profile).or_default() += 1;
         }
     }
@@ -251,12 +237,7 @@ fn in_one_line(node: &Node) -> String {
 const MOST_USERS: usize = 32;
 
 fn users(used: &Use) -> Vec<PodName> {
-    let pods = match used {
-        Use::Idle => &[][..],
-        Use::InUse { by } => std::slice::from_ref(by),
-        Use::MaybeInUse { by } => by,
-    };
     let name =
         |pod: &planner::names::PodRef| PodName { namespace: pod.namespace.clone(), name: pod.name.clone() };
-    pods.iter().take(MOST_USERS).map(name).collect()
+    used.holders().iter().take(MOST_USERS).map(name).collect()
 }

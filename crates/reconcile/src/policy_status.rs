@@ -9,7 +9,7 @@ use api::review::REVIEWED_PLAN;
 use observe::ClusterView;
 use observe::{Problem, Severity};
 use planner::demand::Request;
-use planner::inventory::{Hold, Slices, Use};
+use planner::inventory::{Hold, Use};
 use planner::names::{GpuIndex, NodeName, PolicyName, RequestId};
 use planner::plan::digest;
 use planner::policy::{LayoutPolicy, Mode, Policy};
@@ -194,11 +194,8 @@ fn missed(report: &PolicyReport, planned: &PlannedRound) -> Vec<(&'static str, S
             };
             return Some((reason, format!("{name}/gpu{index}: {hold}")));
         }
-        let holders: BTreeSet<String> = match &node.gpus.get(index)?.slices {
-            Slices::Placed(slices) => slices.iter().flat_map(|s| holders(&s.used)).collect(),
-            Slices::Counted(slices) => slices.iter().flat_map(|s| holders(&s.used)).collect(),
-            Slices::MigOff { used } => holders(used).into_iter().collect(),
-        };
+        let uses = node.gpus.get(index)?.slices.uses();
+        let holders: BTreeSet<String> = uses.flat_map(Use::holders).map(ToString::to_string).collect();
         let why = match holders.is_empty() {
             true => "it cannot change now".to_owned(),
             false => {
@@ -212,15 +209,6 @@ fn missed(report: &PolicyReport, planned: &PlannedRound) -> Vec<(&'static str, S
     // What waits is told before what is on its way.
     missed.sort_by_key(|(reason, _)| *reason == reason::CHANGING);
     missed
-}
-
-/// The pods that have, or may have, something.
-fn holders(used: &Use) -> Vec<String> {
-    match used {
-        Use::Idle => Vec::new(),
-        Use::InUse { by } => vec![by.to_string()],
-        Use::MaybeInUse { by } => by.iter().map(ToString::to_string).collect(),
-    }
 }
 
 /// What keeps everything from going as it should: reason and sentence, the

@@ -12,7 +12,7 @@ use api::policy_status::{HowMoved, Moved, MovedNode, Review, ReviewState};
 use api::review::{self, REVIEWED_NODES, REVIEWED_PLAN, Reviewed};
 use jiff::Timestamp;
 use planner::demand::Request;
-use planner::inventory::{Hold, Inventory, Node, Slices, Use};
+use planner::inventory::{Hold, Inventory, Node, Slice, Slices, Use};
 use planner::names::{NodeName, PolicyName};
 use planner::plan::{Plan, digest};
 use serde_json::{Value, json};
@@ -99,15 +99,12 @@ fn of_slices(slices: &Slices) -> Value {
         Use::InUse { .. } => "used",
         Use::MaybeInUse { .. } => "maybe",
     };
-    let mut all: Vec<String> = match slices {
-        Slices::Placed(slices) => {
-            slices.iter().map(|s| format!("{}:{} {}", s.profile, s.start, held(&s.used))).collect()
-        }
-        Slices::Counted(slices) => {
-            slices.iter().map(|s| format!("{} {}", s.profile, held(&s.used))).collect()
-        }
-        Slices::MigOff { used } => vec![format!("off {}", held(used))],
-    };
+    let whole = slices.whole().map(|used| format!("off {}", held(used)));
+    let slices = slices.iter().map(|Slice { profile, start, used }| match start {
+        Some(start) => format!("{profile}:{start} {}", held(used)),
+        None => format!("{profile} {}", held(used)),
+    });
+    let mut all: Vec<String> = slices.chain(whole).collect();
     all.sort();
     json!(all)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use mig::ProfileName;
 use observe::hardware::Models;
-use planner::inventory::{Node, Slices};
+use planner::inventory::Node;
 use planner::plan::NodeStep;
 use rollout::{GpuLayout, NodeLayout};
 
@@ -15,10 +15,9 @@ pub fn wanted(step: &NodeStep, node: &Node, models: &Models) -> NodeLayout {
     // A GPU that cannot be cut is named, too, and has MIG off.
     let mut layout = NodeLayout(models.keys().map(|index| (*index, GpuLayout::Off)).collect());
     for (index, gpu) in &node.gpus {
-        let has = match &gpu.slices {
-            Slices::Placed(slices) => count(slices.iter().map(|s| s.profile)),
-            Slices::Counted(slices) => count(slices.iter().map(|s| s.profile)),
-            Slices::MigOff { .. } => GpuLayout::Off,
+        let has = match gpu.slices.is_mig_off() {
+            true => GpuLayout::Off,
+            false => count(gpu.slices.profiles()),
         };
         layout.0.insert(*index, has);
     }

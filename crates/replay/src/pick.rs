@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use mig::{Geometry, Layout, PlacementIndex, ProfileName};
 use planner::demand::Request;
-use planner::inventory::{ChangeScope, Gpu, Inventory, Node, Slices};
+use planner::inventory::{ChangeScope, Gpu, Inventory, Node, Slice};
 use planner::names::NodeName;
 
 use crate::player::Wanted;
@@ -135,25 +135,12 @@ impl Open {
     fn new(gpu: &Gpu, held: bool) -> Self {
         let geometry = &gpu.geometry;
         let place = |profile, start| geometry.placement(geometry.profile_named(profile)?, start);
-        let slices: Vec<Piece> = match &gpu.slices {
-            Slices::Placed(slices) => slices
-                .iter()
-                .map(|s| Piece {
-                    profile: s.profile,
-                    placement: place(s.profile, s.start),
-                    state: if s.used.is_idle() { State::Idle } else { State::InUse },
-                })
-                .collect(),
-            Slices::Counted(slices) => slices
-                .iter()
-                .map(|s| Piece {
-                    profile: s.profile,
-                    placement: None,
-                    state: if s.used.is_idle() { State::Idle } else { State::InUse },
-                })
-                .collect(),
-            Slices::MigOff { used: _ } => Vec::new(),
+        let piece = |slice: Slice<'_>| Piece {
+            profile: slice.profile,
+            placement: slice.start.and_then(|start| place(slice.profile, start)),
+            state: if slice.used.is_idle() { State::Idle } else { State::InUse },
         };
+        let slices: Vec<Piece> = gpu.slices.iter().map(piece).collect();
         Self { geometry: Arc::clone(geometry), slices, may_change: !held, changed: false }
     }
 

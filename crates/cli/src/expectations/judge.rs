@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mig::ProfileName;
 use observe::pods::{Life, life, takes};
 use planner::decide::Decision;
-use planner::inventory::{Inventory, Node, Slices};
+use planner::inventory::{Inventory, Node};
 use planner::names::{NodeName, PolicyName};
 use planner::policy::{LayoutPolicy, Mode, Policy};
 use planner::report::{Outcome, RequestReport};
@@ -107,11 +107,9 @@ impl<'a> Figures<'a> {
         let mut planned = ByProfile::new();
         for (index, gpu) in &node.gpus {
             let change = step.and_then(|step| step.gpus.iter().find(|change| change.gpu == *index));
-            let profiles: Vec<ProfileName> = match (change, &gpu.slices) {
-                (Some(change), _) => change.after.iter().map(|(profile, _)| *profile).collect(),
-                (None, Slices::Placed(slices)) => slices.iter().map(|s| s.profile).collect(),
-                (None, Slices::Counted(slices)) => slices.iter().map(|s| s.profile).collect(),
-                (None, Slices::MigOff { .. }) => vec![],
+            let profiles: Vec<ProfileName> = match change {
+                Some(change) => change.after.iter().map(|(profile, _)| *profile).collect(),
+                None => gpu.slices.profiles().collect(),
             };
             for profile in profiles {
                 *planned.entry(profile).or_insert(0) += 1;

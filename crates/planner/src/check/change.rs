@@ -89,14 +89,13 @@ fn is_same_layout(now: &Slices, target: &BTreeSet<(ProfileName, u8)>, scope: Cha
     let wanted = count(&mut target.iter().map(|(profile, _)| *profile));
     match now {
         Slices::MigOff { .. } => false,
-        Slices::Counted(slices) => count(&mut slices.iter().map(|s| s.profile)) == wanted,
         Slices::Placed(slices) if scope == ChangeScope::SliceBySlice => {
             slices.len() == target.len()
                 && slices
                     .iter()
                     .all(|PlacedSlice { profile, start, used: _ }| target.contains(&(*profile, *start)))
         }
-        Slices::Placed(slices) => count(&mut slices.iter().map(|s| s.profile)) == wanted,
+        Slices::Placed(_) | Slices::Counted(_) => count(&mut now.profiles()) == wanted,
     }
 }
 

@@ -105,11 +105,7 @@ fn created(step: &NodeStep, node: &Node) -> BTreeSet<ProfileName> {
 
 /// Slices of a profile on a GPU as it is, with their use.
 pub(super) fn slices_of(gpu: &Gpu, profile: ProfileName) -> Vec<&Use> {
-    match &gpu.slices {
-        Slices::Placed(slices) => slices.iter().filter(|s| s.profile == profile).map(|s| &s.used).collect(),
-        Slices::Counted(slices) => slices.iter().filter(|s| s.profile == profile).map(|s| &s.used).collect(),
-        Slices::MigOff { .. } => vec![],
-    }
+    gpu.slices.iter().filter(|slice| slice.profile == profile).map(|slice| slice.used).collect()
 }
 
 /// How many slices of a profile the node will have free after the step: all

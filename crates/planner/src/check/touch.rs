@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use mig::ProfileName;
 
 use super::note::{Note, Problem};
-use crate::inventory::{ChangeScope, Gpu, Node, Slices, Use};
+use crate::inventory::{ChangeScope, Gpu, Node};
 use crate::names::{GpuIndex, PodRef};
 use crate::plan::NodeStep;
 use crate::policy::{Drain, LayoutPolicy, Mode, Policy};
 
 pub(super) fn is_mig_off(gpu: &Gpu) -> bool {
-    matches!(gpu.slices, Slices::MigOff { .. })
+    gpu.slices.is_mig_off()
 }
 
 /// Something on a GPU that a pod may hold.
@@ -20,27 +20,15 @@ struct Held<'a> {
     gpu: GpuIndex,
     profile: Option<ProfileName>,
     start: Option<u8>,
-    by: Vec<&'a PodRef>,
+    by: &'a [PodRef],
 }
 
 /// Everything on a GPU that is not provably idle.
 fn held(index: GpuIndex, gpu: &Gpu) -> Vec<Held<'_>> {
-    let everything: Vec<(Option<ProfileName>, Option<u8>, &Use)> = match &gpu.slices {
-        Slices::Placed(slices) => slices.iter().map(|s| (Some(s.profile), Some(s.start), &s.used)).collect(),
-        Slices::Counted(slices) => slices.iter().map(|s| (Some(s.profile), None, &s.used)).collect(),
-        Slices::MigOff { used } => vec![(None, None, used)],
-    };
-    everything
-        .into_iter()
-        .filter_map(|(profile, start, used)| {
-            let by = match used {
-                Use::Idle => return None,
-                Use::InUse { by } => vec![by],
-                Use::MaybeInUse { by } => by.iter().collect(),
-            };
-            Some(Held { gpu: index, profile, start, by })
-        })
-        .collect()
+    let slices = gpu.slices.iter().map(|slice| (Some(slice.profile), slice.start, slice.used));
+    let whole = gpu.slices.whole().map(|used| (None, None, used));
+    let held = slices.chain(whole).filter(|(_, _, used)| !used.is_idle());
+    held.map(|(profile, start, used)| Held { gpu: index, profile, start, by: used.holders() }).collect()
 }
 
 pub(super) fn check(step: &NodeStep, node: &Node, policy: &Policy, notes: &mut Vec<Note>) {
@@ -62,12 +50,12 @@ pub(super) fn check(step: &NodeStep, node: &Node, policy: &Policy, notes: &mut V
             if stays && node.scope == ChangeScope::SliceBySlice && !whole_node {
                 continue;
             }
-            in_the_way.extend(&held.by);
+            in_the_way.extend(held.by);
             // Whoever may hold it has to go; a holder whom nobody knows cannot.
             if !held.by.is_empty() && held.by.iter().all(|pod| evicted.contains(pod)) {
                 continue;
             }
-            let by: Vec<PodRef> = held.by.into_iter().cloned().collect();
+            let by: Vec<PodRef> = held.by.to_vec();
             notes.push(match change {
                 Some(change) if !stays => {
                     let Held { profile, start, .. } = held;

@@ -9,7 +9,7 @@ use mig::{Layout, ProfileName};
 use super::choose::Chosen;
 use super::world::{Class, World, free_somewhere};
 use crate::demand::Request;
-use crate::inventory::{ChangeScope, Gpu, Room, Slices, Use};
+use crate::inventory::{ChangeScope, Gpu, Room, Slice, Use};
 use crate::names::{GpuId, GpuIndex, NodeName, PodRef, RequestId};
 
 /// Everything decided, by name.
@@ -315,11 +315,7 @@ pub(super) fn idle_slices(gpu: &Gpu, change: Option<Layout>, scope: ChangeScope)
 
 /// The provably idle slices of a GPU.
 fn idle(gpu: &Gpu) -> Vec<ProfileName> {
-    match &gpu.slices {
-        Slices::Placed(slices) => slices.iter().filter(|s| s.used.is_idle()).map(|s| s.profile).collect(),
-        Slices::Counted(slices) => slices.iter().filter(|s| s.used.is_idle()).map(|s| s.profile).collect(),
-        Slices::MigOff { .. } => vec![],
-    }
+    gpu.slices.iter().filter(|slice| slice.used.is_idle()).map(|slice| slice.profile).collect()
 }
 
 /// The free slices of a GPU after a change, and whether each is created by it.
@@ -329,10 +325,7 @@ fn after(gpu: &Gpu, layout: Layout, scope: ChangeScope) -> Vec<(ProfileName, boo
         .iter()
         .filter_map(|placement| {
             let (profile, start) = gpu.geometry.describe(placement);
-            let existing = match &gpu.slices {
-                Slices::Placed(slices) => slices.iter().find(|s| s.profile == profile && s.start == start),
-                Slices::Counted(_) | Slices::MigOff { .. } => None,
-            };
+            let existing = gpu.slices.iter().find(|s| s.profile == profile && s.start == Some(start));
             match existing {
                 Some(slice) if keeps && !slice.used.is_idle() => None,
                 Some(_) if keeps => Some((profile, false)),
@@ -348,34 +341,18 @@ fn may_be_used(gpu: &Gpu, wanted: ProfileName) -> bool {
 
 /// The slices of a profile that may be in use, though it cannot be said which.
 fn count_of(gpu: &Gpu, wanted: ProfileName) -> usize {
-    let perhaps =
-        |profile: ProfileName, used: &Use| profile == wanted && matches!(used, Use::MaybeInUse { .. });
-    match &gpu.slices {
-        Slices::Placed(slices) => slices.iter().filter(|s| perhaps(s.profile, &s.used)).count(),
-        Slices::Counted(slices) => slices.iter().filter(|s| perhaps(s.profile, &s.used)).count(),
-        Slices::MigOff { .. } => 0,
-    }
+    let perhaps = |used: &Use| matches!(used, Use::MaybeInUse { .. });
+    gpu.slices.iter().filter(|slice| slice.profile == wanted && perhaps(slice.used)).count()
 }
 
 /// The pods in the way of a change: those that hold, or may hold, a slice
 /// that goes. `keeps` are placements that stay as they are.
 pub(super) fn in_the_way(gpu: &Gpu, keeps: Layout) -> BTreeSet<PodRef> {
-    let holders = |used: &Use| match used {
-        Use::Idle => vec![],
-        Use::InUse { by } => vec![by.clone()],
-        Use::MaybeInUse { by } => by.clone(),
+    let stays = |slice: &Slice<'_>| {
+        let placement = gpu.geometry.profile_named(slice.profile).zip(slice.start);
+        let placement = placement.and_then(|(profile, start)| gpu.geometry.placement(profile, start));
+        placement.is_some_and(|placement| keeps.contains(placement))
     };
-    match &gpu.slices {
-        Slices::Placed(slices) => slices
-            .iter()
-            .filter(|slice| {
-                let profile = gpu.geometry.profile_named(slice.profile);
-                let placement = profile.and_then(|p| gpu.geometry.placement(p, slice.start));
-                placement.is_none_or(|placement| !keeps.contains(placement))
-            })
-            .flat_map(|slice| holders(&slice.used))
-            .collect(),
-        Slices::Counted(slices) => slices.iter().flat_map(|slice| holders(&slice.used)).collect(),
-        Slices::MigOff { used } => holders(used).into_iter().collect(),
-    }
+    let going = gpu.slices.iter().filter(|slice| !stays(slice)).map(|slice| slice.used);
+    going.chain(gpu.slices.whole()).flat_map(Use::holders).cloned().collect()
 }

@@ -120,30 +120,15 @@ pub(super) fn lift(node: &mut Node) {
 
 pub(super) fn for_each_use(inventory: &mut Inventory, mut edit: impl FnMut(&mut Use)) {
     for gpu in inventory.nodes.values_mut().flat_map(|node| node.gpus.values_mut()) {
-        each_use(gpu, &mut edit);
-    }
-}
-
-pub(super) fn each_use(gpu: &mut Gpu, edit: &mut dyn FnMut(&mut Use)) {
-    match &mut gpu.slices {
-        Slices::Placed(slices) => slices.iter_mut().for_each(|s| edit(&mut s.used)),
-        Slices::Counted(slices) => slices.iter_mut().for_each(|s| edit(&mut s.used)),
-        Slices::MigOff { used } => edit(used),
+        gpu.slices.uses_mut().for_each(&mut edit);
     }
 }
 
 /// Slices of a GPU that pods hold, or may hold.
 pub(super) fn held(gpu: &Gpu) -> Vec<(Option<ProfileName>, Vec<PodRef>)> {
-    let holders = |used: &Use| match used {
-        Use::Idle => vec![],
-        Use::InUse { by } => vec![by.clone()],
-        Use::MaybeInUse { by } => by.clone(),
-    };
-    match &gpu.slices {
-        Slices::Placed(slices) => slices.iter().map(|s| (Some(s.profile), holders(&s.used))).collect(),
-        Slices::Counted(slices) => slices.iter().map(|s| (Some(s.profile), holders(&s.used))).collect(),
-        Slices::MigOff { used } => vec![(None, holders(used))],
-    }
+    let slices = gpu.slices.iter().map(|slice| (Some(slice.profile), slice.used));
+    let whole = gpu.slices.whole().map(|used| (None, used));
+    slices.chain(whole).map(|(profile, used)| (profile, used.holders().to_vec())).collect()
 }
 
 /// The fleet once a pod has ended: what only it held is idle.

@@ -69,7 +69,7 @@ impl Evictions {
             if !known.changes(situation) {
                 continue;
             }
-            let switches = matches!(gpu.slices, Slices::MigOff { .. });
+            let switches = gpu.slices.is_mig_off();
             whole_node |= switches || is_static && node.scope == ChangeScope::EmptyNode;
             match freedom {
                 Freedom::Whole if is_static => gone.extend(in_the_way(gpu, mig::Layout::EMPTY)),

@@ -63,7 +63,7 @@ fn step(
         let gpu = &node.gpus[index];
         let keeps = if node.scope == ChangeScope::SliceBySlice { *layout } else { Layout::EMPTY };
         evicts.extend(in_the_way(gpu, keeps));
-        enable_mig |= matches!(gpu.slices, Slices::MigOff { .. });
+        enable_mig |= gpu.slices.is_mig_off();
         let mut after: Vec<_> = layout.iter().map(|placement| gpu.geometry.describe(placement)).collect();
         after.sort_by_key(|(profile, start)| (*start, *profile));
         gpus.push(GpuChange {

@@ -10,7 +10,7 @@ use super::evict::Evictions;
 use super::formulate::{Level, bounds};
 use super::targets::{Current, Freedom};
 use super::world::{World, free_somewhere, is_idle, rule_for};
-use crate::inventory::{ChangeScope, Gpu, Hold, Node, Slices, Use};
+use crate::inventory::{ChangeScope, Gpu, Hold, Node, Slice, Use};
 use crate::names::{GpuId, GpuIndex, NodeName};
 use crate::policy::{LayoutPolicy, Mode, Policy};
 use crate::report::{LevelCertificate, PolicyReport, Supply, UnknownProfile, UnmetBound};
@@ -28,14 +28,14 @@ fn report(world: &World<'_>, allocation: &Allocation<'_>, position: usize, polic
     for name in &nodes {
         let (node, planned) = (world.node(name), world.planned_node(name));
         for (index, gpu) in &node.gpus {
-            for (profile, used) in slices(gpu) {
+            for Slice { profile, start: _, used } in gpu.slices.iter() {
                 let entry = supply.entry(profile).or_default();
                 entry.present += 1;
                 entry.allocated += u32::from(!used.is_idle());
             }
             let change = allocation.changes.get(&(name, *index)).copied();
             let after = change.map_or_else(
-                || slices(gpu).into_iter().map(|(profile, _)| profile).collect::<Vec<_>>(),
+                || gpu.slices.profiles().collect::<Vec<_>>(),
                 |layout| layout.iter().map(|p| gpu.geometry.describe(p).0).collect(),
             );
             for profile in &after {
@@ -135,7 +135,7 @@ fn could_serve(world: &World<'_>, policy: usize, wanted: &BTreeMap<ProfileName, 
         LayoutPolicy::Static { gpus } if by == Serves::ByItsLayout => {
             let rule = rule_for(gpus, &gpu.model, index);
             rule.is_some_and(|rule| rule.slices.get(&profile).is_some_and(|count| *count > 0))
-                || slices(gpu).iter().any(|(found, _)| *found == profile)
+                || gpu.slices.profiles().any(|found| found == profile)
         }
         LayoutPolicy::Static { .. } | LayoutPolicy::DemandDriven { .. } => {
             gpu.geometry.profile_named(profile).is_some()
@@ -145,15 +145,6 @@ fn could_serve(world: &World<'_>, policy: usize, wanted: &BTreeMap<ProfileName, 
         let gpus = &world.node(name).gpus;
         wanted.keys().all(|profile| gpus.iter().any(|(index, gpu)| offers(gpu, *index, *profile)))
     })
-}
-
-/// All slices of a GPU and their use.
-fn slices(gpu: &Gpu) -> Vec<(ProfileName, &Use)> {
-    match &gpu.slices {
-        Slices::Placed(slices) => slices.iter().map(|s| (s.profile, &s.used)).collect(),
-        Slices::Counted(slices) => slices.iter().map(|s| (s.profile, &s.used)).collect(),
-        Slices::MigOff { .. } => vec![],
-    }
 }
 
 fn misses_static(policy: &Policy, gpu: &Gpu, index: GpuIndex, after: &[ProfileName]) -> bool {
@@ -282,8 +273,8 @@ pub(super) fn frozen(world: &World<'_>) -> Vec<GpuId> {
 /// Whether a GPU cannot change only because nobody can prove it idle: no
 /// slice is known to be in use, and some may be.
 pub(super) fn is_frozen(node: &Node, gpu: &Gpu) -> bool {
-    let uncertain = slices(gpu).iter().any(|(_, used)| matches!(used, Use::MaybeInUse { .. }));
-    let certain = slices(gpu).iter().any(|(_, used)| matches!(used, Use::InUse { .. }));
+    let uncertain = gpu.slices.iter().any(|slice| matches!(slice.used, Use::MaybeInUse { .. }));
+    let certain = gpu.slices.iter().any(|slice| matches!(slice.used, Use::InUse { .. }));
     let blocked_by_node = node.scope == ChangeScope::EmptyNode && !node.gpus.values().all(is_idle);
     gpu.hold.is_none()
         && uncertain

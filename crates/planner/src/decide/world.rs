@@ -266,11 +266,7 @@ pub(super) fn free_somewhere(
                 Use::MaybeInUse { .. } => *perhaps += i64::from(!in_part),
             }
         };
-        match &gpu.slices {
-            Slices::Placed(slices) => slices.iter().for_each(|s| count(s.profile, &s.used)),
-            Slices::Counted(slices) => slices.iter().for_each(|s| count(s.profile, &s.used)),
-            Slices::MigOff { .. } => {}
-        }
+        gpu.slices.iter().for_each(|slice| count(slice.profile, slice.used));
     }
     busy.into_iter()
         .filter_map(|(profile, (certain, perhaps))| {
@@ -374,10 +370,8 @@ fn beside(node: &Node, index: GpuIndex, gpu: &Gpu) -> BTreeSet<ProfileIndex> {
         return BTreeSet::new();
     }
     let others = node.gpus.iter().filter(|(other, _)| **other != index);
-    let profiles = others.flat_map(|(_, other)| match &other.slices {
-        Slices::Counted(slices) => slices.iter().map(|slice| slice.profile).collect(),
-        Slices::Placed(_) | Slices::MigOff { .. } => Vec::new(),
-    });
+    // None of them is placed, as was asked above.
+    let profiles = others.flat_map(|(_, other)| other.slices.profiles());
     profiles.filter_map(|profile| gpu.geometry.profile_named(profile)).collect()
 }
 
@@ -398,7 +392,7 @@ fn no_goal() -> Goal {
 /// `drains`: pods may be evicted to switch MIG on.
 fn freedom(node: &Node, gpu: &Gpu, evicts: bool, drains: bool) -> Freedom {
     let whole = |allowed: bool| if allowed { Freedom::Whole } else { Freedom::Fixed };
-    if matches!(gpu.slices, Slices::MigOff { .. }) {
+    if gpu.slices.is_mig_off() {
         return whole(drains || node.gpus.values().all(is_idle));
     }
     match (node.scope, &gpu.slices) {
@@ -411,11 +405,7 @@ fn freedom(node: &Node, gpu: &Gpu, evicts: bool, drains: bool) -> Freedom {
 
 /// Whether a GPU is provably idle.
 pub(super) fn is_idle(gpu: &Gpu) -> bool {
-    match &gpu.slices {
-        Slices::Placed(slices) => slices.iter().all(|s| s.used.is_idle()),
-        Slices::Counted(slices) => slices.iter().all(|s| s.used.is_idle()),
-        Slices::MigOff { used } => used.is_idle(),
-    }
+    gpu.slices.uses().all(Use::is_idle)
 }
 
 /// What a GPU has. Slices that its geometry does not know are left out: who
