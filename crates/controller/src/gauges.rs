@@ -253,6 +253,7 @@ mod tests {
         };
         Node {
             labels: BTreeMap::new(),
+            single_strategy: false,
             taints: Vec::new(),
             room: Room { cpu_milli: 0, memory_bytes: 0, pods: 0 },
             scope: ChangeScope::IdleGpus,
