@@ -175,7 +175,7 @@ impl Bars {
 
 #[cfg(test)]
 mod tests {
-    use planner::build::{GpuBuilder, a100, profile};
+    use planner::testing::{GpuBuilder, a100, profile};
 
     use super::*;
 

@@ -253,6 +253,7 @@ mod tests {
         };
         Node {
             labels: BTreeMap::new(),
+            single_strategy: false,
             taints: Vec::new(),
             room: Room::ZERO,
             scope: ChangeScope::IdleGpus,

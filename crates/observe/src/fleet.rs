@@ -162,9 +162,11 @@ impl OneNode<'_> {
             problems.push(Problem::new(Severity::Warning, format!("Pod {pod}"), message));
         }
         let taints = taints(node);
+        let single_strategy = found.strategy == Strategy::Single;
         if let Some(target) = memory.heads_for(facts.operands.config.as_deref()) {
             return inventory::Node {
                 labels,
+                single_strategy,
                 taints,
                 room,
                 scope: ChangeScope::IdleGpus,
@@ -187,6 +189,7 @@ impl OneNode<'_> {
         let any_off = slices.values().any(Slices::is_mig_off);
         inventory::Node {
             labels,
+            single_strategy,
             taints,
             room,
             scope: match (any_off, found.exact) {

@@ -11,9 +11,9 @@
 
 use std::time::{Duration, Instant};
 
-use planner::generate::{Family, Numbers, change_one_slice, generate};
 use planner::problem::{Actuation, Objective, Session};
 use planner::solver::Effort;
+use planner::testing::generate::{Family, Numbers, change_one_slice, generate};
 
 fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
     #[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]

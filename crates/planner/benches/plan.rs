@@ -1,9 +1,9 @@
 //! Planning whole fleets, cold and after one slice changed.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
-use planner::generate::{Family, Numbers, change_one_slice, generate};
 use planner::problem::{Actuation, Session};
 use planner::solver::Effort;
+use planner::testing::generate::{Family, Numbers, change_one_slice, generate};
 
 fn plan(c: &mut Criterion) {
     let mut group = c.benchmark_group("plan");

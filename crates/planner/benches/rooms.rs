@@ -11,12 +11,12 @@
 
 use std::time::{Duration, Instant};
 
-use planner::build::{a100, at, fleet, node, policy, request};
 use planner::check::{check, is_sound};
 use planner::decide::decide;
 use planner::demand::Request;
-use planner::generate::rooms::{Rooms, rooms};
 use planner::inventory::{ChangeScope, Inventory};
+use planner::testing::generate::rooms::{Rooms, rooms};
+use planner::testing::{a100, at, fleet, node, policy, request};
 use serde_json::Value;
 
 fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {

@@ -55,6 +55,7 @@ mod tests {
     fn node(pool: &str) -> Node {
         Node {
             labels: BTreeMap::from([("pool".to_owned(), pool.to_owned())]),
+            single_strategy: false,
             taints: vec![],
             room: Room::UNLIMITED,
             scope: ChangeScope::SliceBySlice,

@@ -14,20 +14,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use mig::{Attribute, Geometry, ProfileName};
+use mig::ProfileName;
 
 use crate::demand::{Constraints, Expression, Operator, Request};
 use crate::inventory::{Inventory, Node, Room, Taint, mebibytes_up};
 use crate::names::NodeName;
+use crate::predicted_labels::{self, LabelsAfter};
 use crate::selector::{Label, matches_label};
 
 /// Taints that say what `Node::schedulable` and `Node::hold` say already, and
 /// that go away by themselves.
 const OWN_WORDS: [&str; 3] =
     ["node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
-
-const STRATEGY: &str = "nvidia.com/mig.strategy";
-const PRODUCT: &str = "nvidia.com/gpu.product";
 
 /// Whether a request may use a node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -171,129 +169,6 @@ impl fmt::Display for Ineligible {
     }
 }
 
-/// What the labels of a node that follow the layout will be after a change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LabelsAfter {
-    /// The product's name without any `-MIG-…`, as far as it is known.
-    product: Option<String>,
-    /// For each profile that the node can have: how many are in use, and the
-    /// most that it can have.
-    counts: BTreeMap<ProfileName, (u32, u32)>,
-    mig_off: bool,
-    single: bool,
-}
-
-impl LabelsAfter {
-    /// Reads it off a node: what its GPUs can be cut into, and the product
-    /// that its labels name (they may name it in the form of strategy `single`).
-    #[must_use]
-    pub fn predict(node: &Node) -> Self {
-        let mut counts: BTreeMap<ProfileName, (u32, u32)> = BTreeMap::new();
-        let mut most: HashMap<*const Geometry, Vec<(ProfileName, u32)>> = HashMap::new();
-        for gpu in node.gpus.values() {
-            let of_geometry =
-                most.entry(Arc::as_ptr(&gpu.geometry)).or_insert_with(|| most_of(&gpu.geometry));
-            for (profile, most) in of_geometry {
-                counts.entry(*profile).or_default().1 += *most;
-            }
-        }
-        for (profile, held) in &node.allocated {
-            counts.entry(*profile).or_default().0 = *held;
-        }
-        let product = node.labels.get(PRODUCT).map(|p| p.split("-MIG-").next().unwrap_or(p).to_owned());
-        Self {
-            product,
-            counts,
-            mig_off: node.gpus.values().any(|gpu| gpu.slices.is_mig_off()),
-            single: node.labels.get(STRATEGY).is_some_and(|s| s == "single"),
-        }
-    }
-
-    /// A label of the node, as it will be once slices for `request` are there.
-    fn label(&self, request: &Request, node: &Node, key: &str) -> Label {
-        let now = || Label::from(node.labels.get(key));
-        let Some(key) = key.strip_prefix("nvidia.com/") else { return now() };
-        if let Some(field) = key.strip_prefix("gpu.") {
-            let single_only = ["slices.", "engines.", "multiprocessors"];
-            return match field {
-                "product" => Label::from(self.product.as_ref()),
-                "replicas" if self.mig_off => Label::Is("0".to_owned()),
-                _ if single_only.iter().any(|s| field.starts_with(s)) => Label::Absent,
-                _ => now(),
-            };
-        }
-        if key == "mig.config.state" {
-            return Label::Is("success".to_owned());
-        }
-        let Some((profile, field)) = key.strip_prefix("mig-").and_then(split_field) else { return now() };
-        // Whether slices that it does not ask for stay or come is open; what
-        // is there now is the best guess.
-        let Some(asked) = request.slices.get(&profile) else { return now() };
-        let Some((in_use, most)) = self.counts.get(&profile).filter(|(_, most)| *most > 0) else {
-            return Label::Absent;
-        };
-        match (field, now()) {
-            ("count", _) => Label::Between(i64::from((in_use + asked).min(*most)), i64::from(*most)),
-            // What the driver reports of a profile does not depend on the rest.
-            (_, label @ Label::Is(_)) => label,
-            ("product", _) => match &self.product {
-                Some(product) => Label::Is(format!("{product}-MIG-{}", in_key(profile))),
-                None => Label::Any,
-            },
-            ("memory", _) => {
-                // The name rounds to eighths of the GPU's memory, and the
-                // driver keeps some: 11008 MiB are a 12gb slice.
-                let named = i64::from(profile.memory_gb) * 1024;
-                Label::Between(named * 85 / 100, named * 103 / 100)
-            }
-            ("slices.gi" | "slices.ci", _) => Label::Is(profile.compute.to_string()),
-            ("replicas", _) => Label::Is("1".to_owned()),
-            ("sharing-strategy", _) => Label::Is("none".to_owned()),
-            _ => Label::Any,
-        }
-    }
-}
-
-/// The most slices of each profile that one GPU can have, whatever is on it.
-/// Of slices of equal size, taking the first start that is free is best.
-fn most_of(geometry: &Geometry) -> Vec<(ProfileName, u32)> {
-    let most = |spec: &mig::ProfileSpec| {
-        if matches!(spec.name.attribute, Attribute::Media | Attribute::AllMedia) {
-            return 1;
-        }
-        let mut end = 0;
-        let fitting = spec.starts.iter().filter(|start| {
-            let fits = **start >= end;
-            if fits {
-                end = **start + spec.size;
-            }
-            fits
-        });
-        let by_memory = u32::try_from(fitting.count()).unwrap_or(u32::MAX);
-        by_memory.min(u32::from(geometry.compute() / spec.compute))
-    };
-    geometry.profiles().iter().map(|spec| (spec.name, most(spec))).collect()
-}
-
-/// `1g.10gb.me.count` into the profile and the field.
-fn split_field(key: &str) -> Option<(ProfileName, &str)> {
-    const FIELDS: [&str; 7] =
-        ["product", "count", "replicas", "sharing-strategy", "memory", "multiprocessors", "slices.gi"];
-    let known = FIELDS.iter().chain(&["slices.ci"]).find_map(|field| {
-        let profile = key.strip_suffix(field)?.strip_suffix('.')?;
-        Some((profile, *field))
-    });
-    let (profile, field) = match known {
-        Some(split) => split,
-        None => key.split_once(".engines.")?,
-    };
-    Some((profile.parse().ok()?, field))
-}
-
-fn in_key(profile: ProfileName) -> String {
-    profile.to_string().replace('+', ".")
-}
-
 /// Whether a request may use a node. `after` is [`LabelsAfter::predict`] the node.
 #[must_use]
 pub fn judge(request: &Request, name: &NodeName, node: &Node, after: &LabelsAfter) -> Eligibility {
@@ -310,7 +185,7 @@ fn first_obstacle(
     after: &LabelsAfter,
 ) -> Option<Ineligible> {
     let Constraints { node_selector, affinity, tolerations } = &request.constraints;
-    if after.single && !request.slices.is_empty() {
+    if node.single_strategy && !request.slices.is_empty() {
         return Some(Ineligible::SingleStrategy);
     }
     for (key, wanted) in node_selector {
@@ -365,13 +240,9 @@ fn first_obstacle(
     .map(|(what, wanted, free)| Ineligible::NoRoom { what, wanted, free })
 }
 
-/// `gpu.product: X-MIG-1g.5gb` exists under strategy `single` only.
+/// A selector that only strategy `single` could meet.
 fn single_form(key: &str, wanted: &str) -> Option<Ineligible> {
-    let (product, profile) = wanted.rsplit_once("-MIG-").filter(|_| key == PRODUCT)?;
-    let instead = match profile.parse::<ProfileName>() {
-        Ok(profile) => (format!("{}.product", profile.resource_name()), wanted.to_owned()),
-        Err(_) => (PRODUCT.to_owned(), product.to_owned()),
-    };
+    let instead = predicted_labels::instead_of_single(key, wanted)?;
     Some(Ineligible::SingleForm { key: key.to_owned(), wanted: wanted.to_owned(), instead })
 }
 
@@ -413,11 +284,10 @@ impl<'a> Judge<'a> {
     /// them by pointer.
     pub fn nodes_for(&mut self, request: &Request) -> Arc<[Eligibility]> {
         // Which other profiles it asks for matters only to selectors on them.
-        let selects_slices = |key: &str| key.starts_with("nvidia.com/mig-");
         let Constraints { node_selector, affinity, .. } = &request.constraints;
         let mut keys: BTreeSet<&str> = node_selector.keys().map(String::as_str).collect();
         keys.extend(affinity.iter().flat_map(|term| &term.labels).map(|e| e.key.as_str()));
-        let slices = match keys.into_iter().any(selects_slices) {
+        let slices = match keys.into_iter().any(predicted_labels::is_of_a_profile) {
             true => request.slices.clone(),
             false => request.slices.keys().take(1).map(|profile| (*profile, 1)).collect(),
         };

@@ -22,6 +22,9 @@ pub struct Node {
     /// Its labels. Those that follow the layout are judged as they will be
     /// after the change (see `eligible`).
     pub labels: BTreeMap<String, String>,
+    /// Whether its MIG strategy is `single`: its slices are `nvidia.com/gpu`,
+    /// and no profile has a resource of its own.
+    pub single_strategy: bool,
     /// Its taints.
     pub taints: Vec<Taint>,
     /// What pods that come may still take.

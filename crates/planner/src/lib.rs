@@ -5,20 +5,20 @@
 //! says why planning works as it does.
 
 pub mod assign;
-#[doc(hidden)]
-pub mod build;
 pub mod check;
 pub mod decide;
 pub mod demand;
 pub mod eligible;
-pub mod generate;
 pub mod inventory;
 pub mod names;
 pub mod options;
 pub mod plan;
 pub mod policy;
+pub mod predicted_labels;
 pub mod problem;
 pub mod report;
 pub mod selector;
 pub mod solver;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod words;

@@ -86,6 +86,7 @@ fn node(state: &world::Node, spec: &FleetNode, trace: &[Asked], actuator: Actuat
     let gpus = gpus.collect();
     Node {
         labels: BTreeMap::from([(POOL.to_owned(), String::new())]),
+        single_strategy: false,
         taints: Vec::new(),
         room: Room::UNLIMITED,
         scope: actuator.scope(),

@@ -19,7 +19,7 @@ const MAY: [(&str, &str); 7] = [
     ("crates/controller/src/apply", "it is the actuator, which writes them"),
     ("crates/controller/src/release.rs", "it takes our mark away"),
     ("crates/controller/src/store", "it keeps of a node what the reader reads"),
-    ("crates/planner/src/eligible.rs", "it says what selectors will find after a change"),
+    ("crates/planner/src/predicted_labels.rs", "it says what selectors will find after a change"),
 ];
 
 /// How names of labels and annotations begin that are read or written.

@@ -391,6 +391,30 @@ fn each_build_of_the_operator_has_one_implementation_of_tls() {
     }
 }
 
+/// The feature `testing` of the planner makes plans pass that nobody has checked: it is of tests alone.
+#[test]
+fn what_ships_can_make_no_plan_that_nobody_has_checked() {
+    for package in ["slicewright-controller", "slicewright-cli", "slicewright-multicall"] {
+        let tree = [
+            "tree",
+            "-p",
+            package,
+            "--all-features",
+            "--locked",
+            "-e",
+            "normal,features",
+            "--prefix",
+            "none",
+        ];
+        let text = cargo(&tree);
+        assert!(text.contains("slicewright-planner"), "{package} plans");
+        assert!(
+            !text.contains("slicewright-planner feature \"testing\""),
+            "{package} has what is of tests alone"
+        );
+    }
+}
+
 /// A static program loads no shared library: what does so is no part of the
 /// one that the image has.
 #[test]

@@ -116,7 +116,7 @@ pub(super) fn order(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::{a30, a100, profile};
+    use crate::testing::{a30, a100, profile};
 
     #[track_caller]
     fn check(geometry: &Geometry, requests: &[&str], expect: &[Option<u8>]) {

@@ -29,7 +29,8 @@ impl JudgedPlan {
     }
 
     /// A plan that nobody has checked, for tests of those who carry plans out:
-    /// see [`crate::build::as_if_checked`].
+    /// see [`crate::testing::as_if_checked`].
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) const fn unchecked(plan: Plan) -> Self {
         Self { plan, notes: Vec::new() }
     }

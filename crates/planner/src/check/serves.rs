@@ -8,11 +8,12 @@ use mig::ProfileName;
 
 use super::note::{Note, Problem};
 use crate::demand::Request;
-use crate::eligible::{Eligibility, LabelsAfter, judge};
+use crate::eligible::{Eligibility, judge};
 use crate::inventory::{Gpu, Node, Slices, Use};
 use crate::names::{PodRef, RequestId};
 use crate::plan::{GpuChange, NodeStep};
 use crate::policy::{LayoutPolicy, Policy};
+use crate::predicted_labels::LabelsAfter;
 use crate::selector;
 
 pub(super) struct Served<'a> {
@@ -152,8 +153,8 @@ fn free_after(step: &NodeStep, node: &Node, profile: ProfileName) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::{GpuBuilder, NodeBuilder, a100, node, pod, profile};
     use crate::names::GpuIndex;
+    use crate::testing::{GpuBuilder, NodeBuilder, a100, node, pod, profile};
 
     fn step(evicts: &[&str], gpus: Vec<GpuChange>) -> NodeStep {
         NodeStep {

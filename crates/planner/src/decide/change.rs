@@ -160,6 +160,7 @@ pub(super) fn with_gpus(inventory: &Inventory, like: &Node, gpu: &Gpu, count: us
     for i in 0..count {
         let node = Node {
             labels: like.labels.clone(),
+            single_strategy: like.single_strategy,
             taints: like.taints.clone(),
             room: Room::UNLIMITED,
             scope: like.scope,

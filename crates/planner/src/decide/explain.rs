@@ -257,7 +257,7 @@ pub(super) fn gave_up(requests: &[Request], error: &SolveError) -> Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::request;
+    use crate::testing::request;
 
     #[test]
     fn who_asks_is_told_that_there_is_no_plan_and_nothing_changes() {

@@ -223,7 +223,7 @@ mod tests {
     use super::super::instance::Sense;
     use super::super::program::Draft;
     use super::*;
-    use crate::generate::Numbers;
+    use crate::testing::generate::Numbers;
 
     /// A small program of random numbers: two blocks and an extra.
     fn program(numbers: &mut Numbers) -> Program {

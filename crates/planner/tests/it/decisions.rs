@@ -3,13 +3,13 @@
 
 use jiff::Timestamp;
 use mig::ProfileName;
-use planner::build::{a30, a100, at, fleet, node, pod, policy, profile, request};
 use planner::decide::{Decision, decide};
 use planner::demand::Request;
 use planner::inventory::{ChangeScope, Hold, Inventory};
 use planner::names::RequestId;
 use planner::policy::{Mode, Policy};
 use planner::report::{Help, Outcome, Why};
+use planner::testing::{a30, a100, at, fleet, node, pod, policy, profile, request};
 
 fn now() -> Timestamp {
     at(100_000)
@@ -172,7 +172,7 @@ fn who_waits_is_told_what_is_free_now() {
 
 #[test]
 fn only_gpus_that_can_have_the_slice_are_named_as_not_provably_idle() {
-    let one = |gpu: planner::build::GpuBuilder, slice: &str| gpu.counted_maybe(slice, 2, &["somewhere"]);
+    let one = |gpu: planner::testing::GpuBuilder, slice: &str| gpu.counted_maybe(slice, 2, &["somewhere"]);
     let idle_only = || node().scope(ChangeScope::IdleGpus);
     let inventory = fleet()
         .node(
@@ -434,7 +434,7 @@ fn two_models_with_one_profile_name_serve_the_same_request() {
     // On the A100-40GB, 1g.10gb is the slice with double memory.
     let inventory = fleet()
         .node("big", node().gpu(a100().used("7g.80gb", 0, "busy")))
-        .node("small", node().gpu(planner::build::a100_40()))
+        .node("small", node().gpu(planner::testing::a100_40()))
         .build();
     let decision = plan(&inventory, &[request("ada").asks("1g.10gb", 1).build()], &[policy("p").build()]);
     match outcome(&decision, "ada") {

@@ -1,12 +1,12 @@
 //! What eviction frees, and nodes whose CPU, memory, ephemeral storage or pod slots run out.
 
-use planner::build::{a30, a100, at, fleet, node, pod, policy, profile, request};
 use planner::check::{check, is_sound};
 use planner::decide::{Decision, decide};
 use planner::demand::Request;
 use planner::inventory::{ChangeScope, Inventory};
 use planner::policy::Policy;
 use planner::report::{Outcome, Why};
+use planner::testing::{a30, a100, at, fleet, node, pod, policy, profile, request};
 
 fn plan(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Decision {
     let decision = decide(inventory, requests, policies, at(100_000));

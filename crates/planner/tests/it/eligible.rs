@@ -1,8 +1,9 @@
 //! Which nodes a request may use.
 
-use planner::build::{NodeBuilder, RequestBuilder, a30, a100, a100_40, fleet, node, request};
 use planner::demand::Operator;
-use planner::eligible::{Eligibility, Judge, LabelsAfter, judge};
+use planner::eligible::{Eligibility, Judge, judge};
+use planner::predicted_labels::LabelsAfter;
+use planner::testing::{NodeBuilder, RequestBuilder, a30, a100, a100_40, fleet, node, request};
 
 /// What the request is told of a node called `ridge`; nothing when it may use it.
 fn told(node: NodeBuilder, request: RequestBuilder) -> Option<String> {
@@ -145,7 +146,7 @@ fn media_profiles_are_written_with_dots_in_labels() {
         extra.name = "1g.5gb+me".parse().expect("a name");
         specs.push(extra);
         gpu.geometry = std::sync::Arc::new(mig::Geometry::new(8, 7, specs).expect("a geometry"));
-        planner::build::GpuBuilder::new("A100-40GB", gpu.geometry)
+        planner::testing::GpuBuilder::new("A100-40GB", gpu.geometry)
     };
     let node = node().gpu(with_media).label("nvidia.com/gpu.product", "NVIDIA-A100-PCIE-40GB");
     let video = || request("video").asks("1g.5gb+me", 1);
@@ -176,7 +177,7 @@ fn the_single_form_of_a_label_gets_advice() {
          select by `nvidia.com/mig-1g.10gb.product: NVIDIA-A100-SXM4-80GB-MIG-1g.10gb`",
     );
     may_not(
-        labelled().label("nvidia.com/mig.strategy", "single"),
+        labelled().single_strategy(),
         small(),
         "has MIG strategy single, where slices are nvidia.com/gpu and have no own resource",
     );
@@ -212,7 +213,7 @@ fn small_named(name: &str) -> RequestBuilder {
 fn node_of(text: &str) -> NodeBuilder {
     let start = match text {
         "whole" => return labelled(),
-        "single" => return labelled().label("nvidia.com/mig.strategy", "single"),
+        "single" => return labelled().single_strategy(),
         _ => node().gpu(a100()),
     };
     text.split("; ").fold(start, |node, part| match part.split_once(' ').expect("a word and its value") {

@@ -6,16 +6,16 @@
 use std::collections::BTreeMap;
 
 use crate::oracle::world::World;
-use planner::build::{at, policy};
 use planner::check::{check, check_certificate, is_sound};
 use planner::decide::{Decision, decide};
 use planner::demand::Request;
-use planner::generate::Numbers;
-use planner::generate::rooms::{Rooms, rooms};
 use planner::inventory::{Inventory, Room};
 use planner::names::NodeName;
 use planner::report::Outcome;
 use planner::solver::{Asked, Class, Column, Effort, Extra, Instance, Part, Row, Sense, solve, solve_parts};
+use planner::testing::generate::Numbers;
+use planner::testing::generate::rooms::{Rooms, rooms};
+use planner::testing::{at, policy};
 
 fn plan(inventory: &Inventory, requests: &[Request]) -> Decision {
     let policies = [policy("p").build()];

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use mig::{Layout, ProfileName};
-use planner::generate::{Family, Numbers, change_one_slice, generate};
 use planner::problem::{Actuation, Objective, Plan, Problem, Session};
 use planner::solver::{Effort, Level};
+use planner::testing::generate::{Family, Numbers, change_one_slice, generate};
 
 const BOTH: [Actuation; 2] = [Actuation::SliceBySlice, Actuation::WholeGpu];
 

@@ -5,16 +5,16 @@
 
 use std::collections::BTreeSet;
 
-use planner::build::{at, policy};
 use planner::check::{check, is_sound};
 use planner::decide::{Decision, decide_while};
 use planner::demand::Request;
-use planner::generate::Numbers;
-use planner::generate::rooms::{Rooms, rooms};
 use planner::inventory::{Gpu, Inventory, Slices, Use};
 use planner::names::{GpuIndex, NodeName, PodRef};
 use planner::plan::UnderWay;
 use planner::report::Outcome;
+use planner::testing::generate::Numbers;
+use planner::testing::generate::rooms::{Rooms, rooms};
+use planner::testing::{at, policy};
 
 use crate::oracle::apply::apply;
 

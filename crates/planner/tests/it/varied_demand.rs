@@ -1,15 +1,15 @@
 //! Demand of many kinds: what nobody can have does not make planning harder,
 //! and what is too varied for a proof is planned all the same.
 
-use planner::build::{a100, at, fleet, node, policy, request};
 use planner::check::{check, is_sound};
 use planner::decide::{Decision, decide};
 use planner::demand::Request;
-use planner::generate::Numbers;
 use planner::inventory::Inventory;
 use planner::policy::Policy;
 use planner::report::Outcome;
 use planner::solver::{Class, Column, Effort, Extra, Instance, Row, Sense, solve};
+use planner::testing::generate::Numbers;
+use planner::testing::{a100, at, fleet, node, policy, request};
 
 fn plan(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Decision {
     let decision = decide(inventory, requests, policies, at(100_000));

@@ -76,15 +76,15 @@ fn only_static_layouts_and_onboarding_evict_whatever_the_plan_says() {
         actions.iter().any(|action| matches!(action, Action::Evict { .. }))
     };
     let by_demand = |planned: &mut PlannedRound| {
-        planned.view.policies[0].layout = planner::build::policy("by-demand").build().layout;
+        planned.view.policies[0].layout = planner::testing::policy("by-demand").build().layout;
     };
     assert!(evicts(|_| {}));
     assert!(!evicts(by_demand));
     assert!(evicts(|planned| {
-        planned.view.policies[0].layout = planner::build::policy("by-demand").build().layout;
+        planned.view.policies[0].layout = planner::testing::policy("by-demand").build().layout;
         let mut plan = planner::plan::Plan::clone(&planned.plan);
         plan.steps[0].enable_mig = true;
-        planned.plan = planner::build::as_if_checked(plan);
+        planned.plan = planner::testing::as_if_checked(plan);
     }));
     assert!(!evicts(|planned| planned.view.policies[0].drain = planner::policy::Drain::Never));
     // A policy of another name says nothing of this node.

@@ -189,6 +189,18 @@ fn laid_out(folder: &Path, library: &str) -> std::path::PathBuf {
     program
 }
 
+/// Runs a program that was written a moment ago. A test beside this one may have
+/// forked in that moment: until its child is another program, the file is open
+/// for writing there, and the kernel does not run it.
+fn ran(command: &mut Command) -> std::process::Output {
+    loop {
+        match command.output() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+            done => return done.unwrap(),
+        }
+    }
+}
+
 #[test]
 fn a_shell_enters_the_node_with_one_line() {
     let place = tempfile::tempdir().unwrap();
@@ -204,7 +216,7 @@ fn a_shell_enters_the_node_with_one_line() {
         ]);
         shell.arg(&program).current_dir(&folder).env("PATH", path).env_remove("LD_LIBRARY_PATH");
         shell.envs(libraries.map(|folders| ("LD_LIBRARY_PATH", folders)));
-        let done = shell.output().unwrap();
+        let done = ran(&mut shell);
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8(done.stdout).unwrap()
     };
@@ -217,7 +229,7 @@ fn a_shell_enters_the_node_with_one_line() {
 #[test]
 fn nobody_is_led_to_a_library_that_is_not_simulated() {
     let refusal = |program: &Path, more: &[&str]| {
-        let done = Command::new(program).args(["node", "env"]).args(more).output().unwrap();
+        let done = ran(Command::new(program).args(["node", "env"]).args(more));
         assert_eq!((done.status.code(), done.stdout.as_slice()), (Some(1), &b""[..]));
         String::from_utf8(done.stderr).unwrap()
     };

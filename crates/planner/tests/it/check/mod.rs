@@ -5,10 +5,10 @@ mod certificate;
 mod served;
 mod world;
 
-use planner::build::{a30, a100, pod, policy, profile, request};
 use planner::inventory::{ChangeScope, Hold, Slices};
 use planner::names::GpuIndex;
 use planner::policy::{LayoutPolicy, Mode};
+use planner::testing::{a30, a100, pod, policy, profile, request};
 
 use world::{World, change_of, fixed, fresh, half_busy, operated, recut, slices};
 
@@ -535,7 +535,7 @@ fn a_checked_plan_starts_in_the_order_of_its_steps() {
     let mut second = plan.steps[0].clone();
     second.node = "alp".into();
     plan.steps.push(second);
-    let judged = planner::build::as_if_checked(plan);
+    let judged = planner::testing::as_if_checked(plan);
     let order = judged.checked().expect("it is not objected to").order();
     assert_eq!(order.iter().map(ToString::to_string).collect::<Vec<_>>(), ["ridge", "alp"]);
     assert!(judged.notes().is_empty());

@@ -1,9 +1,9 @@
 //! What a step says that it serves: by slices that it creates, and within the
 //! room that its node has beside them.
 
-use planner::build::{a100, request};
 use planner::inventory::Room;
 use planner::names::GpuIndex;
+use planner::testing::{a100, request};
 
 use super::world::{World, recut};
 

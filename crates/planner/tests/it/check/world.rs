@@ -1,12 +1,12 @@
 //! Right plans in small worlds, which the tests corrupt.
 
-use planner::build::{GpuBuilder, a30, a100, fleet, node, pod, policy, profile, request};
 use planner::check::{JudgedPlan, Severity, check, is_sound};
 use planner::demand::Request;
 use planner::inventory::{ChangeScope, Inventory};
 use planner::names::{GpuIndex, NodeName};
 use planner::plan::{GpuChange, NodeStep, Plan};
 use planner::policy::Policy;
+use planner::testing::{GpuBuilder, a30, a100, fleet, node, pod, policy, profile, request};
 
 /// Everything that the checker looks at.
 #[derive(Clone)]

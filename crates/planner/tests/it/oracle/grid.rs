@@ -47,7 +47,7 @@ pub(crate) fn states(geometry: &Arc<Geometry>) -> States {
 
 #[test]
 fn the_known_figures_come_out() {
-    let count = |gpu: planner::build::GpuBuilder| states(&gpu.build().geometry).len();
-    assert_eq!(count(planner::build::a100()), 723);
-    assert_eq!(count(planner::build::a30()), 26);
+    let count = |gpu: planner::testing::GpuBuilder| states(&gpu.build().geometry).len();
+    assert_eq!(count(planner::testing::a100()), 723);
+    assert_eq!(count(planner::testing::a30()), 26);
 }

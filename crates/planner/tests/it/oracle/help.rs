@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use planner::build::at;
 use planner::decide::decide;
 use planner::demand::Request;
 use planner::inventory::{Gpu, Hold, Inventory, Node, PlacedSlice, Room, Slices, Use};
 use planner::names::{GpuIndex, NodeName, PodRef, RequestId};
 use planner::policy::{LayoutPolicy, Policy, Unrequested};
 use planner::report::{Help, Outcome};
+use planner::testing::at;
 
 use super::apply;
 use super::evict::{holders, without};

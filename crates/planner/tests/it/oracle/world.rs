@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use planner::build::{self, GpuBuilder, RequestBuilder, a30, a100};
 use planner::demand::{Operator, Request};
 use planner::inventory::{ChangeScope, Hold, Inventory, Node, Slices};
 use planner::policy::{Mode, Policy};
+use planner::testing::{self, GpuBuilder, RequestBuilder, a30, a100};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -23,9 +23,13 @@ pub(crate) struct World {
 impl fmt::Debug for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, node) in &self.inventory.nodes {
-            let Node { labels, taints, room, scope, hold, schedulable, allocated, gpus } = node;
+            let Node { labels, single_strategy, taints, room, scope, hold, schedulable, allocated, gpus } =
+                node;
             let held: Vec<_> = allocated.iter().map(|(profile, n)| format!("{profile}x{n}")).collect();
-            writeln!(f, "{name}: {labels:?} {scope:?} {hold:?} schedulable {schedulable} held {held:?}")?;
+            writeln!(
+                f,
+                "{name}: {labels:?} single {single_strategy} {scope:?} {hold:?} schedulable {schedulable} held {held:?}"
+            )?;
             writeln!(f, "  {room:?} {taints:?}")?;
             for (index, gpu) in gpus {
                 write!(f, "  gpu{index} {}{}:", gpu.model, if gpu.hold.is_some() { " (held)" } else { "" })?;
@@ -141,9 +145,9 @@ fn layout(spec: &GpuSpec, gpu: &planner::inventory::Gpu) -> Vec<(String, u8, u8)
 /// A unit of CPU, and of memory and storage.
 const UNIT: (i64, i64) = (500, 1 << 30);
 
-fn build_node(name: &str, spec: &NodeSpec) -> build::NodeBuilder {
+fn build_node(name: &str, spec: &NodeSpec) -> testing::NodeBuilder {
     let NodeSpec { gpus, scope, second_pool, far, state, two, room, tainted } = spec;
-    let mut node = build::node().scope(*scope);
+    let mut node = testing::node().scope(*scope);
     if *second_pool {
         node = node.label("pool", "annex");
     }
@@ -207,7 +211,7 @@ fn request(number: usize) -> impl Strategy<Value = RequestBuilder> {
             let alone = since > 0;
             let namespace = if how % 4 == 0 { "guests" } else { "lab" };
             let mut request =
-                build::request(&format!("{namespace}/ask-{number}")).priority(priority).since(since);
+                testing::request(&format!("{namespace}/ask-{number}")).priority(priority).since(since);
             for (profile, count) in slices.into_iter().take(if alone { 1 } else { 2 }) {
                 request = request.asks(profile, if alone { 1 } else { count });
             }
@@ -235,7 +239,7 @@ fn policies() -> impl Strategy<Value = Vec<Policy>> {
     let bound = (select(&ASKED[..]), 0_u32..4, 0_u32..3, prop::option::of(0_u32..5));
     let main = (vec(bound, 0..=2), prop::bool::weighted(0.3), 0_u8..16, 0_u8..12);
     let main = main.prop_map(|(bounds, whole, mode, how)| {
-        let mut policy = build::policy("research");
+        let mut policy = testing::policy("research");
         for (profile, min, spare, max) in bounds {
             // A floor above the ceiling is refused before anybody plans.
             let max = max.map(|max| max.max(min));
@@ -257,7 +261,7 @@ fn policies() -> impl Strategy<Value = Vec<Policy>> {
         }
     });
     (main, 0_u8..5, any::<bool>()).prop_map(|(main, annex, evict)| {
-        let second = build::policy("zebra").pool("annex");
+        let second = testing::policy("zebra").pool("annex");
         let second = match annex {
             0 => return vec![main.build()],
             1 => second.fixed(&[], &[("1g.10gb", 3)]),
@@ -272,7 +276,7 @@ fn policies() -> impl Strategy<Value = Vec<Policy>> {
 /// Any small world.
 pub(crate) fn worlds() -> impl Strategy<Value = World> {
     (vec(node(), 1..=3), requests(), policies()).prop_map(|(nodes, requests, policies)| {
-        let mut fleet = build::fleet();
+        let mut fleet = testing::fleet();
         let mut gpus = 0;
         for (i, spec) in nodes.iter().enumerate() {
             gpus += spec.gpus.len();

@@ -1,9 +1,9 @@
 //! Idle fleets whose nodes are short of CPU and memory.
 
 use super::Numbers;
-use crate::build::{a100, fleet, node, request};
 use crate::demand::Request;
 use crate::inventory::{ChangeScope, Inventory};
+use crate::testing::{a100, fleet, node, request};
 
 /// What such a fleet is like.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,10 @@
 //! Builders for tests: fleets, requests and policies that read as sentences.
-//! Not part of the API.
+//! Only tests and benchmarks have them, by the feature `testing`: what ships
+//! can make no plan that nobody has checked ([`as_if_checked`]).
 //!
 //! They panic on what a test would not write on purpose.
+
+pub mod generate;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -208,6 +211,7 @@ impl GpuBuilder {
 pub fn node() -> NodeBuilder {
     NodeBuilder(Node {
         labels: BTreeMap::from([("pool".to_owned(), "lab".to_owned())]),
+        single_strategy: false,
         taints: vec![],
         room: Room::UNLIMITED,
         scope: ChangeScope::SliceBySlice,
@@ -228,6 +232,13 @@ impl NodeBuilder {
     pub fn gpu(mut self, gpu: GpuBuilder) -> Self {
         let index = GpuIndex(u16::try_from(self.0.gpus.len()).expect("few"));
         self.0.gpus.insert(index, gpu.build());
+        self
+    }
+
+    /// MIG strategy `single`.
+    #[must_use]
+    pub fn single_strategy(mut self) -> Self {
+        self.0.single_strategy = true;
         self
     }
 
