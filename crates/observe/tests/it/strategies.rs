@@ -61,3 +61,25 @@ fn a_strategy_that_the_cluster_leaves_open_is_what_nodes_show() {
     // Where there is no ClusterPolicy, nobody says anything.
     assert_eq!(hold(&[shows(None), policy("research")]), None);
 }
+
+/// A node that has no label yet is of the strategy that the cluster has: what
+/// asks for a profile is not planned for there. What a node says itself counts
+/// before that, since its device plugin may have a configuration of its own.
+#[test]
+fn the_strategy_of_a_node_is_its_own_or_else_the_clusters() {
+    let single = |label: Option<&str>, cluster: &str| {
+        let mut n1 = node("n1");
+        let labels = n1["metadata"]["labels"].as_object_mut().expect("labels");
+        labels.remove("nvidia.com/mig.strategy");
+        labels.extend(label.map(|strategy| ("nvidia.com/mig.strategy".to_owned(), strategy.into())));
+        let cluster = json!({
+            "apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "gpu-cluster-policy"},
+            "spec": {"mig": {"strategy": cluster}, "migManager": {"enabled": true}},
+        });
+        node_of(&see(&[n1, cluster]), "n1").single_strategy
+    };
+    assert!(single(None, "single"));
+    assert!(!single(None, "mixed"));
+    assert!(single(Some("single"), "mixed"));
+    assert!(!single(Some("mixed"), "single"));
+}
