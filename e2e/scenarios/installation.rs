@@ -167,6 +167,27 @@ fn on_a_site(story: impl AsyncFnOnce(&Site) -> anyhow::Result<()>) {
     told.unwrap_or_else(|error| panic!("{error:?}"));
 }
 
+/// A node that is cordoned by us, and that we know. Whose a cordon is, the API
+/// server knows by who wrote it.
+async fn hold_a_node(site: &Site) -> anyhow::Result<()> {
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": "n1", "labels": {"slicewright.io/cordoned-by": "slicewright"}},
+    });
+    let node = objects::apply(&site.client, &node).await?;
+    let ours = PatchParams { field_manager: Some("slicewright-node".to_owned()), ..PatchParams::default() };
+    let cordon = Patch::Merge(json!({"spec": {"unschedulable": true}}));
+    Api::<Node>::all(site.client.clone()).patch("n1", &ours, &cordon).await?;
+    let known = json!({
+        "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "spec": {},
+        "metadata": {"name": "n1", "ownerReferences": [
+            {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": node.uid().unwrap_or_default()},
+        ]},
+    });
+    objects::apply(&site.client, &known).await?;
+    Ok(())
+}
+
 #[test]
 fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_survive() {
     on_a_site(async |site| {
@@ -205,23 +226,7 @@ fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_surv
         assert_eq!(site.policies().await?, ["fleet", "research", "training"]);
 
         // A node that we hold when everything goes, and what we know of it.
-        let held = json!({
-            "apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": "n1", "labels": {"slicewright.io/cordoned-by": "slicewright"}},
-        });
-        let held = objects::apply(&site.client, &held).await?;
-        // Whose a cordon is, the API server knows by who wrote it.
-        let ours =
-            PatchParams { field_manager: Some("slicewright-node".to_owned()), ..PatchParams::default() };
-        let cordon = Patch::Merge(json!({"spec": {"unschedulable": true}}));
-        Api::<Node>::all(site.client.clone()).patch("n1", &ours, &cordon).await?;
-        let known = json!({
-            "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "spec": {},
-            "metadata": {"name": "n1", "ownerReferences": [
-                {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": held.uid().unwrap_or_default()},
-            ]},
-        });
-        objects::apply(&site.client, &known).await?;
+        hold_a_node(site).await?;
         let deployments: Api<Deployment> = Api::namespaced(site.client.clone(), OPERATOR_NAMESPACE);
         let scaled =
             wait::until_one(deployments, RELEASE, "the operator is scaled down", wait::PATIENCE, |d| {
@@ -271,21 +276,7 @@ fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_surv
 /// A node as the release before left it: cordoned by us for a change that had
 /// not begun yet, as the CRD of that release can say it.
 async fn leave_a_node_on_its_way(site: &Site) -> anyhow::Result<()> {
-    let node = json!({
-        "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": "n1", "labels": {"slicewright.io/cordoned-by": "slicewright"}},
-    });
-    let node = objects::apply(&site.client, &node).await?;
-    let ours = PatchParams { field_manager: Some("slicewright-node".to_owned()), ..PatchParams::default() };
-    let cordon = Patch::Merge(json!({"spec": {"unschedulable": true}}));
-    Api::<Node>::all(site.client.clone()).patch("n1", &ours, &cordon).await?;
-    let known = json!({
-        "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "spec": {},
-        "metadata": {"name": "n1", "ownerReferences": [
-            {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": node.uid().unwrap_or_default()},
-        ]},
-    });
-    objects::apply(&site.client, &known).await?;
+    hold_a_node(site).await?;
     let progress = json!({
         "phase": "Cordoning", "since": "2026-11-20T08:00:00Z",
         "target": {"layout": {"0": {"mig": {"3g.40gb": 2}}}, "label": "slicewright-3g.40gb-2", "attempt": 1},
