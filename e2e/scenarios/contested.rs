@@ -23,7 +23,7 @@ fn somebody_who_rewrites_what_is_remembered_is_answered_ever_more_slowly_and_peo
         })
         .await?;
         let said = scene.says("research", "Stalled", "True", "WriteUndone").await?;
-        assert!(said.contains("n1: somebody else has changed the status of GpuNode n1"), "{said}");
+        assert!(said.contains("n1: another client has overwritten the status of GpuNode n1"), "{said}");
         let of_node = |name: &str| {
             let writes = audit.writes()?;
             let ours = writes
