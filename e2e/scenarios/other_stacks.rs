@@ -60,7 +60,7 @@ fn a_node_under_dra_is_left_alone_with_a_reason() {
         scene.apply(policy("research", "research").always(&[("1g.10gb", 7)])).await?;
         let message = scene.says("research", "Degraded", "True", "HandsOff").await?;
         assert!(
-            message.contains("n1: DRA (GPUCluster) manages its slices, so it is left alone"),
+            message.contains("n1: DRA (GPUCluster) manages its slices, so it is not changed"),
             "{message}"
         );
         let writes = scene.audit()?.writes()?;

@@ -20,7 +20,7 @@ fn a_workbench_that_can_never_start_is_told_why_and_nothing_is_cut_for_it() {
         assert!(told.contains("names the hardware profile team-a/gone, which does not exist"), "{told}");
         assert!(told.contains("What would help: choose another hardware profile"), "{told}");
         let told = scene.told("Notebook", &long, "its name has 64 characters").await?;
-        assert!(told.contains("What would help: make the workbench anew"), "{told}");
+        assert!(told.contains("What would help: create the workbench again"), "{told}");
         for name in ["lost", &long] {
             let answer = scene.is_unserved("research", name).await?;
             assert_eq!(answer.reason, "Refused", "{}", answer.message);
@@ -36,7 +36,7 @@ fn who_misspells_a_resource_and_a_menu_that_offers_what_nobody_can_have_are_told
         scene.research_has([a100("n1", "all-1g.10gb")]).await?;
         scene.apply(workbench("typo", "nvidia.com/mig-3g.40g", 1)).await?;
         let told = scene.told("Notebook", "typo", "which is not the resource of a profile").await?;
-        assert!(told.contains("written like nvidia.com/mig-1g.10gb"), "{told}");
+        assert!(told.contains("named like nvidia.com/mig-1g.10gb"), "{told}");
         assert_eq!(scene.is_unserved("research", "typo").await?.reason, "Refused");
         let identifier = |name: &str| json!({"identifier": name, "displayName": name, "minCount": 1, "defaultCount": 1, "maxCount": 1});
         let identifiers = ["cpu", "memory", "nvidia.com/mig-1g.5gb"].map(identifier);
