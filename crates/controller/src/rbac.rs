@@ -276,7 +276,10 @@ pub const RIGHTS: &[Right] = &[
             Scope::Cluster,
             "kueue.x-k8s.io",
             "admissionchecks/status",
-            &[("patch", "to say that its own checks are answered: a queue whose check is not active admits nothing")],
+            &[(
+                "patch",
+                "to say that its own checks are answered: a queue whose check is not active admits nothing",
+            )],
         )
     },
     right(

@@ -24,8 +24,8 @@ use planner::names::RequestId;
 use crate::objects::{Key, Objects, title};
 use crate::problem::{Problem, Severity};
 use crate::{Settings, names, owners, pods};
-pub use queued::{HOSTNAME, POD_SET, QueuedSet, QueuedWorkload};
 use queued::Queues;
+pub use queued::{HOSTNAME, POD_SET, QueuedSet, QueuedWorkload};
 
 /// What is asked for and not bound.
 #[derive(Clone, Debug, Default)]
@@ -73,9 +73,13 @@ pub fn all(
         }
     }
     let mut counted = Counted::new(inventory);
-    let queued =
-        Queues::new(objects, &siblings, settings.blocked_after, now).read(&mut counted, &mut requests, problems);
-    spoken_for.extend(queued.values().flat_map(|workload| &workload.sets).flat_map(|set| &set.requests).cloned());
+    let queued = Queues::new(objects, &siblings, settings.blocked_after, now).read(
+        &mut counted,
+        &mut requests,
+        problems,
+    );
+    spoken_for
+        .extend(queued.values().flat_map(|workload| &workload.sets).flat_map(|set| &set.requests).cloned());
     let mut starting = BTreeMap::new();
     for (key, notebook) in &objects.notebooks {
         let id = notebook_id(key);

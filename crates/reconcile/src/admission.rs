@@ -14,7 +14,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::foreign::workload::{AdmissionCheckState, PodSetUpdate};
+use api::foreign::workload::PodSetUpdate;
+use mig::Catalog;
 use observe::objects::Key;
 use observe::requests::{HOSTNAME, QueuedSet, QueuedWorkload};
 use planner::names::{NodeName, RequestId};
@@ -55,7 +56,7 @@ impl CheckState {
     }
 }
 
-/// What a check is to say of a workload; only what differs from what it says.
+/// What a check is to say of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckAnswer {
     /// The workload.
@@ -66,6 +67,8 @@ pub struct CheckAnswer {
     pub state: CheckState,
     /// Why, in a sentence.
     pub message: String,
+    /// The sentence without the estimate: a moment that moves is no news.
+    pub gist: String,
     /// Where the pods of each set are to run, with `Ready`.
     pub updates: Vec<PodSetUpdate>,
     /// How long Kueue is to wait before it tries again, with `Retry`; seconds.
@@ -88,8 +91,8 @@ impl Verdict {
     }
 }
 
-/// What is to be written of all workloads, in their order. Nothing while the
-/// plan breaks a rule.
+/// What our checks are to say of all workloads, in their order; of one that is
+/// `Ready` only that this is lost. Nothing while the plan breaks a rule.
 pub(crate) fn check_answers(
     input: &Input<'_>,
     planned: &PlannedRound,
@@ -108,16 +111,14 @@ pub(crate) fn check_answers(
     for (key, queued) in &planned.view.queued {
         let Some(workload) = input.objects.workloads.get(key) else { continue };
         for check in queued.checks.iter().filter_map(|name| workload.check(name)) {
-            let verdict = if check.state == CheckState::Ready.name() {
-                facts.lost(queued)
-            } else {
-                facts.verdict(queued).filter(|verdict| is_news(verdict, check))
-            };
+            let is_ready = check.state == CheckState::Ready.name();
+            let verdict = if is_ready { facts.lost(queued) } else { facts.verdict(queued) };
             due.extend(verdict.map(|verdict| CheckAnswer {
                 workload: key.clone(),
                 check: check.name.clone(),
                 state: verdict.state,
                 message: verdict.message,
+                gist: verdict.gist,
                 updates: verdict.updates,
                 retry_after: (verdict.state == CheckState::Retry).then_some(RETRY_AFTER),
             }));
@@ -126,13 +127,9 @@ pub(crate) fn check_answers(
     due
 }
 
-/// Whether a check that is pending says something else.
-fn is_news(verdict: &Verdict, check: &AdmissionCheckState) -> bool {
-    verdict.state.name() != check.state || verdict.gist != gist(&check.message)
-}
-
 /// A message without the time at which something should be ready.
-fn gist(message: &str) -> &str {
+#[must_use]
+pub fn gist(message: &str) -> &str {
     message.split(", at about ").next().unwrap_or(message)
 }
 
@@ -169,23 +166,28 @@ impl Facts<'_> {
         Some(Verdict {
             state: CheckState::Pending,
             message: format!("{prefix}{}", first.text),
-            gist: format!("{prefix}{}", gist(&first.gist)),
+            gist: format!("{prefix}{}", first.gist),
             updates: Vec::new(),
         })
     }
 
     /// Why no layout could ever serve a request, if that is so.
     fn hopeless(&self, id: &RequestId) -> Option<String> {
-        match &self.reports.get(id)?.outcome {
-            Outcome::Unserved { why: Why::Refused { .. }, .. } => {
-                self.answers.get(id).map(|answer| answer.text.clone())
-            }
-            _ => None,
-        }
+        let is_hopeless = match &self.reports.get(id)?.outcome {
+            Outcome::Unserved { why: Why::Refused { .. }, .. } => true,
+            // Not of these nodes, nor of any that could be added.
+            Outcome::Unserved { why: Why::NoSuchProfile { profile }, .. } => !Catalog::builtin()
+                .models()
+                .iter()
+                .any(|model| model.resolve_profile(&profile.to_string()).is_ok()),
+            _ => false,
+        };
+        self.answers.get(id).filter(|_| is_hopeless).map(|answer| answer.text.clone())
     }
 
     fn ready(&self, queued: &QueuedWorkload) -> Verdict {
-        let updates: Vec<PodSetUpdate> = queued.sets.iter().filter_map(|set| self.keep_to_a_node(set)).collect();
+        let updates: Vec<PodSetUpdate> =
+            queued.sets.iter().filter_map(|set| self.keep_to_a_node(set)).collect();
         let nodes: BTreeSet<&NodeName> =
             queued.sets.iter().flat_map(|set| &set.requests).filter_map(|id| self.node_of(id)).collect();
         let names: Vec<&str> = nodes.iter().map(|node| node.0.as_str()).collect();
@@ -231,7 +233,8 @@ impl Facts<'_> {
             Outcome::ServedNow { .. } | Outcome::ServedByPlan { .. } => None,
         });
         let answer = lost.into_iter().next()?;
-        let message = format!("the slices that were ready for it are lost before its pods had a node; {}", answer.text);
+        let message =
+            format!("the slices that were ready for it are lost before its pods had a node; {}", answer.text);
         Some(Verdict::plain(CheckState::Retry, message))
     }
 }
@@ -244,20 +247,5 @@ mod tests {
     fn the_words_are_those_that_kueue_reads() {
         let all = [CheckState::Pending, CheckState::Ready, CheckState::Retry, CheckState::Rejected];
         assert_eq!(all.map(CheckState::name), ["Pending", "Ready", "Retry", "Rejected"]);
-    }
-
-    #[test]
-    fn an_estimate_that_moves_is_no_news() {
-        let told = |message: &str| AdmissionCheckState {
-            state: "Pending".to_owned(),
-            message: message.to_owned(),
-            ..AdmissionCheckState::default()
-        };
-        let verdict = Verdict {
-            gist: "a1 is changed for it: 1 x 1g.10gb will be ready there".to_owned(),
-            ..Verdict::plain(CheckState::Pending, String::new())
-        };
-        assert!(!is_news(&verdict, &told("a1 is changed for it: 1 x 1g.10gb will be ready there, at about 22:05")));
-        assert!(is_news(&verdict, &told("not served: every slice is in use")));
     }
 }

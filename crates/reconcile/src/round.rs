@@ -31,8 +31,7 @@ pub struct Round {
     pub gpu_nodes: BTreeMap<NodeName, WantedGpuNode>,
     /// What everybody who asked for slices is told, in the order of the report.
     pub answers: Vec<Answer>,
-    /// What our admission checks are to say of workloads in Kueue's queues, where
-    /// that differs from what they say.
+    /// What our admission checks are to say of workloads in Kueue's queues.
     pub checks: Vec<CheckAnswer>,
     /// Our map.
     pub map: MapRound,

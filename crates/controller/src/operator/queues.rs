@@ -13,7 +13,7 @@ use super::refused::For;
 use super::steps::together;
 use crate::apply::Executor;
 use crate::calls::CallError;
-use crate::publish::kueue;
+use crate::publish::{discreet, kueue};
 use crate::settings::Kueue;
 use crate::store::Foreign;
 use crate::store::awaited::Subject;
@@ -40,8 +40,16 @@ impl Operator {
             .filter_map(|check| Some((check.clone(), kueue::active(check, now)?)))
             .filter(|(check, _)| self.may_write(&check_subject(check)))
             .collect();
-        let answers: Vec<CheckAnswer> =
-            round.checks.iter().filter(|answer| self.may_write(&workload_subject(answer))).cloned().collect();
+        let answers: Vec<CheckAnswer> = round
+            .checks
+            .iter()
+            .map(|answer| self.discreet(objects, answer))
+            .filter(|answer| {
+                let now = objects.workloads.get(&answer.workload);
+                now.is_some_and(|now| kueue::is_news(now, answer))
+                    && self.may_write(&workload_subject(answer))
+            })
+            .collect();
         if inactive.is_empty() && answers.is_empty() {
             return 0;
         }
@@ -81,6 +89,14 @@ impl Operator {
         failures
     }
 
+    /// An answer as whoever may read the workload's namespace reads it: with the
+    /// names that are told there.
+    fn discreet(&self, objects: &Objects, answer: &CheckAnswer) -> CheckAnswer {
+        let told =
+            |text: &str| discreet::in_namespace(self.settings.tell_names, &answer.workload.0, text, objects);
+        CheckAnswer { message: told(&answer.message), gist: told(&answer.gist), ..answer.clone() }
+    }
+
     /// The version of Kueue's kinds that is served here; asked once.
     async fn version_of_kueue(&mut self) -> Result<String, CallError> {
         if let Some(version) = &self.kueue_version {
@@ -96,7 +112,8 @@ impl Operator {
             })
             .await?;
         let group = served.groups.iter().find(|found| found.name == group);
-        let serves = |version: &str| group.is_some_and(|group| group.versions.iter().any(|v| v.version == version));
+        let serves =
+            |version: &str| group.is_some_and(|group| group.versions.iter().any(|v| v.version == version));
         let version = versions.iter().find(|version| serves(version)).unwrap_or(&versions[0]);
         self.kueue_version = Some((*version).to_owned());
         Ok((*version).to_owned())
@@ -131,7 +148,13 @@ async fn say(
     let outcome = kueue::answer(&executor.calls, &version, workload, &answer, now).await;
     if outcome.is_ok() {
         let (state, message) = (answer.state.name(), &answer.message);
-        tracing::info!(workload = what, check = answer.check, state, message, "an admission check is answered");
+        tracing::info!(
+            workload = what,
+            check = answer.check,
+            state,
+            message,
+            "an admission check is answered"
+        );
     }
     (what, Some(outcome))
 }

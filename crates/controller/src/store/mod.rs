@@ -413,8 +413,12 @@ impl Store {
             Source::Foreign(Foreign::Notebook) => objects.notebooks.keys().cloned().collect(),
             Source::Foreign(Foreign::HardwareProfile) => objects.hardware_profiles.keys().cloned().collect(),
             Source::Foreign(Foreign::Workload) => objects.workloads.keys().cloned().collect(),
-            Source::Foreign(Foreign::AdmissionCheck) => objects.admission_checks.keys().map(cluster).collect(),
-            Source::Foreign(Foreign::ResourceFlavor) => objects.resource_flavors.keys().map(cluster).collect(),
+            Source::Foreign(Foreign::AdmissionCheck) => {
+                objects.admission_checks.keys().map(cluster).collect()
+            }
+            Source::Foreign(Foreign::ResourceFlavor) => {
+                objects.resource_flavors.keys().map(cluster).collect()
+            }
         }
     }
 

@@ -277,14 +277,13 @@ pub fn workload(full: Workload) -> Workload {
     meta.owner_references = owners;
     meta.annotations = None;
     meta.labels = None;
-    let set = |set: PodSet| PodSet {
-        template: PodTemplate { spec: waiting(set.template.spec, was_cut) },
-        ..set
-    };
+    let set =
+        |set: PodSet| PodSet { template: PodTemplate { spec: waiting(set.template.spec, was_cut) }, ..set };
     let spec = WorkloadSpec { pod_sets: spec.pod_sets.into_iter().map(set).collect(), ..spec };
     let read = |condition: &Condition| WORKLOAD_CONDITIONS.contains(&condition.type_.as_str());
     let conditions = status.conditions.into_iter().filter(read);
-    let conditions = conditions.map(|c| Condition { message: String::new(), reason: String::new(), ..c }).collect();
+    let conditions =
+        conditions.map(|c| Condition { message: String::new(), reason: String::new(), ..c }).collect();
     Workload { metadata: meta, spec, status: WorkloadStatus { conditions, ..status } }
 }
 

@@ -125,7 +125,8 @@ impl<'a> Queues<'a> {
             let spec = self.as_it_will_run(workload, set, checks);
             queued.is_kept_to_a_node =
                 spec.node_selector.as_ref().is_some_and(|labels| labels.contains_key(HOSTNAME));
-            let mut asked = Asked::new(&set.template.spec, &workload.metadata, title("Workload", &workload.metadata));
+            let mut asked =
+                Asked::new(&set.template.spec, &workload.metadata, title("Workload", &workload.metadata));
             asked.spec = Cow::Owned(spec);
             asked.priority = workload.spec.priority.map(|priority| priority.min(HIGHEST_PRIORITY));
             let of_this_set = members.iter().filter(|id| self.may_be_of(id, workload, set));
@@ -146,7 +147,9 @@ impl<'a> Queues<'a> {
             }
             for id in ids {
                 let known = requests.contains_key(&id);
-                let request = if known { None } else {
+                let request = if known {
+                    None
+                } else {
                     asked.request(id.clone(), Evidence::QueuedWorkload, self.objects, self.now, problems)
                 };
                 if known || request.is_some() {
@@ -163,7 +166,9 @@ impl<'a> Queues<'a> {
     fn members(&self, (namespace, _): &Key, workload: &Workload) -> Vec<RequestId> {
         let owners = workload.metadata.owner_references.iter().flatten();
         let found: BTreeSet<RequestId> = owners
-            .filter_map(|owner| self.below.get(&(owner.kind.clone(), (namespace.clone(), owner.name.clone()))))
+            .filter_map(|owner| {
+                self.below.get(&(owner.kind.clone(), (namespace.clone(), owner.name.clone())))
+            })
             .flatten()
             .cloned()
             .collect();
@@ -181,7 +186,8 @@ impl<'a> Queues<'a> {
     /// Whether pods that are not there are still to come. Those of an admitted
     /// workload are made within moments: after that nothing is kept for them.
     fn may_be_made(&self, workload: &Workload) -> bool {
-        let admitted = workload.status.conditions.iter().find(|c| c.type_ == "Admitted" && c.status == "True");
+        let admitted =
+            workload.status.conditions.iter().find(|c| c.type_ == "Admitted" && c.status == "True");
         admitted.is_none_or(|admitted| admitted.last_transition_time.0 + self.made_within > self.now)
     }
 
@@ -225,8 +231,10 @@ impl<'a> Queues<'a> {
         let mut spec = set.template.spec.clone();
         let mut labels = spec.node_selector.take().unwrap_or_default();
         let mut tolerations = spec.tolerations.take().unwrap_or_default();
-        let flavors: BTreeSet<&String> =
-            workload.assignment_of(set).map(|assigned| assigned.flavors.values().collect()).unwrap_or_default();
+        let flavors: BTreeSet<&String> = workload
+            .assignment_of(set)
+            .map(|assigned| assigned.flavors.values().collect())
+            .unwrap_or_default();
         for flavor in flavors.into_iter().filter_map(|name| self.objects.resource_flavors.get(name)) {
             labels.extend(flavor.spec.node_labels.clone());
             tolerations.extend(flavor.spec.tolerations.clone());
