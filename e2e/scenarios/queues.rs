@@ -89,12 +89,27 @@ async fn the_pod(scene: &Scene, name: &str) -> anyhow::Result<Pod> {
     Ok(scene.pods().get(name).await?)
 }
 
+/// The objects of the guide, in its order.
+fn guide() -> anyhow::Result<Vec<Value>> {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guides/queues.md"))?;
+    let mut objects = Vec::new();
+    for block in page.split("```yaml\n").skip(1) {
+        objects.extend(objects::documents(block.split("```").next().unwrap_or_default())?);
+    }
+    Ok(objects)
+}
+
 #[test]
-fn a_workbench_in_a_queue_starts_once_its_slice_is_there_and_was_never_unschedulable() {
+fn the_workbench_of_the_guide_starts_once_its_slice_is_there_and_was_never_unschedulable() {
     scenario(async |scene| {
-        research_queues(scene, &[(&mig("3g.40gb"), 4)]).await?;
+        scene.queues().await?;
+        scene.world(Fleet { nodes: vec![four_gpus("n1"), four_gpus("n2")], ..Fleet::default() }).await?;
+        scene.operator_with(|settings| settings.kueue = Kueue::AdmissionCheck).await?;
+        scene.apply(policy("research", "research")).await?;
         scene.converged("research").await?;
-        scene.apply(workbench("lab", &mig("3g.40gb"), 1).labelled(QUEUE, "research")).await?;
+        for object in guide()? {
+            scene.apply(object).await?;
+        }
         check_says(scene, "lab", "Pending", "3g.40gb").await?;
         let ready = check_says(scene, "lab", "Ready", "its slices are free on").await?;
         let node = scene.workbench_runs("lab").await?;

@@ -247,6 +247,17 @@ fn a_slice_that_somebody_took_first_is_no_loss_while_the_node_has_others_and_a_f
 }
 
 #[test]
+fn a_pod_of_another_namespace_that_names_the_same_owner_is_no_pod_of_the_workload() {
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", of_job(workload("job", SMALL, 1), "job"));
+    let mut forged = pod_of("job", 0, SMALL, Some("n1"));
+    forged["metadata"]["namespace"] = "others".into();
+    cluster.add_pod(forged);
+    let answer = one(&cluster);
+    assert_eq!((answer.state, answer.updates.len()), (CheckState::Ready, 1), "{}", answer.message);
+}
+
+#[test]
 fn nothing_is_kept_for_pods_that_nobody_makes() {
     let mut cluster = fleet();
     add(&mut cluster, "Workload", of_job(workload("job", SMALL, 1), "job"));
