@@ -173,3 +173,84 @@ fn an_operator_that_begins_anew_answers_what_waits_and_kueue_may_be_away_meanwhi
         Ok(())
     });
 }
+
+#[test]
+fn a_node_that_is_lost_before_the_pod_has_it_gives_the_workload_back_to_its_queue_and_to_another_node() {
+    scenario(async |scene| {
+        research_queues(scene, &[(&mig("1g.10gb"), 4)]).await?;
+        scene.converged("research").await?;
+        // Somebody else holds the pod back once Kueue has let it go.
+        let hold = "team.example/hold";
+        let held = workbench("lab", &mig("1g.10gb"), 1)
+            .labelled(QUEUE, "research")
+            .with("/spec/template/spec/schedulingGates", json!([{"name": hold}]));
+        scene.apply(held).await?;
+        let ready = check_says(scene, "lab", "Ready", "its slices are free on").await?;
+        let node = |ready: &Value| {
+            let selector = &ready["podSetUpdates"][0]["nodeSelector"]["kubernetes.io/hostname"];
+            selector.as_str().unwrap_or_default().to_owned()
+        };
+        let first = node(&ready);
+        wait_for_gates(scene, "lab-0", &[hold]).await?;
+        scene.patch_node(&first, json!({"spec": {"unschedulable": true}})).await?;
+        scene.stays_cordoned(&first);
+        wait::asking("Kueue takes the workload back", wait::PATIENCE, async || {
+            let seen = workloads(scene).await?.list(&ListParams::default()).await?.items;
+            let text =
+                json!(seen.iter().map(|workload| &workload.data["status"]).collect::<Vec<_>>()).to_string();
+            Ok(if text.contains("AdmissionCheck") && text.contains("Requeued") { Ok(()) } else { Err(text) })
+        })
+        .await?;
+        let again = check_says(scene, "lab", "Ready", "its slices are free on").await?;
+        assert_ne!(node(&again), first);
+        wait_for_gates(scene, "lab-0", &[hold]).await?;
+        let pod =
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "lab-0", "namespace": TEAM}});
+        scene.patch(pod, json!({"spec": {"schedulingGates": []}})).await?;
+        assert_eq!(scene.workbench_runs("lab").await?, node(&again));
+        Ok(())
+    });
+}
+
+/// Waits until a pod has these gates and no others.
+async fn wait_for_gates(scene: &Scene, pod: &str, gates: &[&str]) -> anyhow::Result<()> {
+    wait::asking(&format!("{pod} has the gates {gates:?}"), wait::PATIENCE, async || {
+        let found = scene.pods().get_opt(pod).await?.and_then(|pod| pod.spec).unwrap_or_default();
+        let has: Vec<String> = found.scheduling_gates.into_iter().flatten().map(|gate| gate.name).collect();
+        Ok(if has == gates { Ok(()) } else { Err(format!("{has:?}")) })
+    })
+    .await
+}
+
+#[test]
+fn a_job_of_three_pods_is_admitted_as_a_whole_and_runs_where_its_slices_were_made() {
+    scenario(async |scene| {
+        research_queues(scene, &[(&mig("2g.20gb"), 6)]).await?;
+        let template = Value::from(pod("unused", &mig("2g.20gb"), 1))["spec"].clone();
+        let mut template = json!({"spec": template});
+        template["spec"]["restartPolicy"] = json!("Never");
+        scene
+            .apply(json!({
+                "apiVersion": "batch/v1", "kind": "Job",
+                "metadata": {"name": "train", "namespace": TEAM, "labels": {QUEUE: "research"}},
+                "spec": {"parallelism": 3, "completions": 3, "completionMode": "Indexed", "template": template},
+            }))
+            .await?;
+        check_says(scene, "train", "Pending", "slices for 0 of 3 pods are free").await?;
+        let ready = check_says(scene, "train", "Ready", "its slices are free on").await?;
+        let node = ready["podSetUpdates"][0]["nodeSelector"]["kubernetes.io/hostname"].clone();
+        wait::asking("its pods run on that node", wait::PATIENCE, async || {
+            let pods = scene.pods().list(&ListParams::default().labels("job-name=train")).await?.items;
+            let nodes: Vec<Value> = pods
+                .iter()
+                .filter(|pod| {
+                    pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running")
+                })
+                .map(|pod| json!(pod.spec.as_ref().and_then(|spec| spec.node_name.clone())))
+                .collect();
+            Ok(if nodes == vec![node.clone(); 3] { Ok(()) } else { Err(format!("{nodes:?}")) })
+        })
+        .await?;
+        scene.converged("research").await
+    });
+}
