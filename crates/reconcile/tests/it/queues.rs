@@ -5,7 +5,9 @@
 use api::foreign::Workload;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use planner::check::{Note, Problem, Severity};
 use planner::names::RequestId;
+use planner::report::{Outcome, Why};
 use reconcile::{CheckAnswer, CheckState};
 use serde_json::{Value, json};
 
@@ -173,7 +175,7 @@ fn a_flavor_says_which_nodes_a_quota_is_for() {
 fn nothing_is_asked_or_said_of_what_has_no_quota_is_evicted_has_ended_or_is_somebody_elses() {
     type Edit = fn(&mut Value);
 
-    let edits: [(&str, Edit); 8] = [
+    let edits: [(&str, Edit); 9] = [
         ("no quota", |w| w["status"]["conditions"][0]["status"] = "False".into()),
         ("evicted", |w| add_condition(w, "Evicted")),
         ("finished", |w| add_condition(w, "Finished")),
@@ -181,10 +183,15 @@ fn nothing_is_asked_or_said_of_what_has_no_quota_is_evicted_has_ended_or_is_some
         ("going", |w| w["metadata"]["deletionTimestamp"] = "2026-11-21T09:00:00Z".into()),
         ("elsewhere", |w| w["status"]["clusterName"] = "worker-1".into()),
         ("rejected", |w| w["status"]["admissionChecks"][0]["state"] = "Rejected".into()),
-        ("another's check", |w| w["status"]["admissionChecks"][0]["name"] = "provisioning".into()),
+        ("another's check", |w| {
+            w["status"]["admissionChecks"][0]["name"] = "provisioning".into();
+        }),
+        ("no check that is known", |w| w["status"]["admissionChecks"][0]["name"] = "unknown".into()),
     ];
     for (why, edit) in edits {
         let mut cluster = fleet();
+        let theirs = json!({"metadata": {"name": "provisioning"}, "spec": {"controllerName": "kueue.x-k8s.io/provisioning"}});
+        add(&mut cluster, "AdmissionCheck", theirs);
         let mut object = workload("job", SMALL, 1);
         edit(&mut object);
         add(&mut cluster, "Workload", object);
@@ -312,4 +319,112 @@ fn what_no_layout_of_any_gpu_serves_is_rejected_and_what_these_nodes_lack_is_not
         let answer = one(&cluster);
         assert_eq!(answer.state, state, "{resource}: {}", answer.message);
     }
+}
+
+#[test]
+fn pods_are_kept_to_no_node_where_one_of_them_has_a_node_already() {
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", of_job(workload("job", SMALL, 2), "job"));
+    cluster.add_pod(pod_of("job", 0, SMALL, Some("n1")));
+    let answer = one(&cluster);
+    assert_eq!((answer.state, answer.updates.len()), (CheckState::Ready, 0), "{}", answer.message);
+}
+
+#[test]
+fn what_is_ready_is_not_taken_back_where_something_else_is_in_the_way_or_nothing_is_planned() {
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", of_job(workload("job", SMALL, 1), "job"));
+    let ready = one(&cluster);
+    admit(&mut cluster, &ready);
+    let with = |why: Why| {
+        let outcome = Outcome::Unserved { why, help: Vec::new() };
+        cluster.round_that_thinks(|planned| planned.report.requests[0].outcome = outcome).checks.len()
+    };
+    assert_eq!(with(Why::BlockedElsewhere { message: "no image".to_owned() }), 0);
+    assert_eq!(with(Why::NoPlan { why: "it gave up".to_owned() }), 0);
+    assert_eq!(with(Why::AllUsed), 1);
+}
+
+#[test]
+fn nothing_is_said_while_the_cluster_settles_or_by_a_plan_that_breaks_a_rule() {
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", workload("job", SMALL, 1));
+    assert_eq!(says(&cluster).len(), 1);
+    let unsound = cluster.round_that_thinks(|planned| planned.plan.object(note()));
+    assert_eq!(unsound.checks, []);
+    cluster.obstacles.settles_until = Some(cluster.now + SignedDuration::from_secs(60));
+    assert_eq!(says(&cluster), []);
+}
+
+/// What the checker says against a plan.
+fn note() -> Note {
+    Note { severity: Severity::Fatal, node: Some("n2".into()), gpu: None, problem: Problem::NodeTwice }
+}
+
+#[test]
+fn a_pod_that_has_ended_asks_for_nothing_more() {
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", of_job(workload("job", SMALL, 2), "job"));
+    let ready = one(&cluster);
+    admit(&mut cluster, &ready);
+    let mut ended = pod_of("job", 0, SMALL, Some("n1"));
+    ended["status"]["phase"] = "Succeeded".into();
+    cluster.add_pod(ended);
+    cluster.add_pod(pod_of("job", 1, SMALL, None));
+    assert_eq!(cluster.round().planned.view.requests.len(), 1);
+}
+
+#[test]
+fn a_flavor_brings_the_tolerations_of_its_nodes() {
+    let mut cluster = fleet();
+    cluster.edit_node("n1", |node| {
+        let taint = json!([{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]);
+        node.spec.get_or_insert_default().taints = serde_json::from_value(taint).unwrap();
+    });
+    let mut flavored = workload("job", SMALL, 1);
+    flavored["status"]["admission"] = json!({"clusterQueue": "q", "podSetAssignments": [
+        {"name": "main", "flavors": {SMALL: "tainted"}}]});
+    add(&mut cluster, "Workload", flavored);
+    assert_eq!(one(&cluster).state, CheckState::Pending);
+    let spec = json!({"tolerations": [{"key": "gpu", "operator": "Exists"}]});
+    add(&mut cluster, "ResourceFlavor", json!({"metadata": {"name": "tainted"}, "spec": spec}));
+    assert_eq!(one(&cluster).state, CheckState::Ready);
+}
+
+#[test]
+fn pods_belong_to_the_set_that_they_name() {
+    let mut cluster = fleet();
+    let mut two = of_job(workload("job", SMALL, 1), "job");
+    let mut second = two["spec"]["podSets"][0].clone();
+    second["name"] = "second".into();
+    two["spec"]["podSets"].as_array_mut().unwrap().push(second);
+    add(&mut cluster, "Workload", two);
+    let mut pod = pod_of("job", 0, SMALL, Some("n1"));
+    pod["metadata"]["labels"]["kueue.x-k8s.io/podset"] = "second".into();
+    cluster.add_pod(pod);
+    let view = cluster.round().planned.view;
+    let placed: Vec<u32> = view.queued.values().flat_map(|of| &of.sets).map(|set| set.placed).collect();
+    assert_eq!(placed, [0, 1]);
+}
+
+#[test]
+fn a_priority_is_at_most_the_highest_that_people_can_give() {
+    let mut cluster = fleet();
+    let mut first = workload("job", SMALL, 1);
+    first["spec"]["priority"] = i32::MAX.into();
+    add(&mut cluster, "Workload", first);
+    assert_eq!(cluster.round().planned.view.requests[0].priority, 1_000_000_000);
+}
+
+#[test]
+fn a_group_whose_pods_are_not_made_yet_is_the_request_of_its_set() {
+    let mut cluster = fleet();
+    let mut group = workload("statefulset-set", SMALL, 2);
+    group["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "set", "uid": "s"}]);
+    add(&mut cluster, "Workload", group);
+    let view = cluster.round().planned.view;
+    let ids: Vec<_> =
+        view.requests.iter().map(|r| (r.id.kind.as_str(), r.id.name.as_str(), r.id.ordinal)).collect();
+    assert_eq!(ids, [("StatefulSet", "set", 0), ("StatefulSet", "set", 1)]);
 }
