@@ -31,6 +31,7 @@ mod openshift_ai;
 mod other_stacks;
 mod owners;
 mod pods_in_the_way;
+mod queues;
 mod quiet;
 mod refusals;
 mod refused_writes;

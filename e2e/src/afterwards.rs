@@ -76,8 +76,8 @@ impl Scene {
         Ok(())
     }
 
-    /// What the operator writes into the namespaces of people is events, and
-    /// none of them names a pod of another namespace: all that a tenant can
+    /// What the operator writes into the namespaces of people is events, and the
+    /// entry of its check in what waits in queues; none of them names a pod of another namespace: all that a tenant can
     /// read of others.
     async fn nobody_reads_of_other_namespaces(&self) -> anyhow::Result<()> {
         if !self.is_audited() {
@@ -92,9 +92,20 @@ impl Scene {
             if ours || write.response_status.code >= 400 || subresource == "eviction" {
                 continue;
             }
-            ensure!(resource == "events", "the operator wrote {write} into a namespace of people");
-            let body = write.request_object.as_ref().context("the audit log has no body of an event")?;
-            let note = body["note"].as_str().unwrap_or_default();
+            let body = write.request_object.as_ref().context("the audit log has no body of a write")?;
+            let note = match (resource.as_str(), subresource.as_str()) {
+                ("events", _) => &body["note"],
+                ("workloads", "status") => {
+                    let checks = body["status"].as_object().filter(|status| status.len() == 1);
+                    let one = checks
+                        .and_then(|status| status.get("admissionChecks")?.as_array())
+                        .filter(|all| all.len() == 1);
+                    ensure!(one.is_some(), "the operator wrote more than its check into a workload: {write}");
+                    &body["status"]["admissionChecks"][0]["message"]
+                }
+                _ => bail!("the operator wrote {write} into a namespace of people"),
+            };
+            let note = note.as_str().unwrap_or_default();
             let words = note.split(|c: char| !(c.is_ascii_alphanumeric() || "-./".contains(c)));
             let mut others = words.filter_map(|word| word.split_once('/').map(|(of, _)| of));
             let named = others.find(|of| of != namespace && namespaces.contains(*of));

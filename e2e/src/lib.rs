@@ -21,6 +21,7 @@ pub mod etcd;
 pub mod expect;
 mod frost;
 mod guest;
+pub mod kueue;
 pub mod log;
 pub mod manifests;
 pub mod needs;

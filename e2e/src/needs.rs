@@ -35,6 +35,7 @@ const WHY: &[(&str, &str)] = &[
     ("other_stacks::", "it wants clusters that are set up in other ways"),
     ("owners::", "it makes a node of its own go and come back, or starts with a fleet of its own"),
     ("pods_in_the_way::", "it tells a pod when to start"),
+    ("queues::", "Kueue is a process beside the control plane there"),
     ("quiet::", "it counts what an operator says at rest, where nothing else moves"),
     ("refusals::", "this part of it wants virtual nodes"),
     ("refused_writes::", "it keeps everybody's nodes, maps or events from being written"),

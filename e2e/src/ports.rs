@@ -37,7 +37,7 @@ impl Ports {
 }
 
 /// A port that was not given before by this process.
-fn free() -> io::Result<u16> {
+pub(crate) fn free() -> io::Result<u16> {
     static GIVEN: AtomicU16 = AtomicU16::new(0);
     let range = range();
     let many = range.end - range.start;

@@ -16,6 +16,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
 use controller::Settings;
+use controller::settings::Kueue;
 use futures::future::try_join_all;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::api::{DeleteParams, PostParams};
@@ -59,12 +60,18 @@ pub(crate) fn values_for(settings: &Settings) -> Values {
     if settings.metrics_tls.is_some() {
         values.push("metrics.tls.secretName=\"metrics\"".to_owned());
     }
+    match settings.kueue {
+        Kueue::Off => {}
+        Kueue::Report => values.push("kueue=\"report\"".to_owned()),
+        Kueue::AdmissionCheck => values.push("kueue=\"admission-check\"".to_owned()),
+    }
     values
 }
 
 /// Every value that comes with a right.
-fn every_value() -> [String; 3] {
+fn every_value() -> [String; 4] {
     [
+        "kueue=\"admission-check\"".to_owned(),
         "gpuOperator.patchClusterPolicy=true".to_owned(),
         format!("gpuOperator.administratorsMap=\"{TEAM}/layouts\""),
         "metrics.tls.secretName=\"metrics\"".to_owned(),

@@ -19,6 +19,7 @@ use crate::control_plane::{ControlPlane, client_of};
 use crate::empty::{empty, remove_made};
 use crate::etcd::{Copy, Versions};
 use crate::guest::leave_others_alone;
+use crate::kueue::Kueue;
 use crate::manifests::{self, TEAM};
 use crate::objects::{self, MAP_NAME, OPERATOR_ACCOUNT, OPERATOR_NAMESPACE, OURS};
 use crate::operator::{self, Operator, SPEED};
@@ -52,6 +53,9 @@ pub struct Scene {
     pub(crate) cordoned: Vec<String>,
     /// How many slices the scenario itself takes from pods.
     pub(crate) harmed: usize,
+    /// Kueue, where the scenario has queues. Its webhooks and finalizers stay
+    /// in the cluster, which nobody else gets after it.
+    kueue: Option<Kueue>,
 }
 
 /// The virtual GPU nodes.
@@ -118,6 +122,7 @@ impl Scene {
             last: None,
             cordoned: Vec::new(),
             harmed: 0,
+            kueue: None,
         })
     }
 
@@ -126,13 +131,16 @@ impl Scene {
     /// next one too, which says nothing about it.
     #[expect(clippy::print_stderr, reason = "what stays behind is told to whoever reads the test's output")]
     pub(crate) async fn close(self, failed: bool) -> Option<Box<dyn Provider>> {
-        let Self { provider, client, world, real, operators, values, .. } = self;
+        let Self { provider, client, world, real, operators, values, kueue, .. } = self;
         for operator in operators {
             operator.kill();
         }
         if let Some(World { task, shutdown, handle: _ }) = world {
             shutdown.cancel();
             let _ = task.await;
+        }
+        if kueue.is_some() {
+            return None;
         }
         let cleared = async {
             provider.is_well().await?;
@@ -157,6 +165,27 @@ impl Scene {
                 None
             }
         }
+    }
+
+    /// Kueue runs in this cluster from here on.
+    ///
+    /// # Errors
+    /// When it does not, or the cluster is not ours alone.
+    pub async fn queues(&mut self) -> anyhow::Result<()> {
+        if !self.provider.is_ours_alone() {
+            bail!(NotHere("Kueue is put into clusters of our own only"));
+        }
+        self.kueue = Some(Kueue::start(&self.client, &self.administrator).await?);
+        Ok(())
+    }
+
+    /// Kueue.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn kueue(&self) -> &Kueue {
+        self.kueue.as_ref().expect("the scenario has queues")
     }
 
     /// An administrator's client.

@@ -89,6 +89,13 @@ pub(crate) const FAMILIES: &[Family] = &[
         ..PLAIN
     },
     Family {
+        name: "kueue",
+        module: "kueue",
+        binaries: &[("kueue", "sigs.k8s.io/kueue/cmd/kueue")],
+        files: &[("kueue-components", "sigs.k8s.io/kueue", "config/components")],
+        ..PLAIN
+    },
+    Family {
         name: "console",
         module: "console",
         used_for: Use::Packaging,

@@ -1,3 +1,8 @@
+{{/* What the operator has to do with Kueue. YAML takes a plain `off` for false. */}}
+{{- define "slicewright.kueue" -}}
+{{- $kueue := .Values.kueue -}}
+{{- if or (kindIs "bool" $kueue) (kindIs "invalid" $kueue) -}}off{{- else -}}{{ $kueue }}{{- end -}}
+{{- end -}}
 {{/* The operator's flags, without those that say what `slicewright-operator --help` has as the default: a flag wins
      over the environment, and one that is not there leaves the setting to whoever sets the environment, as OLM's
      Subscription does. A test compares the defaults here with those of the operator. */}}
@@ -12,6 +17,7 @@
   (list "stable-for" $values.rollout.stableFor "20s")
   (list "blocked-after" $values.rollout.blockedAfter "2m")
   (list "parallel-nodes" $values.rollout.parallelNodes "8")
+  (list "kueue" (include "slicewright.kueue" .) "off")
   (list "tell-names" $values.tellNames "own-namespace")
   (list "log-format" $values.logging.format "json")
   (list "log" $values.logging.filter "info")

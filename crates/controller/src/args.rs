@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use crate::publish::discreet::TellNames;
-use crate::settings::{LeaseSettings, MapRef, MetricsTls, Settings};
+use crate::settings::{Kueue, LeaseSettings, MapRef, MetricsTls, Settings};
 use crate::telemetry::Format;
 use crate::tls_profile::{NoSuite, OldestTls, TlsProfile};
 
@@ -82,6 +82,9 @@ struct Process {
         value_name = "WHOSE"
     )]
     tell_names: TellNames,
+    /// What the operator has to do with the queues of Kueue
+    #[arg(long, env = "SLICEWRIGHT_KUEUE", value_enum, default_value = "off", value_name = "WHAT")]
+    kueue: Kueue,
     /// How long the main loop may stand still before /healthz fails
     #[arg(long, env = "SLICEWRIGHT_STUCK_AFTER", default_value = "3m", value_name = "DURATION", value_parser = duration)]
     stuck_after: Duration,
@@ -297,6 +300,7 @@ impl Args {
             administrators_map,
             patch_cluster_policy: gpu_operator.patch_cluster_policy,
             tell_names: process.tell_names,
+            kueue: process.kueue,
             rollout: rollout::Settings {
                 map_settle: signed(gpu_operator.map_settle),
                 cordon_settle: signed(times.cordon_settle),

@@ -584,6 +584,11 @@ pub mod managers {
     pub const ROLLOUT: Manager = Manager { name: "slicewright-rollout", ours_alone: true };
     /// The status of policies.
     pub const STATUS: Manager = Manager { name: "slicewright-status", ours_alone: true };
+    /// What our admission checks say, in the status of Kueue's workloads: one
+    /// entry of a list. Kueue makes the entry, resets it, and gives it to whoever
+    /// the check names, so that it is taken from Kueue by force; a version in
+    /// every write sees to it that nothing newer is overwritten.
+    pub const KUEUE: Manager = Manager { name: "slicewright-kueue", ours_alone: true };
     /// Events.
     pub const EVENTS: Manager = Manager { name: "slicewright-events", ours_alone: true };
     /// The scale of the operator's own Deployment, when it is uninstalled.

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use reconcile::MapRef;
 use serde_json::{Value, json};
 
-use crate::settings::Settings;
+use crate::settings::{Kueue, Settings};
 
 pub use snapshot::{SNAPSHOT, snapshot_manifests};
 
@@ -35,6 +35,10 @@ pub enum When {
     PatchClusterPolicy,
     /// With `--metrics-certificate` only.
     SecureMetrics,
+    /// With `--kueue=report` and `--kueue=admission-check` only.
+    ReadsQueues,
+    /// With `--kueue=admission-check` only.
+    AnswersChecks,
 }
 
 /// One right: verbs on a resource.
@@ -230,6 +234,54 @@ pub const RIGHTS: &[Right] = &[
             &[("create", "to ask whether its owner may read metrics")],
         )
     },
+    Right {
+        when: When::ReadsQueues,
+        ..right(
+            Scope::Cluster,
+            "kueue.x-k8s.io",
+            "workloads",
+            &[("list", LIST), ("watch", "to see what has its quota and waits for its slices")],
+        )
+    },
+    Right {
+        when: When::ReadsQueues,
+        ..right(
+            Scope::Cluster,
+            "kueue.x-k8s.io",
+            "admissionchecks",
+            &[("list", LIST), ("watch", "to know which checks are the operator's")],
+        )
+    },
+    Right {
+        when: When::ReadsQueues,
+        ..right(
+            Scope::Cluster,
+            "kueue.x-k8s.io",
+            "resourceflavors",
+            &[("list", LIST), ("watch", "to know on which nodes a reserved quota holds")],
+        )
+    },
+    Right {
+        when: When::AnswersChecks,
+        ..right(
+            Scope::Cluster,
+            "kueue.x-k8s.io",
+            "workloads/status",
+            &[("patch", "to say whether the slices of a workload are there, in the entry of its own check")],
+        )
+    },
+    Right {
+        when: When::AnswersChecks,
+        ..right(
+            Scope::Cluster,
+            "kueue.x-k8s.io",
+            "admissionchecks/status",
+            &[(
+                "patch",
+                "to say that its own checks are answered: a queue whose check is not active admits nothing",
+            )],
+        )
+    },
     right(
         Scope::Own,
         "coordination.k8s.io",
@@ -281,6 +333,8 @@ pub struct Installation {
     pub patch_cluster_policy: bool,
     /// Whether the operator runs with `--metrics-certificate`.
     pub secure_metrics: bool,
+    /// What the operator has to do with Kueue's queues.
+    pub kueue: Kueue,
     /// The administrators' map, where the operator runs with
     /// `--administrators-map`.
     pub administrators_map: Option<MapRef>,
@@ -294,6 +348,7 @@ impl Default for Installation {
             gpu_operator_namespace: Settings::new("", "").gpu_operator_namespace,
             patch_cluster_policy: false,
             secure_metrics: false,
+            kueue: Kueue::Off,
             administrators_map: None,
         }
     }
@@ -305,6 +360,8 @@ impl Installation {
             When::Always => true,
             When::PatchClusterPolicy => self.patch_cluster_policy,
             When::SecureMetrics => self.secure_metrics,
+            When::ReadsQueues => self.kueue.is_read(),
+            When::AnswersChecks => self.kueue == Kueue::AdmissionCheck,
         };
         let wanted = |right: &&Right| right.scope == scope && due(right.when);
         rules(RIGHTS.iter().filter(wanted))
@@ -408,10 +465,15 @@ pub fn rules_by_scope() -> Value {
     };
     let patch = beyond(Installation { patch_cluster_policy: true, ..Installation::default() });
     let secure = beyond(Installation { secure_metrics: true, ..Installation::default() });
+    let reads = beyond(Installation { kueue: Kueue::Report, ..Installation::default() });
+    let mut answers = beyond(Installation { kueue: Kueue::AdmissionCheck, ..Installation::default() });
+    answers.retain(|rule| !reads.contains(rule));
     json!({
         "cluster": cluster,
         "patchClusterPolicy": patch,
         "secureMetrics": secure,
+        "readsQueues": reads,
+        "answersChecks": answers,
         "own": always.rules(Scope::Own),
         "gpuOperator": always.rules(Scope::GpuOperator),
         "release": rules(RELEASE.iter()),
@@ -462,6 +524,8 @@ pub fn page() -> String {
                     When::Always => "",
                     When::PatchClusterPolicy => " (only with `--patch-cluster-policy`)",
                     When::SecureMetrics => " (only with `--metrics-certificate`)",
+                    When::ReadsQueues => " (only with `--kueue=report` or `--kueue=admission-check`)",
+                    When::AnswersChecks => " (only with `--kueue=admission-check`)",
                 };
                 let _ = writeln!(page, "| {resource} | {verb} | {why}{when} |");
             }

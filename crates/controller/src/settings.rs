@@ -11,6 +11,28 @@ use crate::clock::Clock;
 use crate::publish::discreet::TellNames;
 use crate::tls_profile::TlsProfile;
 
+/// What the operator has to do with Kueue's queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kueue {
+    /// Nothing: Kueue's objects are not read
+    #[default]
+    Off,
+    /// Workloads with a reserved quota and an admission check of the operator
+    /// count as requests; nothing is written
+    Report,
+    /// The operator also answers the admission check, and keeps the pods of an
+    /// admitted workload to the node that has its slices
+    AdmissionCheck,
+}
+
+impl Kueue {
+    /// Whether Kueue's objects are read.
+    #[must_use]
+    pub const fn is_read(self) -> bool {
+        matches!(self, Self::Report | Self::AdmissionCheck)
+    }
+}
+
 /// How one operator runs. [`Settings::new`] has the defaults of the flags.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -27,6 +49,8 @@ pub struct Settings {
     pub administrators_map: Option<MapRef>,
     /// Whether to point `ClusterPolicy` to our map ourselves.
     pub patch_cluster_policy: bool,
+    /// What the operator has to do with Kueue's queues.
+    pub kueue: Kueue,
     /// Whose names people read in events of their namespace.
     pub tell_names: TellNames,
     /// Times of the rollout protocol.
@@ -111,6 +135,7 @@ impl Settings {
             map_name: rollout::names::MAP_NAME.to_owned(),
             administrators_map: None,
             patch_cluster_policy: false,
+            kueue: Kueue::default(),
             tell_names: TellNames::default(),
             rollout: rollout::Settings::default(),
             observe: observe::Settings::default(),

@@ -77,6 +77,8 @@ pub struct Watches {
     tasks: JoinSet<()>,
     running: BTreeMap<Source, AbortHandle>,
     maps: BTreeSet<MapRef>,
+    /// Kinds of others that are read where they exist.
+    foreign: Vec<Foreign>,
     operator_namespace: String,
     pauses: Pauses,
     call_timeout: Duration,
@@ -98,6 +100,7 @@ impl Watches {
             tasks: JoinSet::new(),
             running: BTreeMap::new(),
             maps,
+            foreign: Foreign::read_with(settings.kueue).collect(),
             operator_namespace: here.clone(),
             pauses: Pauses::new(settings.longest_watch_retry),
             call_timeout: settings.call_timeout,
@@ -146,7 +149,7 @@ impl Watches {
                 wanted.insert(Source::Map(MapRef { namespace: self.operator_namespace.clone(), name }));
             }
         }
-        let foreign = Foreign::ALL.into_iter().filter(|f| store.definitions.contains(&f.definition()));
+        let foreign = self.foreign.iter().copied().filter(|f| store.definitions.contains(&f.definition()));
         wanted.extend(foreign.map(Source::Foreign));
         let stop: Vec<Source> = self.running.keys().filter(|s| !wanted.contains(s)).cloned().collect();
         for source in stop {
@@ -212,8 +215,12 @@ impl Watches {
             Source::Foreign(foreign) => self.tasks.spawn(async move {
                 let kind = served(&client, foreign, &out).await;
                 match foreign {
-                    // Anybody who has a namespace may make these.
-                    Foreign::Notebook | Foreign::HardwareProfile => {
+                    // Anybody who has a namespace may make these, or have them made.
+                    Foreign::Notebook
+                    | Foreign::HardwareProfile
+                    | Foreign::Workload
+                    | Foreign::AdmissionCheck
+                    | Foreign::ResourceFlavor => {
                         let api: Api<Bounded<DynamicObject>> = Api::all_with(client, &kind);
                         follow(api, all, out, Item::bounded).await;
                     }

@@ -80,7 +80,8 @@ pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: T
     let (policies, rollouts) = policy::all(objects, catalog, &mut problems);
     let fleet::Fleet { nodes, inventory, our_map } =
         fleet::read(objects, catalog, &policies, settings, now, &mut problems);
-    let (requests, starting) = requests::all(objects, &inventory, settings, now, &mut problems);
+    let requests::Demand { requests, starting, queued } =
+        requests::all(objects, &inventory, settings, now, &mut problems);
     menu::check(objects, &inventory, &policies, &mut problems);
     policy::contradictions(&inventory, &policies, &mut problems);
     problems.sort();
@@ -98,6 +99,7 @@ pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: T
         inventory,
         requests,
         starting,
+        queued,
         policies,
         rollouts,
         under_way,

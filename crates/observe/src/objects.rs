@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::foreign::{ClusterPolicy, HardwareProfile, Notebook, Workload, legacy};
+use api::foreign::{
+    AdmissionCheck, ClusterPolicy, HardwareProfile, Notebook, ResourceFlavor, Workload, legacy,
+};
 use api::located::{Located, Node as Tree};
 use api::{GpuNode, GpuPartitionPolicy, strict};
 use jiff::Timestamp;
@@ -44,6 +46,10 @@ pub struct Objects {
     pub hardware_profiles: BTreeMap<Key, HardwareProfile>,
     /// Kueue's workloads.
     pub workloads: BTreeMap<Key, Workload>,
+    /// Kueue's admission checks, by name.
+    pub admission_checks: BTreeMap<String, AdmissionCheck>,
+    /// Kueue's flavors, by name.
+    pub resource_flavors: BTreeMap<String, ResourceFlavor>,
     /// The GPU Operator's settings, by name.
     pub cluster_policies: BTreeMap<String, ClusterPolicy>,
     /// Whether a `GPUCluster` exists: DRA manages the GPUs then.
@@ -112,7 +118,7 @@ pub fn is_read(api_version: &str, kind: &str) -> bool {
                 | ("scheduling.k8s.io", "PriorityClass")
                 | ("kubeflow.org", "Notebook")
                 | ("infrastructure.opendatahub.io", "HardwareProfile")
-                | ("kueue.x-k8s.io", "Workload")
+                | ("kueue.x-k8s.io", "Workload" | "AdmissionCheck" | "ResourceFlavor")
                 | ("nvidia.com", "ClusterPolicy" | "GPUCluster")
         )
 }
@@ -253,6 +259,12 @@ impl Objects {
             }
             ("kueue.x-k8s.io", "Workload") => {
                 reader.read(value, |workload| self.workloads.insert(key, workload));
+            }
+            ("kueue.x-k8s.io", "AdmissionCheck") => {
+                reader.read(value, |check| self.admission_checks.insert(name, check));
+            }
+            ("kueue.x-k8s.io", "ResourceFlavor") => {
+                reader.read(value, |flavor| self.resource_flavors.insert(name, flavor));
             }
             ("nvidia.com", "ClusterPolicy") => {
                 reader.read(value, |policy| self.cluster_policies.insert(name, policy));

@@ -9,6 +9,10 @@ use crate::objects::{Key, Objects};
 const BY_LABEL: [(&str, &str); 2] =
     [("notebook-name", "Notebook"), ("serving.kserve.io/inferenceservice", "InferenceService")];
 
+/// How many owners one above the other are followed. They form no rings in a
+/// sane cluster; eight are more than any has.
+const MOST_STEPS: usize = 8;
+
 /// The root owner of a pod: the topmost, except that pods which a `Job` or a
 /// `StatefulSet` numbers belong to it and not to what is above, since that may
 /// have several, each with a pod of every number (a `JobSet`, say). A
@@ -32,8 +36,7 @@ pub fn root(objects: &Objects, pod: &Pod) -> RequestId {
     let Some(controller) = controller else { return id("Pod", &own_name) };
     let (mut kind, mut name) = (controller.kind.clone(), controller.name.clone());
     let is_numbered = ordinal(pod).is_some();
-    // Owners form no rings in a sane cluster; eight steps are more than any has.
-    for _ in 0..8 {
+    for _ in 0..MOST_STEPS {
         // A workbench's StatefulSet has the workbench's name.
         let key: Key = (namespace.clone(), name.clone());
         if kind == "StatefulSet" && objects.notebooks.contains_key(&key) {
@@ -48,6 +51,41 @@ pub fn root(objects: &Objects, pod: &Pod) -> RequestId {
         }
     }
     id(&kind, &name)
+}
+
+/// The controllers above a pod, nearest first, and the pod itself before them:
+/// kind, namespace and name.
+pub(crate) fn chain(objects: &Objects, pod: &Pod) -> Vec<(String, Key)> {
+    let namespace = pod.metadata.namespace.clone().unwrap_or_default();
+    let own_name = pod.metadata.name.clone().unwrap_or_default();
+    let mut chain = vec![("Pod".to_owned(), (namespace.clone(), own_name))];
+    let controller = pod.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true));
+    let mut above = controller.cloned();
+    while let Some(owner) = above.filter(|_| chain.len() <= MOST_STEPS) {
+        let of = (owner.kind, (namespace.clone(), owner.name));
+        above = objects.owners.get(&of).cloned();
+        chain.push(of);
+    }
+    chain
+}
+
+/// Who stands behind an object of this kind and name: the topmost owner. The
+/// ordinal is 0.
+pub(crate) fn topmost(objects: &Objects, namespace: &str, kind: &str, name: &str) -> RequestId {
+    let (mut kind, mut name) = (kind.to_owned(), name.to_owned());
+    for _ in 0..MOST_STEPS {
+        let key: Key = (namespace.to_owned(), name.clone());
+        // A workbench's StatefulSet has the workbench's name.
+        if kind == "StatefulSet" && objects.notebooks.contains_key(&key) {
+            kind = "Notebook".to_owned();
+            break;
+        }
+        match objects.owners.get(&(kind.clone(), key)) {
+            Some(owner) => (kind, name) = (owner.kind.clone(), owner.name.clone()),
+            None => break,
+        }
+    }
+    RequestId { kind, namespace: namespace.to_owned(), name, ordinal: 0 }
 }
 
 /// The number in the name or label of a pod of a set; `None` for pods whose

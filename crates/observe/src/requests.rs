@@ -4,6 +4,7 @@
 //! Workload, a Notebook that should run and has no pod yet.
 
 mod constraints;
+mod queued;
 mod workbench;
 
 use std::collections::btree_map::Entry;
@@ -23,15 +24,28 @@ use planner::names::RequestId;
 use crate::objects::{Key, Objects, title};
 use crate::problem::{Problem, Severity};
 use crate::{Settings, names, owners, pods};
+use queued::Queues;
+pub use queued::{HOSTNAME, POD_SET, QueuedSet, QueuedWorkload};
 
-/// Every request, by id, and since when each workbench has waited for its pod.
+/// What is asked for and not bound.
+#[derive(Clone, Debug, Default)]
+pub struct Demand {
+    /// Every request, by id.
+    pub requests: Vec<Request>,
+    /// Since when each workbench that should run has had no pod.
+    pub starting: BTreeMap<Key, Timestamp>,
+    /// The workloads of Kueue that have their quota and a check of ours.
+    pub queued: BTreeMap<Key, QueuedWorkload>,
+}
+
+/// Everything that is asked for.
 pub fn all(
     objects: &Objects,
     inventory: &Inventory,
     settings: &Settings,
     now: Timestamp,
     problems: &mut Vec<Problem>,
-) -> (Vec<Request>, BTreeMap<Key, Timestamp>) {
+) -> Demand {
     let mut requests: BTreeMap<RequestId, Request> = BTreeMap::new();
     let siblings = speakers(objects);
     // Owners that have a pod that speaks for them, whatever its state.
@@ -59,29 +73,13 @@ pub fn all(
         }
     }
     let mut counted = Counted::new(inventory);
-    for workload in objects.workloads.values().filter(|workload| workload.waits_for_a_check()) {
-        let root = workload_owner(workload, objects);
-        let mut ordinal = 0;
-        for set in &workload.spec.pod_sets {
-            let count = counted.bounded(workload, set.count, problems);
-            for _ in 0..count {
-                let id = RequestId { ordinal, ..root.clone() };
-                ordinal += 1;
-                if requests.contains_key(&id) {
-                    continue;
-                }
-                let mut asked =
-                    Asked::new(&set.template.spec, &workload.metadata, title("Workload", &workload.metadata));
-                asked.priority = workload.spec.priority.map(|priority| priority.min(HIGHEST_PRIORITY));
-                if let Some(request) =
-                    asked.request(id.clone(), Evidence::QueuedWorkload, objects, now, problems)
-                {
-                    spoken_for.insert(id.clone());
-                    requests.insert(id, request);
-                }
-            }
-        }
-    }
+    let queued = Queues::new(objects, &siblings, settings.blocked_after, now).read(
+        &mut counted,
+        &mut requests,
+        problems,
+    );
+    spoken_for
+        .extend(queued.values().flat_map(|workload| &workload.sets).flat_map(|set| &set.requests).cloned());
     let mut starting = BTreeMap::new();
     for (key, notebook) in &objects.notebooks {
         let id = notebook_id(key);
@@ -106,7 +104,7 @@ pub fn all(
     }
     let mut requests: Vec<Request> = requests.into_values().collect();
     blocked(&mut requests, &waiting, objects, inventory, settings, now);
-    (requests, starting)
+    Demand { requests, starting, queued }
 }
 
 /// Who waits, and what keeps it waiting once its slice is there.
@@ -199,21 +197,6 @@ pub fn speakers(objects: &Objects) -> BTreeMap<RequestId, &Pod> {
         }
     }
     numbered
-}
-
-fn workload_owner(workload: &Workload, objects: &Objects) -> RequestId {
-    let namespace = workload.metadata.namespace.clone().unwrap_or_default();
-    let owner = workload.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true));
-    let (mut kind, mut name) = match owner {
-        Some(owner) => (owner.kind.clone(), owner.name.clone()),
-        None => ("Workload".to_owned(), workload.metadata.name.clone().unwrap_or_default()),
-    };
-    if kind == "StatefulSet" && objects.notebooks.contains_key(&(namespace.clone(), name.clone())) {
-        kind = "Notebook".to_owned();
-    } else if let Some(owner) = objects.owners.get(&(kind.clone(), (namespace.clone(), name.clone()))) {
-        (kind, name) = (owner.kind.clone(), owner.name.clone());
-    }
-    RequestId { kind, namespace, name, ordinal: 0 }
 }
 
 /// What an object asks for.

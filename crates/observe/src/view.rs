@@ -17,6 +17,7 @@ use crate::hardware::{self, Models};
 use crate::memory::Memory;
 use crate::objects::Key;
 use crate::problem::Problem;
+use crate::requests::QueuedWorkload;
 
 /// Everything that the planner and the rollout need to know, and what could
 /// not be made sense of.
@@ -37,6 +38,8 @@ pub struct ClusterView {
     /// The workbenches that should run and have no pod, since when: to be
     /// handed in again with the objects of the next round.
     pub starting: BTreeMap<Key, Timestamp>,
+    /// The workloads of Kueue that have their quota and a check of ours.
+    pub queued: BTreeMap<Key, QueuedWorkload>,
     /// The policies, by name. One that makes no sense is there as `Paused`,
     /// so that its nodes do not fall to another policy by a typing error.
     pub policies: Vec<Policy>,

@@ -94,4 +94,6 @@ pub struct Settings {
     /// The administrators' own map, if they have one: its entries are carried
     /// over into ours.
     pub administrators_map: Option<MapRef>,
+    /// Whether we answer the admission checks that Kueue's queues ask.
+    pub answers_checks: bool,
 }

@@ -8,6 +8,7 @@
 //! the `GpuNode`s; after a crash between any two of these the next round
 //! converges to the same end.
 
+pub mod admission;
 pub mod advance;
 pub mod answers;
 pub mod conditions;
@@ -24,6 +25,7 @@ pub mod seen;
 pub mod steps;
 pub mod wanted;
 
+pub use admission::{CheckAnswer, CheckState};
 pub use gpu_node::WantedGpuNode;
 pub use input::{Input, LocalState, MapRef, Obstacles, RefusedWrite, Settings};
 pub use map::{MapRound, MapWrite};

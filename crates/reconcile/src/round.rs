@@ -8,6 +8,7 @@ use planner::inventory::Hold;
 use planner::names::{NodeName, PolicyName};
 use rollout::{Advance, Progress};
 
+use crate::admission::{CheckAnswer, check_answers};
 use crate::advance::advance;
 use crate::answers::{self, Answer};
 use crate::gpu_node::{WantedGpuNode, gpu_nodes};
@@ -30,6 +31,8 @@ pub struct Round {
     pub gpu_nodes: BTreeMap<NodeName, WantedGpuNode>,
     /// What everybody who asked for slices is told, in the order of the report.
     pub answers: Vec<Answer>,
+    /// What our admission checks are to say of workloads in Kueue's queues.
+    pub checks: Vec<CheckAnswer>,
     /// Our map.
     pub map: MapRound,
     /// When to look again at the latest, even if nothing changes.
@@ -60,8 +63,9 @@ pub fn follow(input: &Input<'_>, planned: PlannedRound) -> Round {
     }
     let policies = statuses(input, &planned, &advances, &map);
     let gpu_nodes = gpu_nodes(input, &planned, &advances);
-    let answers =
+    let answers: Vec<Answer> =
         planned.report.requests.iter().map(|r| answers::answer(r, input, &planned, &advances)).collect();
+    let checks = check_answers(input, &planned, &answers);
     let wake_at = wake_at(input, &planned, &advances);
     let nodes = advances
         .into_iter()
@@ -70,7 +74,7 @@ pub fn follow(input: &Input<'_>, planned: PlannedRound) -> Round {
             (name, NodeRound { before, advance })
         })
         .collect();
-    Round { planned, nodes, policies, gpu_nodes, answers, map, wake_at }
+    Round { planned, nodes, policies, gpu_nodes, answers, checks, map, wake_at }
 }
 
 /// When something becomes due by time alone.

@@ -2,11 +2,13 @@
 
 pub mod cluster_policy;
 pub mod hardware_profile;
+pub mod kueue;
 pub mod legacy;
 pub mod notebook;
 pub mod workload;
 
 pub use cluster_policy::ClusterPolicy;
 pub use hardware_profile::HardwareProfile;
+pub use kueue::{AdmissionCheck, ResourceFlavor};
 pub use notebook::Notebook;
 pub use workload::Workload;

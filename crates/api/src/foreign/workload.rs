@@ -1,7 +1,9 @@
 //! What we read of Kueue's `Workload`: what a queue would like to start.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::PodSpec;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use serde::{Deserialize, Serialize};
 
 /// Something that waits in a queue, or was admitted from it.
@@ -25,14 +27,23 @@ pub struct WorkloadSpec {
     /// Sets of equal pods.
     #[serde(default)]
     pub pod_sets: Vec<PodSet>,
-    /// Its priority.
+    /// The local queue in which it waits.
     #[serde(default)]
+    pub queue_name: String,
+    /// Its priority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
+    /// Whether it may run; absent: it may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<bool>,
 }
 
 /// A set of equal pods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PodSet {
+    /// Its name.
+    #[serde(default)]
+    pub name: String,
     /// How many.
     #[serde(default)]
     pub count: i32,
@@ -56,20 +67,74 @@ pub struct WorkloadStatus {
     /// `QuotaReserved`, `Admitted`, `Finished` and others.
     #[serde(default)]
     pub conditions: Vec<Condition>,
+    /// The quota that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admission: Option<Admission>,
     /// Checks that have to pass before it is admitted.
     #[serde(default)]
-    pub admission_checks: Vec<AdmissionCheck>,
+    pub admission_checks: Vec<AdmissionCheckState>,
+    /// The other cluster that runs it (MultiKueue).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_name: Option<String>,
 }
 
-/// A check that has to pass.
+/// The quota that a workload has.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct AdmissionCheck {
-    /// Its name.
+#[serde(rename_all = "camelCase")]
+pub struct Admission {
+    /// The cluster queue that gives it.
+    #[serde(default)]
+    pub cluster_queue: String,
+    /// Of each pod set.
+    #[serde(default)]
+    pub pod_set_assignments: Vec<PodSetAssignment>,
+}
+
+/// The quota of a pod set.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PodSetAssignment {
+    /// Which pod set.
+    #[serde(default)]
+    pub name: String,
+    /// The flavor of each resource.
+    #[serde(default)]
+    pub flavors: BTreeMap<String, String>,
+    /// For how many pods; absent: for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<i32>,
+}
+
+/// What a check says of a workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AdmissionCheckState {
+    /// The name of the check.
     #[serde(default)]
     pub name: String,
     /// `Pending`, `Ready`, `Retry` or `Rejected`.
     #[serde(default)]
     pub state: String,
+    /// Why, for people.
+    #[serde(default)]
+    pub message: String,
+    /// Since when it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<Time>,
+    /// What pods of each set get when they start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pod_set_updates: Vec<PodSetUpdate>,
+}
+
+/// What pods of a set get when they start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodSetUpdate {
+    /// Which pod set.
+    #[serde(default)]
+    pub name: String,
+    /// Labels of nodes that they may use.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
 }
 
 impl Workload {
@@ -79,13 +144,36 @@ impl Workload {
         self.status.conditions.iter().any(|c| c.type_ == condition && c.status == "True")
     }
 
-    /// Whether it has its quota and waits for a check: demand, now. One that
-    /// waits for quota is not: the quota may never come.
+    /// Whether checks may be answered, and count: it has its quota, may run
+    /// here, and has not ended. While it is being evicted an answer would stay
+    /// for ever (kueue#3543).
     #[must_use]
-    pub fn waits_for_a_check(&self) -> bool {
+    pub fn has_quota(&self) -> bool {
+        let is_elsewhere = self.status.cluster_name.as_ref().is_some_and(|name| !name.is_empty());
         self.is("QuotaReserved")
-            && !self.is("Admitted")
             && !self.is("Finished")
-            && self.status.admission_checks.iter().any(|check| check.state == "Pending")
+            && !self.is("Evicted")
+            && self.spec.active != Some(false)
+            && self.metadata.deletion_timestamp.is_none()
+            && !is_elsewhere
+    }
+
+    /// What a check says of it.
+    #[must_use]
+    pub fn check(&self, name: &str) -> Option<&AdmissionCheckState> {
+        self.status.admission_checks.iter().find(|check| check.name == name)
+    }
+
+    /// For how many pods of a set it has its quota.
+    #[must_use]
+    pub fn count_of(&self, set: &PodSet) -> i32 {
+        self.assignment_of(set).and_then(|assignment| assignment.count).unwrap_or(set.count)
+    }
+
+    /// The quota of a pod set.
+    #[must_use]
+    pub fn assignment_of(&self, set: &PodSet) -> Option<&PodSetAssignment> {
+        let assignments = &self.status.admission.as_ref()?.pod_set_assignments;
+        assignments.iter().find(|assignment| assignment.name == set.name)
     }
 }

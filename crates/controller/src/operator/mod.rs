@@ -10,6 +10,7 @@ mod batch;
 mod jumps;
 mod look;
 pub(crate) mod owners;
+mod queues;
 mod refused;
 mod round;
 mod steps;
@@ -37,7 +38,7 @@ use crate::lease::{Claim, Keeper};
 use crate::metrics::Metrics;
 use crate::publish::news::SentEvents;
 use crate::retries::Retries;
-use crate::settings::Settings;
+use crate::settings::{Kueue, Settings};
 use crate::store::history::Read;
 use crate::store::{Change, Source, Store};
 use crate::watch::{BACKLOG, Watches};
@@ -102,6 +103,7 @@ fn core(settings: &Settings) -> reconcile::Settings {
         },
         rollout: settings.rollout,
         administrators_map: settings.administrators_map.clone(),
+        answers_checks: settings.kueue == Kueue::AdmissionCheck,
     }
 }
 
@@ -129,6 +131,8 @@ struct Operator {
     unsent: tell::Unsent,
     /// Writes that the API server refuses until a human allows them.
     refused: refused::Refused,
+    /// The version of Kueue's kinds that is served, once that is known.
+    kueue_version: Option<String>,
     /// What somebody else changes each time that we have written it.
     undone: undone::Undone,
     /// Nodes that are not as we see them.
@@ -188,6 +192,7 @@ impl Operator {
             told: SentEvents::default(),
             unsent: tell::Unsent::default(),
             refused: refused::Refused::default(),
+            kueue_version: None,
             outdated: BTreeSet::new(),
             wake: None,
             settles_until: None,

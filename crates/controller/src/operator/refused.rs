@@ -22,6 +22,8 @@ pub(super) enum For {
     Map,
     /// The reference to our map.
     ClusterPolicy,
+    /// What a check says of a workload in a queue, or that it is active.
+    Queue(String),
     /// The events of a namespace.
     Events(String),
 }
@@ -35,13 +37,15 @@ impl For {
             Self::Policy(_) => "GpuPartitionPolicy",
             Self::Map => "ConfigMap",
             Self::ClusterPolicy => "ClusterPolicy",
+            Self::Queue(_) => "Workload",
             Self::Events(_) => "Event",
         }
     }
 }
 
 /// All kinds, for a metric.
-const KINDS: [&str; 6] = ["Node", "GpuNode", "GpuPartitionPolicy", "ConfigMap", "ClusterPolicy", "Event"];
+const KINDS: [&str; 7] =
+    ["Node", "GpuNode", "GpuPartitionPolicy", "ConfigMap", "ClusterPolicy", "Workload", "Event"];
 
 /// All that are refused now.
 #[derive(Debug, Default)]
@@ -83,6 +87,7 @@ impl Refused {
             For::GpuNode(node) => round.gpu_nodes.contains_key(node),
             For::Policy(policy) => round.policies.contains_key(policy),
             For::Map => round.map.write.is_some(),
+            For::Queue(_) => !round.checks.is_empty(),
             For::ClusterPolicy | For::Events(_) => true,
         });
     }

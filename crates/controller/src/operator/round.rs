@@ -107,6 +107,7 @@ impl Operator {
             failures += self.note(node, done, highest_before, &mut awaited);
         }
         failures += self.publish(&objects, &round, remembered.stored, now, &mut awaited).await;
+        failures += Box::pin(self.answer_checks(&objects, &round, now, &mut awaited)).await;
         let instant = clock::instant();
         for subject in awaited {
             self.store.wait_for(subject, instant);
@@ -414,7 +415,7 @@ impl Operator {
         failures + self.tell(drafts, now).await
     }
 
-    fn may_write(&self, what: &str) -> bool {
+    pub(super) fn may_write(&self, what: &str) -> bool {
         self.retries.may_try(what, clock::instant()) && self.executor.may_write()
     }
 

@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use observe::Objects;
+
 /// Whose names are told in a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum TellNames {
@@ -19,11 +21,20 @@ pub enum TellNames {
 /// its name.
 const HIDDEN: &str = "\u{0}";
 
+/// A text as it is told in a namespace.
+#[must_use]
+pub fn in_namespace(names: TellNames, namespace: &str, text: &str, objects: &Objects) -> String {
+    match names {
+        TellNames::All => text.to_owned(),
+        TellNames::OwnNamespace => for_those_of(namespace, text, |node| objects.nodes.contains_key(node)),
+    }
+}
+
 /// The note, without the names of pods in other namespaces than this one.
 ///
 /// Whatever is written like `namespace/name` counts as such a name, unless it
 /// is a GPU of a node: a name too many is left out rather than one too few.
-pub(super) fn for_those_of(namespace: &str, note: &str, is_node: impl Fn(&str) -> bool) -> String {
+fn for_those_of(namespace: &str, note: &str, is_node: impl Fn(&str) -> bool) -> String {
     let note = without_refusals(namespace, note);
     let mut hidden = String::new();
     let mut rest = 0;

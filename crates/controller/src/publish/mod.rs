@@ -5,5 +5,6 @@ pub mod catalogue;
 pub mod discreet;
 pub mod events;
 pub mod gpu_node;
+pub mod kueue;
 pub mod news;
 pub mod policy;

@@ -72,12 +72,10 @@ pub fn drafts(
     of_restore(told, objects, round, written, &mut drafts);
     of_requests(told, objects, &round.answers, &mut drafts);
     of_others(told, objects, round, &mut drafts);
-    if names == TellNames::OwnNamespace {
-        for Draft { regarding, note, .. } in &mut drafts {
-            // What has no namespace is the administrators'.
-            if let Some(namespace) = &regarding.namespace {
-                *note = discreet::for_those_of(namespace, note, |node| objects.nodes.contains_key(node));
-            }
+    for Draft { regarding, note, .. } in &mut drafts {
+        // What has no namespace is the administrators'.
+        if let Some(namespace) = &regarding.namespace {
+            *note = discreet::in_namespace(names, namespace, note, objects);
         }
     }
     drafts

@@ -115,6 +115,8 @@ enum Place {
     Status,
     Containers,
     Container,
+    PodSets,
+    PodSet,
     /// Something that is read whole, or as far as its budget goes.
     Rest,
 }
@@ -130,22 +132,29 @@ impl Place {
             (Self::Object, "status") => Some((Self::Status, None)),
             (Self::Spec, "template") => Some((Self::Object, None)),
             (Self::Spec, "containers" | "initContainers") => Some((Self::Containers, None)),
-            // Of a pod, and of a hardware profile.
+            (Self::Spec, "podSets") => Some((Self::PodSets, None)),
+            (Self::PodSet, "template") => Some((Self::Object, None)),
+            (Self::PodSet, "name" | "count") => bounded,
+            // Of a pod, a hardware profile, a workload, an admission check, and a flavor.
             (
                 Self::Spec,
                 "nodeName" | "nodeSelector" | "affinity" | "tolerations" | "overhead" | "priority"
-                | "priorityClassName" | "schedulingGates" | "resourceClaims" | "identifiers" | "scheduling",
+                | "priorityClassName" | "schedulingGates" | "resourceClaims" | "identifiers" | "scheduling"
+                | "queueName" | "active" | "controllerName" | "parameters" | "nodeLabels",
             ) => bounded,
             // What a pod takes is never cut.
             (Self::Spec, "resources") | (Self::Container, "name" | "resources" | "restartPolicy") => {
                 Some((Self::Rest, None))
             }
-            (Self::Status, "phase" | "reason" | "nominatedNodeName" | "conditions" | "readyReplicas") => {
-                bounded
-            }
-            (Self::Metadata, "managedFields") | (Self::Container | Self::Spec | Self::Status, _) => None,
+            (
+                Self::Status,
+                "phase" | "reason" | "nominatedNodeName" | "conditions" | "readyReplicas" | "admission"
+                | "admissionChecks" | "clusterName",
+            ) => bounded,
+            (Self::Metadata, "managedFields")
+            | (Self::Container | Self::PodSet | Self::Spec | Self::Status, _) => None,
             (Self::Object | Self::Metadata, _) => bounded,
-            (Self::Containers | Self::Rest, _) => Some((Self::Rest, None)),
+            (Self::Containers | Self::PodSets | Self::Rest, _) => Some((Self::Rest, None)),
         }
     }
 }
@@ -218,7 +227,11 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
-        let place = if self.place == Place::Containers { Place::Container } else { Place::Rest };
+        let place = match self.place {
+            Place::Containers => Place::Container,
+            Place::PodSets => Place::PodSet,
+            _ => Place::Rest,
+        };
         let mut all = Vec::new();
         while self.pay(0) {
             let seed = Seed { place, left: self.left, cut: self.cut };

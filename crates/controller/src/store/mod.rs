@@ -10,111 +10,24 @@ pub mod history;
 mod item;
 mod pod_sums;
 mod shared_labels;
+mod source;
 pub mod trim;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use api::foreign::Workload;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::DynamicObject;
 use observe::objects::Key;
 use observe::{Objects, Problem};
 
-use crate::settings::MapRef;
 use awaited::{Awaited, Subject};
 use history::{AsOf, WentBack, number};
 pub use item::Item;
 use item::identity;
-
-/// Where an object comes from.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
-    /// Nodes.
-    Nodes,
-    /// Pods.
-    Pods,
-    /// Namespaces (labels only).
-    Namespaces,
-    /// Priority classes.
-    PriorityClasses,
-    /// Our policies.
-    Policies,
-    /// What is known of nodes.
-    GpuNodes,
-    /// The names of all CRDs.
-    Definitions,
-    /// One map of layouts.
-    Map(MapRef),
-    /// A foreign kind whose CRD exists.
-    Foreign(Foreign),
-}
-
-impl Source {
-    /// Whether nodes are judged by what it says. Such a watch is taken for
-    /// incomplete from when it broke until it has listed anew: after an outage
-    /// of the API server a node that has long been done is not to be judged by
-    /// how it stood before, nor changed for a policy that is no more. While our
-    /// own kinds are not served, nothing can be remembered, either.
-    #[must_use]
-    pub const fn is_judged_by(&self) -> bool {
-        matches!(self, Self::Nodes | Self::Pods | Self::Policies | Self::GpuNodes)
-    }
-}
-
-/// Kinds of others, which may appear and vanish while we run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Foreign {
-    /// The GPU Operator's settings.
-    ClusterPolicy,
-    /// The DRA stack of the GPU Operator.
-    GpuCluster,
-    /// Workbenches.
-    Notebook,
-    /// What OpenShift AI offers.
-    HardwareProfile,
-}
-
-impl Foreign {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::ClusterPolicy, Self::GpuCluster, Self::Notebook, Self::HardwareProfile];
-
-    /// Group, kind, plural, and the versions that we can read, best first.
-    #[must_use]
-    pub const fn names(self) -> (&'static str, &'static str, &'static str, &'static [&'static str]) {
-        match self {
-            Self::ClusterPolicy => ("nvidia.com", "ClusterPolicy", "clusterpolicies", &["v1"]),
-            Self::GpuCluster => ("nvidia.com", "GPUCluster", "gpuclusters", &["v1alpha1"]),
-            Self::Notebook => ("kubeflow.org", "Notebook", "notebooks", &["v1", "v1beta1"]),
-            Self::HardwareProfile => {
-                ("infrastructure.opendatahub.io", "HardwareProfile", "hardwareprofiles", &["v1", "v1alpha1"])
-            }
-        }
-    }
-
-    /// The name of its CRD.
-    #[must_use]
-    pub fn definition(self) -> String {
-        let (group, _, plural, _) = self.names();
-        format!("{plural}.{group}")
-    }
-}
-
-impl std::fmt::Display for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Nodes => f.write_str("nodes"),
-            Self::Pods => f.write_str("pods"),
-            Self::Namespaces => f.write_str("namespaces"),
-            Self::PriorityClasses => f.write_str("priorityclasses"),
-            Self::Policies => f.write_str("gpupartitionpolicies"),
-            Self::GpuNodes => f.write_str("gpunodes"),
-            Self::Definitions => f.write_str("customresourcedefinitions"),
-            Self::Map(map) => write!(f, "configmap {}/{}", map.namespace, map.name),
-            Self::Foreign(foreign) => f.write_str(foreign.names().2),
-        }
-    }
-}
+pub use source::{Foreign, Source};
 
 /// What a watch has to say.
 #[derive(Clone, Debug)]
@@ -408,14 +321,30 @@ impl Store {
                 .notebooks
                 .get(key)
                 .map_or(0, |notebook| bounds::cost(&notebook.spec.template.spec)),
+            Source::Foreign(Foreign::Workload) => {
+                let sets = self.objects.workloads.get(key).map(|workload| &workload.spec.pod_sets);
+                sets.into_iter().flatten().map(|set| bounds::cost(&set.template.spec)).sum()
+            }
             _ => 0,
         }
     }
 
     /// Keeps of what people wrote into a workbench or a hardware profile only
     /// what is read, within bounds.
-    fn bound(&mut self, source: &Source, key: &Key, before: usize) -> Result<(), String> {
+    fn bound(&mut self, source: &Source, key: &Key, mut before: usize) -> Result<(), String> {
         match source {
+            Source::Foreign(Foreign::Workload) => {
+                // Whatever has no checks, or has ended, waits for none of ours.
+                let asks = |workload: &Workload| !workload.status.admission_checks.is_empty();
+                let Some(workload) = self.objects.workloads.get_mut(key).filter(|w| asks(w)) else {
+                    self.remove(source, key);
+                    return Ok(());
+                };
+                *workload = trim::workload(std::mem::take(workload));
+                for set in &mut workload.spec.pod_sets {
+                    self.costs.add(&key.0, std::mem::take(&mut before), &mut set.template.spec);
+                }
+            }
             Source::Foreign(Foreign::Notebook) => {
                 if let Some(notebook) = self.objects.notebooks.get_mut(key) {
                     *notebook = trim::notebook(std::mem::take(notebook));
@@ -483,6 +412,13 @@ impl Store {
             Source::Foreign(Foreign::GpuCluster) => self.gpu_clusters.iter().cloned().collect(),
             Source::Foreign(Foreign::Notebook) => objects.notebooks.keys().cloned().collect(),
             Source::Foreign(Foreign::HardwareProfile) => objects.hardware_profiles.keys().cloned().collect(),
+            Source::Foreign(Foreign::Workload) => objects.workloads.keys().cloned().collect(),
+            Source::Foreign(Foreign::AdmissionCheck) => {
+                objects.admission_checks.keys().map(cluster).collect()
+            }
+            Source::Foreign(Foreign::ResourceFlavor) => {
+                objects.resource_flavors.keys().map(cluster).collect()
+            }
         }
     }
 
@@ -504,6 +440,9 @@ impl Store {
             Source::Foreign(Foreign::ClusterPolicy) => &objects.cluster_policies.get(&key.1)?.metadata,
             Source::Foreign(Foreign::Notebook) => &objects.notebooks.get(key)?.metadata,
             Source::Foreign(Foreign::HardwareProfile) => &objects.hardware_profiles.get(key)?.metadata,
+            Source::Foreign(Foreign::Workload) => &objects.workloads.get(key)?.metadata,
+            Source::Foreign(Foreign::AdmissionCheck) => &objects.admission_checks.get(&key.1)?.metadata,
+            Source::Foreign(Foreign::ResourceFlavor) => &objects.resource_flavors.get(&key.1)?.metadata,
             Source::Definitions | Source::Foreign(Foreign::GpuCluster) => return None,
         };
         meta.resource_version.clone()
@@ -540,6 +479,9 @@ impl Store {
             }
             Source::Foreign(Foreign::Notebook) => objects.notebooks.remove(key).is_some(),
             Source::Foreign(Foreign::HardwareProfile) => objects.hardware_profiles.remove(key).is_some(),
+            Source::Foreign(Foreign::Workload) => objects.workloads.remove(key).is_some(),
+            Source::Foreign(Foreign::AdmissionCheck) => objects.admission_checks.remove(name).is_some(),
+            Source::Foreign(Foreign::ResourceFlavor) => objects.resource_flavors.remove(name).is_some(),
         }
     }
 

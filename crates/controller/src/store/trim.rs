@@ -4,14 +4,15 @@
 use std::collections::BTreeMap;
 
 use api::foreign::notebook::{self, NotebookSpec, NotebookTemplate};
-use api::foreign::{HardwareProfile, Notebook, hardware_profile};
+use api::foreign::workload::{PodSet, PodTemplate, WorkloadSpec, WorkloadStatus};
+use api::foreign::{HardwareProfile, Notebook, Workload, hardware_profile};
 use k8s_openapi::api::core::v1::{
     Affinity, ConfigMap, Container, Node, NodeSpec, NodeStatus, NodeSystemInfo, Pod, PodSpec, PodStatus,
     ResourceRequirements,
 };
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
 
 use super::bounds;
 
@@ -27,6 +28,7 @@ const POD_LABELS: &[&str] = &[
     "serving.kserve.io/inferenceservice",
     "apps.kubernetes.io/pod-index",
     "batch.kubernetes.io/job-completion-index",
+    observe::requests::POD_SET,
 ];
 
 /// How the `app` labels of the GPU Operator's operands begin.
@@ -34,6 +36,9 @@ const OPERANDS: &[&str] = &["nvidia-", "gpu-feature-discovery"];
 
 /// How long the kind and the name of an owner may be together.
 const LONGEST_OWNER: usize = 512;
+
+/// Conditions of workloads that are read.
+const WORKLOAD_CONDITIONS: &[&str] = &["QuotaReserved", "Admitted", "Evicted", "Finished"];
 
 /// Conditions of pods that are read.
 const POD_CONDITIONS: &[&str] = &["PodScheduled", "Ready"];
@@ -52,6 +57,12 @@ pub fn is_gpu(resource: &str) -> bool {
     mig::GpuResource::is_one(resource) || resource.starts_with(rollout::names::DAS_PREFIX)
 }
 
+/// Whether an owner has a name that an object may have: the API server takes
+/// longer ones here.
+const fn is_named(owner: &OwnerReference) -> bool {
+    owner.name.len() + owner.kind.len() <= LONGEST_OWNER
+}
+
 /// Identity, age and version; owners only where they control.
 fn metadata(full: ObjectMeta) -> ObjectMeta {
     let ObjectMeta {
@@ -67,8 +78,6 @@ fn metadata(full: ObjectMeta) -> ObjectMeta {
         owner_references,
         ..
     } = full;
-    // The API server takes names of any length here; no object has one.
-    let is_named = |owner: &OwnerReference| owner.name.len() + owner.kind.len() <= LONGEST_OWNER;
     let owner_references = owner_references
         .map(|all| all.into_iter().filter(|o| o.controller == Some(true) && is_named(o)).collect::<Vec<_>>())
         .filter(|all| !all.is_empty());
@@ -254,6 +263,28 @@ pub fn notebook(full: Notebook) -> Notebook {
     meta.labels = None;
     let spec = NotebookSpec { template: NotebookTemplate { spec: waiting(spec.template.spec, was_cut) } };
     Notebook { metadata: meta, spec, status }
+}
+
+/// A workload of a queue: the pods that it wants, its quota, and what checks
+/// say of it. Its owners are kept whether they control it or not: those of a
+/// group of pods do not.
+#[must_use]
+pub fn workload(full: Workload) -> Workload {
+    let Workload { metadata: mut meta, spec, status } = full;
+    let owners = meta.owner_references.take().map(|owners| owners.into_iter().filter(is_named).collect());
+    let mut meta = metadata(meta);
+    let was_cut = bounds::was_cut(meta.annotations.as_ref());
+    meta.owner_references = owners;
+    meta.annotations = None;
+    meta.labels = None;
+    let set =
+        |set: PodSet| PodSet { template: PodTemplate { spec: waiting(set.template.spec, was_cut) }, ..set };
+    let spec = WorkloadSpec { pod_sets: spec.pod_sets.into_iter().map(set).collect(), ..spec };
+    let read = |condition: &Condition| WORKLOAD_CONDITIONS.contains(&condition.type_.as_str());
+    let conditions = status.conditions.into_iter().filter(read);
+    let conditions =
+        conditions.map(|c| Condition { message: String::new(), reason: String::new(), ..c }).collect();
+    Workload { metadata: meta, spec, status: WorkloadStatus { conditions, ..status } }
 }
 
 /// A hardware profile, for a recording.

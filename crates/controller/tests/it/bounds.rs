@@ -52,7 +52,7 @@ fn requests(store: &Store) -> Vec<Request> {
     let inventory = planner::inventory::Inventory::default();
     let settings = observe::Settings::default();
     let now = "2026-11-20T09:00:00Z".parse().unwrap();
-    observe::requests::all(&store.objects, &inventory, &settings, now, &mut Vec::new()).0
+    observe::requests::all(&store.objects, &inventory, &settings, now, &mut Vec::new()).requests
 }
 
 #[test]

@@ -53,6 +53,8 @@ fn documents(objects: &Objects) -> Vec<Value> {
         notebooks,
         hardware_profiles,
         workloads,
+        admission_checks,
+        resource_flavors,
         cluster_policies,
         gpu_cluster,
         policies,
@@ -79,6 +81,8 @@ fn documents(objects: &Objects) -> Vec<Value> {
     }
     all.extend("infrastructure.opendatahub.io/v1", "HardwareProfile", hardware_profiles.values());
     all.extend("kubeflow.org/v1", "Notebook", notebooks.values());
+    all.extend("kueue.x-k8s.io/v1beta1", "AdmissionCheck", admission_checks.values());
+    all.extend("kueue.x-k8s.io/v1beta1", "ResourceFlavor", resource_flavors.values());
     all.extend("kueue.x-k8s.io/v1beta1", "Workload", workloads.values());
     for ((kind, (namespace, name)), owner) in owners {
         // Who controls a pod is in the pod; who controls that, here.

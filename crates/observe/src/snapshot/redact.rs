@@ -74,8 +74,10 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
         priority_classes,
         notebooks,
         hardware_profiles,
-        // The operator reads none: nothing of them is recorded.
+        // What waits in queues is not recorded.
         workloads: _,
+        admission_checks: _,
+        resource_flavors: _,
         cluster_policies,
         gpu_cluster,
         policies,
@@ -118,6 +120,8 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
             .map(|(key, profile)| (of(key), by.profile(profile)))
             .collect(),
         workloads: BTreeMap::new(),
+        admission_checks: BTreeMap::new(),
+        resource_flavors: BTreeMap::new(),
         cluster_policies: cluster_policies
             .iter()
             .map(|(name, policy)| {

@@ -6,6 +6,7 @@ mod mangled;
 mod obstacles;
 mod protection;
 mod published;
+mod queues;
 mod remembered;
 mod review;
 mod said;

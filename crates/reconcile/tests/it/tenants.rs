@@ -88,6 +88,7 @@ fn a_pod_that_the_kubelet_has_started_holds_what_it_asks_for_whatever_we_think_o
 /// Every number that a tenant can write, at every place.
 #[test]
 fn no_number_that_a_tenant_writes_is_counted_out() {
+    let mut most = 0;
     let counts = [
         "-1",
         "0",
@@ -155,6 +156,11 @@ fn no_number_that_a_tenant_writes_is_counted_out() {
                 "spec": {"template": {"spec": {"priority": i32::MAX, "containers": [{"name": "lab"}]}}},
             }),
         );
+        add(
+            "kueue.x-k8s.io/v1beta1",
+            "AdmissionCheck",
+            json!({"metadata": {"name": "slicewright"}, "spec": {"controllerName": "slicewright.io/slices"}}),
+        );
         for (n, many) in [i32::MIN, -1, 0, i32::MAX, i32::MAX].into_iter().enumerate() {
             let template = json!({"spec": {"priority": many, "containers": [{"name": "main",
                 "resources": {"requests": {"nvidia.com/mig-1g.10gb": count}}}]}});
@@ -178,8 +184,10 @@ fn no_number_that_a_tenant_writes_is_counted_out() {
             let from_numbers = round.planned.view.requests.iter().filter(|r| r.id.kind == "Workload").count();
             // 32 GPUs have room for 224 slices; each pod set beyond that is told so once.
             assert!(from_numbers <= 224 + 4, "{count}: {from_numbers} requests of {name}");
+            most = most.max(from_numbers);
         }
     }
+    assert!(most >= 224, "{most} requests at most: the workloads are not read");
 }
 
 #[test]

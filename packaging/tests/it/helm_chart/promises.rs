@@ -206,7 +206,11 @@ fn pull_secrets_are_references_as_a_pod_has_them_and_names_are_taken_too() {
 #[test]
 fn rights_of_what_is_set_by_the_environment_are_granted_where_the_value_says_so() {
     let bench = Bench::new();
-    let by_values = bench.with(&["gpuOperator.patchClusterPolicy=true", r#"metrics.tls.secretName="tls""#]);
+    let by_values = bench.with(&[
+        "gpuOperator.patchClusterPolicy=true",
+        r#"metrics.tls.secretName="tls""#,
+        r#"kueue="admission-check""#,
+    ]);
     let by_environment = bench.with(&["rbac.configuredByEnvironment=true"]);
     let of = |objects: &[Value]| rules(the(objects, "ClusterRole", "slicewright"));
     assert_eq!(of(&by_environment), of(&by_values));

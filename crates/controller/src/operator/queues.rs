@@ -1,0 +1,168 @@
+//! Kueue's queues: whether our checks are active, and what they say of the
+//! workloads that wait for them.
+
+use std::sync::Arc;
+
+use api::foreign::AdmissionCheck;
+use jiff::Timestamp;
+use observe::Objects;
+use reconcile::{CheckAnswer, Round};
+
+use super::Operator;
+use super::refused::For;
+use super::steps::together;
+use crate::apply::Executor;
+use crate::calls::CallError;
+use crate::publish::{discreet, kueue};
+use crate::settings::Kueue;
+use crate::store::Foreign;
+use crate::store::awaited::Subject;
+
+/// What came of one write; `None` when we may not write any more.
+type Outcome = (String, Option<Result<Subject, CallError>>);
+
+impl Operator {
+    /// Writes what our checks say, where that differs from what they say.
+    pub(super) async fn answer_checks(
+        &mut self,
+        objects: &Arc<Objects>,
+        round: &Round,
+        now: Timestamp,
+        awaited: &mut Vec<Subject>,
+    ) -> usize {
+        if self.settings.kueue != Kueue::AdmissionCheck || self.settles_until.is_some() {
+            return 0;
+        }
+        let inactive: Vec<_> = objects
+            .admission_checks
+            .values()
+            .filter(|check| check.is_ours())
+            .filter_map(|check| Some((check.clone(), kueue::active(check, now)?)))
+            .filter(|(check, _)| self.may_write(&check_subject(check)))
+            .collect();
+        let answers: Vec<CheckAnswer> = round
+            .checks
+            .iter()
+            .map(|answer| self.discreet(objects, answer))
+            .filter(|answer| {
+                let now = objects.workloads.get(&answer.workload);
+                now.is_some_and(|now| kueue::is_news(now, answer))
+                    && self.may_write(&workload_subject(answer))
+            })
+            .collect();
+        if inactive.is_empty() && answers.is_empty() {
+            return 0;
+        }
+        let version = match self.version_of_kueue().await {
+            Ok(version) => version,
+            Err(error) => return self.judge("Kueue's version", Err(error)),
+        };
+        let at_once = self.settings.parallel_nodes;
+        let mut work = Vec::new();
+        for (check, condition) in inactive {
+            let (executor, version) = (self.executor.clone(), version.clone());
+            work.push(async move { activate(executor, version, check, condition).await });
+        }
+        let mut outcomes = self.pump(together(at_once, work)).await;
+        let mut work = Vec::new();
+        for answer in answers {
+            let (executor, version, objects) = (self.executor.clone(), version.clone(), Arc::clone(objects));
+            work.push(async move { say(executor, version, objects, answer, now).await });
+        }
+        outcomes.extend(self.pump(together(at_once, work)).await);
+        let mut failures = 0;
+        for (what, outcome) in outcomes {
+            let Some(outcome) = outcome else { continue };
+            self.refused.note(For::Queue(what.clone()), &outcome);
+            match outcome {
+                Ok(subject) => {
+                    awaited.push(subject);
+                    self.retries.succeeded(&what);
+                }
+                Err(error) => {
+                    // Another version may be served by now.
+                    self.kueue_version = self.kueue_version.take().filter(|_| !error.is_not_found());
+                    failures += self.judge(&what, Err(error));
+                }
+            }
+        }
+        failures
+    }
+
+    /// An answer as whoever may read the workload's namespace reads it: with the
+    /// names that are told there.
+    fn discreet(&self, objects: &Objects, answer: &CheckAnswer) -> CheckAnswer {
+        let told =
+            |text: &str| discreet::in_namespace(self.settings.tell_names, &answer.workload.0, text, objects);
+        CheckAnswer { message: told(&answer.message), gist: told(&answer.gist), ..answer.clone() }
+    }
+
+    /// The version of Kueue's kinds that is served here; asked once.
+    async fn version_of_kueue(&mut self) -> Result<String, CallError> {
+        if let Some(version) = &self.kueue_version {
+            return Ok(version.clone());
+        }
+        let (group, _, _, versions) = Foreign::Workload.names();
+        let calls = Arc::clone(&self.calls);
+        let served = self
+            .pump(async move {
+                let client = calls.client();
+                let asked = async { client.list_api_groups().await };
+                calls.ask("the groups of kinds", asked).await
+            })
+            .await?;
+        let group = served.groups.iter().find(|found| found.name == group);
+        let serves =
+            |version: &str| group.is_some_and(|group| group.versions.iter().any(|v| v.version == version));
+        let version = versions.iter().find(|version| serves(version)).unwrap_or(&versions[0]);
+        self.kueue_version = Some((*version).to_owned());
+        Ok((*version).to_owned())
+    }
+}
+
+async fn activate(
+    executor: Executor,
+    version: String,
+    check: AdmissionCheck,
+    condition: k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition,
+) -> Outcome {
+    let what = check_subject(&check);
+    if !executor.may_write() {
+        return (what, None);
+    }
+    let outcome = kueue::say_active(&executor.calls, &version, &check, &condition).await;
+    (what, Some(outcome))
+}
+
+async fn say(
+    executor: Executor,
+    version: String,
+    objects: Arc<Objects>,
+    answer: CheckAnswer,
+    now: Timestamp,
+) -> Outcome {
+    let what = workload_subject(&answer);
+    let Some(workload) = objects.workloads.get(&answer.workload).filter(|_| executor.may_write()) else {
+        return (what, None);
+    };
+    let outcome = kueue::answer(&executor.calls, &version, workload, &answer, now).await;
+    if outcome.is_ok() {
+        let (state, message) = (answer.state.name(), &answer.message);
+        tracing::info!(
+            workload = what,
+            check = answer.check,
+            state,
+            message,
+            "an admission check is answered"
+        );
+    }
+    (what, Some(outcome))
+}
+
+fn workload_subject(answer: &CheckAnswer) -> String {
+    format!("Workload {}/{}", answer.workload.0, answer.workload.1)
+}
+
+fn check_subject(check: &AdmissionCheck) -> String {
+    format!("AdmissionCheck {}", check.metadata.name.as_deref().unwrap_or_default())
+}

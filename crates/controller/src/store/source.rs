@@ -1,0 +1,114 @@
+//! Where objects come from: one watch each.
+
+use crate::settings::{Kueue, MapRef};
+
+/// Where an object comes from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// Nodes.
+    Nodes,
+    /// Pods.
+    Pods,
+    /// Namespaces (labels only).
+    Namespaces,
+    /// Priority classes.
+    PriorityClasses,
+    /// Our policies.
+    Policies,
+    /// What is known of nodes.
+    GpuNodes,
+    /// The names of all CRDs.
+    Definitions,
+    /// One map of layouts.
+    Map(MapRef),
+    /// A foreign kind whose CRD exists.
+    Foreign(Foreign),
+}
+
+impl Source {
+    /// Whether nodes are judged by what it says. Such a watch is taken for
+    /// incomplete from when it broke until it has listed anew: after an outage
+    /// of the API server a node that has long been done is not to be judged by
+    /// how it stood before, nor changed for a policy that is no more. While our
+    /// own kinds are not served, nothing can be remembered, either.
+    #[must_use]
+    pub const fn is_judged_by(&self) -> bool {
+        matches!(self, Self::Nodes | Self::Pods | Self::Policies | Self::GpuNodes)
+    }
+}
+
+/// Kinds of others, which may appear and vanish while we run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Foreign {
+    /// The GPU Operator's settings.
+    ClusterPolicy,
+    /// The DRA stack of the GPU Operator.
+    GpuCluster,
+    /// Workbenches.
+    Notebook,
+    /// What OpenShift AI offers.
+    HardwareProfile,
+    /// What waits in Kueue's queues.
+    Workload,
+    /// What Kueue's queues ask before they admit.
+    AdmissionCheck,
+    /// For which nodes Kueue's queues give quota.
+    ResourceFlavor,
+}
+
+impl Foreign {
+    /// Those that are always read.
+    pub const ALWAYS: [Self; 4] =
+        [Self::ClusterPolicy, Self::GpuCluster, Self::Notebook, Self::HardwareProfile];
+    /// Those of Kueue, which are read where somebody wants it.
+    pub const QUEUES: [Self; 3] = [Self::Workload, Self::AdmissionCheck, Self::ResourceFlavor];
+
+    /// Those that are read where the operator has this to do with queues.
+    pub fn read_with(kueue: Kueue) -> impl Iterator<Item = Self> {
+        let queues = Self::QUEUES.into_iter().filter(move |_| kueue.is_read());
+        Self::ALWAYS.into_iter().chain(queues)
+    }
+
+    /// Group, kind, plural, and the versions that we can read, best first.
+    #[must_use]
+    pub const fn names(self) -> (&'static str, &'static str, &'static str, &'static [&'static str]) {
+        match self {
+            Self::ClusterPolicy => ("nvidia.com", "ClusterPolicy", "clusterpolicies", &["v1"]),
+            Self::GpuCluster => ("nvidia.com", "GPUCluster", "gpuclusters", &["v1alpha1"]),
+            Self::Notebook => ("kubeflow.org", "Notebook", "notebooks", &["v1", "v1beta1"]),
+            Self::Workload => ("kueue.x-k8s.io", "Workload", "workloads", &["v1beta2", "v1beta1"]),
+            Self::AdmissionCheck => {
+                ("kueue.x-k8s.io", "AdmissionCheck", "admissionchecks", &["v1beta2", "v1beta1"])
+            }
+            Self::ResourceFlavor => {
+                ("kueue.x-k8s.io", "ResourceFlavor", "resourceflavors", &["v1beta2", "v1beta1"])
+            }
+            Self::HardwareProfile => {
+                ("infrastructure.opendatahub.io", "HardwareProfile", "hardwareprofiles", &["v1", "v1alpha1"])
+            }
+        }
+    }
+
+    /// The name of its CRD.
+    #[must_use]
+    pub fn definition(self) -> String {
+        let (group, _, plural, _) = self.names();
+        format!("{plural}.{group}")
+    }
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Nodes => f.write_str("nodes"),
+            Self::Pods => f.write_str("pods"),
+            Self::Namespaces => f.write_str("namespaces"),
+            Self::PriorityClasses => f.write_str("priorityclasses"),
+            Self::Policies => f.write_str("gpupartitionpolicies"),
+            Self::GpuNodes => f.write_str("gpunodes"),
+            Self::Definitions => f.write_str("customresourcedefinitions"),
+            Self::Map(map) => write!(f, "configmap {}/{}", map.namespace, map.name),
+            Self::Foreign(foreign) => f.write_str(foreign.names().2),
+        }
+    }
+}

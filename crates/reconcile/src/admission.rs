@@ -1,0 +1,251 @@
+//! What our admission checks say of the workloads in Kueue's queues: whether
+//! the slices of a workload are there, and on which node its pods are to run.
+//!
+//! - `Pending` while they are planned, on their way, or wait for what passes;
+//! - `Ready` when they are free: the pods of a set that the plan puts on one
+//!   node are kept to that node;
+//! - `Retry` when what was ready is lost before the pods have a node: Kueue
+//!   takes the workload back into its queue, and its quota is free meanwhile;
+//! - `Rejected`, which only an administrator can undo, for what no layout of
+//!   any GPU could ever serve.
+//!
+//! Nothing is said while Kueue evicts a workload, and nothing again of one
+//! whose pods have their nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::foreign::workload::PodSetUpdate;
+use mig::Catalog;
+use observe::objects::Key;
+use observe::requests::{HOSTNAME, QueuedSet, QueuedWorkload};
+use planner::names::{NodeName, RequestId};
+use planner::report::{Outcome, RequestReport, Why};
+
+use crate::answers::{Answer, Kind, plural};
+use crate::input::Input;
+use crate::planned_round::PlannedRound;
+
+/// How many seconds Kueue waits before it gives quota again to a workload that
+/// it took back. Long enough for somebody else to be admitted, short enough for
+/// a node that is back.
+const RETRY_AFTER: u32 = 30;
+
+/// What Kueue takes as the state of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CheckState {
+    /// The slices are not there yet.
+    Pending,
+    /// They are: the workload may start.
+    Ready,
+    /// They are lost: the workload goes back into its queue.
+    Retry,
+    /// Nothing can ever serve it: the workload is deactivated.
+    Rejected,
+}
+
+impl CheckState {
+    /// The word that Kueue reads.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Ready => "Ready",
+            Self::Retry => "Retry",
+            Self::Rejected => "Rejected",
+        }
+    }
+}
+
+/// What a check is to say of a workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckAnswer {
+    /// The workload.
+    pub workload: Key,
+    /// The check.
+    pub check: String,
+    /// The answer.
+    pub state: CheckState,
+    /// Why, in a sentence.
+    pub message: String,
+    /// The sentence without the estimate: a moment that moves is no news.
+    pub gist: String,
+    /// Where the pods of each set are to run, with `Ready`.
+    pub updates: Vec<PodSetUpdate>,
+    /// How long Kueue is to wait before it tries again, with `Retry`; seconds.
+    pub retry_after: Option<u32>,
+}
+
+/// An answer, whatever the check.
+#[derive(Debug)]
+struct Verdict {
+    state: CheckState,
+    message: String,
+    /// The message without what moves: an estimate is no news.
+    gist: String,
+    updates: Vec<PodSetUpdate>,
+}
+
+impl Verdict {
+    fn plain(state: CheckState, message: String) -> Self {
+        Self { state, gist: message.clone(), message, updates: Vec::new() }
+    }
+}
+
+/// What our checks are to say of all workloads, in their order; of one that is
+/// `Ready` only that this is lost. Nothing while the plan breaks a rule.
+pub(crate) fn check_answers(
+    input: &Input<'_>,
+    planned: &PlannedRound,
+    answers: &[Answer],
+) -> Vec<CheckAnswer> {
+    let settles = input.obstacles.settling(input.now).is_some();
+    if !input.settings.answers_checks || settles || planned.plan.checked().is_none() {
+        return Vec::new();
+    }
+    let facts = Facts {
+        input,
+        reports: planned.report.requests.iter().map(|report| (&report.id, report)).collect(),
+        answers: answers.iter().map(|answer| (&answer.id, answer)).collect(),
+    };
+    let mut due = Vec::new();
+    for (key, queued) in &planned.view.queued {
+        let Some(workload) = input.objects.workloads.get(key) else { continue };
+        for check in queued.checks.iter().filter_map(|name| workload.check(name)) {
+            let is_ready = check.state == CheckState::Ready.name();
+            let verdict = if is_ready { facts.lost(queued) } else { facts.verdict(queued) };
+            due.extend(verdict.map(|verdict| CheckAnswer {
+                workload: key.clone(),
+                check: check.name.clone(),
+                state: verdict.state,
+                message: verdict.message,
+                gist: verdict.gist,
+                updates: verdict.updates,
+                retry_after: (verdict.state == CheckState::Retry).then_some(RETRY_AFTER),
+            }));
+        }
+    }
+    due
+}
+
+/// A message without the time at which something should be ready.
+#[must_use]
+pub fn gist(message: &str) -> &str {
+    message.split(", at about ").next().unwrap_or(message)
+}
+
+/// What is known of the requests.
+struct Facts<'a> {
+    input: &'a Input<'a>,
+    reports: BTreeMap<&'a RequestId, &'a RequestReport>,
+    answers: BTreeMap<&'a RequestId, &'a Answer>,
+}
+
+impl Facts<'_> {
+    /// The answer to a workload that waits; `None` when there is none yet.
+    fn verdict(&self, queued: &QueuedWorkload) -> Option<Verdict> {
+        let requests: Vec<&RequestId> = queued.sets.iter().flat_map(|set| &set.requests).collect();
+        if requests.is_empty() {
+            let message = "it requests no GPU slices, so there is nothing to wait for";
+            return Some(Verdict::plain(CheckState::Ready, message.to_owned()));
+        }
+        let answers: Option<Vec<&Answer>> =
+            requests.iter().map(|id| self.answers.get(*id).copied()).collect();
+        let answers = answers?;
+        if let Some(why) = requests.iter().find_map(|id| self.hopeless(id)) {
+            return Some(Verdict::plain(CheckState::Rejected, why));
+        }
+        let waiting: Vec<&&Answer> = answers.iter().filter(|answer| answer.kind != Kind::Free).collect();
+        let Some(first) = waiting.iter().max_by_key(|answer| answer.kind) else {
+            return Some(self.ready(queued));
+        };
+        // Of several that wait the one is told that waits for the most.
+        let prefix = match (answers.len(), answers.len() - waiting.len()) {
+            (1, _) => String::new(),
+            (all, free) => format!("slices for {free} of {} are free; ", plural(all, "pod")),
+        };
+        Some(Verdict {
+            state: CheckState::Pending,
+            message: format!("{prefix}{}", first.text),
+            gist: format!("{prefix}{}", first.gist),
+            updates: Vec::new(),
+        })
+    }
+
+    /// Why no layout could ever serve a request, if that is so.
+    fn hopeless(&self, id: &RequestId) -> Option<String> {
+        let is_hopeless = match &self.reports.get(id)?.outcome {
+            Outcome::Unserved { why: Why::Refused { .. }, .. } => true,
+            // Not of these nodes, nor of any that could be added.
+            Outcome::Unserved { why: Why::NoSuchProfile { profile }, .. } => !Catalog::builtin()
+                .models()
+                .iter()
+                .any(|model| model.resolve_profile(&profile.to_string()).is_ok()),
+            _ => false,
+        };
+        self.answers.get(id).filter(|_| is_hopeless).map(|answer| answer.text.clone())
+    }
+
+    fn ready(&self, queued: &QueuedWorkload) -> Verdict {
+        let updates: Vec<PodSetUpdate> =
+            queued.sets.iter().filter_map(|set| self.keep_to_a_node(set)).collect();
+        let nodes: BTreeSet<&NodeName> =
+            queued.sets.iter().flat_map(|set| &set.requests).filter_map(|id| self.node_of(id)).collect();
+        let names: Vec<&str> = nodes.iter().map(|node| node.0.as_str()).collect();
+        let message = format!("its slices are free on {}", names.join(", "));
+        Verdict { updates, ..Verdict::plain(CheckState::Ready, message) }
+    }
+
+    /// What keeps the pods of a set to the node that the plan has for them:
+    /// one selector holds for all of them, so only where it is one node, nobody
+    /// has chosen another, and the label tells that node from all others.
+    fn keep_to_a_node(&self, set: &QueuedSet) -> Option<PodSetUpdate> {
+        if set.is_kept_to_a_node || set.placed > 0 {
+            return None;
+        }
+        let nodes: BTreeSet<&NodeName> = set.requests.iter().filter_map(|id| self.node_of(id)).collect();
+        let mut nodes = nodes.into_iter();
+        let (node, None) = (nodes.next()?, nodes.next()) else { return None };
+        let objects = self.input.objects;
+        let hostname = |name: &str| objects.nodes.get(name)?.metadata.labels.as_ref()?.get(HOSTNAME);
+        let label = hostname(&node.0)?;
+        let is_unique = objects.nodes.keys().filter(|name| hostname(name) == Some(label)).count() == 1;
+        is_unique.then(|| PodSetUpdate {
+            name: set.name.clone(),
+            node_selector: BTreeMap::from([(HOSTNAME.to_owned(), label.clone())]),
+        })
+    }
+
+    fn node_of(&self, id: &RequestId) -> Option<&NodeName> {
+        match &self.reports.get(id)?.outcome {
+            Outcome::ServedNow { node, .. } | Outcome::ServedByPlan { node, .. } => Some(node),
+            Outcome::Unserved { .. } => None,
+        }
+    }
+
+    /// Whether what a workload was promised is lost before all of its pods have
+    /// a node. A slice that somebody else got is no loss while another one is
+    /// made for it. Where something else keeps a pod waiting, the slice is there.
+    fn lost(&self, queued: &QueuedWorkload) -> Option<Verdict> {
+        let requests = queued.sets.iter().flat_map(|set| &set.requests);
+        let lost = requests.filter_map(|id| match &self.reports.get(id)?.outcome {
+            Outcome::Unserved { why: Why::BlockedElsewhere { .. } | Why::NoPlan { .. }, .. } => None,
+            Outcome::Unserved { .. } => self.answers.get(id),
+            Outcome::ServedNow { .. } | Outcome::ServedByPlan { .. } => None,
+        });
+        let answer = lost.into_iter().next()?;
+        let message =
+            format!("the slices that were ready for it are lost before its pods had a node; {}", answer.text);
+        Some(Verdict::plain(CheckState::Retry, message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_are_those_that_kueue_reads() {
+        let all = [CheckState::Pending, CheckState::Ready, CheckState::Retry, CheckState::Rejected];
+        assert_eq!(all.map(CheckState::name), ["Pending", "Ready", "Retry", "Rejected"]);
+    }
+}

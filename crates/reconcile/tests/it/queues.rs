@@ -1,0 +1,430 @@
+//! Workloads in Kueue's queues, on a fleet of nodes with eight GPUs: when our
+//! check is ready, for which node, and when it is not any more.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use api::foreign::Workload;
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use planner::check::{Note, Problem, Severity};
+use planner::names::RequestId;
+use planner::report::{Outcome, Why};
+use reconcile::{CheckAnswer, CheckState};
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// Two nodes with eight GPUs, of which the first has seven small slices on
+/// each, and our check.
+fn fleet() -> Cluster {
+    let mut cluster = Cluster::new();
+    cluster.settings.answers_checks = true;
+    for name in ["n1", "n2"] {
+        cluster.hgx(name);
+        cluster.edit_node(name, |node| {
+            node.metadata
+                .labels
+                .get_or_insert_default()
+                .insert(HOSTNAME.to_owned(), format!("{name}.cluster"));
+        });
+    }
+    cluster.edit_node("n1", |node| {
+        let labels = node.metadata.labels.get_or_insert_default();
+        labels.insert("nvidia.com/mig.config".to_owned(), "all-1g.10gb".to_owned());
+        labels.remove("nvidia.com/mig-7g.80gb.count");
+        labels.insert("nvidia.com/mig-1g.10gb.count".to_owned(), "56".to_owned());
+        let allocatable = node.status.as_mut().unwrap().allocatable.as_mut().unwrap();
+        allocatable.remove("nvidia.com/mig-7g.80gb");
+        allocatable.insert("nvidia.com/mig-1g.10gb".to_owned(), Quantity("56".to_owned()));
+    });
+    cluster.policy(json!({"type": "DemandDriven"}));
+    add(
+        &mut cluster,
+        "AdmissionCheck",
+        json!({"metadata": {"name": "gpu-slices"}, "spec": {"controllerName": "slicewright.io/slices"}}),
+    );
+    cluster
+}
+
+fn add(cluster: &mut Cluster, kind: &str, object: Value) {
+    cluster.objects.add_value("kueue.x-k8s.io/v1beta2", kind, object, &mut |problem| panic!("{problem}"));
+}
+
+/// A workload that has its quota and waits for our check: so many pods.
+fn workload(name: &str, resource: &str, count: u32) -> Value {
+    json!({
+        "metadata": {"namespace": "team", "name": name, "creationTimestamp": "2026-11-21T08:00:00Z"},
+        "spec": {"queueName": "research", "podSets": [{"name": "main", "count": count, "template": {"spec": {
+            "containers": [{"name": "main", "resources": {"requests": {resource: "1"}, "limits": {resource: "1"}}}],
+        }}}]},
+        "status": {
+            "conditions": [{"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved", "message": "",
+                "lastTransitionTime": "2026-11-21T08:00:00Z"}],
+            "admissionChecks": [{"name": "gpu-slices", "state": "Pending", "message": ""}],
+        },
+    })
+}
+
+fn says(cluster: &Cluster) -> Vec<CheckAnswer> {
+    cluster.round().checks
+}
+
+/// What is said of the only workload.
+fn one(cluster: &Cluster) -> CheckAnswer {
+    let mut all = says(cluster);
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
+/// The operator's answer is written, and Kueue has admitted the workload.
+fn admit(cluster: &mut Cluster, answer: &CheckAnswer) {
+    let now = cluster.now;
+    let workload: &mut Workload = cluster.objects.workloads.get_mut(&answer.workload).unwrap();
+    let check = &mut workload.status.admission_checks[0];
+    check.state = answer.state.name().to_owned();
+    check.pod_set_updates.clone_from(&answer.updates);
+    let mut admitted = workload.status.conditions[0].clone();
+    admitted.type_ = "Admitted".to_owned();
+    admitted.last_transition_time.0 = now;
+    workload.status.conditions.push(admitted);
+}
+
+/// A pod of the workload's job, on a node or on none.
+fn pod_of(job: &str, index: u32, resource: &str, on: Option<&str>) -> Value {
+    json!({
+        "metadata": {"namespace": "team", "name": format!("{job}-{index}"), "uid": format!("u-{job}-{index}"),
+            "labels": {"batch.kubernetes.io/job-completion-index": index.to_string()},
+            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": "u", "controller": true}]},
+        "spec": {"nodeName": on, "containers": [{"name": "main", "resources": {
+            "requests": {resource: "1"}, "limits": {resource: "1"}}}]},
+        "status": {"phase": if on.is_some() { "Running" } else { "Pending" }},
+    })
+}
+
+fn of_job(mut workload: Value, job: &str) -> Value {
+    workload["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": "u", "controller": true}]);
+    workload
+}
+
+const SMALL: &str = "nvidia.com/mig-1g.10gb";
+
+#[test]
+fn a_workload_whose_slices_are_free_is_ready_and_kept_to_their_node() {
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", workload("job", SMALL, 8));
+    let answer = one(&cluster);
+    assert_eq!(answer.state, CheckState::Ready, "{}", answer.message);
+    assert_eq!(answer.message, "its slices are free on n1");
+    assert_eq!(json!(answer.updates), json!([{"name": "main", "nodeSelector": {HOSTNAME: "n1.cluster"}}]));
+}
+
+#[test]
+fn a_workload_whose_slices_have_to_be_made_is_told_so_and_a_node_is_changed_for_it() {
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", workload("job", "nvidia.com/mig-3g.40gb", 2));
+    let answer = one(&cluster);
+    assert_eq!(answer.state, CheckState::Pending);
+    assert!(answer.message.contains("slices for 0 of 2 pods are free; planned: n"), "{}", answer.message);
+    assert!(answer.updates.is_empty());
+    cluster.settle();
+    assert_eq!(one(&cluster).state, CheckState::Ready);
+}
+
+#[test]
+fn pods_are_kept_to_no_node_where_its_label_is_not_its_own_somebody_chose_or_there_are_two() {
+    let mut cluster = fleet();
+    cluster.edit_node("n2", |node| {
+        node.metadata.labels.get_or_insert_default().insert(HOSTNAME.to_owned(), "n1.cluster".to_owned());
+    });
+    add(&mut cluster, "Workload", workload("shared", SMALL, 1));
+    assert_eq!((one(&cluster).state, one(&cluster).updates.len()), (CheckState::Ready, 0));
+
+    let mut cluster = fleet();
+    let mut chosen = workload("chosen", SMALL, 1);
+    chosen["spec"]["podSets"][0]["template"]["spec"]["nodeSelector"] = json!({HOSTNAME: "n1.cluster"});
+    add(&mut cluster, "Workload", chosen);
+    assert_eq!((one(&cluster).state, one(&cluster).updates.len()), (CheckState::Ready, 0));
+
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", workload("large", SMALL, 57));
+    cluster.settle();
+    let answer = one(&cluster);
+    assert_eq!((answer.state, answer.updates.len()), (CheckState::Ready, 0), "{}", answer.message);
+}
+
+#[test]
+fn a_flavor_says_which_nodes_a_quota_is_for() {
+    let mut cluster = fleet();
+    add(
+        &mut cluster,
+        "ResourceFlavor",
+        json!({"metadata": {"name": "second"}, "spec": {"nodeLabels": {HOSTNAME: "n2.cluster"}}}),
+    );
+    let mut flavored = workload("job", SMALL, 1);
+    flavored["status"]["admission"] = json!({"clusterQueue": "q", "podSetAssignments": [
+        {"name": "main", "count": 1, "flavors": {SMALL: "second"}}]});
+    add(&mut cluster, "Workload", flavored);
+    let answer = one(&cluster);
+    assert_eq!(answer.state, CheckState::Pending);
+    assert!(answer.message.contains("n2 is to be changed"), "{}", answer.message);
+}
+
+#[test]
+fn nothing_is_asked_or_said_of_what_has_no_quota_is_evicted_has_ended_or_is_somebody_elses() {
+    type Edit = fn(&mut Value);
+
+    let edits: [(&str, Edit); 9] = [
+        ("no quota", |w| w["status"]["conditions"][0]["status"] = "False".into()),
+        ("evicted", |w| add_condition(w, "Evicted")),
+        ("finished", |w| add_condition(w, "Finished")),
+        ("inactive", |w| w["spec"]["active"] = false.into()),
+        ("going", |w| w["metadata"]["deletionTimestamp"] = "2026-11-21T09:00:00Z".into()),
+        ("elsewhere", |w| w["status"]["clusterName"] = "worker-1".into()),
+        ("rejected", |w| w["status"]["admissionChecks"][0]["state"] = "Rejected".into()),
+        ("another's check", |w| {
+            w["status"]["admissionChecks"][0]["name"] = "provisioning".into();
+        }),
+        ("no check that is known", |w| w["status"]["admissionChecks"][0]["name"] = "unknown".into()),
+    ];
+    for (why, edit) in edits {
+        let mut cluster = fleet();
+        let theirs = json!({"metadata": {"name": "provisioning"}, "spec": {"controllerName": "kueue.x-k8s.io/provisioning"}});
+        add(&mut cluster, "AdmissionCheck", theirs);
+        let mut object = workload("job", SMALL, 1);
+        edit(&mut object);
+        add(&mut cluster, "Workload", object);
+        assert_eq!(says(&cluster), [], "{why}");
+        assert_eq!(cluster.round().planned.view.requests, [], "{why}");
+    }
+    // An operator that only reports says nothing either, and plans for it.
+    let mut cluster = fleet();
+    cluster.settings.answers_checks = false;
+    add(&mut cluster, "Workload", workload("job", SMALL, 1));
+    assert_eq!(says(&cluster), []);
+    assert_eq!(cluster.round().planned.view.requests.len(), 1);
+}
+
+fn add_condition(workload: &mut Value, kind: &str) {
+    let mut condition = workload["status"]["conditions"][0].clone();
+    condition["type"] = kind.into();
+    workload["status"]["conditions"].as_array_mut().unwrap().push(condition);
+}
+
+#[test]
+fn a_promise_holds_until_the_pods_have_nodes_and_is_taken_back_when_its_node_is_lost() {
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", of_job(workload("job", SMALL, 2), "job"));
+    let ready = one(&cluster);
+    admit(&mut cluster, &ready);
+    assert_eq!(says(&cluster), [], "what is ready is not said again");
+    let asked: Vec<RequestId> = cluster.round().planned.view.requests.iter().map(|r| r.id.clone()).collect();
+    assert_eq!(asked.len(), 2, "its slices are planned for nobody else");
+    // One pod runs, the other has not been looked at.
+    cluster.add_pod(pod_of("job", 0, SMALL, Some("n1")));
+    cluster.add_pod(pod_of("job", 1, SMALL, None));
+    assert_eq!(cluster.round().planned.view.requests.len(), 1);
+    let mut lost = cluster.objects.clone();
+    lost.nodes.remove("n1");
+    std::mem::swap(&mut lost, &mut cluster.objects);
+    let answer = one(&cluster);
+    assert_eq!((answer.state, answer.retry_after), (CheckState::Retry, Some(30)));
+    assert!(answer.message.starts_with("the slices that were ready for it are lost"), "{}", answer.message);
+    // With the node, once both run: nothing, whatever becomes of it.
+    std::mem::swap(&mut lost, &mut cluster.objects);
+    cluster.add_pod(pod_of("job", 1, SMALL, Some("n1")));
+    assert_eq!(says(&cluster), []);
+    cluster.objects.nodes.remove("n1");
+    assert_eq!(says(&cluster), [], "never while it runs");
+}
+
+#[test]
+fn a_slice_that_somebody_took_first_is_no_loss_while_the_node_has_others_and_a_full_node_is() {
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", of_job(workload("job", SMALL, 1), "job"));
+    let ready = one(&cluster);
+    admit(&mut cluster, &ready);
+    for n in 0..55 {
+        cluster.add_pod(pod_of("thief", n, SMALL, Some("n1")));
+    }
+    assert_eq!(says(&cluster), []);
+    cluster.add_pod(pod_of("thief", 55, SMALL, Some("n1")));
+    assert_eq!(one(&cluster).state, CheckState::Retry, "its pods are kept to n1, which is full");
+}
+
+#[test]
+fn a_pod_of_another_namespace_that_names_the_same_owner_is_no_pod_of_the_workload() {
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", of_job(workload("job", SMALL, 1), "job"));
+    let mut forged = pod_of("job", 0, SMALL, Some("n1"));
+    forged["metadata"]["namespace"] = "others".into();
+    cluster.add_pod(forged);
+    let answer = one(&cluster);
+    assert_eq!((answer.state, answer.updates.len()), (CheckState::Ready, 1), "{}", answer.message);
+}
+
+#[test]
+fn nothing_is_kept_for_pods_that_nobody_makes() {
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", of_job(workload("job", SMALL, 1), "job"));
+    let ready = one(&cluster);
+    admit(&mut cluster, &ready);
+    cluster.now += cluster.settings.observe.blocked_after + SignedDuration::from_secs(1);
+    assert_eq!(cluster.round().planned.view.requests, []);
+    assert_eq!(says(&cluster), []);
+}
+
+#[test]
+fn a_workbench_with_its_set_its_gated_pod_and_its_workload_is_one_request() {
+    let mut cluster = fleet();
+    cluster.workbench("lab", "1g.10gb");
+    let namespace = cluster.objects.notebooks.keys().next().unwrap().0.clone();
+    let mut gated = pod_of("lab", 0, SMALL, None);
+    gated["metadata"]["namespace"] = namespace.clone().into();
+    gated["metadata"]["labels"] =
+        json!({"notebook-name": "lab", "statefulset": "lab", "apps.kubernetes.io/pod-index": "0"});
+    gated["metadata"]["ownerReferences"][0]["kind"] = "StatefulSet".into();
+    gated["metadata"]["ownerReferences"][0]["name"] = "lab".into();
+    gated["spec"]["schedulingGates"] = json!([{"name": "kueue.x-k8s.io/admission"}]);
+    cluster.add_pod(gated);
+    let mut group = workload("statefulset-lab", SMALL, 1);
+    group["metadata"]["namespace"] = namespace.into();
+    group["metadata"]["ownerReferences"] = json!([
+        {"apiVersion": "v1", "kind": "Pod", "name": "lab-0", "uid": "p"},
+        {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "lab", "uid": "s"}]);
+    add(&mut cluster, "Workload", group);
+    let ids: Vec<String> = cluster
+        .round()
+        .planned
+        .view
+        .requests
+        .iter()
+        .map(|r| format!("{} {}", r.id.kind, r.id.name))
+        .collect();
+    assert_eq!(ids, ["Notebook lab"]);
+    assert_eq!(one(&cluster).state, CheckState::Ready);
+}
+
+#[test]
+fn what_no_layout_of_any_gpu_serves_is_rejected_and_what_these_nodes_lack_is_not() {
+    for (resource, state) in [
+        ("nvidia.com/mig-small", CheckState::Rejected),
+        ("nvidia.com/mig-3g.41gb", CheckState::Rejected),
+        ("nvidia.com/mig-1g.6gb", CheckState::Pending),
+        ("cpu", CheckState::Ready),
+    ] {
+        let mut cluster = fleet();
+        add(&mut cluster, "Workload", workload("job", resource, 1));
+        let answer = one(&cluster);
+        assert_eq!(answer.state, state, "{resource}: {}", answer.message);
+    }
+}
+
+#[test]
+fn pods_are_kept_to_no_node_where_one_of_them_has_a_node_already() {
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", of_job(workload("job", SMALL, 2), "job"));
+    cluster.add_pod(pod_of("job", 0, SMALL, Some("n1")));
+    let answer = one(&cluster);
+    assert_eq!((answer.state, answer.updates.len()), (CheckState::Ready, 0), "{}", answer.message);
+}
+
+#[test]
+fn what_is_ready_is_not_taken_back_where_something_else_is_in_the_way_or_nothing_is_planned() {
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", of_job(workload("job", SMALL, 1), "job"));
+    let ready = one(&cluster);
+    admit(&mut cluster, &ready);
+    let with = |why: Why| {
+        let outcome = Outcome::Unserved { why, help: Vec::new() };
+        cluster.round_that_thinks(|planned| planned.report.requests[0].outcome = outcome).checks.len()
+    };
+    assert_eq!(with(Why::BlockedElsewhere { message: "no image".to_owned() }), 0);
+    assert_eq!(with(Why::NoPlan { why: "it gave up".to_owned() }), 0);
+    assert_eq!(with(Why::AllUsed), 1);
+}
+
+#[test]
+fn nothing_is_said_while_the_cluster_settles_or_by_a_plan_that_breaks_a_rule() {
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", workload("job", SMALL, 1));
+    assert_eq!(says(&cluster).len(), 1);
+    let unsound = cluster.round_that_thinks(|planned| planned.plan.object(note()));
+    assert_eq!(unsound.checks, []);
+    cluster.obstacles.settles_until = Some(cluster.now + SignedDuration::from_secs(60));
+    assert_eq!(says(&cluster), []);
+}
+
+/// What the checker says against a plan.
+fn note() -> Note {
+    Note { severity: Severity::Fatal, node: Some("n2".into()), gpu: None, problem: Problem::NodeTwice }
+}
+
+#[test]
+fn a_pod_that_has_ended_asks_for_nothing_more() {
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", of_job(workload("job", SMALL, 2), "job"));
+    let ready = one(&cluster);
+    admit(&mut cluster, &ready);
+    let mut ended = pod_of("job", 0, SMALL, Some("n1"));
+    ended["status"]["phase"] = "Succeeded".into();
+    cluster.add_pod(ended);
+    cluster.add_pod(pod_of("job", 1, SMALL, None));
+    assert_eq!(cluster.round().planned.view.requests.len(), 1);
+}
+
+#[test]
+fn a_flavor_brings_the_tolerations_of_its_nodes() {
+    let mut cluster = fleet();
+    cluster.edit_node("n1", |node| {
+        let taint = json!([{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]);
+        node.spec.get_or_insert_default().taints = serde_json::from_value(taint).unwrap();
+    });
+    let mut flavored = workload("job", SMALL, 1);
+    flavored["status"]["admission"] = json!({"clusterQueue": "q", "podSetAssignments": [
+        {"name": "main", "flavors": {SMALL: "tainted"}}]});
+    add(&mut cluster, "Workload", flavored);
+    assert_eq!(one(&cluster).state, CheckState::Pending);
+    let spec = json!({"tolerations": [{"key": "gpu", "operator": "Exists"}]});
+    add(&mut cluster, "ResourceFlavor", json!({"metadata": {"name": "tainted"}, "spec": spec}));
+    assert_eq!(one(&cluster).state, CheckState::Ready);
+}
+
+#[test]
+fn pods_belong_to_the_set_that_they_name() {
+    let mut cluster = fleet();
+    let mut two = of_job(workload("job", SMALL, 1), "job");
+    let mut second = two["spec"]["podSets"][0].clone();
+    second["name"] = "second".into();
+    two["spec"]["podSets"].as_array_mut().unwrap().push(second);
+    add(&mut cluster, "Workload", two);
+    let mut pod = pod_of("job", 0, SMALL, Some("n1"));
+    pod["metadata"]["labels"]["kueue.x-k8s.io/podset"] = "second".into();
+    cluster.add_pod(pod);
+    let view = cluster.round().planned.view;
+    let placed: Vec<u32> = view.queued.values().flat_map(|of| &of.sets).map(|set| set.placed).collect();
+    assert_eq!(placed, [0, 1]);
+}
+
+#[test]
+fn a_priority_is_at_most_the_highest_that_people_can_give() {
+    let mut cluster = fleet();
+    let mut first = workload("job", SMALL, 1);
+    first["spec"]["priority"] = i32::MAX.into();
+    add(&mut cluster, "Workload", first);
+    assert_eq!(cluster.round().planned.view.requests[0].priority, 1_000_000_000);
+}
+
+#[test]
+fn a_group_whose_pods_are_not_made_yet_is_the_request_of_its_set() {
+    let mut cluster = fleet();
+    let mut group = workload("statefulset-set", SMALL, 2);
+    group["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "set", "uid": "s"}]);
+    add(&mut cluster, "Workload", group);
+    let view = cluster.round().planned.view;
+    let ids: Vec<_> =
+        view.requests.iter().map(|r| (r.id.kind.as_str(), r.id.name.as_str(), r.id.ordinal)).collect();
+    assert_eq!(ids, [("StatefulSet", "set", 0), ("StatefulSet", "set", 1)]);
+}

@@ -1,0 +1,256 @@
+//! Workbenches and jobs that wait in Kueue's queues: real Kueue gives quota,
+//! our admission check says when the slices are there.
+
+use controller::settings::Kueue;
+use e2e::{Fleet, NodeSpec, POOL, Scene, TEAM, mig, objects, pod, policy, scenario, wait, workbench};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DynamicObject, ListParams};
+use serde_json::{Value, json};
+
+/// The label by which something says in which queue it waits.
+const QUEUE: &str = "kueue.x-k8s.io/queue-name";
+/// The check of the scenarios' queue.
+const CHECK: &str = "gpu-slices";
+
+/// Nodes with four GPUs, seven small slices on each.
+fn four_gpus(name: &str) -> NodeSpec {
+    NodeSpec::new(name, 4, "A100-80GB").label(POOL, "research").layout("all-1g.10gb")
+}
+
+/// Kueue with one queue, `research`, that gives so much of each resource and
+/// asks our check; an operator that answers it; and a policy over two nodes
+/// with four GPUs each.
+async fn research_queues(scene: &mut Scene, quota: &[(&str, u32)]) -> anyhow::Result<()> {
+    scene.queues().await?;
+    scene.world(Fleet { nodes: vec![four_gpus("n1"), four_gpus("n2")], ..Fleet::default() }).await?;
+    scene.operator_with(|settings| settings.kueue = Kueue::AdmissionCheck).await?;
+    scene.apply(policy("research", "research").at_a_time(2)).await?;
+    scene.apply(kueue("AdmissionCheck", CHECK, json!({"controllerName": "slicewright.io/slices"}))).await?;
+    scene.apply(kueue("ResourceFlavor", "pool", json!({"nodeLabels": {POOL: "research"}}))).await?;
+    let mut resources = vec![
+        json!({"name": "cpu", "nominalQuota": "100"}),
+        json!({"name": "memory", "nominalQuota": "500Gi"}),
+    ];
+    resources
+        .extend(quota.iter().map(|(resource, n)| json!({"name": resource, "nominalQuota": n.to_string()})));
+    let covered: Vec<Value> = resources.iter().map(|resource| resource["name"].clone()).collect();
+    let queue = json!({
+        "namespaceSelector": {},
+        "resourceGroups": [{"coveredResources": covered, "flavors": [{"name": "pool", "resources": resources}]}],
+        "admissionChecksStrategy": {"admissionChecks": [{"name": CHECK}]},
+    });
+    scene.apply(kueue("ClusterQueue", "research", queue)).await?;
+    let mut local = kueue("LocalQueue", "research", json!({"clusterQueue": "research"}));
+    local["metadata"]["namespace"] = json!(TEAM);
+    scene.apply(local).await
+}
+
+/// An object of Kueue.
+fn kueue(kind: &str, name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec})
+}
+
+async fn workloads(scene: &Scene) -> anyhow::Result<Api<DynamicObject>> {
+    let like =
+        json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": {"namespace": TEAM}});
+    Ok(objects::api_of(&scene.client(), &like).await?.0)
+}
+
+/// Waits until our check says so of the workload that this object owns, and
+/// returns its entry.
+async fn check_says(scene: &Scene, owner: &str, state: &str, part: &str) -> anyhow::Result<Value> {
+    let what = format!("the check says {state} of {owner}: {part}");
+    let api = workloads(scene).await?;
+    wait::asking(&what, wait::PATIENCE, async || {
+        let seen = api.list(&ListParams::default()).await?.items;
+        let owned = seen.iter().find(|workload| {
+            let names = [owner.to_owned(), format!("{owner}-0")];
+            workload.metadata.owner_references.iter().flatten().any(|of| names.contains(&of.name))
+        });
+        let Some(workload) = owned else { return Ok(Err(format!("{owner} has no workload"))) };
+        let checks = workload.data["status"]["admissionChecks"].as_array().cloned().unwrap_or_default();
+        let entry = checks.into_iter().find(|check| check["name"] == CHECK);
+        let says = |entry: &Value| {
+            entry["state"] == state && entry["message"].as_str().is_some_and(|text| text.contains(part))
+        };
+        Ok(entry.filter(says).ok_or_else(|| workload.data["status"].to_string()))
+    })
+    .await
+}
+
+/// Whether the scheduler ever said that it cannot place this pod.
+async fn was_unschedulable(scene: &Scene, name: &str) -> anyhow::Result<bool> {
+    let events: Api<k8s_openapi::api::core::v1::Event> = Api::namespaced(scene.client(), TEAM);
+    let of_pod = ListParams::default().fields(&format!("involvedObject.kind=Pod,involvedObject.name={name}"));
+    Ok(events.list(&of_pod).await?.iter().any(|event| event.reason.as_deref() == Some("FailedScheduling")))
+}
+
+async fn the_pod(scene: &Scene, name: &str) -> anyhow::Result<Pod> {
+    Ok(scene.pods().get(name).await?)
+}
+
+/// The objects of the guide, in its order.
+fn guide() -> anyhow::Result<Vec<Value>> {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guides/queues.md"))?;
+    let mut objects = Vec::new();
+    for block in page.split("```yaml\n").skip(1) {
+        objects.extend(objects::documents(block.split("```").next().unwrap_or_default())?);
+    }
+    Ok(objects)
+}
+
+#[test]
+fn the_workbench_of_the_guide_starts_once_its_slice_is_there_and_was_never_unschedulable() {
+    scenario(async |scene| {
+        scene.queues().await?;
+        scene.world(Fleet { nodes: vec![four_gpus("n1"), four_gpus("n2")], ..Fleet::default() }).await?;
+        scene.operator_with(|settings| settings.kueue = Kueue::AdmissionCheck).await?;
+        scene.apply(policy("research", "research")).await?;
+        scene.converged("research").await?;
+        for object in guide()? {
+            scene.apply(object).await?;
+        }
+        check_says(scene, "lab", "Pending", "3g.40gb").await?;
+        let ready = check_says(scene, "lab", "Ready", "its slices are free on").await?;
+        let node = scene.workbench_runs("lab").await?;
+        assert_eq!(ready["podSetUpdates"][0]["nodeSelector"], json!({"kubernetes.io/hostname": node}));
+        let spec = the_pod(scene, "lab-0").await?.spec.unwrap_or_default();
+        assert_eq!(spec.node_selector.unwrap_or_default().get("kubernetes.io/hostname"), Some(&node));
+        assert!(
+            !was_unschedulable(scene, "lab-0").await?,
+            "its slice was there before anybody looked for it"
+        );
+        scene.converged("research").await
+    });
+}
+
+#[test]
+fn what_asks_for_no_slices_passes_at_once_and_what_no_layout_can_serve_is_rejected() {
+    scenario(async |scene| {
+        research_queues(scene, &[("nvidia.com/mig-3g.41gb", 4)]).await?;
+        let plain = pod("plain", "cpu", 1).labelled(QUEUE, "research");
+        scene.apply(plain).await?;
+        scene.runs("plain").await?;
+        scene.apply(pod("typo", "nvidia.com/mig-3g.41gb", 1).labelled(QUEUE, "research")).await?;
+        check_says(scene, "typo", "Rejected", "nvidia.com/mig-3g.41gb").await?;
+        Ok(())
+    });
+}
+
+#[test]
+fn two_wait_for_the_last_slice_and_the_second_is_told_and_starts_when_the_first_has_gone() {
+    scenario(async |scene| {
+        research_queues(scene, &[(&mig("7g.80gb"), 20)]).await?;
+        for n in 0..8 {
+            scene.apply(pod(&format!("first-{n}"), &mig("7g.80gb"), 1).labelled(QUEUE, "research")).await?;
+        }
+        for n in 0..8 {
+            scene.runs(&format!("first-{n}")).await?;
+        }
+        scene.apply(pod("second", &mig("7g.80gb"), 1).labelled(QUEUE, "research")).await?;
+        check_says(scene, "second", "Pending", "not served").await?;
+        assert_eq!(scene.running().await?.len(), 8);
+        scene.delete(pod("first-3", &mig("7g.80gb"), 1)).await?;
+        scene.runs("second").await?;
+        assert!(!was_unschedulable(scene, "second").await?);
+        Ok(())
+    });
+}
+
+#[test]
+fn an_operator_that_begins_anew_answers_what_waits_and_kueue_may_be_away_meanwhile() {
+    scenario(async |scene| {
+        research_queues(scene, &[(&mig("3g.40gb"), 4)]).await?;
+        scene.apply(workbench("lab", &mig("3g.40gb"), 1).labelled(QUEUE, "research")).await?;
+        check_says(scene, "lab", "Pending", "3g.40gb").await?;
+        scene.kill_operators();
+        scene.kueue().ends().await?;
+        scene.kueue().begin().await?;
+        scene.kueue().answers(&scene.client()).await?;
+        scene.operator_again().await?;
+        check_says(scene, "lab", "Ready", "").await?;
+        scene.workbench_runs("lab").await?;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_node_that_is_lost_before_the_pod_has_it_gives_the_workload_back_to_its_queue_and_to_another_node() {
+    scenario(async |scene| {
+        research_queues(scene, &[(&mig("1g.10gb"), 4)]).await?;
+        scene.converged("research").await?;
+        // Somebody else holds the pod back once Kueue has let it go.
+        let hold = "team.example/hold";
+        let held = workbench("lab", &mig("1g.10gb"), 1)
+            .labelled(QUEUE, "research")
+            .with("/spec/template/spec/schedulingGates", json!([{"name": hold}]));
+        scene.apply(held).await?;
+        let ready = check_says(scene, "lab", "Ready", "its slices are free on").await?;
+        let node = |ready: &Value| {
+            let selector = &ready["podSetUpdates"][0]["nodeSelector"]["kubernetes.io/hostname"];
+            selector.as_str().unwrap_or_default().to_owned()
+        };
+        let first = node(&ready);
+        wait_for_gates(scene, "lab-0", &[hold]).await?;
+        scene.patch_node(&first, json!({"spec": {"unschedulable": true}})).await?;
+        scene.stays_cordoned(&first);
+        wait::asking("Kueue takes the workload back", wait::PATIENCE, async || {
+            let seen = workloads(scene).await?.list(&ListParams::default()).await?.items;
+            let text =
+                json!(seen.iter().map(|workload| &workload.data["status"]).collect::<Vec<_>>()).to_string();
+            Ok(if text.contains("AdmissionCheck") && text.contains("Requeued") { Ok(()) } else { Err(text) })
+        })
+        .await?;
+        let again = check_says(scene, "lab", "Ready", "its slices are free on").await?;
+        assert_ne!(node(&again), first);
+        wait_for_gates(scene, "lab-0", &[hold]).await?;
+        let pod =
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "lab-0", "namespace": TEAM}});
+        scene.patch(pod, json!({"spec": {"schedulingGates": []}})).await?;
+        assert_eq!(scene.workbench_runs("lab").await?, node(&again));
+        Ok(())
+    });
+}
+
+/// Waits until a pod has these gates and no others.
+async fn wait_for_gates(scene: &Scene, pod: &str, gates: &[&str]) -> anyhow::Result<()> {
+    wait::asking(&format!("{pod} has the gates {gates:?}"), wait::PATIENCE, async || {
+        let found = scene.pods().get_opt(pod).await?.and_then(|pod| pod.spec).unwrap_or_default();
+        let has: Vec<String> = found.scheduling_gates.into_iter().flatten().map(|gate| gate.name).collect();
+        Ok(if has == gates { Ok(()) } else { Err(format!("{has:?}")) })
+    })
+    .await
+}
+
+#[test]
+fn a_job_of_three_pods_is_admitted_as_a_whole_and_runs_where_its_slices_were_made() {
+    scenario(async |scene| {
+        research_queues(scene, &[(&mig("2g.20gb"), 6)]).await?;
+        let template = Value::from(pod("unused", &mig("2g.20gb"), 1))["spec"].clone();
+        let mut template = json!({"spec": template});
+        template["spec"]["restartPolicy"] = json!("Never");
+        scene
+            .apply(json!({
+                "apiVersion": "batch/v1", "kind": "Job",
+                "metadata": {"name": "train", "namespace": TEAM, "labels": {QUEUE: "research"}},
+                "spec": {"parallelism": 3, "completions": 3, "completionMode": "Indexed", "template": template},
+            }))
+            .await?;
+        check_says(scene, "train", "Pending", "slices for 0 of 3 pods are free").await?;
+        let ready = check_says(scene, "train", "Ready", "its slices are free on").await?;
+        let node = ready["podSetUpdates"][0]["nodeSelector"]["kubernetes.io/hostname"].clone();
+        wait::asking("its pods run on that node", wait::PATIENCE, async || {
+            let pods = scene.pods().list(&ListParams::default().labels("job-name=train")).await?.items;
+            let nodes: Vec<Value> = pods
+                .iter()
+                .filter(|pod| {
+                    pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running")
+                })
+                .map(|pod| json!(pod.spec.as_ref().and_then(|spec| spec.node_name.clone())))
+                .collect();
+            Ok(if nodes == vec![node.clone(); 3] { Ok(()) } else { Err(format!("{nodes:?}")) })
+        })
+        .await?;
+        scene.converged("research").await
+    });
+}

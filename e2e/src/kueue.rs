@@ -1,0 +1,189 @@
+//! Kueue itself, as a plain process beside the control plane: unmodified, with
+//! its webhooks and its conversion of versions, which the API server reaches by
+//! URL. It runs with an administrator's rights: whose rights are looked at here
+//! are ours.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use kube::Client;
+use kube::config::Kubeconfig;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use crate::certificates::Authority;
+use crate::process::{Den, Running};
+use crate::{objects, ports, wait};
+
+/// How long it may take until its webhooks answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Namespaces whose pods it is not asked about, as its own manifests have it.
+const PASSED_OVER: [&str; 2] = ["kube-system", "kueue-system"];
+
+/// What it is told beside its defaults. Nobody may read its metrics; one
+/// process needs no lease; queues of pods, sets and jobs are what scenarios have.
+fn configuration(webhooks: u16, certificates: &Path) -> Value {
+    json!({
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": "0"},
+        "metrics": {"bindAddress": "0"},
+        "webhook": {"host": "127.0.0.1", "port": webhooks, "certDir": certificates},
+        "leaderElection": {"leaderElect": false},
+        "internalCertManagement": {"enable": false},
+        "integrations": {"frameworks": ["batch/job", "pod", "statefulset"]},
+    })
+}
+
+/// Kueue, while it runs. It ends when it is dropped.
+pub struct Kueue {
+    den: Den,
+    command: Box<dyn Fn() -> Command + Send + Sync>,
+    running: Mutex<Option<Running>>,
+}
+
+impl Kueue {
+    /// Installs its kinds and its webhooks, starts it, and waits until it
+    /// answers.
+    ///
+    /// # Errors
+    /// When it is missing, or does not answer; the error has its last words.
+    pub(crate) async fn start(client: &Client, administrator: &Kubeconfig) -> anyhow::Result<Self> {
+        let program = tools::find("kueue")?;
+        let components = tools::find("kueue-components")?;
+        let den = Den::new().context("cannot make a folder for Kueue")?;
+        let folder = den.folder().to_owned();
+        let authority = Authority::new()?;
+        let server = authority.server()?;
+        let port = ports::free().context("no port is free")?;
+        // It looks for the certificate of its metrics there, whatever it is told.
+        let etc = folder.join("etc");
+        let of_metrics = etc.join("kueue/metrics/certs");
+        let of_webhooks = folder.join("certificates");
+        for place in [&of_metrics, &of_webhooks] {
+            fs::create_dir_all(place)?;
+            fs::write(place.join("tls.crt"), &server.certificate)?;
+            fs::write(place.join("tls.key"), &server.key)?;
+        }
+        for file in ["hosts", "nsswitch.conf", "resolv.conf", "passwd"] {
+            // What the machine does not have, it needs not either.
+            let _ = fs::copy(Path::new("/etc").join(file), etc.join(file));
+        }
+        let config = folder.join("kueue.json");
+        fs::write(&config, configuration(port, &of_webhooks).to_string())?;
+        let kubeconfig = folder.join("kubeconfig");
+        fs::write(&kubeconfig, serde_json::to_string(administrator)?)?;
+        let command = move || {
+            let mut command = Command::new("unshare");
+            let is_root = fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0);
+            command.args(if is_root { &["--mount"][..] } else { &["--user", "--map-root-user", "--mount"] });
+            command.args(["sh", "-c", r#"mount --bind "$1" /etc && exec "$2" --config="$3" --feature-gates=VisibilityOnDemand=false"#, "kueue"]);
+            command.args([&etc, &program, &config]).env("KUBECONFIG", &kubeconfig);
+            command
+        };
+        let kueue = Self { den, command: Box::new(command), running: Mutex::new(None) };
+        let url = format!("https://127.0.0.1:{port}");
+        let crds = of_kueue(&components.join("crd/bases"), &url, &authority.certificate())?;
+        objects::install_crds(client, &crds).await?;
+        kueue.begin().await?;
+        for object in webhooks(&components.join("webhook/manifests.yaml"), &url, &authority.certificate())? {
+            objects::apply(client, &object).await?;
+        }
+        kueue.answers(client).await?;
+        Ok(kueue)
+    }
+
+    /// Starts its process.
+    ///
+    /// # Errors
+    /// When that is not possible.
+    pub async fn begin(&self) -> anyhow::Result<()> {
+        *self.running.lock().await = Some(self.den.start("kueue", (self.command)())?);
+        Ok(())
+    }
+
+    /// Ends its process, as a node does that is lost.
+    ///
+    /// # Errors
+    /// When it cannot be ended.
+    pub async fn ends(&self) -> anyhow::Result<()> {
+        if let Some(running) = self.running.lock().await.take() {
+            self.den.stop(running).context("cannot end Kueue")?;
+        }
+        Ok(())
+    }
+
+    /// Waits until its webhooks answer: a flavor is made through one of them.
+    ///
+    /// # Errors
+    /// When they do not, or it has ended.
+    pub async fn answers(&self, client: &Client) -> anyhow::Result<()> {
+        let probe = json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "probe"}});
+        wait::asking("Kueue's webhooks answer", PATIENCE, async || {
+            let mut running = self.running.lock().await;
+            if let Some(kueue) = running.as_mut()
+                && let Some(status) = kueue.ended()?
+            {
+                bail!("Kueue ended by itself with {status}:\n{}", kueue.last_words());
+            }
+            Ok(match objects::apply(client, &probe).await {
+                Ok(_) => Ok(()),
+                Err(error) => Err(format!("{error:#}")),
+            })
+        })
+        .await
+    }
+}
+
+/// What is reached by a URL, with this authority.
+fn reached_at(url: &str, path: &str, authority: &str) -> Value {
+    let bundle = k8s_openapi::ByteString(authority.as_bytes().to_vec());
+    json!({"url": format!("{url}{path}"), "caBundle": bundle})
+}
+
+/// Its kinds. Those that it serves in two versions are converted by itself.
+fn of_kueue(folder: &Path, url: &str, authority: &str) -> anyhow::Result<Vec<Value>> {
+    let mut crds = Vec::new();
+    for entry in fs::read_dir(folder).context("Kueue's kinds are missing")? {
+        for mut crd in objects::documents(&fs::read_to_string(entry?.path())?)? {
+            let versions = crd["spec"]["versions"].as_array().map_or(0, Vec::len);
+            if versions > 1 {
+                crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
+                    "clientConfig": reached_at(url, "/convert", authority), "conversionReviewVersions": ["v1"],
+                }});
+            }
+            crds.push(crd);
+        }
+    }
+    Ok(crds)
+}
+
+/// Its webhooks, for the kinds that it knows here.
+fn webhooks(file: &Path, url: &str, authority: &str) -> anyhow::Result<Vec<Value>> {
+    let known = |webhook: &Value| {
+        let groups = webhook["rules"].as_array().into_iter().flatten();
+        let mut groups = groups.flat_map(|rule| rule["apiGroups"].as_array().into_iter().flatten());
+        groups.all(|group| ["", "apps", "batch", "kueue.x-k8s.io"].contains(&group.as_str().unwrap_or("?")))
+            && !webhook["name"].as_str().unwrap_or_default().contains("deployment")
+    };
+    let mut configurations = objects::documents(&fs::read_to_string(file)?)?;
+    for configuration in &mut configurations {
+        let Some(webhooks) = configuration["webhooks"].as_array_mut() else { continue };
+        webhooks.retain(known);
+        for webhook in webhooks {
+            let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap_or_default().to_owned();
+            webhook["clientConfig"] = reached_at(url, &path, authority);
+            let about = webhook["rules"][0]["resources"][0].as_str().unwrap_or_default();
+            if ["pods", "statefulsets"].contains(&about) {
+                webhook["namespaceSelector"] = json!({"matchExpressions": [
+                    {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": PASSED_OVER},
+                ]});
+            }
+        }
+    }
+    Ok(configurations)
+}
