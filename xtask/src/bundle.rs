@@ -8,7 +8,7 @@ use anyhow::Context;
 
 use crate::tools::{self, Sources};
 
-/// Judges the OLM bundle and its catalog, or writes those of a release
+/// Validates the OLM bundle and its catalog, or writes those of a release
 ///
 /// Without arguments: that both are what is generated, that the bundle
 /// installs what the chart installs, the whole suite of the validation

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, ensure};
 
-/// Feeds what reads text of others with inputs that libFuzzer makes
+/// Fuzzes the code that reads foreign text, with libFuzzer
 ///
 /// Needs a nightly toolchain and a C++ compiler. Each target runs for a while;
 /// an input that breaks a promise is left in a file that is named.

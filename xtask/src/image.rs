@@ -15,7 +15,7 @@ use crate::python::{self, PYTHON};
 use crate::steps::{Action, Step, Tool};
 use crate::tools::{self, CC, GO, Sources};
 
-/// Builds the OCI images and checks what they promise
+/// Builds the OCI images and checks their contents
 ///
 /// Without a container engine and without a base image: `--help` lists the
 /// options. It needs Python, for the linker that makes static programs for

@@ -36,9 +36,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Runs, checks and generates what belongs to this repository.
+/// Tasks of this repository: run it, check it, and generate files.
 ///
-/// The two that a newcomer needs: `cargo xtask demo` shows the product on a
+/// Start with two of them: `cargo xtask demo` shows the product on a
 /// simulated fleet, `cargo xtask test` runs every check that a change must pass.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 100)]

@@ -23,7 +23,7 @@ const JUDGES: [&str; 5] = [
     "slicewright-rollout",
 ];
 
-/// Breaks the lines that protect running work and names those that no test notices
+/// Breaks the lines that protect running work and lists those that no test notices
 ///
 /// What is broken, and which mutants change nothing, is in `.cargo/mutants.toml`.
 /// Each mutant is judged by the quick tests of its own package; what these do not

@@ -82,7 +82,7 @@ struct Process {
         value_name = "WHOSE"
     )]
     tell_names: TellNames,
-    /// What the operator has to do with the queues of Kueue
+    /// What the operator does with the queues of Kueue
     #[arg(long, env = "SLICEWRIGHT_KUEUE", value_enum, default_value = "off", value_name = "WHAT")]
     kueue: Kueue,
     /// How long the main loop may stand still before /healthz fails

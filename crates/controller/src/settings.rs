@@ -14,7 +14,7 @@ use crate::tls_profile::TlsProfile;
 /// What the operator has to do with Kueue's queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kueue {
-    /// Nothing: Kueue's objects are not read
+    /// Nothing. Kueue's objects are not read
     #[default]
     Off,
     /// Workloads with a reserved quota and an admission check of the operator

@@ -21,8 +21,8 @@ use store::Store;
 
 /// Simulated GPUs of this machine, for every program that loads our `libnvidia-ml.so.1`.
 ///
-/// The state is in a directory that all programs share; it survives them. What one of them
-/// changes, the others see at once.
+/// The state is in a directory that all programs share, and it outlives them. What one program
+/// changes, all others see at once.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {

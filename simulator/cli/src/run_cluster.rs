@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// The context of that file.
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// How many times faster than real the simulated time runs; instead of the fleet's `speed`.
+    /// How many times faster than real time the simulated time runs. Overrides the `speed` of the fleet.
     #[arg(long, value_name = "N")]
     speed: Option<f64>,
 }

@@ -8,11 +8,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::in_cluster::{Server, Told};
 
-/// Does OpenShift AI's part for workbenches on a cluster without it, until it is told to stop.
+/// Acts as OpenShift AI for workbenches, on a cluster that does not have it, until it is stopped.
 ///
-/// Each Notebook gets its StatefulSet, with what its hardware profile adds; it is stopped and
-/// started by its annotation, culled when culling is on, and shows its pod's conditions. The CRDs
-/// of both kinds are looked for until they are there.
+/// Each Notebook gets its StatefulSet, with what its hardware profile adds. It is stopped and
+/// started by its annotation, culled if culling is on, and shows the conditions of its pod. The CRDs
+/// of both kinds may be installed later.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

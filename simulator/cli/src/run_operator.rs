@@ -5,11 +5,11 @@ use std::io::Write;
 
 use crate::in_cluster::{Server, Told};
 
-/// Does the GPU Operator's part on a cluster with NVIDIA's components, until it is told to stop.
+/// Acts as the GPU Operator on a cluster with NVIDIA's components, until it is stopped.
 ///
-/// It labels nodes on which NFD found GPUs, lets the components' DaemonSets follow ClusterPolicy
+/// It labels the nodes on which NFD found GPUs, adapts the components' DaemonSets to ClusterPolicy
 /// (the map of layouts, the MIG strategy, the device plugin's configurations, MIG manager on or
-/// off), and writes whether they are ready.
+/// off), and reports whether they are ready.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The namespace of the components.

@@ -17,7 +17,7 @@ use anyhow::{Context, bail, ensure};
 
 use crate::tools::Sources;
 
-/// Builds the site from docs/, and follows every link of it
+/// Builds the site from docs/ and checks all its links
 ///
 /// mdBook renders it; the first time it is built, in about a minute and a
 /// half, and kept beside the other tools. Fails on a page that docs/SUMMARY.md

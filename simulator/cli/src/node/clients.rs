@@ -67,7 +67,7 @@ its processes are gone, in whatever container they were. Readers notice within a
 pub(super) struct RunArgs {
     #[command(flatten)]
     opens: Opens,
-    /// Its name in the lists of processes; the program's, if it is not given.
+    /// Its name in lists of processes [default: the name of the program].
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// The program and its arguments.
@@ -84,8 +84,8 @@ struct Opens {
     /// How much memory it has there, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 0)]
     memory: u32,
-    /// It only watches, as a monitor does: it is in the way of mode changes and resets, not of
-    /// new instances.
+    /// It only monitors: it blocks changes of the MIG mode and resets, but not the creation of
+    /// instances.
     #[arg(long)]
     watches: bool,
 }

@@ -14,7 +14,7 @@ mod library;
 use super::{restart, setup, show};
 use crate::in_cluster::Told;
 
-/// Does on a node what the container with NVIDIA's driver does, until it is told to stop.
+/// Does on a node what the container of NVIDIA's driver does, until it is stopped.
 ///
 /// Programs and libraries of its image go into the driver root, with the files that they read
 /// beside the library. The node is set up if it was not; after that its GPUs are as they were,

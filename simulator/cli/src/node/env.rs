@@ -11,7 +11,7 @@ use anyhow::{Context, bail, ensure};
 
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
-/// Prints what a shell evaluates, so that the programs that it starts see the node.
+/// Prints commands for a shell to evaluate, so that programs started from it see the node.
 ///
 /// PATH gets the folder of this program, where nvidia-smi is too, LD_LIBRARY_PATH the folder with
 /// the simulated libnvidia-ml.so.1, and SLICEWRIGHT_SIM_DIR the directory of the node. The node may

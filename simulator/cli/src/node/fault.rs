@@ -14,7 +14,7 @@ use store::{FunctionFault, State, Store, StoreError};
 use super::place::find_gpu;
 use super::show::{behaviour, times};
 
-/// What goes wrong on the node: at once, or after a while; once, so often, or until it is cleared.
+/// Makes things fail on the node: at once or later; once, several times, or until cleared.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = after_help())]
 pub(super) struct Args {
@@ -24,7 +24,7 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// A function of NVML misbehaves, in whatever program calls it.
+    /// A function of NVML misbehaves in every program that calls it.
     Function {
         /// Its name, such as nvmlDeviceCreateGpuInstance; `*` is every function, `reset` is
         /// `nvidia-smi --gpu-reset`.
@@ -62,10 +62,10 @@ enum Command {
     Ecc {
         #[command(flatten)]
         which: Which,
-        /// So many that are corrected.
+        /// The number of corrected errors.
         #[arg(long, value_name = "N", default_value_t = 0)]
         corrected: u32,
-        /// So many that are not.
+        /// The number of uncorrected errors.
         #[arg(long, value_name = "N", default_value_t = 0, required_unless_present = "corrected")]
         uncorrected: u32,
         #[command(flatten)]
@@ -91,10 +91,10 @@ enum Command {
         #[command(flatten)]
         when: When,
     },
-    /// No function misbehaves any more, and nothing is scheduled. What has happened stays: a lost
+    /// Removes all faults, those that are scheduled included. What has happened stays: a lost
     /// GPU needs a reboot.
     Clear,
-    /// Which functions there are.
+    /// Lists the functions.
     Functions {
         /// Only those with this in their name.
         #[arg(value_name = "TEXT", default_value = "")]
@@ -105,19 +105,19 @@ enum Command {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct How {
-    /// It does nothing and fails with this code: IN_USE, NVML_ERROR_IN_USE, or 19.
+    /// It does nothing and fails with this code, for example IN_USE, NVML_ERROR_IN_USE or 19.
     #[arg(long, value_name = "CODE", value_parser = code)]
     fails_with: Option<NvmlError>,
-    /// It does its work, and says that it failed with this code.
+    /// It does its work, but returns this error code.
     #[arg(long, value_name = "CODE", value_parser = code)]
     works_and_fails_with: Option<NvmlError>,
-    /// It takes so much longer, such as 5s or 2m.
+    /// It takes this much longer, for example 5s or 2m.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     slow: Option<SignedDuration>,
-    /// It never comes back.
+    /// It never returns.
     #[arg(long)]
     hangs: bool,
-    /// It says that it succeeded, and did nothing.
+    /// It returns success, but does nothing.
     #[arg(long)]
     ignored: bool,
 }
