@@ -71,10 +71,10 @@ pub(crate) fn values_for(settings: &Settings) -> Values {
 /// Every value that comes with a right.
 fn every_value() -> [String; 4] {
     [
-        "kueue=\"admission-check\"".to_owned(),
         "gpuOperator.patchClusterPolicy=true".to_owned(),
         format!("gpuOperator.administratorsMap=\"{TEAM}/layouts\""),
         "metrics.tls.secretName=\"metrics\"".to_owned(),
+        "kueue=\"admission-check\"".to_owned(),
     ]
 }
 
@@ -414,6 +414,7 @@ mod tests {
     fn every_flag_that_wants_a_right_has_its_value() {
         let mut settings = Settings::new("", "");
         assert_eq!(values_for(&settings), default_values());
+        settings.kueue = Kueue::AdmissionCheck;
         settings.patch_cluster_policy = true;
         settings.administrators_map =
             Some(controller::MapRef { namespace: TEAM.to_owned(), name: "layouts".to_owned() });
