@@ -9,6 +9,20 @@ use crate::objects::{Key, Objects};
 const BY_LABEL: [(&str, &str); 2] =
     [("notebook-name", "Notebook"), ("serving.kserve.io/inferenceservice", "InferenceService")];
 
+/// What the pods of an `LLMInferenceService` have as their component; its name
+/// is then in another label, which many other pods have, too.
+const COMPONENT: &str = "app.kubernetes.io/component";
+const LLM_COMPONENT: &str = "llminferenceservice-workload";
+const PART_NAME: &str = "app.kubernetes.io/name";
+
+/// The root owner that a pod's labels name outright: kind and name.
+fn named_by_labels(pod: &Pod) -> Option<(&'static str, &String)> {
+    let labels = pod.metadata.labels.as_ref()?;
+    let one = BY_LABEL.iter().find_map(|(label, kind)| Some((*kind, labels.get(*label)?)));
+    let is_llm = || labels.get(COMPONENT).is_some_and(|component| component == LLM_COMPONENT);
+    one.or_else(|| Some(("LLMInferenceService", labels.get(PART_NAME).filter(|_| is_llm())?)))
+}
+
 /// How many owners one above the other are followed. They form no rings in a
 /// sane cluster; eight are more than any has.
 const MOST_STEPS: usize = 8;
@@ -26,10 +40,8 @@ pub fn root(objects: &Objects, pod: &Pod) -> RequestId {
         name: name.to_owned(),
         ordinal: 0,
     };
-    for (label, kind) in BY_LABEL {
-        if let Some(name) = pod.metadata.labels.as_ref().and_then(|labels| labels.get(label)) {
-            return id(kind, name);
-        }
+    if let Some((kind, name)) = named_by_labels(pod) {
+        return id(kind, name);
     }
     let own_name = pod.metadata.name.clone().unwrap_or_default();
     let controller = pod.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true));

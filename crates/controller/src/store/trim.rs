@@ -26,6 +26,8 @@ const POD_LABELS: &[&str] = &[
     "notebook-name",
     "statefulset",
     "serving.kserve.io/inferenceservice",
+    "app.kubernetes.io/component",
+    "app.kubernetes.io/name",
     "apps.kubernetes.io/pod-index",
     "batch.kubernetes.io/job-completion-index",
     observe::requests::POD_SET,

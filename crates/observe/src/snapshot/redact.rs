@@ -46,7 +46,8 @@ const NODE_LABELS: [&str; 7] = [
 ];
 
 /// Labels of pods whose value is the name of something.
-const NAMING: [&str; 3] = ["notebook-name", "statefulset", "serving.kserve.io/inferenceservice"];
+const NAMING: [&str; 4] =
+    ["notebook-name", "statefulset", "serving.kserve.io/inferenceservice", "app.kubernetes.io/name"];
 /// Labels of pods whose value is a number.
 const NUMBERING: [&str; 2] = ["apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index"];
 /// What stands for a text that was not kept.

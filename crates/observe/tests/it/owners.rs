@@ -50,6 +50,27 @@ fn the_pods_of_a_job_set_are_a_request_each_and_a_launcher_without_a_gpu_hides_n
     assert!(ids.iter().all(|id| id.starts_with("Job vision/train-worker-")), "{ids:?}");
 }
 
+#[test]
+fn model_servers_are_named_by_their_labels_and_other_pods_of_a_component_are_not() {
+    let llm = |component: &str| json!({"app.kubernetes.io/component": component, "app.kubernetes.io/name": "granite"});
+    let kserve = json!({"serving.kserve.io/inferenceservice": "llama"});
+    let seen = see(&[
+        waiting(
+            "granite-kserve-abc",
+            ("ReplicaSet", "granite-kserve"),
+            &llm("llminferenceservice-workload"),
+            1,
+        ),
+        waiting("web-abc", ("ReplicaSet", "web"), &llm("frontend"), 1),
+        waiting("llama-abc", ("ReplicaSet", "llama"), &kserve, 1),
+        waiting("ray-worker-1", ("RayCluster", "ray"), &json!({}), 1),
+    ]);
+    let ids: BTreeSet<_> = seen.requests.iter().map(|r| format!("{} {}", r.id.kind, r.id.name)).collect();
+    let expected =
+        ["InferenceService llama", "LLMInferenceService granite", "RayCluster ray", "ReplicaSet web"];
+    assert_eq!(ids, expected.map(str::to_owned).into());
+}
+
 /// Owners above the direct one, by the direct one's kind.
 const ABOVE: [(&str, &str); 7] = [
     ("", ""),
