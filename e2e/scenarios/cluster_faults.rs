@@ -32,8 +32,10 @@ fn has_label(node: &Node, key: &str, value: &str) -> Option<()> {
 
 /// One node that is cut into sevenths, and a manager that knows the map.
 async fn sevenths(scene: &mut Scene) -> anyhow::Result<()> {
-    scene.nodes_are([NodeSpec::new("n1", 1, "A100-80GB")]).await?;
+    // The map is there before MIG manager is: one that came up without it may
+    // read the label first, and finds no such layout.
     scene.apply(map()).await?;
+    scene.nodes_are([NodeSpec::new("n1", 1, "A100-80GB")]).await?;
     change(scene, "sevenths").await?;
     scene.offers("n1", &[("1g.10gb", 7)]).await
 }
