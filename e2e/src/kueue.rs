@@ -39,6 +39,22 @@ fn configuration(webhooks: u16, certificates: &Path) -> Value {
     })
 }
 
+/// What starts it where it sees an `/etc` of its own: the folder, the program,
+/// its configuration.
+const IN_MOUNTS_OF_ITS_OWN: &str =
+    r#"mount --bind "$1" /etc && exec "$2" --config="$3" --feature-gates=VisibilityOnDemand=false"#;
+/// What starts it where nobody gets mounts of his own: who may write there gets
+/// the certificate onto the machine itself.
+const ON_THE_MACHINE_ITSELF: &str = r#"mkdir -p /etc/kueue && cp -r "$1/kueue/." /etc/kueue/ && exec "$2" --config="$3" --feature-gates=VisibilityOnDemand=false"#;
+
+/// How a process gets mounts of its own here, if it does.
+fn own_mounts() -> Option<&'static [&'static str]> {
+    let is_root = fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0);
+    let flags: &[&str] = if is_root { &["--mount"] } else { &["--user", "--map-root-user", "--mount"] };
+    let tried = Command::new("unshare").args(flags).args(["mount", "--bind", "/tmp", "/tmp"]).output();
+    tried.is_ok_and(|tried| tried.status.success()).then_some(flags)
+}
+
 /// Kueue, while it runs. It ends when it is dropped.
 pub struct Kueue {
     den: Den,
@@ -78,10 +94,18 @@ impl Kueue {
         let kubeconfig = folder.join("kubeconfig");
         fs::write(&kubeconfig, serde_json::to_string(administrator)?)?;
         let command = move || {
-            let mut command = Command::new("unshare");
-            let is_root = fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0);
-            command.args(if is_root { &["--mount"][..] } else { &["--user", "--map-root-user", "--mount"] });
-            command.args(["sh", "-c", r#"mount --bind "$1" /etc && exec "$2" --config="$3" --feature-gates=VisibilityOnDemand=false"#, "kueue"]);
+            let mut command = match own_mounts() {
+                Some(flags) => {
+                    let mut command = Command::new("unshare");
+                    command.args(flags).args(["sh", "-c", IN_MOUNTS_OF_ITS_OWN, "kueue"]);
+                    command
+                }
+                None => {
+                    let mut command = Command::new("sh");
+                    command.args(["-c", ON_THE_MACHINE_ITSELF, "kueue"]);
+                    command
+                }
+            };
             command.args([&etc, &program, &config]).env("KUBECONFIG", &kubeconfig);
             command
         };
