@@ -92,15 +92,15 @@ pub const RIGHTS: &[Right] = &[
         "",
         "pods",
         &[
-            ("list", "to fill the cache, and to ask who is on a node before its slices go"),
-            ("watch", "to see who asks for slices, and who holds them"),
+            ("list", "to fill the cache, and to list the pods of a node before its slices are destroyed"),
+            ("watch", "to see which pods request slices, and which hold them"),
         ],
     ),
     right(
         Scope::Cluster,
         "",
         "pods/eviction",
-        &[("create", "to evict pods in the way, where a policy says drain: Evict, and only there")],
+        &[("create", "to evict pods that block a change, only where a policy says drain: Evict")],
     ),
     right(
         Scope::Cluster,
@@ -108,35 +108,35 @@ pub const RIGHTS: &[Right] = &[
         "namespaces",
         &[
             ("list", LIST),
-            ("watch", "to know their labels: a policy may count requests of some namespaces only"),
+            ("watch", "to know their labels: a policy may count only the requests of some namespaces"),
         ],
     ),
     right(
         Scope::Cluster,
         "scheduling.k8s.io",
         "priorityclasses",
-        &[("list", LIST), ("watch", "to know whose request comes first")],
+        &[("list", LIST), ("watch", "to know the priority of requests")],
     ),
     right(
         Scope::Cluster,
         "apiextensions.k8s.io",
         "customresourcedefinitions",
         &[
-            ("list", "to know which foreign kinds there are (names only)"),
-            ("watch", "to notice when they come and go (names only)"),
+            ("list", "to know which foreign kinds exist (names only)"),
+            ("watch", "to notice when they are added or removed (names only)"),
         ],
     ),
     right(
         Scope::Cluster,
         api::GROUP,
         "gpupartitionpolicies",
-        &[("list", LIST), ("watch", "to do what people write")],
+        &[("list", LIST), ("watch", "to carry out the policies")],
     ),
     right(
         Scope::Cluster,
         api::GROUP,
         "gpupartitionpolicies/status",
-        &[("patch", "to say what is planned, what is done, and what cannot be served")],
+        &[("patch", "to report what is planned, what is done, and what cannot be served")],
     ),
     right(
         Scope::Cluster,
@@ -145,16 +145,16 @@ pub const RIGHTS: &[Right] = &[
         &[
             ("list", LIST),
             ("watch", WATCH),
-            ("create", "to remember what is known of a node, and where it is on its way"),
-            ("patch", "to say which layout a node should have"),
-            ("delete", "to forget a node when another one has got its name"),
+            ("create", "to record the facts about a node, and the progress of its rollout"),
+            ("patch", "to set the layout that a node should have"),
+            ("delete", "to delete the record of a node when another node has its name"),
         ],
     ),
     right(
         Scope::Cluster,
         api::GROUP,
         "gpunodes/status",
-        &[("patch", "to store where a node is on its way before anything is done to it")],
+        &[("patch", "to record the progress of a rollout before each step on the node")],
     ),
     right(
         Scope::Cluster,
@@ -166,46 +166,49 @@ pub const RIGHTS: &[Right] = &[
         Scope::Cluster,
         "nvidia.com",
         "gpuclusters",
-        &[("list", LIST), ("watch", "to keep hands off where DRA manages the GPUs")],
+        &[("list", LIST), ("watch", "to leave GPUs alone that DRA manages")],
     ),
     right(
         Scope::Cluster,
         "kubeflow.org",
         "notebooks",
-        &[("list", LIST), ("watch", "to see workbenches that should run; they are never written")],
+        &[("list", LIST), ("watch", "to see workbenches that should run; the operator never writes them")],
     ),
     right(
         Scope::Cluster,
         "infrastructure.opendatahub.io",
         "hardwareprofiles",
-        &[("list", LIST), ("watch", "to know what people are offered; they are never written")],
+        &[
+            ("list", LIST),
+            ("watch", "to know which profiles users are offered; the operator never writes them"),
+        ],
     ),
     right(
         Scope::Cluster,
         "events.k8s.io",
         "events",
         &[
-            ("create", "to tell people, on the node, the policy, the workbench and the pod"),
-            ("list", "to say why the StatefulSet of a workbench makes no pod (of that set only)"),
+            ("create", "to inform users, on the node, the policy, the workbench and the pod"),
+            ("list", "to report why the StatefulSet of a workbench creates no pod (of that set only)"),
         ],
     ),
     right(
         Scope::Cluster,
         "apps",
         "replicasets",
-        &[("get", "to find who stands behind a pod that asks for slices (metadata only)")],
+        &[("get", "to find the owners of a pod that requests slices (metadata only)")],
     ),
     right(
         Scope::Cluster,
         "apps",
         "statefulsets",
-        &[("get", "to find who stands behind a pod that asks for slices (metadata only)")],
+        &[("get", "to find the owners of a pod that requests slices (metadata only)")],
     ),
     right(
         Scope::Cluster,
         "batch",
         "jobs",
-        &[("get", "to find who stands behind a pod that asks for slices (metadata only)")],
+        &[("get", "to find the owners of a pod that requests slices (metadata only)")],
     ),
     Right {
         when: When::PatchClusterPolicy,
@@ -213,7 +216,7 @@ pub const RIGHTS: &[Right] = &[
             Scope::Cluster,
             "nvidia.com",
             "clusterpolicies",
-            &[("patch", "to point spec.migManager.config.name to our map, since the flag allows it")],
+            &[("patch", "to point spec.migManager.config.name to our map, as the flag allows")],
         )
     },
     Right {
@@ -222,7 +225,7 @@ pub const RIGHTS: &[Right] = &[
             Scope::Cluster,
             "authentication.k8s.io",
             "tokenreviews",
-            &[("create", "to ask whose token it is that somebody shows who reads metrics")],
+            &[("create", "to identify the owner of a token that is presented at /metrics")],
         )
     },
     Right {
@@ -231,7 +234,7 @@ pub const RIGHTS: &[Right] = &[
             Scope::Cluster,
             "authorization.k8s.io",
             "subjectaccessreviews",
-            &[("create", "to ask whether its owner may read metrics")],
+            &[("create", "to check whether its owner may read metrics")],
         )
     },
     Right {
@@ -240,7 +243,7 @@ pub const RIGHTS: &[Right] = &[
             Scope::Cluster,
             "kueue.x-k8s.io",
             "workloads",
-            &[("list", LIST), ("watch", "to see what has its quota and waits for its slices")],
+            &[("list", LIST), ("watch", "to see which workloads have quota and wait for their slices")],
         )
     },
     Right {
@@ -258,7 +261,7 @@ pub const RIGHTS: &[Right] = &[
             Scope::Cluster,
             "kueue.x-k8s.io",
             "resourceflavors",
-            &[("list", LIST), ("watch", "to know on which nodes a reserved quota holds")],
+            &[("list", LIST), ("watch", "to know the nodes for which a quota is reserved")],
         )
     },
     Right {
@@ -267,7 +270,7 @@ pub const RIGHTS: &[Right] = &[
             Scope::Cluster,
             "kueue.x-k8s.io",
             "workloads/status",
-            &[("patch", "to say whether the slices of a workload are there, in the entry of its own check")],
+            &[("patch", "to report whether the slices of a workload exist, in the entry of its own check")],
         )
     },
     Right {
@@ -276,17 +279,14 @@ pub const RIGHTS: &[Right] = &[
             Scope::Cluster,
             "kueue.x-k8s.io",
             "admissionchecks/status",
-            &[(
-                "patch",
-                "to say that its own checks are answered: a queue whose check is not active admits nothing",
-            )],
+            &[("patch", "to mark its own checks as active: a queue with an inactive check admits nothing")],
         )
     },
     right(
         Scope::Own,
         "coordination.k8s.io",
         "leases",
-        &[("create", "to make the lease that says which replica writes")],
+        &[("create", "to create the lease that decides which replica writes")],
     ),
     Right {
         name: LEASE,
@@ -295,7 +295,7 @@ pub const RIGHTS: &[Right] = &[
             "coordination.k8s.io",
             "leases",
             &[
-                ("get", "to see who has the lease, also before each disruptive step"),
+                ("get", "to see which replica has the lease, also before each disruptive step"),
                 ("update", "to take, renew and give back the lease"),
             ],
         )
@@ -310,7 +310,7 @@ pub const RIGHTS: &[Right] = &[
                 "to read the maps of layouts: ours, the administrators', the one that ClusterPolicy names",
             ),
             ("watch", "to see when one of them changes"),
-            ("create", "to make our map"),
+            ("create", "to create our map"),
         ],
     ),
     Right {
@@ -442,15 +442,18 @@ pub const RELEASE: &[Right] = &[
         Scope::Cluster,
         "",
         "nodes",
-        &[("list", "to see what is cordoned by us"), ("patch", "to uncordon it and to take our label off")],
+        &[
+            ("list", "to see which nodes the operator cordoned"),
+            ("patch", "to uncordon them and to remove the operator's label"),
+        ],
     ),
-    right(Scope::Cluster, api::GROUP, "gpupartitionpolicies", &[("list", "to see what is in force")]),
-    right(Scope::Cluster, api::GROUP, "gpunodes", &[("list", "to see where nodes are on their way")]),
+    right(Scope::Cluster, api::GROUP, "gpupartitionpolicies", &[("list", "to see the policies in force")]),
+    right(Scope::Cluster, api::GROUP, "gpunodes", &[("list", "to see the rollouts of nodes")]),
     right(
         Scope::Cluster,
         api::GROUP,
         "gpunodes/status",
-        &[("patch", "to store that a node is released, so that nothing goes on there")],
+        &[("patch", "to record that a node is released, so that its rollout does not continue")],
     ),
 ];
 
@@ -498,13 +501,14 @@ fn rules<'a>(rights: impl Iterator<Item = &'a Right>) -> Vec<Value> {
     rules.into_iter().map(rule).collect()
 }
 
-/// The page that explains each right.
+/// The page that explains each permission.
 #[must_use]
 pub fn page() -> String {
     let mut page = String::from(
-        "# What the operator may do\n\n\
-         Made from the table in `crates/controller/src/rbac.rs`; `deploy/rbac.yaml` grants exactly this, and the\n\
-         scenarios on a real control plane run with it. There are no wildcards, and no right on secrets.\n",
+        "# Permissions of the operator\n\n\
+         This page is generated from the table in `crates/controller/src/rbac.rs`; `deploy/rbac.yaml` grants exactly\n\
+         these permissions, and the scenarios on a real control plane run with them. There are no wildcards, and no\n\
+         permission on secrets.\n",
     );
     let scopes = [
         (Scope::Cluster, "In the whole cluster"),
@@ -542,7 +546,7 @@ pub fn page() -> String {
         // JSON is YAML, and kubectl takes it as it is.
         let _ = writeln!(page, "---\n{manifest:#}");
     }
-    page.push_str("```\n\nA lease of another name (`--lease-name`) needs its name in the Role above.\n");
+    page.push_str("```\n\nA lease with another name (`--lease-name`) needs this name in the Role above.\n");
     page
 }
 
