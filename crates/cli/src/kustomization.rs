@@ -1,7 +1,6 @@
-//! Folders with a `kustomization.yaml`: its `resources` are followed, so that
-//! bases and overlays are read without another program. What changes objects
-//! (patches, prefixes, components) is not imitated: it is refused, with the
-//! command that renders it.
+//! Folders with a `kustomization.yaml`: its `resources` are followed, so that bases and overlays are read
+//! without another program. Features that change objects (patches, prefixes, components) are not imitated:
+//! they are refused, with the command that renders the folder.
 
 use std::path::{Path, PathBuf};
 

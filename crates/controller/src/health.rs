@@ -1,5 +1,5 @@
-//! Whether this replica is alive and ready, and what it counts, over HTTP.
-//! Alive: the loop turns. Ready: everything that is watched has been listed.
+//! Health, readiness and metrics of this replica, over HTTP. Alive: the loop makes progress. Ready: every
+//! watch has listed its objects.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};

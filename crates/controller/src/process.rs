@@ -1,6 +1,6 @@
-//! The operator as a process: arguments, logging, signals, one call into the
-//! loop. `slicewright-operator` is this alone; the image's one program is this
-//! and the `slicewright` command (crates/multicall).
+//! The operator as a process: arguments, logging, signals, one call into the loop. The program
+//! `slicewright-operator` is only this; the single program of the image is this and the `slicewright`
+//! command (crates/multicall).
 
 use std::ffi::OsString;
 use std::process::ExitCode;

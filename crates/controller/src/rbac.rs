@@ -1,7 +1,6 @@
-//! The rights that the operator needs, per verb with the reason: nothing that
-//! it does not use, and no wildcards. The manifest that installs them and the
-//! page that explains them are made of this table; scenarios run with exactly
-//! these rights.
+//! The permissions that the operator needs, per verb with the reason: it uses all of them, and there are no
+//! wildcards. The manifest that installs them and the page that explains them are generated from this
+//! table; scenarios run with exactly these permissions.
 
 mod snapshot;
 

@@ -1,8 +1,7 @@
-//! HTTPS for the metrics, with a certificate from files. Whoever issues it
-//! (OpenShift's service CA, cert-manager) replaces the files when it is renewed;
-//! they are looked at before each connection, so that no restart is needed, and
-//! no timer runs. Files that make no sense, as in the middle of a replacement,
-//! leave what was served before.
+//! HTTPS for the metrics, with a certificate from files. The issuer (OpenShift's service CA, cert-manager)
+//! replaces the files when it renews the certificate; they are checked before each connection, so that
+//! neither a restart nor a timer is needed. If the files are invalid, as in the middle of a replacement,
+//! the previous certificate stays in use.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

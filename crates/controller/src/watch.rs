@@ -1,6 +1,5 @@
-//! The watches: one task each, which trims what it gets and hands it on in
-//! order. The channel is bounded, so that a list of many thousands waits for
-//! whoever takes it in.
+//! The watches: one task each, which trims the objects and passes them on in order. The channel is bounded,
+//! so that a list of many thousands waits for the receiver.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;

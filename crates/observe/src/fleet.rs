@@ -1,5 +1,5 @@
-//! Nodes and the pods on them are read once: for each node what the planner
-//! reads of it (the inventory) and what everybody else does (its view).
+//! Reads nodes and the pods on them once: for each node the facts for the planner (the inventory) and those
+//! for all other code (its view).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,6 +1,5 @@
-//! What the GPUs of a node are cut into, and how well that is known: exactly
-//! where an agent (or the simulator) says so, else as counts from the map's
-//! entry, when allocatable agrees with it.
+//! The layouts of a node's GPUs, and how well they are known: exactly where an agent (or the simulator)
+//! reports them, otherwise as counts from the map's entry, if allocatable agrees with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

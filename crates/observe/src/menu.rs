@@ -1,5 +1,5 @@
-//! Hardware profiles are the menu that OpenShift AI shows: what is on it must
-//! be attainable, or the report says that it is not.
+//! Hardware profiles are the choices that OpenShift AI offers: each offer must be attainable, or the report
+//! says that it is not.
 
 use std::collections::BTreeMap;
 

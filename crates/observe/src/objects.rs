@@ -1,4 +1,4 @@
-//! The objects that were handed in, by kind and name.
+//! The given objects, by kind and name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,5 @@
-//! What suits the cards of a node: MIG, time-slicing, MPS, vGPU or
-//! passthrough. The labels of NFD and GPU feature discovery say which cards
-//! there are and whether the node is a machine of its own.
+//! The ways of sharing that suit the cards of a node: MIG, time-slicing, MPS, vGPU or passthrough. The
+//! labels of NFD and GPU feature discovery show the cards and whether the node is a physical machine.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! A recorded fleet: a file of our own that carries the objects as the API
-//! server returns them, trimmed of what nobody here reads.
+//! A recorded fleet: a file of our own with the objects as the API server returns them, without the fields
+//! that are not read.
 //!
 //! ```yaml
 //! apiVersion: snapshot.slicewright.io/v1
@@ -10,7 +10,7 @@
 //! objects: []                       # nodes, pods, notebooks, policies, ... in any order
 //! ```
 //!
-//! [`record`] writes what [`read`] reads; [`redact`] takes the names out first.
+//! [`record`] writes what [`read`] reads; [`redact`] removes the names before.
 
 mod pseudonyms;
 pub mod record;

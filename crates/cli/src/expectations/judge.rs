@@ -1,8 +1,8 @@
-//! Whether expectations hold under a plan, and what to do where they do not.
+//! Checks whether expectations hold under a plan, and gives advice if they do not.
 //!
-//! All figures are those of the preview: what nodes have once the plan is
-//! done, who holds slices now, and what requests were promised. What a policy
-//! in mode `Preview` would do is not done, so it does not count.
+//! All figures are those of the preview: the slices of nodes when the plan is done, the present holders of
+//! slices, and the slices promised to requests. Changes of a policy in mode `Preview` are not carried out,
+//! so they do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 

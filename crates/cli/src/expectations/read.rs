@@ -1,5 +1,5 @@
-//! Expectations from a file: every field is checked, and a wrong one is
-//! refused with its place and what is allowed.
+//! Reads expectations from a file: every field is checked, and a wrong one is refused with its position and
+//! what is allowed.
 
 use std::sync::LazyLock;
 

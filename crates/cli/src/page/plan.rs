@@ -1,5 +1,4 @@
-//! The page of a plan: what the comment of a pull request says, with the fleet
-//! as a picture.
+//! The page of a plan: the content of the pull-request comment, with the fleet as a picture.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! A fleet as a picture: each node, each GPU as a bar of its memory, each
-//! slice with its name; a GPU that changes has a bar for now and one for then.
+//! A fleet as a picture: each node, each GPU as a bar of its memory, each slice with its name; a GPU that
+//! changes has a bar for its present and one for its future layout.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,7 +1,6 @@
-//! The preview as one comment of a pull request: the verdict, what can go
-//! wrong, and then the rest, the details folded. It never grows beyond a
-//! number of bytes, since forges cut or refuse long comments; what is left out
-//! is said, and the verdict and the provenance never are.
+//! The preview as one comment of a pull request: the verdict, the risks, and then the rest, with folded
+//! details. It never exceeds a number of bytes, since forges cut or refuse long comments; it says what is
+//! omitted, and never omits the verdict and the provenance.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,5 @@
-//! The preview of a plan, for the comment in a pull request: what changes, who
-//! is affected, what capacity results, before anybody merges.
+//! The preview of a plan, for the comment in a pull request: what changes, who is affected, and the
+//! resulting capacity, before the merge.
 
 pub mod compare;
 pub mod markdown;

@@ -1,5 +1,4 @@
-//! What can go wrong, or is already wrong: the part of a preview that is read
-//! first.
+//! Risks and existing problems: the part of a preview that is read first.
 
 use observe::problem::Severity;
 use planner::decide::Decision;

@@ -1,4 +1,4 @@
-//! The preview for people: the verdict, what can go wrong, and then the rest.
+//! The preview as text: the verdict, the risks, and then the rest.
 
 use std::io::{self, Write};
 

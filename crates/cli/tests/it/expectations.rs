@@ -1,5 +1,4 @@
-//! Expectations: what fails, what it says, with which exit status; and files
-//! that are refused.
+//! Expectations: which of them fail, with which message and exit status; and files that are refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! `plan`, `fleet` and `explain` on the fleet of `examples/`, and what they
-//! refuse. The transcripts are in `golden/`; `UPDATE=1` rewrites them.
+//! `plan`, `fleet` and `explain` on the fleet of `examples/`, and input that they refuse. The transcripts
+//! are in `golden/`; `UPDATE=1` rewrites them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

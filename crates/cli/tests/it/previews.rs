@@ -1,5 +1,4 @@
-//! What a preview says of the recording that it is made from, of what was
-//! reviewed before, and in which colours.
+//! A preview's statements about its recording and about the reviewed plan, and its colours.
 
 use std::fs;
 use std::path::{Path, PathBuf};

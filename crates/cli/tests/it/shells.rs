@@ -1,5 +1,4 @@
-//! What shells and `man` are given: completions and manual pages of every
-//! command.
+//! Output for shells and `man`: completions and manual pages of every command.
 
 use std::io::Write;
 use std::path::Path;

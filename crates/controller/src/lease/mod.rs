@@ -1,6 +1,5 @@
-//! Which replica writes: a `Lease` of `coordination.k8s.io`. [`decide`] is
-//! pure; [`Keeper`] does the reading and writing; [`Claim`] is what the rest
-//! of the operator asks.
+//! Decides which replica writes: a `Lease` of `coordination.k8s.io`. [`decide`] is pure; [`Keeper`] reads
+//! and writes; [`Claim`] is the interface for the rest of the operator.
 
 mod decide;
 

@@ -1,6 +1,6 @@
-//! What is counted, for Prometheus. Each operator has a registry of its own.
-//! Labels are closed sets, apart from nodes, policies and profiles, of which a
-//! cluster has a bounded number; no pod, no GPU, no namespace ever is one.
+//! The metrics for Prometheus. Each operator has a registry of its own. Labels are closed sets, except
+//! nodes, policies and profiles, of which a cluster has a bounded number; pods, GPUs and namespaces are
+//! never labels.
 
 mod table;
 

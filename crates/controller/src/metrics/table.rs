@@ -1,5 +1,5 @@
-//! The table of metrics: each is named, described and given its labels where
-//! it is made, so that the page about them cannot say something else.
+//! The table of metrics: each is named, described and given its labels where it is created, so that the
+//! page about them always agrees with the code.
 
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;

@@ -1,6 +1,6 @@
-//! When the clock of this machine is set while we run. What is remembered of
-//! nodes is dated by it: put forward by an hour it would make every node late,
-//! and put back it would make a list of pods look fresh for an hour.
+//! Notices when the clock of this machine is set while the operator runs. The records of nodes have times
+//! of this clock: a clock that is put forward by an hour would make every node late, and one that is put
+//! back would make a list of pods look fresh for an hour.
 
 use std::time::Instant;
 

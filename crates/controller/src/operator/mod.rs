@@ -1,9 +1,7 @@
-//! The loop: takes in what the watches say, waits a moment for more, and runs
-//! one round at a time. All replicas take in; only the one that has the lease
-//! runs rounds.
+//! The loop: receives the messages of the watches, waits a moment for more, and runs one round at a time.
+//! All replicas receive messages; only the one that has the lease runs rounds.
 //!
-//! Nothing is decided while a watch has not listed everything, nor while a
-//! write of ours is not seen yet.
+//! Nothing is decided before every watch has listed its objects, nor before our own writes are seen.
 
 mod anew;
 mod batch;

@@ -1,5 +1,5 @@
-//! What the schema of a policy cannot say: fields that contradict one another,
-//! profiles that no model has, layouts that no GPU can have.
+//! Rules for policies that the schema cannot express: contradictory fields, profiles that no model has,
+//! layouts that no GPU can have.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What a workbench without a pod asks for, and what keeps it from ever having
-//! one: the cluster would not say a word of it, so we do.
+//! The request of a workbench without a pod, and the reasons why its pod can never be created: the cluster
+//! would not report them, so we do.
 
 use std::collections::BTreeMap;
 

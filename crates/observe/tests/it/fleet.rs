@@ -1,5 +1,4 @@
-//! Nodes and pods become the inventory: what is known, what is not, and what
-//! is left alone.
+//! Nodes and pods become the inventory: known facts, unknown facts, and nodes that are not changed.
 
 use crate::words::*;
 use planner::inventory::{ChangeScope, Hold, Room};

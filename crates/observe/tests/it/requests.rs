@@ -1,4 +1,4 @@
-//! What counts as a request, and who is told at once that nothing can come of it.
+//! What counts as a request, and which requests are immediately reported as impossible.
 
 use crate::words::*;
 use planner::demand::{Evidence, Request};

@@ -1,4 +1,4 @@
-//! Recorded fleets, and what is refused in one.
+//! Recorded fleets, and the errors in them.
 
 use mig::Catalog;
 use observe::problem::{Problem, Severity};

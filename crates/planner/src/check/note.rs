@@ -1,4 +1,4 @@
-//! What the checker says.
+//! The findings of the checker.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! What somebody with rights in one namespace can write, on a fleet of nodes
-//! with eight GPUs and network cards: it may make others wait, and no more.
+//! Objects that a user with rights in one namespace can write, on a fleet of nodes with eight GPUs and
+//! network cards: they can make others wait, but nothing more.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::cluster::{Cluster, MANAGER, OPERATOR, PLUGIN, Until};

@@ -1,5 +1,4 @@
-//! The checker passes what is right and names what is wrong: one corrupted
-//! plan for each rule.
+//! The checker accepts correct plans and names the faults of others: one corrupted plan for each rule.
 
 mod certificate;
 mod served;
