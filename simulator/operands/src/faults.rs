@@ -1,5 +1,5 @@
-//! What can go wrong on a node, in words: those of a story, of the annotation
-//! `sim.slicewright.io/fault`, and of commands. Several are separated by `;`.
+//! The texts of a node's faults: those of a story, of the annotation `sim.slicewright.io/fault`, and of
+//! commands. Several are separated by `;`.
 
 use crate::fault::NodeFault;
 use crate::operand::Operand;

@@ -1,4 +1,4 @@
-//! What `plan` and `explain` answer: the report, as text for people.
+//! The output of `plan` and `explain`: the report, as text for people.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! What a story can say: the commands, and the list of them that the
-//! reference documents.
+//! The commands of a story, and the list of them for the reference.
 
 use std::collections::BTreeMap;
 
