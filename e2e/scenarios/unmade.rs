@@ -1,4 +1,4 @@
-//! A workbench whose pod is never made: nobody but its StatefulSet knows why.
+//! A workbench whose pod is never created: only its StatefulSet knows why.
 
 use e2e::{NodeSpec, POOL, TEAM, mig, pod, policy, scenario, workbench};
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! What Slicewright works with: `packaging/support.yaml`, the one source of
-//! oldest versions and of how each version was seen, as data and as a page.
+//! The supported versions: `packaging/support.yaml`, the one source of minimum versions and of the evidence
+//! for each version, as data and as a page.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,7 +1,6 @@
-//! What is shown. Queries take the largest of all replicas (`max by (…)`)
-//! before they sum up: after a change of the leader, two show the same things
-//! for a while. Requests that no policy answers for have an empty policy, which
-//! `$policy|` lets through.
+//! The content of the dashboards. Queries take the largest value of all replicas (`max by (…)`) before they
+//! sum up: after a change of the leader, two replicas export the same values for a while. Requests without
+//! a policy have an empty policy, which `$policy|` includes.
 
 use super::{Panel, Query, Row, Shape, Unit};
 
