@@ -11,7 +11,7 @@
 //! Nothing here is global: several operators may run in one process.
 
 #[cfg(not(any(feature = "tls-rustls", feature = "tls-openssl")))]
-compile_error!("choose how to talk TLS: --features tls-rustls (the default) or --features tls-openssl");
+compile_error!("choose a TLS implementation: --features tls-rustls (the default) or --features tls-openssl");
 
 pub mod apply;
 pub mod args;

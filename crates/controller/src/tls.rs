@@ -134,7 +134,7 @@ impl Served {
                 let error = crate::class::chain(&error);
                 tracing::warn!(
                     error,
-                    "the new certificate of the metrics cannot be served; the one before is"
+                    "the new certificate of the metrics cannot be used; the previous one stays in use"
                 );
             }
         }
@@ -178,7 +178,7 @@ impl TlsListener {
         let provider = Arc::new(provider);
         if !profile.left_out.is_empty() {
             let suites = profile.left_out.join(",");
-            tracing::warn!(suites, "cipher suites of the metrics that cannot be served are left out");
+            tracing::warn!(suites, "unsupported cipher suites of the metrics are skipped");
         }
         let versions: &[&SupportedProtocolVersion] = match profile.oldest {
             OldestTls::Tls12 => &[&TLS12, &TLS13],

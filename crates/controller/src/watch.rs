@@ -160,7 +160,7 @@ impl Watches {
                 task.abort();
             }
             store.forget(&source);
-            tracing::info!(%source, "is no longer watched: its kind or its reference is gone");
+            tracing::info!(%source, "a source is no longer watched, because its kind or its reference no longer exists");
         }
         for source in wanted {
             if !self.running.contains_key(&source) {

@@ -45,7 +45,7 @@ pub fn advice(labels: &BTreeMap<String, String>, seen: Option<&Seen>) -> Vec<Str
     for card in cards {
         let Some(known) = find(card) else {
             lines.push(format!(
-                "how to share {card}: nothing is known of this card; if it has no MIG, time-slicing works on every card since Pascal"
+                "how to share {card}: this card is unknown; if it has no MIG, time-slicing works on every card since Pascal"
             ));
             continue;
         };

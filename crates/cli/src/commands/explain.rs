@@ -182,7 +182,7 @@ fn policy(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Fa
     for unmet in unmet {
         writeln!(
             out,
-            "  not met: {} is {}, and the plan reaches {}",
+            "  not met: {} is {}, but the plan reaches only {}",
             unmet.field, unmet.wanted, unmet.reached
         )?;
     }

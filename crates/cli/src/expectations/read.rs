@@ -187,5 +187,5 @@ fn known(text: &str) -> Result<ProfileName, String> {
     let meant = nearest(text, all.iter().map(String::as_str))
         .map(|right| format!("; did you mean `{right}`?"))
         .unwrap_or_default();
-    Err(format!("`{text}` is no profile of any model that is known here{meant}"))
+    Err(format!("`{text}` is not a profile of any known model{meant}"))
 }

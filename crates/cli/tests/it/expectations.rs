@@ -181,7 +181,7 @@ fn a_wrong_file_is_refused_with_place_field_and_the_nearest_word() {
     refused(
         "r2",
         "  - {name: x, profile: 1g.11gb, minSlices: 4}\n",
-        "error: expectations.yaml:4:24: Expectations: expectations[0].profile: `1g.11gb` is no profile of any model that is known here; did you mean `1g.10gb`?\n",
+        "error: expectations.yaml:4:24: Expectations: expectations[0].profile: `1g.11gb` is not a profile of any known model; did you mean `1g.10gb`?\n",
     );
     refused(
         "r3",

@@ -118,7 +118,7 @@ impl Executor {
                 done.stopped = Some(error);
                 return;
             }
-            tracing::info!(node = node.0, action = action.name(), "done");
+            tracing::info!(node = node.0, action = action.name(), "an action is done");
         }
     }
 

@@ -53,7 +53,7 @@ impl Operator {
         let seconds = jump.as_secs();
         tracing::warn!(
             seconds,
-            "the clock of this machine was set: how long each step of a node has taken is counted without the jump"
+            "the clock of this machine was set; the durations of steps are calculated without the jump"
         );
         for local in self.local.values_mut() {
             local.listed = None;

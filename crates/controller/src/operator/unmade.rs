@@ -86,7 +86,11 @@ impl Operator {
                     self.retries.failed(what, error.class(), clock::instant());
                     let (namespace, name) = key;
                     let set = format!("{namespace}/{name}");
-                    tracing::warn!(set, error = chain(&error), "its events cannot be listed");
+                    tracing::warn!(
+                        set,
+                        error = chain(&error),
+                        "the events of a StatefulSet cannot be listed"
+                    );
                 }
             }
         }

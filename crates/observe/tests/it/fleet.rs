@@ -78,7 +78,7 @@ fn an_unknown_model_is_said_and_left_alone() {
     n1["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-Z900-1TB".into();
     let seen = see(&[n1]);
     let Some(Hold::NotEstablished { why }) = &node_of(&seen, "n1").hold else { panic!("it is held") };
-    assert!(why.starts_with("label nvidia.com/gpu.product=NVIDIA-Z900-1TB is of no model that is known here; known are A100-40GB, "), "{why}");
+    assert!(why.starts_with("label nvidia.com/gpu.product=NVIDIA-Z900-1TB is not a known model; the known models are A100-40GB, "), "{why}");
 }
 
 #[test]
@@ -111,7 +111,10 @@ fn models_are_remembered_while_labels_are_away() {
     assert_eq!(slices(node_of(&seen, "n1"), 0).len(), 7);
     let forgotten = see(&[n1]);
     let Some(Hold::NotEstablished { why }) = &node_of(&forgotten, "n1").hold else { panic!("it is held") };
-    assert_eq!(why, "label nvidia.com/gpu.product is not there (yet), and the node was not seen before");
+    assert_eq!(
+        why,
+        "label nvidia.com/gpu.product does not exist (yet), and the operator has not seen the node before"
+    );
 }
 
 /// What the controller saw of a node in the boot `b-1`.
@@ -371,7 +374,7 @@ fn shared_devices_are_left_alone_with_what_would_help() {
         ],
         &[("mig-1g.10gb", 28)],
         Some(
-            "its devices are shared by time-slicing (label nvidia.com/mig-1g.10gb.replicas=2), so what it offers says nothing about slices; to have it planned, let its device plugin use a configuration without sharing (now: the default of the ClusterPolicy's spec.devicePlugin.config)",
+            "its devices are shared by time-slicing (label nvidia.com/mig-1g.10gb.replicas=2), so its allocatable resources do not show its slices; to have it planned, let its device plugin use a configuration without sharing (now: the default of the ClusterPolicy's spec.devicePlugin.config)",
         ),
     );
     // Renamed: neither the product nor the resources that we know say anything.
@@ -379,7 +382,7 @@ fn shared_devices_are_left_alone_with_what_would_help() {
         &[("gpu.replicas", "4"), ("gpu.sharing-strategy", "mps"), ("device-plugin.config", "mps-4")],
         &[("gpu.shared", 8)],
         Some(
-            "its devices are shared by mps (label nvidia.com/gpu.replicas=4), so what it offers says nothing about slices; to have it planned, let its device plugin use a configuration without sharing (now: label nvidia.com/device-plugin.config=mps-4)",
+            "its devices are shared by mps (label nvidia.com/gpu.replicas=4), so its allocatable resources do not show its slices; to have it planned, let its device plugin use a configuration without sharing (now: label nvidia.com/device-plugin.config=mps-4)",
         ),
     );
     // A configuration that shares what the node has not is of no account.

@@ -124,7 +124,7 @@ fn a_workbench_whose_profile_is_not_there_is_refused_and_told_what_to_do() {
     assert_eq!(
         texts(&seen.problems),
         [
-            "Notebook vision/lab: metadata.annotations[opendatahub.io/hardware-profile-name]: names the hardware profile vision/gone, which does not exist; only what its own container asks for counts"
+            "Notebook vision/lab: metadata.annotations[opendatahub.io/hardware-profile-name]: names the hardware profile vision/gone, which does not exist; only the requests of its own container count"
         ]
     );
     // Once it has a pod, the pod says what it wants.
@@ -268,7 +268,7 @@ fn a_workbench_that_never_gets_a_pod_is_blocked_elsewhere_after_the_same_time() 
     assert_eq!(without_a_pod("", "2026-11-21T08:00:00Z"), None);
     let quota = "create Pod lab-0 in StatefulSet lab failed: exceeded quota: none";
     let said = whose_set_says(Some(quota), "2026-11-21T08:58:00Z", "2026-11-21T08:00:00Z");
-    assert_eq!(said, Some(format!("its StatefulSet cannot make its pod: \"{quota}\"")));
+    assert_eq!(said, Some(format!("its StatefulSet cannot create its pod: \"{quota}\"")));
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn resource_claims_are_said_to_be_another_drivers() {
     assert_eq!(
         texts(&seen.problems),
         [
-            "Pod vision/train: asks through resource claims, which another driver serves (dynamic resource allocation): nothing is planned for them"
+            "Pod vision/train: requests devices through resource claims, which another driver serves (dynamic resource allocation): nothing is planned for them"
         ]
     );
 }

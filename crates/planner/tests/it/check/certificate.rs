@@ -44,7 +44,7 @@ fn nothing_is_below_its_bound_and_a_bound_that_is_reached_is_no_fault() {
     assert_eq!(said(&recut(), &[(level, 4, 4), (level, 4, 0)]), Vec::<String>::new());
     assert_eq!(
         said(&recut(), &[(level, 4, 5)]),
-        [format!("fatal: the certificate says 4 {level}, and that nothing is below 5")]
+        [format!("fatal: the certificate says 4 {level}, but gives the lower bound 5")]
     );
 }
 
@@ -54,6 +54,6 @@ fn so_many_gpus_are_on_no_fewer_nodes() {
     assert_eq!(said(&fresh(), &[("GPUs changed", 2, 0), ("nodes touched", 1, 1)]), Vec::<String>::new());
     assert_eq!(
         said(&fresh(), &[("nodes touched", 1, 0)]),
-        ["fatal: the certificate says at least 0 nodes touched, and it is 1 at least"]
+        ["fatal: the certificate says at least 0 nodes touched, but it is at least 1"]
     );
 }
