@@ -1,7 +1,6 @@
-//! What is asked for and not bound: one request per root owner and ordinal,
-//! whatever the number of objects that speak of it. Evidence, strongest first:
-//! a bound pod (no request: it has its slice), a pending pod, a queued
-//! Workload, a Notebook that should run and has no pod yet.
+//! The requests that are not bound yet: one per root owner and ordinal, whatever the number of objects that
+//! describe it. Evidence, strongest first: a bound pod (no request: it has its slice), a pending pod, a
+//! queued Workload, a Notebook that should run and has no pod yet.
 
 mod constraints;
 mod queued;

@@ -146,7 +146,7 @@ fn expectation(
     match entry.served {
         Some(true) => checks.push(Check::Served),
         Some(false) => {
-            let message = "is false, which expects nothing; write true, or leave it out";
+            let message = "is false, which expects nothing; write true, or remove it";
             wrong("served", message.to_owned());
             return None;
         }

@@ -49,7 +49,7 @@ pub fn fleet(inventory: &Inventory, changes: &Changes<'_>, title: &str) -> Strin
         y = draw_node(&mut body, y, name, node, changes) + GAP;
     }
     if inventory.nodes.is_empty() {
-        text(&mut body, "d", GAP, y + BAR, "There is no node with GPUs that can be cut.");
+        text(&mut body, "d", GAP, y + BAR, "There is no node with GPUs that can be partitioned.");
         y += ROW;
     }
     y = legend(&mut body, y, !changes.is_empty());
@@ -90,7 +90,7 @@ fn draw_node(body: &mut String, top: u32, name: &NodeName, node: &Node, changes:
             Some(bars) => {
                 text(body, "d", LEFT - 36, y + 16, "now");
                 match &bars.before {
-                    None => text(body, "d", LEFT, y + 16, "no slices, or nobody knows which"),
+                    None => text(body, "d", LEFT, y + 16, "no slices, or unknown slices"),
                     Some(slices) => bar(body, y, bars.memory, slices),
                 }
                 y += ROW - 4;

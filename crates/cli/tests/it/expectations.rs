@@ -52,14 +52,14 @@ fn slices_that_exist_are_counted_by_policy_nodes_and_namespace() {
     check(
         "a2",
         "profile: 1g.10gb, minSlices: 15, policy: research",
-        "FAILED     x\nminSlices is 15, and once the plan is done there are 14 x 1g.10gb\nnext: 28 can be reached: set minCount to 15 in spec.layout.demandDriven.slices[1g.10gb] of policy research (it is 0)\n",
+        "FAILED     x\nminSlices is 15, but when the plan is done, there are 14 x 1g.10gb\nnext: 28 can be reached: set minCount to 15 in spec.layout.demandDriven.slices[1g.10gb] of policy research (it is 0)\n",
     );
     // One of the fourteen is held by team-a: the others can have thirteen.
     check("a3", "profile: 1g.10gb, minSlices: 14, namespace: team-a", HOLDS);
     check(
         "a4",
         "profile: 1g.10gb, minSlices: 14, namespace: team-b",
-        "FAILED     x\nminSlices is 14, and once the plan is done there are 13 x 1g.10gb for namespace team-b\nnext: 27 can be reached: set minCount to 14 in spec.layout.demandDriven.slices[1g.10gb] of policy research (it is 0)\n",
+        "FAILED     x\nminSlices is 14, but when the plan is done, there are 13 x 1g.10gb for namespace team-b\nnext: 27 can be reached: set minCount to 14 in spec.layout.demandDriven.slices[1g.10gb] of policy research (it is 0)\n",
     );
     check(
         "a5",
@@ -69,7 +69,7 @@ fn slices_that_exist_are_counted_by_policy_nodes_and_namespace() {
     check(
         "a6",
         "profile: 1g.6gb, minSlices: 5, nodes: {matchLabels: {slicewright.io/pool: teaching}}",
-        "FAILED     x\nminSlices is 5, and once the plan is done there are 4 x 1g.6gb\nnext: no layout of these nodes reaches it: 4 x 1g.6gb is the most with what is in use left alone; add nodes, wait until pods have ended, or expect less\n",
+        "FAILED     x\nminSlices is 5, but when the plan is done, there are 4 x 1g.6gb\nnext: no layout of these nodes reaches it: 4 x 1g.6gb is the most with what is in use left alone; add nodes, wait until pods have ended, or expect less\n",
     );
 }
 
@@ -79,12 +79,12 @@ fn free_slices_are_those_that_nobody_holds_or_was_promised() {
     check(
         "b2",
         "profile: 3g.40gb, minFree: 1",
-        "FAILED     x\nminFree is 1, and once the plan is done and everybody is served there are free 0 x 3g.40gb\nnext: 4 can be reached: set spareCount to 1 in spec.layout.demandDriven.slices[3g.40gb] of policy research (it is 0)\n",
+        "FAILED     x\nminFree is 1, and when the plan is done and all served requests have their slices, the free slices are 0 x 3g.40gb\nnext: 4 can be reached: set spareCount to 1 in spec.layout.demandDriven.slices[3g.40gb] of policy research (it is 0)\n",
     );
     check(
         "b3",
         "profile: 1g.10gb, minFree: 22",
-        "FAILED     x\nminFree is 22, and once the plan is done and everybody is served there are free 13 x 1g.10gb\nnext: 28 can be reached: raise maxCount to 22 or more in spec.layout.demandDriven.slices[1g.10gb] of policy research (it is 21)\n",
+        "FAILED     x\nminFree is 22, and when the plan is done and all served requests have their slices, the free slices are 13 x 1g.10gb\nnext: 28 can be reached: raise maxCount to 22 or more in spec.layout.demandDriven.slices[1g.10gb] of policy research (it is 21)\n",
     );
 }
 
@@ -140,7 +140,7 @@ fn what_means_nobody_fails_instead_of_holding_by_accident() {
     check(
         "f2",
         "served: true, nodes: {matchLabels: {slicewright.io/pool: nowhere}}",
-        "FAILED     x\nno node with GPUs is meant by it\nnext: look at the labels (`slicewright fleet`), at the policy's nodeSelector, and at this expectation's `nodes`\n",
+        "FAILED     x\nit selects no node with GPUs\nnext: check the labels (`slicewright fleet`), the policy's nodeSelector, and this expectation's `nodes`\n",
     );
 }
 

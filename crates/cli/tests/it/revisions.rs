@@ -202,7 +202,7 @@ fn what_only_kustomize_can_do_is_refused_with_the_command_that_does_it() {
     refused(
         "patches",
         &[("kustomization.yaml", "resources: [p.yaml]\npatches:\n  - path: x.yaml\n"), ("p.yaml", RESEARCH)],
-        "error: kustomization.yaml:2:1: patches: changes objects in ways that only kustomize knows; render it first: kustomize build  > rendered.yaml, and give rendered.yaml instead\n",
+        "error: kustomization.yaml:2:1: patches: changes objects, which only kustomize can do; render it first: kustomize build  > rendered.yaml, and give rendered.yaml instead\n",
     );
     refused(
         "missing",
@@ -212,7 +212,7 @@ fn what_only_kustomize_can_do_is_refused_with_the_command_that_does_it() {
     refused(
         "circle",
         &[("kustomization.yaml", "resources: [a]\n"), ("a/kustomization.yaml", "resources: [..]\n")],
-        "error: a/../kustomization.yaml: resources: names a folder that leads back to itself\n",
+        "error: a/../kustomization.yaml: resources: names a folder that includes itself\n",
     );
 }
 
