@@ -213,6 +213,11 @@ pub struct DemandDriven {
     /// What happens to GPUs that no request needs.
     #[serde(default)]
     pub unrequested: Unrequested,
+
+    /// Who comes first among requests of the same priority, where not all of
+    /// them can be served.
+    #[serde(default)]
+    pub order: Order,
 }
 
 /// Bounds of one profile.
@@ -256,6 +261,18 @@ pub enum Unrequested {
     Keep,
     /// One full-size slice on each GPU that is idle.
     Whole,
+}
+
+/// Who comes first among requests of the same priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Order {
+    /// As many compute slices as possible are served. A later request for a
+    /// large slice can come before an earlier one for a small slice.
+    #[default]
+    MostServed,
+    /// The oldest request that can be served is served, then the next oldest
+    /// that can be served beside it, and so on, as in a queue.
+    OldestFirst,
 }
 
 /// A layout that stays the same.

@@ -105,7 +105,7 @@ pub(super) fn allocate<'a>(chosen: &Chosen<'a>) -> Allocation<'a> {
 type Quotas<'a> = Vec<Vec<(Vec<&'a NodeName>, i64)>>;
 
 fn quotas<'a>(chosen: &Chosen<'a>) -> Quotas<'a> {
-    let Chosen { world, program, solved, copies } = chosen;
+    let Chosen { world, turns: _, program, solved, copies } = chosen;
     let mut quotas: Quotas<'a> = vec![vec![]; world.groups.len()];
     let mut served: Vec<_> = program.served.iter().collect();
     served.sort_by_key(|(group, cell, _)| (*group, *cell));
@@ -128,7 +128,7 @@ fn quotas<'a>(chosen: &Chosen<'a>) -> Quotas<'a> {
 /// GPUs that remain to be changed are the same. Where nodes are looked at one
 /// by one, each does what its copy does.
 fn changes<'a>(chosen: &Chosen<'a>) -> BTreeMap<(&'a NodeName, GpuIndex), Layout> {
-    let Chosen { world, program, solved, copies } = chosen;
+    let Chosen { world, turns: _, program, solved, copies } = chosen;
     let mut changes = BTreeMap::new();
     let mut by_copy = BTreeSet::new();
     for ((part, cell), copies) in program.parts.iter().zip(&program.part_cells).zip(copies) {

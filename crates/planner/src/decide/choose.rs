@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::formulate::{Level, Program, Question, formulate};
+use super::formulate::{Counted, Level, Program, Question, formulate};
+use super::turns::{Compared, Limits, Turns};
 use super::world::{Grain, World};
 use crate::demand::Request;
 use crate::inventory::Inventory;
@@ -14,10 +15,14 @@ use crate::solver::{self, Copy, Effort, SolveError, Solved, solve, solve_parts};
 /// Nodes per level for all nodes that are alike together.
 const TOGETHER: Effort = Effort { nodes: 60 };
 
+/// What finding out whose turn it is may cost a plan.
+const TURNS: Limits = Limits { effort: TOGETHER, questions: 600, by_node: 12 };
+
 /// A program with its solution, and what it is about.
 #[derive(Debug)]
 pub(super) struct Chosen<'a> {
     pub(super) world: World<'a>,
+    pub(super) turns: Turns,
     pub(super) program: Program,
     pub(super) solved: Solved,
     /// What each copy of each part does.
@@ -39,7 +44,8 @@ impl Chosen<'_> {
     /// Whether it is proved who is served, and what is changed for it.
     fn is_proven(&self) -> bool {
         let levels = self.program.levels.iter().zip(&self.solved.levels);
-        levels.filter(|(level, _)| **level <= Level::Changed).all(|(_, solved)| solved.is_proven())
+        let mut deciding = levels.filter(|(level, _)| **level <= Level::Changed);
+        deciding.all(|(_, solved)| solved.is_proven()) && self.turns.is_proven()
     }
 
     /// The levels that decide whether what is under way goes on.
@@ -57,6 +63,13 @@ impl Chosen<'_> {
         for level in levels {
             let mine = mine.get(&level).unwrap_or(&nothing);
             let theirs = theirs.get(&level).unwrap_or(&nothing);
+            if let Level::Unserved(priority, Counted::Turns) = level {
+                match self.turns.compared(&other.turns, priority) {
+                    // Whoever is to be served is, here and there.
+                    Compared::Same if mine.value == theirs.value => continue,
+                    better => return better == Compared::Better && mine.value == 0,
+                }
+            }
             if mine.value != theirs.value {
                 return mine.value < theirs.bound;
             }
@@ -69,13 +82,20 @@ impl Chosen<'_> {
     fn with_bounds_of(mut self, fresh: &Self) -> Self {
         let known = fresh.deciding();
         let mut as_good = true;
+        let is_same = |level: Level| match level {
+            Level::Unserved(priority, Counted::Turns) => {
+                self.turns.compared(&fresh.turns, priority) == Compared::Same
+            }
+            _ => true,
+        };
         for ((level, solved), constant) in
             self.program.levels.iter().zip(&mut self.solved.levels).zip(&self.program.constants)
         {
             let known = known.get(level).filter(|_| as_good);
             solved.bound = known.map_or(-constant, |known| known.bound - constant).min(solved.value);
-            as_good = known.is_some_and(|known| known.value == solved.value + constant);
+            as_good = known.is_some_and(|known| known.value == solved.value + constant) && is_same(*level);
         }
+        self.turns = self.turns.with_proofs_of(&fresh.turns);
         self
     }
 
@@ -125,12 +145,15 @@ fn is_better_than_any_that_goes_on(
     under_way: &UnderWay,
 ) -> bool {
     let world = World::held_to(inventory, requests, policies, Grain::Alike, Some(under_way));
-    let program = formulate(&world, Question::Plan);
+    let program = formulate(&world, &fresh.turns, Question::Plan);
     let known = fresh.deciding();
     let mut held: Vec<i64> = Vec::new();
     let of_both: BTreeSet<Level> = known.keys().chain(&program.levels).copied().collect();
     for level in of_both.into_iter().filter(|level| *level <= Level::Changed) {
         let value = known.get(&level).map_or(0, |solved| solved.value);
+        if matches!(level, Level::Unserved(_, Counted::Turns)) && !(value == 0 && fresh.turns.is_proven()) {
+            return false;
+        }
         let Some(k) = program.levels.iter().position(|l| *l == level) else {
             if value == 0 { continue } else { return false }
         };
@@ -155,18 +178,21 @@ fn of<'a>(
     let world = World::held_to(inventory, requests, policies, Grain::Nodes, under_way);
     let mut fine = None;
     if world.is_small() {
-        let program = formulate(&world, Question::Plan);
+        let turns = Turns::new(&world, true, Limits { effort: Effort::default(), ..TURNS });
+        let program = formulate(&world, &turns, Question::Plan);
         let solved = solve(&program.instance, Effort::default())?;
-        let chosen = Chosen { world, program, solved, copies: vec![] };
+        let chosen = Chosen { world, turns, program, solved, copies: vec![] };
         if chosen.is_proven() || chosen.program.parts.is_empty() {
             return Ok(chosen);
         }
         fine = Some(chosen);
     }
     let world = World::held_to(inventory, requests, policies, Grain::Alike, under_way);
-    let program = formulate(&world, Question::Plan);
+    let known = fine.as_ref().map(|fine: &Chosen<'_>| fine.turns.clone());
+    let turns = known.unwrap_or_else(|| Turns::new(&world, false, TURNS));
+    let program = formulate(&world, &turns, Question::Plan);
     let alike = solve_parts(&program.instance, &program.parts, program.asked(), TOGETHER)
-        .map(|parted| Chosen { world, program, solved: parted.solved, copies: parted.copies });
+        .map(|parted| Chosen { world, turns, program, solved: parted.solved, copies: parted.copies });
     match (alike, fine) {
         (Ok(alike), Some(fine)) if fine.worth() <= alike.worth() => Ok(fine),
         (Ok(alike), _) => Ok(alike),

@@ -14,7 +14,9 @@
 //!
 //! 1. GPUs that do not have their static layout;
 //! 2. slices missing to `minCount`;
-//! 3. unserved compute slices, one level for each pod priority, highest first;
+//! 3. unserved compute slices, one level for each pod priority, highest first.
+//!    Where a policy says `order: OldestFirst`, before them who is served, the
+//!    oldest first (`turns`);
 //! 4. age: the sum of the ranks of the unserved, the youngest of all that
 //!    wait having rank 1 (up to 512 waiting requests; beyond that age decides
 //!    among requests that ask for the same);
@@ -50,6 +52,7 @@ mod steps;
 mod supply;
 mod targets;
 mod trial;
+mod turns;
 mod witness;
 mod world;
 
@@ -109,7 +112,7 @@ pub fn decide_while(
     };
     let levels = chosen.levels();
     let allocation = allocate::allocate(&chosen);
-    let Chosen { world, program, .. } = chosen;
+    let Chosen { world, turns, program, .. } = chosen;
     let plan = Plan { steps: steps::steps(&world, &allocation) };
     let mut certificate: Vec<LevelCertificate> = program
         .levels
@@ -118,7 +121,7 @@ pub fn decide_while(
         .filter(|(level, _)| level.is_reported())
         .map(|(level, solved)| LevelCertificate {
             level: level.name(),
-            value: solved.value,
+            value: solved.value + level.unproved(&turns),
             bound: solved.bound,
         })
         .collect();

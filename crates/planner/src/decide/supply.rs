@@ -7,7 +7,7 @@ use mig::{Counts, Geometry, Layout, ProfileIndex, ProfileName};
 
 use super::allocate::{Allocation, idle_slices};
 use super::evict::Evictions;
-use super::formulate::{Level, bounds};
+use super::formulate::{Counted, Level, bounds};
 use super::targets::{Current, Freedom};
 use super::world::{World, free_somewhere, is_idle, rule_for};
 use crate::inventory::{ChangeScope, Gpu, Hold, Node, Slice, Use};
@@ -299,9 +299,12 @@ pub(super) fn add_unplaced(
         if unplaced == 0 {
             continue;
         }
-        let name = Level::Unserved(std::cmp::Reverse(group.priority)).name();
-        if let Some(level) = certificate.iter_mut().find(|level| level.level == name) {
-            level.value += group.weight() * i64::try_from(unplaced).unwrap_or(i64::MAX);
+        let unplaced = i64::try_from(unplaced).unwrap_or(i64::MAX);
+        for (counted, weight) in [(Counted::Turns, 1), (Counted::Slices, group.weight())] {
+            let name = Level::Unserved(std::cmp::Reverse(group.priority), counted).name();
+            if let Some(level) = certificate.iter_mut().find(|level| level.level == name) {
+                level.value += weight * unplaced;
+            }
         }
     }
 }
