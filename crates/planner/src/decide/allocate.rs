@@ -2,11 +2,13 @@
 //! request gets which slice. Within a class all GPUs are equal, so nothing is
 //! lost by choosing them in a fixed order.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use mig::{Layout, ProfileName};
 
 use super::choose::Chosen;
+use super::turns::{oldest_first, serves_oldest_first};
 use super::world::{Class, World, free_somewhere};
 use crate::demand::Request;
 use crate::inventory::{ChangeScope, Gpu, Room, Slice, Use};
@@ -22,6 +24,8 @@ pub(super) struct Allocation<'a> {
     /// Requests that the numbers serve and no single node can: of several
     /// slices, or for lack of CPU, memory, ephemeral storage or pod slots.
     pub(super) unplaced: BTreeSet<&'a RequestId>,
+    /// Who is served in place of somebody younger, whom the numbers serve.
+    pub(super) exchanged: Vec<(&'a Request, &'a Request)>,
     /// What nobody gets of the nodes to which pods can bind.
     pub(super) left_over: BTreeMap<&'a NodeName, LeftOver>,
 }
@@ -96,8 +100,50 @@ pub(super) fn allocate<'a>(chosen: &Chosen<'a>) -> Allocation<'a> {
             }
         }
     }
+    exchange(world, &mut allocation, &mut pools);
     allocation.left_over = pools.nodes.into_iter().map(|(name, pool)| (name, pool.left_over())).collect();
     allocation
+}
+
+/// Nobody gets what somebody older of the same priority could have, where the
+/// oldest come first. Where it is proved who is served, nothing is left to do.
+fn exchange<'a>(world: &World<'a>, allocation: &mut Allocation<'a>, pools: &mut Pools<'a>) {
+    let in_turn = (0..world.groups.len()).filter(|g| oldest_first(world, *g).is_some());
+    let all = in_turn.flat_map(|g| world.groups[g].requests.iter().map(move |request| (*request, g)));
+    let mut all: Vec<(&'a Request, usize)> = all.collect();
+    all.sort_by_key(|(request, _)| (Reverse(request.priority), request.since, &request.id));
+    let position: BTreeMap<&NodeName, usize> = world.inventory.nodes.keys().zip(0..).collect();
+    for (i, (older, g)) in all.iter().enumerate() {
+        if allocation.served.contains_key(&older.id) {
+            continue;
+        }
+        // Of those who could make room the youngest.
+        let instead = all[i + 1..].iter().rev().map(|(younger, _)| *younger).find(|younger| {
+            younger.priority == older.priority
+                && allocation.served.get(&younger.id).is_some_and(|served| {
+                    let pool = pools.nodes.get(served.node);
+                    world.groups[*g].nodes[position[served.node]]
+                        && serves_oldest_first(world, served.node)
+                        && older.slices.iter().all(|(p, n)| younger.slices.get(p).is_some_and(|has| has >= n))
+                        && pool.is_some_and(|pool| pool.room.plus(younger.takes, 1).holds(&older.takes))
+                })
+        });
+        let Some(younger) = instead else { continue };
+        let Some(mut served) = allocation.served.remove(&younger.id) else { continue };
+        if let Some(pool) = pools.nodes.get_mut(served.node) {
+            pool.room = pool.room.plus(younger.takes, 1).plus(older.takes, -1);
+        }
+        let mut needs = older.slices.clone();
+        served.slices.retain(|(_, _, profile)| {
+            needs.get_mut(profile).filter(|n| **n > 0).map(|n| *n -= 1).is_some()
+        });
+        allocation.served.insert(&older.id, served);
+        if !allocation.unplaced.remove(&older.id) {
+            allocation.exchanged.push((*older, younger));
+        } else {
+            allocation.unplaced.insert(&younger.id);
+        }
+    }
 }
 
 /// For each group, how many of it are served on which nodes: on one of a

@@ -65,9 +65,8 @@ impl Chosen<'_> {
             let theirs = theirs.get(&level).unwrap_or(&nothing);
             if let Level::Unserved(priority, Counted::Turns) = level {
                 match self.turns.compared(&other.turns, priority) {
-                    // Whoever is to be served is, here and there.
-                    Compared::Same if mine.value == theirs.value => continue,
-                    better => return better == Compared::Better && mine.value == 0,
+                    Compared::Same => continue,
+                    better => return better == Compared::Better,
                 }
             }
             if mine.value != theirs.value {
@@ -82,20 +81,30 @@ impl Chosen<'_> {
     fn with_bounds_of(mut self, fresh: &Self) -> Self {
         let known = fresh.deciding();
         let mut as_good = true;
-        let is_same = |level: Level| match level {
-            Level::Unserved(priority, Counted::Turns) => {
-                self.turns.compared(&fresh.turns, priority) == Compared::Same
-            }
-            _ => true,
-        };
+        let is_same = |priority| self.turns.compared(&fresh.turns, priority) == Compared::Same;
         for ((level, solved), constant) in
             self.program.levels.iter().zip(&mut self.solved.levels).zip(&self.program.constants)
         {
             let known = known.get(level).filter(|_| as_good);
             solved.bound = known.map_or(-constant, |known| known.bound - constant).min(solved.value);
-            as_good = known.is_some_and(|known| known.value == solved.value + constant) && is_same(*level);
+            as_good = match level {
+                Level::Unserved(priority, Counted::Turns) => as_good && is_same(*priority),
+                _ => known.is_some_and(|known| known.value == solved.value + constant),
+            };
         }
         self.turns = self.turns.with_proofs_of(&fresh.turns);
+        self
+    }
+
+    /// With what becomes of those whose turn it was.
+    fn seen(mut self) -> Self {
+        let counts = self.program.unserved.iter().map(|unserved| unserved.count(&self.solved));
+        let all = self.world.groups.iter().map(|group| group.requests.len());
+        let served: Vec<usize> = all
+            .zip(counts)
+            .map(|(all, unserved)| all.saturating_sub(usize::try_from(unserved).unwrap_or(usize::MAX)))
+            .collect();
+        self.turns = self.turns.seen(|group, place| place < served[group]);
         self
     }
 
@@ -145,15 +154,16 @@ fn is_better_than_any_that_goes_on(
     under_way: &UnderWay,
 ) -> bool {
     let world = World::held_to(inventory, requests, policies, Grain::Alike, Some(under_way));
-    let program = formulate(&world, &fresh.turns, Question::Plan);
+    let program = formulate(&world, &fresh.turns.clone().until_unproved(), Question::Plan);
     let known = fresh.deciding();
     let mut held: Vec<i64> = Vec::new();
     let of_both: BTreeSet<Level> = known.keys().chain(&program.levels).copied().collect();
     for level in of_both.into_iter().filter(|level| *level <= Level::Changed) {
-        let value = known.get(&level).map_or(0, |solved| solved.value);
-        if matches!(level, Level::Unserved(_, Counted::Turns)) && !(value == 0 && fresh.turns.is_proven()) {
-            return false;
-        }
+        let value = match level {
+            // These are served, as far as it is proved that they come first.
+            Level::Unserved(_, Counted::Turns) => 0,
+            _ => known.get(&level).map_or(0, |solved| solved.value),
+        };
         let Some(k) = program.levels.iter().position(|l| *l == level) else {
             if value == 0 { continue } else { return false }
         };
@@ -176,23 +186,23 @@ fn of<'a>(
     under_way: Option<&UnderWay>,
 ) -> Result<Chosen<'a>, SolveError> {
     let world = World::held_to(inventory, requests, policies, Grain::Nodes, under_way);
-    let mut fine = None;
+    let (mut fine, mut known) = (None, None);
     if world.is_small() {
         let turns = Turns::new(&world, true, Limits { effort: Effort::default(), ..TURNS });
         let program = formulate(&world, &turns, Question::Plan);
+        known = Some(turns.clone());
         let solved = solve(&program.instance, Effort::default())?;
-        let chosen = Chosen { world, turns, program, solved, copies: vec![] };
+        let chosen = Chosen { world, turns, program, solved, copies: vec![] }.seen();
         if chosen.is_proven() || chosen.program.parts.is_empty() {
             return Ok(chosen);
         }
         fine = Some(chosen);
     }
     let world = World::held_to(inventory, requests, policies, Grain::Alike, under_way);
-    let known = fine.as_ref().map(|fine: &Chosen<'_>| fine.turns.clone());
     let turns = known.unwrap_or_else(|| Turns::new(&world, false, TURNS));
     let program = formulate(&world, &turns, Question::Plan);
     let alike = solve_parts(&program.instance, &program.parts, program.asked(), TOGETHER)
-        .map(|parted| Chosen { world, turns, program, solved: parted.solved, copies: parted.copies });
+        .map(|parted| Chosen { world, turns, program, solved: parted.solved, copies: parted.copies }.seen());
     match (alike, fine) {
         (Ok(alike), Some(fine)) if fine.worth() <= alike.worth() => Ok(fine),
         (Ok(alike), _) => Ok(alike),

@@ -64,11 +64,6 @@ impl Level {
         !matches!(self, Self::Broken | Self::TieBreak | Self::Served)
     }
 
-    /// What has to be added to its value for what was not proved elsewhere.
-    pub(super) fn unproved(self, turns: &Turns) -> i64 {
-        if let Self::Unserved(priority, Counted::Turns) = self { turns.unproved(priority) } else { 0 }
-    }
-
     /// What it is called in the certificate.
     pub(super) fn name(self) -> String {
         match self {

@@ -59,7 +59,7 @@ mod world;
 use jiff::Timestamp;
 
 use self::choose::Chosen;
-use self::formulate::Level;
+use self::formulate::{Counted, Level};
 use crate::demand::Request;
 use crate::inventory::Inventory;
 use crate::plan::{Plan, UnderWay};
@@ -113,16 +113,22 @@ pub fn decide_while(
     let levels = chosen.levels();
     let allocation = allocate::allocate(&chosen);
     let Chosen { world, turns, program, .. } = chosen;
+    let turns = turns.seen(|group, place| {
+        let request = world.groups[group].requests[place];
+        allocation.served.contains_key(&request.id)
+    });
     let plan = Plan { steps: steps::steps(&world, &allocation) };
     let mut certificate: Vec<LevelCertificate> = program
         .levels
         .iter()
         .zip(&levels)
         .filter(|(level, _)| level.is_reported())
-        .map(|(level, solved)| LevelCertificate {
-            level: level.name(),
-            value: solved.value + level.unproved(&turns),
-            bound: solved.bound,
+        .map(|(level, solved)| {
+            let (value, bound) = match level {
+                Level::Unserved(priority, Counted::Turns) => (turns.unproved(*priority), 0),
+                _ => (solved.value, solved.bound),
+            };
+            LevelCertificate { level: level.name(), value, bound }
         })
         .collect();
     supply::add_unplaced(&world, &allocation, &mut certificate);

@@ -10,6 +10,7 @@ use super::evict::Evictions;
 use super::formulate::{Counted, Level, bounds};
 use super::targets::{Current, Freedom};
 use super::world::{World, free_somewhere, is_idle, rule_for};
+use crate::demand::Request;
 use crate::inventory::{ChangeScope, Gpu, Hold, Node, Slice, Use};
 use crate::names::{GpuId, GpuIndex, NodeName};
 use crate::policy::{LayoutPolicy, Mode, Policy};
@@ -294,17 +295,23 @@ pub(super) fn add_unplaced(
     allocation: &Allocation<'_>,
     certificate: &mut [LevelCertificate],
 ) {
+    for (older, younger) in &allocation.exchanged {
+        let weight = |request: &Request| -> i64 {
+            request.slices.iter().map(|(profile, n)| i64::from(profile.compute) * i64::from(*n)).sum()
+        };
+        let name = Level::Unserved(std::cmp::Reverse(older.priority), Counted::Slices).name();
+        if let Some(level) = certificate.iter_mut().find(|level| level.level == name) {
+            level.value += weight(younger) - weight(older);
+        }
+    }
     for group in &world.groups {
         let unplaced = group.requests.iter().filter(|r| allocation.unplaced.contains(&r.id)).count();
         if unplaced == 0 {
             continue;
         }
-        let unplaced = i64::try_from(unplaced).unwrap_or(i64::MAX);
-        for (counted, weight) in [(Counted::Turns, 1), (Counted::Slices, group.weight())] {
-            let name = Level::Unserved(std::cmp::Reverse(group.priority), counted).name();
-            if let Some(level) = certificate.iter_mut().find(|level| level.level == name) {
-                level.value += weight * unplaced;
-            }
+        let name = Level::Unserved(std::cmp::Reverse(group.priority), Counted::Slices).name();
+        if let Some(level) = certificate.iter_mut().find(|level| level.level == name) {
+            level.value += group.weight() * i64::try_from(unplaced).unwrap_or(i64::MAX);
         }
     }
 }

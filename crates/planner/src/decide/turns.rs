@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::formulate::{Counted, Level, Program, Question, Unserved, formulate};
 use super::world::World;
+use crate::names::NodeName;
 use crate::policy::{LayoutPolicy, Order, Policy};
 use crate::solver::{Asked, Effort, Instance, reaches, solve, solve_parts};
 
@@ -129,6 +130,31 @@ impl Turns {
         }
     }
 
+    /// What a plan made of it: `is_served` says it of the request at each place of
+    /// its group, the oldest first. What was proved of whom holds as far as
+    /// everybody before them is served as was decided.
+    pub(super) fn seen(mut self, is_served: impl Fn(usize, usize) -> bool) -> Self {
+        let mut places = vec![0; self.in_turn.len()];
+        let mut is_same = true;
+        for turn in self.queues.iter_mut().flat_map(|queue| &mut queue.turns) {
+            let served = is_served(turn.group, places[turn.group]);
+            places[turn.group] += 1;
+            is_same &= served == turn.served;
+            *turn = Turn { group: turn.group, served, proved: served || is_same && turn.proved };
+        }
+        self
+    }
+
+    /// Only what was decided before anything was not proved.
+    pub(super) fn until_unproved(mut self) -> Self {
+        self.served.iter_mut().for_each(|served| *served = 0);
+        let turns = self.queues.iter().flat_map(|queue| &queue.turns);
+        for turn in turns.take_while(|turn| turn.proved || turn.served).filter(|turn| turn.served) {
+            self.served[turn.group] += 1;
+        }
+        self
+    }
+
     /// The same, with what is proved of all plans (and not only of those that
     /// go on with what is under way): as far as the same requests are served.
     pub(super) fn with_proofs_of(mut self, fresh: &Self) -> Self {
@@ -136,21 +162,28 @@ impl Turns {
         for (queue, known) in self.queues.iter_mut().zip(&fresh.queues) {
             for (turn, known) in queue.turns.iter_mut().zip(&known.turns) {
                 is_same &= turn.served == known.served;
-                turn.proved = if is_same { known.proved } else { turn.served };
+                turn.proved = turn.served || is_same && known.proved;
             }
         }
         self
     }
 }
 
+/// Whether the policy of a node serves the oldest first.
+pub(super) fn serves_oldest_first(world: &World<'_>, node: &NodeName) -> bool {
+    let policy = world.assignment.policy_of.get(node);
+    policy.and_then(|name| world.policies.iter().find(|p| p.name == *name)).is_some_and(|p| is_queue(p))
+}
+
+fn is_queue(policy: &Policy) -> bool {
+    matches!(policy.layout, LayoutPolicy::DemandDriven { order: Order::OldestFirst, .. })
+}
+
 /// The first policy that serves the oldest first and has a node that a group may use.
 pub(super) fn oldest_first<'a>(world: &World<'a>, group: usize) -> Option<&'a Policy> {
     let cells = world.cells.iter().filter(|cell| cell.groups.contains(&group));
     let policies: BTreeSet<usize> = cells.filter_map(|cell| cell.policy).collect();
-    let mut policies = policies.into_iter().map(|policy| world.policies[policy]);
-    policies.find(|policy| {
-        matches!(policy.layout, LayoutPolicy::DemandDriven { order: Order::OldestFirst, .. })
-    })
+    policies.into_iter().map(|policy| world.policies[policy]).find(|policy| is_queue(policy))
 }
 
 /// Asks one program about the requests of one priority.

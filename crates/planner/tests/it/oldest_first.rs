@@ -262,7 +262,7 @@ fn the_order_makes_a_difference_in_these_worlds() {
         }
         different += usize::from(crate::oracle::help::served(&world) != queued);
     }
-    assert!(different >= 10, "{different} worlds differ");
+    assert!(different >= 1000, "{different} worlds differ");
 }
 
 /// Two hundred requests of many kinds for a fleet that has slices for a third of
@@ -302,7 +302,7 @@ fn where_rooms_are_short_nobody_has_what_somebody_older_could_have() {
     let (inventory, requests) = rooms(Rooms { nodes: 12, gpus: 4, pods: 120, kinds: 8 }, 3);
     let policies = [policy("p").oldest_first().build()];
     let decision = decided(&inventory, &requests, &policies);
-    assert!(!decision.plan.steps.is_empty());
+    assert!(!decision.plan.steps.is_empty(), "{:?} {:?}", decision.report.gave_up, decision.report.certificate);
     assert_eq!(out_of_turn(&decision).len(), 1, "{:?}", decision.report.certificate);
     // What is under way goes on to its end.
     for done in 1..=decision.plan.steps.len() {
