@@ -225,7 +225,8 @@ fn levels(world: &World<'_>, turns: &Turns, question: Question) -> Vec<Level> {
         }
     }
     let waiting = world.groups.iter().map(|g| g.requests.len()).sum::<usize>();
-    if world.groups.len() > 1 && waiting <= AGES {
+    // Where everybody is served in turn, nothing is left to age.
+    if world.groups.len() > 1 && waiting <= AGES && turns.in_turn.contains(&false) {
         levels.insert(Level::Age);
     }
     let mut any = |wanted: fn(&Bounds) -> bool, level| {
