@@ -134,9 +134,9 @@ fn exchange<'a>(world: &World<'a>, allocation: &mut Allocation<'a>, pools: &mut 
             pool.room = pool.room.plus(younger.takes, 1).plus(older.takes, -1);
         }
         let mut needs = older.slices.clone();
-        served.slices.retain(|(_, _, profile)| {
-            needs.get_mut(profile).filter(|n| **n > 0).map(|n| *n -= 1).is_some()
-        });
+        served
+            .slices
+            .retain(|(_, _, profile)| needs.get_mut(profile).filter(|n| **n > 0).map(|n| *n -= 1).is_some());
         allocation.served.insert(&older.id, served);
         if !allocation.unplaced.remove(&older.id) {
             allocation.exchanged.push((*older, younger));

@@ -105,6 +105,14 @@ impl Chosen<'_> {
             .map(|(all, unserved)| all.saturating_sub(usize::try_from(unserved).unwrap_or(usize::MAX)))
             .collect();
         self.turns = self.turns.seen(|group, place| place < served[group]);
+        // It is known who is served, so it is known how much is.
+        for (level, solved) in self.program.levels.iter().zip(&mut self.solved.levels) {
+            if let Level::Unserved(priority, Counted::Slices) = level
+                && self.turns.settle(&self.world, *priority)
+            {
+                solved.bound = solved.value;
+            }
+        }
         self
     }
 

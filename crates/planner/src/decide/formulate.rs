@@ -333,7 +333,8 @@ impl Building<'_, '_> {
                 return (None, Unserved::Certain(asked));
             }
             let row = self.row(Sense::Equal, asked);
-            let is_asked = matches!(self.question, Question::Turns { priority } if priority == group.priority);
+            let is_asked =
+                matches!(self.question, Question::Turns { priority } if priority == group.priority);
             let extras = match &ages {
                 _ if is_asked || ages.is_none() && turns > 0 => {
                     // First those who are not in question: the youngest.

@@ -112,6 +112,12 @@ impl Turns {
         i64::try_from(turns.filter(|turn| !turn.proved && !turn.served).count()).unwrap_or(i64::MAX)
     }
 
+    /// Whether who is served at a priority is proved, and everybody who waits there is served in turn.
+    pub(super) fn settle(&self, world: &World<'_>, priority: Reverse<i32>) -> bool {
+        let mut groups = world.groups.iter().zip(&self.in_turn).filter(|(g, _)| g.priority == priority.0);
+        groups.all(|(_, in_turn)| *in_turn) && self.unproved(priority) == 0
+    }
+
     /// Whether it is proved of everybody who is passed over that it has to be so.
     pub(super) fn is_proven(&self) -> bool {
         self.queues.iter().flat_map(|queue| &queue.turns).all(|turn| turn.proved || turn.served)
@@ -237,8 +243,9 @@ impl<'w, 'a> Asking<'w, 'a> {
         // node: what was found has to be seen there.
         while !self.is_one_program && self.limits.by_node > 0 {
             let accepted: Vec<usize> = (0..turns.len()).filter(|i| turns[*i].served).collect();
-            let (longest, verdict) =
-                longest(accepted.len(), accepted.len(), |n| self.by_node(&counted(&turns, &accepted[..n], self.world)));
+            let (longest, verdict) = longest(accepted.len(), accepted.len(), |n| {
+                self.by_node(&counted(&turns, &accepted[..n], self.world))
+            });
             let Some(passed_over) = accepted.get(longest) else { return turns };
             if self.limits.by_node == 0 {
                 // What follows was not looked at node by node.
@@ -269,7 +276,8 @@ impl<'w, 'a> Asking<'w, 'a> {
         let mut guess = queue.len();
         while turns.len() < queue.len() {
             let begin = turns.len();
-            let open: Vec<usize> = (begin..queue.len()).filter(|i| !closed.contains_key(&queue[*i])).collect();
+            let open: Vec<usize> =
+                (begin..queue.len()).filter(|i| !closed.contains_key(&queue[*i])).collect();
             let before: Vec<usize> = (0..begin).filter(|i| turns[*i].served).collect();
             let so_far = counted(turns, &before, self.world);
             let (longest, verdict) = longest(open.len(), guess, |n| {
@@ -315,7 +323,9 @@ impl<'w, 'a> Asking<'w, 'a> {
     fn together(&mut self, wanted: &[i64]) -> Option<bool> {
         self.limits.questions = self.limits.questions.checked_sub(1)?;
         self.put(wanted);
-        reaches(&self.program.instance, &self.held, 0, self.limits.effort)
+        let answer = reaches(&self.program.instance, &self.held, 0, self.limits.effort);
+        // What was not refuted here is looked for node by node, where that is done.
+        if self.is_one_program { answer } else { Some(answer.unwrap_or(true)) }
     }
 
     /// Whether all of these can be served, each node looked at by itself.
@@ -344,11 +354,7 @@ fn counted(turns: &[Turn], positions: &[usize], world: &World<'_>) -> Vec<i64> {
 /// The most for which a question is answered with yes, and the answer for one
 /// more (yes, if there is none). None at all always is one. Asks for `guess`
 /// first, then for twice as many, and halves what is between yes and no.
-fn longest(
-    all: usize,
-    guess: usize,
-    mut ask: impl FnMut(usize) -> Option<bool>,
-) -> (usize, Option<bool>) {
+fn longest(all: usize, guess: usize, mut ask: impl FnMut(usize) -> Option<bool>) -> (usize, Option<bool>) {
     let (mut yes, mut next) = (0, guess.clamp(1, all.max(1)));
     let (mut no, mut verdict) = loop {
         if yes == all {
@@ -374,6 +380,8 @@ fn first_levels(instance: &Instance, levels: usize) -> Instance {
     let mut instance = instance.clone();
     instance.levels = levels;
     let of_classes = instance.classes.iter_mut().flat_map(|class| &mut class.columns).map(|c| &mut c.costs);
-    of_classes.chain(instance.extras.iter_mut().map(|e| &mut e.costs)).for_each(|costs| costs.truncate(levels));
+    of_classes
+        .chain(instance.extras.iter_mut().map(|e| &mut e.costs))
+        .for_each(|costs| costs.truncate(levels));
     instance
 }

@@ -276,9 +276,7 @@ fn rest_extras(model: &Model<'_>, touched: &mut [bool]) -> Vec<(Draft, i64)> {
         let is_shared = |(row, _): &&(usize, i64)| matches!(model.rest.place(*row, rows), Place::Shared(_));
         let (shared, costs): (Vec<_>, Vec<_>) = extra.draft.terms.iter().partition(is_shared);
         if shared.iter().any(|(row, _)| touched[*row]) {
-            let is_last = |(row, _): &&(usize, i64)| {
-                matches!(model.rest.place(*row, rows), Place::Level(level) if level == last)
-            };
+            let is_last = |(row, _): &&(usize, i64)| matches!(model.rest.place(*row, rows), Place::Level(level) if level == last);
             let before = costs.iter().filter(|term| !is_last(term)).copied().collect();
             alike.entry((shared, before)).or_default().push((costs, extra.upper));
         }
