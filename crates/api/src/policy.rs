@@ -215,8 +215,11 @@ pub struct DemandDriven {
     pub unrequested: Unrequested,
 
     /// Who comes first among requests of the same priority, where not all of
-    /// them can be served.
-    #[serde(default)]
+    /// them can be served. Requests of a higher priority always come first.
+    // The default is not written, so that what was reviewed before there was a
+    // choice has the digest that it had.
+    #[serde(default, skip_serializing_if = "Order::is_default")]
+    #[schemars(extend("default" = "MostServed"))]
     pub order: Order,
 }
 
@@ -273,6 +276,14 @@ pub enum Order {
     /// The oldest request that can be served is served, then the next oldest
     /// that can be served beside it, and so on, as in a queue.
     OldestFirst,
+}
+
+impl Order {
+    /// Whether it is the one that holds where nothing is said.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A layout that stays the same.

@@ -55,8 +55,9 @@ impl Chosen<'_> {
     }
 
     /// Whether it is better, by proof, than anything that the other one could
-    /// have come to.
-    fn is_better_than(&self, other: &Self) -> bool {
+    /// have come to. Of whose turn it is, what was found is enough as long as
+    /// nothing is under way.
+    fn is_better_than(&self, other: &Self, nothing_under_way: bool) -> bool {
         let (mine, theirs) = (self.deciding(), other.deciding());
         let nothing = solver::Level { value: 0, bound: 0 };
         let levels: BTreeSet<Level> = mine.keys().chain(theirs.keys()).copied().collect();
@@ -66,7 +67,10 @@ impl Chosen<'_> {
             if let Level::Unserved(priority, Counted::Turns) = level {
                 match self.turns.compared(&other.turns, priority) {
                     Compared::Same => continue,
-                    better => return better == Compared::Better,
+                    Compared::Better => return true,
+                    // Nothing is given up for it.
+                    Compared::Seems => return nothing_under_way,
+                    Compared::Worse => return false,
                 }
             }
             if mine.value != theirs.value {
@@ -145,7 +149,7 @@ pub(super) fn choose<'a>(
         return Ok(fresh);
     }
     match of(inventory, requests, policies, Some(under_way)) {
-        Ok(going_on) if !fresh.is_better_than(&going_on) => Ok(going_on.with_bounds_of(&fresh)),
+        Ok(going_on) if !fresh.is_better_than(&going_on, under_way.gpus.is_empty()) => Ok(going_on.with_bounds_of(&fresh)),
         Ok(_) | Err(_) => Ok(fresh),
     }
 }

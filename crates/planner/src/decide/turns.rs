@@ -53,6 +53,10 @@ struct Turn {
     proved: bool,
 }
 
+/// Nodes that are looked at one by one, times groups, times questions that look
+/// at each of them: beyond it a fleet affords two questions.
+const BY_NODE: usize = 12_000;
+
 /// What finding out whose turn it is may cost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
@@ -70,10 +74,13 @@ pub(super) struct Limits {
 pub(super) enum Compared {
     /// The same requests are served.
     Same,
-    /// It is proved that the other one could not have done as well.
+    /// It serves the first on whom they differ, and it is proved that the other
+    /// one could not have.
     Better,
-    /// Anything else.
-    NotProved,
+    /// It serves the first on whom they differ.
+    Seems,
+    /// The other one does.
+    Worse,
 }
 
 impl Turns {
@@ -132,7 +139,8 @@ impl Turns {
         match of(self).iter().zip(&of(other)).find(|(mine, theirs)| mine.served != theirs.served) {
             None => Compared::Same,
             Some((mine, theirs)) if mine.served && theirs.proved => Compared::Better,
-            Some(_) => Compared::NotProved,
+            Some((mine, _)) if mine.served => Compared::Seems,
+            Some(_) => Compared::Worse,
         }
     }
 
@@ -213,6 +221,9 @@ impl<'w, 'a> Asking<'w, 'a> {
         limits: Limits,
     ) -> Self {
         let program = formulate(world, turns, Question::Turns { priority: priority.0 });
+        let one_by_one: usize = world.cells.iter().filter(|c| c.one_by_one).map(|c| c.nodes.len()).sum();
+        let affordable = BY_NODE / (one_by_one * world.groups.len()).max(1);
+        let limits = Limits { by_node: limits.by_node.min(affordable.max(2)), ..limits };
         let is_one_program = is_one_program || program.parts.is_empty();
         let level = Level::Unserved(priority, Counted::Turns);
         let level = program.levels.iter().position(|l| *l == level).unwrap_or(0);
