@@ -215,7 +215,11 @@ pub struct DemandDriven {
     pub unrequested: Unrequested,
 
     /// Who comes first among requests of the same priority, where not all of
-    /// them can be served. Requests of a higher priority always come first.
+    /// them can be served. `MostServed`: as many compute slices as possible are
+    /// served, so a later request for a large slice can come before an earlier
+    /// one for a small slice. `OldestFirst`: the oldest request that can be
+    /// served, then the next oldest that can be served beside it, and so on, as
+    /// in a queue. Requests of a higher priority always come first.
     // The default is not written, so that what was reviewed before there was a
     // choice has the digest that it had.
     #[serde(default, skip_serializing_if = "Order::is_default")]

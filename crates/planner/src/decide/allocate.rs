@@ -402,3 +402,38 @@ pub(super) fn in_the_way(gpu: &Gpu, keeps: Layout) -> BTreeSet<PodRef> {
     let going = gpu.slices.iter().filter(|slice| !stays(slice)).map(|slice| slice.used);
     going.chain(gpu.slices.whole()).flat_map(Use::holders).cloned().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::world::Grain;
+    use super::*;
+    use crate::testing::{a100, fleet, node, policy, request};
+
+    /// Who is served, if the numbers serve the second of two requests of one slice.
+    fn after_exchange(oldest_first: bool, takes: i64) -> Vec<String> {
+        let node = node().gpu(a100().idle("7g.80gb", 0)).room(4_000, 1 << 30, 9);
+        let inventory = fleet().node("n1", node).build();
+        let policy = policy("p");
+        let policies = [if oldest_first { policy.oldest_first().build() } else { policy.build() }];
+        let requests = [
+            request("early").asks("7g.80gb", 1).since(1).takes(takes, 0).build(),
+            request("late").asks("7g.80gb", 1).since(2).takes(3_000, 0).build(),
+        ];
+        let world = World::new(&inventory, &requests, &policies, Grain::Nodes);
+        let mut pools = pools(&world, &BTreeMap::new());
+        let mut allocation = Allocation::default();
+        let names: Vec<&NodeName> = inventory.nodes.keys().collect();
+        let served = pools.take(&names, &requests[1]).expect("there is a slice");
+        allocation.served.insert(&requests[1].id, served);
+        exchange(&world, &mut allocation, &mut pools);
+        assert_eq!(allocation.exchanged.len(), usize::from(allocation.served.contains_key(&requests[0].id)));
+        allocation.served.keys().map(|id| id.name.clone()).collect()
+    }
+
+    #[test]
+    fn who_is_older_gets_what_the_younger_one_would_have_had_if_it_fits() {
+        assert_eq!(after_exchange(true, 4_000), ["early"]);
+        assert_eq!(after_exchange(true, 4_001), ["late"], "there is no room for it");
+        assert_eq!(after_exchange(false, 4_000), ["late"], "the sum decides");
+    }
+}

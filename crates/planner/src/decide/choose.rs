@@ -149,7 +149,9 @@ pub(super) fn choose<'a>(
         return Ok(fresh);
     }
     match of(inventory, requests, policies, Some(under_way)) {
-        Ok(going_on) if !fresh.is_better_than(&going_on, under_way.gpus.is_empty()) => Ok(going_on.with_bounds_of(&fresh)),
+        Ok(going_on) if !fresh.is_better_than(&going_on, under_way.gpus.is_empty()) => {
+            Ok(going_on.with_bounds_of(&fresh))
+        }
         Ok(_) | Err(_) => Ok(fresh),
     }
 }
