@@ -97,7 +97,7 @@ fn guide() -> anyhow::Result<Vec<Value>> {
     // What stands before is an excerpt of a policy.
     let (_, objects) =
         page.split_once("## The objects\n").context("the guide has no section with objects")?;
-    for block in objects.split("```yaml\n").skip(1) {
+    for block in section.split("```yaml\n").skip(1) {
         objects.extend(objects::documents(block.split("```").next().unwrap_or_default())?);
     }
     Ok(objects)
