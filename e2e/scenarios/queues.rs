@@ -95,7 +95,7 @@ fn guide() -> anyhow::Result<Vec<Value>> {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guides/queues.md"))?;
     let mut objects = Vec::new();
     // What stands before is an excerpt of a policy.
-    let (_, objects) =
+    let (_, section) =
         page.split_once("## The objects\n").context("the guide has no section with objects")?;
     for block in section.split("```yaml\n").skip(1) {
         objects.extend(objects::documents(block.split("```").next().unwrap_or_default())?);
