@@ -1,6 +1,7 @@
 //! Workbenches and jobs that wait in Kueue's queues: real Kueue reserves quota, and our admission check
 //! reports when the slices exist.
 
+use anyhow::Context;
 use controller::settings::Kueue;
 use e2e::{Fleet, NodeSpec, POOL, Scene, TEAM, mig, objects, pod, policy, scenario, wait, workbench};
 use k8s_openapi::api::core::v1::Pod;
@@ -93,7 +94,10 @@ async fn the_pod(scene: &Scene, name: &str) -> anyhow::Result<Pod> {
 fn guide() -> anyhow::Result<Vec<Value>> {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guides/queues.md"))?;
     let mut objects = Vec::new();
-    for block in page.split("```yaml\n").skip(1) {
+    // What stands before is an excerpt of a policy.
+    let (_, section) =
+        page.split_once("## The objects\n").context("the guide has no section with objects")?;
+    for block in section.split("```yaml\n").skip(1) {
         objects.extend(objects::documents(block.split("```").next().unwrap_or_default())?);
     }
     Ok(objects)

@@ -4,8 +4,7 @@
 
 use e2e::{TEAM, a100, mig, scenario, scenario_on_any_nodes, wait, workbench};
 use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
-use kube::ResourceExt;
+use kube::{Api, ResourceExt};
 use serde_json::json;
 
 #[test]
@@ -61,13 +60,13 @@ fn a_workbench_with_a_long_name_gets_its_slice_like_any_other() {
         let name = "n".repeat(60);
         scene.apply(workbench(&name, &mig("3g.40gb"), 1)).await?;
         let pods: Api<Pod> = Api::namespaced(scene.client(), TEAM);
-        wait::until(pods, "its pod runs", scene.patience(), |seen| {
+        let pod = wait::until(pods, "its pod runs", scene.patience(), |seen| {
             let runs = |pod: &&Pod| pod.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Running");
             let found = seen.values().find(|pod| pod.labels().get("notebook-name") == Some(&name));
-            found.filter(runs).map(|_| ()).ok_or_else(|| "it does not".to_owned())
+            found.filter(runs).map(ResourceExt::name_any).ok_or_else(|| "it does not".to_owned())
         })
         .await?;
-        let story = scene.story_of("Notebook", &name).await?;
+        let story = scene.story_of("Pod", &pod).await?;
         let told: Vec<_> = story.lines().collect();
         let different: std::collections::BTreeSet<_> = told.iter().collect();
         assert!(!told.is_empty() && different.len() == told.len(), "each thing is told once: {told:#?}");

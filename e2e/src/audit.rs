@@ -84,6 +84,12 @@ impl Request {
         !matches!(self.verb.as_str(), "get" | "list" | "watch")
     }
 
+    /// Whether it was refused for want of a right, or by an admission policy.
+    #[must_use]
+    pub fn was_refused(&self) -> bool {
+        self.response_status.code == 403 && !self.response_status.message.contains(GOING)
+    }
+
     /// Whether it is about a lease, which its holder renews always.
     #[must_use]
     pub fn is_about_a_lease(&self) -> bool {
@@ -184,7 +190,7 @@ impl Audit {
     /// When the log cannot be read.
     pub fn refused(&self) -> anyhow::Result<Vec<Request>> {
         let mut requests = self.requests()?;
-        requests.retain(|r| r.response_status.code == 403 && !r.response_status.message.contains(GOING));
+        requests.retain(Request::was_refused);
         Ok(requests)
     }
 }

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::control_plane::{ControlPlane, client_of};
+use crate::expect::is_shown_on;
 use crate::objects::{self, OPERATOR_USER};
 use crate::operator::{self, Operator, SPEED};
 
@@ -114,15 +115,16 @@ async fn follow(client: &Client, out: &mut dyn Write) -> anyhow::Result<()> {
         let Ok(event) = event else { continue };
         let about = event.regarding.clone().unwrap_or_default();
         let kind = about.kind.unwrap_or_default();
-        // A workbench is told what its pod is told.
-        if event.reporting_controller.as_deref() != Some(SIGNED)
-            || kind == "Pod"
-            || !told.insert(event.name_any())
-        {
+        let name = about.name.clone().unwrap_or_default();
+        let note = event.note.clone().unwrap_or_default();
+        // A workbench whose pod came after the first word is told again on the pod.
+        let workbench = name.strip_suffix("-0").unwrap_or(&name).to_owned();
+        let is_ours = event.reporting_controller.as_deref() == Some(SIGNED);
+        let is_asker = matches!(kind.as_str(), "Notebook" | "Pod");
+        let once = if is_asker { (workbench, note.clone()) } else { (event.name_any(), String::new()) };
+        if !is_ours || !told.insert(once) {
             continue;
         }
-        let name = about.name.unwrap_or_default();
-        let note = event.note.unwrap_or_default();
         writeln!(out, "{:>5.1} s  {kind} {name}: {note}", begin.elapsed().as_secs_f64())?;
         out.flush()?;
     }
@@ -174,8 +176,7 @@ async fn answer(client: &Client, notebook: &Value) -> anyhow::Result<String> {
     events.retain(|event| {
         let about = event.regarding.clone().unwrap_or_default();
         event.reporting_controller.as_deref() == Some(SIGNED)
-            && about.kind.as_deref() == Some("Notebook")
-            && about.name.as_deref() == Some(name.as_str())
+            && is_shown_on("Notebook", &name, about.kind.as_deref(), about.name.as_deref())
     });
     events.sort_by_key(|event| event.event_time.as_ref().map(|time| time.0));
     let last = events.pop().and_then(|event| event.note).unwrap_or_else(|| "nothing yet".to_owned());
@@ -199,7 +200,7 @@ fn look_around(
         "get gpp,gpunodes",
         "get notebooks,pods -A",
         "describe gpp research",
-        "events -n team-b --for notebook/gwen",
+        "events -n team-b --for pod/gwen-0",
         "delete notebook -n team-b finn    # and see who gets the GPU",
     ] {
         writeln!(out, "  {kubectl} {command}")?;

@@ -469,7 +469,7 @@ impl Scene {
         until(events, &format!("{kind} {name} is told {part:?}"), self.patience(), |seen| {
             let about = |e: &&Event| {
                 let about = &e.involved_object;
-                about.kind.as_deref() == Some(kind) && about.name.as_deref() == Some(name)
+                is_shown_on(kind, name, about.kind.as_deref(), about.name.as_deref())
             };
             let told: Vec<_> = seen.values().filter(about).filter_map(|e| e.message.clone()).collect();
             let found = told.iter().find(|note| note.contains(part)).cloned();
@@ -519,7 +519,7 @@ impl Scene {
         events.retain(|event| {
             let about = event.regarding.as_ref();
             event.reporting_controller.as_deref() == Some("slicewright.io/operator")
-                && about.is_some_and(|a| a.kind.as_deref() == Some(kind) && a.name.as_deref() == Some(name))
+                && about.is_some_and(|a| is_shown_on(kind, name, a.kind.as_deref(), a.name.as_deref()))
         });
         events.sort_by_key(|event| event.event_time.as_ref().map(|time| time.0));
         let line = |e: &k8s_openapi::api::events::v1::Event| {
@@ -571,4 +571,14 @@ fn takes_pods(node: &Node) -> bool {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
     ready(node) == Some(true)
         && taints.is_none_or(|taints| taints.iter().all(|t| !t.key.starts_with("node.kubernetes.io/")))
+}
+
+/// Whether an event about `(about_kind, about_name)` is among those that
+/// people read on this object. The notebook controller of OpenShift AI repeats
+/// on a Notebook what is told on its pod and on its StatefulSet.
+#[must_use]
+pub fn is_shown_on(kind: &str, name: &str, about_kind: Option<&str>, about_name: Option<&str>) -> bool {
+    let is = |kind: &str, name: &str| about_kind == Some(kind) && about_name == Some(name);
+    let repeated = || is("StatefulSet", name) || is("Pod", &format!("{name}-0"));
+    is(kind, name) || kind == "Notebook" && repeated()
 }

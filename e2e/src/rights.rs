@@ -272,7 +272,7 @@ impl Used {
     /// Takes in what was asked for.
     pub fn add(&mut self, requests: &[Request]) {
         for request in requests {
-            if request.response_status.code == 403 {
+            if request.was_refused() {
                 self.refused.insert(request.to_string());
                 continue;
             }
@@ -391,6 +391,10 @@ mod tests {
                 "namespace": "gpu", "name": "p"}, "responseStatus": {"code": 201}})),
             request(json!({"verb": "delete", "objectRef": {"resource": "pods", "namespace": "gpu", "name": "p"},
                 "responseStatus": {"code": 404}})),
+            // Refused, and yet no right is missing: its kind is just being removed.
+            request(json!({"verb": "patch", "objectRef": {"resource": "gpunodes", "name": "n1"},
+                "responseStatus": {"code": 403, "message":
+                    "create not allowed while custom resource definition is terminating"}})),
         ]);
         assert_eq!(used.unused().len(), 3);
         // Applied, and not there before.

@@ -213,6 +213,18 @@ pub struct DemandDriven {
     /// What happens to GPUs that no request needs.
     #[serde(default)]
     pub unrequested: Unrequested,
+
+    /// Who comes first among requests of the same priority, where not all of
+    /// them can be served. `MostServed`: as many compute slices as possible are
+    /// served, so a later request for a large slice can come before an earlier
+    /// one for a small slice. `OldestFirst`: the oldest request that can be
+    /// served, then the next oldest that can be served beside it, and so on, as
+    /// in a queue. Requests of a higher priority always come first.
+    // The default is not written, so that what was reviewed before there was a
+    // choice has the digest that it had.
+    #[serde(default, skip_serializing_if = "Order::is_default")]
+    #[schemars(extend("default" = "MostServed"))]
+    pub order: Order,
 }
 
 /// Bounds of one profile.
@@ -256,6 +268,26 @@ pub enum Unrequested {
     Keep,
     /// One full-size slice on each GPU that is idle.
     Whole,
+}
+
+/// Who comes first among requests of the same priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Order {
+    /// As many compute slices as possible are served. A later request for a
+    /// large slice can come before an earlier one for a small slice.
+    #[default]
+    MostServed,
+    /// The oldest request that can be served is served, then the next oldest
+    /// that can be served beside it, and so on, as in a queue.
+    OldestFirst,
+}
+
+impl Order {
+    /// Whether it is the one that holds where nothing is said.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A layout that stays the same.

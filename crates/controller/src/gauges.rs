@@ -353,6 +353,7 @@ mod tests {
                     planner::policy::Bounds { min, spare: 1, max: None },
                 )]),
                 unrequested: planner::policy::Unrequested::Keep,
+                order: planner::policy::Order::MostServed,
             },
             drain: planner::policy::Drain::Never,
         };

@@ -14,7 +14,7 @@ use mig::{Catalog, ProfileName};
 use planner::demand::{Expression, Operator};
 use planner::inventory::Inventory;
 use planner::names::{GpuIndex, PolicyName};
-use planner::policy::{Bounds, Drain, LayoutPolicy, Mode, Policy, StaticRule, Unrequested};
+use planner::policy::{Bounds, Drain, LayoutPolicy, Mode, Order, Policy, StaticRule, Unrequested};
 use rollout::fleet::PolicyRollout;
 use rollout::window::Window;
 use rollout::{MaxUnavailable, RolloutRules};
@@ -171,6 +171,10 @@ fn demand_driven(layout: &spec::DemandDriven) -> LayoutPolicy {
         unrequested: match layout.unrequested {
             spec::Unrequested::Keep => Unrequested::Keep,
             spec::Unrequested::Whole => Unrequested::Whole,
+        },
+        order: match layout.order {
+            spec::Order::MostServed => Order::MostServed,
+            spec::Order::OldestFirst => Order::OldestFirst,
         },
     }
 }

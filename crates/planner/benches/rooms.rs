@@ -3,6 +3,7 @@
 //!
 //! `cargo bench -p slicewright-planner --bench rooms -- [SNAPSHOT ...]`
 //!
+//! With `oldest-first`, requests are served in that order.
 //! With snapshots of idle fleets of A100-80GB, each of them is planned; without,
 //! fleets that are generated.
 
@@ -70,7 +71,10 @@ fn read(path: &str) -> (Inventory, Vec<Request>) {
 }
 
 fn row(name: &str, inventory: &Inventory, requests: &[Request]) -> Duration {
-    let policies = [policy("p").build()];
+    let policies = [match std::env::args().any(|a| a == "oldest-first") {
+        true => policy("p").oldest_first().build(),
+        false => policy("p").build(),
+    }];
     let (time, decision) = timed(|| decide(inventory, requests, &policies, at(0)));
     let notes = check(&decision.plan, inventory, requests, &policies);
     assert!(is_sound(&notes), "{name}: {notes:?}");
@@ -79,10 +83,11 @@ fn row(name: &str, inventory: &Inventory, requests: &[Request]) -> Duration {
         found.map_or_else(|| "-".to_owned(), |level| format!("{} ({})", level.value, level.bound))
     };
     println!(
-        "| {name} | {} | {} | {:.2} s | {} | {} | {} | {} |",
+        "| {name} | {} | {} | {:.2} s | {} | {} | {} | {} | {} |",
         inventory.nodes.len(),
         requests.len(),
         time.as_secs_f64(),
+        level("requests that may be out of turn"),
         level("unserved"),
         level("age"),
         level("GPUs changed"),
@@ -94,9 +99,9 @@ fn row(name: &str, inventory: &Inventory, requests: &[Request]) -> Duration {
 fn main() {
     let snapshots: Vec<String> = std::env::args().skip(1).filter(|a| a.ends_with(".json")).collect();
     println!(
-        "| fleet | nodes | pods | time | unserved (bound) | age (bound) | GPUs changed (bound) | plan |"
+        "| fleet | nodes | pods | time | out of turn (bound) | unserved (bound) | age (bound) | GPUs changed (bound) | plan |"
     );
-    println!("|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|");
     for path in &snapshots {
         let (inventory, requests) = read(path);
         row(path.rsplit('/').next().unwrap_or(path), &inventory, &requests);

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
     use crate::demand::{Expression, Operator};
     use crate::inventory::{ChangeScope, Node, Room};
-    use crate::policy::{Drain, LayoutPolicy, Mode, Unrequested};
+    use crate::policy::{Drain, LayoutPolicy, Mode, Order, Unrequested};
 
     fn node(pool: &str) -> Node {
         Node {
@@ -77,6 +77,7 @@ mod tests {
                 namespaces: vec![],
                 slices: BTreeMap::new(),
                 unrequested: Unrequested::Keep,
+                order: Order::MostServed,
             },
             drain: Drain::Never,
         }

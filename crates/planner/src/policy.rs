@@ -59,12 +59,34 @@ pub enum LayoutPolicy {
         slices: BTreeMap<ProfileName, Bounds>,
         /// What becomes of capacity that nobody asked for.
         unrequested: Unrequested,
+        /// Who comes first among requests of one priority.
+        #[serde(default, skip_serializing_if = "Order::is_most_served")]
+        order: Order,
     },
     /// Always the same. Of several rules that match a GPU, the first is used.
     Static {
         /// The rules.
         gpus: Vec<StaticRule>,
     },
+}
+
+/// Who comes first among requests of one priority that want the same nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Order {
+    /// Whoever it takes to serve as many compute slices as possible.
+    #[default]
+    MostServed,
+    /// The oldest that can be served, then the next oldest that can be served
+    /// beside it, and so on.
+    OldestFirst,
+}
+
+impl Order {
+    /// Whether the sum of what is served decides.
+    #[must_use]
+    pub fn is_most_served(&self) -> bool {
+        *self == Self::MostServed
+    }
 }
 
 /// Bounds of one profile. `min` and `max` count slices that exist, in use or

@@ -90,6 +90,11 @@ pub enum Why {
     NoRoom,
     /// Every slice that could serve it is used, or goes to requests before it.
     AllUsed,
+    /// Who is older, or of a higher priority, gets what could serve it.
+    NotItsTurn {
+        /// The policy that serves the oldest first.
+        policy: PolicyName,
+    },
     /// There is enough free memory and compute, but in pieces.
     Fragmented,
     /// GPUs that could serve it may not change now.

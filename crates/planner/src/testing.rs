@@ -19,7 +19,7 @@ use crate::inventory::{
 };
 use crate::names::{GpuIndex, PodRef, RequestId};
 use crate::plan::Plan;
-use crate::policy::{Bounds, Drain, LayoutPolicy, Mode, Policy, StaticRule, Unrequested};
+use crate::policy::{Bounds, Drain, LayoutPolicy, Mode, Order, Policy, StaticRule, Unrequested};
 
 /// A profile name that the test's author knows to be one.
 #[must_use]
@@ -490,6 +490,7 @@ pub fn policy(name: &str) -> PolicyBuilder {
             namespaces: vec![],
             slices: BTreeMap::new(),
             unrequested: Unrequested::Keep,
+            order: Order::MostServed,
         },
         drain: Drain::Never,
     })
@@ -548,6 +549,16 @@ impl PolicyBuilder {
             panic!("a static policy has no unrequested capacity")
         };
         *unrequested = Unrequested::Whole;
+        self
+    }
+
+    /// Of requests of one priority the oldest comes first.
+    #[must_use]
+    pub fn oldest_first(mut self) -> Self {
+        let LayoutPolicy::DemandDriven { order, .. } = &mut self.0.layout else {
+            panic!("a static policy has no order of requests")
+        };
+        *order = Order::OldestFirst;
         self
     }
 

@@ -53,6 +53,11 @@ impl fmt::Display for Why {
             Self::AllUsed => {
                 f.write_str("every slice that could serve it is in use, or goes to requests before it")
             }
+            Self::NotItsTurn { policy } => write!(
+                f,
+                "requests that are older, or of a higher priority, get what could serve it (policy {policy} serves \
+                 the oldest first)"
+            ),
             Self::Fragmented => f.write_str("enough is free for it, but in pieces that cannot be joined"),
             Self::Held { nodes } => {
                 let nodes: Vec<_> =

@@ -334,6 +334,7 @@ pub const fn why_name(why: &Why) -> &'static str {
         Why::TooLarge { .. } => "TooLarge",
         Why::NoRoom => "NoRoom",
         Why::AllUsed => "AllUsed",
+        Why::NotItsTurn { .. } => "NotItsTurn",
         Why::Fragmented => "Fragmented",
         Why::Held { .. } => "Held",
         Why::IdlenessNotProvable { .. } => "IdlenessNotProvable",

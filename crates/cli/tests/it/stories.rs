@@ -108,6 +108,7 @@ stories! {
     floors_and_spares = "floors-and-spares";
     idleness_that_cannot_be_proved = "idleness-that-cannot-be-proved";
     max_count = "max-count";
+    most_is_served = "most-is-served";
     planning_in_a_batch = "planning-in-a-batch";
     preview_and_paused = "preview-and-paused";
     priorities = "priorities";
@@ -129,6 +130,7 @@ stories! {
     static_with_drain_evict = "static-with-drain-evict";
     static_with_drain_never = "static-with-drain-never";
     stopped_and_culled = "stopped-and-culled";
+    the_oldest_comes_first = "the-oldest-comes-first";
     the_operator_crashes = "the-operator-crashes";
     the_pod_to_wait_for = "the-pod-to-wait-for";
     two_models_with_one_profile_name = "two-models-with-one-profile-name";

@@ -50,7 +50,9 @@ pub fn page() -> String {
     }
     page.push_str(
         "\n## On a workbench or a pod that requests slices\n\n\
-         These events are on the Notebook and on the pod that waits.\n\n\
+         Each of these events is on one object: on the pod that waits; while a workbench has no pod, on its\n\
+         StatefulSet if that says why, and on the Notebook otherwise. The dashboard of OpenShift AI shows the events\n\
+         of the pod, and without a pod those of the StatefulSet; the notebook controller repeats both on the Notebook.\n\n\
          | type | reason | meaning |\n|---|---|---|\n",
     );
     for kind in Kind::ALL {

@@ -35,10 +35,10 @@ struct SentAnswer {
     kind: Kind,
     /// How many answers of another kind came before it.
     times: u32,
-    /// Every topic of this kind, with the objects that have it: a workbench's
-    /// pod may come later. A topic that comes back, as while several nodes are
+    /// Every topic of this kind, with the identities of the objects on which it
+    /// was told: a workbench's pod may come later. A topic that comes back, as while several nodes are
     /// on their way, is not told again.
-    topics: BTreeMap<&'static str, BTreeSet<Option<String>>>,
+    topics: BTreeMap<&'static str, BTreeSet<String>>,
 }
 
 /// What of a round was written: only that is news.
@@ -222,25 +222,27 @@ fn of_requests(told: &mut SentEvents, objects: &Objects, answers: &[Answer], dra
         if said.kind != answer.kind {
             *said = SentAnswer { times: said.times + 1, ..first() };
         }
-        let to = said.topics.entry(answer.topic).or_default();
-        if before {
-            to.extend(askers(&answer.id, objects, waiting).into_iter().map(|asker| asker.uid));
+        let Some(Place { regarding, identity }) = place(&answer.id, objects, waiting) else { continue };
+        let is_new = said.topics.entry(answer.topic).or_default().insert(identity.clone());
+        if before || !is_new {
+            continue;
         }
         let (reason, warning, _) = answer.kind.told();
-        for regarding in askers(&answer.id, objects, waiting) {
-            if !to.insert(regarding.uid.clone()) {
-                continue;
-            }
-            drafts.push(Draft {
-                regarding,
-                related: None,
-                warning,
-                reason: reason.to_owned(),
-                action: "Plan".to_owned(),
-                note: answer.text.clone(),
-                once: format!("{} {}", answer.topic, said.times),
-            });
-        }
+        // The uid of the object is in the event's name; what has none is told
+        // apart by its identity, so that a successor of the same name is told too.
+        let once = match &regarding.uid {
+            Some(_) => format!("{} {}", answer.topic, said.times),
+            None => format!("{} {} {identity}", answer.topic, said.times),
+        };
+        drafts.push(Draft {
+            regarding,
+            related: None,
+            warning,
+            reason: reason.to_owned(),
+            action: "Plan".to_owned(),
+            note: answer.text.clone(),
+            once,
+        });
     }
 }
 
@@ -330,18 +332,35 @@ fn waiting_pods(objects: &Objects) -> BTreeMap<RequestId, &Pod> {
     waiting
 }
 
-/// The objects on which an answer is put: the workbench, and the pod.
-fn askers(id: &RequestId, objects: &Objects, waiting: &BTreeMap<RequestId, &Pod>) -> Vec<ObjectReference> {
-    let mut askers = Vec::new();
-    if id.kind == "Notebook"
-        && let Some(notebook) = objects.notebooks.get(&(id.namespace.clone(), id.name.clone()))
-    {
-        askers.push(reference("kubeflow.org/v1", "Notebook", &notebook.metadata));
-    }
+/// Where an answer is told.
+struct Place {
+    regarding: ObjectReference,
+    /// What tells this object from an earlier one of the same name.
+    identity: String,
+}
+
+/// The one object on which an answer is told. OpenShift AI's dashboard shows
+/// the events of a workbench's pod and, while there is no pod, those of its
+/// StatefulSet, but never those of the Notebook. The notebook controller
+/// repeats both on the Notebook, so that an event there too would be read
+/// twice. The Notebook is left for what has neither; then its pod, when it
+/// comes, is told again, since only there the dashboard shows it.
+fn place(id: &RequestId, objects: &Objects, waiting: &BTreeMap<RequestId, &Pod>) -> Option<Place> {
     if let Some(pod) = waiting.get(id) {
-        askers.push(reference("v1", "Pod", &pod.metadata));
+        let identity = pod.metadata.uid.clone().unwrap_or_default();
+        return Some(Place { regarding: reference("v1", "Pod", &pod.metadata), identity });
     }
-    askers
+    let key = (id.namespace.clone(), id.name.clone());
+    let notebook = objects.notebooks.get(&key).filter(|_| id.kind == "Notebook")?;
+    let uid = notebook.metadata.uid.clone().unwrap_or_default();
+    // A set that says why it makes no pod is there. It has the workbench's
+    // name, by which the dashboard looks for its events; its uid is not known.
+    if objects.unmade.contains_key(&key) {
+        let named = ObjectMeta { name: Some(key.1), namespace: Some(key.0), ..ObjectMeta::default() };
+        let identity = format!("set of {uid}");
+        return Some(Place { regarding: reference("apps/v1", "StatefulSet", &named), identity });
+    }
+    Some(Place { regarding: reference("kubeflow.org/v1", "Notebook", &notebook.metadata), identity: uid })
 }
 
 #[cfg(test)]
@@ -419,6 +438,56 @@ mod tests {
                 "SliceFree 1g.10gb is free on a1"
             ]
         );
+    }
+
+    /// What is told, as `kind/name uid`, of a workbench in this state.
+    fn told_on(told: &mut SentEvents, pod: Option<&str>, has_set: bool, notebook: &str) -> Vec<String> {
+        let mut objects = Objects::default();
+        let key = || ("team-a".to_owned(), "lab".to_owned());
+        let lab = serde_json::json!({"metadata": {"namespace": "team-a", "name": "lab", "uid": notebook}});
+        objects.notebooks.insert(key(), serde_json::from_value(lab).expect("a Notebook"));
+        if has_set {
+            objects.unmade.insert(key(), "exceeded quota".to_owned());
+        }
+        if let Some(uid) = pod {
+            let pod = serde_json::json!({
+                "metadata": {"namespace": "team-a", "name": "lab-0", "uid": uid, "labels": {"notebook-name": "lab"}},
+                "spec": {"containers": []}, "status": {"phase": "Pending"},
+            });
+            let pod: Pod = serde_json::from_value(pod).expect("a pod");
+            objects.pods.insert(("team-a".to_owned(), "lab-0".to_owned()), std::sync::Arc::new(pod));
+        }
+        let id = RequestId { kind: "Notebook".to_owned(), ..answer("lab", "").id };
+        let answer = Answer { id, ..answer("lab", "not served: a1 is not ready") };
+        let mut drafts = Vec::new();
+        of_requests(told, &objects, &[answer], &mut drafts);
+        let on = |o: &ObjectReference| {
+            let word = |text: &Option<String>| text.clone().unwrap_or_default();
+            format!("{}/{} {}", word(&o.kind), word(&o.name), word(&o.uid)).trim_end().to_owned()
+        };
+        drafts.iter().map(|draft| on(&draft.regarding)).collect()
+    }
+
+    #[test]
+    fn a_workbench_is_told_once_where_the_dashboard_looks() {
+        let mut told = SentEvents::default();
+        assert_eq!(told_on(&mut told, Some("p1"), false, "n1"), ["Pod/lab-0 p1"], "not on the Notebook, too");
+        assert_eq!(told_on(&mut told, Some("p1"), false, "n1"), [""; 0]);
+        assert_eq!(
+            told_on(&mut told, Some("p2"), false, "n1"),
+            ["Pod/lab-0 p2"],
+            "another pod has no events yet"
+        );
+    }
+
+    #[test]
+    fn a_workbench_without_a_pod_is_told_on_its_set_and_without_that_on_itself() {
+        let mut told = SentEvents::default();
+        assert_eq!(told_on(&mut told, None, false, "n1"), ["Notebook/lab n1"]);
+        assert_eq!(told_on(&mut told, None, true, "n1"), ["StatefulSet/lab"]);
+        assert_eq!(told_on(&mut told, None, true, "n1"), [""; 0]);
+        assert_eq!(told_on(&mut told, None, true, "n2"), ["StatefulSet/lab"], "a new workbench of the name");
+        assert_eq!(told_on(&mut told, Some("p1"), false, "n2"), ["Pod/lab-0 p1"], "its pod came");
     }
 
     #[test]

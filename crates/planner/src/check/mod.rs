@@ -12,6 +12,7 @@ mod judged;
 mod note;
 mod serves;
 mod touch;
+mod turns;
 
 use std::collections::BTreeSet;
 
@@ -25,6 +26,7 @@ use crate::selector;
 pub use certificate::check_certificate;
 pub use judged::{CheckedPlan, JudgedPlan};
 pub use note::{Note, Problem, Severity};
+pub use turns::check_turns;
 
 /// Says everything that is wrong with a plan; nothing when it may be applied.
 /// Notes come in the plan's order, then those about policies as a whole.

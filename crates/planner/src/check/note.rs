@@ -261,6 +261,14 @@ pub enum Problem {
         /// What there is.
         counted: usize,
     },
+    /// A request is served, and an older one of its priority is not, though it
+    /// could have exactly what this one gets.
+    OutOfTurn {
+        /// Who is not served.
+        older: RequestId,
+        /// Who is.
+        younger: RequestId,
+    },
     /// A bound that anybody can see to be higher.
     LooseBound {
         /// The level.
@@ -426,6 +434,9 @@ impl fmt::Display for Problem {
             }
             Self::Miscounted { level, value, counted } => {
                 write!(f, "the certificate says {value} {level}, but there are {counted}")
+            }
+            Self::OutOfTurn { older, younger } => {
+                write!(f, "{younger} is served, and {older}, which is older, could have what it gets")
             }
             Self::LooseBound { level, bound, fewest } => {
                 write!(f, "the certificate says at least {bound} {level}, but it is at least {fewest}")

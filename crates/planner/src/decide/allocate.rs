@@ -2,11 +2,13 @@
 //! request gets which slice. Within a class all GPUs are equal, so nothing is
 //! lost by choosing them in a fixed order.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use mig::{Layout, ProfileName};
 
 use super::choose::Chosen;
+use super::turns::{oldest_first, serves_oldest_first};
 use super::world::{Class, World, free_somewhere};
 use crate::demand::Request;
 use crate::inventory::{ChangeScope, Gpu, Room, Slice, Use};
@@ -22,6 +24,8 @@ pub(super) struct Allocation<'a> {
     /// Requests that the numbers serve and no single node can: of several
     /// slices, or for lack of CPU, memory, ephemeral storage or pod slots.
     pub(super) unplaced: BTreeSet<&'a RequestId>,
+    /// Who is served in place of somebody younger, whom the numbers serve.
+    pub(super) exchanged: Vec<(&'a Request, &'a Request)>,
     /// What nobody gets of the nodes to which pods can bind.
     pub(super) left_over: BTreeMap<&'a NodeName, LeftOver>,
 }
@@ -96,8 +100,50 @@ pub(super) fn allocate<'a>(chosen: &Chosen<'a>) -> Allocation<'a> {
             }
         }
     }
+    exchange(world, &mut allocation, &mut pools);
     allocation.left_over = pools.nodes.into_iter().map(|(name, pool)| (name, pool.left_over())).collect();
     allocation
+}
+
+/// Nobody gets what somebody older of the same priority could have, where the
+/// oldest come first. Where it is proved who is served, nothing is left to do.
+fn exchange<'a>(world: &World<'a>, allocation: &mut Allocation<'a>, pools: &mut Pools<'a>) {
+    let in_turn = (0..world.groups.len()).filter(|g| oldest_first(world, *g).is_some());
+    let all = in_turn.flat_map(|g| world.groups[g].requests.iter().map(move |request| (*request, g)));
+    let mut all: Vec<(&'a Request, usize)> = all.collect();
+    all.sort_by_key(|(request, _)| (Reverse(request.priority), request.since, &request.id));
+    let position: BTreeMap<&NodeName, usize> = world.inventory.nodes.keys().zip(0..).collect();
+    for (i, (older, g)) in all.iter().enumerate() {
+        if allocation.served.contains_key(&older.id) {
+            continue;
+        }
+        // Of those who could make room the youngest.
+        let instead = all[i + 1..].iter().rev().map(|(younger, _)| *younger).find(|younger| {
+            younger.priority == older.priority
+                && allocation.served.get(&younger.id).is_some_and(|served| {
+                    let pool = pools.nodes.get(served.node);
+                    world.groups[*g].nodes[position[served.node]]
+                        && serves_oldest_first(world, served.node)
+                        && older.slices.iter().all(|(p, n)| younger.slices.get(p).is_some_and(|has| has >= n))
+                        && pool.is_some_and(|pool| pool.room.plus(younger.takes, 1).holds(&older.takes))
+                })
+        });
+        let Some(younger) = instead else { continue };
+        let Some(mut served) = allocation.served.remove(&younger.id) else { continue };
+        if let Some(pool) = pools.nodes.get_mut(served.node) {
+            pool.room = pool.room.plus(younger.takes, 1).plus(older.takes, -1);
+        }
+        let mut needs = older.slices.clone();
+        served
+            .slices
+            .retain(|(_, _, profile)| needs.get_mut(profile).filter(|n| **n > 0).map(|n| *n -= 1).is_some());
+        allocation.served.insert(&older.id, served);
+        if !allocation.unplaced.remove(&older.id) {
+            allocation.exchanged.push((*older, younger));
+        } else {
+            allocation.unplaced.insert(&younger.id);
+        }
+    }
 }
 
 /// For each group, how many of it are served on which nodes: on one of a
@@ -105,7 +151,7 @@ pub(super) fn allocate<'a>(chosen: &Chosen<'a>) -> Allocation<'a> {
 type Quotas<'a> = Vec<Vec<(Vec<&'a NodeName>, i64)>>;
 
 fn quotas<'a>(chosen: &Chosen<'a>) -> Quotas<'a> {
-    let Chosen { world, program, solved, copies } = chosen;
+    let Chosen { world, turns: _, program, solved, copies } = chosen;
     let mut quotas: Quotas<'a> = vec![vec![]; world.groups.len()];
     let mut served: Vec<_> = program.served.iter().collect();
     served.sort_by_key(|(group, cell, _)| (*group, *cell));
@@ -128,7 +174,7 @@ fn quotas<'a>(chosen: &Chosen<'a>) -> Quotas<'a> {
 /// GPUs that remain to be changed are the same. Where nodes are looked at one
 /// by one, each does what its copy does.
 fn changes<'a>(chosen: &Chosen<'a>) -> BTreeMap<(&'a NodeName, GpuIndex), Layout> {
-    let Chosen { world, program, solved, copies } = chosen;
+    let Chosen { world, turns: _, program, solved, copies } = chosen;
     let mut changes = BTreeMap::new();
     let mut by_copy = BTreeSet::new();
     for ((part, cell), copies) in program.parts.iter().zip(&program.part_cells).zip(copies) {
@@ -355,4 +401,39 @@ pub(super) fn in_the_way(gpu: &Gpu, keeps: Layout) -> BTreeSet<PodRef> {
     };
     let going = gpu.slices.iter().filter(|slice| !stays(slice)).map(|slice| slice.used);
     going.chain(gpu.slices.whole()).flat_map(Use::holders).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::world::Grain;
+    use super::*;
+    use crate::testing::{a100, fleet, node, policy, request};
+
+    /// Who is served, if the numbers serve the second of two requests of one slice.
+    fn after_exchange(oldest_first: bool, takes: i64) -> Vec<String> {
+        let node = node().gpu(a100().idle("7g.80gb", 0)).room(4_000, 1 << 30, 9);
+        let inventory = fleet().node("n1", node).build();
+        let policy = policy("p");
+        let policies = [if oldest_first { policy.oldest_first().build() } else { policy.build() }];
+        let requests = [
+            request("early").asks("7g.80gb", 1).since(1).takes(takes, 0).build(),
+            request("late").asks("7g.80gb", 1).since(2).takes(3_000, 0).build(),
+        ];
+        let world = World::new(&inventory, &requests, &policies, Grain::Nodes);
+        let mut pools = pools(&world, &BTreeMap::new());
+        let mut allocation = Allocation::default();
+        let names: Vec<&NodeName> = inventory.nodes.keys().collect();
+        let served = pools.take(&names, &requests[1]).expect("there is a slice");
+        allocation.served.insert(&requests[1].id, served);
+        exchange(&world, &mut allocation, &mut pools);
+        assert_eq!(allocation.exchanged.len(), usize::from(allocation.served.contains_key(&requests[0].id)));
+        allocation.served.keys().map(|id| id.name.clone()).collect()
+    }
+
+    #[test]
+    fn who_is_older_gets_what_the_younger_one_would_have_had_if_it_fits() {
+        assert_eq!(after_exchange(true, 4_000), ["early"]);
+        assert_eq!(after_exchange(true, 4_001), ["late"], "there is no room for it");
+        assert_eq!(after_exchange(false, 4_000), ["late"], "the sum decides");
+    }
 }

@@ -10,7 +10,7 @@ use super::evict;
 use super::group::Group;
 use crate::inventory::{Gpu, Hold, Inventory, Node, Room, Slices, Use};
 use crate::names::{GpuIndex, NodeName, PodRef, PolicyName};
-use crate::policy::{LayoutPolicy, Policy, Unrequested};
+use crate::policy::{LayoutPolicy, Order, Policy, Unrequested};
 
 /// What to change in a policy.
 #[derive(Clone, Debug)]
@@ -70,6 +70,7 @@ impl Relaxation {
                 namespaces: vec![],
                 slices: BTreeMap::new(),
                 unrequested: Unrequested::Keep,
+                order: Order::MostServed,
             },
         }
     }

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::formulate::{Level, Program, Question, formulate};
+use super::formulate::{Counted, Level, Program, Question, formulate};
+use super::turns::{Compared, Limits, Turns};
 use super::world::{Grain, World};
 use crate::demand::Request;
 use crate::inventory::Inventory;
@@ -14,10 +15,14 @@ use crate::solver::{self, Copy, Effort, SolveError, Solved, solve, solve_parts};
 /// Nodes per level for all nodes that are alike together.
 const TOGETHER: Effort = Effort { nodes: 60 };
 
+/// What finding out whose turn it is may cost a plan.
+const TURNS: Limits = Limits { effort: TOGETHER, questions: 600, by_node: 12 };
+
 /// A program with its solution, and what it is about.
 #[derive(Debug)]
 pub(super) struct Chosen<'a> {
     pub(super) world: World<'a>,
+    pub(super) turns: Turns,
     pub(super) program: Program,
     pub(super) solved: Solved,
     /// What each copy of each part does.
@@ -39,7 +44,8 @@ impl Chosen<'_> {
     /// Whether it is proved who is served, and what is changed for it.
     fn is_proven(&self) -> bool {
         let levels = self.program.levels.iter().zip(&self.solved.levels);
-        levels.filter(|(level, _)| **level <= Level::Changed).all(|(_, solved)| solved.is_proven())
+        let mut deciding = levels.filter(|(level, _)| **level <= Level::Changed);
+        deciding.all(|(_, solved)| solved.is_proven()) && self.turns.is_proven()
     }
 
     /// The levels that decide whether what is under way goes on.
@@ -49,14 +55,24 @@ impl Chosen<'_> {
     }
 
     /// Whether it is better, by proof, than anything that the other one could
-    /// have come to.
-    fn is_better_than(&self, other: &Self) -> bool {
+    /// have come to. Of whose turn it is, what was found is enough as long as
+    /// nothing is under way.
+    fn is_better_than(&self, other: &Self, nothing_under_way: bool) -> bool {
         let (mine, theirs) = (self.deciding(), other.deciding());
         let nothing = solver::Level { value: 0, bound: 0 };
         let levels: BTreeSet<Level> = mine.keys().chain(theirs.keys()).copied().collect();
         for level in levels {
             let mine = mine.get(&level).unwrap_or(&nothing);
             let theirs = theirs.get(&level).unwrap_or(&nothing);
+            if let Level::Unserved(priority, Counted::Turns) = level {
+                match self.turns.compared(&other.turns, priority) {
+                    Compared::Same => continue,
+                    Compared::Better => return true,
+                    // Nothing is given up for it.
+                    Compared::Seems => return nothing_under_way,
+                    Compared::Worse => return false,
+                }
+            }
             if mine.value != theirs.value {
                 return mine.value < theirs.bound;
             }
@@ -69,12 +85,37 @@ impl Chosen<'_> {
     fn with_bounds_of(mut self, fresh: &Self) -> Self {
         let known = fresh.deciding();
         let mut as_good = true;
+        let is_same = |priority| self.turns.compared(&fresh.turns, priority) == Compared::Same;
         for ((level, solved), constant) in
             self.program.levels.iter().zip(&mut self.solved.levels).zip(&self.program.constants)
         {
             let known = known.get(level).filter(|_| as_good);
             solved.bound = known.map_or(-constant, |known| known.bound - constant).min(solved.value);
-            as_good = known.is_some_and(|known| known.value == solved.value + constant);
+            as_good = match level {
+                Level::Unserved(priority, Counted::Turns) => as_good && is_same(*priority),
+                _ => known.is_some_and(|known| known.value == solved.value + constant),
+            };
+        }
+        self.turns = self.turns.with_proofs_of(&fresh.turns);
+        self
+    }
+
+    /// With what becomes of those whose turn it was.
+    fn seen(mut self) -> Self {
+        let counts = self.program.unserved.iter().map(|unserved| unserved.count(&self.solved));
+        let all = self.world.groups.iter().map(|group| group.requests.len());
+        let served: Vec<usize> = all
+            .zip(counts)
+            .map(|(all, unserved)| all.saturating_sub(usize::try_from(unserved).unwrap_or(usize::MAX)))
+            .collect();
+        self.turns = self.turns.seen(|group, place| place < served[group]);
+        // It is known who is served, so it is known how much is.
+        for (level, solved) in self.program.levels.iter().zip(&mut self.solved.levels) {
+            if let Level::Unserved(priority, Counted::Slices) = level
+                && self.turns.settle(&self.world, *priority)
+            {
+                solved.bound = solved.value;
+            }
         }
         self
     }
@@ -108,7 +149,9 @@ pub(super) fn choose<'a>(
         return Ok(fresh);
     }
     match of(inventory, requests, policies, Some(under_way)) {
-        Ok(going_on) if !fresh.is_better_than(&going_on) => Ok(going_on.with_bounds_of(&fresh)),
+        Ok(going_on) if !fresh.is_better_than(&going_on, under_way.gpus.is_empty()) => {
+            Ok(going_on.with_bounds_of(&fresh))
+        }
         Ok(_) | Err(_) => Ok(fresh),
     }
 }
@@ -125,12 +168,16 @@ fn is_better_than_any_that_goes_on(
     under_way: &UnderWay,
 ) -> bool {
     let world = World::held_to(inventory, requests, policies, Grain::Alike, Some(under_way));
-    let program = formulate(&world, Question::Plan);
+    let program = formulate(&world, &fresh.turns.clone().until_unproved(), Question::Plan);
     let known = fresh.deciding();
     let mut held: Vec<i64> = Vec::new();
     let of_both: BTreeSet<Level> = known.keys().chain(&program.levels).copied().collect();
     for level in of_both.into_iter().filter(|level| *level <= Level::Changed) {
-        let value = known.get(&level).map_or(0, |solved| solved.value);
+        let value = match level {
+            // These are served, as far as it is proved that they come first.
+            Level::Unserved(_, Counted::Turns) => 0,
+            _ => known.get(&level).map_or(0, |solved| solved.value),
+        };
         let Some(k) = program.levels.iter().position(|l| *l == level) else {
             if value == 0 { continue } else { return false }
         };
@@ -153,20 +200,23 @@ fn of<'a>(
     under_way: Option<&UnderWay>,
 ) -> Result<Chosen<'a>, SolveError> {
     let world = World::held_to(inventory, requests, policies, Grain::Nodes, under_way);
-    let mut fine = None;
+    let (mut fine, mut known) = (None, None);
     if world.is_small() {
-        let program = formulate(&world, Question::Plan);
+        let turns = Turns::new(&world, true, Limits { effort: Effort::default(), ..TURNS });
+        let program = formulate(&world, &turns, Question::Plan);
+        known = Some(turns.clone());
         let solved = solve(&program.instance, Effort::default())?;
-        let chosen = Chosen { world, program, solved, copies: vec![] };
+        let chosen = Chosen { world, turns, program, solved, copies: vec![] }.seen();
         if chosen.is_proven() || chosen.program.parts.is_empty() {
             return Ok(chosen);
         }
         fine = Some(chosen);
     }
     let world = World::held_to(inventory, requests, policies, Grain::Alike, under_way);
-    let program = formulate(&world, Question::Plan);
+    let turns = known.unwrap_or_else(|| Turns::new(&world, false, TURNS));
+    let program = formulate(&world, &turns, Question::Plan);
     let alike = solve_parts(&program.instance, &program.parts, program.asked(), TOGETHER)
-        .map(|parted| Chosen { world, program, solved: parted.solved, copies: parted.copies });
+        .map(|parted| Chosen { world, turns, program, solved: parted.solved, copies: parted.copies }.seen());
     match (alike, fine) {
         (Ok(alike), Some(fine)) if fine.worth() <= alike.worth() => Ok(fine),
         (Ok(alike), _) => Ok(alike),

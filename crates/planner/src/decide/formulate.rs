@@ -7,6 +7,7 @@ use mig::{Layout, ProfileName};
 
 use super::reach::Reach;
 use super::targets::{Current, Target};
+use super::turns::Turns;
 use super::world::{Class, World};
 use crate::inventory::{Room, mebibytes_up};
 use crate::policy::{Bounds, LayoutPolicy};
@@ -24,8 +25,8 @@ pub(super) enum Level {
     Static,
     /// Slices missing to `minCount`.
     Minimum,
-    /// Unserved compute slices at a priority (highest first).
-    Unserved(std::cmp::Reverse<i32>),
+    /// Who is not served at a priority (highest first).
+    Unserved(std::cmp::Reverse<i32>, Counted),
     /// How long the unserved have been waiting, in ranks.
     Age,
     /// Slices missing to `spareCount`.
@@ -47,6 +48,15 @@ pub(super) enum Level {
     Served,
 }
 
+/// What is counted of those who are not served at a priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Counted {
+    /// Requests whose turn it is, where the oldest come first (see [`super::turns`]).
+    Turns,
+    /// Compute slices.
+    Slices,
+}
+
 impl Level {
     /// Whether it is part of the certificate: a preference among equals is
     /// nobody's business.
@@ -59,7 +69,12 @@ impl Level {
         match self {
             Self::Static => "GPUs not at their static layout".to_owned(),
             Self::Minimum => "slices missing to minCount".to_owned(),
-            Self::Unserved(priority) => format!("unserved compute slices at priority {}", priority.0),
+            Self::Unserved(priority, Counted::Turns) => {
+                format!("requests that may be out of turn at priority {}", priority.0)
+            }
+            Self::Unserved(priority, Counted::Slices) => {
+                format!("unserved compute slices at priority {}", priority.0)
+            }
             Self::Age => "age of the unserved, in ranks".to_owned(),
             Self::Spare => "slices missing to spareCount".to_owned(),
             Self::Whole => "idle GPUs that are not one full-size slice".to_owned(),
@@ -80,6 +95,12 @@ impl Level {
 pub(super) enum Question {
     /// The plan: the whole objective.
     Plan,
+    /// How many of the oldest at a priority can be served: what comes before,
+    /// and those who are asked about.
+    Turns {
+        /// The priority.
+        priority: i32,
+    },
     /// Who is served, as the plan decides it: the objective up to the age of
     /// the unserved. Among all answers that are equally good, the one that is
     /// worst for a group: what it gets even then, it gets from any plan.
@@ -144,6 +165,8 @@ type Kind = fn(&Room) -> (i64, i64);
 #[derive(Debug)]
 struct Building<'w, 'a> {
     world: &'w World<'a>,
+    turns: &'w Turns,
+    question: Question,
     reach: Reach,
     instance: Instance,
     costs: Vec<Level>,
@@ -157,11 +180,13 @@ struct Building<'w, 'a> {
     own: Vec<solver::Part>,
 }
 
-/// Builds the program.
-pub(super) fn formulate(world: &World<'_>, question: Question) -> Program {
-    let costs = levels(world, question);
+/// Builds the program. `turns`: whose turn it is, as far as that is known.
+pub(super) fn formulate(world: &World<'_>, turns: &Turns, question: Question) -> Program {
+    let costs = levels(world, turns, question);
     let mut building = Building {
         world,
+        turns,
+        question,
         reach: Reach::new(world),
         instance: Instance { levels: costs.len(), ..Instance::default() },
         constants: vec![0; costs.len()],
@@ -175,7 +200,7 @@ pub(super) fn formulate(world: &World<'_>, question: Question) -> Program {
     };
     building.rows();
     let (rows, unserved) = building.demand();
-    let served = building.serving(&rows, question);
+    let served = building.serving(&rows);
     building.room(&served);
     building.bounds();
     let classes = building.classes();
@@ -190,11 +215,18 @@ pub(super) fn formulate(world: &World<'_>, question: Question) -> Program {
     Program { instance, levels: costs, classes, constants, served, unserved, parts, part_cells }
 }
 
-fn levels(world: &World<'_>, question: Question) -> Vec<Level> {
+fn levels(world: &World<'_>, turns: &Turns, question: Question) -> Vec<Level> {
     let mut levels = BTreeSet::from([Level::Changed, Level::Operations, Level::Broken, Level::TieBreak]);
-    levels.extend(world.groups.iter().map(|g| Level::Unserved(std::cmp::Reverse(g.priority))));
+    for (group, in_turn) in world.groups.iter().zip(&turns.in_turn) {
+        let priority = std::cmp::Reverse(group.priority);
+        levels.insert(Level::Unserved(priority, Counted::Slices));
+        if *in_turn {
+            levels.insert(Level::Unserved(priority, Counted::Turns));
+        }
+    }
     let waiting = world.groups.iter().map(|g| g.requests.len()).sum::<usize>();
-    if world.groups.len() > 1 && waiting <= AGES {
+    // Where everybody is served in turn, nothing is left to age.
+    if world.groups.len() > 1 && waiting <= AGES && turns.in_turn.contains(&false) {
         levels.insert(Level::Age);
     }
     let mut any = |wanted: fn(&Bounds) -> bool, level| {
@@ -212,9 +244,16 @@ fn levels(world: &World<'_>, question: Question) -> Vec<Level> {
         ];
         levels.extend(found.into_iter().filter(|(found, _)| *found).map(|(_, level)| level));
     }
-    if let Question::Served { .. } = question {
-        levels.retain(|level| *level <= Level::Age);
-        levels.insert(Level::Served);
+    match question {
+        Question::Plan => {}
+        Question::Turns { priority } => {
+            let last = Level::Unserved(std::cmp::Reverse(priority), Counted::Slices);
+            levels.retain(|level| *level <= last);
+        }
+        Question::Served { .. } => {
+            levels.retain(|level| *level <= Level::Age);
+            levels.insert(Level::Served);
+        }
     }
     levels.into_iter().collect()
 }
@@ -282,19 +321,34 @@ impl Building<'_, '_> {
         }
         let demand = world.groups.iter().enumerate().map(|(g, group)| {
             let asked = i64::try_from(group.requests.len()).unwrap_or(i64::MAX);
-            let level = Level::Unserved(std::cmp::Reverse(group.priority));
+            let priority = std::cmp::Reverse(group.priority);
+            let (level, turn) =
+                (Level::Unserved(priority, Counted::Slices), Level::Unserved(priority, Counted::Turns));
+            let turns = self.turns.served[g];
             if !can_be_served[g] {
                 let age = ages.as_ref().map_or(0, |ages| ages[g].iter().sum());
-                let costs = self.costs(&[(level, group.weight().saturating_mul(asked)), (Level::Age, age)]);
+                let unserved = group.weight().saturating_mul(asked);
+                let costs = self.costs(&[(level, unserved), (turn, turns), (Level::Age, age)]);
                 self.constants.iter_mut().zip(costs).for_each(|(constant, cost)| *constant += cost);
                 return (None, Unserved::Certain(asked));
             }
             let row = self.row(Sense::Equal, asked);
+            let is_asked =
+                matches!(self.question, Question::Turns { priority } if priority == group.priority);
             let extras = match &ages {
-                Some(ages) => ages[g]
-                    .iter()
-                    .map(|age| {
-                        let costs = self.costs(&[(level, group.weight()), (Level::Age, *age)]);
+                _ if is_asked || ages.is_none() && turns > 0 => {
+                    // First those who are not in question: the youngest.
+                    let of_all = |turn_cost| self.costs(&[(level, group.weight()), (turn, turn_cost)]);
+                    let (rest, first) = (of_all(0), of_all(1));
+                    let rest = self.extra(asked - turns, vec![(row, 1)], rest);
+                    vec![rest, self.extra(turns, vec![(row, 1)], first)]
+                }
+                Some(ages) => (0_i64..)
+                    .zip(&ages[g])
+                    .map(|(younger, age)| {
+                        let in_turn = i64::from(younger >= asked - turns);
+                        let costs =
+                            self.costs(&[(level, group.weight()), (turn, in_turn), (Level::Age, *age)]);
                         self.extra(1, vec![(row, 1)], costs)
                     })
                     .collect(),
@@ -309,7 +363,7 @@ impl Building<'_, '_> {
     }
 
     /// Served pods of each group in each cell that could serve it.
-    fn serving(&mut self, rows: &[Option<RowIndex>], question: Question) -> Vec<(usize, usize, usize)> {
+    fn serving(&mut self, rows: &[Option<RowIndex>]) -> Vec<(usize, usize, usize)> {
         let world = self.world;
         let mut served = Vec::new();
         for (c, cell) in world.cells.iter().enumerate() {
@@ -321,7 +375,7 @@ impl Building<'_, '_> {
                     coefficients.push((self.supply[&(c, *profile)], -i32::try_from(*n).unwrap_or(i32::MAX)));
                 }
                 let upper = i64::try_from(group.requests.len()).unwrap_or(i64::MAX);
-                let asked_for = matches!(question, Question::Served { group } if group == *g);
+                let asked_for = matches!(self.question, Question::Served { group } if group == *g);
                 let costs = if asked_for { self.costs(&[(Level::Served, 1)]) } else { vec![] };
                 let extra = self.extra(upper, coefficients, costs);
                 self.own[c].extras.push(extra);

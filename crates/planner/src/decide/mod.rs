@@ -13,7 +13,9 @@
 //!
 //! 1. GPUs that do not have their static layout;
 //! 2. slices missing to `minCount`;
-//! 3. unserved compute slices, one level for each pod priority, highest first;
+//! 3. unserved compute slices, one level for each pod priority, highest first.
+//!    Where a policy says `order: OldestFirst`, before them who is served, the
+//!    oldest first (`turns`);
 //! 4. age: the sum of the ranks of the unserved, the youngest of all that
 //!    wait having rank 1 (up to 512 waiting requests; beyond that age decides
 //!    among requests that ask for the same);
@@ -49,13 +51,14 @@ mod steps;
 mod supply;
 mod targets;
 mod trial;
+mod turns;
 mod witness;
 mod world;
 
 use jiff::Timestamp;
 
 use self::choose::Chosen;
-use self::formulate::Level;
+use self::formulate::{Counted, Level};
 use crate::demand::Request;
 use crate::inventory::Inventory;
 use crate::plan::{Plan, UnderWay};
@@ -108,17 +111,23 @@ pub fn decide_while(
     };
     let levels = chosen.levels();
     let allocation = allocate::allocate(&chosen);
-    let Chosen { world, program, .. } = chosen;
+    let Chosen { world, turns, program, .. } = chosen;
+    let turns = turns.seen(|group, place| {
+        let request = world.groups[group].requests[place];
+        allocation.served.contains_key(&request.id)
+    });
     let plan = Plan { steps: steps::steps(&world, &allocation) };
     let mut certificate: Vec<LevelCertificate> = program
         .levels
         .iter()
         .zip(&levels)
         .filter(|(level, _)| level.is_reported())
-        .map(|(level, solved)| LevelCertificate {
-            level: level.name(),
-            value: solved.value,
-            bound: solved.bound,
+        .map(|(level, solved)| {
+            let (value, bound) = match level {
+                Level::Unserved(priority, Counted::Turns) => (turns.unproved(*priority), 0),
+                _ => (solved.value, solved.bound),
+            };
+            LevelCertificate { level: level.name(), value, bound }
         })
         .collect();
     supply::add_unplaced(&world, &allocation, &mut certificate);

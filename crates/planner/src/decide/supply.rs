@@ -7,9 +7,10 @@ use mig::{Counts, Geometry, Layout, ProfileIndex, ProfileName};
 
 use super::allocate::{Allocation, idle_slices};
 use super::evict::Evictions;
-use super::formulate::{Level, bounds};
+use super::formulate::{Counted, Level, bounds};
 use super::targets::{Current, Freedom};
 use super::world::{World, free_somewhere, is_idle, rule_for};
+use crate::demand::Request;
 use crate::inventory::{ChangeScope, Gpu, Hold, Node, Slice, Use};
 use crate::names::{GpuId, GpuIndex, NodeName};
 use crate::policy::{LayoutPolicy, Mode, Policy};
@@ -294,12 +295,21 @@ pub(super) fn add_unplaced(
     allocation: &Allocation<'_>,
     certificate: &mut [LevelCertificate],
 ) {
+    for (older, younger) in &allocation.exchanged {
+        let weight = |request: &Request| -> i64 {
+            request.slices.iter().map(|(profile, n)| i64::from(profile.compute) * i64::from(*n)).sum()
+        };
+        let name = Level::Unserved(std::cmp::Reverse(older.priority), Counted::Slices).name();
+        if let Some(level) = certificate.iter_mut().find(|level| level.level == name) {
+            level.value += weight(younger) - weight(older);
+        }
+    }
     for group in &world.groups {
         let unplaced = group.requests.iter().filter(|r| allocation.unplaced.contains(&r.id)).count();
         if unplaced == 0 {
             continue;
         }
-        let name = Level::Unserved(std::cmp::Reverse(group.priority)).name();
+        let name = Level::Unserved(std::cmp::Reverse(group.priority), Counted::Slices).name();
         if let Some(level) = certificate.iter_mut().find(|level| level.level == name) {
             level.value += group.weight() * i64::try_from(unplaced).unwrap_or(i64::MAX);
         }

@@ -15,11 +15,12 @@ use super::change::{
 };
 use super::formulate::{Question, Unserved, formulate};
 use super::group::Group;
+use super::turns::{self, Limits, Turns};
 use super::witness::OneMore;
 use super::world::{Grain, World, is_idle};
 use crate::demand::Request;
 use crate::inventory::{Gpu, Inventory, Node, Room, Slices, Use};
-use crate::names::{GpuId, NodeName, PodRef, RequestId};
+use crate::names::{GpuId, NodeName, PodRef, PolicyName, RequestId};
 use crate::policy::Policy;
 use crate::report::Help;
 use crate::solver::{Effort, Level, solve};
@@ -45,6 +46,8 @@ const UNPROVED: usize = 4;
 const UNSERVED_UNPROVED: usize = 64;
 /// Trials that one group may use to look for a pod to wait for.
 const PODS: usize = 24;
+/// What finding out whose turn it is may cost a trial.
+const TURNS: Limits = Limits { effort: EFFORT, questions: 150, by_node: 0 };
 /// Kinds of nodes that GPUs may come to, where the fleet is large.
 const LIKE: usize = 4;
 
@@ -118,7 +121,13 @@ impl<'w> Trials<'w> {
         let Some(position) = position else { return 0 };
         let waiting = world.groups[position].requests.iter().filter(|r| self.unserved.contains(&r.id));
         let waiting = i64::try_from(waiting.count()).unwrap_or(i64::MAX);
-        let program = formulate(&world, Question::Served { group: position });
+        let is_one_program = world.is_small();
+        let turns = Turns::new(&world, is_one_program, Limits { effort: self.effort, ..TURNS });
+        if !turns.is_proven() {
+            self.unproved -= 1;
+            return 0;
+        }
+        let program = formulate(&world, &turns, Question::Served { group: position });
         if let Unserved::Certain(still) = program.unserved[position] {
             return waiting - still;
         }
@@ -192,6 +201,21 @@ impl<'w> Trials<'w> {
             Kind::Min { .. } => format!("at most {enough}"),
             Kind::Max { .. } | Kind::Layout => format!("at least {enough}"),
         })
+    }
+
+    /// The policy that serves the oldest first, if that is why the group is not
+    /// served: it would be, if nobody else waited.
+    pub(super) fn oldest_first(&mut self, group: &Group<'_>) -> Option<PolicyName> {
+        let world = World::new(self.inventory, &self.requests, &self.policies, Grain::Alike);
+        let asks = group.requests.first()?;
+        let position = world.groups.iter().position(|g| g.requests.iter().any(|r| r.id == asks.id))?;
+        let policy = turns::oldest_first(&world, position)?.name.clone();
+        let alone = group.requests.iter().map(|request| (*request).clone()).collect();
+        let all = std::mem::replace(&mut self.requests, alone);
+        let inventory = self.inventory;
+        let helps = self.helps(group, inventory);
+        self.requests = all;
+        helps.then_some(policy)
     }
 
     /// Whether it would be served if nothing were held.

@@ -60,6 +60,15 @@ pub fn solve(instance: &Instance, effort: Effort) -> Result<Solved, SolveError> 
     lexicographic::solve(instance, effort)
 }
 
+/// Whether some choice comes to no more than the target at the level after
+/// those that are held at these values. Nothing, if the effort was used up
+/// before that was found or proved.
+#[must_use]
+pub fn reaches(instance: &Instance, held: &[i64], target: i64, effort: Effort) -> Option<bool> {
+    let projection = project::Projection::new(instance, held);
+    search::reaches(&projection.program, target, effort.nodes)
+}
+
 /// What no choice can go below at the level after those that are held at these
 /// values: what the relaxation proves, tightened, without a search.
 #[must_use]

@@ -88,6 +88,39 @@ pub(super) fn minimise(program: &Program, wanted: Wanted, nodes: u64) -> Optimum
     Optimum { best, bound, infeasible: false }
 }
 
+/// Whether a program has a solution that costs no more than the target, with
+/// so many nodes to find or to refute one. Cheaper than [`minimise`], which goes
+/// on where it is proved that there is none.
+pub(super) fn reaches(program: &Program, target: i64, nodes: u64) -> Option<bool> {
+    let mut simplex = Simplex::new(program);
+    let end = simplex.optimise();
+    let mut search = Search { program, wanted: Wanted::Value, best: None, proved: i64::MIN };
+    let basis = match &end {
+        End::Infeasible(ray) if Bound::refutes(program, &[], ray) => return Some(false),
+        End::Infeasible(_) | End::Lost => return None,
+        End::Optimal => simplex.basis(),
+    };
+    let answer = |search: &Search<'_>| {
+        let found = search.best.as_ref().is_some_and(|(_, value)| *value <= target);
+        if found { Some(true) } else { (search.proved > target).then_some(false) }
+    };
+    search.at_optimum(program, &simplex);
+    if let Some(answer) = answer(&search) {
+        return Some(answer);
+    }
+    let tight = tighten(program, basis, |values| integral(values).is_some());
+    let simplex = Simplex::with_basis(&tight.program, tight.basis.clone());
+    search.at_optimum(&tight.program, &simplex);
+    if let Some(answer) = answer(&search) {
+        return Some(answer);
+    }
+    let bound = Bound::at(&tight.program, &[], &simplex.true_prices());
+    let root = Root { program: &tight.program, bound, basis: Some(&tight.basis) };
+    let (found, proof) = root.seek(target, Wanted::Value, &mut { nodes });
+    search.improve(found.unwrap_or_default());
+    answer(&search).or(proof.then_some(false))
+}
+
 /// Where a search starts: a program, what its relaxation proves, and the
 /// optimal basis.
 struct Root<'a> {

@@ -5,6 +5,7 @@ mod check;
 mod decisions;
 mod drain_and_room;
 mod eligible;
+mod oldest_first;
 mod oracle;
 mod properties;
 mod rooms;

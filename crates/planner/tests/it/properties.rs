@@ -102,7 +102,7 @@ proptest! {
             .filter(|level| level.level.starts_with("unserved compute slices"))
             .map(|level| level.value)
             .sum();
-        prop_assert_eq!(unserved, best.unserved.iter().map(|n| i64::from(*n)).sum::<i64>());
+        prop_assert_eq!(unserved, best.unserved.iter().map(|n| i64::from(n.slices)).sum::<i64>());
     }
 
     /// Each is done to the world; then somebody who was told so is served, and
@@ -159,7 +159,7 @@ fn the_worlds_are_worth_planning_and_every_step_counts() {
         let (plan, best) = crate::oracle::best(inventory, requests, policies);
         changing += usize::from(!plan.steps.is_empty());
         steps += plan.steps.len();
-        scarce += usize::from(best.unserved.iter().any(|missing| *missing > 0));
+        scarce += usize::from(best.unserved.iter().any(|missing| missing.slices > 0));
         // A static layout, and MIG where it is off, are not weighed.
         let is_forced = |step: &NodeStep| step.policy == "zebra".into() || step.enable_mig;
         for left_out in (0..plan.steps.len()).filter(|i| !is_forced(&plan.steps[*i])) {

@@ -23,6 +23,7 @@ pub(crate) fn rules(actuator: Actuator) -> Rules {
         namespaces: vec![],
         slices: BTreeMap::new(),
         unrequested: Unrequested::Keep,
+        order: planner::policy::Order::MostServed,
     };
     Rules {
         actuator,

@@ -66,9 +66,10 @@ impl Stage<'_> {
         })
     }
 
-    /// Waits until an event of the Notebook says this; the whole note.
+    /// Waits until an event of the Notebook, or of its pod or StatefulSet, says
+    /// this; the whole note. OpenShift AI's notebook controller would repeat
+    /// the latter on the Notebook.
     fn is_told(&self, name: &str, part: &str) -> anyhow::Result<String> {
-        let about = format!("involvedObject.kind=Notebook,involvedObject.name={name}");
         let mut found = String::new();
         self.until(&format!("the Notebook {name} is told {part:?}"), || {
             let said = self.kubectl(&[
@@ -76,11 +77,16 @@ impl Stage<'_> {
                 "events",
                 "--namespace",
                 TEAM,
-                "--field-selector",
-                &about,
-                "--output=jsonpath={range .items[*]}{.message}{\"\\n\"}{end}",
+                "--output=jsonpath={range .items[*]}{.involvedObject.kind} {.involvedObject.name} {.message}{\"\\n\"}{end}",
             ])?;
-            found = said.lines().find(|line| line.contains(part)).unwrap_or_default().to_owned();
+            let shown = said.lines().filter_map(|line| {
+                let mut parts = line.splitn(3, ' ');
+                let (kind, about) = (parts.next()?, parts.next()?);
+                let is_it = matches!(kind, "Notebook" | "StatefulSet") && about == name
+                    || kind == "Pod" && about.strip_suffix("-0") == Some(name);
+                parts.next().filter(|_| is_it)
+            });
+            found = shown.into_iter().find(|note| note.contains(part)).unwrap_or_default().to_owned();
             Ok(if found.is_empty() { Err(format!("it is told {said:?}")) } else { Ok(()) })
         })?;
         Ok(found)

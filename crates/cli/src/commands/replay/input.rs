@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use mig::{Catalog, Counts, ProfileName};
 use observe::Objects;
-use planner::policy::{Drain, LayoutPolicy, Mode, Policy, Unrequested};
+use planner::policy::{Drain, LayoutPolicy, Mode, Order, Policy, Unrequested};
 use replay::player::Unsafe;
 use replay::{Fleet, Player, Rules, Trace};
 use rollout::fleet::PolicyRollout;
@@ -238,8 +238,8 @@ pub(super) fn trace(args: &Args, fleet: &Fleet) -> Result<Trace, Failure> {
 pub(super) fn policy(path: Option<&Path>) -> Result<(Policy, PolicyRollout), Failure> {
     let Some(path) = path else {
         let slices = BTreeMap::new();
-        let layout =
-            LayoutPolicy::DemandDriven { namespaces: vec![], slices, unrequested: Unrequested::Keep };
+        let (unrequested, order) = (Unrequested::Keep, Order::MostServed);
+        let layout = LayoutPolicy::DemandDriven { namespaces: vec![], slices, unrequested, order };
         let name = "replay".into();
         let policy =
             Policy { name, nodes: vec![], priority: 0, mode: Mode::Enforce, layout, drain: Drain::Never };

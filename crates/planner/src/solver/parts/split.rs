@@ -268,16 +268,20 @@ type Terms = Vec<(usize, i64)>;
 /// as one; the rows that they touch count too.
 fn rest_extras(model: &Model<'_>, touched: &mut [bool]) -> Vec<(Draft, i64)> {
     let rows = model.instance.rows.len();
-    let mut alike: BTreeMap<Terms, Vec<(Terms, i64)>> = BTreeMap::new();
+    // The last level has the shades: who waits longer. At the others, alike is the same.
+    let last = model.levels.saturating_sub(1);
+    let mut alike: BTreeMap<(Terms, Terms), Vec<(Terms, i64)>> = BTreeMap::new();
     for extra in &model.rest.extras {
         let is_shared = |(row, _): &&(usize, i64)| matches!(model.rest.place(*row, rows), Place::Shared(_));
         let (shared, costs): (Vec<_>, Vec<_>) = extra.draft.terms.iter().partition(is_shared);
         if shared.iter().any(|(row, _)| touched[*row]) {
-            alike.entry(shared).or_default().push((costs, extra.upper));
+            let is_last = |(row, _): &&(usize, i64)| matches!(model.rest.place(*row, rows), Place::Level(level) if level == last);
+            let before = costs.iter().filter(|term| !is_last(term)).copied().collect();
+            alike.entry((shared, before)).or_default().push((costs, extra.upper));
         }
     }
     let mut found = Vec::new();
-    for (shared, mut shades) in alike {
+    for ((shared, _), mut shades) in alike {
         shared.iter().for_each(|(row, _)| touched[*row] = true);
         shades.sort_unstable();
         for some in shades.chunks(shades.len().div_ceil(SHADES)) {

@@ -7,7 +7,7 @@ use planner::decide::decide;
 use planner::demand::Request;
 use planner::inventory::{Gpu, Hold, Inventory, Node, PlacedSlice, Room, Slices, Use};
 use planner::names::{GpuIndex, NodeName, PodRef, RequestId};
-use planner::policy::{LayoutPolicy, Policy, Unrequested};
+use planner::policy::{LayoutPolicy, Order, Policy, Unrequested};
 use planner::report::{Help, Outcome};
 use planner::testing::at;
 
@@ -177,6 +177,7 @@ fn changed(world: &World, policy: &str, field: &str, to: Option<u32>) -> World {
                 namespaces: vec![],
                 slices: BTreeMap::new(),
                 unrequested: Unrequested::Keep,
+                order: Order::MostServed,
             };
         }
         LayoutPolicy::DemandDriven { slices, .. } => {

@@ -7,7 +7,7 @@ use planner::demand::Request;
 use planner::inventory::{Inventory, Node, Room};
 use planner::names::NodeName;
 use planner::plan::Plan;
-use planner::policy::{Bounds, LayoutPolicy, Policy};
+use planner::policy::{Bounds, LayoutPolicy, Order, Policy};
 
 use super::choices::{Choice, planned};
 use super::{apply, may::may};
@@ -17,8 +17,8 @@ use super::{apply, may::may};
 pub(crate) struct Values {
     /// Slices missing to `minCount`.
     pub(crate) floors: u32,
-    /// Compute slices unserved, by priority, highest first.
-    pub(crate) unserved: Vec<u32>,
+    /// Who is unserved, by priority, highest first.
+    pub(crate) unserved: Vec<Unserved>,
     /// Ranks of the unserved; the youngest of all that wait has rank 1.
     pub(crate) age: u32,
     /// Slices missing to `spareCount`.
@@ -36,6 +36,16 @@ pub(crate) struct Values {
     pub(crate) nodes: u32,
 }
 
+/// Who is unserved at a priority.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Unserved {
+    /// Of those whom the oldest-first order is for, whether each is unserved, the
+    /// oldest first. So the first on whom two plans differ decides.
+    pub(crate) turns: Vec<bool>,
+    /// Compute slices.
+    pub(crate) slices: u32,
+}
+
 /// A request, as far as it matters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Wish {
@@ -43,6 +53,8 @@ struct Wish {
     level: usize,
     compute: u32,
     rank: u32,
+    /// Its place in the queue of its priority, if the oldest comes first there.
+    turn: Option<usize>,
     slices: Vec<u32>,
     /// Which nodes it may use.
     may: Vec<bool>,
@@ -104,9 +116,23 @@ impl<'a> Demand<'a> {
                 let rank = 1 + by_age.iter().position(|r| r.id == request.id).expect("sorted");
                 let rank = u32::try_from(rank).expect("few");
                 let may = nodes.iter().map(may).collect();
-                Wish { level, compute, rank, slices, may, takes: request.takes }
+                Wish { level, compute, rank, turn: None, slices, may, takes: request.takes }
             })
             .collect();
+        // Who may use a node of such a policy is in its queue; the oldest has the highest rank.
+        let is_queued = |wish: &Wish| {
+            let oldest_first = |policy: &&Policy| {
+                matches!(policy.layout, LayoutPolicy::DemandDriven { order: Order::OldestFirst, .. })
+            };
+            let mut nodes = nodes.iter().zip(&wish.may).filter(|(_, may)| **may);
+            nodes.any(|((name, _), _)| owner.get(name).is_some_and(oldest_first))
+        };
+        let queued: Vec<(usize, u32)> =
+            wishes.iter().filter(|w| is_queued(w)).map(|w| (w.level, w.rank)).collect();
+        for wish in wishes.iter_mut().filter(|w| queued.contains(&(w.level, w.rank))) {
+            let before = queued.iter().filter(|(level, rank)| *level == wish.level && *rank > wish.rank);
+            wish.turn = Some(before.count());
+        }
         wishes.sort();
         let mut bounds = Vec::new();
         for policy in policies {
@@ -193,7 +219,7 @@ impl<'a> Demand<'a> {
         });
         let mut best = None;
         let mut left = Left { free: &mut free, room: &mut room };
-        self.hand_out(0, &mut left, &mut vec![0; self.levels], 0, &spare_missing, &mut best);
+        self.hand_out(0, &mut left, &mut self.nobody_unserved(), 0, &spare_missing, &mut best);
         let (unserved, age, spare) = best.expect("serving nobody is possible");
         let [not_whole, changed, stranded, operations] = cost;
         let touched = chosen.iter().filter(|choice| !choice.targets.is_empty()).count();
@@ -202,17 +228,22 @@ impl<'a> Demand<'a> {
         limit.is_none_or(|limit| values < *limit).then_some(values)
     }
 
+    fn nobody_unserved(&self) -> Vec<Unserved> {
+        let queued = |level| self.wishes.iter().filter(|w| w.level == level && w.turn.is_some()).count();
+        (0..self.levels).map(|level| Unserved { turns: vec![false; queued(level)], slices: 0 }).collect()
+    }
+
     /// Hands slices to one request after the other, in every possible way.
     fn hand_out(
         &self,
         next: usize,
         left: &mut Left<'_>,
-        unserved: &mut Vec<u32>,
+        unserved: &mut Vec<Unserved>,
         age: u32,
         spares: &[(&Vec<bool>, usize, u32)],
-        best: &mut Option<(Vec<u32>, u32, u32)>,
+        best: &mut Option<(Vec<Unserved>, u32, u32)>,
     ) {
-        let Some(Wish { level, compute, rank, slices, may, takes }) = self.wishes.get(next) else {
+        let Some(Wish { level, compute, rank, turn, slices, may, takes }) = self.wishes.get(next) else {
             let missing = spares
                 .iter()
                 .map(|(mine, profile, spare)| {
@@ -238,9 +269,20 @@ impl<'a> Demand<'a> {
                 left.give_back(node, slices, *takes);
             }
         }
-        unserved[*level] += compute;
-        self.hand_out(next + 1, left, unserved, age + rank, spares, best);
-        unserved[*level] -= compute;
+        let mut without = |is_unserved: bool| {
+            let of_level = &mut unserved[*level];
+            if let Some(turn) = turn {
+                of_level.turns[*turn] = is_unserved;
+            }
+            if is_unserved {
+                of_level.slices += compute;
+                self.hand_out(next + 1, left, unserved, age + rank, spares, best);
+            } else {
+                of_level.slices -= compute;
+            }
+        };
+        without(true);
+        without(false);
     }
 
     /// What a plan is worth, whoever made it, with slices handed out as well

@@ -1,0 +1,398 @@
+//! Whose turn it is, where a policy says `order: OldestFirst`.
+//!
+//! Inside a priority the oldest request that can be served is served, then the
+//! next oldest that can be served beside it, and so on. Requests of one group
+//! are alike, so whoever is served of a group are its oldest, and once one of a
+//! group cannot be served, none of its younger ones can. So the answer is a
+//! number for each group. It is found by asking whether so many of the oldest
+//! can be served together: the longest run of requests, by age, that can be;
+//! then without the one that ended it, and its group, the next run. How often
+//! has to be asked follows from the number of groups and not of requests.
+//!
+//! A request in turn is one that may use a node of such a policy, wherever else
+//! it may go. The others of its priority come after them, and what is left is
+//! shared as `MostServed` says.
+//!
+//! What was not proved is said: a request that is passed over because the search
+//! ended is counted in the certificate.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::formulate::{Counted, Level, Program, Question, Unserved, formulate};
+use super::world::World;
+use crate::names::NodeName;
+use crate::policy::{LayoutPolicy, Order, Policy};
+use crate::solver::{Asked, Effort, Instance, reaches, solve, solve_parts};
+
+/// Whose turn it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Turns {
+    /// By group, whether its requests are served in turn.
+    pub(super) in_turn: Vec<bool>,
+    /// By group, how many of its oldest are to be served.
+    pub(super) served: Vec<i64>,
+    /// Each priority at which somebody is served in turn, highest first.
+    queues: Vec<Queue>,
+}
+
+/// The requests of one priority that are served in turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Queue {
+    priority: Reverse<i32>,
+    /// Oldest first; of equally old ones the first name.
+    turns: Vec<Turn>,
+}
+
+/// What was decided of one request. It depends on what was decided before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Turn {
+    group: usize,
+    served: bool,
+    /// It is proved that nothing better can be done for it.
+    proved: bool,
+}
+
+/// Nodes that are looked at one by one, times groups, times questions that look
+/// at each of them: beyond it a fleet affords two questions.
+const BY_NODE: usize = 12_000;
+
+/// What finding out whose turn it is may cost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Nodes of each search.
+    pub(super) effort: Effort,
+    /// Questions to one program, at each priority.
+    pub(super) questions: usize,
+    /// Questions that need to look at each node by itself, at each priority:
+    /// each of them is a plan.
+    pub(super) by_node: usize,
+}
+
+/// Of two answers, whose is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compared {
+    /// The same requests are served.
+    Same,
+    /// It serves the first on whom they differ, and it is proved that the other
+    /// one could not have.
+    Better,
+    /// It serves the first on whom they differ.
+    Seems,
+    /// The other one does.
+    Worse,
+}
+
+impl Turns {
+    /// Finds out. `is_one_program`: the world's program may be solved as it
+    /// is, also where nodes are looked at one by one.
+    pub(super) fn new(world: &World<'_>, is_one_program: bool, limits: Limits) -> Self {
+        let in_turn: Vec<bool> = (0..world.groups.len()).map(|g| oldest_first(world, g).is_some()).collect();
+        let mut turns = Self { served: vec![0; in_turn.len()], in_turn, queues: vec![] };
+        let all = world.groups.iter().zip(&turns.in_turn).filter(|(_, in_turn)| **in_turn);
+        let priorities: BTreeSet<Reverse<i32>> = all.map(|(group, _)| Reverse(group.priority)).collect();
+        for priority in priorities {
+            let mut asking = Asking::new(world, &turns, priority, is_one_program, limits);
+            let decided = asking.decide(&turns.by_age(world, priority));
+            for turn in decided.iter().filter(|turn| turn.served) {
+                turns.served[turn.group] += 1;
+            }
+            turns.queues.push(Queue { priority, turns: decided });
+        }
+        turns
+    }
+
+    /// The groups of a priority's requests, the oldest request first.
+    fn by_age(&self, world: &World<'_>, priority: Reverse<i32>) -> Vec<usize> {
+        let groups = world.groups.iter().enumerate();
+        let groups = groups.filter(|(g, group)| self.in_turn[*g] && group.priority == priority.0);
+        let mut all: Vec<_> =
+            groups.flat_map(|(g, group)| group.requests.iter().map(move |r| (r.since, &r.id, g))).collect();
+        all.sort_unstable();
+        all.into_iter().map(|(_, _, g)| g).collect()
+    }
+
+    /// Requests of a priority that were passed over without a proof.
+    pub(super) fn unproved(&self, priority: Reverse<i32>) -> i64 {
+        let queue = self.queues.iter().find(|queue| queue.priority == priority);
+        let turns = queue.into_iter().flat_map(|queue| &queue.turns);
+        i64::try_from(turns.filter(|turn| !turn.proved && !turn.served).count()).unwrap_or(i64::MAX)
+    }
+
+    /// Whether who is served at a priority is proved, and everybody who waits there is served in turn.
+    pub(super) fn settle(&self, world: &World<'_>, priority: Reverse<i32>) -> bool {
+        let mut groups = world.groups.iter().zip(&self.in_turn).filter(|(g, _)| g.priority == priority.0);
+        groups.all(|(_, in_turn)| *in_turn) && self.unproved(priority) == 0
+    }
+
+    /// Whether it is proved of everybody who is passed over that it has to be so.
+    pub(super) fn is_proven(&self) -> bool {
+        self.queues.iter().flat_map(|queue| &queue.turns).all(|turn| turn.proved || turn.served)
+    }
+
+    /// Compares who is served at a priority, in answers for the same requests.
+    pub(super) fn compared(&self, other: &Self, priority: Reverse<i32>) -> Compared {
+        let of = |turns: &Self| -> Vec<Turn> {
+            let queue = turns.queues.iter().find(|queue| queue.priority == priority);
+            queue.map_or_else(Vec::new, |queue| queue.turns.clone())
+        };
+        match of(self).iter().zip(&of(other)).find(|(mine, theirs)| mine.served != theirs.served) {
+            None => Compared::Same,
+            Some((mine, theirs)) if mine.served && theirs.proved => Compared::Better,
+            Some((mine, _)) if mine.served => Compared::Seems,
+            Some(_) => Compared::Worse,
+        }
+    }
+
+    /// What a plan made of it: `is_served` says it of the request at each place of
+    /// its group, the oldest first. What was proved of whom holds as far as
+    /// everybody before them is served as was decided.
+    pub(super) fn seen(mut self, is_served: impl Fn(usize, usize) -> bool) -> Self {
+        let mut places = vec![0; self.in_turn.len()];
+        let mut is_same = true;
+        for turn in self.queues.iter_mut().flat_map(|queue| &mut queue.turns) {
+            let served = is_served(turn.group, places[turn.group]);
+            places[turn.group] += 1;
+            is_same &= served == turn.served;
+            *turn = Turn { group: turn.group, served, proved: served || is_same && turn.proved };
+        }
+        self
+    }
+
+    /// Only what was decided before anything was not proved.
+    pub(super) fn until_unproved(mut self) -> Self {
+        self.served.iter_mut().for_each(|served| *served = 0);
+        let turns = self.queues.iter().flat_map(|queue| &queue.turns);
+        for turn in turns.take_while(|turn| turn.proved || turn.served).filter(|turn| turn.served) {
+            self.served[turn.group] += 1;
+        }
+        self
+    }
+
+    /// The same, with what is proved of all plans (and not only of those that
+    /// go on with what is under way): as far as the same requests are served.
+    pub(super) fn with_proofs_of(mut self, fresh: &Self) -> Self {
+        let mut is_same = true;
+        for (queue, known) in self.queues.iter_mut().zip(&fresh.queues) {
+            for (turn, known) in queue.turns.iter_mut().zip(&known.turns) {
+                is_same &= turn.served == known.served;
+                turn.proved = turn.served || is_same && known.proved;
+            }
+        }
+        self
+    }
+}
+
+/// Whether the policy of a node serves the oldest first.
+pub(super) fn serves_oldest_first(world: &World<'_>, node: &NodeName) -> bool {
+    let policy = world.assignment.policy_of.get(node);
+    policy.and_then(|name| world.policies.iter().find(|p| p.name == *name)).is_some_and(|p| is_queue(p))
+}
+
+fn is_queue(policy: &Policy) -> bool {
+    matches!(policy.layout, LayoutPolicy::DemandDriven { order: Order::OldestFirst, .. })
+}
+
+/// The first policy that serves the oldest first and has a node that a group may use.
+pub(super) fn oldest_first<'a>(world: &World<'a>, group: usize) -> Option<&'a Policy> {
+    let cells = world.cells.iter().filter(|cell| cell.groups.contains(&group));
+    let policies: BTreeSet<usize> = cells.filter_map(|cell| cell.policy).collect();
+    policies.into_iter().map(|policy| world.policies[policy]).find(|policy| is_queue(policy))
+}
+
+/// Asks one program about the requests of one priority.
+struct Asking<'w, 'a> {
+    world: &'w World<'a>,
+    program: Program,
+    /// The level that counts who of those in question is not served.
+    level: usize,
+    /// What the levels before it come to.
+    held: Vec<i64>,
+    is_one_program: bool,
+    limits: Limits,
+}
+
+impl<'w, 'a> Asking<'w, 'a> {
+    fn new(
+        world: &'w World<'a>,
+        turns: &Turns,
+        priority: Reverse<i32>,
+        is_one_program: bool,
+        limits: Limits,
+    ) -> Self {
+        let program = formulate(world, turns, Question::Turns { priority: priority.0 });
+        let one_by_one: usize = world.cells.iter().filter(|c| c.one_by_one).map(|c| c.nodes.len()).sum();
+        let affordable = BY_NODE / (one_by_one * world.groups.len()).max(1);
+        let limits = Limits { by_node: limits.by_node.min(affordable.max(2)), ..limits };
+        let is_one_program = is_one_program || program.parts.is_empty();
+        let level = Level::Unserved(priority, Counted::Turns);
+        let level = program.levels.iter().position(|l| *l == level).unwrap_or(0);
+        let mut asking = Self { world, program, level, held: vec![], is_one_program, limits };
+        if level > 0 {
+            asking.held = asking.levels(level).map(|(values, _)| values).unwrap_or_default();
+        }
+        asking
+    }
+
+    /// The values and the bounds of the first levels.
+    fn levels(&self, levels: usize) -> Option<(Vec<i64>, Vec<i64>)> {
+        let instance = first_levels(&self.program.instance, levels);
+        let solved = if self.is_one_program {
+            solve(&instance, self.limits.effort).ok()?
+        } else {
+            let asked = Asked { first: levels, bounded: levels };
+            solve_parts(&instance, &self.program.parts, asked, self.limits.effort).ok()?.solved
+        };
+        Some(solved.levels.iter().map(|level| (level.value, level.bound)).unzip())
+    }
+
+    /// Decides about requests, given by their groups, oldest first.
+    fn decide(&mut self, queue: &[usize]) -> Vec<Turn> {
+        let mut turns: Vec<Turn> = Vec::with_capacity(queue.len());
+        self.go_on(queue, &mut turns);
+        // With all nodes that are alike together, more is served than node by
+        // node: what was found has to be seen there.
+        while !self.is_one_program && self.limits.by_node > 0 {
+            let accepted: Vec<usize> = (0..turns.len()).filter(|i| turns[*i].served).collect();
+            let (longest, verdict) = longest(accepted.len(), accepted.len(), |n| {
+                self.by_node(&counted(&turns, &accepted[..n], self.world))
+            });
+            let Some(passed_over) = accepted.get(longest) else { return turns };
+            if self.limits.by_node == 0 {
+                // What follows was not looked at node by node.
+                turns[*passed_over..].iter_mut().for_each(|turn| turn.proved = false);
+                return turns;
+            }
+            turns.truncate(*passed_over);
+            let group = queue[*passed_over];
+            turns.push(Turn { group, served: false, proved: verdict == Some(false) });
+            self.go_on(queue, &mut turns);
+        }
+        turns
+    }
+
+    /// Decides about all that are not decided about yet.
+    fn go_on(&mut self, queue: &[usize], turns: &mut Vec<Turn>) {
+        // Of a group that was passed over nobody younger can be served, and it is
+        // as well proved as it was of the first.
+        let mut closed: BTreeMap<usize, bool> = BTreeMap::new();
+        for (g, unserved) in self.program.unserved.iter().enumerate() {
+            if matches!(unserved, Unserved::Certain(_)) {
+                closed.insert(g, true);
+            }
+        }
+        for turn in turns.iter().filter(|turn| !turn.served) {
+            closed.entry(turn.group).or_insert(turn.proved);
+        }
+        let mut guess = queue.len();
+        while turns.len() < queue.len() {
+            let begin = turns.len();
+            let open: Vec<usize> =
+                (begin..queue.len()).filter(|i| !closed.contains_key(&queue[*i])).collect();
+            let before: Vec<usize> = (0..begin).filter(|i| turns[*i].served).collect();
+            let so_far = counted(turns, &before, self.world);
+            let (longest, verdict) = longest(open.len(), guess, |n| {
+                let mut wanted = so_far.clone();
+                open[..n].iter().for_each(|i| wanted[queue[*i]] += 1);
+                self.together(&wanted)
+            });
+            guess = 1;
+            let passed_over = open.get(longest).copied();
+            let end = passed_over.unwrap_or(queue.len());
+            for group in &queue[begin..end] {
+                let is_closed = closed.get(group);
+                turns.push(Turn {
+                    group: *group,
+                    served: is_closed.is_none(),
+                    proved: is_closed.is_none_or(|proved| *proved),
+                });
+            }
+            if let Some(passed_over) = passed_over {
+                let proved = verdict == Some(false);
+                closed.insert(queue[passed_over], proved);
+                turns.push(Turn { group: queue[passed_over], served: false, proved });
+            }
+        }
+    }
+
+    /// Asks about so many of the oldest of each group.
+    fn put(&mut self, wanted: &[i64]) {
+        for (g, unserved) in self.program.unserved.iter().enumerate() {
+            if let Unserved::Counted(extras) = unserved
+                && let [rest, first] = extras[..]
+                && self.program.instance.extras[first].costs.get(self.level) == Some(&1)
+            {
+                let asked = i64::try_from(self.world.groups[g].requests.len()).unwrap_or(i64::MAX);
+                self.program.instance.extras[rest].upper = asked - wanted[g];
+                self.program.instance.extras[first].upper = wanted[g];
+            }
+        }
+    }
+
+    /// Whether all of these can be served, nodes that are alike taken together.
+    /// Nothing, where that was not found out.
+    fn together(&mut self, wanted: &[i64]) -> Option<bool> {
+        self.limits.questions = self.limits.questions.checked_sub(1)?;
+        self.put(wanted);
+        let answer = reaches(&self.program.instance, &self.held, 0, self.limits.effort);
+        // What was not refuted here is looked for node by node, where that is done.
+        if self.is_one_program { answer } else { Some(answer.unwrap_or(true)) }
+    }
+
+    /// Whether all of these can be served, each node looked at by itself.
+    fn by_node(&mut self, wanted: &[i64]) -> Option<bool> {
+        self.limits.by_node = self.limits.by_node.checked_sub(1)?;
+        self.put(wanted);
+        let (values, bounds) = self.levels(self.level + 1)?;
+        if values[..self.level] > self.held[..] {
+            return None;
+        }
+        match (values[self.level], bounds[self.level]) {
+            (0, _) => Some(true),
+            (_, bound) if bound > 0 && values[..self.level] == self.held[..] => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// How many of each group are at these positions of a queue.
+fn counted(turns: &[Turn], positions: &[usize], world: &World<'_>) -> Vec<i64> {
+    let mut counts = vec![0; world.groups.len()];
+    positions.iter().for_each(|i| counts[turns[*i].group] += 1);
+    counts
+}
+
+/// The most for which a question is answered with yes, and the answer for one
+/// more (yes, if there is none). None at all always is one. Asks for `guess`
+/// first, then for twice as many, and halves what is between yes and no.
+fn longest(all: usize, guess: usize, mut ask: impl FnMut(usize) -> Option<bool>) -> (usize, Option<bool>) {
+    let (mut yes, mut next) = (0, guess.clamp(1, all.max(1)));
+    let (mut no, mut verdict) = loop {
+        if yes == all {
+            return (all, Some(true));
+        }
+        match ask(next) {
+            Some(true) => (yes, next) = (next, (2 * next).min(all)),
+            other => break (next, other),
+        }
+    };
+    while no - yes > 1 {
+        let middle = yes.midpoint(no);
+        match ask(middle) {
+            Some(true) => yes = middle,
+            other => (no, verdict) = (middle, other),
+        }
+    }
+    (yes, verdict)
+}
+
+/// The instance without its later levels.
+fn first_levels(instance: &Instance, levels: usize) -> Instance {
+    let mut instance = instance.clone();
+    instance.levels = levels;
+    let of_classes = instance.classes.iter_mut().flat_map(|class| &mut class.columns).map(|c| &mut c.costs);
+    of_classes
+        .chain(instance.extras.iter_mut().map(|e| &mut e.costs))
+        .for_each(|costs| costs.truncate(levels));
+    instance
+}
