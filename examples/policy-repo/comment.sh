@@ -1,8 +1,8 @@
 #!/bin/sh
-# Posts comments, each of which replaces the one with the same mark: comment.sh github|gitlab URL FILE...
-# URL is the list of comments of the pull request (GitHub) or of notes of the merge request (GitLab); TOKEN
-# may write there. The content of the files comes from the change and is not trusted: it is only text in a
-# comment.
+# Posts comments, each of which replaces the one with the same mark:
+#   comment.sh github|gitlab URL FILE...
+# URL is the list of comments of the pull request (GitHub) or of notes of the merge request (GitLab); TOKEN may write
+# there. The content of the files comes from the change and is not trusted: it is only text in a comment.
 set -eu
 forge=$1 url=$2
 shift 2

@@ -1,8 +1,9 @@
 #!/bin/sh
-# The plan of one cluster, as a comment and as a page: plan.sh CLUSTER BEFORE COMMENT [PAGE] BEFORE is a
-# checkout of the target branch; a cluster that it lacks is new. Exits with 5 if people would lose their
-# slice (PEOPLE_MAY_LOSE=1 accepts that), with 4 if an expectation does not hold, with 6 if another plan was
-# reviewed, with 64 or more (or 1) if there is no plan, otherwise with 0.
+# The plan of one cluster, as a comment and as a page:
+#   plan.sh CLUSTER BEFORE COMMENT [PAGE]
+# BEFORE is a checkout of the target branch; a cluster that it lacks is new.
+# Exits with 5 if people would lose their slice (PEOPLE_MAY_LOSE=1 accepts that), with 4 if an expectation does not
+# hold, with 6 if another plan was reviewed, with 64 or more (or 1) if there is no plan, otherwise with 0.
 set -u
 cluster=$1 before=$2/clusters/$1 comment=$3 page=${4:-}
 mkdir -p "$before"

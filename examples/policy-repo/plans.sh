@@ -1,6 +1,7 @@
 #!/bin/sh
-# The plans of all clusters of this checkout, compared with the target branch: plans.sh BEFORE OUT Writes
-# CLUSTER.md and CLUSTER.html into OUT. Exits with the status of the last cluster that failed.
+# The plans of all clusters of this checkout, compared with the target branch:
+#   plans.sh BEFORE OUT
+# Writes CLUSTER.md and CLUSTER.html into OUT. Exits with the status of the last cluster that failed.
 set -u
 before=$1 out=$2 failed=0
 mkdir -p "$out"

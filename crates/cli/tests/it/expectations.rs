@@ -69,7 +69,7 @@ fn slices_that_exist_are_counted_by_policy_nodes_and_namespace() {
     check(
         "a6",
         "profile: 1g.6gb, minSlices: 5, nodes: {matchLabels: {slicewright.io/pool: teaching}}",
-        "FAILED     x\nminSlices is 5, but when the plan is done, there are 4 x 1g.6gb\nnext: no layout of these nodes reaches it: 4 x 1g.6gb is the most with what is in use left alone; add nodes, wait until pods have ended, or expect less\n",
+        "FAILED     x\nminSlices is 5, but when the plan is done, there are 4 x 1g.6gb\nnext: no layout of these nodes reaches it: the maximum is 4 x 1g.6gb while the slices in use stay; add nodes, wait until pods have ended, or expect less\n",
     );
 }
 
@@ -79,12 +79,12 @@ fn free_slices_are_those_that_nobody_holds_or_was_promised() {
     check(
         "b2",
         "profile: 3g.40gb, minFree: 1",
-        "FAILED     x\nminFree is 1, and when the plan is done and all served requests have their slices, the free slices are 0 x 3g.40gb\nnext: 4 can be reached: set spareCount to 1 in spec.layout.demandDriven.slices[3g.40gb] of policy research (it is 0)\n",
+        "FAILED     x\nminFree is 1, but when the plan is done and all served requests have their slices, the free slices are 0 x 3g.40gb\nnext: 4 can be reached: set spareCount to 1 in spec.layout.demandDriven.slices[3g.40gb] of policy research (it is 0)\n",
     );
     check(
         "b3",
         "profile: 1g.10gb, minFree: 22",
-        "FAILED     x\nminFree is 22, and when the plan is done and all served requests have their slices, the free slices are 13 x 1g.10gb\nnext: 28 can be reached: raise maxCount to 22 or more in spec.layout.demandDriven.slices[1g.10gb] of policy research (it is 21)\n",
+        "FAILED     x\nminFree is 22, but when the plan is done and all served requests have their slices, the free slices are 13 x 1g.10gb\nnext: 28 can be reached: raise maxCount to 22 or more in spec.layout.demandDriven.slices[1g.10gb] of policy research (it is 21)\n",
     );
 }
 
@@ -94,7 +94,7 @@ fn what_no_layout_offers_is_not_attainable() {
     check(
         "c2",
         "profile: 7g.80gb, minAttainable: 5",
-        "FAILED     x\nminAttainable is 5, and no layout offers more than 2 x 7g.80gb\nnext: no layout of these nodes reaches it: 2 x 7g.80gb is the most with what is in use left alone; add nodes, wait until pods have ended, or expect less\n",
+        "FAILED     x\nminAttainable is 5, but no layout offers more than 2 x 7g.80gb\nnext: no layout of these nodes reaches it: the maximum is 2 x 7g.80gb while the slices in use stay; add nodes, wait until pods have ended, or expect less\n",
     );
 }
 
@@ -124,7 +124,7 @@ fn who_may_not_be_evicted_is_protected() {
     let (status, out, err) =
         plan("e1", &evicting, "  - {name: quiet, maxEvictions: 0, namespace: team-a}\n", &[]);
     assert_eq!((status, err.as_str()), (Status::Unmet, ""), "{out}");
-    assert!(out.contains("maxEvictions is 0, and 1 pod is evicted: team-a/churn-0"), "{out}");
+    assert!(out.contains("maxEvictions is 0, but 1 pod is evicted: team-a/churn-0"), "{out}");
     let (status, _, _) =
         plan("e2", &evicting, "  - {name: quiet, maxEvictions: 0, namespace: team-b}\n", &[]);
     assert_eq!(status, Status::Loss, "somebody else's pod is evicted");
@@ -135,7 +135,7 @@ fn what_means_nobody_fails_instead_of_holding_by_accident() {
     check(
         "f1",
         "profile: 1g.10gb, minSlices: 0, policy: reserch",
-        "FAILED     x\nthere is no policy `reserch`; did you mean `research`?\nnext: keep the policy, or let the expectation name one of: research\n",
+        "FAILED     x\nthere is no policy `reserch`; did you mean `research`?\nnext: keep the policy, or name one of these in the expectation: research\n",
     );
     check(
         "f2",

@@ -100,7 +100,7 @@ fn questions_without_sense_are_refused() {
     refuses("slicewright fit A30 1g.6gb:-1", "`-1` is not a count");
     refuses("slicewright fit A30 1g.6gb:many", "`many` is not a count");
     refuses("slicewright fit A30 1g.6gb:", "`` is not a count");
-    refuses("slicewright fit A30 ,", "no slice is asked for");
+    refuses("slicewright fit A30 ,", "no slice is requested");
     refuses("slicewright fit A30", "required");
     refuses("slicewright fit A30 1g.6gb -o yaml", "invalid value 'yaml'");
     refuses("slicewright layouts V100", "no GPU model is called `V100`; known are A100-40GB");

@@ -207,7 +207,7 @@ fn what_only_kustomize_can_do_is_refused_with_the_command_that_does_it() {
     refused(
         "missing",
         &[("kustomization.yaml", "resources:\n  - nowhere.yaml\n")],
-        "error: kustomization.yaml:2:5: resources: `nowhere.yaml` is not there\n",
+        "error: kustomization.yaml:2:5: resources: `nowhere.yaml` does not exist\n",
     );
     refused(
         "circle",

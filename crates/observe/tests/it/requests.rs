@@ -138,7 +138,7 @@ fn a_workbench_whose_name_no_label_takes_is_refused_and_a_shorter_one_is_not() {
     let refusal = one(&[notebook("vision", &name(64))]).refused.expect("it gets no pod");
     assert_eq!(
         refusal.why,
-        "its name has 64 characters, and its pod carries it in a label, which takes 63: there will be no pod"
+        "its name has 64 characters, and its pod has the name in a label, which allows 63: no pod will be created"
     );
     assert_eq!(refusal.advice, "create the workbench again with a name of at most 63 characters");
     // Who asks for no GPU is none of ours.
@@ -222,7 +222,7 @@ fn a_profile_that_is_applied_to_no_container_is_told_of() {
     let seen = see(&[lab, profile("vision", "slice")]);
     assert_eq!(seen.requests, []);
     let told = texts(&seen.problems);
-    assert!(told.iter().any(|text| text.contains("none is named lab like the workbench")), "{told:#?}");
+    assert!(told.iter().any(|text| text.contains("none has the name lab of the workbench")), "{told:#?}");
 }
 
 /// A workbench that a quota of its namespace lets have no pod, its slice being

@@ -31,8 +31,8 @@ fn it_counts_what_the_plan_changes() {
         assert_eq!(
             said(&world, &[("GPUs changed", 3, 0), ("nodes touched", 2, 1)]),
             [
-                format!("fatal: the certificate says 3 GPUs changed, and there are {gpus}"),
-                "fatal: the certificate says 2 nodes touched, and there are 1".to_owned()
+                format!("fatal: the certificate says 3 GPUs changed, but there are {gpus}"),
+                "fatal: the certificate says 2 nodes touched, but there are 1".to_owned()
             ]
         );
     }

@@ -74,7 +74,7 @@ fn the_precondition_is_the_inventory() {
     operated().broken(|w| w.change().before = a100().counted("1g.10gb", 6).build().slices, &[stale]);
     recut().broken(
         |w| w.change().model = "A100-40GB".to_owned(),
-        &["fatal: ridge/gpu0: the step says A100-40GB, the GPU is A100-80GB"],
+        &["fatal: ridge/gpu0: the step says A100-40GB, but the GPU is A100-80GB"],
     );
 }
 
@@ -258,7 +258,7 @@ fn only_static_layouts_and_onboarding_evict_and_only_who_is_in_the_way() {
             w.change().before = unknown().build().slices;
         },
         &[
-            "fatal: ridge/gpu0: 1g.10gb@0 is destroyed, but is or may be held by somebody unknown",
+            "fatal: ridge/gpu0: 1g.10gb@0 is destroyed, but is or may be held by an unknown pod",
             "fatal: ridge: lab/idler would be evicted, but does not block the change",
         ],
     );
@@ -357,7 +357,7 @@ fn who_is_served_is_really_served() {
         },
         &[
             "fatal: ridge: Pod lab/ada is served twice",
-            "fatal: ridge: its requests need 2 of 1g.20gb, and 1 will be free",
+            "fatal: ridge: its requests need 2 of 1g.20gb, but only 1 will be free",
         ],
     );
     recut().broken(
