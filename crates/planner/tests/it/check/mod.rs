@@ -362,14 +362,14 @@ fn who_is_served_is_really_served() {
     );
     recut().broken(
         |w| w.requests[1].slices.insert(profile("1g.10gb"), 3).map_or((), drop),
-        &["fatal: ridge: its requests need 3 of 1g.10gb, and 2 will be free"],
+        &["fatal: ridge: its requests need 3 of 1g.10gb, but only 2 will be free"],
     );
     // A slice that may be held counts as free only as far as nobody holds it.
     recut().broken(
         |w| {
             w.node("ridge").allocated.insert(profile("1g.10gb"), 1);
         },
-        &["fatal: ridge: its requests need 2 of 1g.10gb, and 1 will be free"],
+        &["fatal: ridge: its requests need 2 of 1g.10gb, but only 1 will be free"],
     );
     recut().broken(
         |w| {
