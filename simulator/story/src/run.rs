@@ -489,3 +489,6 @@ impl Teller<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod reads;

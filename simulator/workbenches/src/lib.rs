@@ -6,6 +6,8 @@
 //! The operator reads profiles by itself (`observe`): what judges it is not
 //! what it uses.
 
+pub mod dashboard;
+
 use api::foreign::HardwareProfile;
 use api::foreign::hardware_profile::Identifier;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
