@@ -102,19 +102,6 @@ fn reads_waiting_for_quota(status: &Value) {
     }
 }
 
-/// The reasons of a pod's events that are `Normal` and have words, as the
-/// dashboard lists them in its log.
-async fn log_of(scene: &Scene, pod: &str) -> anyhow::Result<Vec<String>> {
-    let events: Api<k8s_openapi::api::core::v1::Event> = Api::namespaced(scene.client(), TEAM);
-    let uid = the_pod(scene, pod).await?.metadata.uid.unwrap_or_default();
-    let of_pod = ListParams::default().fields(&format!("involvedObject.kind=Pod,involvedObject.uid={uid}"));
-    let normal = events.list(&of_pod).await?.items.into_iter().filter(|event| {
-        let dated = event.last_timestamp.is_some() || event.event_time.is_some();
-        dated && event.message.is_some() && event.type_.as_deref() == Some("Normal")
-    });
-    Ok(normal.filter_map(|event| event.reason).collect())
-}
-
 /// Whether the scheduler ever said that it cannot place this pod.
 async fn was_unschedulable(scene: &Scene, name: &str) -> anyhow::Result<bool> {
     let events: Api<k8s_openapi::api::core::v1::Event> = Api::namespaced(scene.client(), TEAM);
@@ -154,9 +141,12 @@ fn the_workbench_of_the_guide_starts_once_its_slice_is_there_and_was_never_unsch
         reads_waiting_for_quota(&status);
         let ready = check_says(scene, "lab", "Ready", "its slices are free on").await?;
         let node = scene.workbench_runs("lab").await?;
-        let log = log_of(scene, "lab-0").await?;
+        let log = scene.event_log("lab").await?;
         for reason in ["SliceComing", "UpdatedAdmissionCheck", "Scheduled"] {
-            assert!(log.iter().any(|said| said == reason), "{reason} is not in the log: {log:?}");
+            let event = log.iter().find(|event| event.reason.as_deref() == Some(reason));
+            let event = event.with_context(|| format!("{reason} is not in the log"))?;
+            // As a warning no release would show its reason.
+            assert_eq!(event.type_.as_deref(), Some("Normal"), "{reason}");
         }
         assert_eq!(ready["podSetUpdates"][0]["nodeSelector"], json!({"kubernetes.io/hostname": node}));
         let spec = the_pod(scene, "lab-0").await?.spec.unwrap_or_default();
