@@ -1,6 +1,6 @@
-//! What the operator costs on a real control plane: memory, processor time,
-//! how long a request takes to become a label, and what it asks of the API
-//! server at rest. It runs as a process of its own, so that it can be measured.
+//! Measures the operator on a real control plane: memory, processor time, the time from a request to a
+//! label, and its requests to the API server at rest. The operator runs as a separate process, so that it
+//! can be measured.
 
 mod process;
 

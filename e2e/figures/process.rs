@@ -1,4 +1,4 @@
-//! The operator as a process of its own, and what the kernel says of it.
+//! The operator as a separate process, and the kernel's figures about it.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

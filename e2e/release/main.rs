@@ -1,6 +1,5 @@
-//! What is checked before a release on a real control plane, with the real
-//! programs of others: too long for every change. `cargo xtask release-check`
-//! builds what it needs and runs it.
+//! Checks before a release on a real control plane, with the real programs of others, which take too long
+//! for every change. `cargo xtask release-check` builds the prerequisites and runs them.
 
 mod flux;
 mod olm;

@@ -1,12 +1,11 @@
-//! Real OLM, as a process, installs the bundle in the repository, and the
-//! operator works with what OLM gave it.
+//! Real OLM, as a process, installs the bundle of the repository, and the operator works with the
+//! permissions from OLM.
 //!
-//! OLM is two programs. The one that resolves catalogs pulls the bundle's
-//! image in a Job, which needs a kubelet and a registry; here its own code
-//! (`olm-steps`) says what it would create, and the test creates it. The one
-//! that installs runs as it is. No kubelet runs either: a virtual node admits
-//! the pods of the Deployment and says that they are ready, and the operator
-//! runs in this process, with the token of the service account that OLM uses.
+//! OLM is two programs. The one that resolves catalogs pulls the bundle's image in a Job, which needs a
+//! kubelet and a registry; here its own code (`olm-steps`) returns the objects that it would create, and
+//! the test creates them. The one that installs runs unmodified. There is no kubelet either: a virtual node
+//! admits the pods of the Deployment and reports them as ready, and the operator runs in this process, with
+//! the token of the service account that OLM uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,6 +1,5 @@
-//! What the alerts ask for is what a running operator shows: everything that
-//! they are about is brought about, and every selector of every alert finds a
-//! series in a scrape. When each fires is promtool's to test.
+//! The metrics of a running operator match the alerts: every situation of an alert is brought about, and
+//! every selector of every alert finds a series in a scrape. promtool tests when each of them fires.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The provider `kubeconfig`: scenarios on a cluster that somebody else uses.
-//! Here that is a control plane which knows of none of ours.
+//! The provider `kubeconfig`: scenarios on a cluster that others use. Here it is a control plane that has
+//! none of our objects.
 
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! The way to the API server is bad for a while, or nothing of the leader runs:
-//! nothing is broken by it, and in the end everything is as it should be.
+//! The connection to the API server is bad for a while, or the leader is stopped completely: nothing is
+//! broken by it, and the final state is correct.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How many nodes may be down at a time.
+//! The number of nodes that may be unavailable at a time.
 
 use e2e::{a100, policy, scenario};
 

@@ -1,4 +1,4 @@
-//! The clock of the operator's machine is set while a node is on its way.
+//! The clock of the operator's machine is set during a node's rollout.
 
 use e2e::settable::Settable;
 use e2e::{Scene, a100, policy, scenario};

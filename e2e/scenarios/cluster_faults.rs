@@ -1,6 +1,5 @@
-//! What goes wrong on virtual GPU nodes, and how it looks in the API: each
-//! row of the simulator's table that the operator has to live with. No
-//! operator runs here; a person does by hand what it would do.
+//! Faults of virtual GPU nodes, and their appearance in the API: each row of the simulator's table that
+//! affects the operator. No operator runs here; the test does its steps by hand.
 
 use e2e::{Fleet, NodeSpec, Scene, mig, pod, scenario};
 use k8s_openapi::api::core::v1::{Node, Pod};

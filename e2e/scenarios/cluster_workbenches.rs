@@ -1,5 +1,4 @@
-//! The stand-ins for OpenShift AI: what becomes of a Notebook without an
-//! operator of ours.
+//! The replacements for OpenShift AI: the effects on a Notebook without our operator.
 
 use e2e::{NodeSpec, Scene, TEAM, mig, scenario, scenario_on_any_nodes, workbench};
 use k8s_openapi::api::core::v1::Pod;

@@ -1,7 +1,5 @@
-//! One story, on virtual nodes and on kind, ends in the same state: what the
-//! stand-ins of the simulator write is what NVIDIA's own components and a real
-//! kubelet write. Where it is not, `comparison/differences.yaml` says so, and
-//! why.
+//! One story ends in the same state on virtual nodes and on kind: the simulator writes the same as NVIDIA's
+//! own components and a real kubelet. `comparison/differences.yaml` lists the exceptions, with the reasons.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

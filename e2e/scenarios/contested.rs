@@ -1,4 +1,4 @@
-//! Somebody rewrites what only the operator writes, as often as it writes it.
+//! Another client overwrites what only the operator may write, each time that the operator writes it.
 
 use e2e::{a100, mig, pod, scenario, wait};
 use kube::api::{Patch, PatchParams};

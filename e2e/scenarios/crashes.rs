@@ -1,5 +1,4 @@
-//! The operator is killed, its leader is, the API server restarts, and watches
-//! fall silent.
+//! The operator is killed, its leader is killed, the API server restarts, and watches fall silent.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

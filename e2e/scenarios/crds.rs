@@ -1,5 +1,4 @@
-//! The API server takes our CRDs, those of others, and refuses what they say
-//! is wrong.
+//! The API server accepts our CRDs and those of others, and refuses what their rules exclude.
 
 use std::collections::BTreeSet;
 

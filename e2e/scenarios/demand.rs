@@ -1,4 +1,4 @@
-//! The layout follows what people ask for.
+//! The layout follows the requests.
 
 use e2e::{a100, mig, pod, policy, scenario, scenario_on_any_nodes, workbench};
 use serde_json::json;

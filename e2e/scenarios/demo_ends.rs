@@ -1,4 +1,4 @@
-//! However the demo ends, nothing of it stays.
+//! However the demo ends, all of its objects are removed.
 #![expect(clippy::unwrap_used, reason = "a helper of tests may panic")]
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! What others did is respected: cordons, labels, maps, other policies.
+//! Changes by others are respected: cordons, labels, maps, other policies.
 
 use controller::MapRef;
 use e2e::objects::{GPU_OPERATOR_NAMESPACE, MAP_NAME};

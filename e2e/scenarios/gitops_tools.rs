@@ -1,6 +1,5 @@
-//! What GitOps tools see of a policy on a real API server: no difference to
-//! what is in Git, whatever the operator did meanwhile, and nothing on our
-//! objects that would make a tool take them for its own.
+//! A policy on a real API server, as GitOps tools see it: no difference from Git, whatever the operator
+//! did, and no labels or annotations on our objects that would make a tool treat them as its own.
 
 use api::{GpuNode, GpuPartitionPolicy};
 use cluster::NodeSpec;

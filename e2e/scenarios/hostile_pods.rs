@@ -1,5 +1,5 @@
-//! Somebody fills his namespace with objects as large as the API server takes
-//! them. He is told that they are too long; others do not notice.
+//! A user fills a namespace with the largest objects that the API server accepts. The user is told that
+//! they are too long; others are not affected.
 
 use std::time::Duration;
 

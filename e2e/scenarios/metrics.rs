@@ -1,5 +1,5 @@
-//! Metrics over TLS: the real API server says whose a token is and what its
-//! owner may, and a certificate that is replaced is served without a restart.
+//! Metrics over TLS: the real API server authenticates tokens and checks permissions, and a replaced
+//! certificate is used without a restart.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

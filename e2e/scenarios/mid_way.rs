@@ -1,4 +1,4 @@
-//! Things change while a node is on its way.
+//! Changes of the cluster during a node's rollout.
 
 use e2e::{a100, mig, pod, policy, scenario, scenario_on_any_nodes};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! When nothing may start: previews, pauses, windows.
+//! Situations in which no change may start: previews, pauses, windows.
 
 use e2e::{a100, mig, pod, policy, scenario, scenario_on_any_nodes};
 use serde_json::json;

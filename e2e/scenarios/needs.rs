@@ -1,4 +1,4 @@
-//! Where a scenario is left out, somebody has said why.
+//! Every skipped scenario has a stated reason.
 
 use std::process::Command;
 

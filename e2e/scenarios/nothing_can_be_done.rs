@@ -1,5 +1,5 @@
-//! What the operator itself rests on is taken away while it runs: it says so
-//! where somebody looks, and goes on when it is back.
+//! The prerequisites of the operator are removed while it runs: it reports this where users look, and
+//! continues when they are restored.
 
 use anyhow::Context;
 use e2e::objects::{self, OPERATOR_ACCOUNT, OPERATOR_NAMESPACE};

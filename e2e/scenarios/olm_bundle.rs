@@ -1,5 +1,5 @@
-//! The API server takes what the OLM bundle holds: the examples that the
-//! console shows to people, and the objects that OLM would create.
+//! The API server accepts the content of the OLM bundle: the examples that the console shows to users, and
+//! the objects that OLM would create.
 
 use e2e::{objects, scenario};
 use kube::api::{DynamicObject, Patch, PatchParams};

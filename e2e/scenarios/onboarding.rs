@@ -1,4 +1,4 @@
-//! A node that comes with MIG switched off.
+//! A new node with MIG switched off.
 
 use e2e::{NodeSpec, POOL, mig, pod, policy, scenario, workbench};
 

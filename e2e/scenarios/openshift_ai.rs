@@ -1,4 +1,4 @@
-//! OpenShift AI comes later than the operator.
+//! OpenShift AI is installed later than the operator.
 
 use e2e::{Fleet, a100, mig, objects, pod, policy, scenario, workbench};
 

@@ -1,5 +1,5 @@
-//! Clusters that are not as the operator wants them: shared devices, no
-//! strategy, no MIG manager, DRA, older components, an Operator that drains.
+//! Clusters with other configurations than the operator's default: shared devices, no strategy, no MIG
+//! manager, DRA, older components, an Operator that drains.
 
 use cluster::{Fleet, NodeSpec};
 use e2e::objects::{self, GPU_OPERATOR_NAMESPACE, MAP_NAME};

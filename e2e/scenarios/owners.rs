@@ -1,5 +1,5 @@
-//! Who asks is whoever stands behind a pod, whatever the real controllers call
-//! the pod; and what is known of a node is of that node alone.
+//! The owner of a pod makes the request, whatever name the real controllers give to the pod; and facts
+//! about a node apply to that node alone.
 
 use e2e::{TEAM, a100, mig, pod, policy, scenario};
 use kube::ResourceExt;

@@ -1,4 +1,4 @@
-//! Pods that hold a slice that should go, or may get one in the last instant.
+//! Pods that hold a slice that would be destroyed, or may get one at the last moment.
 
 use e2e::{a100, mig, pod, policy, scenario, scenario_on_any_nodes, workbench};
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! Workbenches and jobs that wait in Kueue's queues: real Kueue gives quota,
-//! our admission check says when the slices are there.
+//! Workbenches and jobs that wait in Kueue's queues: real Kueue reserves quota, and our admission check
+//! reports when the slices exist.
 
 use anyhow::Context;
 use controller::settings::Kueue;

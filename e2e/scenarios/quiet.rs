@@ -1,4 +1,4 @@
-//! What is not said.
+//! Messages that the operator does not send.
 
 use e2e::{a100, policy, scenario};
 use serde_json::Value;

@@ -1,6 +1,6 @@
-//! A workbench that can never start would say nothing of it to anybody: its
-//! controller fails in its own log. Who made it is told; so is who asks for what
-//! does not exist, and who offers it.
+//! The cluster would not report a workbench that can never start: its controller only writes to its own
+//! log. The operator informs its user; it also informs users who request a slice that does not exist, and
+//! administrators who offer one.
 
 use e2e::{TEAM, a100, mig, scenario, scenario_on_any_nodes, wait, workbench};
 use k8s_openapi::api::core::v1::Pod;

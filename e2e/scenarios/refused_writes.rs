@@ -1,6 +1,5 @@
-//! The API server refuses what the operator writes, until a human allows it:
-//! whoever looks at the node, at the policy or at his own workbench reads who
-//! refuses it, in the refuser's own words.
+//! The API server refuses the operator's writes until an administrator allows them: the node, the policy
+//! and the user's own workbench quote the error.
 
 use anyhow::Context;
 use e2e::objects::{self, MAP_NAME, OPERATOR_USER};

@@ -1,4 +1,4 @@
-//! `slicewright release`: people take our hands off a node.
+//! `slicewright release`: administrators take a node back from the operator.
 
 use std::time::Duration;
 

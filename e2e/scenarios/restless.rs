@@ -1,6 +1,5 @@
-//! Nothing stays as it is: what the operator remembers is deleted, the API
-//! server goes down again and again, nodes flap, policies are edited all the
-//! time.
+//! Permanent disturbances: the operator's records are deleted, the API server goes down again and again,
+//! nodes flap, policies are edited all the time.
 
 use std::ops::AsyncFnMut;
 

@@ -1,6 +1,5 @@
-//! Somebody puts an older copy of etcd's data back while operators run. What
-//! counts is what runs: the kubelets go by what the API says from then on, and
-//! a pod that is back has its slice again.
+//! An older copy of etcd's data is restored while operators run. Running pods are decisive: the kubelets
+//! follow the API from then on, and a restored pod has its slice again.
 
 use std::time::Duration;
 

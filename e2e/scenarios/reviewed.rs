@@ -1,5 +1,5 @@
-//! Whether what was reviewed is what runs: the annotations that `slicewright
-//! plan` prints, committed with the policy, and what its status says then.
+//! Whether the reviewed plan is the one that runs: the annotations that `slicewright plan` prints,
+//! committed with the policy, and the resulting status.
 
 use anyhow::Context;
 use api::policy_status::{HowMoved, Moved, MovedNode, Review, ReviewState};

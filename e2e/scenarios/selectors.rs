@@ -1,5 +1,5 @@
-//! A policy selects nodes by a label that GPU feature discovery takes away
-//! while it is at work on them. They stay its own until they have arrived.
+//! A policy selects nodes by a label that GPU feature discovery removes during their change. They belong to
+//! the policy until the change is complete.
 
 use std::path::Path;
 

@@ -1,6 +1,5 @@
-//! `slicewright snapshot` on a live virtual fleet: a plan from the recording is
-//! the operator's plan, with names and without; and it needs no more rights
-//! than its role has.
+//! `slicewright snapshot` on a live virtual fleet: a plan from the recording is the operator's plan, with
+//! and without names; and the permissions of its role suffice.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

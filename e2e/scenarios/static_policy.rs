@@ -1,5 +1,5 @@
-//! The thinnest line through the product: from a policy to a label, from the
-//! label to slices that pods can use.
+//! The simplest path through the product: from a policy to a label, from the label to slices that pods can
+//! use.
 
 use e2e::{NodeSpec, POOL, mig, pod, policy, scenario_on_any_nodes};
 

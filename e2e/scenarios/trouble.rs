@@ -1,4 +1,4 @@
-//! MIG manager gets stuck, the driver refuses, nothing helps.
+//! MIG manager hangs, the driver refuses changes, and nothing helps.
 
 use e2e::{a100, policy, scenario};
 

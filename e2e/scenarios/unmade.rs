@@ -1,4 +1,4 @@
-//! A workbench whose pod is never made: nobody but its StatefulSet knows why.
+//! A workbench whose pod is never created: only its StatefulSet knows why.
 
 use e2e::{NodeSpec, POOL, TEAM, mig, pod, policy, scenario, workbench};
 use serde_json::json;
@@ -16,7 +16,7 @@ fn who_waits_for_a_pod_that_a_quota_forbids_reads_what_the_statefulset_says_and_
         });
         scene.apply(quota.clone()).await?;
         scene.apply(workbench("lab", &mig("3g.40gb"), 1)).await?;
-        let said = scene.told("Notebook", "lab", "its StatefulSet cannot make its pod").await?;
+        let said = scene.told("Notebook", "lab", "its StatefulSet cannot create its pod").await?;
         assert!(said.contains("exceeded quota: no-labs"), "{said}");
         // The slice that was cut for it goes to who can start.
         scene.apply(pod("trains", &mig("7g.80gb"), 8)).await?;

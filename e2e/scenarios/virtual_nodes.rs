@@ -1,4 +1,4 @@
-//! The virtual GPU nodes without an operator: what scenarios stand on.
+//! The virtual GPU nodes without an operator: the basis of the scenarios.
 
 use e2e::{NodeSpec, mig, pod, scenario};
 

@@ -1,4 +1,4 @@
-//! What must hold: after every event, and once everything has come to rest.
+//! Conditions that must hold after every event, and when the fleet is at rest.
 
 use std::time::Duration;
 

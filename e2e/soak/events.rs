@@ -1,4 +1,4 @@
-//! What can happen.
+//! The possible events.
 
 use e2e::etcd::Versions;
 use e2e::weather::Weather;

@@ -1,8 +1,8 @@
-//! A soak: random events on a small fleet, one after another, against what
-//! must hold whatever happens (section "Invariants" of `docs/architecture.md`).
+//! A soak test: random events on a small fleet, one after another, and checks of the invariants (section
+//! "Invariants" of `docs/architecture.md`).
 //!
-//! Not part of the tests: it takes minutes, and what it does next depends on
-//! the moment. Its seed is printed, and gives the same events again.
+//! It is not part of the tests: it takes minutes, and its course depends on timing. Its seed is printed,
+//! and gives the same events again.
 
 mod checks;
 mod events;

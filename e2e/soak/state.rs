@@ -1,4 +1,4 @@
-//! What a soak knows: its numbers, who is there, what goes wrong.
+//! The state of a soak test: its counts, the workloads, the active faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,7 +1,6 @@
-//! What every scenario must keep, whatever it was about: no slice was taken
-//! from a pod, no node stays cordoned in silence, the operator asked for
-//! nothing that it may not have, planning again changes nothing, and every
-//! status that was ever written reads right to those who wait for it.
+//! Checks after every scenario: no slice was taken from a pod, no node stays cordoned without a message,
+//! the operator requested nothing beyond its permissions, planning again changes nothing, and every status
+//! that was ever written is interpreted correctly by tools that wait for it.
 
 use std::collections::BTreeSet;
 

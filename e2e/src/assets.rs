@@ -1,6 +1,5 @@
-//! Where the binaries of the control plane are. `cargo xtask e2e` says it;
-//! whoever starts the tests without it gets what `cargo xtask tools` built
-//! last.
+//! Finds the binaries of the control plane. `cargo xtask e2e` sets their location; tests that are started
+//! without it use the ones that `cargo xtask tools` built last.
 
 use std::path::PathBuf;
 

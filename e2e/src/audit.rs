@@ -1,5 +1,4 @@
-//! What the operator asked of the API server, as the API server wrote it
-//! down.
+//! The operator's requests to the API server, from its audit log.
 
 use std::fmt;
 use std::fs::File;

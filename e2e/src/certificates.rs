@@ -1,6 +1,5 @@
-//! An authority of a control plane's own, and what it signs: the certificate
-//! of a server on loopback, and the certificates by which clients say who
-//! they are.
+//! A certificate authority for one control plane, and its certificates: that of a server on loopback, and
+//! those that identify clients.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,

@@ -1,5 +1,5 @@
-//! Empties a cluster between scenarios: whatever objects there are of the
-//! groups that a scenario may use, controllers' own bookkeeping apart.
+//! Empties a cluster between scenarios: deletes all objects of the groups that a scenario may use, except
+//! the controllers' own records.
 
 use std::time::Duration;
 

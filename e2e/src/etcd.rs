@@ -1,6 +1,5 @@
-//! Copies of etcd's data, and putting an older one back: what an administrator
-//! does after a disaster, and what then is wrong with everything that anybody
-//! remembers.
+//! Copies of etcd's data, and the restore of an older one, as an administrator does it after a disaster;
+//! after that, everything that any client remembers is wrong.
 
 use std::fs;
 use std::io;

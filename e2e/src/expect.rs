@@ -1,5 +1,5 @@
-//! What a scenario waits for. Each returns what it saw, and each says in its
-//! error what was seen instead.
+//! Conditions for which a scenario waits. Each returns the state that it saw, and its error shows the last
+//! state.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! Stops an operator of this process where it is, as SIGSTOP stops a process:
-//! each of its threads waits, wherever in its work it is, until it may go on.
+//! Stops an operator of this process at any point, as SIGSTOP stops a process: each of its threads waits,
+//! wherever in its work it is, until it may continue.
 
 use std::pin::pin;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

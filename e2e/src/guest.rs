@@ -1,4 +1,4 @@
-//! Whether a cluster that is not ours alone is one for scenarios.
+//! Whether a cluster that is not ours alone can be used for scenarios.
 
 use anyhow::bail;
 use k8s_openapi::api::core::v1::{Namespace, Node};

@@ -1,7 +1,6 @@
-//! Kueue itself, as a plain process beside the control plane: unmodified, with
-//! its webhooks and its conversion of versions, which the API server reaches by
-//! URL. It runs with an administrator's rights: whose rights are looked at here
-//! are ours.
+//! Kueue itself, as a plain process beside the control plane: unmodified, with its webhooks and its
+//! conversion of versions, which the API server reaches by URL. It runs with an administrator's
+//! permissions: only our own permissions are tested here.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,14 +1,12 @@
-//! Scenarios on a real control plane: what a test needs to tell one in a few
-//! lines.
+//! Scenarios on a real control plane: the functions with which a test describes one in a few lines.
 //!
-//! A [provider] gives a cluster: `processes` starts etcd, kube-apiserver,
-//! kube-controller-manager and kube-scheduler as plain processes, one set for
-//! each test that runs at a time; `kubeconfig` takes the cluster that is
-//! there; `kind` takes the kind cluster with its GPU nodes. [`scenario`] hands it to a test, emptied, and looks at the end at
-//! what no scenario may leave behind.
+//! A [provider] gives a cluster: `processes` starts etcd, kube-apiserver, kube-controller-manager and
+//! kube-scheduler as plain processes, one set for each test that runs at a time; `kubeconfig` uses an
+//! existing cluster; `kind` uses the kind cluster with its GPU nodes. [`scenario`] passes the emptied
+//! cluster to a test, and makes the checks at its end.
 //!
-//! Nothing here sleeps: whoever waits [watches](wait) until a condition holds
-//! or a deadline passes, and then says what was seen last.
+//! Nothing here sleeps: a wait [watches](wait) until a condition holds or a deadline passes, and then
+//! reports the last state.
 
 mod afterwards;
 pub mod assets;

@@ -1,4 +1,4 @@
-//! What one operator says, besides what goes to the output of the test.
+//! The log of one operator, in addition to the output of the test.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! What people write, in few words: policies, workbenches, pods, profiles.
-//! Each word sets one thing; the rest is as a reader would expect.
+//! Manifests of users in few words: policies, workbenches, pods, profiles. Each word sets one thing; the
+//! rest has the values that a reader would expect.
 
 use cluster::NodeSpec;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
-//! Which scenarios make sense on real GPU nodes. One that does says so where
-//! it is told ([`scenario_on_any_nodes`](crate::scenario_on_any_nodes)); of
-//! the others this says why not, by the beginning of their names.
+//! Which scenarios can run on real GPU nodes. Those that can are marked in the code
+//! ([`scenario_on_any_nodes`](crate::scenario_on_any_nodes)); for the others this module has the reasons,
+//! by the beginning of their names.
 
 /// What is not there on real nodes, or makes no difference there.
 const WHY: &[(&str, &str)] = &[

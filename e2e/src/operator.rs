@@ -1,5 +1,4 @@
-//! The operator, run in this process, as its service account and with exactly
-//! the rights that it is shipped with.
+//! The operator, run in this process, with its service account and exactly the permissions of the chart.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::thread::JoinHandle;

@@ -1,5 +1,4 @@
-//! Ports for the parts of a control plane, which keep them while they are
-//! ended and started again.
+//! Ports for the parts of a control plane, which keep them while they are stopped and started again.
 
 use std::fs;
 use std::io;

@@ -1,6 +1,5 @@
-//! Processes that end with the test: each in a process group of its own, all
-//! of them ended by a watchdog when this process is gone, whether it ended,
-//! panicked or was killed.
+//! Processes that end with the test: each in a process group of its own, all of them stopped by a watchdog
+//! when this process has ended, panicked or was killed.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
-//! Where scenarios run. A provider gives a cluster and says what it can do
-//! with it; scenarios are the same on each.
+//! Where scenarios run. A provider gives a cluster and states its capabilities; scenarios are the same on
+//! each.
 
 use std::path::PathBuf;
 

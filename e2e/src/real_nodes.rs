@@ -1,7 +1,6 @@
-//! GPU nodes that are there: the workers of the kind cluster, with a kubelet
-//! and NVIDIA's own components on each. A scenario borrows those that it
-//! describes, under the names that it gives them, cut as it says; and gives
-//! them back as they were.
+//! Existing GPU nodes: the workers of the kind cluster, with a kubelet and NVIDIA's own components on each.
+//! A scenario borrows those that match its description, under its own names and with its layouts, and
+//! returns them in their original state.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

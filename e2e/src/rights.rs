@@ -1,13 +1,12 @@
-//! The rights that the operator of scenarios has: those that the chart grants
-//! for the flags that it runs with, and of them the ones that it uses.
+//! The permissions of the operator in scenarios: those that the chart grants for its flags, and the ones of
+//! them that it uses.
 //!
-//! Real Helm renders the chart. A flag that wants a right of its own
-//! (`--patch-cluster-policy`, …) comes with the chart's value for it, as with
-//! an administrator, so that no scenario has a right that its operator would
-//! not have in a cluster.
+//! Real Helm renders the chart. For a flag that needs an additional permission (`--patch-cluster-policy`,
+//! …) the chart's value is set, as an administrator would do, so that no scenario has a permission that its
+//! operator would not have in a cluster.
 //!
-//! What was granted and what was used is written down where
-//! `cargo xtask e2e` asks for it; `cargo xtask test rbac-used` compares.
+//! If `cargo xtask e2e` requests it, the granted and the used permissions are recorded; `cargo xtask test
+//! rbac-used` compares them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

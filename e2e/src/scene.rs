@@ -1,5 +1,4 @@
-//! One scenario: a cluster, the virtual GPU nodes in it, the operators that
-//! run, and what happens.
+//! One scenario: a cluster, the virtual GPU nodes in it, the running operators, and the actions.
 
 use std::time::Duration;
 

@@ -1,8 +1,6 @@
-//! Kinds that come and go with their CRDs. The API server learns of a CRD in
-//! several places, one after the other: the conditions of the CRD, the
-//! handler of its objects, and discovery. Between them it says things that
-//! are no longer so, or not yet; who sets up or clears away after that waits
-//! until all of them say the same.
+//! Kinds that are added and removed with their CRDs. The API server learns of a CRD in several places, one
+//! after the other: the conditions of the CRD, the handler of its objects, and discovery. In between, these
+//! disagree; code that adds or removes CRDs waits until all of them agree.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The clock of an operator's machine, which somebody sets while it runs.
+//! The clock of an operator's machine, which a test can set while the operator runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -1,5 +1,5 @@
-//! Tells a scenario: on which cluster, what every one of them must keep, and
-//! what is said of one that failed or was left out.
+//! Runs a scenario: chooses the cluster, makes the checks of every scenario, and reports scenarios that
+//! failed or were skipped.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Once;

@@ -1,6 +1,6 @@
-//! How long each scenario took, and which were left out and why, for `cargo
-//! xtask e2e`, which tells it at its end: each is to be a few seconds, and one
-//! that was left out is not to be taken for one that held.
+//! The duration of each scenario, and the skipped ones with their reasons, for `cargo xtask e2e`, which
+//! prints them at its end: each should take a few seconds, and a skipped scenario must not be mistaken for
+//! a passed one.
 
 use std::fs::File;
 use std::io::Write;

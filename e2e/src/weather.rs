@@ -1,6 +1,5 @@
-//! What the way between an operator and the API server is like for a while, for
-//! everything that goes along it: answers that come late, or are errors; nobody
-//! who answers; watches that are cut again and again, or lag behind each other.
+//! The state of the connection between an operator and the API server for a while: late answers, errors,
+//! missing answers, watches that are cut again and again, or that lag behind each other.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,6 +1,5 @@
-//! What goes wrong on the wire between an operator and the API server: answers
-//! that fail, come late or are cut off, watches that fall silent, and a process
-//! that dies the moment a write is done.
+//! Faults on the connection between an operator and the API server: answers that fail, are late or are cut
+//! off, watches that fall silent, and a process that dies at the moment when a write is done.
 
 use std::collections::BTreeMap;
 use std::future::pending;

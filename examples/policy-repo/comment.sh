@@ -1,7 +1,8 @@
 #!/bin/sh
-# Posts comments, each in the place of the one with its mark: comment.sh github|gitlab URL FILE...
+# Posts comments, each of which replaces the one with the same mark:
+#   comment.sh github|gitlab URL FILE...
 # URL is the list of comments of the pull request (GitHub) or of notes of the merge request (GitLab); TOKEN may write
-# there. What is in the files comes from the change and is trusted with nothing: it is text in a comment, no more.
+# there. The content of the files comes from the change and is not trusted: it is only text in a comment.
 set -eu
 forge=$1 url=$2
 shift 2
@@ -10,7 +11,7 @@ case $forge in
     gitlab) header="PRIVATE-TOKEN: $TOKEN" change=PUT ;;
     *) echo "comment.sh: the first word is github or gitlab" >&2; exit 64 ;;
 esac
-# Where one comment is changed: GitHub has them beside the pull requests.
+# The address of a single comment: on GitHub it is not below the pull request.
 one=$url
 [ "$forge" = gitlab ] || one=${url%/issues/*}/issues/comments
 call() { curl --silent --show-error --fail --header "$header" --header "Content-Type: application/json" "$@"; }

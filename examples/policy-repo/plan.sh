@@ -1,8 +1,9 @@
 #!/bin/sh
-# The plan of one cluster, as a comment and as a page: plan.sh CLUSTER BEFORE COMMENT [PAGE]
-# BEFORE is a checkout of the branch that the change goes into; a cluster that it lacks is new.
-# Exits with 5 when people would lose their slice (PEOPLE_MAY_LOSE=1 lets that pass), with 4 when an expectation does
-# not hold, with 6 when another plan was reviewed, with 64 or more (or 1) when there is no plan, else with 0.
+# The plan of one cluster, as a comment and as a page:
+#   plan.sh CLUSTER BEFORE COMMENT [PAGE]
+# BEFORE is a checkout of the target branch; a cluster that it lacks is new.
+# Exits with 5 if people would lose their slice (PEOPLE_MAY_LOSE=1 accepts that), with 4 if an expectation does not
+# hold, with 6 if another plan was reviewed, with 64 or more (or 1) if there is no plan, otherwise with 0.
 set -u
 cluster=$1 before=$2/clusters/$1 comment=$3 page=${4:-}
 mkdir -p "$before"
@@ -14,7 +15,7 @@ plan markdown > "$comment"
 status=$?
 [ -z "$page" ] || plan html > "$page" 2> /dev/null
 case $status in
-    0 | 2 | 3) exit 0 ;; # nothing changes; something does; something is blocked or violated: read the comment
+    0 | 2 | 3) exit 0 ;; # nothing changes; something changes; something is blocked or violated: read the comment
     5) [ -n "${PEOPLE_MAY_LOSE:-}" ] && exit 0 ;;
 esac
 exit $status

@@ -1,10 +1,12 @@
 #!/bin/sh
-# The plans of all clusters of this checkout against the branch before: plans.sh BEFORE OUT
-# OUT gets CLUSTER.md and CLUSTER.html. Exits with what the last cluster that failed says.
+# The plans of all clusters of this checkout, compared with the target branch:
+#   plans.sh BEFORE OUT
+# Writes CLUSTER.md and CLUSTER.html into OUT. Exits with the status of the last cluster that failed.
 set -u
 before=$1 out=$2 failed=0
 mkdir -p "$out"
-# The script of the branch before: a change must not rewrite what judges it. (The first one brings it.)
+# The script of the target branch: a change must not rewrite the script that checks it. (The first change
+# adds it.)
 script=$before/plan.sh
 [ -x "$script" ] || script=./plan.sh
 for folder in clusters/*/; do

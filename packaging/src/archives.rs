@@ -1,6 +1,5 @@
-//! The command for people's machines: an archive for each system, with the
-//! manual pages and completions in it, and the manifest by which krew installs
-//! it as `kubectl slicewright`. The same files give the same bytes.
+//! The command for users' machines: an archive for each system, with manual pages and completions, and the
+//! manifest by which krew installs it as `kubectl slicewright`. The same files give the same bytes.
 
 use std::fmt::Write as _;
 use std::fs;

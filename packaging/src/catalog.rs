@@ -1,6 +1,6 @@
-//! The file-based catalog: the package, its channels, and one file for each
-//! version as real `opm` renders the version's bundle. Files of versions that
-//! are released stay as they were; each version replaces the one before it.
+//! The file-based catalog: the package, its channels, and one file for each version as real `opm` renders
+//! the version's bundle. Files of released versions are not changed; each version replaces the one before
+//! it.
 
 use std::path::Path;
 use std::process::Command;

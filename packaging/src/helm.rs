@@ -1,5 +1,4 @@
-//! Helm, as `cargo xtask tools` builds it, kept away from the settings of
-//! whoever runs the tests.
+//! Helm, as `cargo xtask tools` builds it, isolated from the settings of the user who runs the tests.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

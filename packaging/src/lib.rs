@@ -1,6 +1,5 @@
-//! What the packages and their tests share: archives of the command, real Helm and the objects that
-//! it renders of the chart, the dashboards in it, and the OLM bundle that is
-//! made of those.
+//! Functions that the packages and their tests share: archives of the command, real Helm and the objects
+//! that it renders from the chart, the dashboards in it, and the OLM bundle.
 
 pub mod archives;
 pub mod bundle;

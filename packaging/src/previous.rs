@@ -1,5 +1,5 @@
-//! The chart before this one, as an archive: what upgrades begin from, and
-//! whose CRDs those of today are compared with.
+//! The previous chart, as an archive: the starting point of upgrades, and the CRDs with which the present
+//! ones are compared.
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -1,5 +1,5 @@
-//! What Slicewright works with: `packaging/support.yaml`, the one source of
-//! oldest versions and of how each version was seen, as data and as a page.
+//! The supported versions: `packaging/support.yaml`, the one source of minimum versions and of the evidence
+//! for each version, as data and as a page.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -75,11 +75,11 @@ pub struct Part {
     pub needs: String,
     /// What depends on it.
     pub why: String,
-    /// Versions that were looked at.
+    /// Versions that were tested.
     pub versions: Vec<Version>,
 }
 
-/// A version that was looked at.
+/// A version that was tested.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Version {
@@ -133,14 +133,14 @@ impl Support {
     pub fn page(&self) -> String {
         let Oldest { kubernetes, openshift, helm } = &self.oldest;
         let mut page = format!(
-            "# What it works with\n\nMade of `{FILE}`; do not edit. The oldest that are supported are Kubernetes \
-             {kubernetes}, OpenShift {openshift} and,\nfor the chart, Helm {helm}. Newer ones are expected to work; \
-             the table says which were looked at, and how.\n\n| how a version was seen | means |\n|---|---|\n"
+            "# Supported versions\n\nThis page is generated from `{FILE}`; do not edit it. The minimum versions are \
+             Kubernetes {kubernetes}, OpenShift {openshift} and,\nfor the chart, Helm {helm}. Newer versions are \
+             expected to work; the table says which were tested, and how.\n\n| evidence | meaning |\n|---|---|\n"
         );
         for (seen, meaning) in &self.seen {
             let _ = writeln!(page, "| {} | {meaning} |", seen.word());
         }
-        page.push_str("\n| | supported | because | seen |\n|---|---|---|---|\n");
+        page.push_str("\n| | supported | reason | evidence |\n|---|---|---|---|\n");
         for Part { name, needs, why, versions } in &self.parts {
             let seen: Vec<String> = versions
                 .iter()

@@ -1,5 +1,5 @@
-//! `cargo xtask archives`: the command for people's machines, built for each
-//! system with one linker for all, and packed by `packaging/src/archives.rs`.
+//! `cargo xtask archives`: the command for users' machines, built for each system with one linker for all,
+//! and packed by `packaging/src/archives.rs`.
 
 use std::ffi::OsString;
 use std::io::Write;

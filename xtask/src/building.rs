@@ -1,5 +1,4 @@
-//! Builds that say what they do: a task that is silent for minutes looks as if
-//! it hung.
+//! Builds that report their progress: a task that is silent for minutes looks as if it hung.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! `cargo xtask bundle`: the OLM bundle, judged, or made for a release.
+//! `cargo xtask bundle`: validates the OLM bundle, or makes it for a release.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! `cargo xtask fuzz`: what reads text of others, with inputs that libFuzzer
-//! makes, watched by AddressSanitizer.
+//! `cargo xtask fuzz`: runs the parsers of foreign text with inputs that libFuzzer makes, under
+//! AddressSanitizer.
 
 use std::fs;
 use std::io::Write;

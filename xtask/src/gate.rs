@@ -1,5 +1,5 @@
-//! `cargo xtask test`: every check that a change must pass, in the order in
-//! which a mistake is found soonest. CI runs exactly this.
+//! `cargo xtask test`: every check that a change must pass, in the order that finds a mistake soonest. CI
+//! runs exactly this.
 
 use std::io::Write;
 use std::process::{Command, ExitCode};

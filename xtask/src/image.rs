@@ -1,5 +1,4 @@
-//! `cargo xtask image`: OCI images, built by `slicewright-image` with the
-//! tools that it needs, and read back.
+//! `cargo xtask image`: OCI images, built by `slicewright-image` with the necessary tools, and read back.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;

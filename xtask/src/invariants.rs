@@ -1,6 +1,5 @@
-//! What `docs/architecture.md` says of each invariant: the functions that hold
-//! it. A test asks whether they exist, and `cargo xtask mutants` breaks them, so
-//! that the document and the run cannot differ.
+//! The functions that implement each invariant, read from `docs/architecture.md`. A test checks that they
+//! exist, and `cargo xtask mutants` breaks them, so that the document and the run cannot differ.
 
 /// The paragraphs of the architecture that state an invariant.
 pub(crate) fn paragraphs(text: &str) -> Vec<&str> {

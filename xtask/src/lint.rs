@@ -1,9 +1,8 @@
 //! Clippy and the build as one compilation.
 //!
-//! `cargo clippy` checks every crate without making code, and the build then
-//! compiles everything a second time. Clippy's driver is a whole compiler,
-//! though: as the wrapper of the workspace's crates it lints while it builds,
-//! and cargo repeats the warnings of whatever is built already.
+//! `cargo clippy` checks every crate without generating code, and the build then compiles everything a
+//! second time. But clippy's driver is a complete compiler: as the wrapper of the workspace's crates it
+//! lints while it builds, and cargo repeats the warnings of crates that are built already.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;

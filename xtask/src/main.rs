@@ -1,8 +1,7 @@
-//! `cargo xtask`: what is done to the repository itself. Arguments in, one
-//! module a task, an exit status out.
+//! `cargo xtask`: the tasks of the repository itself. Arguments in, one module for each task, an exit
+//! status out.
 //!
-//! It needs nothing but Rust; a task that wants another tool names it and
-//! counts what it had to leave out.
+//! It needs only Rust; a task that needs another tool names it and counts the steps that it had to skip.
 
 mod alerts;
 mod archives;

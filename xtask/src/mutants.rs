@@ -1,5 +1,5 @@
-//! `cargo xtask mutants`: breaks the lines that protect running work, one at a
-//! time, and says which of them no test notices.
+//! `cargo xtask mutants`: breaks the lines that protect running work, one at a time, and reports those that
+//! no test notices.
 
 use std::fs;
 use std::io::Write;

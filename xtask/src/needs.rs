@@ -1,6 +1,5 @@
-//! What a task needs of the machine, all of it, looked for before its first
-//! build: who lacks three things is told so once, and not after every ten
-//! minutes of building.
+//! All requirements of a task on the machine, checked before its first build: if three tools are missing,
+//! the user is told once, and not after every ten minutes of building.
 
 use anyhow::bail;
 

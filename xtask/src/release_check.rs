@@ -1,5 +1,4 @@
-//! `cargo xtask release-check`: what is checked before a release and takes too
-//! long for every change.
+//! `cargo xtask release-check`: the checks before a release that take too long for every change.
 
 use std::io::Write;
 use std::process::{Command, ExitCode};

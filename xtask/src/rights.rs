@@ -1,5 +1,4 @@
-//! Whether the chart grants what is used, and nothing else: what the scenarios
-//! wrote down of the rights that they had and used, compared.
+//! Whether the chart grants exactly the permissions that are used: compares the records of the scenarios.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-//! `cargo xtask sim-lib`: the simulated NVML as a folder that a program can be
-//! pointed to, with the programs that go with it.
+//! `cargo xtask sim-lib`: the simulated NVML as a folder for programs, with the tools that belong to it.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

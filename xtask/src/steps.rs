@@ -1,8 +1,8 @@
-//! Steps: named commands that run one after another, the tools that they
-//! need, what came of each, and the summary at the end.
+//! Steps: named commands that run one after another, the tools that they need, their results, and the
+//! summary at the end.
 //!
-//! A step never hides its command's output. A missing tool leaves its steps
-//! out by name; with `CI` set that is a failure.
+//! A step never hides its command's output. If a tool is missing, its steps are reported as skipped; with
+//! `CI` set that is a failure.
 
 use std::io::{self, Write};
 use std::process::{Command, ExitCode, Stdio};

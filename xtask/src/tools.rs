@@ -1,12 +1,10 @@
-//! `cargo xtask tools`: the real components that tests run against, built
-//! from the Go modules under `tools/`, once, into a cache outside of the
-//! checkout.
+//! `cargo xtask tools`: the real components that tests run against, built from the Go modules under
+//! `tools/`, once, into a cache outside the checkout.
 //!
-//! A family of tools is one module of ours that pins published modules by
-//! name and version, sums committed. What a build depends on (the module's
-//! files, the flags, the machine) is hashed into the name of its folder, so
-//! that a binary which is there is never built again, and another checkout
-//! with other versions does not take it away.
+//! A family of tools is one module of ours that pins published modules by name and version, with committed
+//! checksums. What a build depends on (the module's files, the flags, the machine) is hashed into the name
+//! of its folder, so an existing binary is never built again, and another checkout with other versions does
+//! not replace it.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};

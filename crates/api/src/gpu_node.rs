@@ -1,5 +1,5 @@
-//! `GpuNode`: one node's wanted layout, what was seen, and where it is on its
-//! way. Written by the controller and the agent, never by people.
+//! `GpuNode`: the wanted layout of one node, its observed state, and the progress of its rollout. The
+//! controller and the agent write it, people never do.
 #![expect(clippy::duplicated_attributes, reason = "each printcolumn has its own type_")]
 #![expect(unreachable_pub, reason = "KubeSchema repeats each struct inside a function, `pub` included")]
 

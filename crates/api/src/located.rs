@@ -1,5 +1,5 @@
-//! YAML and JSON texts as trees in which every value knows where it stands, so
-//! that every later complaint can name file, line and column.
+//! YAML and JSON texts as trees in which every value knows its position, so that every later message can
+//! name file, line and column.
 
 use std::fmt;
 

@@ -1,7 +1,6 @@
-//! Two annotations of a policy that say on what its plan was reviewed, so that
-//! the operator can say whether that is what it plans. `slicewright plan`
-//! prints them; people or their pipelines commit them with the policies. They
-//! decide nothing: one that makes no sense changes nothing but what is said.
+//! Two annotations of a policy state the inputs for which its plan was reviewed, so that the operator can
+//! report whether it plans the same. `slicewright plan` prints them; people or their pipelines commit them
+//! with the policies. They decide nothing: an invalid annotation only changes what is reported.
 
 use std::collections::BTreeMap;
 use std::fmt;

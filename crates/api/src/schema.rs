@@ -170,7 +170,7 @@ impl Check<'_> {
                     &format!("{path}[{index}]"),
                     item.place,
                     format!(
-                        "{what}{} is there already, as {path}[{first}]; each may be there once: make one entry of the two",
+                        "{what}{} is already in {path}[{first}]; each may be listed only once: combine the two entries",
                         key.replace('"', "`")
                     ),
                 );

@@ -127,7 +127,7 @@ mod tests {
                 "5:35: spec.nodeSelector.matchLabels.a: is the number 1; a text is needed: write \"1\", with quotes",
                 "6:9: spec.mode: is `enforce`; did you mean `Enforce`? Allowed: Enforce, Preview, Paused",
                 "12:41: spec.layout.static.gpus[0].slices[0].count: is 17; 1 to 16 are allowed",
-                "13:15: spec.layout.static.gpus[0].slices[1]: profile `1g.10gb` is there already, as spec.layout.static.gpus[0].slices[0]; each may be there once: make one entry of the two",
+                "13:15: spec.layout.static.gpus[0].slices[1]: profile `1g.10gb` is already in spec.layout.static.gpus[0].slices[0]; each may be listed only once: combine the two entries",
                 "13:41: spec.layout.static.gpus[0].slices[1].count: is the text `seven`; a whole number is needed",
             ],
         );

@@ -1,5 +1,5 @@
-//! By which name the command was called: `kubectl-slicewright` is a plugin of
-//! kubectl, and its help says what people type.
+//! The name by which the command was called: `kubectl-slicewright` is a plugin of kubectl, and its help
+//! shows what users type.
 
 use std::ffi::OsStr;
 use std::path::Path;

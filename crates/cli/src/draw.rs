@@ -1,12 +1,12 @@
-//! Pictures of GPUs for the terminal: one line a GPU, its memory units from
-//! left to right, every slice with its name.
+//! Pictures of GPUs for the terminal: one line for each GPU, its memory units from left to right, every
+//! slice with its name.
 //!
 //! ```text
 //! │1g.10gb▓│+1g.10gb│2g.20gb          │3g.40gb▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓│
 //! ```
 //!
-//! What a slice is (idle, in use, new, going) shows without colour too. All
-//! pictures are pure: whether there is colour is decided at the edge.
+//! The state of a slice (idle, in use, new, to be destroyed) is visible without colour too. All pictures
+//! are pure: the caller decides whether there is colour.
 
 use std::fmt::Write;
 

@@ -1,7 +1,6 @@
-//! Folders with a `kustomization.yaml`: its `resources` are followed, so that
-//! bases and overlays are read without another program. What changes objects
-//! (patches, prefixes, components) is not imitated: it is refused, with the
-//! command that renders it.
+//! Folders with a `kustomization.yaml`: its `resources` are followed, so that bases and overlays are read
+//! without another program. Features that change objects (patches, prefixes, components) are not imitated:
+//! they are refused, with the command that renders the folder.
 
 use std::path::{Path, PathBuf};
 
@@ -49,12 +48,12 @@ pub fn read(folder: &Path) -> Result<Vec<Text>, Failure> {
 fn follow(folder: &Path, above: &mut Vec<PathBuf>, texts: &mut Vec<Text>) -> Result<(), Failure> {
     let Some(file) = find(folder) else {
         let message =
-            format!("{} has no kustomization.yaml, and is named as a base by one", folder.display());
+            format!("{} has no kustomization.yaml, but another one names it as a base", folder.display());
         return Err(Failure::Data(message));
     };
     let identity = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     if above.contains(&identity) {
-        let message = format!("{}: resources: names a folder that leads back to itself", file.display());
+        let message = format!("{}: resources: names a folder that includes itself", file.display());
         return Err(Failure::Data(message));
     }
     above.push(identity);
@@ -68,7 +67,7 @@ fn follow(folder: &Path, above: &mut Vec<PathBuf>, texts: &mut Vec<Text>) -> Res
         if path.is_dir() {
             follow(&path, above, texts)?;
         } else {
-            let text = files::read(&path).map_err(|_| wrong(format!("`{entry}` is not there")))?;
+            let text = files::read(&path).map_err(|_| wrong(format!("`{entry}` does not exist")))?;
             if !texts.iter().any(|(known, _)| *known == text.0) {
                 texts.push(text);
             }
@@ -97,7 +96,7 @@ fn resources(file: &Path) -> Result<Vec<(String, String)>, Failure> {
         for (field, place, value) in fields {
             if !HARMLESS.contains(&field.as_str()) {
                 return Err(Failure::Data(format!(
-                    "{name}:{place}: {field}: changes objects in ways that only kustomize knows; {}",
+                    "{name}:{place}: {field}: changes objects, which only kustomize can do; {}",
                     render(folder)
                 )));
             }

@@ -1,6 +1,5 @@
-//! The `slicewright` command as a library: every command reads its arguments
-//! and writes to the streams that it is handed, so that tests run it in
-//! process.
+//! The `slicewright` command as a library: every command reads its arguments and writes to streams that are
+//! arguments, so that tests run it in process.
 
 mod called;
 pub mod commands;

@@ -21,7 +21,7 @@ pub fn fleet(inventory: &Inventory, colour: Colour) -> String {
         }
     }
     if inventory.nodes.is_empty() {
-        text.push_str("there is no node with GPUs that can be cut\n");
+        text.push_str("there is no node with GPUs that can be partitioned\n");
     }
     text
 }
@@ -163,7 +163,7 @@ impl Bars {
     #[must_use]
     pub fn lines(&self, colour: Colour) -> [String; 2] {
         let before = match &self.before {
-            None => "no slices, or nobody knows which".to_owned(),
+            None => "no slices, or unknown slices".to_owned(),
             Some(slices) => {
                 let unknown = if self.placed { "" } else { " where is not known" };
                 format!("{}{unknown}", draw::gpu(self.memory, slices, colour))

@@ -1,6 +1,5 @@
-//! The command as a process: its streams, and whether they have colour.
-//! `slicewright` is this alone; the image's one program is this and the
-//! operator (crates/multicall).
+//! The command as a process: its streams, and whether they have colour. The program `slicewright` is only
+//! this; the single program of the image is this and the operator (crates/multicall).
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};

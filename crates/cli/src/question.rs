@@ -1,4 +1,4 @@
-//! A question about a fleet: a snapshot, policies, and what the planner says.
+//! A question about a fleet: a snapshot, policies, and the planner's answer.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -130,7 +130,7 @@ impl Cluster {
 fn failure(error: &GatherError) -> Failure {
     match error {
         GatherError::Forbidden(rights) => Failure::Unavailable(format!(
-            "nothing is read, since these rights are missing:\n  {}\nA role with all that is needed is deploy/snapshot-role.yaml.",
+            "nothing was read, since these permissions are missing:\n  {}\nA role with the necessary permissions is deploy/snapshot-role.yaml.",
             rights.join("\n  ")
         )),
         GatherError::Call(_) => Failure::Unavailable(chain(error)),

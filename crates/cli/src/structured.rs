@@ -1,4 +1,4 @@
-//! What commands say for programs: JSON and YAML of one value.
+//! The output of commands for programs: JSON and YAML of one value.
 
 use std::io::Write;
 

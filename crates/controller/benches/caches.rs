@@ -1,9 +1,9 @@
-//! How much memory the trimmed caches take: fills a store as the watches do,
-//! with objects as a large cluster has them, and prints what the process
-//! resides in. `cargo bench -p slicewright-controller --bench caches -- NODES PODS PERCENT`.
+//! Measures the memory of the trimmed caches: fills a store as the watches do, with objects like those of a
+//! large cluster, and prints the resident memory of the process. `cargo bench -p slicewright-controller
+//! --bench caches -- NODES PODS PERCENT`.
 //!
-//! With `reflector` behind the numbers the stores are kube's, one a kind, of
-//! the same trimmed objects; with `whole`, of objects as they come.
+//! With `reflector` after the numbers the stores are kube's, one for each kind, with the same trimmed
+//! objects; with `whole`, they have untrimmed objects.
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
 use controller::store::{Change, Item, Source, Store, trim};

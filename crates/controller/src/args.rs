@@ -1,5 +1,5 @@
-//! The command line of the operator. Every flag can be given in the
-//! environment, too; `--help` says what each is for.
+//! The command line of the operator. Every flag can also be set in the environment; `--help` describes each
+//! of them.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

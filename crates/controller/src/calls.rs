@@ -1,6 +1,5 @@
-//! Calls to the API server, watches apart. Each has a timeout, and says which
-//! version of the object it left behind, so that the operator can wait until
-//! its watches show it.
+//! Calls to the API server, except watches. Each has a timeout, and returns the resulting version of the
+//! object, so that the operator can wait until its watches show it.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What an error means: the only place that judges one. The class alone
-//! decides whether to try again, how loud to say it, and the metric's label.
+//! The classification of errors; no other code classifies them. The class alone decides whether to retry,
+//! the level of the log message, and the metric's label.
 
 use kube::Error;
 use kube::core::Status;

@@ -1,6 +1,5 @@
-//! The only place of this crate that reads the clock. Everything that decides
-//! takes the time as an argument, and the operator takes its clock as one: a
-//! clock can be set while it runs, and a test does that.
+//! The only place of this crate that reads the clock. All code that decides takes the time as an argument,
+//! and the operator takes its clock as one: a clock can be set while it runs, which a test does.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! What the operator would see, read once: for a recording of the fleet. The
-//! same kinds, trimmed in the same way and taken into the same [`Store`], so
-//! that a plan from the recording is the operator's plan. Nothing is written.
+//! Reads everything that the operator would see once, for a recording of the fleet. It reads the same
+//! kinds, trims them in the same way and puts them into the same [`Store`], so that a plan from the
+//! recording is the operator's plan. Nothing is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The gauges, from what a round found.
+//! Sets the gauges from the results of a round.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;

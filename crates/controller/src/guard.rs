@@ -1,6 +1,6 @@
-//! Who may read the metrics, where they are served over TLS: who shows a token
-//! that the API server knows, and may `get` the path `/metrics` by its rules.
-//! Answers are remembered for a minute, as others who ask the same do.
+//! Decides who may read the metrics if they are served over TLS: clients with a token that the API server
+//! accepts, whose owner may `get` the path `/metrics`. Answers are cached for a minute, as is usual for
+//! such checks.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

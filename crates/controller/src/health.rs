@@ -1,5 +1,5 @@
-//! Whether this replica is alive and ready, and what it counts, over HTTP.
-//! Alive: the loop turns. Ready: everything that is watched has been listed.
+//! Health, readiness and metrics of this replica, over HTTP. Alive: the loop makes progress. Ready: every
+//! watch has listed its objects.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -196,8 +196,8 @@ async fn scrape(State(shared): State<Shared>, headers: HeaderMap) -> Response {
                 return (StatusCode::FORBIDDEN, why).into_response();
             }
             Err(error) => {
-                tracing::warn!(error = chain(&error), "who asks for metrics cannot be found out");
-                let why = "the API server does not say whose token this is\n";
+                tracing::warn!(error = chain(&error), "a client of the metrics cannot be authenticated");
+                let why = "the API server did not identify the owner of this token\n";
                 return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
             }
         }

@@ -1,18 +1,17 @@
-//! The operator: watches a cluster, thinks one round at a time with pure
-//! functions, and does what is due. What it may not do: decide anything. Every
-//! decision is made in `reconcile`, over objects that [`store`] holds; this
-//! crate reads, writes, and makes sure that only one replica writes.
+//! The operator: watches a cluster, plans one round at a time with pure functions, and carries out the
+//! resulting actions. This crate decides nothing: every decision is made in `reconcile`, over objects that
+//! [`store`] holds; this crate reads, writes, and ensures that only one replica writes.
 //!
 //! - [`watch`] feeds [`store`]; [`operator`] batches changes and runs rounds;
-//! - [`lease`] says whether this replica may write;
-//! - [`apply`] does what is due, [`publish`] says what is so;
-//! - [`calls`] is the only place that talks to the API server outside of
-//!   watches, [`class`] the only one that judges its errors.
+//! - [`lease`] decides whether this replica may write;
+//! - [`apply`] carries out actions, [`publish`] reports the state;
+//! - [`calls`] is the only place that calls the API server apart from watches, [`class`] the only one that
+//!   classifies its errors.
 //!
 //! Nothing here is global: several operators may run in one process.
 
 #[cfg(not(any(feature = "tls-rustls", feature = "tls-openssl")))]
-compile_error!("choose how to talk TLS: --features tls-rustls (the default) or --features tls-openssl");
+compile_error!("choose a TLS implementation: --features tls-rustls (the default) or --features tls-openssl");
 
 pub mod apply;
 pub mod args;

@@ -1,6 +1,6 @@
-//! The operator as a process: arguments, logging, signals, one call into the
-//! loop. `slicewright-operator` is this alone; the image's one program is this
-//! and the `slicewright` command (crates/multicall).
+//! The operator as a process: arguments, logging, signals, one call into the loop. The program
+//! `slicewright-operator` is only this; the single program of the image is this and the `slicewright`
+//! command (crates/multicall).
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Some errors repeat their cause.
-            tracing::error!(error = chain(error.as_ref()), "the operator ends");
+            tracing::error!(error = chain(error.as_ref()), "the operator stops because of an error");
             ExitCode::FAILURE
         }
     }
@@ -42,7 +42,7 @@ async fn operate(args: Args) -> anyhow::Result<()> {
             _ = term.recv() => {}
             _ = tokio::signal::ctrl_c() => {}
         }
-        tracing::info!("told to stop");
+        tracing::info!("stopping, as requested");
         stop.cancel();
     });
     crate::run(client, settings, shutdown).await?;

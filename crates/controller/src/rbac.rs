@@ -1,8 +1,8 @@
-//! The rights that the operator needs, per verb with the reason: nothing that
-//! it does not use, and no wildcards. The manifest that installs them and the
-//! page that explains them are made of this table; scenarios run with exactly
-//! these rights.
+//! The permissions that the operator needs, per verb with the reason: it uses all of them, and there are no
+//! wildcards. The manifest that installs them and the page that explains them are generated from this
+//! table; scenarios run with exactly these permissions.
 
+mod rights;
 mod snapshot;
 
 use std::collections::BTreeMap;
@@ -12,7 +12,9 @@ use reconcile::MapRef;
 use serde_json::{Value, json};
 
 use crate::settings::{Kueue, Settings};
+use rights::right;
 
+pub use rights::RIGHTS;
 pub use snapshot::{SNAPSHOT, snapshot_manifests};
 
 /// Where a right holds.
@@ -57,268 +59,6 @@ pub struct Right {
     /// The verbs, each with its reason.
     pub verbs: &'static [(&'static str, &'static str)],
 }
-
-const fn right(
-    scope: Scope,
-    group: &'static str,
-    resource: &'static str,
-    verbs: &'static [(&'static str, &'static str)],
-) -> Right {
-    Right { scope, when: When::Always, group, resource, name: "", verbs }
-}
-
-/// The name of our lease, as the default of the flag says it.
-const LEASE: &str = "slicewright-operator";
-const LIST: &str = "to fill the cache when it starts, and after a break";
-const WATCH: &str = "to see changes as they happen";
-
-/// Everything that the operator may do.
-pub const RIGHTS: &[Right] = &[
-    right(
-        Scope::Cluster,
-        "",
-        "nodes",
-        &[
-            ("list", LIST),
-            ("watch", WATCH),
-            (
-                "patch",
-                "to cordon and uncordon a node that changes, with the label that says who did it, and to write nvidia.com/mig.config",
-            ),
-        ],
-    ),
-    right(
-        Scope::Cluster,
-        "",
-        "pods",
-        &[
-            ("list", "to fill the cache, and to ask who is on a node before its slices go"),
-            ("watch", "to see who asks for slices, and who holds them"),
-        ],
-    ),
-    right(
-        Scope::Cluster,
-        "",
-        "pods/eviction",
-        &[("create", "to evict pods in the way, where a policy says drain: Evict, and only there")],
-    ),
-    right(
-        Scope::Cluster,
-        "",
-        "namespaces",
-        &[
-            ("list", LIST),
-            ("watch", "to know their labels: a policy may count requests of some namespaces only"),
-        ],
-    ),
-    right(
-        Scope::Cluster,
-        "scheduling.k8s.io",
-        "priorityclasses",
-        &[("list", LIST), ("watch", "to know whose request comes first")],
-    ),
-    right(
-        Scope::Cluster,
-        "apiextensions.k8s.io",
-        "customresourcedefinitions",
-        &[
-            ("list", "to know which foreign kinds there are (names only)"),
-            ("watch", "to notice when they come and go (names only)"),
-        ],
-    ),
-    right(
-        Scope::Cluster,
-        api::GROUP,
-        "gpupartitionpolicies",
-        &[("list", LIST), ("watch", "to do what people write")],
-    ),
-    right(
-        Scope::Cluster,
-        api::GROUP,
-        "gpupartitionpolicies/status",
-        &[("patch", "to say what is planned, what is done, and what cannot be served")],
-    ),
-    right(
-        Scope::Cluster,
-        api::GROUP,
-        "gpunodes",
-        &[
-            ("list", LIST),
-            ("watch", WATCH),
-            ("create", "to remember what is known of a node, and where it is on its way"),
-            ("patch", "to say which layout a node should have"),
-            ("delete", "to forget a node when another one has got its name"),
-        ],
-    ),
-    right(
-        Scope::Cluster,
-        api::GROUP,
-        "gpunodes/status",
-        &[("patch", "to store where a node is on its way before anything is done to it")],
-    ),
-    right(
-        Scope::Cluster,
-        "nvidia.com",
-        "clusterpolicies",
-        &[("list", LIST), ("watch", "to know the MIG strategy and which map MIG manager reads")],
-    ),
-    right(
-        Scope::Cluster,
-        "nvidia.com",
-        "gpuclusters",
-        &[("list", LIST), ("watch", "to keep hands off where DRA manages the GPUs")],
-    ),
-    right(
-        Scope::Cluster,
-        "kubeflow.org",
-        "notebooks",
-        &[("list", LIST), ("watch", "to see workbenches that should run; they are never written")],
-    ),
-    right(
-        Scope::Cluster,
-        "infrastructure.opendatahub.io",
-        "hardwareprofiles",
-        &[("list", LIST), ("watch", "to know what people are offered; they are never written")],
-    ),
-    right(
-        Scope::Cluster,
-        "events.k8s.io",
-        "events",
-        &[
-            ("create", "to tell people, on the node, the policy, the workbench and the pod"),
-            ("list", "to say why the StatefulSet of a workbench makes no pod (of that set only)"),
-        ],
-    ),
-    right(
-        Scope::Cluster,
-        "apps",
-        "replicasets",
-        &[("get", "to find who stands behind a pod that asks for slices (metadata only)")],
-    ),
-    right(
-        Scope::Cluster,
-        "apps",
-        "statefulsets",
-        &[("get", "to find who stands behind a pod that asks for slices (metadata only)")],
-    ),
-    right(
-        Scope::Cluster,
-        "batch",
-        "jobs",
-        &[("get", "to find who stands behind a pod that asks for slices (metadata only)")],
-    ),
-    Right {
-        when: When::PatchClusterPolicy,
-        ..right(
-            Scope::Cluster,
-            "nvidia.com",
-            "clusterpolicies",
-            &[("patch", "to point spec.migManager.config.name to our map, since the flag allows it")],
-        )
-    },
-    Right {
-        when: When::SecureMetrics,
-        ..right(
-            Scope::Cluster,
-            "authentication.k8s.io",
-            "tokenreviews",
-            &[("create", "to ask whose token it is that somebody shows who reads metrics")],
-        )
-    },
-    Right {
-        when: When::SecureMetrics,
-        ..right(
-            Scope::Cluster,
-            "authorization.k8s.io",
-            "subjectaccessreviews",
-            &[("create", "to ask whether its owner may read metrics")],
-        )
-    },
-    Right {
-        when: When::ReadsQueues,
-        ..right(
-            Scope::Cluster,
-            "kueue.x-k8s.io",
-            "workloads",
-            &[("list", LIST), ("watch", "to see what has its quota and waits for its slices")],
-        )
-    },
-    Right {
-        when: When::ReadsQueues,
-        ..right(
-            Scope::Cluster,
-            "kueue.x-k8s.io",
-            "admissionchecks",
-            &[("list", LIST), ("watch", "to know which checks are the operator's")],
-        )
-    },
-    Right {
-        when: When::ReadsQueues,
-        ..right(
-            Scope::Cluster,
-            "kueue.x-k8s.io",
-            "resourceflavors",
-            &[("list", LIST), ("watch", "to know on which nodes a reserved quota holds")],
-        )
-    },
-    Right {
-        when: When::AnswersChecks,
-        ..right(
-            Scope::Cluster,
-            "kueue.x-k8s.io",
-            "workloads/status",
-            &[("patch", "to say whether the slices of a workload are there, in the entry of its own check")],
-        )
-    },
-    Right {
-        when: When::AnswersChecks,
-        ..right(
-            Scope::Cluster,
-            "kueue.x-k8s.io",
-            "admissionchecks/status",
-            &[(
-                "patch",
-                "to say that its own checks are answered: a queue whose check is not active admits nothing",
-            )],
-        )
-    },
-    right(
-        Scope::Own,
-        "coordination.k8s.io",
-        "leases",
-        &[("create", "to make the lease that says which replica writes")],
-    ),
-    Right {
-        name: LEASE,
-        ..right(
-            Scope::Own,
-            "coordination.k8s.io",
-            "leases",
-            &[
-                ("get", "to see who has the lease, also before each disruptive step"),
-                ("update", "to take, renew and give back the lease"),
-            ],
-        )
-    },
-    right(
-        Scope::GpuOperator,
-        "",
-        "configmaps",
-        &[
-            (
-                "list",
-                "to read the maps of layouts: ours, the administrators', the one that ClusterPolicy names",
-            ),
-            ("watch", "to see when one of them changes"),
-            ("create", "to make our map"),
-        ],
-    ),
-    Right {
-        name: rollout::names::MAP_NAME,
-        ..right(Scope::GpuOperator, "", "configmaps", &[("patch", "to write our map, and no other")])
-    },
-    right(Scope::GpuOperator, "", "pods", &[("delete", "to replace MIG manager's pod when it is stuck")]),
-];
 
 /// Where and for whom the rights are installed.
 #[derive(Clone, Debug)]
@@ -442,15 +182,18 @@ pub const RELEASE: &[Right] = &[
         Scope::Cluster,
         "",
         "nodes",
-        &[("list", "to see what is cordoned by us"), ("patch", "to uncordon it and to take our label off")],
+        &[
+            ("list", "to see which nodes the operator cordoned"),
+            ("patch", "to uncordon them and to remove the operator's label"),
+        ],
     ),
-    right(Scope::Cluster, api::GROUP, "gpupartitionpolicies", &[("list", "to see what is in force")]),
-    right(Scope::Cluster, api::GROUP, "gpunodes", &[("list", "to see where nodes are on their way")]),
+    right(Scope::Cluster, api::GROUP, "gpupartitionpolicies", &[("list", "to see the policies in force")]),
+    right(Scope::Cluster, api::GROUP, "gpunodes", &[("list", "to see the rollouts of nodes")]),
     right(
         Scope::Cluster,
         api::GROUP,
         "gpunodes/status",
-        &[("patch", "to store that a node is released, so that nothing goes on there")],
+        &[("patch", "to record that a node is released, so that its rollout does not continue")],
     ),
 ];
 
@@ -498,13 +241,14 @@ fn rules<'a>(rights: impl Iterator<Item = &'a Right>) -> Vec<Value> {
     rules.into_iter().map(rule).collect()
 }
 
-/// The page that explains each right.
+/// The page that explains each permission.
 #[must_use]
 pub fn page() -> String {
     let mut page = String::from(
-        "# What the operator may do\n\n\
-         Made from the table in `crates/controller/src/rbac.rs`; `deploy/rbac.yaml` grants exactly this, and the\n\
-         scenarios on a real control plane run with it. There are no wildcards, and no right on secrets.\n",
+        "# Permissions of the operator\n\n\
+         This page is generated from the table in `crates/controller/src/rbac/rights.rs`; `deploy/rbac.yaml` grants exactly\n\
+         these permissions, and the scenarios on a real control plane run with them. There are no wildcards, and no\n\
+         permission on secrets.\n",
     );
     let scopes = [
         (Scope::Cluster, "In the whole cluster"),
@@ -542,12 +286,13 @@ pub fn page() -> String {
         // JSON is YAML, and kubectl takes it as it is.
         let _ = writeln!(page, "---\n{manifest:#}");
     }
-    page.push_str("```\n\nA lease of another name (`--lease-name`) needs its name in the Role above.\n");
+    page.push_str("```\n\nA lease with another name (`--lease-name`) needs this name in the Role above.\n");
     page
 }
 
 #[cfg(test)]
 mod tests {
+    use super::rights::LEASE;
     use super::*;
 
     #[test]

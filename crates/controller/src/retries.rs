@@ -1,5 +1,4 @@
-//! When something that failed may be tried again: later each time, one thing
-//! without holding back another.
+//! When a failed operation may be retried: later each time, and independently of other operations.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! Everything that can be set, as plain data. [`crate::args`] reads it from
-//! flags and the environment; tests build it.
+//! All settings, as plain data. [`crate::args`] reads them from flags and the environment; tests build
+//! them.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

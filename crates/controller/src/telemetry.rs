@@ -1,4 +1,4 @@
-//! Logs: structured, to standard error. At rest nothing is logged.
+//! Logs: structured, to standard error. Without changes nothing is logged.
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::SubscriberExt;

@@ -1,8 +1,7 @@
-//! HTTPS for the metrics, with a certificate from files. Whoever issues it
-//! (OpenShift's service CA, cert-manager) replaces the files when it is renewed;
-//! they are looked at before each connection, so that no restart is needed, and
-//! no timer runs. Files that make no sense, as in the middle of a replacement,
-//! leave what was served before.
+//! HTTPS for the metrics, with a certificate from files. The issuer (OpenShift's service CA, cert-manager)
+//! replaces the files when it renews the certificate; they are checked before each connection, so that
+//! neither a restart nor a timer is needed. If the files are invalid, as in the middle of a replacement,
+//! the previous certificate stays in use.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -135,7 +134,7 @@ impl Served {
                 let error = crate::class::chain(&error);
                 tracing::warn!(
                     error,
-                    "the new certificate of the metrics cannot be served; the one before is"
+                    "the new certificate of the metrics cannot be used; the previous one stays in use"
                 );
             }
         }
@@ -179,7 +178,7 @@ impl TlsListener {
         let provider = Arc::new(provider);
         if !profile.left_out.is_empty() {
             let suites = profile.left_out.join(",");
-            tracing::warn!(suites, "cipher suites of the metrics that cannot be served are left out");
+            tracing::warn!(suites, "unsupported cipher suites of the metrics are skipped");
         }
         let versions: &[&SupportedProtocolVersion] = match profile.oldest {
             OldestTls::Tls12 => &[&TLS12, &TLS13],

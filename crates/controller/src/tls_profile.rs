@@ -1,7 +1,6 @@
-//! How strong the TLS of the metrics has to be: the oldest version and the
-//! cipher suites, in the words of OpenShift's TLS security profiles, so that
-//! what `oc get apiserver cluster -o yaml` shows can be written down as it is.
-//! The operator does not read that object (docs/adr/0007): a chart says it.
+//! The TLS level of the metrics: the minimum version and the cipher suites, in the terms of OpenShift's TLS
+//! security profiles, so that the output of `oc get apiserver cluster -o yaml` can be copied as it is. The
+//! operator does not read that object (docs/adr/0007): the chart sets the level.
 
 use std::str::FromStr;
 

@@ -1,6 +1,5 @@
-//! The watches: one task each, which trims what it gets and hands it on in
-//! order. The channel is bounded, so that a list of many thousands waits for
-//! whoever takes it in.
+//! The watches: one task each, which trims the objects and passes them on in order. The channel is bounded,
+//! so that a list of many thousands waits for the receiver.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -161,7 +160,7 @@ impl Watches {
                 task.abort();
             }
             store.forget(&source);
-            tracing::info!(%source, "is no longer watched: its kind or its reference is gone");
+            tracing::info!(%source, "a source is no longer watched, because its kind or its reference no longer exists");
         }
         for source in wanted {
             if !self.running.contains_key(&source) {

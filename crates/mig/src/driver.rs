@@ -1,6 +1,5 @@
-//! What the driver does when nobody says where: its default placement, what
-//! it says is left, and in which order to ask it so that a wanted layout
-//! comes out.
+//! The driver's behaviour when no placement is given: its default placement, the remaining capacity that it
+//! reports, and the order of requests that leads to a wanted layout.
 //!
 //! NVIDIA publishes no rule for GPU instances. The one here is that of the
 //! open code for compute instances (take what leaves the most placements

@@ -1,12 +1,11 @@
-//! The rules of MIG: which models exist, which profiles they have, where a
-//! slice may start, which slices fit one GPU together, and what the driver
-//! does when nobody says where.
+//! The rules of MIG: which models exist, which profiles they have, where a slice may start, which slices
+//! fit one GPU together, and where the driver puts a slice if no placement is given.
 //!
 //! Pure: no I/O, no clock, no async. The tables are data (`data/*.yaml`),
 //! embedded in the binary and checked when they are read.
 //!
-//! The words: a *profile* is a kind of slice (`1g.10gb`), a *placement* is a
-//! profile at a start, a *layout* is a set of placements on one GPU.
+//! The terms: a *profile* is a kind of slice (`1g.10gb`), a *placement* is a profile at a start, a *layout*
+//! is a set of placements on one GPU.
 
 pub mod catalog;
 pub mod driver;

@@ -1,4 +1,4 @@
-//! Profile names in every form that people and programs write.
+//! Profile names in every form that users and programs write.
 
 use std::fmt;
 use std::str::FromStr;

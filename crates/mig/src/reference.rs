@@ -8,7 +8,7 @@ use crate::model::{Model, Profile};
 const HEAD: &str = "\
 # GPU models
 
-Generated from `crates/mig/data/*.yaml`; do not edit. `UPDATE=1 cargo test -p slicewright-mig` writes it anew.
+Generated from `crates/mig/data/*.yaml`; do not edit. `UPDATE=1 cargo test -p slicewright-mig` regenerates it.
 
 `?` is a value that no source gives. A model with gaps can be planned for; one without can also be simulated.
 Memory is that of one slice. Starts and units are positions and sizes on the placement grid.

@@ -1,8 +1,8 @@
 //! How a card can be shared, and which way suits it: MIG, time-slicing, MPS,
 //! vGPU, passthrough; on bare metal or in a virtual machine.
 //!
-//! The facts are data (`data/sharing.yaml`, and the catalogue for cards that
-//! know MIG), each with its source; the rules are here, a sentence for each.
+//! The facts are data (`data/sharing.yaml`, and the catalogue for cards that support MIG), each with its
+//! source; the rules are here, a sentence for each.
 
 use std::fmt;
 use std::sync::OnceLock;

@@ -1,5 +1,4 @@
-//! What NVML answers when a call fails: every code, by name, with its own
-//! words and with what can be done about it.
+//! The errors of NVML's calls: every code, by name, with NVML's text and with advice.
 
 use std::fmt;
 

@@ -1,9 +1,8 @@
 //! Our tables against the driver: every value of a model that the catalogue
 //! and the driver both have.
 //!
-//! The adapter needs no table; planning without a driver does. Where there is
-//! hardware, it has the last word, and what is printed here is what to correct
-//! in `crates/mig/data`.
+//! The adapter needs no table; planning without a driver does. Where there is hardware, its answers are
+//! authoritative, and every difference that is printed here should be corrected in `crates/mig/data`.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Why the library could not be asked, or what it answered.
+//! Why the library could not be called, or which error it returned.
 
 use std::path::PathBuf;
 

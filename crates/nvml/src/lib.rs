@@ -1,9 +1,8 @@
 //! The GPUs of this machine, through NVIDIA's management library (NVML). All
 //! of the product's `unsafe` is in this crate, in [`library`].
 //!
-//! [`port::Gpus`] is what the rest of the product sees; [`Hardware`] is it over
-//! a real library, or over the simulator's, which nothing can tell apart.
-//! [`Worker`] gives it a thread of its own.
+//! [`port::Gpus`] is the interface for the rest of the product; [`Hardware`] implements it over a real
+//! library, or over the simulator's, which cannot be told apart. [`Worker`] gives it a thread of its own.
 
 mod code;
 pub mod compare;

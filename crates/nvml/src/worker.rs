@@ -1,12 +1,11 @@
 //! The thread that owns the GPUs.
 //!
-//! NVML's calls block, some for seconds, and two changes at once help nobody:
-//! so one thread makes all of them, in the order in which they were asked for.
-//! What is asked is a closure over the port; what comes back is what it
-//! returns. Nothing that borrows from the library can leave it that way.
+//! NVML's calls block, some for seconds, and concurrent changes have no advantage, so one thread makes all
+//! calls in the order of the requests. A request is a closure over the port, and its answer is the return
+//! value of the closure. Nothing that borrows from the library can escape in this way.
 //!
-//! Asynchronous code asks with [`Worker::ask`] and hands the answer on from
-//! inside the closure, to a channel of its own runtime.
+//! Asynchronous code calls [`Worker::ask`] and sends the answer from inside the closure to a channel of its
+//! own runtime.
 
 use std::fmt;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};

@@ -1,4 +1,4 @@
-//! What the rollout reads of a node: typed facts.
+//! The typed facts of a node that the rollout uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 

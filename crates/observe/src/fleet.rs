@@ -1,5 +1,5 @@
-//! Nodes and the pods on them are read once: for each node what the planner
-//! reads of it (the inventory) and what everybody else does (its view).
+//! Reads nodes and the pods on them once: for each node the facts for the planner (the inventory) and those
+//! for all other code (its view).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -157,7 +157,7 @@ impl OneNode<'_> {
         let mut held = on_node::taken(pods, &mut room, problems);
         for usage::Impossible { pod, resource, asks, most } in usage::drop_impossible(&mut held, found) {
             let message = format!(
-                "asks for {asks} {resource}, and node {name} can never have more than {most}: the kubelet will refuse it, and it holds nothing"
+                "requests {asks} {resource}, but node {name} can never have more than {most}: the kubelet will refuse it, so it holds nothing"
             );
             problems.push(Problem::new(Severity::Warning, format!("Pod {pod}"), message));
         }
@@ -215,7 +215,7 @@ impl OneNode<'_> {
         let mut doubt = found.doubt.clone();
         for usage::Excess { profile, held, exist } in excess {
             let what = profile.map_or_else(|| "whole GPU(s)".to_owned(), |p| format!("{p} slice(s)"));
-            let message = format!("its pods hold {held} {what}, and it has {exist}");
+            let message = format!("its pods hold {held} {what}, but it has only {exist}");
             let severity =
                 if found.exact || found.doubt.is_none() { Severity::Error } else { Severity::Warning };
             // While a node changes, allocatable and pods disagree for a moment.

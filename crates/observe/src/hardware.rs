@@ -1,6 +1,5 @@
-//! Which GPUs a node has, as far as that is known: what was established now,
-//! and what `GpuNode` remembers, since the labels that tell vanish during a
-//! change.
+//! The GPUs of a node, as far as they are known: from the present labels, and from the record in `GpuNode`,
+//! since these labels vanish during a change.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Why a node is left as it is, beside what its policy says.
+//! The reasons why a node is not changed, apart from its policy.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,6 @@
-//! The labels by which a node is selected. GPU feature discovery takes its own
-//! away while a node changes, and a node does not leave its policy for that:
-//! until it has arrived, it has those that were there when its GPUs were seen
-//! last, as its `GpuNode` remembers them.
+//! The labels by which a node is selected. GPU feature discovery removes its labels while a node changes,
+//! and the node must not leave its policy because of that: until the change is complete, it counts as
+//! having the labels that existed when its GPUs were last seen, as its `GpuNode` records them.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
-//! What the GPUs of a node are cut into, and how well that is known: exactly
-//! where an agent (or the simulator) says so, else as counts from the map's
-//! entry, when allocatable agrees with it.
+//! The layouts of a node's GPUs, and how well they are known: exactly where an agent (or the simulator)
+//! reports them, otherwise as counts from the map's entry, if allocatable agrees with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -116,7 +115,7 @@ impl Maps {
         });
         by_map.or_else(|| default_name(entry, model).map(Ok)).unwrap_or_else(|| {
             Err(format!(
-                "label {}={entry} names no entry of any map of layouts, and no default name of {}",
+                "label {}={entry} is neither an entry of a map of layouts nor a default name of {}",
                 names::MIG_CONFIG,
                 model.id
             ))
@@ -197,7 +196,7 @@ fn shared(node: &Node) -> Option<String> {
         None => "the default of the ClusterPolicy's spec.devicePlugin.config".to_owned(),
     };
     Some(format!(
-        "its devices are shared by {by} (label {shared}), so what it offers says nothing about slices; \
+        "its devices are shared by {by} (label {shared}), so its allocatable resources do not show its slices; \
          to have it planned, let its device plugin use a configuration without sharing (now: {config})"
     ))
 }
@@ -356,9 +355,10 @@ fn from_labels<'a>(
         // During a change the labels vanish; a node that was never seen before
         // cannot be known then.
         return match label(node, names::MIG_CONFIG).or_else(|| capable.filter(|c| *c == "true")) {
-            Some(_) => {
-                Err(format!("label {} is not there (yet), and the node was not seen before", names::PRODUCT))
-            }
+            Some(_) => Err(format!(
+                "label {} does not exist (yet), and the operator has not seen the node before",
+                names::PRODUCT
+            )),
             None => Ok(None),
         };
     };
@@ -366,7 +366,7 @@ fn from_labels<'a>(
         if capable == Some("true") {
             let known: Vec<_> = catalog.models().iter().map(|model| model.id.as_str()).collect();
             return Err(format!(
-                "label {}={product} is of no model that is known here; known are {}",
+                "label {}={product} is not a known model; the known models are {}",
                 names::PRODUCT,
                 known.join(", ")
             ));
@@ -465,7 +465,7 @@ fn read_slices(gpu: &ObservedGpu, model: &Model) -> Result<BTreeMap<ProfileName,
     for slice in &gpu.slices {
         let profile: ProfileName = slice.profile.parse().map_err(|e: mig::NameError| e.to_string())?;
         let start = slice.start.and_then(|start| u8::try_from(start).ok());
-        let start = start.ok_or_else(|| format!("slice {profile} has no start; an agent gives one"))?;
+        let start = start.ok_or_else(|| format!("slice {profile} has no start; an agent must report it"))?;
         let n = counts.entry(profile).or_default();
         *n = n.saturating_add(1);
         placed.push((profile, start));

@@ -2,17 +2,16 @@
 //! rollout and all messages to users are based on. This crate is the only
 //! reader: no other code parses a label.
 //!
-//! Pure and total: objects are handed in, `now` is an argument, and an object
-//! that makes no sense becomes a [`problem::Problem`], never a panic and never
-//! a guess. What cannot be established is left alone, and says so.
+//! Pure and total: objects and `now` are arguments, and an invalid object becomes a [`problem::Problem`],
+//! never a panic and never a guess. Nodes with facts that cannot be established are not changed, and this
+//! is reported.
 //!
-//! - [`objects`] holds what was handed in, [`manifest`] and [`snapshot`] read
-//!   it from texts;
-//! - [`told`] says what labels and annotations mean, [`memory`] what a
-//!   `GpuNode` remembers, [`layouts`] and [`usage`] what GPUs are cut into and
-//!   who holds what; [`fleet`] makes a view and a node of the inventory of it;
-//! - [`requests`] makes the demand, [`policy`] the policies, [`menu`] judges
-//!   what hardware profiles offer.
+//! - [`objects`] holds the objects, [`manifest`] and [`snapshot`] read them from texts;
+//! - [`told`] interprets labels and annotations, [`memory`] reads the record in a `GpuNode`, [`layouts`]
+//!   and [`usage`] determine the slices of GPUs and their holders; [`fleet`] makes a view and a node of the
+//!   inventory from these;
+//! - [`requests`] makes the demand, [`policy`] the policies, and [`menu`] checks whether the offers of
+//!   hardware profiles are attainable.
 
 pub mod cordon;
 pub mod facts;

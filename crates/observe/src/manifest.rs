@@ -64,7 +64,7 @@ where
                         ..Problem::new(
                             Severity::Error,
                             format!("{kind} {name}"),
-                            format!("is there already, at {first}: names are unique; rename or remove one"),
+                            format!("already exists at {first}: names must be unique; rename or remove one"),
                         )
                         .field("metadata.name")
                     });
@@ -90,12 +90,12 @@ where
 fn why_not(document: &Located) -> Option<&'static str> {
     let text = |field| document.get(field).and_then(Located::as_str);
     let (version, kind) = match (text("apiVersion"), text("kind")) {
-        (None, None) => return Some("it is no Kubernetes object"),
+        (None, None) => return Some("it is not a Kubernetes object"),
         // One of the two is missing: that is a mistake, and is told as one.
         (Some(version), Some(kind)) => (version, kind),
         (Some(_), None) | (None, Some(_)) => return None,
     };
-    (!kind.ends_with("List") && !is_read(version, kind)).then_some("its kind says nothing about slices")
+    (!kind.ends_with("List") && !is_read(version, kind)).then_some("its kind is not about slices")
 }
 
 /// Kind and name for messages.

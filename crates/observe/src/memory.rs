@@ -1,4 +1,4 @@
-//! What our own work has done to a node, as its `GpuNode` remembers it.
+//! The record of our own work on a node, as its `GpuNode` stores it.
 
 use api::GpuNode;
 use rollout::Progress;

@@ -1,5 +1,5 @@
-//! Hardware profiles are the menu that OpenShift AI shows: what is on it must
-//! be attainable, or the report says that it is not.
+//! Hardware profiles are the choices that OpenShift AI offers: each offer must be attainable, or the report
+//! says that it is not.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub fn check(objects: &Objects, inventory: &Inventory, policies: &[Policy], prob
             problems.push(Problem::new(
                 Severity::Note,
                 object,
-                "uses dynamic resource allocation; it belongs to the DRA driver and is left alone",
+                "uses dynamic resource allocation, so it belongs to the DRA driver and is ignored",
             ));
             continue;
         }
@@ -62,7 +62,7 @@ pub fn check(objects: &Objects, inventory: &Inventory, policies: &[Policy], prob
                     Problem::new(
                         Severity::Note,
                         object.clone(),
-                        "lets people ask for more than one slice; a CUDA process sees one only, and some releases of OpenShift AI make invalid pods of it: write 1 for minCount, defaultCount and maxCount",
+                        "lets users request more than one slice, but a CUDA process sees only one, and some releases of OpenShift AI create invalid pods for it: write 1 for minCount, defaultCount and maxCount",
                     )
                     .field(format!("{field}.maxCount")),
                 );

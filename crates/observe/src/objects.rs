@@ -1,4 +1,4 @@
-//! The objects that were handed in, by kind and name.
+//! The given objects, by kind and name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -147,7 +147,7 @@ impl Objects {
                 ..Problem::new(
                     Severity::Error,
                     "",
-                    format!("this is no Kubernetes object: `{what}` is missing"),
+                    format!("this is not a Kubernetes object: `{what}` is missing"),
                 )
             });
             return;
@@ -190,7 +190,7 @@ impl Objects {
                     path: "kind".to_owned(),
                     place: Some(document.place_of("kind")),
                     message: format!(
-                        "{} has no kind `{other}`{meant} Kinds: {}",
+                        "{} has no kind `{other}`{meant} The kinds are {}",
                         api::GROUP,
                         known.join(", ")
                     ),
@@ -229,7 +229,7 @@ impl Objects {
         };
         if let Some(replacement) = legacy::replacement(api_version, kind) {
             let message = format!(
-                "is of a kind that OpenShift AI has removed ({api_version}): unmanaged legacy, neither read nor written; use {replacement}"
+                "has a kind that OpenShift AI has removed ({api_version}), so it is neither read nor written; use {replacement}"
             );
             complain(Problem::new(Severity::Note, object.clone(), message));
             self.legacy.insert(object, replacement);

@@ -1,4 +1,4 @@
-//! The pods that are bound to a node, read once for everybody.
+//! The pods that are bound to a node, read once for all uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 

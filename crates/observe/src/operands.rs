@@ -1,6 +1,5 @@
-//! Which pods are the GPU Operator's. Anybody may give a pod the labels and
-//! the name of one; only who may write to the Operator's namespace may put it
-//! there.
+//! Recognises the pods of the GPU Operator. Any user can give a pod their labels and names; only users with
+//! write access to the Operator's namespace can create a pod there.
 
 use k8s_openapi::api::core::v1::Pod;
 use rollout::Operand;

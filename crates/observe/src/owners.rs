@@ -1,4 +1,4 @@
-//! Who stands behind a pod: the root owner, and which of its pods it is.
+//! The owner of a pod: the root owner, and the ordinal of the pod among its pods.
 
 use k8s_openapi::api::core::v1::Pod;
 use planner::names::RequestId;

@@ -1,4 +1,4 @@
-//! What pods take, and whether they are bound, pending or gone.
+//! The resources that pods take, and whether they are bound, pending or gone.
 
 use std::collections::BTreeMap;
 

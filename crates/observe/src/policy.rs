@@ -1,5 +1,5 @@
-//! Our policies: what the CRD's schema cannot judge is judged here, and what
-//! makes sense becomes the planner's and the rollout's.
+//! Our policies: this module checks what the CRD's schema cannot, and converts valid policies for the
+//! planner and the rollout.
 
 mod validate;
 

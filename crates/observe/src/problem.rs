@@ -1,4 +1,4 @@
-//! What is wrong with the objects, or worth knowing about them.
+//! Problems of the objects, and notes about them.
 
 use std::fmt;
 

@@ -1,7 +1,6 @@
-//! What is asked for and not bound: one request per root owner and ordinal,
-//! whatever the number of objects that speak of it. Evidence, strongest first:
-//! a bound pod (no request: it has its slice), a pending pod, a queued
-//! Workload, a Notebook that should run and has no pod yet.
+//! The requests that are not bound yet: one per root owner and ordinal, whatever the number of objects that
+//! describe it. Evidence, strongest first: a bound pod (no request: it has its slice), a pending pod, a
+//! queued Workload, a Notebook that should run and has no pod yet.
 
 mod constraints;
 mod queued;
@@ -62,7 +61,7 @@ pub fn all(
         // The API server has admitted the pod, and its priority with it.
         asked.priority = spec.priority;
         if spec.resource_claims.iter().flatten().next().is_some() {
-            let message = "asks through resource claims, which another driver serves (dynamic resource allocation): nothing is planned for them";
+            let message = "requests devices through resource claims, which another driver serves (dynamic resource allocation): nothing is planned for them";
             problems.push(Problem::new(Severity::Note, asked.object.clone(), message));
         }
         if let Some(request) = asked.request(id.clone(), Evidence::PendingPod, objects, now, problems) {
@@ -93,9 +92,9 @@ pub fn all(
             starting.insert(key.clone(), since);
             let (namespace, name) = key;
             let says = match objects.unmade.get(key) {
-                Some(words) => format!("its StatefulSet cannot make its pod: \"{words}\""),
+                Some(words) => format!("its StatefulSet cannot create its pod: \"{words}\""),
                 None => format!(
-                    "its StatefulSet has made no pod, for example because of a quota of the namespace: `kubectl describe statefulset {name} -n {namespace}` says why"
+                    "its StatefulSet has created no pod, for example because of a quota of the namespace: `kubectl describe statefulset {name} -n {namespace}` says why"
                 ),
             };
             waiting.insert(id.clone(), Waits { since, says });
@@ -147,7 +146,7 @@ impl Counted {
         *left = (*left - taken).max(0);
         if taken < count {
             let message = format!(
-                "asks for {count} pods at once, of which {taken} are planned for: the queued workloads of a namespace together get at most {} requests, which is what the fleet has room for",
+                "requests {count} pods at once, of which {taken} are planned: the queued workloads of a namespace together get at most {} requests, the capacity of the fleet",
                 self.most
             );
             problems.push(Problem::new(Severity::Note, title("Workload", &workload.metadata), message));
@@ -233,7 +232,7 @@ impl<'a> Asked<'a> {
             problems.push(Problem::new(
                 Severity::Warning,
                 self.object.clone(),
-                format!("asks for {resource}, which is not the resource of a profile (such resources are named like nvidia.com/mig-1g.10gb); nothing is planned for it"),
+                format!("requests {resource}, which is not the resource of a profile (such resources are named like nvidia.com/mig-1g.10gb); nothing is planned for it"),
             ));
         }
         let misspelt = takes.unreadable.first().map(|resource| Refusal {

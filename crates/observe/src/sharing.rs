@@ -1,6 +1,5 @@
-//! What suits the cards of a node: MIG, time-slicing, MPS, vGPU or
-//! passthrough. The labels of NFD and GPU feature discovery say which cards
-//! there are and whether the node is a machine of its own.
+//! The ways of sharing that suit the cards of a node: MIG, time-slicing, MPS, vGPU or passthrough. The
+//! labels of NFD and GPU feature discovery show the cards and whether the node is a physical machine.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +45,7 @@ pub fn advice(labels: &BTreeMap<String, String>, seen: Option<&Seen>) -> Vec<Str
     for card in cards {
         let Some(known) = find(card) else {
             lines.push(format!(
-                "how to share {card}: nothing is known of this card; if it has no MIG, time-slicing works on every card since Pascal"
+                "how to share {card}: this card is unknown; if it has no MIG, time-slicing works on every card since Pascal"
             ));
             continue;
         };

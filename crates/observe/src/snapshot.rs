@@ -1,5 +1,5 @@
-//! A recorded fleet: a file of our own that carries the objects as the API
-//! server returns them, trimmed of what nobody here reads.
+//! A recorded fleet: a file of our own with the objects as the API server returns them, without the fields
+//! that are not read.
 //!
 //! ```yaml
 //! apiVersion: snapshot.slicewright.io/v1
@@ -10,7 +10,7 @@
 //! objects: []                       # nodes, pods, notebooks, policies, ... in any order
 //! ```
 //!
-//! [`record`] writes what [`read`] reads; [`redact`] takes the names out first.
+//! [`record`] writes what [`read`] reads; [`redact`] removes the names before.
 
 mod pseudonyms;
 pub mod record;
@@ -160,7 +160,7 @@ impl Reader<'_> {
                 ..Problem::new(
                     Severity::Error,
                     KIND,
-                    format!("there is no such field{meant} Fields: {}", FIELDS.join(", ")),
+                    format!("this field does not exist{meant} Fields: {}", FIELDS.join(", ")),
                 )
                 .field(key.clone())
             });
@@ -183,7 +183,7 @@ impl Reader<'_> {
             Some(Ok(at)) => at,
             Some(Err(_)) | None => {
                 let given = text.map_or_else(|| "is missing".to_owned(), |text| format!("is `{text}`"));
-                let message = format!("{given}; write a moment such as 2026-11-20T08:00:00Z");
+                let message = format!("{given}; write a time such as 2026-11-20T08:00:00Z");
                 problems.push(self.wrong("takenAt", message));
                 Timestamp::UNIX_EPOCH
             }

@@ -1,6 +1,6 @@
-//! What the labels and annotations of a node say: what NVIDIA's operands are
-//! told and answer, whose mark is on it, who else works on it, and who else
-//! manages its devices. Everybody else reads these facts and no label.
+//! The meaning of the labels and annotations of a node: the requests to NVIDIA's operands and their
+//! answers, the marks of other programs, the other controllers that work on the node, and the other
+//! managers of its devices. All other code reads these facts and no labels.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
-//! The plan that is being carried out: what the `GpuNode`s want and the nodes
-//! do not have yet. A node that is past the point of return is no part of it:
-//! the planner sees it as it will be.
+//! The plan that is being carried out: the layouts in the specs of `GpuNode`s that the nodes do not have
+//! yet. A node past the point of no return is not part of it: the planner sees it with its new layout.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

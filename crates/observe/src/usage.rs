@@ -1,6 +1,5 @@
-//! Which slices are held: exactly where an agent says so, else as far as the
-//! pods on the node prove it. Allocation counts, not use: an idle notebook
-//! holds its slice.
+//! Which slices are held: exactly where an agent reports it, otherwise as far as the pods on the node prove
+//! it. Allocation counts, not use: an idle notebook holds its slice.
 
 use std::collections::{BTreeMap, BTreeSet};
 

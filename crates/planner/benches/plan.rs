@@ -1,4 +1,4 @@
-//! Planning whole fleets, cold and after one slice changed.
+//! Planning whole fleets, from scratch and after one slice changed.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 use planner::problem::{Actuation, Session};

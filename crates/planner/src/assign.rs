@@ -1,6 +1,6 @@
-//! Which policy has which node. A node that several policies select has the
-//! one of the highest priority, and among equals the one whose name sorts
-//! first; this is settled before anything is planned.
+//! Assigns nodes to policies. A node that several policies select belongs to the one with the highest
+//! priority, and among equals to the one whose name sorts first; this is decided before anything is
+//! planned.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! What is asked for and not yet bound. What is bound is in the inventory, as
-//! the use of slices.
+//! The requests that are not yet bound. Bound pods are in the inventory, as the use of slices.
 
 use std::collections::BTreeMap;
 

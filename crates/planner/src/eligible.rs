@@ -1,14 +1,13 @@
 //! Which nodes a request may use: node selector, required node affinity,
 //! taints, and free CPU, memory, ephemeral storage and pod slots.
 //!
-//! Labels that follow the layout are judged as they will be once the request
-//! has its slices there, under strategy `mixed`: what a node can become
-//! counts, not what it happens to be cut into. Where a value is open (how many
-//! slices of a profile there will be, how many MiB the driver will report), an
-//! expression holds when it can hold.
+//! Labels that follow the layout are considered with the values that they will have when the request has
+//! its slices there, under strategy `mixed`: the possible layouts of a node count, not its present layout.
+//! Where a value is not determined (the future number of slices of a profile, the MiB that the driver will
+//! report), an expression holds if it can hold.
 //!
-//! Whether a node has a free slice, may change, or is cordoned is not asked
-//! here; nor are volumes, topology spread, and affinity between pods.
+//! This module does not consider whether a node has a free slice, may change, or is cordoned; nor volumes,
+//! topology spread, and affinity between pods.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What the fleet has, and how well that is known.
+//! The GPUs and slices of the fleet, and how well they are known.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! Newtypes for the names that the planner speaks of, so that one cannot be
-//! passed for another.
+//! Newtypes for the planner's names, so that one kind of name cannot be passed for another.
 
 use std::fmt;
 

@@ -1,9 +1,8 @@
 //! The final layouts that are worth considering for one GPU.
 //!
-//! A GPU has slices that must stay and idle slices that may go. Every legal
-//! layout that contains the former is possible; only few matter to a planner
-//! that counts what each supplies, whether the GPU changes, and how many
-//! slices are created and destroyed.
+//! A GPU has slices that must stay and idle slices that may go. Every legal layout that contains the former
+//! is possible; only a few matter to a planner that considers the supply of each, whether the GPU changes,
+//! and how many slices are created and destroyed.
 
 use std::collections::HashMap;
 

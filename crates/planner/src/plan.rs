@@ -1,6 +1,5 @@
-//! A plan: for each node that changes, exactly what changes, in the order in
-//! which nodes should go. It leaves nothing to choose, and each change says
-//! under which precondition it is still right.
+//! A plan: for each node that changes, exactly what changes, in the order in which nodes should change. It
+//! leaves no choices open, and each change states the precondition under which it is still right.
 
 use std::collections::BTreeMap;
 

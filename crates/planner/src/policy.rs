@@ -1,5 +1,5 @@
-//! Policies as the planner sees them: parsed, validated, and without what
-//! only the rollout needs (windows, budget, cooldown).
+//! Policies as the planner sees them: parsed, validated, and without the fields that only the rollout needs
+//! (windows, budget, cooldown).
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,10 @@
-//! What the labels that GPU feature discovery writes by a node's layout will be
-//! once a request has its slices there.
+//! The future values of the labels that GPU feature discovery derives from a node's layout, when a request
+//! has its slices there.
 //!
-//! Only a request's own selectors ask for these labels, by their names, and the
-//! answer depends on the request and on what the GPUs can be cut into: so it is
-//! the planner that has to know the names. They stand here and nowhere else in
-//! it. Nothing that is a fact of the node is read off them; those come from
-//! `observe`, with types (`docs/adr/0009-observe-once.md`).
+//! Only a request's own selectors use these labels, by their names, and the values depend on the request
+//! and on the possible layouts of the GPUs, so the planner has to know the names. They are in this module
+//! and nowhere else in the planner. No fact of the node is derived from them; typed facts come from
+//! `observe` (`docs/adr/0009-observe-once.md`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -1,6 +1,5 @@
-//! The report: what is wanted, what there is, what was decided, and why not
-//! more. Conditions, events, `explain`, the pull-request comment and metrics
-//! are projections of it and use its words.
+//! The report: demand, supply, decisions, and the reasons why no more is possible. Conditions, events,
+//! `explain`, the pull-request comment and metrics are projections of it and use its words.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! Builders for tests: fleets, requests and policies that read as sentences.
-//! Only tests and benchmarks have them, by the feature `testing`: what ships
-//! can make no plan that nobody has checked ([`as_if_checked`]).
+//! Builders for tests: fleets, requests and policies that read as sentences. Only tests and benchmarks have
+//! them, by the feature `testing`: the released programs cannot create an unchecked plan
+//! ([`as_if_checked`]).
 //!
 //! They panic on what a test would not write on purpose.
 

@@ -1,6 +1,6 @@
-//! The sentences of the report: why a request waits, what would help, what
-//! holds a node. Conditions, events, `explain` and the pull-request comment
-//! print these, so that one thing is always said in the same words.
+//! The sentences of the report: why a request waits, what would help, what holds a node. Conditions,
+//! events, `explain` and the pull-request comment print these, so that the same fact always has the same
+//! wording.
 
 use std::fmt;
 

@@ -1,16 +1,15 @@
-//! What our admission checks say of the workloads in Kueue's queues: whether
-//! the slices of a workload are there, and on which node its pods are to run.
+//! The answers of our admission checks for the workloads in Kueue's queues: whether the slices of a
+//! workload exist, and on which node its pods must run.
 //!
-//! - `Pending` while they are planned, on their way, or wait for what passes;
+//! - `Pending` while they are planned, being created, or waiting for a temporary condition;
 //! - `Ready` when they are free: the pods of a set that the plan puts on one
 //!   node are kept to that node;
-//! - `Retry` when what was ready is lost before the pods have a node: Kueue
-//!   takes the workload back into its queue, and its quota is free meanwhile;
+//! - `Retry` when ready slices are lost before the pods have a node: Kueue puts the workload back into its
+//!   queue, and its quota is free in the meantime;
 //! - `Rejected`, which only an administrator can undo, for what no layout of
 //!   any GPU could ever serve.
 //!
-//! Nothing is said while Kueue evicts a workload, and nothing again of one
-//! whose pods have their nodes.
+//! There is no answer while Kueue evicts a workload, and no further answer once its pods have their nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,5 @@
-//! The wanted `GpuNode` of each node: what is wanted of it, what was seen, and
-//! where it is on its way. Where an agent runs, what was seen is the agent's
-//! to write.
+//! The wanted `GpuNode` of each node: its wanted layout, the observed state, and the progress of its
+//! rollout. Where an agent runs, the agent writes the observed state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

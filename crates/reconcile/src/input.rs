@@ -1,4 +1,4 @@
-//! What a round is decided on.
+//! The input of a round.
 
 use std::collections::BTreeMap;
 

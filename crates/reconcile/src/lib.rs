@@ -1,12 +1,11 @@
-//! One round of the operator as a pure function: what is seen and remembered
-//! to what is due and what is said. Pure: no I/O, no clock.
+//! One round of the operator as a pure function: from the observed and recorded state to the actions that
+//! are due and the messages. Pure: no I/O, no clock.
 //!
-//! Who calls [`round()`] does, in this order: fill an [`Input`] from what was
-//! watched, call, write the map if that is due, store for each node the
-//! progress that changed, do the node's actions in order and stop at the first
-//! that fails, then write the statuses and tell people what changed. Everything that has to be remembered is in
-//! the `GpuNode`s; after a crash between any two of these the next round
-//! converges to the same end.
+//! The caller of [`round()`] does the following, in this order: fill an [`Input`] from the watched objects,
+//! call, write the map if that is due, store for each node the progress that changed, do the node's actions
+//! in order and stop at the first that fails, then write the statuses and report the changes to users. All
+//! records are in the `GpuNode`s; after a crash between any two of these steps the next round converges to
+//! the same end.
 
 pub mod admission;
 pub mod advance;

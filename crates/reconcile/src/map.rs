@@ -1,6 +1,5 @@
-//! What our map should contain: the administrators' entries, the default names
-//! of every model that is there, an entry for each layout that a node has,
-//! gets, or may go back to, and entries of before while there is room.
+//! The content of our map: the administrators' entries, the default names of every existing model, an entry
+//! for each layout that a node has, gets, or may return to, and older entries while there is room.
 
 use std::collections::{BTreeMap, BTreeSet};
 

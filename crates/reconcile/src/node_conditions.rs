@@ -1,4 +1,4 @@
-//! The conditions of a `GpuNode`: how it stands, and what a human should do.
+//! The conditions of a `GpuNode`: its state, and what an administrator should do.
 
 use api::condition::{Tri, Wanted, kind, reason};
 use jiff::Timestamp;

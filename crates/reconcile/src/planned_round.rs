@@ -1,5 +1,4 @@
-//! Observe, decide, check: from the objects to a plan, a report, and what the
-//! checker says of the plan.
+//! Observe, decide, check: from the objects to a plan, a report, and the checker's result for the plan.
 
 use std::collections::BTreeMap;
 

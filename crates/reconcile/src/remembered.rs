@@ -1,6 +1,5 @@
-//! What is remembered of a node's rollout: `GpuNode.status.rollout`, read and
-//! written. The field `progress` has everything; the fields beside it say the
-//! same for people and for `kubectl get`.
+//! The record of a node's rollout, `GpuNode.status.rollout`, read and written. The field `progress` has
+//! everything; the fields beside it show the same to people and for `kubectl get`.
 
 use api::gpu_node::NodeRollout;
 use rollout::Progress;

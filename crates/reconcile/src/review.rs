@@ -1,9 +1,9 @@
-//! Whether what was reviewed is what is planned. A plan is made from policies,
-//! nodes and demand; the fingerprint has a digest of each, without names of
-//! pods and of who asks, so that a recording without names has the same.
+//! Compares the reviewed plan with the present plan. A plan is made from policies, nodes and demand; the
+//! fingerprint has a digest of each, without the names of pods and of their owners, so that a recording
+//! without names has the same digests.
 //!
-//! It is judged once, when the policies have become those that were reviewed:
-//! later the plan moves with every node that gets its layout, which is no news.
+//! They are compared once, when the cluster has the reviewed policies: later the plan changes with every
+//! node that gets its layout, which is expected.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The round: what is seen and remembered, to what is due and what is said.
+//! The round: from the observed and recorded state to the actions that are due and the messages.
 
 use std::collections::BTreeMap;
 

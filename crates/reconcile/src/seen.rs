@@ -1,5 +1,4 @@
-//! Nodes as the rollout takes them: what `observe` read of them, with what the
-//! caller knows beside the objects.
+//! The rollout's view of nodes: the facts from `observe`, with the caller's own knowledge.
 
 use jiff::{SignedDuration, Timestamp};
 use observe::Reading;

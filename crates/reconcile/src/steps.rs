@@ -1,5 +1,5 @@
-//! The steps of a rollout in words: a short one for transcripts and logs, and
-//! the event for people, side by side, so that both say the same.
+//! The texts for the steps of a rollout: a short one for transcripts and logs, and the event for users,
+//! side by side, so that both agree.
 
 use planner::names::NodeName;
 use rollout::{Phase, Progress, Rung};

@@ -1,4 +1,4 @@
-//! The layout of a whole node, as MIG manager takes it.
+//! The layout of a whole node, in the form for MIG manager.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Who changes nodes: what of a GPU can change, what is known of its slices,
-//! and how long a change takes.
+//! How nodes are changed: which part of a GPU can change, what is known of its slices, and how long a
+//! change takes.
 
 use jiff::SignedDuration;
 use planner::inventory::ChangeScope;

@@ -1,37 +1,34 @@
-//! What nobody could do better, whoever knew the whole trace in advance.
+//! An upper bound for every method, including one that knows the whole trace in advance.
 //!
 //! # Which bound, and why it is one
-//! Let a policy be anything that decides, with or without knowledge of the
-//! future, what GPUs are cut into and who gets which slice, and let *h(t)* be
-//! the compute slices that are held at second *t*. Whatever the policy is:
+//! Let a policy be any method that decides, with or without knowledge of the future, the layouts of GPUs
+//! and the assignment of slices, and let *h(t)* be the compute slices that are held at second *t*. For
+//! every policy:
 //!
-//! 1. Only who has come and not gone holds anything, and it holds slices of
-//!    the profile that it asked for, as many as it asked for or none.
+//! 1. Only a request that has arrived and not left holds slices; it holds slices of the profile that it
+//!    requested, and either all of them or none.
 //! 2. The slices that are held on one GPU at one moment are part of one legal
 //!    layout of it.
 //!
-//! So *h(t)* is at most *b(t)*: the most compute slices of those that are there
-//! at *t* that fit a fleet which is empty, is cut at that moment in no time, and
-//! on which a request may have slices on several nodes, or some of its slices
-//! only. That is a relaxation of what any policy can do at *t*: it forgets all
-//! that was before and comes after (slices that cannot move, cuts that take
-//! time, nodes that are closed), and "all or none, on one node". The sum of
-//! *b(t)* over all seconds is therefore at least what any policy delivers:
-//! slice-seconds held are never more than [`Bound::slice_seconds`], and the time
-//! that compute slices are waited for never less than what is asked for minus it.
+//! So *h(t)* is at most *b(t)*: the most compute slices of the requests present at *t* that fit a fleet
+//! which is empty, is partitioned at that moment in no time, and on which a request may have slices on
+//! several nodes, or only some of its slices. This is a relaxation of the possibilities of any policy at
+//! *t*: it ignores the past and the future (slices that cannot move, changes that take time, nodes that are
+//! closed), and the condition "all or none, on one node". The sum of *b(t)* over all seconds is therefore
+//! at least what any policy delivers: slice-seconds held are never more than [`Bound::slice_seconds`], and
+//! the waiting time, in compute-slice-seconds, is never less than the requested time minus this bound.
 //!
 //! *b(t)* is an integer program over the maximal layouts of each model, solved
 //! by the planner's solver; where optimality is not proved the solver's bound
 //! is taken, which is at least *b(t)*.
 //!
-//! It is loose where cuts take long beside the time that people stay: nobody
-//! can cut in no time. And it says nothing of how many requests are served:
-//! who serves many small ones and who serves a large one can deliver the same.
+//! It is loose where changes are long compared with the stay of requests, since no change takes no time.
+//! And it says nothing about the number of requests served: serving many small requests and serving a large
+//! one can deliver the same.
 //!
 //! # How many GPUs
-//! By the same argument nobody serves everybody without waiting with fewer
-//! GPUs than the most that those who are there at one moment need when they are
-//! packed anew: [`Bound::gpus`], for fleets of one model.
+//! By the same argument no method serves all requests without waiting with fewer GPUs than the requests at
+//! the busiest moment need when they are packed from scratch: [`Bound::gpus`], for fleets of one model.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

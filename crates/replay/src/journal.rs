@@ -1,4 +1,4 @@
-//! What happened, to be looked at and checked by others.
+//! The record of a replay, for inspection and for independent checks.
 
 use mig::ProfileName;
 

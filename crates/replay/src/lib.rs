@@ -1,12 +1,10 @@
-//! A stream of requests, played against the planner and the rollout's rules in
-//! virtual time: who gets a slice, who waits for how long, what changes and
-//! what stays idle; and the same with layouts that never change, with first
-//! fit and best fit, and what nobody could do better.
+//! Replays a stream of requests against the planner and the rollout's rules in virtual time: which requests
+//! get a slice, how long they wait, what changes and what stays idle. The same is done with layouts that
+//! never change and with first fit and best fit, and there is a bound that no method can exceed.
 //!
-//! Real are the planner ([`planner::decide`]), the checker that looks at every
-//! plan, the rules of who may start to change ([`rollout::fleet::admit`]), and
-//! the times that a change is estimated at ([`rollout::fleet::node_time`]).
-//! Simplified is the cluster: [`run`] says how.
+//! The planner ([`planner::decide`]), the checker of every plan, the rules for starting a node
+//! ([`rollout::fleet::admit`]), and the estimated duration of a change ([`rollout::fleet::node_time`]) are
+//! the real ones. The cluster is simplified, as described in [`run`].
 //!
 //! Pure and deterministic: the same trace, fleet and rules give the same
 //! [`run::Replay`], byte for byte.

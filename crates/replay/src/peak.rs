@@ -1,6 +1,5 @@
-//! A layout for hindsight: what the planner would cut an idle fleet into for
-//! those who are there at the busiest second. As a layout that never changes
-//! it is what somebody would choose who knew the trace and could cut once.
+//! A layout in hindsight: the one that the planner would give an idle fleet for the requests at the busiest
+//! second. It is the choice of an administrator who knew the trace and could partition the GPUs once.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,9 @@
-//! First fit and best fit: each request by itself, oldest first, as a slicer
-//! does that answers one pod at a time.
+//! First fit and best fit handle each request by itself, oldest first, like a slicer that serves one pod at
+//! a time.
 //!
-//! Both live under the same actuator and the same rules as the planner. Where
-//! single slices can be made, the request's are made beside those in use, and
-//! idle slices in their way go. Where whole GPUs are cut, an idle GPU is cut
-//! into as many slices of the request's profile as it has room for.
+//! Both have the same actuator and the same rules as the planner. Where single slices can be created, those
+//! of the request are created beside the slices in use, and idle slices in their place are destroyed. Where
+//! only whole GPUs can change, an idle GPU gets as many slices of the request's profile as fit.
 
 use std::sync::Arc;
 

@@ -1,10 +1,9 @@
-//! Who gets which slice: stand-ins for kube-scheduler and kubelet.
+//! Assigns slices to pods: replacements for kube-scheduler and kubelet.
 //!
-//! Of the nodes that have what a pod asks for it goes to the one with the most
-//! compute slices that nobody holds, as the scheduler's default spreads pods, or
-//! with the fewest, where it is told to pack; of equals to the first by name. Of equal slices of a node it gets an
-//! arbitrary one: the device plugin prefers none, and kubelet takes the first
-//! by UUID. A hash stands for that order.
+//! A pod goes to a node that has its slices: to the one with the most free compute slices, as the scheduler
+//! spreads pods by default, or with the fewest, if it is configured to pack; among equals to the first by
+//! name. It gets an arbitrary one of the equal slices of the node: the device plugin prefers none, and
+//! kubelet takes the first by UUID. A hash represents that order.
 
 use crate::fleet::Fleet;
 use crate::journal::{Holding, Journal};

@@ -1,4 +1,4 @@
-//! Who decides what GPUs are cut into.
+//! The methods that decide the layouts of GPUs.
 
 use std::collections::BTreeMap;
 

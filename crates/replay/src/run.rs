@@ -1,19 +1,16 @@
 //! One replay: from event to event in virtual time.
 //!
-//! What is simplified, and on which side it errs:
-//! - A request comes at its second and goes at its second, as it did in the
-//!   trace, whether it was served meanwhile or not. Whoever is served late has
-//!   its slice for less long.
+//! The simplifications are:
+//! - A request arrives and leaves at its times in the trace, whether it was served in between or not. A
+//!   request that is served late has its slice for a shorter time.
 //! - Pods start and end in no time, and the scheduler and the planner take
 //!   none. (The planner's own time is measured in `docs/benchmarks.md`.)
-//! - Nothing fails, and nobody else touches a node. CPU and memory of nodes
-//!   do not run out: the trace's requests are for slices.
-//! - A node that changes is closed from its cordon until its slices are proved,
-//!   as long as the product estimates, which is the slow end of what is seen.
-//!   Before that a layout that no node has or is told to come to takes the
-//!   time of a map's mount.
-//! - At first every GPU is one slice of full size, or, for a layout that never
-//!   changes, is cut that way.
+//! - Nothing fails, and no other client changes a node. CPU and memory of nodes do not run out: the trace's
+//!   requests are for slices.
+//! - A node that changes is closed from its cordon until its slices are proved, as long as the product
+//!   estimates, which is the upper end of the durations seen. Before that, a layout that is new to all
+//!   nodes takes the time of a map's mount.
+//! - At first every GPU has one slice of full size, or the layout that never changes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -1,4 +1,4 @@
-//! The fleet as the planner sees it, by what the actuator lets be known.
+//! The planner's view of the fleet, limited to what the actuator makes known.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Where a node is on its way, by the rollout's phases, and who may start.
+//! The progress of a node's change, in the rollout's phases, and which nodes may start.
 
 use std::collections::{BTreeMap, BTreeSet};
 

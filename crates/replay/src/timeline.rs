@@ -1,4 +1,4 @@
-//! The fleet over time, in spans of equal length: what a picture shows.
+//! The fleet over time, in intervals of equal length, for pictures.
 
 use serde::Serialize;
 

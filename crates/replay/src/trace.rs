@@ -1,10 +1,9 @@
-//! A trace: who asked for which slices, from when, until when.
+//! A trace: the requested slices, with the beginning and the end of each request.
 //!
-//! It is read from CSV with a header. Of its columns these are read, in any
-//! order: `create_s` and `delete_s` (seconds since the trace began; an empty
-//! `delete_s` means that the pod was still there at the end), `pod`, `count`
-//! (1 where the column is missing), and one column of profiles. Lines are in
-//! the order of `create_s`. Nothing is quoted.
+//! It is read from CSV with a header. These columns are read, in any order: `create_s` and `delete_s`
+//! (seconds since the trace began; an empty `delete_s` means that the pod was still there at the end),
+//! `pod`, `count` (1 where the column is missing), and one column of profiles. Lines are in the order of
+//! `create_s`. Nothing is quoted.
 
 use std::collections::BTreeSet;
 

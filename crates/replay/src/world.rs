@@ -1,4 +1,4 @@
-//! The fleet at one moment: what every GPU is cut into and who holds it.
+//! The fleet at one moment: the slices of every GPU and their holders.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
-//! A write (or a consistent read) that is due now, with what it was decided
-//! on. A write whose precondition no longer holds must fail; the next call
-//! then decides anew.
+//! A write (or a consistent read) that is due now, with the state on which the decision was based. A write
+//! whose precondition no longer holds must fail; the next call then decides again.
 
 use planner::names::PodRef;
 

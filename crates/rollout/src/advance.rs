@@ -1,5 +1,5 @@
-//! One node, one step: [`advance`]. It is pure and total, and is called as
-//! often as one likes: with an unchanged observation it answers the same.
+//! One node, one step: [`advance`]. It is pure and total, and can be called any number of times: for the
+//! same observation it returns the same answer.
 //!
 //! The order of a rollout: [`start`](self) (is a change wanted, and may one
 //! start), `quiesce` (map, cordon, pods), `change` (the label, MIG manager,

@@ -1,7 +1,6 @@
-//! Whose a cordon is. The label [`names::CORDONED_BY`] says it to people, but
-//! any controller that prunes labels it does not know takes it away; the API
-//! server knows which field manager set `spec.unschedulable`, and the progress
-//! knows whether a cordon of ours was seen.
+//! Who set a cordon. The label [`names::CORDONED_BY`] shows it to people, but any controller that prunes
+//! unknown labels removes it; the API server knows which field manager set `spec.unschedulable`, and the
+//! progress records whether a cordon of ours was seen.
 //!
 //! [`names::CORDONED_BY`]: crate::names::CORDONED_BY
 

@@ -1,8 +1,7 @@
-//! Over all nodes: which may start now, and for each other why not and when.
+//! Decides over all nodes which may start now, and states for the others why not and when.
 //!
-//! A node asks when nothing but its turn keeps it from starting; only those
-//! that ask use up the budget, so that a node which waits for a pod does not
-//! hold back the ones behind it.
+//! A node applies when only the budget prevents it from starting; only nodes that apply use up the budget,
+//! so a node that waits for a pod does not delay the nodes behind it.
 
 use std::collections::BTreeMap;
 

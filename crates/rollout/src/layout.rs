@@ -1,6 +1,5 @@
-//! The layout of a node as the GPU Operator can express it: for every GPU
-//! index whether MIG is on, and how many slices of each profile. Where a
-//! slice starts cannot be said there.
+//! The layout of a node as the GPU Operator can express it: for every GPU index whether MIG is on, and the
+//! number of slices of each profile. The start of a slice cannot be expressed there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

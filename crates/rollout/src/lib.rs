@@ -1,15 +1,14 @@
-//! The state machine that takes one node safely from one layout to another.
-//! Pure: what was observed, what is wanted, the rules, the recorded progress
-//! and the time go in; the next progress, the writes that are due now, an
-//! outlook for people and the moment to be called again come out.
+//! The state machine that takes one node safely from one layout to another. Pure: the inputs are the
+//! observation, the wanted layout, the rules, the recorded progress and the time; the outputs are the next
+//! progress, the writes that are due now, an outlook for users and the time of the next call.
 //!
-//! Who calls it does, in this order: observe, [`advance()`], store the progress
-//! if it changed, do the actions in order and stop at the first that fails.
-//! Nothing else has to be remembered: after a crash between any two of these
-//! the next call converges to the same end (`docs/adr/0002-rollout.md`).
+//! The caller does the following, in this order: observe, call [`advance()`], store the progress if it
+//! changed, do the actions in order and stop at the first that fails. Nothing else has to be stored: after
+//! a crash between any two of these steps the next call converges to the same end
+//! (`docs/adr/0002-rollout.md`).
 //!
-//! What may start at all is decided over all nodes together: [`fleet::admit`].
-//! What the label names is in [`map`].
+//! [`fleet::admit`] decides over all nodes together which may start. [`map`] has the entries that the label
+//! names.
 
 pub mod action;
 pub mod advance;

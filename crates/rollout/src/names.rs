@@ -1,7 +1,6 @@
-//! The names of labels, annotations, resources and maps in the GPU Operator's
-//! contract, and our own: all that is read by `observe` or written by whoever
-//! does the [actions](crate::action). Nobody else needs them. (NVIDIA GPU
-//! Operator 26.7, mig-parted 0.15.)
+//! The names of labels, annotations, resources and maps in the GPU Operator's contract, and our own: all
+//! that `observe` reads or that is written to carry out the [actions](crate::action). No other code needs
+//! them. (NVIDIA GPU Operator 26.7, mig-parted 0.15.)
 
 /// Names the map entry that a node should have. Written by us (or by people).
 pub const MIG_CONFIG: &str = "nvidia.com/mig.config";

@@ -1,5 +1,5 @@
-//! Who else works on a node, and who else manages its devices, in words that
-//! are the same for planner and rollout. Who does is read by `observe::told`.
+//! The other controllers that work on a node, and the other managers of its devices, in terms that planner
+//! and rollout share. `observe::told` detects them.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! What is remembered of a node's rollout, in `GpuNode.status.rollout`. It is
-//! stored before the writes that it announces are done.
+//! The record of a node's rollout, in `GpuNode.status.rollout`. It is stored before the writes that it
+//! announces are done.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,5 @@
-//! A human ends a rollout: `slicewright release`. What we did to the node is
-//! undone as far as that is possible without touching a GPU, and what is left
-//! is said.
+//! An administrator ends a rollout: `slicewright release`. Our changes to the node are reverted as far as
+//! that is possible without touching a GPU, and the rest is reported.
 
 use crate::action::Action;
 use crate::names;

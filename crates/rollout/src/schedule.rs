@@ -1,8 +1,8 @@
 //! Five-field cron schedules: minute, hour, day of month, month, day of week.
 //!
-//! As `man 5 crontab` defines them: `*`, numbers, names of months and days,
-//! lists, ranges and steps; when both day fields are restricted, a day matches
-//! when either does. Our own, since no maintained cron crate stands on jiff.
+//! As `man 5 crontab` defines them: `*`, numbers, names of months and days, lists, ranges and steps; when
+//! both day fields are restricted, a day matches when either does. It is our own parser, since no
+//! maintained cron crate is based on jiff.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,10 +1,9 @@
-//! When nodes may start: a schedule, a duration and a time zone. Only a node's
-//! start has to be inside; what has started is finished.
+//! When nodes may start: a schedule, a duration and a time zone. Only a node's start has to be inside a
+//! window; a change that has started is completed.
 //!
-//! Schedules are on the wall clock of the time zone; a window lasts its
-//! duration in real time. In the hour that a change to summer time skips, a
-//! window opens by as much later; in the hour that comes twice it opens once,
-//! the first time.
+//! Schedules are on the wall clock of the time zone; a window lasts its duration in real time. A window
+//! that would open in the hour that a change to summer time skips opens later by the skipped time; in the
+//! hour that occurs twice it opens once, the first time.
 
 use std::fmt;
 

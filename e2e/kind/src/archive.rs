@@ -1,5 +1,4 @@
-//! Archives of images as `docker load` and `ctr images import` take them,
-//! written without an engine.
+//! Archives of images for `docker load` and `ctr images import`, written without an engine.
 
 use std::fs::{self, File};
 use std::io::Write;

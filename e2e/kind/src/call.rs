@@ -1,4 +1,4 @@
-//! Programs that are called, and what they said when they failed.
+//! Runs other programs, and reports their output when they fail.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};

@@ -1,4 +1,4 @@
-//! The cluster: up, down, and how it stands.
+//! The cluster: up, down, and status.
 
 use std::collections::BTreeMap;
 use std::fs;

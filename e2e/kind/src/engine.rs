@@ -1,4 +1,4 @@
-//! The container engine: the one that is there, else one of our own.
+//! The container engine: an existing one, or one of our own.
 
 use std::path::PathBuf;
 use std::process::Command;

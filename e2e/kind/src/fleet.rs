@@ -1,4 +1,4 @@
-//! Which GPUs the workers have.
+//! The GPUs of the workers.
 
 use std::fmt;
 use std::str::FromStr;

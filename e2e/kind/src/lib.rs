@@ -1,12 +1,11 @@
 //! A kind cluster with real kubelets, also on a machine that reaches no image
 //! registry and has no container engine.
 //!
-//! What is there is used: Docker or Podman, and kind's own node image. What
-//! is not is made: an engine in a network namespace of its own, and a node
-//! image from Debian packages and the Go modules under `tools/`. Either way
-//! the machine is afterwards as it was: what a kubelet sets for the whole
-//! machine is written down before anything starts, and `down` puts it back,
-//! also after an interrupted run.
+//! Docker or Podman and kind's own node image are used if they are available. Otherwise they are replaced:
+//! by an engine in a network namespace of its own, and by a node image from Debian packages and the Go
+//! modules under `tools/`. In both cases the machine is restored afterwards: the settings that a kubelet
+//! changes for the whole machine are recorded before anything starts, and `down` restores them, also after
+//! an interrupted run.
 
 pub mod call;
 pub mod cluster;

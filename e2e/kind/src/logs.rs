@@ -1,4 +1,4 @@
-//! Everything that is to be known of a cluster after a failure, in one folder.
+//! Collects everything that helps to understand a failure of a cluster, in one folder.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What a kubelet changes for the whole machine, whatever namespace it runs
-//! in: written down before the first one starts, and put back at the end.
+//! The settings that a kubelet changes for the whole machine, whatever namespace it runs in: recorded
+//! before the first one starts, and restored at the end.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,6 @@
-//! The image of a node: kind's own where its registry can be reached, else
-//! one that is made here from Debian packages and the Go modules under
-//! `tools/`, and kept outside of the checkout under a key of what went in.
+//! The image of a node: kind's own where its registry can be reached, otherwise one that is built here from
+//! Debian packages and the Go modules under `tools/`, and kept outside the checkout under a key that is
+//! derived from its inputs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

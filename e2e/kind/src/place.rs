@@ -1,5 +1,4 @@
-//! Where a cluster keeps what it needs: one folder, and a lock so that two
-//! runs do not get in each other's way.
+//! The files of a cluster: one folder, and a lock so that two runs do not interfere.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Seek, Write};

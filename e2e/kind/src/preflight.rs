@@ -1,5 +1,4 @@
-//! What a machine must have: each thing that lacks is one sentence with what
-//! to do about it.
+//! The requirements for a machine: for each missing one there is a sentence with advice.
 
 use std::path::Path;
 use std::process::Command;

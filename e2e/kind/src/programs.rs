@@ -1,5 +1,4 @@
-//! Images of one program each: the program with the libraries that it loads,
-//! taken from this machine, and nothing else.
+//! Images of one program each: the program with the libraries that it loads, taken from this machine.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,4 +1,4 @@
-//! What is told to the person who waits.
+//! Progress messages for a waiting user.
 
 use std::io::{self, Write};
 use std::time::Instant;

@@ -1,5 +1,4 @@
-//! Flux on the control plane of a scenario: its two controllers as processes,
-//! and what people do with it.
+//! Flux on the control plane of a scenario: its two controllers as processes, and the actions of its users.
 
 use std::net::TcpListener;
 use std::panic::AssertUnwindSafe;

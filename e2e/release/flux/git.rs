@@ -1,6 +1,5 @@
-//! A Git repository, and a server that hands it out over smart HTTP: Flux
-//! speaks nothing else. The protocol is git's own (`git http-backend`); the
-//! server only runs it, as CGI.
+//! A Git repository, and a server that provides it over smart HTTP, the only protocol that Flux supports
+//! here. The protocol is git's own (`git http-backend`); the server only runs it, as CGI.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -1,10 +1,8 @@
-//! What a program was built from, inside of it: the section that cargo-auditable
-//! defines, and that `rust-audit-info`, `cargo audit bin` and scanners of images
-//! read.
+//! The list of dependencies inside a program: the section that cargo-auditable defines, and that
+//! `rust-audit-info`, `cargo audit bin` and scanners of images read.
 //!
-//! It is written from what cargo says it compiled, which is exact, and not by
-//! cargo-auditable, which goes by `cargo metadata` and lists what another member
-//! of the workspace switches on, too.
+//! It is written from cargo's messages about compiled packages, which are exact, and not by
+//! cargo-auditable, which uses `cargo metadata` and also lists features of other members of the workspace.
 
 use std::io::Write;
 

@@ -1,5 +1,4 @@
-//! What a program asks of the machine that it runs on, and one section more in
-//! a program that is linked already.
+//! A program's requirements on its machine, and the addition of a section to a linked program.
 
 use object::elf::{DT_NEEDED, FileHeader64, PT_INTERP};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader};

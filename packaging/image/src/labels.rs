@@ -1,5 +1,5 @@
-//! What an image says of itself: the labels of the OCI, those that Red Hat's
-//! certification asks for, and those that OpenShift shows.
+//! The labels of an image: those of the OCI, those that Red Hat's certification requires, and those that
+//! OpenShift shows.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,9 @@
 //! Images without a container daemon and without a base image: from files to
 //! the bytes of an OCI layout.
 //!
-//! Everything here is a function of its arguments: no file is read, no clock.
-//! The same files at the same [`oci::Image::created`] give the same digest,
-//! whoever builds them and where. What finds the files is the program beside
-//! it (`src/make`), which `cargo xtask image` starts.
+//! Everything here is a function of its arguments: no file is read, no clock. The same files with the same
+//! [`oci::Image::created`] give the same digest on every machine. The program beside it (`src/make`), which
+//! `cargo xtask image` starts, finds the files.
 
 pub mod auditable;
 pub mod elf;

@@ -1,6 +1,5 @@
-//! `slicewright-image`: builds the programs, finds what belongs beside them,
-//! and writes images. `cargo xtask image` starts it with the tools that it
-//! needs.
+//! `slicewright-image`: builds the programs, finds the files that belong to them, and writes images. `cargo
+//! xtask image` starts it with the necessary tools.
 
 mod make;
 

@@ -1,5 +1,5 @@
-//! The licences of what an image is made of, as one text: who, under what, and
-//! the words of each licence once.
+//! The licences of an image's contents, as one text: the packages, their licences, and the text of each
+//! licence once.
 
 use std::collections::BTreeMap;
 

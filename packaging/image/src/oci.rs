@@ -1,9 +1,8 @@
-//! From layers to an OCI layout, and to an archive that `docker load`,
-//! `podman load` and `kind load image-archive` take.
+//! From layers to an OCI layout, and to an archive for `docker load`, `podman load` and `kind load
+//! image-archive`.
 //!
-//! The documents are written here and not by `oci-spec`, which knows how names
-//! are written out: its labels are a hash map, so that the same image would get
-//! another digest each time. The tests read with it what was written here.
+//! The documents are written here and not by `oci-spec`: its labels are a hash map, so the same image would
+//! get a different digest each time. The tests use it to read the result.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,10 +1,8 @@
-//! Which packages a program is made of, from what cargo says while it builds.
+//! The packages of a program, from cargo's messages during the build.
 //!
-//! `cargo metadata` alone tells too much: it knows every feature that any
-//! member of the workspace switches on. So a package counts when this build
-//! had an artifact of it, and as linked when that artifact is for the target:
-//! macros, build scripts and what they need are compiled for the machine that
-//! builds.
+//! `cargo metadata` alone lists too much: it includes every feature that any member of the workspace
+//! enables. So a package counts when this build had an artifact of it, and as linked when that artifact is
+//! for the target: macros, build scripts and what they need are compiled for the machine that builds.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! What an image consists of, as CycloneDX: read by scanners, and by people who
-//! ask whether a hole in a library concerns them.
+//! The contents of an image, as CycloneDX: for scanners, and for people who want to know whether a
+//! vulnerability of a library affects them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What an image has in its file system, and one layer of it as a tar archive.
+//! The files of an image, and one layer of it as a tar archive.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What a ClusterServiceVersion says and neither the chart nor the CRDs do:
-//! the files under `packaging/olm`.
+//! The parts of a ClusterServiceVersion that neither the chart nor the CRDs have: the files under
+//! `packaging/olm`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! What the chart installs, sorted by who installs it under OLM: the
-//! ClusterServiceVersion, a manifest beside it, or OLM by itself.
+//! The chart's objects, sorted by what installs them under OLM: the ClusterServiceVersion, a manifest
+//! beside it, or OLM itself.
 
 use serde_json::{Map, Value, json};
 

@@ -1,5 +1,5 @@
-//! What the bundle brings to OpenShift's console: samples beside the editor
-//! of policies, a quick start, and where the command is downloaded.
+//! The bundle's additions to OpenShift's console: samples beside the editor of policies, a quick start, and
+//! the download of the command.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Whom people write to who have installed it.
+//! The contact address for administrators who installed the operator.
 
 use std::fmt;
 use std::str::FromStr;

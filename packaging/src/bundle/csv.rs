@@ -1,4 +1,4 @@
-//! The ClusterServiceVersion, put together.
+//! Assembles the ClusterServiceVersion.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

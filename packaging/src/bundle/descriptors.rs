@@ -1,5 +1,5 @@
-//! What the console is told about the fields of a kind: made of the schema in
-//! its CRD, so that there is one sentence for each field.
+//! The console's descriptions of the fields of a kind: they are derived from the schema in its CRD, so that
+//! each field has only one description.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,4 @@
-//! What lies around the manifests in a bundle's folder, and the folder as
-//! files.
+//! The files around the manifests in a bundle's folder, and the folder as files.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The image that a bundle installs: by digest and in no other way.
+//! The image that a bundle installs: by digest only.
 
 use std::fmt;
 use std::str::FromStr;

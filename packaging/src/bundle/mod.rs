@@ -1,6 +1,5 @@
-//! The OLM bundle, made of the chart as real Helm renders it, of the CRDs in
-//! it, and of `packaging/olm`, which says what neither of those does. Nothing
-//! that the chart says is said again here.
+//! The OLM bundle, made from the chart as real Helm renders it, from its CRDs, and from `packaging/olm`,
+//! which has the remaining parts. Nothing from the chart is repeated here.
 
 mod base;
 mod chart;

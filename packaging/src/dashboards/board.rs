@@ -1,7 +1,6 @@
-//! What is shown. Queries take the largest of all replicas (`max by (…)`)
-//! before they sum up: after a change of the leader, two show the same things
-//! for a while. Requests that no policy answers for have an empty policy, which
-//! `$policy|` lets through.
+//! The content of the dashboards. Queries take the largest value of all replicas (`max by (…)`) before they
+//! sum up: after a change of the leader, two replicas export the same values for a while. Requests without
+//! a policy have an empty policy, which `$policy|` includes.
 
 use super::{Panel, Query, Row, Shape, Unit};
 
@@ -24,7 +23,7 @@ pub(super) const ROWS: &[Row] = &[
         panels: &[
             figure(
                 "Requests without a slice",
-                "Requests that the plan in force does not serve; why is further down, and in each policy's status.",
+                "Requests that the plan in force does not serve. The reasons are further down, and in each policy's status.",
                 Some(1),
                 &[query(
                     "requests",
@@ -33,7 +32,7 @@ pub(super) const ROWS: &[Row] = &[
             ),
             figure(
                 "Promised slices that are missing",
-                "Slices of a policy's minCount that are not there.",
+                "Slices of a policy's minCount that do not exist.",
                 Some(1),
                 &[query(
                     "slices",
@@ -42,7 +41,7 @@ pub(super) const ROWS: &[Row] = &[
             ),
             figure(
                 "Nodes that failed",
-                "They stay cordoned until somebody acts: what is wrong is in the GpuNode, what to do in the runbook SlicewrightNodeStuck.",
+                "These nodes stay cordoned until an administrator acts. The GpuNode shows the problem, and the runbook SlicewrightNodeStuck the solution.",
                 Some(1),
                 &[query(
                     "nodes",
@@ -51,7 +50,7 @@ pub(super) const ROWS: &[Row] = &[
             ),
             figure(
                 "Policies that cannot do what they say",
-                "Stalled: a person must act. Degraded: something is not as it should be. The condition says what.",
+                "Stalled: an administrator must act. Degraded: something is wrong. The condition gives the details.",
                 Some(1),
                 &[query(
                     "policies",
@@ -60,7 +59,7 @@ pub(super) const ROWS: &[Row] = &[
             ),
             figure(
                 "Slices that are free",
-                "Of all nodes: slices that nobody holds.",
+                "Free slices of all nodes.",
                 None,
                 &[query(
                     "slices",
@@ -71,14 +70,14 @@ pub(super) const ROWS: &[Row] = &[
                 unit: Unit::Share,
                 ..figure(
                     "Free, but beside others",
-                    "The largest share of any policy: compute slices that nobody holds, on GPUs of which somebody holds another. They cannot become one full-size slice.",
+                    "The largest share of any policy: free compute slices on GPUs with another slice in use. They cannot become one full-size slice.",
                     None,
                     &[query("share", r#"max(slicewright_fragmentation_ratio{policy=~"$policy"})"#)],
                 )
             },
             figure(
                 "Nodes on their way",
-                "Nodes that are being changed, or wait for their pods to go.",
+                "Nodes that are being changed, or that wait for their pods to end.",
                 None,
                 &[query(
                     "nodes",
@@ -87,7 +86,7 @@ pub(super) const ROWS: &[Row] = &[
             ),
             figure(
                 "Replicas with the lease",
-                "One writes, the others watch. None for long: the runbook SlicewrightNoLeader.",
+                "One replica writes, the others watch. If there is none for long, see the runbook SlicewrightNoLeader.",
                 Some(2),
                 &[query("replicas", "sum(slicewright_leader) or vector(0)")],
             ),
@@ -98,7 +97,7 @@ pub(super) const ROWS: &[Row] = &[
         panels: &[
             Panel {
                 title: "Slices, by profile",
-                says: "What is there, who holds it, and what is asked for and not bound yet. Whole GPUs are gpu.",
+                says: "Existing slices, slices in use, and requested slices that are not bound yet. Whole GPUs are shown as gpu.",
                 shape: Shape::Table(&["profile"]),
                 unit: Unit::Count,
                 width: 6,
@@ -117,7 +116,7 @@ pub(super) const ROWS: &[Row] = &[
             },
             Panel {
                 title: "Supply against demand, by profile",
-                says: "There: slices that exist. Wanted: those that somebody holds, and those that are asked for and not bound yet.",
+                says: "There: slices that exist. Wanted: slices in use, and requested slices that are not bound yet.",
                 shape: Shape::Lines,
                 unit: Unit::Count,
                 width: 6,
@@ -134,7 +133,7 @@ pub(super) const ROWS: &[Row] = &[
             },
             Panel {
                 title: "Requests without a slice, by reason",
-                says: "One that asks for two profiles counts at both. What each reason means and what helps: slicewright explain.",
+                says: "A request for two profiles counts for both. slicewright explain shows the meaning of each reason and gives advice.",
                 shape: Shape::Stacked,
                 unit: Unit::Count,
                 width: 6,
@@ -145,7 +144,7 @@ pub(super) const ROWS: &[Row] = &[
             },
             Panel {
                 title: "How long the oldest of them waits",
-                says: "By reason. Over an hour is told by the alert SlicewrightRequestsUnserved.",
+                says: "The longest wait for each reason. The alert SlicewrightRequestsUnserved fires after an hour.",
                 shape: Shape::Lines,
                 unit: Unit::Seconds,
                 width: 6,
@@ -161,7 +160,7 @@ pub(super) const ROWS: &[Row] = &[
         panels: &[
             Panel {
                 title: "Nodes, by phase",
-                says: "Where the nodes of the policies are on their way to another layout; Idle is at rest.",
+                says: "The phases of the policies' nodes. In the phase Idle, a node is not being changed.",
                 shape: Shape::Stacked,
                 unit: Unit::Count,
                 width: 6,
@@ -172,7 +171,7 @@ pub(super) const ROWS: &[Row] = &[
             },
             Panel {
                 title: "Nodes that should change and do not start",
-                says: "By reason: the budget, a window, a cool-down, somebody else's layout.",
+                says: "Nodes by reason: the budget, a window, the cooldown, a layout of another client.",
                 shape: Shape::Stacked,
                 unit: Unit::Count,
                 width: 6,
@@ -183,7 +182,7 @@ pub(super) const ROWS: &[Row] = &[
             },
             Panel {
                 title: "Nodes on their way",
-                says: "Since when each is in its phase.",
+                says: "The time for which each node has been in its phase.",
                 shape: Shape::Table(&["node", "policy", "phase"]),
                 unit: Unit::Seconds,
                 width: 6,
@@ -194,7 +193,7 @@ pub(super) const ROWS: &[Row] = &[
             },
             Panel {
                 title: "What the plan in force asks for",
-                says: "Nodes and GPUs that are still to change.",
+                says: "Nodes and GPUs that the plan still has to change.",
                 shape: Shape::Lines,
                 unit: Unit::Count,
                 width: 6,
@@ -202,7 +201,7 @@ pub(super) const ROWS: &[Row] = &[
             },
             Panel {
                 title: "Changes of nodes that ended, in an hour",
-                says: "verified is what was wanted; rolled_back and taken_back leave the node usable; failed needs a person.",
+                says: "verified: the node has the planned layout. rolled_back and taken_back: the node is usable. failed: an administrator has to act.",
                 shape: Shape::Stacked,
                 unit: Unit::Count,
                 width: 6,
@@ -213,7 +212,7 @@ pub(super) const ROWS: &[Row] = &[
             },
             Panel {
                 title: "How long a change takes",
-                says: "From the cordon until the layout was verified, of the changes of the last six hours.",
+                says: "The time from the cordon until the layout was verified, for the changes of the last six hours.",
                 shape: Shape::Lines,
                 unit: Unit::Seconds,
                 width: 6,
@@ -235,7 +234,7 @@ pub(super) const ROWS: &[Row] = &[
         panels: &[
             Panel {
                 title: "Promised slices that are missing",
-                says: "Of a policy's minCount. After half an hour the alert SlicewrightFloorNotMet tells.",
+                says: "Missing slices of a policy's minCount. The alert SlicewrightFloorNotMet fires after half an hour.",
                 shape: Shape::Lines,
                 unit: Unit::Count,
                 width: 4,
@@ -246,7 +245,7 @@ pub(super) const ROWS: &[Row] = &[
             },
             Panel {
                 title: "MIG manager healed, in an hour",
-                says: "It was stuck, or had failed, and its pod was replaced.",
+                says: "MIG manager hung or failed, and its pod was replaced.",
                 shape: Shape::Stacked,
                 unit: Unit::Count,
                 width: 4,
@@ -273,7 +272,7 @@ pub(super) const ROWS: &[Row] = &[
         panels: &[
             Panel {
                 title: "Errors, in ten minutes",
-                says: "Writes that the API server refused or did not answer, by class; watches that broke, by kind; what is being tried again.",
+                says: "Writes that the API server refused or did not answer, by class; watches that broke, by kind; operations that are being retried.",
                 shape: Shape::Lines,
                 unit: Unit::Count,
                 width: 6,
@@ -291,7 +290,7 @@ pub(super) const ROWS: &[Row] = &[
             },
             Panel {
                 title: "Rounds a minute, by result",
-                says: "At rest there are few. Anything but ok is explained by the runbook SlicewrightNotReconciling.",
+                says: "Without changes there are few rounds. The runbook SlicewrightNotReconciling explains all results except ok.",
                 shape: Shape::Stacked,
                 unit: Unit::Count,
                 width: 6,
@@ -302,7 +301,7 @@ pub(super) const ROWS: &[Row] = &[
             },
             Panel {
                 title: "How long a round thinks",
-                says: "From the objects to what is due, without the writes.",
+                says: "The time from the objects to the necessary actions, without the writes.",
                 shape: Shape::Lines,
                 unit: Unit::Seconds,
                 width: 6,
@@ -319,7 +318,7 @@ pub(super) const ROWS: &[Row] = &[
             },
             Panel {
                 title: "What waits for longest",
-                says: "A change that no round has looked at yet, and something that failed and is tried again.",
+                says: "The oldest change that no round has handled yet, and the oldest failure that is being retried.",
                 shape: Shape::Lines,
                 unit: Unit::Seconds,
                 width: 6,

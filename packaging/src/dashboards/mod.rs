@@ -1,6 +1,6 @@
-//! The dashboards: one description of what is shown, and the two forms that it
-//! is published in. Grafana wants today's schema; the console of OpenShift
-//! reads the one of version 14, with rows, and fewer kinds of panels.
+//! The dashboards: one description of their content, and the two forms in which they are published. Grafana
+//! needs its present schema; the console of OpenShift reads that of version 14, with rows, and fewer kinds
+//! of panels.
 //!
 //! The chart has both as files; `cargo xtask codegen` writes them.
 

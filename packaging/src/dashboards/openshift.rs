@@ -1,6 +1,6 @@
-//! For the console of OpenShift, which shows dashboards of Grafana's schema 14:
-//! rows of panels of the types graph, singlestat and table. It asks its own
-//! Prometheus, so that no source of data is named.
+//! The dashboard for the console of OpenShift, which shows dashboards of Grafana's schema 14: rows of
+//! panels of the types graph, singlestat and table. It queries its own Prometheus, so no data source is
+//! named.
 
 use serde_json::{Value, json};
 

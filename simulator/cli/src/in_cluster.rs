@@ -1,5 +1,5 @@
-//! What commands have in common that run in a pod of a cluster: how they reach
-//! its API server, and how they are told to stop.
+//! Functions that commands in a pod of a cluster share: how they reach its API server, and how they are
+//! stopped.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! `slicewright-sim openshift-ai`: the parts of OpenShift AI that make
-//! workbenches run, on a cluster whose nodes are somebody else's.
+//! `slicewright-sim openshift-ai`: the parts of OpenShift AI that make workbenches run, on a cluster whose
+//! nodes are not simulated by this program.
 
 use std::io::Write;
 

@@ -1,5 +1,4 @@
-//! `slicewright-sim operator`: the part of the GPU Operator, on a cluster
-//! where its operands run.
+//! `slicewright-sim operator`: replaces the GPU Operator on a cluster where its operands run.
 
 use std::io::Write;
 

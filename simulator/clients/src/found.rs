@@ -1,5 +1,5 @@
-//! Where the programs are. `cargo xtask clients` says it; whoever starts the
-//! tests without it gets what was built last, and is told what is left out.
+//! Finds the programs. `cargo xtask clients` sets their locations; tests that are started without it use
+//! the programs that were built last, and report what is skipped.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

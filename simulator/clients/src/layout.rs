@@ -1,4 +1,4 @@
-//! Cutting a GPU before a program sees it.
+//! Creates slices on a GPU before a program sees it.
 
 use gpu::{Caller, Machine, Mode};
 

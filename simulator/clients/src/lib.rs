@@ -1,13 +1,12 @@
 //! Real programs that talk to NVML, unmodified, on a simulated node.
 //!
-//! The tests of this crate start them: nvml-wrapper and nvidia-ml-py through a
-//! small session of ours, go-nvml likewise, and NVIDIA's nvidia-mig-parted and
-//! gpu-feature-discovery as they are. Each gets a [`Node`]: the shared library
-//! over a state of its own, and, for programs that look at more of a machine
-//! than NVML, its kernel modules and PCI devices in a mount namespace.
+//! The tests of this crate start them: nvml-wrapper and nvidia-ml-py through a small session of ours,
+//! go-nvml likewise, and NVIDIA's nvidia-mig-parted and gpu-feature-discovery as they are. Each gets a
+//! [`Node`]: the shared library over a state of its own, and, for programs that use more of a machine than
+//! NVML, its kernel modules and PCI devices in a mount namespace.
 //!
-//! `cargo xtask clients` builds what is needed and says where it is. Without
-//! that the tests say what they left out.
+//! `cargo xtask clients` builds these programs and passes their locations. Without it the tests report what
+//! they skipped.
 
 mod found;
 mod layout;

@@ -1,5 +1,5 @@
-//! The labels and annotations by which objects talk to the simulator, and how
-//! their values are read. Everything else in the API is as on a real cluster.
+//! The labels and annotations by which objects control the simulator, and how their values are read.
+//! Everything else in the API is as on a real cluster.
 
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;

@@ -1,6 +1,5 @@
-//! The only place that reads a clock. The nodes live in virtual time, which
-//! runs so many times faster than the real one; everything that has a duration
-//! in the simulated world is a duration of virtual time.
+//! The only place that reads a clock. The nodes run in virtual time, which is faster than real time by a
+//! configured factor; every duration in the simulated world is a duration of virtual time.
 
 use std::time::Duration;
 

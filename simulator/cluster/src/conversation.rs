@@ -1,5 +1,5 @@
-//! One node in conversation with an API server that is a map: what is written
-//! when, and what others' writes do. The real one is asked in `e2e`.
+//! One node and an API server that is a map: which writes happen when, and the effect of the writes of
+//! others. The real API server is tested in `e2e`.
 
 use std::collections::BTreeMap;
 

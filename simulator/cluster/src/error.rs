@@ -1,4 +1,4 @@
-//! Why a simulated cluster cannot be set up, or a command not be done.
+//! Why a simulated cluster cannot be set up, or why a command fails.
 
 use crate::fleet::FleetError;
 use operands::faults::FaultError;

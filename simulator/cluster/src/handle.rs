@@ -1,5 +1,4 @@
-//! By which tests and commands act upon a running cluster, and look into what
-//! its API does not show.
+//! The interface by which tests and commands change a running cluster, and read what its API does not show.
 
 use std::sync::Arc;
 

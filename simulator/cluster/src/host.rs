@@ -1,12 +1,11 @@
-//! One node between its engine and the API server: what was seen of the API,
-//! what the engine has done since, and the writes that follow. Pure: the
-//! shell tells it what it saw and does the writes, one after the other.
+//! One node between its engine and the API server: the observed state of the API, the engine's changes
+//! since then, and the resulting writes. Pure: the shell passes its observations and does the writes, one
+//! after the other.
 //!
-//! Two parties write a node's labels: the operands in here, and everybody
-//! else. What the engine changes is pending until the API server has it;
-//! meanwhile nobody else's value of that key counts, since ours comes later.
-//! Every other difference between the API's labels and the engine's was made
-//! by others, and goes into the engine.
+//! Two parties write a node's labels: the operands in this engine, and all other clients. A change of the
+//! engine is pending until the API server has it; until then, other clients' values of that key are
+//! ignored, since ours is later. Every other difference between the API's labels and the engine's was made
+//! by other clients, and is passed to the engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 

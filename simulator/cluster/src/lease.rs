@@ -1,6 +1,5 @@
-//! A node's heartbeat: its lease, which the node lifecycle controller looks
-//! at. While the node is down it is not renewed. Heartbeats are in real time,
-//! since the controller that looks is real.
+//! A node's heartbeat: its lease, which the node lifecycle controller checks. While the node is down it is
+//! not renewed. Heartbeats are in real time, since the controller that checks them is real.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,6 @@
-//! Virtual GPU nodes on a real API server. Each node has an engine
-//! ([`operands::Node`]) that does what the GPU Operator's operands and the
-//! kubelet would do, over simulated GPUs; this crate is the shell that lets
-//! the API server see it, and it see the API server. Scheduler and
-//! controllers are the real ones.
+//! Virtual GPU nodes on a real API server. Each node has an engine ([`operands::Node`]) that does what the
+//! GPU Operator's operands and the kubelet would do, over simulated GPUs; this crate is the shell that
+//! connects it with the API server in both directions. Scheduler and controllers are the real ones.
 //!
 //! ```no_run
 //! # async fn example(client: kube::Client) -> Result<(), cluster::Error> {

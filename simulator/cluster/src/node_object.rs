@@ -1,5 +1,4 @@
-//! A node's engine as a Node object, and the difference to what the API server
-//! has as a patch. Pure.
+//! A node's engine as a Node object, and the difference from the API server's object as a patch. Pure.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,6 @@
-//! The notebook controller's stand-in: a StatefulSet for each Notebook, the
-//! stop annotation, the restart annotation, culling, and the mirror of the
-//! pod's conditions. Pure: [`Book`] is what was seen, [`Book::due`] the writes
-//! that follow; the StatefulSet's pod is made by the real controller.
+//! A replacement for the notebook controller: a StatefulSet for each Notebook, the stop annotation, the
+//! restart annotation, culling, and the mirror of the pod's conditions. Pure: [`Book`] has the observed
+//! state, [`Book::due`] returns the resulting writes; the real controller creates the StatefulSet's pod.
 
 use std::collections::BTreeMap;
 

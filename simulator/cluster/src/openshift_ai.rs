@@ -1,6 +1,5 @@
-//! Keeps workbenches going: watches Notebooks, hardware profiles and what
-//! became of them, and does the writes of [`Book`]. Kinds that are not served
-//! yet are tried again and again, so that OpenShift AI may come later.
+//! Runs workbenches: watches Notebooks, hardware profiles and the resulting objects, and does the writes of
+//! [`Book`]. Kinds that are not served yet are retried, so that OpenShift AI may be installed later.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Does the writes of a node against the API server, and drives the node:
-//! lets its time pass, writes what follows, and waits for the next moment.
+//! Does the writes of a node against the API server, and drives the node: lets its time pass, does the
+//! resulting writes, and waits for the next moment.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The pods on a node as the API shows them: those of the operands, which we
-//! make, and the users', of which the kubelet writes the status. Pure.
+//! The pods on a node as the API shows them: those of the operands, which we create, and those of users,
+//! whose status the kubelet writes. Pure.
 
 use std::collections::BTreeMap;
 

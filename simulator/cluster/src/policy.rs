@@ -1,6 +1,5 @@
-//! The GPU Operator itself, as far as it is more than its operands: its
-//! ClusterPolicy, what a change of it does to all nodes, and its state. And
-//! the map of layouts that it names.
+//! The GPU Operator itself, apart from its operands: its ClusterPolicy, the effect of its changes on all
+//! nodes, and its state; and the map of layouts that it names.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};

@@ -1,5 +1,5 @@
-//! What has to be there before nodes can come: CRDs, the Operator's namespace,
-//! and the owners of its pods. What exists already is left as it is.
+//! Creates the prerequisites of nodes: CRDs, the Operator's namespace, and the owners of its pods. Existing
+//! objects are not changed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,6 +1,5 @@
-//! The users' pods on one node, as its kubelet treats them: admits each once,
-//! writes its status, lets it end, and takes the object away when its
-//! containers have stopped. Pure.
+//! Users' pods on one node, as its kubelet treats them: it admits each once, writes its status, lets it
+//! end, and removes the object when its containers have stopped. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! Watching with one guarantee more than the watcher gives: what vanished
-//! while nobody watched is reported as gone.
+//! A watch with one additional guarantee: objects that vanished while the watch was interrupted are
+//! reported as deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;

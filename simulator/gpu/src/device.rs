@@ -1,4 +1,4 @@
-//! One simulated GPU: its mode, its instances, and what follows from them.
+//! One simulated GPU: its mode, its instances, and the values derived from them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

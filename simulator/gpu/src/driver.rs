@@ -1,4 +1,4 @@
-//! What differs between generations of the driver.
+//! The differences between generations of the driver.
 
 use mig::{Attribute, ProfileSpec};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What NVML answers when a call fails: its codes, closed, with its own words.
+//! The errors of NVML's calls: its codes, a closed list, with NVML's own texts.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What happened on a machine, in order, with virtual times.
+//! The events of a machine, in order, with virtual times.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Faults as data: which call goes wrong, how, how often, and what happens to
-//! a GPU at a moment. Deterministic: the same faults strike the same calls.
+//! Faults as data: which call fails, how, how often, and which event happens to a GPU at which time.
+//! Deterministic: the same faults affect the same calls.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What NVML's calls take and answer: callers, handles, and plain records.
+//! The arguments and results of NVML's calls: callers, handles, and plain records.
 
 use crate::device::{ComputeInstance, GpuInstance};
 use crate::model::Engines;

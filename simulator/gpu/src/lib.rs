@@ -1,12 +1,11 @@
-//! Simulated GPUs with the MIG semantics of NVML and its driver. Pure: no
-//! I/O, no clock; time is told to the machine, and faults are data.
+//! Simulated GPUs with the MIG semantics of NVML and its driver. Pure: no I/O, no clock; time is an
+//! argument, and faults are data.
 //!
-//! [`Machine`] is a host with GPUs. [`Machine::nvml`] is the library as a
-//! process sees it: verbs named after NVML's, typed, failing with NVML's codes.
-//! [`Machine::open`] and [`Machine::allocate`] are the two ways to have a
-//! slice: a process has it open, and the driver protects it; or the kubelet
-//! gave it to a pod, and nothing does. Destroying the latter succeeds and is
-//! counted in [`Machine::breaches`].
+//! [`Machine`] is a host with GPUs. [`Machine::nvml`] is the library as a process sees it: typed functions
+//! named after NVML's, which fail with NVML's codes. [`Machine::open`] and [`Machine::allocate`] are the
+//! two ways to hold a slice: either a process has it open, and the driver protects it; or the kubelet
+//! allocated it to a pod, and nothing protects it. Destroying the latter succeeds and is counted in
+//! [`Machine::breaches`].
 //!
 //! What is modelled from which source, and what is inferred: `docs/simulator.md`.
 

@@ -1,5 +1,5 @@
-//! A host with GPUs: time, boots, the driver, clients that hold GPUs open,
-//! the kubelet's book of allocations, and the truth for those who may see it.
+//! A host with GPUs: time, boots, the driver, clients that hold GPUs open, the kubelet's record of
+//! allocations, and the complete state for callers that may see it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

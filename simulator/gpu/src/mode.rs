@@ -1,4 +1,4 @@
-//! The MIG mode of a GPU, and what becomes of it.
+//! The MIG mode of a GPU, and its transitions.
 
 use serde::{Deserialize, Serialize};
 

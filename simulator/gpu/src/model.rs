@@ -1,6 +1,5 @@
-//! What a GPU of a model is: the facts that the engine needs of it. They come
-//! from the catalogue; a model of which some are not known is refused here,
-//! with that reason, and nothing is invented.
+//! The facts about a GPU model that the engine needs. They come from the catalogue; a model with unknown
+//! facts is refused here with that reason, and nothing is invented.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

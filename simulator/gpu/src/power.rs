@@ -1,7 +1,6 @@
-//! How much a GPU draws, what it has drawn, and how long its parts have worked.
-//! A GPU is at rest or at work, as its clients are: its meter is read when that
-//! changes, and what lies between two readings is a product. So the counters
-//! are exact, and a question about them changes nothing.
+//! The power of a GPU, its energy, and the working time of its parts. A GPU is idle or busy, depending on
+//! its clients: its meter is read when that changes, and the energy between two readings is a product. So
+//! the counters are exact, and a query changes nothing.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

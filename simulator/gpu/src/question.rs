@@ -1,6 +1,6 @@
-//! Questions that the verbs do not name: whoever shows what hardware would
-//! (its temperature, its processes) looks at the GPU behind a handle. Faults
-//! strike here as in every other call that reads.
+//! Queries that have no function of their own: a caller that shows readings of the hardware (its
+//! temperature, its processes) reads the GPU behind a handle. Faults apply here as in every other call that
+//! reads.
 
 use crate::device::{ComputeInstance, Gpu, GpuInstance};
 use crate::error::{NvmlError, Reply};

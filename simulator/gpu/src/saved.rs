@@ -1,9 +1,9 @@
-//! A machine written down, and read again: what is written is everything, and
-//! what is read is checked, since nobody knows who had it in their hands.
+//! Saves and restores a machine: the saved text is complete, and it is checked when it is read, since it
+//! may have been edited.
 //!
-//! Models are written whole, once for all GPUs of one, and not by their name:
-//! a state means the same to a program whose catalogue says otherwise, and a
-//! card that is in no catalogue can be saved like any other.
+//! Models are saved completely, once for all GPUs of a model, and not by their name: a state has the same
+//! meaning for a program with another catalogue, and a card that is in no catalogue can be saved like any
+//! other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The library as a process sees it: handles, and the calls that only read.
 //!
-//! Every call checks in one order: is the library initialised, are handles and
-//! arguments valid, does a fault strike, may the caller do this, can the GPU
-//! do it, does its state allow it. A failed call changes nothing.
+//! Every call checks in one order: whether the library is initialised, whether handles and arguments are
+//! valid, whether a fault applies, whether the caller has permission, whether the GPU supports it, and
+//! whether its state allows it. A failed call changes nothing.
 
 use mig::PlacementIndex;
 

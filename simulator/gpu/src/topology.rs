@@ -1,6 +1,5 @@
-//! Where the GPUs of a host are: on which PCIe switch, root complex and NUMA
-//! node, and how many NVLinks they have. The hosts themselves are data
-//! (`topology/hosts.rs`).
+//! The positions of a host's GPUs: their PCIe switches, root complexes and NUMA nodes, and their numbers of
+//! NVLinks. The hosts themselves are data (`topology/hosts.rs`).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What the GPU Operator would write, of what it sees.
+//! The writes of the GPU Operator that follow from its observations.
 
 use std::collections::BTreeMap;
 

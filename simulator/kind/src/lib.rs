@@ -1,14 +1,13 @@
-//! What stands in for the GPU Operator on a cluster where NVIDIA's components
-//! run over simulated GPUs (`operands.yaml`, `driver.yaml` beside this): the
-//! Operator's own program is in no module that can be had.
+//! Replaces the GPU Operator on a cluster where NVIDIA's components run over simulated GPUs
+//! (`operands.yaml`, `driver.yaml` in the same folder): the Operator's own program is in no published
+//! module.
 //!
-//! It does what those who use the Operator see of it, and nothing else: the
-//! labels of nodes that say what runs there, the DaemonSets' settings that
-//! follow its ClusterPolicy, and that policy's state. What is due follows from
-//! what is there ([`due`]); [`run`] looks, and does it.
+//! It has only the visible effects of the Operator: the labels of nodes that determine which operands run
+//! there, the settings of the DaemonSets that follow its ClusterPolicy, and the state of that policy. The
+//! necessary writes follow from the observed objects ([`due`]); [`run`] observes, and does them.
 //!
-//! It may not: make DaemonSets (they are manifests), touch a value that
-//! somebody else gave a label, or look at GPUs.
+//! It never creates DaemonSets (they are manifests), changes a label value that another client wrote, or
+//! reads GPUs.
 
 mod due;
 mod run;

@@ -1,4 +1,4 @@
-//! Looks at the cluster again and again, and does what is due.
+//! Reads the cluster repeatedly, and does the necessary writes.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the stand-in for the GPU Operator writes, and what it leaves alone.
+//! The writes of the GPU Operator's replacement, and the values that it does not change.
 #![expect(clippy::unwrap_used, reason = "a helper of tests may panic")]
 
 use gpu_operator::{Seen, Write, due};

@@ -1,4 +1,4 @@
-//! How quick the library is: a monitor's round over a full node, and loading.
+//! The speed of the library: a monitor's round over a full node, and loading.
 #![allow(unsafe_code, reason = "C functions are called")]
 #![expect(clippy::unwrap_used, reason = "a benchmark may panic")]
 #![allow(missing_docs, reason = "criterion's macros write functions")]

@@ -1,4 +1,4 @@
-//! What C hands over, as types: each knows what the header demands of it.
+//! The arguments of C callers, as types: each knows the header's requirements.
 //!
 //! The types have the representation of the C argument that they stand for, and
 //! no constructor: a value exists only because a C program called a function

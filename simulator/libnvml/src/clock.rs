@@ -1,4 +1,4 @@
-//! Real waiting: the library lives in the time of the programs that call it.
+//! Real waiting: the library uses the time of the programs that call it.
 
 use std::time::Duration;
 

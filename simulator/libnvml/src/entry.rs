@@ -1,7 +1,7 @@
-//! What every function of the library does before its own work, in this order:
-//! it keeps unwinding from C, sees that the library is initialised, checks the
-//! arguments, and lets a fault strike. Permission, support and state come
-//! after, in the function itself and in the engine. The order is inferred.
+//! The steps of every function of the library before its own work, in this order: it keeps panics from
+//! unwinding into C, checks that the library is initialised, checks the arguments, and applies faults.
+//! Permission, support and state are checked after that, in the function itself and in the engine. The
+//! order is inferred.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};

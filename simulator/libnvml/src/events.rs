@@ -1,5 +1,5 @@
-//! Sets of events, and what of the machine's log they deliver. A set records
-//! from the moment of registration on.
+//! Event sets, and the entries of the machine's log that they deliver. A set records from the moment of
+//! registration.
 
 use std::collections::{BTreeMap, VecDeque};
 

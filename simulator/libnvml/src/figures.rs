@@ -1,6 +1,6 @@
-//! Figures that programs ask for and that the engine does not have: what a
-//! product's data sheet says, and what a simulated card shows instead of
-//! sensors. What neither says stays absent and is answered NOT_SUPPORTED.
+//! Figures that programs read and that the engine does not have: values of a product's data sheet, and
+//! readings that a simulated card shows instead of sensors. All other values are absent and answered with
+//! NOT_SUPPORTED.
 
 use std::ffi::c_uint;
 

@@ -1,7 +1,6 @@
-//! Structs of earlier headers, as the functions without a suffix, and those
-//! with an earlier one, still have them. `nvml-wrapper-sys` knows the last
-//! version of each struct only, and a program that was built against an earlier
-//! header has room for no more than what stands here.
+//! Structs of earlier headers, as the functions without a suffix, or with an earlier one, still have them.
+//! `nvml-wrapper-sys` has only the last version of each struct, and a program that was built with an
+//! earlier header has only the memory that these structs need.
 
 use std::ffi::{c_char, c_uint, c_ulonglong};
 

@@ -1,7 +1,6 @@
-//! Handles. To C they are pointers to memory that can be read; here they are
-//! addresses, looked up in a registry before anything is done with them, and
-//! never followed. So a pointer that somebody made up is an invalid argument,
-//! and a handle whose instance is gone fails as a stale one.
+//! Handles. For C they are pointers to readable memory; here they are addresses, which are looked up in a
+//! registry before use and never dereferenced. So an invented pointer is an invalid argument, and a handle
+//! whose instance was destroyed fails as a stale one.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;

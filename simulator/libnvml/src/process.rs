@@ -1,5 +1,4 @@
-//! What one process has of the library: its view of the state, the handles and
-//! event sets that it was given.
+//! The state of the library in one process: its view of the shared state, and its handles and event sets.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,5 +1,5 @@
-//! Samples of how much a GPU or a GPU instance had worked, as the functions for
-//! its performance take and compare them.
+//! Samples of the work of a GPU or a GPU instance, as the functions for performance monitoring take and
+//! compare them.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,6 @@
-//! A process's view of the state that all processes share: a copy of the
-//! machine, taken anew when the state has changed. Queries run on the copy and
-//! make no system call while nothing changes; what changes something, or uses
-//! up a fault, goes through the store.
+//! A process's view of the state that all processes share: a copy of the machine, which is refreshed when
+//! the state has changed. Queries run on the copy and make no system call while nothing changes; calls that
+//! change something, or use up a fault, go through the store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,6 +1,5 @@
-//! Calls that wait until something is there or their time is over. Others use
-//! the library meanwhile: it is looked at again and again, and what is looked
-//! at is a number in shared memory.
+//! Calls that wait for an event or a timeout. Others use the library in the meantime: the call polls a
+//! number in shared memory.
 
 use std::ffi::c_uint;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The clock that a run is handed: what `-l` and the monitors wait by.
+//! The clock of a run, by which `-l` and the monitors wait.
 
 use std::time::Duration;
 

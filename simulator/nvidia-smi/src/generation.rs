@@ -1,9 +1,8 @@
-//! How texts differ between versions of the driver: one [`Form`] for each
-//! change, with the version from which on it is taken to hold.
+//! The differences of texts between versions of the driver: one [`Form`] for each change, with the version
+//! from which it is assumed to hold.
 //!
-//! A change is known only as lying between two drivers whose output somebody
-//! published. Where between them the line is drawn is a choice, and
-//! `docs/simulator.md` has the two drivers of each.
+//! A change happened between two drivers whose output was published. The exact version between them is a
+//! choice; `docs/simulator.md` has the two drivers of each change.
 
 /// A version of the driver, as far as texts depend on it: `570.169` of
 /// `570.169.02`. What is not a version is taken for a new one.

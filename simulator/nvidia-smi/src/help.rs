@@ -1,5 +1,5 @@
-//! `-h` and its kin: what this nvidia-smi understands, in our words. The real
-//! one's help is longer, and NVIDIA's.
+//! `-h` and similar options: the options that this nvidia-smi supports, in our wording. The real help is
+//! longer, and NVIDIA's.
 
 use crate::arguments::Query;
 use crate::generation::Driver;

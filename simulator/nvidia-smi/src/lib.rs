@@ -1,9 +1,8 @@
-//! nvidia-smi's MIG command line and text formats. It asks whatever
-//! `libnvidia-ml.so.1` the system finds, and nothing else.
+//! nvidia-smi's MIG command line and text formats. It queries only the `libnvidia-ml.so.1` that the system
+//! finds.
 //!
-//! A command is parsed (`arguments`), its GPUs are found and asked (`ask`), and
-//! then either plain values become text (`render`, which asks nothing) or
-//! something is changed and said (`act`).
+//! A command is parsed (`arguments`), its GPUs are found and queried (`ask`), and then either plain values
+//! become text (`render`, which makes no queries) or a change is made and reported (`act`).
 
 mod act;
 mod arguments;

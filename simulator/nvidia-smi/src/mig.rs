@@ -1,5 +1,5 @@
-//! `nvidia-smi mig`: which GPUs and instances a command is about, and what it
-//! says when there are none.
+//! `nvidia-smi mig`: the GPUs and instances to which a command applies, and its message when there are
+//! none.
 
 use std::io;
 

@@ -1,6 +1,6 @@
-//! What `mig-parted` does to the GPUs of a node: assert, change modes, change
-//! geometry. Through NVML, as root; it never says where a slice goes, and
-//! tries the orders of creation until the driver accepts one.
+//! The effect of `mig-parted` on the GPUs of a node: assert, change modes, change geometry. It works
+//! through NVML, as root; it never chooses the placement of a slice, and tries the orders of creation until
+//! the driver accepts one.
 
 use std::collections::BTreeMap;
 

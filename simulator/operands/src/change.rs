@@ -1,5 +1,4 @@
-//! What changed on the node, as a watcher of the API would see it, as data
-//! and as sentences.
+//! Changes of the node, as a watcher of the API would see them, as data and as sentences.
 
 use std::fmt;
 

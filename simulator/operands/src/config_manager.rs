@@ -1,5 +1,5 @@
-//! The config manager beside the device plugin and GFD: which file of the
-//! ConfigMap counts on this node, and when a change of the label reaches them.
+//! The config manager beside the device plugin and GFD: which file of the ConfigMap applies to this node,
+//! and when a change of the label reaches them.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What NFD, the Operator and GPU feature discovery (GFD) write onto the node.
-//! Pure functions of the hardware and the setup.
+//! The labels that NFD, the Operator and GPU feature discovery (GFD) write onto the node. Pure functions of
+//! the hardware and the setup.
 
 use std::collections::{BTreeMap, BTreeSet};
 

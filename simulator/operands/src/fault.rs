@@ -1,4 +1,4 @@
-//! What can be made to go wrong on a node, as data.
+//! Faults that can be injected into a node, as data.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};

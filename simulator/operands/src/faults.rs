@@ -1,5 +1,5 @@
-//! What can go wrong on a node, in words: those of a story, of the annotation
-//! `sim.slicewright.io/fault`, and of commands. Several are separated by `;`.
+//! The texts of a node's faults: those of a story, of the annotation `sim.slicewright.io/fault`, and of
+//! commands. Several are separated by `;`.
 
 use crate::fault::NodeFault;
 use crate::operand::Operand;
@@ -10,32 +10,38 @@ use jiff::SignedDuration;
 pub const FAULTS: &[(&str, &str)] = &[
     (
         "does-not-stop OPERAND",
-        "its pods do not stop when they are deleted: MIG manager 0.15.0 waits five minutes and gives up without a word",
+        "its pods do not stop when they are deleted: MIG manager 0.15.0 waits five minutes and gives up without a message",
     ),
     ("does-not-start OPERAND", "its pods are not created"),
     ("validator-delete-fails", "MIG manager cannot delete the validator's pod"),
     ("validator-never-ready", "the validator never says that the toolkit is ready"),
     ("cdi-fails", "writing the CDI specification fails"),
     ("plugin-never-registers", "the device plugin runs and offers nothing"),
-    ("plugin-counts RESOURCE BY", "the device plugin counts so many more of a resource; negative for less"),
-    ("gfd-lags DURATION", "GFD's labels take so much longer"),
-    ("create-fails [TIMES]", "creating a GPU instance fails, so often, or until the faults are cleared"),
-    ("mode-fails [TIMES]", "switching MIG mode fails, so often, or until the faults are cleared"),
+    (
+        "plugin-counts RESOURCE BY",
+        "the device plugin reports this number more of a resource; a negative number means fewer",
+    ),
+    ("gfd-lags DURATION", "GFD's labels take this much longer"),
+    (
+        "create-fails [TIMES]",
+        "creating a GPU instance fails, this number of times, or until the faults are cleared",
+    ),
+    ("mode-fails [TIMES]", "switching MIG mode fails, this number of times, or until the faults are cleared"),
     ("off-the-bus GPU", "the GPU no longer answers; a reboot brings it back"),
     ("xid GPU CODE", "the driver reports an Xid error"),
     ("crashes OPERAND", "its container exits again and again"),
     ("labels-vanish", "GFD's labels vanish, and come back with its next round; once"),
     (
         "driver-upgrade",
-        "the Operator upgrades the driver: cordons, parks, reloads, uncordons; with pods that hold devices it fails; once",
+        "the Operator upgrades the driver: it cordons the node, pauses operands, reloads the driver, and uncordons the node; with pods that hold devices it fails; once",
     ),
     (
         "driver-upgrade-drains",
-        "the same, and the Operator deletes the pods that hold devices first, as `upgradePolicy.podDeletion` has it; once",
+        "the same, but the Operator first deletes the pods that hold devices, as with `upgradePolicy.podDeletion`; once",
     ),
-    ("map-mounts-after DURATION", "changes of a ConfigMap take so long to arrive in a pod"),
-    ("uncordon", "another program uncordons the node behind our back, once"),
-    ("clear", "nothing goes wrong any more"),
+    ("map-mounts-after DURATION", "changes of a ConfigMap take this long to arrive in a pod"),
+    ("uncordon", "another program uncordons the node without our knowledge, once"),
+    ("clear", "all faults end"),
 ];
 
 /// Why words are not understood.

@@ -1,12 +1,10 @@
-//! What the operands of the GPU Operator and the kubelet do to one Kubernetes
-//! node, over simulated GPUs, in virtual time. Pure: no I/O, no clock.
+//! Simulates the effects of the GPU Operator's operands and the kubelet on one Kubernetes node, over
+//! simulated GPUs, in virtual time. Pure: no I/O, no clock.
 //!
-//! [`Node`] is a discrete-event simulation. Inputs are what others do to a
-//! node (patch its labels, cordon it, change the map, bind and end pods,
-//! delete operands' pods, reboot it) and what goes wrong ([`NodeFault`]).
-//! [`Node::tick`] lets time pass and says what changed; [`Node::next_event`]
-//! says when something happens next. What an API server would show is in the
-//! views; [`Node::truth`] is what it would not.
+//! [`Node`] is a discrete-event simulation. Inputs are the actions of others (patch its labels, cordon it,
+//! change the map, bind and end pods, delete operands' pods, reboot it) and faults ([`NodeFault`]).
+//! [`Node::tick`] lets time pass and returns the changes; [`Node::next_event`] returns the time of the next
+//! event. The views have what an API server would show; [`Node::truth`] has what it would not.
 //!
 //! What is modelled from which source, and what is inferred: `docs/simulator.md`.
 

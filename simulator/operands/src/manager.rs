@@ -1,5 +1,4 @@
-//! MIG manager: what it does when the label of the node changes, step by
-//! step, and how it gets stuck.
+//! MIG manager: its steps when the label of the node changes, and the ways in which it hangs.
 
 use jiff::{SignedDuration, Timestamp};
 

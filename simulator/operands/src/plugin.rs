@@ -1,5 +1,4 @@
-//! The device plugin: which devices it finds, and what it and the kubelet make
-//! of them in the node's status.
+//! The device plugin: the devices that it finds, and the resulting values in the node's status.
 
 use std::collections::BTreeMap;
 

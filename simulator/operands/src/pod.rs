@@ -1,4 +1,4 @@
-//! Users' pods on the node, and the kubelet's book of what they have.
+//! Users' pods on the node, and the kubelet's record of their devices.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! The kubelet registers its node anew, after somebody deleted the Node object
-//! and the machine stayed: what others had written onto it is gone.
+//! The kubelet registers its node again after the Node object was deleted while the machine stayed: labels
+//! and annotations of other clients are lost.
 
 use std::collections::BTreeMap;
 

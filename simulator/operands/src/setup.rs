@@ -1,4 +1,4 @@
-//! How a cluster is set up, as far as a node notices; and how long things take.
+//! The configuration of a cluster, as far as it affects a node; and the durations of operations.
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! The device plugin's configuration: a file chosen by a label of the node
-//! from a ConfigMap, and what it says about sharing devices.
+//! The device plugin's configuration: a file that a label of the node selects from a ConfigMap, and its
+//! rules about sharing devices.
 
 use std::collections::BTreeMap;
 

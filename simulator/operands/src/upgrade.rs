@@ -1,5 +1,5 @@
-//! A driver upgrade by the Operator, as far as others notice: the state label,
-//! the cordon, the parked operands, and a driver that was reloaded.
+//! A driver upgrade by the Operator, as far as others notice it: the state label, the cordon, the paused
+//! operands, and a reloaded driver.
 
 use jiff::{SignedDuration, Timestamp};
 

@@ -1,5 +1,5 @@
-//! The versions of NVIDIA's components, as far as they behave differently;
-//! and which of them come together, as data (`data/releases.yaml`).
+//! The versions of NVIDIA's components, as far as they behave differently; and which of them belong
+//! together, as data (`data/releases.yaml`).
 
 use std::fmt;
 use std::str::FromStr;

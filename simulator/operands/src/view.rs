@@ -1,4 +1,4 @@
-//! What can be seen of the node: the API's side, and the truth.
+//! The views of the node: the API's side, and the complete state.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! Clients that are processes: each holds a lock on a file of its own, which
-//! the kernel releases when it dies, however it dies, and in whatever
-//! namespace of process ids. So nobody has to be told that a client is gone.
+//! Clients that are processes: each holds a lock on a file of its own, which the kernel releases when the
+//! process ends, for whatever reason and in whatever namespace of process ids. So no notification is needed
+//! when a client ends.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;

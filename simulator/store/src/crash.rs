@@ -1,5 +1,5 @@
-//! For tests: a process that is told to dies between two steps of an update,
-//! the way that a killed one does. Nothing here is for anybody else.
+//! For tests only: a process that is instructed to do so dies between two steps of an update, like a killed
+//! one.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

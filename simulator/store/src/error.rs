@@ -1,4 +1,4 @@
-//! Why a directory cannot be used, and what to do about it.
+//! Why a directory cannot be used, and how to solve it.
 
 use std::path::PathBuf;
 

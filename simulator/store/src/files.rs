@@ -1,10 +1,9 @@
-//! The files beside the library, kept in step with the state: a manifest under
-//! the root says which are ours and at which generation they are.
+//! The files beside the library, kept up to date with the state: a manifest under the root lists our files
+//! and their generation.
 //!
-//! Whoever changes the state brings them up to date, under the state's lock.
-//! Where the root is not to be seen (another mount namespace), or may not be
-//! written, the state changes all the same, and the next process that can
-//! catches up.
+//! The process that changes the state also updates the files, under the state's lock. If the root is not
+//! visible (another mount namespace) or not writable, the state changes nevertheless, and the next process
+//! that can updates the files.
 
 mod manifest;
 mod tree;

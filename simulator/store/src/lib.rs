@@ -1,16 +1,13 @@
-//! The state of simulated GPUs, shared by all processes that use one directory
-//! and kept when they end. It stands where on a real machine the driver
-//! stands: the shared library, the control tool and whoever else opens the
-//! directory see one machine.
+//! The state of simulated GPUs, shared by all processes that use one directory and kept when they end. It
+//! has the role of the driver on a real machine: the shared library, the control tool and all other
+//! programs that open the directory see one machine.
 //!
-//! What holds, whoever is killed at whatever instruction: the state is the one
-//! before an update or the one after it; an update that returned is seen by
-//! every read that begins later, in any process; and a read of an unchanged
-//! state makes no system call (two, every tenth of a second, while processes
-//! hold GPUs open: see [`Store::read`]). How: [`Store`].
+//! The following holds even if any process is killed at any instruction: the state is the one before an
+//! update or the one after it; an update that returned is seen by every read that begins later, in any
+//! process; and a read of an unchanged state makes no system call (two, every tenth of a second, while
+//! processes hold GPUs open: see [`Store::read`]). [`Store`] describes how.
 //!
-//! Root writes and everybody reads, unless the node was set up so that users
-//! may write, too.
+//! Root can write and all users can read, unless the node was set up so that users may write, too.
 
 mod clients;
 mod clock;

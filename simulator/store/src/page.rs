@@ -1,7 +1,6 @@
-//! The generation: one number in one page that all processes have mapped, so
-//! that a reader knows without a system call whether what it remembers is
-//! still so. Even: the state of that generation is on disk. Odd: somebody is
-//! about to replace it, or died doing so.
+//! The generation: one number in one page that all processes have mapped, so that a reader knows without a
+//! system call whether its copy is up to date. If it is even, the state of that generation is on disk. If
+//! it is odd, a process is replacing the state, or died while doing so.
 #![allow(unsafe_code, reason = "a number that other processes change can be seen through mapped memory only")]
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! What is shared: the machine, and what only programs around it need to know.
+//! The shared state: the machine, and data that only the programs around it need.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

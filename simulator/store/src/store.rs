@@ -1,12 +1,10 @@
 //! Reading and updating.
 //!
-//! An update holds the directory's lock and does, in this order: read the
-//! state from disk, change it, write it beside, make the generation odd,
-//! rename, make the generation even. A reader trusts what it remembers exactly
-//! while the generation is even and the one of what it remembers. If it is
-//! odd, somebody is between the last three steps or died there: the reader
-//! waits for the lock, which the kernel takes from the dead, and looks at the
-//! file, which is whole before and after the rename.
+//! An update holds the directory's lock and does, in this order: read the state from disk, change it, write
+//! it to a new file, make the generation odd, rename the file, make the generation even. A reader uses its
+//! copy exactly while the generation is even and equal to that of its copy. If it is odd, a process is
+//! between the last three steps or died there: the reader waits for the lock, which the kernel releases for
+//! dead processes, and reads the file, which is complete before and after the rename.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};

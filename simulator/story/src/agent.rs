@@ -1,6 +1,5 @@
-//! Changes on nodes with an agent: single slices at chosen placements, beside
-//! those that are in use. The agent itself is later work; here its steps are
-//! done on the simulated GPUs at once, through NVML.
+//! Changes on nodes with an agent: single slices at chosen placements, beside those that are in use. The
+//! agent itself is later work; here its steps take no time, through NVML on the simulated GPUs.
 
 use gpu::{Caller, Nvml, NvmlError, Placement};
 use mig::ProfileName;

@@ -1,4 +1,4 @@
-//! What `plan` and `explain` answer: the report, as text for people.
+//! The output of `plan` and `explain`: the report, as text for people.
 
 use std::collections::BTreeMap;
 
@@ -106,7 +106,7 @@ pub(crate) fn node(
     outlook: Option<&str>,
 ) -> Vec<String> {
     let Some(node) = node else {
-        return vec![format!("  {name} has no GPU that knows MIG, so nothing is planned for it.")];
+        return vec![format!("  {name} has no GPU with MIG, so nothing is planned for it.")];
     };
     let mut lines = vec![match policy {
         Some(policy) => format!("  {name} belongs to policy {policy}."),

@@ -1,5 +1,4 @@
-//! The objects behind the short commands: what a person, or the dashboard,
-//! would have written.
+//! The objects behind the short commands, as a user or the dashboard would have written them.
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;

@@ -1,4 +1,4 @@
-//! What pods ask for and nodes offer, as numbers.
+//! Requests of pods and resources of nodes, as numbers.
 
 use std::collections::BTreeMap;
 

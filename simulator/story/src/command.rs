@@ -1,5 +1,4 @@
-//! What a story can say: the commands, and the list of them that the
-//! reference documents.
+//! The commands of a story, and the list of them for the reference.
 
 use std::collections::BTreeMap;
 
@@ -290,17 +289,17 @@ pub const COMMANDS: &[Usage] = &[
     usage(
         "clock",
         "clock TIMESTAMP",
-        "The time at which the story begins; before everything else. Without it: 2026-03-02T09:00:00Z, a Monday.",
+        "The time at which the story begins; it must be the first command. The default is 2026-03-02T09:00:00Z, a Monday.",
     ),
     usage(
         "node",
         "node NAME[..NAME] GPUS [labels K=V…] [strategy mixed|single] [mig off] [layout ENTRY] [agent] [cpu CORES] [memory GIB] [taint KEY=VALUE:EFFECT]",
-        "A node, or a row of them (n1..n10). GPUS is COUNTxMODEL, several joined by `+`. MIG mode is on, with one full-size slice a GPU, unless `mig off` or a `layout` (an entry of NVIDIA's default map, such as all-1g.10gb) says otherwise. `agent`: exact placements are known and single slices can change; without it the GPU Operator's operands change the node.",
+        "A node, or a series of nodes (n1..n10). GPUS is COUNTxMODEL, several joined by `+`. MIG mode is on, with one full-size slice per GPU, unless `mig off` or a `layout` (an entry of NVIDIA's default map, such as all-1g.10gb) is given. `agent`: exact placements are known and single slices can change; without it the GPU Operator's operands change the node.",
     ),
     usage(
         "namespace",
         "namespace NAME [K=V…]",
-        "A namespace and its labels. One that is only mentioned exists without labels.",
+        "A namespace and its labels. A namespace that is only mentioned exists without labels.",
     ),
     usage(
         "policy",
@@ -315,22 +314,22 @@ pub const COMMANDS: &[Usage] = &[
     usage(
         "delete",
         "delete policy|workbench|pod|node|profile NAME",
-        "The object goes. Namespaced ones are written as NAMESPACE/NAME.",
+        "The object is deleted. Namespaced objects are written as NAMESPACE/NAME.",
     ),
     usage(
         "workbench",
         "workbench NAMESPACE/NAME [SLICE…] [gpus N] [profile NAME] [priority N] [selector K=V…] [cpu CORES] [memory GIB]",
-        "Somebody starts a workbench: a Notebook whose container asks for the slices (1g.10gb, or 1g.10gb:2), or whose hardware profile does.",
+        "A user starts a workbench: a Notebook whose container requests the slices (1g.10gb, or 1g.10gb:2), or whose hardware profile does.",
     ),
     usage(
         "pod",
         "pod NAMESPACE/NAME [SLICE…] [gpus N] [priority N] [selector K=V…] [cpu CORES] [memory GIB] [works DURATION] [opens]",
-        "A pod of its own. It works for the duration, or until `end`. `opens`: a process opens its slices as soon as it runs.",
+        "A pod without an owner. It works for the duration, or until `end`. `opens`: a process opens its slices as soon as it runs.",
     ),
     usage(
         "budget",
         "budget NAMESPACE/NAME MIN-AVAILABLE K=V…",
-        "A PodDisruptionBudget: of the pods with these labels, so many must stay.",
+        "A PodDisruptionBudget: at least this number of the pods with these labels must stay.",
     ),
     usage("start", "start NAMESPACE/NAME", "The user starts a stopped workbench."),
     usage("stop", "stop NAMESPACE/NAME [culled]", "The user stops a workbench, or the culler does."),
@@ -344,7 +343,11 @@ pub const COMMANDS: &[Usage] = &[
     usage("cordon", "cordon NODE [by WHO]", "A person makes a node unschedulable."),
     usage("uncordon", "uncordon NODE", "A person makes a node schedulable again."),
     usage("label", "label NODE KEY=VALUE… | label NODE KEY-", "Labels of a node change, or go."),
-    usage("foreign", "foreign NODE ENTRY", "Somebody else writes the label nvidia.com/mig.config of a node."),
+    usage(
+        "foreign",
+        "foreign NODE ENTRY",
+        "Another client writes the label nvidia.com/mig.config of a node.",
+    ),
     usage("reboot", "reboot NODE", "A node reboots; its instances are lost."),
     usage(
         "fault",
@@ -357,7 +360,7 @@ pub const COMMANDS: &[Usage] = &[
     usage(
         "run",
         "run until quiet [max DURATION]",
-        "Time passes until nothing is on its way, at most so long (4h when not said).",
+        "Time passes until nothing is in progress, at most for this duration (the default is 4h).",
     ),
     usage("plan", "plan", "Prints what would be done now, and why not more."),
     usage(
@@ -369,7 +372,7 @@ pub const COMMANDS: &[Usage] = &[
     usage(
         "expect",
         "expect EXPECTATION",
-        "Something must be true now; the story fails when it is not. The expectations are listed below.",
+        "A condition that must hold now; otherwise the story fails. The expectations are listed below.",
     ),
 ];
 
@@ -378,12 +381,12 @@ pub const EXPECTATIONS: &[Usage] = &[
     usage(
         "workbench",
         "expect workbench NAMESPACE/NAME running|pending|stopped|gone [on NODE]",
-        "What has become of a workbench.",
+        "The state of a workbench.",
     ),
     usage(
         "pod",
         "expect pod NAMESPACE/NAME running|pending|gone|failed|succeeded [on NODE]",
-        "What has become of a pod.",
+        "The state of a pod.",
     ),
     usage("allocatable", "expect allocatable NODE PROFILE|RESOURCE COUNT", "What the node offers."),
     usage("node", "expect node NODE cordoned|schedulable|failed|settled|changing", "How the node is."),
@@ -395,14 +398,14 @@ pub const EXPECTATIONS: &[Usage] = &[
     usage(
         "gpu",
         "expect gpu NODE INDEX SLICE… | expect gpu NODE INDEX empty|off",
-        "What a GPU is cut into, in the hardware.",
+        "The slices of a GPU, in the hardware.",
     ),
     usage("plan", "expect plan empty | expect plan COUNT", "How many nodes the plan would change."),
     usage("unserved", "expect unserved COUNT", "How many requests the plan leaves without their slices."),
     usage(
         "told",
         "expect told WHO \"TEXT\"",
-        "A workbench or pod (NAMESPACE/NAME), a policy or a node was told something that contains the text.",
+        "A workbench or pod (NAMESPACE/NAME), a policy or a node got a message that contains the text.",
     ),
     usage("said", "expect said \"TEXT\"", "The last plan, explain or fleet printed the text."),
     usage(
@@ -415,6 +418,6 @@ pub const EXPECTATIONS: &[Usage] = &[
     usage(
         "breaches",
         "expect breaches COUNT",
-        "How many slices were taken from pods that hold them. Every story expects none at its end, whether it says so or not.",
+        "How many slices were taken from pods that hold them. Every story expects none at its end, even without this line.",
     ),
 ];

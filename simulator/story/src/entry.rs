@@ -1,5 +1,4 @@
-//! The transcript: what a story tells, one entry after the other, as data.
-//! Whoever prints it makes a log for people of it.
+//! The transcript of a story, one entry after the other, as data. The caller prints it as a log for people.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Eviction as the API server does it: a pod may go when every disruption
-//! budget that covers it can spare it.
+//! Eviction as the API server does it: a pod is evicted if every disruption budget that covers it allows
+//! that.
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;

@@ -1,4 +1,4 @@
-//! What must be true, and what is true instead.
+//! Expectations, and the state that was found instead.
 
 use std::collections::BTreeMap;
 

@@ -1,12 +1,10 @@
-//! Stories: what happens to a simulated fleet, told in a small language, and
-//! the cluster that it happens to, in virtual time.
+//! Stories: events of a simulated fleet, written in a small language, and the cluster on which they are
+//! executed, in virtual time.
 //!
-//! A story is read ([`parse()`]), then it happens ([`run()`]): nodes with
-//! simulated GPUs and NVIDIA's operands, a scheduler, the controllers of
-//! OpenShift AI, people, and Slicewright's own pipeline over them: observe,
-//! decide, check, advance, apply, publish. Every story ends in the same way,
-//! whether it says so or not: planning again changes nothing, the plan is
-//! clean, and no slice was taken from a pod.
+//! A story is parsed ([`parse()`]) and then executed ([`run()`]): nodes with simulated GPUs and NVIDIA's
+//! operands, a scheduler, the controllers of OpenShift AI, users, and Slicewright's own pipeline: observe,
+//! decide, check, advance, apply, publish. The end of every story is always checked in the same way:
+//! planning again changes nothing, the plan is clean, and no slice was taken from a pod.
 
 mod agent;
 mod answers;

@@ -1,5 +1,5 @@
-//! What the notebook controller and the StatefulSet controller make of a
-//! Notebook: its pod, the pod's end, and the mirror of the pod's conditions.
+//! The effects of the notebook controller and the StatefulSet controller on a Notebook: its pod, the pod's
+//! end, and the mirror of the pod's conditions.
 
 use std::collections::BTreeMap;
 

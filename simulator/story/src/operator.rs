@@ -1,5 +1,5 @@
-//! The operator in process: observe, decide, check, advance, apply, publish,
-//! over the simulated cluster. What it must not forget is in the `GpuNode`s.
+//! The operator in process: observe, decide, check, advance, apply, publish, over the simulated cluster.
+//! Its records are in the `GpuNode`s.
 
 use std::collections::BTreeMap;
 

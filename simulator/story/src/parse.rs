@@ -1,5 +1,5 @@
-//! Reads a story. The whole story is read before any of it happens, so that a
-//! misspelt last line does not cost the run.
+//! Parses a story. The whole story is parsed before any of it is executed, so that a misspelt last line
+//! does not waste a run.
 
 use std::collections::BTreeMap;
 

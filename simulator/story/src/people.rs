@@ -1,4 +1,4 @@
-//! What people and machines do to the cluster, command by command.
+//! The actions of people and machines on the cluster, command by command.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What a picture of the fleet shows: what the hardware has, and who holds it.
-//! It is drawn by whoever prints the transcript.
+//! The content of a picture of the fleet: the state of the hardware, and the holders of slices. The program
+//! that prints the transcript draws it.
 
 use mig::ProfileName;
 use serde::Serialize;

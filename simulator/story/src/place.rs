@@ -1,4 +1,4 @@
-//! Where in a story something is, and how a story that cannot be read says so.
+//! Positions in a story, and the errors of a story that cannot be parsed.
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
-//! The simulated cluster as the operator sees it: objects, and what the
-//! process knows beside them.
+//! The simulated cluster as the operator sees it: objects, and the operator's own knowledge.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! A story happens: each command in turn, time where it says so, and at the
-//! end what every story must end with.
+//! Executes a story: each command in turn, the passing of time, and at the end the checks of every story.
 
 use jiff::{SignedDuration, Timestamp};
 

@@ -1,5 +1,5 @@
-//! A stand-in for kube-scheduler: the filters that decide about slices, its
-//! sentences, and none of its preemption.
+//! A replacement for kube-scheduler: the filters that matter for slices and its messages, without
+//! preemption.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
-//! The objects of the simulated cluster, as an API server keeps them: every
-//! write that changes something gets a new resource version, and a write that
-//! changes nothing is none.
+//! The objects of the simulated cluster, as an API server keeps them: every write that changes something
+//! gets a new resource version, and a write without a change has no effect.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Publish: what is remembered of nodes, the conditions of policies, and the
-//! sentences for people. Only what changed is written.
+//! Publish: the records of nodes, the conditions of policies, and the messages to users. Only changes are
+//! written.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! OpenShift AI's webhook for Notebooks: refuses a hardware profile that is not
-//! there, and has the others injected.
+//! OpenShift AI's webhook for Notebooks: refuses a hardware profile that does not exist, and has the others
+//! injected.
 
 use api::foreign::HardwareProfile;
 use kube::core::DynamicObject;

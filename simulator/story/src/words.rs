@@ -1,5 +1,4 @@
-//! The words of one line of a story, and reading them one after the other
-//! with errors that say what was expected.
+//! The words of one line of a story, read one after the other, with errors that state what was expected.
 
 use std::collections::BTreeMap;
 

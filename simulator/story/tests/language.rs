@@ -1,4 +1,4 @@
-//! The language: what is read, and what is said about what cannot be read.
+//! The language: valid stories, and the messages for invalid ones.
 
 use operands::faults::FAULTS;
 use slicewright_sim_story::{COMMANDS, Command, EXPECTATIONS, Expectation, Manifest, parse};

@@ -1,10 +1,8 @@
-//! What OpenShift AI's webhook writes into a Notebook from its hardware
-//! profile (release 3.5: limits equal requests). Pure: the stories call it when
-//! a Notebook is written; on a real API server there is no webhook of ours, and
-//! the notebook controller's stand-in calls it instead.
+//! The values that OpenShift AI's webhook writes into a Notebook from its hardware profile (release 3.5:
+//! limits equal requests). Pure: the stories call it when a Notebook is written; on a real API server there
+//! is no webhook of ours, and the replacement of the notebook controller calls it instead.
 //!
-//! The operator reads profiles by itself (`observe`): what judges it is not
-//! what it uses.
+//! The operator reads profiles with code of its own (`observe`), so the tests are independent of it.
 
 pub mod dashboard;
 

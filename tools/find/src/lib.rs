@@ -1,9 +1,7 @@
-//! Where the programs and files are that `cargo xtask tools` builds, for the
-//! tests that run them.
+//! Finds the programs and files that `cargo xtask tools` builds, for the tests that run them.
 //!
-//! The task that starts the tests says it, by the variables that
-//! controller-runtime's envtest knows; whoever starts them by hand gets what
-//! was built last.
+//! The task that starts the tests sets their location, in the variables of controller-runtime's envtest;
+//! tests that are started by hand use the ones that were built last.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,7 @@
 //! `cargo xtask book`: the site made of docs/ and the README, by mdBook.
 //!
-//! The pages are written for whoever reads them in the repository. Three steps
-//! make a site of them: they are laid out for mdBook ([`pages`]), mdBook
-//! renders them, and every link of what came out is followed ([`site`]).
+//! The pages are written for readers of the repository. The site is made in three steps: they are prepared
+//! for mdBook ([`pages`]), mdBook renders them, and every link of the result is followed ([`site`]).
 
 mod mdbook;
 mod pages;

@@ -1,6 +1,5 @@
-//! The pages as mdBook wants them: one folder with docs/ and the README, in
-//! which a link to anything else of the repository is a link to where the
-//! repository is.
+//! The pages in the form for mdBook: one folder with docs/ and the README, in which a link to another file
+//! of the repository is a link to the repository's address.
 
 use std::collections::BTreeSet;
 use std::fs;

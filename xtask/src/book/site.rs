@@ -1,5 +1,4 @@
-//! The site as a reader's browser has it: every link is followed to the file
-//! and to the place in it.
+//! The site as a reader's browser sees it: every link is followed to the file and to the place in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,7 +1,6 @@
-//! Alerts and dashboards, without Prometheus: every query uses metrics and
-//! labels that exist, each alert says what people need, has a runbook and is
-//! tested for firing, not firing and being over. That they fire when they
-//! should is promtool's to say: `cargo xtask alerts`.
+//! Alerts and dashboards, without Prometheus: every query uses metrics and labels that exist, each alert
+//! has the necessary texts and a runbook, and is tested for firing, not firing and resolving. promtool
+//! tests that they fire when they should: `cargo xtask alerts`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The documents name what exists: links, paths, and the test of every
-//! invariant. And the code keeps the few rules that only a reader would see.
+//! The documents name only things that exist: links, paths, and the test of every invariant. And the code
+//! follows the few rules that only a reader would notice.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,5 @@
-//! What stands in `.github`: workflows run nothing that can change under
-//! them, every kind of dependency is kept up to date, forms have what a forge
-//! wants of them.
+//! The content of `.github`: workflows use only pinned actions, every kind of dependency is kept up to
+//! date, and forms have the fields that a forge requires.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,5 @@
-//! The Korean pages say what the English ones say, as far as a program can
-//! see: the same headings, blocks, tables, code, figures, links, and sentences
-//! of the program.
+//! The Korean pages agree with the English ones, as far as a program can check: the same headings, blocks,
+//! tables, code, figures, links, and messages of the program.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};

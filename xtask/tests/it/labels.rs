@@ -1,6 +1,6 @@
-//! The cut between reading and everything else (`docs/adr/0009-observe-once.md`):
-//! what a label or an annotation of a node means is known to `observe`, which
-//! reads them, and to whoever writes them. Nobody else names one.
+//! The separation between reading and all other code (`docs/adr/0009-observe-once.md`): the meaning of a
+//! node's labels and annotations is known only to `observe`, which reads them, and to the code that writes
+//! them. No other code names one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,5 @@
-//! The pictures of docs/pictures.md: boxes and arrows told here, drawn as SVG,
-//! which the repository and the site both show without a script and without
-//! the network. `UPDATE=1` draws them anew.
+//! The pictures of docs/pictures.md: boxes and arrows are described here and drawn as SVG, which the
+//! repository and the site both show without a script and without the network. `UPDATE=1` draws them again.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Few test programs, and none that is left out by mistake: each of them links
-//! its crate and all dependencies again.
+//! The number of test programs is small, and none is forgotten: each of them links its crate and all
+//! dependencies again.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

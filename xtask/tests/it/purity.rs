@@ -1,5 +1,5 @@
-//! The pure crates stay pure: what they may be built from, and what their
-//! sources may not name. The rule is in `docs/architecture.md`.
+//! The pure crates stay pure: their permitted dependencies, and the names that their sources may not
+//! contain. The rule is in `docs/architecture.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,5 @@
-//! What the pages for people say that Slicewright says is what it says: each
-//! quoted sentence and each reason stands in the code, and no reason why
-//! somebody waits is missing.
+//! Quotations of Slicewright's messages in the pages for users are correct: each quoted sentence and each
+//! reason is in the code, and no reason for waiting is missing.
 
 use std::path::{Path, PathBuf};
 

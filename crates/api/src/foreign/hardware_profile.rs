@@ -1,5 +1,5 @@
-//! `infrastructure.opendatahub.io` `HardwareProfile`, v1 and v1alpha1 (one
-//! schema): the menu that OpenShift AI shows.
+//! `infrastructure.opendatahub.io` `HardwareProfile`, v1 and v1alpha1 (one schema): the choices that
+//! OpenShift AI offers to users.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What we read of Kueue's `Workload`: what a queue would like to start.
+//! The fields of Kueue's `Workload` that we read: a workload that waits in a queue.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
-//! The CRDs in `docs/reference/crds` are those of the code, and keep the
-//! promises of docs: bounds and merge strategies on every list, descriptions
-//! on every field.
+//! The CRDs in `docs/reference/crds` equal those of the code, and keep the promises of the documentation:
+//! bounds and merge strategies on every list, descriptions on every field.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,5 @@
-//! `docs/reference/fields.md`: every field of our kinds with its type, default,
-//! bounds and meaning, and of what people write an example that an API server
-//! has taken.
+//! `docs/reference/fields.md`: every field of our kinds with its type, default, bounds and meaning, and for
+//! the kinds that people write an example that an API server has accepted.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The rules of our CRDs, tried in Rust: each refuses what is wrong in its own
-//! words and accepts what stands beside it. The API server gets the same table.
+//! The rules of our CRDs, evaluated in Rust: each refuses invalid input with its own message and accepts
+//! similar valid input. The API server gets the same table.
 
 use std::collections::BTreeSet;
 

@@ -33,7 +33,7 @@ pub struct Args {
 /// Runs it.
 pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
     writeln!(out, "One working day of a small fleet, simulated. {}", draw::legend(colour))?;
-    writeln!(out, "A name with * below a slice: a process has it open.\n")?;
+    writeln!(out, "A name with * below a slice means that a process has the slice open.\n")?;
     let paced = !args.fast && std::io::stdout().is_terminal();
     let mut written = Ok(());
     let mut shown = 0;
@@ -49,7 +49,7 @@ pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
     written?;
     match told {
         Ok(Ending { missed: 0 }) => {
-            writeln!(out, "\n{shown} things happened. Your own stories: slicewright simulate FILE")?;
+            writeln!(out, "\n{shown} events happened. Run your own stories with: slicewright simulate FILE")?;
             Ok(Status::Success)
         }
         Ok(Ending { missed: _ }) => Ok(Status::Negative),

@@ -106,7 +106,7 @@ fn for_programs(args: &Args, question: &Question, decision: &Decision) -> Result
             let found = nodes.iter().find(|(id, _)| id.0 == args.name);
             let Some((id, node)) = found else {
                 return Err(unknown(
-                    "node with GPUs that can be cut",
+                    "node with GPUs that can be partitioned",
                     &args.name,
                     nodes.keys().map(ToString::to_string),
                 ));
@@ -169,7 +169,7 @@ fn policy(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Fa
     for (node, winner) in lost {
         writeln!(
             out,
-            "  {node} is selected too, and policy {winner} has it (higher priority, or first name)"
+            "  {node} is selected too, but belongs to policy {winner} (higher priority, or first name)"
         )?;
     }
     for (profile, s) in supply {
@@ -182,7 +182,7 @@ fn policy(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Fa
     for unmet in unmet {
         writeln!(
             out,
-            "  not met: {} is {}, and the plan reaches {}",
+            "  not met: {} is {}, but the plan reaches only {}",
             unmet.field, unmet.wanted, unmet.reached
         )?;
     }
@@ -217,7 +217,7 @@ fn node(
             known.extend(others);
             return Err(unknown("node with GPUs", name, known.into_iter()));
         }
-        writeln!(out, "{name} has no GPU that knows MIG, so nothing is planned for it")?;
+        writeln!(out, "{name} has no GPU with MIG, so nothing is planned for it")?;
         return how_to_share(&advice, out);
     };
     let assignment = planner::assign::policy_of(&question.seen.inventory, &question.seen.policies);
@@ -230,11 +230,14 @@ fn node(
         writeln!(out, "  gpu{index:<3} {:<12} {}", gpu.model, picture::picture(gpu, colour))?;
         let frozen = decision.report.frozen_for_lack_of_agent.iter();
         if frozen.clone().any(|frozen| frozen.node == *id && frozen.gpu == *index) {
-            writeln!(out, "         left alone: some of it may be in use, and no agent can prove which")?;
+            writeln!(
+                out,
+                "         not changed: some of it may be in use, and without an agent it is not known which"
+            )?;
         }
     }
     match decision.plan.steps.iter().find(|step| step.node == *id) {
-        None => writeln!(out, "  the plan changes nothing on it")?,
+        None => writeln!(out, "  the plan does not change it")?,
         Some(step) => {
             for change in &step.gpus {
                 writeln!(out, "  the plan: {change}")?;

@@ -77,7 +77,7 @@ fn requests(model: &Model, words: &[String]) -> Result<Requests, String> {
     let words = words.iter().flat_map(|word| word.split(',')).map(str::trim).filter(|word| !word.is_empty());
     let requests: Requests = words.map(|word| request(model, word)).collect::<Result<_, _>>()?;
     if requests.is_empty() {
-        return Err("no slice is asked for; name at least one, such as 1g.10gb:2".to_owned());
+        return Err("no slice is requested; name at least one, such as 1g.10gb:2".to_owned());
     }
     Ok(requests)
 }
@@ -153,7 +153,7 @@ fn stuck(model: &Model, requests: &Requests, order: &[PlacementIndex], profile: 
             format!("{stuck}; in the order {} they fit", names(geometry, &order).join(", "))
         }
         Ok(_) => format!("{stuck}; with placements they fit"),
-        Err(reason) => format!("{stuck}; in no order do they fit: {reason}"),
+        Err(reason) => format!("{stuck}; they do not fit in any order: {reason}"),
     }
 }
 
@@ -203,12 +203,12 @@ fn print_text(
     match creation_order {
         Some(order) if order.is_empty() => Ok(()),
         Some(order) => {
-            writeln!(out, "Created in this order, the driver puts them there by itself:")?;
+            writeln!(out, "If they are created in this order, the driver chooses these placements:")?;
             writeln!(out, "  nvidia-smi mig -cgi {} -C", names(geometry, order).join(","))
         }
         None => {
             let placed: Vec<String> = layout.iter().map(|placement| placed(geometry, placement)).collect();
-            writeln!(out, "No order of creation leads there by itself: give the placements.")?;
+            writeln!(out, "No order of creation leads to these placements: specify them.")?;
             writeln!(out, "  {}", placed.join(", "))
         }
     }

@@ -204,7 +204,7 @@ fn print_models(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
         ]);
     }
     table(&rows, out)?;
-    writeln!(out, "\n? is not known. `slicewright layouts MODEL` shows one model.")
+    writeln!(out, "\n? means that the value is not known. `slicewright layouts MODEL` shows one model.")
 }
 
 fn print_model(model: &Model, out: &mut dyn Write) -> io::Result<()> {

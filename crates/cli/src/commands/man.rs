@@ -35,7 +35,7 @@ pub fn run(args: &Args, command: Command, out: &mut dyn Write) -> Outcome {
         for (name, page) in &pages {
             fs::write(folder.join(format!("{name}.1")), page).map_err(cannot)?;
         }
-        writeln!(out, "{} pages are in {}", pages.len(), folder.display())?;
+        writeln!(out, "{} pages were written into {}", pages.len(), folder.display())?;
         return Ok(Status::Success);
     }
     let wanted = args.of.as_ref().map_or_else(|| ROOT.to_owned(), |of| format!("{ROOT}-{of}"));
@@ -43,7 +43,7 @@ pub fn run(args: &Args, command: Command, out: &mut dyn Write) -> Outcome {
         let known = pages.iter().filter_map(|(name, _)| name.strip_prefix("slicewright-"));
         let known: Vec<&str> = known.collect();
         return Err(Failure::Usage(format!(
-            "there is no page of `{}`; there are: {}",
+            "there is no page for `{}`; the pages are: {}",
             args.of.as_deref().unwrap_or_default(),
             known.join(", ")
         )));

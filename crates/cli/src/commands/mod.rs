@@ -1,4 +1,4 @@
-//! One module a command.
+//! One module for each command.
 
 pub mod completions;
 pub mod demo;

@@ -86,7 +86,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> crate::Outcome {
             writeln!(out, "the operator is stopped: Deployment {name} has no replicas")?;
         }
         Some((name, Stopped::NotThere)) => {
-            writeln!(out, "there is no Deployment {name}, and nobody has the lease")?;
+            writeln!(out, "there is no Deployment {name}, and no replica has the lease")?;
         }
     }
     tell(&outcomes, out)
@@ -106,7 +106,7 @@ fn tell(outcomes: &[(String, Outcome)], out: &mut dyn Write) -> crate::Outcome {
                     writeln!(out, "  left: {line}")?;
                 }
             }
-            Outcome::Resumed => writeln!(out, "{node}: handed back to the operator")?,
+            Outcome::Resumed => writeln!(out, "{node}: returned to the operator")?,
             Outcome::Nothing { why } => writeln!(out, "{node}: nothing to do, {why}")?,
             Outcome::Refused { why } => {
                 status = Status::Negative;
@@ -136,7 +136,7 @@ mod tests {
         let left = vec!["nvidia.com/mig.config stays `x`".to_owned()];
         check(
             &[("a1", Outcome::Released { uncordoned: true, left }), ("b2", Outcome::Resumed)],
-            "a1: released and uncordoned\n  left: nvidia.com/mig.config stays `x`\nb2: handed back to the operator\n",
+            "a1: released and uncordoned\n  left: nvidia.com/mig.config stays `x`\nb2: returned to the operator\n",
             Status::Success,
         );
         check(

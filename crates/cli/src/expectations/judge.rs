@@ -1,8 +1,8 @@
-//! Whether expectations hold under a plan, and what to do where they do not.
+//! Checks whether expectations hold under a plan, and gives advice if they do not.
 //!
-//! All figures are those of the preview: what nodes have once the plan is
-//! done, who holds slices now, and what requests were promised. What a policy
-//! in mode `Preview` would do is not done, so it does not count.
+//! All figures are those of the preview: the slices of nodes when the plan is done, the present holders of
+//! slices, and the slices promised to requests. Changes of a policy in mode `Preview` are not carried out,
+//! so they do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -142,7 +142,7 @@ impl<'a> Figures<'a> {
                 field: "policy",
                 message: format!("there is no policy `{policy}`{meant}"),
                 next: format!(
-                    "keep the policy, or let the expectation name one of: {}",
+                    "keep the policy, or name one of these in the expectation: {}",
                     if list.is_empty() { "none".to_owned() } else { list.join(", ") }
                 ),
             });
@@ -158,7 +158,7 @@ impl<'a> Figures<'a> {
                     "the snapshot has no namespace `{namespace}`{}",
                     nearest(namespace, known.keys().map(String::as_str))
                 ),
-                next: "correct the name, or record the fleet anew".to_owned(),
+                next: "correct the name, or record the fleet again".to_owned(),
             });
         }
         let inventory = &self.question.seen.inventory;
@@ -175,8 +175,8 @@ impl<'a> Figures<'a> {
         if meant.is_empty() {
             return Err(Failed {
                 field: "nodes",
-                message: "no node with GPUs is meant by it".to_owned(),
-                next: "look at the labels (`slicewright fleet`), at the policy's nodeSelector, and at this expectation's `nodes`"
+                message: "it selects no node with GPUs".to_owned(),
+                next: "check the labels (`slicewright fleet`), the policy's nodeSelector, and this expectation's `nodes`"
                     .to_owned(),
             });
         }
@@ -201,7 +201,7 @@ impl<'a> Figures<'a> {
             let profile = expectation.profile?;
             (found < wanted).then(|| Failed {
                 field,
-                message: format!("{field} is {wanted}, and {verb} {found} x {profile}{whose}"),
+                message: format!("{field} is {wanted}, but {verb} {found} x {profile}{whose}"),
                 next: self.next(expectation, profile, field, wanted, nodes),
             })
         };
@@ -209,7 +209,7 @@ impl<'a> Figures<'a> {
         match check {
             Check::MinSlices(wanted) => {
                 let found = self.slices(expectation, profile?, nodes);
-                count("minSlices", wanted, found, "once the plan is done there are")
+                count("minSlices", wanted, found, "when the plan is done, there are")
             }
             Check::MinFree(wanted) => {
                 let found = self.free(profile?, nodes);
@@ -217,7 +217,7 @@ impl<'a> Figures<'a> {
                     "minFree",
                     wanted,
                     found,
-                    "once the plan is done and everybody is served there are free",
+                    "when the plan is done and all served requests have their slices, the free slices are",
                 )
             }
             Check::MinAttainable(wanted) => {
@@ -316,10 +316,9 @@ impl<'a> Figures<'a> {
                         "{}: policy {policy} would serve it and is in mode Preview; set spec.mode to Enforce",
                         first.id
                     ),
-                    None => format!(
-                        "{}: it is served by {node}, which is not among the nodes that are meant",
-                        first.id
-                    ),
+                    None => {
+                        format!("{}: it is served by {node}, which is not among the selected nodes", first.id)
+                    }
                 }
             }
             Outcome::Unserved { .. } => format!("{}: {}", first.id, first.outcome),
@@ -341,8 +340,8 @@ impl<'a> Figures<'a> {
             .collect();
         (pods.len() > most as usize).then(|| Failed {
             field: "maxEvictions",
-            message: format!("maxEvictions is {most}, and {} evicted: {}", count(pods.len(), "pod is", "pods are"), some(&pods)),
-            next: "set spec.rollout.drain to Never (the change then waits until they have ended), or change it when they have"
+            message: format!("maxEvictions is {most}, but {} evicted: {}", count(pods.len(), "pod is", "pods are"), some(&pods)),
+            next: "set spec.rollout.drain to Never (the change then waits until they have ended), or make the change after they have ended"
                 .to_owned(),
         })
     }
@@ -367,15 +366,14 @@ impl<'a> Figures<'a> {
         let most = self.attainable(expectation, profile, nodes);
         if most < wanted {
             return format!(
-                "no layout of these nodes reaches it: {most} x {profile} is the most with what is in use left alone; add nodes, wait until pods have ended, or expect less"
+                "no layout of these nodes reaches it: the maximum is {most} x {profile} while the slices in use stay; add nodes, wait until pods have ended, or expect less"
             );
         }
         let advice: Vec<String> =
             policies.into_iter().map(|policy| advice(policy, profile, field, wanted)).collect();
         match advice.is_empty() {
-            true => {
-                "no policy has these nodes, so nobody changes them; write one that selects them".to_owned()
-            }
+            true => "no policy selects these nodes, so they are not changed; write one that selects them"
+                .to_owned(),
             false => format!("{most} can be reached: {}", advice.join("; or ")),
         }
     }
@@ -399,7 +397,7 @@ fn advice(policy: &Policy, profile: ProfileName, field: &str, wanted: u32) -> St
     let name = &policy.name;
     match &policy.layout {
         LayoutPolicy::Static { .. } => {
-            format!("give {profile} more room in spec.layout.static.gpus of policy {name}")
+            format!("add more {profile} in spec.layout.static.gpus of policy {name}")
         }
         LayoutPolicy::DemandDriven { slices, .. } => {
             let bounds = slices.get(&profile).copied().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What must hold of a fleet whatever changes: "team A keeps four 1g.10gb".
-//! Written beside the policies, and judged with every preview.
+//! Conditions that a fleet must meet after every change: "team A keeps four 1g.10gb". They are written
+//! beside the policies, and checked with every preview.
 
 mod judge;
 mod read;

@@ -1,5 +1,5 @@
-//! Expectations from a file: every field is checked, and a wrong one is
-//! refused with its place and what is allowed.
+//! Reads expectations from a file: every field is checked, and a wrong one is refused with its position and
+//! what is allowed.
 
 use std::sync::LazyLock;
 
@@ -146,7 +146,7 @@ fn expectation(
     match entry.served {
         Some(true) => checks.push(Check::Served),
         Some(false) => {
-            let message = "is false, which expects nothing; write true, or leave it out";
+            let message = "is false, which expects nothing; write true, or remove it";
             wrong("served", message.to_owned());
             return None;
         }
@@ -187,5 +187,5 @@ fn known(text: &str) -> Result<ProfileName, String> {
     let meant = nearest(text, all.iter().map(String::as_str))
         .map(|right| format!("; did you mean `{right}`?"))
         .unwrap_or_default();
-    Err(format!("`{text}` is no profile of any model that is known here{meant}"))
+    Err(format!("`{text}` is not a profile of any known model{meant}"))
 }

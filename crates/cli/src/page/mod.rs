@@ -1,5 +1,5 @@
-//! A fleet and a plan as pages: one file each that loads nothing, for whoever
-//! opens an artifact of a pipeline in a browser.
+//! A fleet and a plan as pages: one file each that loads no other files, so that an artifact of a pipeline
+//! can be opened in a browser.
 
 mod fleet;
 mod plan;

@@ -1,5 +1,4 @@
-//! The page of a plan: what the comment of a pull request says, with the fleet
-//! as a picture.
+//! The page of a plan: the content of the pull-request comment, with the fleet as a picture.
 
 use std::fmt::Write;
 
@@ -85,7 +84,7 @@ fn warnings(preview: &Preview, body: &mut String) {
         .iter()
         .map(|n| format!("<code>{}</code>: {}", escape(&n.policy), escape(&n.message)))
         .collect();
-    list(body, "Not what was reviewed", &refused);
+    list(body, "The plan differs from the reviewed plan", &refused);
     let mut expectations = Vec::new();
     for judged in &preview.expectations {
         let word = if judged.holds { "holds" } else { "FAILED" };
@@ -126,7 +125,7 @@ fn compared(preview: &Preview, body: &mut String) {
     let pods = |pods: &[planner::names::PodRef]| pods.iter().map(ToString::to_string).collect();
     say(pods(&compared.evicts), "is evicted");
     say(compared.lose.clone(), "is not served any more");
-    say(compared.wait.clone(), "has to wait for a change, and was served with what is there before");
+    say(compared.wait.clone(), "has to wait for a change, and was served with existing slices before");
     say(compared.gain.clone(), "is served now");
     say(pods(&compared.spares), "is not evicted any more");
     list(body, "Who is affected", &who);
@@ -206,7 +205,7 @@ fn rollout(preview: &Preview, body: &mut String) {
             items.push(escape(&format!("{policy} {number}. {when}: {}", nodes.join(", "))));
         }
     }
-    list(body, "Rollout, estimated at the slow end of what is seen", &items);
+    list(body, "Rollout, with conservative estimates", &items);
 }
 
 fn annotations(preview: &Preview, body: &mut String) {

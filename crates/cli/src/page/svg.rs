@@ -1,5 +1,5 @@
-//! A fleet as a picture: each node, each GPU as a bar of its memory, each
-//! slice with its name; a GPU that changes has a bar for now and one for then.
+//! A fleet as a picture: each node, each GPU as a bar of its memory, each slice with its name; a GPU that
+//! changes has a bar for its present and one for its future layout.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -49,7 +49,7 @@ pub fn fleet(inventory: &Inventory, changes: &Changes<'_>, title: &str) -> Strin
         y = draw_node(&mut body, y, name, node, changes) + GAP;
     }
     if inventory.nodes.is_empty() {
-        text(&mut body, "d", GAP, y + BAR, "There is no node with GPUs that can be cut.");
+        text(&mut body, "d", GAP, y + BAR, "There is no node with GPUs that can be partitioned.");
         y += ROW;
     }
     y = legend(&mut body, y, !changes.is_empty());
@@ -90,7 +90,7 @@ fn draw_node(body: &mut String, top: u32, name: &NodeName, node: &Node, changes:
             Some(bars) => {
                 text(body, "d", LEFT - 36, y + 16, "now");
                 match &bars.before {
-                    None => text(body, "d", LEFT, y + 16, "no slices, or nobody knows which"),
+                    None => text(body, "d", LEFT, y + 16, "no slices, or unknown slices"),
                     Some(slices) => bar(body, y, bars.memory, slices),
                 }
                 y += ROW - 4;

@@ -1,5 +1,4 @@
-//! What one revision of the policies does that another does not, on the same
-//! fleet.
+//! The differences between two revisions of the policies, on the same fleet.
 
 use std::collections::{BTreeMap, BTreeSet};
 

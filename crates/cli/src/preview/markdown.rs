@@ -1,7 +1,6 @@
-//! The preview as one comment of a pull request: the verdict, what can go
-//! wrong, and then the rest, the details folded. It never grows beyond a
-//! number of bytes, since forges cut or refuse long comments; what is left out
-//! is said, and the verdict and the provenance never are.
+//! The preview as one comment of a pull request: the verdict, the risks, and then the rest, with folded
+//! details. It never exceeds a number of bytes, since forges cut or refuse long comments; it says what is
+//! omitted, and never omits the verdict and the provenance.
 
 use std::io::{self, Write};
 
@@ -96,7 +95,7 @@ fn render(preview: &Preview, most: usize) -> String {
     if !left_out.is_empty() {
         let left_out = left_out.join(", ");
         body.push_str(&format!(
-            "Left out, so that this fits into one comment: {left_out}. `slicewright plan -o text` shows everything.\n\n"
+            "Omitted, so that this fits into one comment: {left_out}. `slicewright plan -o text` shows everything.\n\n"
         ));
     }
     format!("{verdict}{body}{tail}")
@@ -106,7 +105,7 @@ fn sections(preview: &Preview) -> Vec<Section> {
     let mut all = Vec::new();
     let refused = |n: &super::NotReviewed| item(&format!("{}: {}", code(&n.policy), plain(&n.message)));
     all.push(list(
-        "Not what was reviewed: review this plan, and commit its annotations",
+        "The plan differs from the reviewed plan: review this plan, and commit its annotations",
         "policies with another review",
         false,
         preview.not_reviewed.iter().map(refused).collect(),
@@ -141,7 +140,7 @@ fn sections(preview: &Preview) -> Vec<Section> {
     all.push(list("Notes", "notes", true, notes.into_iter().map(risk).collect()));
     let not_read = |n: &super::NotRead| item(&format!("{} at {}: {}", code(&n.what), code(&n.place), n.why));
     all.push(list(
-        "Beside the policies, and not read",
+        "Other documents, which were not read",
         "documents not read",
         true,
         preview.not_read.iter().map(not_read).collect(),
@@ -212,7 +211,7 @@ fn changes(compared: &Compared, all: &mut Vec<Section>) {
     let pods = |pods: &[planner::names::PodRef]| pods.iter().map(ToString::to_string).collect();
     say(pods(&compared.evicts), "is evicted");
     say(compared.lose.clone(), "is not served any more");
-    say(compared.wait.clone(), "has to wait for a change, and was served with what is there before");
+    say(compared.wait.clone(), "has to wait for a change, and was served with existing slices before");
     say(compared.gain.clone(), "is served now");
     say(pods(&compared.spares), "is not evicted any more");
     for moved in &compared.nodes {
@@ -290,7 +289,7 @@ fn bars(preview: &Preview) -> Section {
             items.push(format!("{name}\n  now  {now}\n  then {then}"));
         }
     }
-    let title = format!("Now and then: {}", draw::legend(Colour::Never));
+    let title = format!("Before and after: {}", draw::legend(Colour::Never));
     Section { fence: Some("text"), ..list(&title, "GPUs as pictures", true, items) }
 }
 
@@ -341,7 +340,7 @@ fn rollout(preview: &Preview) -> Section {
             )));
         }
     }
-    list("Rollout, estimated at the slow end of what is seen", "waves", true, items)
+    list("Rollout, with conservative estimates", "waves", true, items)
 }
 
 /// Where all this comes from, the digests, and the mark by which the comment
@@ -374,7 +373,7 @@ fn tail(preview: &Preview, room: usize) -> String {
 
 /// The annotations that say that this was reviewed.
 fn annotations(preview: &Preview, room: usize) -> String {
-    let head = "<details><summary>Reviewed? Commit these annotations with the policies, and their status says whether it is what runs</summary>\n\n```yaml\n";
+    let head = "<details><summary>After the review, commit these annotations with the policies; their status then says whether the reviewed plan is the one that runs</summary>\n\n```yaml\n";
     let mut lines = String::new();
     for (key, value) in preview.provenance.annotations.iter().rev() {
         let line = format!("{key}: {value}\n");

@@ -1,5 +1,5 @@
-//! The preview of a plan, for the comment in a pull request: what changes, who
-//! is affected, what capacity results, before anybody merges.
+//! The preview of a plan, for the comment in a pull request: what changes, who is affected, and the
+//! resulting capacity, before the merge.
 
 pub mod compare;
 pub mod markdown;
@@ -353,7 +353,7 @@ fn annotations(question: &Question, decision: &Decision) -> BTreeMap<&'static st
 /// A warning about a recording that is older than it should be.
 fn old(age: SignedDuration, oldest: SignedDuration) -> Option<Risk> {
     let message = format!(
-        "the fleet was recorded {} ago, which is more than {}: what it says may no longer be so; record it anew with \
+        "the fleet was recorded {} ago, which is more than {}: it may be out of date; record it again with \
          `slicewright snapshot`",
         words(age),
         words(oldest)

@@ -1,5 +1,4 @@
-//! What can go wrong, or is already wrong: the part of a preview that is read
-//! first.
+//! Risks and existing problems: the part of a preview that is read first.
 
 use observe::problem::Severity;
 use planner::decide::Decision;
@@ -28,7 +27,7 @@ pub(super) fn risks(question: &Question, decision: &Decision, compared: Option<&
             let (field, wanted, reached) = (&unmet.field, unmet.wanted, unmet.reached);
             risk(
                 "violation",
-                format!("policy {policy}: {field} is {wanted}, and the plan reaches {reached}"),
+                format!("policy {policy}: {field} is {wanted}, but the plan reaches only {reached}"),
             );
         }
         for unknown in report.unknown_profiles.iter().filter(|unknown| unknown.everywhere) {
@@ -36,7 +35,7 @@ pub(super) fn risks(question: &Question, decision: &Decision, compared: Option<&
             risk("violation", format!("policy {policy}: none of its models has {profile} ({models})"));
         }
         if report.nodes.is_empty() {
-            risk("blocked", format!("policy {policy}: selects no node that it could have"));
+            risk("blocked", format!("policy {policy}: selects no node that is available to it"));
         }
     }
     for step in decision.plan.steps.iter().filter(|step| !step.evicts.is_empty()) {
@@ -45,13 +44,13 @@ pub(super) fn risks(question: &Question, decision: &Decision, compared: Option<&
     }
     if let Some(compared) = compared {
         for lost in &compared.lose {
-            risk("loss", format!("{lost} is served under the policies before, and not under these"));
+            risk("loss", format!("{lost} is served under the previous policies, but not under the new ones"));
         }
         for waits in &compared.wait {
             risk(
                 "wait",
                 format!(
-                    "{waits} is served with what is there under the policies before, and has to wait for a change under these"
+                    "{waits} is served with existing slices under the previous policies, but has to wait for a change under the new ones"
                 ),
             );
         }
@@ -60,7 +59,7 @@ pub(super) fn risks(question: &Question, decision: &Decision, compared: Option<&
             risk(
                 "warning",
                 format!(
-                    "{} has no policy any more (it was {before}'s): it keeps its layout, and nobody changes it",
+                    "{} has no policy any more (before: {before}): it keeps its layout, and is not changed",
                     left.node
                 ),
             );

@@ -1,4 +1,4 @@
-//! The preview for people: the verdict, what can go wrong, and then the rest.
+//! The preview as text: the verdict, the risks, and then the rest.
 
 use std::io::{self, Write};
 
@@ -95,11 +95,11 @@ fn reviewed(preview: &Preview, colour: Colour, out: &mut dyn Write) -> io::Resul
     if preview.not_reviewed.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nNot what was reviewed")?;
+    writeln!(out, "\nThe plan differs from the reviewed plan")?;
     for NotReviewed { policy, message } in &preview.not_reviewed {
         writeln!(out, "  {} {message}", colour.paint(tone::kind("violation"), &format!("policy {policy}:")))?;
     }
-    writeln!(out, "  next: review this plan, and commit its annotations, which stand at the end")
+    writeln!(out, "  next: review this plan, and commit its annotations, which are at the end")
 }
 
 fn expectations(preview: &Preview, colour: Colour, out: &mut dyn Write) -> io::Result<()> {
@@ -211,7 +211,7 @@ fn requests(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
 
 fn compared(preview: &Preview, colour: Colour, out: &mut dyn Write) -> io::Result<()> {
     let Some(compared) = &preview.compared else { return Ok(()) };
-    writeln!(out, "\nAgainst the policies before")?;
+    writeln!(out, "\nCompared with the previous policies")?;
     if !compared.policies_differ {
         return writeln!(out, "  the policies are the same");
     }
@@ -255,7 +255,7 @@ fn compared(preview: &Preview, colour: Colour, out: &mut dyn Write) -> io::Resul
         writeln!(out, "  {request} loses: it was served before")?;
     }
     for request in &compared.wait {
-        writeln!(out, "  {request} waits for a change: it was served with what is there before")?;
+        writeln!(out, "  {request} waits for a change: before, it was served with existing slices")?;
     }
     Ok(())
 }
@@ -283,7 +283,7 @@ fn not_read(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
     if preview.not_read.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nBeside the policies, and not read")?;
+    writeln!(out, "\nOther documents, which were not read")?;
     for NotRead { what, place, why } in preview.not_read.iter().take(SHOWN) {
         writeln!(out, "  {place}: {what}: {why}")?;
     }
@@ -295,7 +295,7 @@ fn not_read(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
 
 fn rollout(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
     for (policy, waves) in &preview.rollout {
-        writeln!(out, "\nRollout of policy {policy} (estimated at the slow end of what is seen)")?;
+        writeln!(out, "\nRollout of policy {policy} (conservative estimates)")?;
         for (number, wave) in (1..).zip(waves) {
             let nodes: Vec<String> = wave.nodes.iter().map(ToString::to_string).collect();
             let when = when(wave);
@@ -326,7 +326,7 @@ fn provenance(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(
         out,
-        "Reviewed? Commit these annotations with the policies, and their status says whether it is what runs:"
+        "After the review, commit these annotations with the policies; their status then says whether the reviewed plan is the one that runs:"
     )?;
     for (key, value) in &from.annotations {
         writeln!(out, "  {key}: {value}")?;

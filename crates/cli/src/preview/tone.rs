@@ -1,4 +1,4 @@
-//! What is red, yellow and green in a preview.
+//! The colours red, yellow and green in a preview.
 
 use anstyle::{AnsiColor, Style};
 

@@ -1,6 +1,5 @@
-//! The documents show what the command prints: every block marked `console` is
-//! run, from the root of the repository. The machine that it runs on there is a
-//! simulated workstation.
+//! The documents show the output of the command: every block marked `console` is run, from the root of the
+//! repository. In these tests the machine is a simulated workstation.
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
-//! Expectations: what fails, what it says, with which exit status; and files
-//! that are refused.
+//! Expectations: which of them fail, with which message and exit status; and files that are refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,14 +52,14 @@ fn slices_that_exist_are_counted_by_policy_nodes_and_namespace() {
     check(
         "a2",
         "profile: 1g.10gb, minSlices: 15, policy: research",
-        "FAILED     x\nminSlices is 15, and once the plan is done there are 14 x 1g.10gb\nnext: 28 can be reached: set minCount to 15 in spec.layout.demandDriven.slices[1g.10gb] of policy research (it is 0)\n",
+        "FAILED     x\nminSlices is 15, but when the plan is done, there are 14 x 1g.10gb\nnext: 28 can be reached: set minCount to 15 in spec.layout.demandDriven.slices[1g.10gb] of policy research (it is 0)\n",
     );
     // One of the fourteen is held by team-a: the others can have thirteen.
     check("a3", "profile: 1g.10gb, minSlices: 14, namespace: team-a", HOLDS);
     check(
         "a4",
         "profile: 1g.10gb, minSlices: 14, namespace: team-b",
-        "FAILED     x\nminSlices is 14, and once the plan is done there are 13 x 1g.10gb for namespace team-b\nnext: 27 can be reached: set minCount to 14 in spec.layout.demandDriven.slices[1g.10gb] of policy research (it is 0)\n",
+        "FAILED     x\nminSlices is 14, but when the plan is done, there are 13 x 1g.10gb for namespace team-b\nnext: 27 can be reached: set minCount to 14 in spec.layout.demandDriven.slices[1g.10gb] of policy research (it is 0)\n",
     );
     check(
         "a5",
@@ -70,7 +69,7 @@ fn slices_that_exist_are_counted_by_policy_nodes_and_namespace() {
     check(
         "a6",
         "profile: 1g.6gb, minSlices: 5, nodes: {matchLabels: {slicewright.io/pool: teaching}}",
-        "FAILED     x\nminSlices is 5, and once the plan is done there are 4 x 1g.6gb\nnext: no layout of these nodes reaches it: 4 x 1g.6gb is the most with what is in use left alone; add nodes, wait until pods have ended, or expect less\n",
+        "FAILED     x\nminSlices is 5, but when the plan is done, there are 4 x 1g.6gb\nnext: no layout of these nodes reaches it: the maximum is 4 x 1g.6gb while the slices in use stay; add nodes, wait until pods have ended, or expect less\n",
     );
 }
 
@@ -80,12 +79,12 @@ fn free_slices_are_those_that_nobody_holds_or_was_promised() {
     check(
         "b2",
         "profile: 3g.40gb, minFree: 1",
-        "FAILED     x\nminFree is 1, and once the plan is done and everybody is served there are free 0 x 3g.40gb\nnext: 4 can be reached: set spareCount to 1 in spec.layout.demandDriven.slices[3g.40gb] of policy research (it is 0)\n",
+        "FAILED     x\nminFree is 1, but when the plan is done and all served requests have their slices, the free slices are 0 x 3g.40gb\nnext: 4 can be reached: set spareCount to 1 in spec.layout.demandDriven.slices[3g.40gb] of policy research (it is 0)\n",
     );
     check(
         "b3",
         "profile: 1g.10gb, minFree: 22",
-        "FAILED     x\nminFree is 22, and once the plan is done and everybody is served there are free 13 x 1g.10gb\nnext: 28 can be reached: raise maxCount to 22 or more in spec.layout.demandDriven.slices[1g.10gb] of policy research (it is 21)\n",
+        "FAILED     x\nminFree is 22, but when the plan is done and all served requests have their slices, the free slices are 13 x 1g.10gb\nnext: 28 can be reached: raise maxCount to 22 or more in spec.layout.demandDriven.slices[1g.10gb] of policy research (it is 21)\n",
     );
 }
 
@@ -95,7 +94,7 @@ fn what_no_layout_offers_is_not_attainable() {
     check(
         "c2",
         "profile: 7g.80gb, minAttainable: 5",
-        "FAILED     x\nminAttainable is 5, and no layout offers more than 2 x 7g.80gb\nnext: no layout of these nodes reaches it: 2 x 7g.80gb is the most with what is in use left alone; add nodes, wait until pods have ended, or expect less\n",
+        "FAILED     x\nminAttainable is 5, but no layout offers more than 2 x 7g.80gb\nnext: no layout of these nodes reaches it: the maximum is 2 x 7g.80gb while the slices in use stay; add nodes, wait until pods have ended, or expect less\n",
     );
 }
 
@@ -125,7 +124,7 @@ fn who_may_not_be_evicted_is_protected() {
     let (status, out, err) =
         plan("e1", &evicting, "  - {name: quiet, maxEvictions: 0, namespace: team-a}\n", &[]);
     assert_eq!((status, err.as_str()), (Status::Unmet, ""), "{out}");
-    assert!(out.contains("maxEvictions is 0, and 1 pod is evicted: team-a/churn-0"), "{out}");
+    assert!(out.contains("maxEvictions is 0, but 1 pod is evicted: team-a/churn-0"), "{out}");
     let (status, _, _) =
         plan("e2", &evicting, "  - {name: quiet, maxEvictions: 0, namespace: team-b}\n", &[]);
     assert_eq!(status, Status::Loss, "somebody else's pod is evicted");
@@ -136,12 +135,12 @@ fn what_means_nobody_fails_instead_of_holding_by_accident() {
     check(
         "f1",
         "profile: 1g.10gb, minSlices: 0, policy: reserch",
-        "FAILED     x\nthere is no policy `reserch`; did you mean `research`?\nnext: keep the policy, or let the expectation name one of: research\n",
+        "FAILED     x\nthere is no policy `reserch`; did you mean `research`?\nnext: keep the policy, or name one of these in the expectation: research\n",
     );
     check(
         "f2",
         "served: true, nodes: {matchLabels: {slicewright.io/pool: nowhere}}",
-        "FAILED     x\nno node with GPUs is meant by it\nnext: look at the labels (`slicewright fleet`), at the policy's nodeSelector, and at this expectation's `nodes`\n",
+        "FAILED     x\nit selects no node with GPUs\nnext: check the labels (`slicewright fleet`), the policy's nodeSelector, and this expectation's `nodes`\n",
     );
 }
 
@@ -182,7 +181,7 @@ fn a_wrong_file_is_refused_with_place_field_and_the_nearest_word() {
     refused(
         "r2",
         "  - {name: x, profile: 1g.11gb, minSlices: 4}\n",
-        "error: expectations.yaml:4:24: Expectations: expectations[0].profile: `1g.11gb` is no profile of any model that is known here; did you mean `1g.10gb`?\n",
+        "error: expectations.yaml:4:24: Expectations: expectations[0].profile: `1g.11gb` is not a profile of any known model; did you mean `1g.10gb`?\n",
     );
     refused(
         "r3",

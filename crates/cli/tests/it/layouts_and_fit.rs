@@ -70,7 +70,7 @@ fn an_answer_for_people_has_a_picture() {
 1 x 1g.6gb, 1 x 1g.6gb+me, 1 x 2g.12gb fit one A30:
    0                 1                 2                 3
   │2g.12gb                            │1g.6gb           │1g.6gb+me        │
-Created in this order, the driver puts them there by itself:
+If they are created in this order, the driver chooses these placements:
   nvidia-smi mig -cgi 2g.12gb,1g.6gb,1g.6gb+me -C
 ";
     let ran = run("slicewright fit a30 nvidia.com/mig-1g.6gb.me 1g.6gb 2g.12gbx1");
@@ -100,7 +100,7 @@ fn questions_without_sense_are_refused() {
     refuses("slicewright fit A30 1g.6gb:-1", "`-1` is not a count");
     refuses("slicewright fit A30 1g.6gb:many", "`many` is not a count");
     refuses("slicewright fit A30 1g.6gb:", "`` is not a count");
-    refuses("slicewright fit A30 ,", "no slice is asked for");
+    refuses("slicewright fit A30 ,", "no slice is requested");
     refuses("slicewright fit A30", "required");
     refuses("slicewright fit A30 1g.6gb -o yaml", "invalid value 'yaml'");
     refuses("slicewright layouts V100", "no GPU model is called `V100`; known are A100-40GB");

@@ -1,5 +1,5 @@
-//! `plan`, `fleet` and `explain` on the fleet of `examples/`, and what they
-//! refuse. The transcripts are in `golden/`; `UPDATE=1` rewrites them.
+//! `plan`, `fleet` and `explain` on the fleet of `examples/`, and input that they refuse. The transcripts
+//! are in `golden/`; `UPDATE=1` rewrites them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ fn the_preview_for_programs_says_the_same() {
 fn the_same_policies_before_and_after_make_no_difference() {
     let (_, out, _) =
         run("plan --fleet examples/fleet/lab.yaml --base examples/policies -f examples/policies");
-    assert!(out.contains("Against the policies before\n  the policies are the same\n"), "{out}");
+    assert!(out.contains("Compared with the previous policies\n  the policies are the same\n"), "{out}");
 }
 
 #[test]
@@ -114,8 +114,7 @@ fn a_floor_that_cannot_be_met_is_a_violation_and_exit_status_3() {
     fs::write(&file, floor).expect("written");
     let (status, out, _) = run(&format!("plan --fleet examples/fleet/lab.yaml -f {}", file.display()));
     assert_eq!(status, Status::Blocked, "{out}");
-    let says =
-        "policy teaching: spec.layout.demandDriven.slices[4g.24gb].minCount is 2, and the plan reaches 1";
+    let says = "policy teaching: spec.layout.demandDriven.slices[4g.24gb].minCount is 2, but the plan reaches only 1";
     assert!(out.contains(says), "{out}");
 }
 
@@ -167,7 +166,7 @@ fn bounds_that_contradict_each_other_are_refused() {
         &policy(
             "  layout: {type: DemandDriven, demandDriven: {slices: [{profile: 1g.10gb, minCount: 4, maxCount: 2}]}}\n",
         ),
-        "error: policy.yaml:6:85: GpuPartitionPolicy p: spec.layout.demandDriven.slices[0].minCount: is 4, and maxCount is 2: not more than 2 can be there; lower minCount, raise maxCount, or remove maxCount\n",
+        "error: policy.yaml:6:85: GpuPartitionPolicy p: spec.layout.demandDriven.slices[0].minCount: is 4, but maxCount is 2, so there cannot be more than 2; lower minCount, raise maxCount, or remove maxCount\n",
     );
 }
 
@@ -177,7 +176,7 @@ fn a_profile_that_no_model_has_is_refused_with_the_nearest() {
         "profile",
         EMPTY,
         &policy("  layout: {type: DemandDriven, demandDriven: {slices: [{profile: 1g.11gb}]}}\n"),
-        "error: policy.yaml:6:66: GpuPartitionPolicy p: spec.layout.demandDriven.slices[0].profile: `1g.11gb` is no profile of any model that is known here; did you mean `1g.10gb`?\n",
+        "error: policy.yaml:6:66: GpuPartitionPolicy p: spec.layout.demandDriven.slices[0].profile: `1g.11gb` is not a profile of any known model; did you mean `1g.10gb`?\n",
     );
 }
 
@@ -198,7 +197,7 @@ fn an_empty_selector_is_refused() {
         "selector",
         EMPTY,
         &text,
-        "error: policy.yaml:5:17: GpuPartitionPolicy p: spec.nodeSelector: is empty, which would take every node: name at least one label, such as `matchLabels: {slicewright.io/pool: research}`\n",
+        "error: policy.yaml:5:17: GpuPartitionPolicy p: spec.nodeSelector: is empty and would select every node: name at least one label, such as `matchLabels: {slicewright.io/pool: research}`\n",
     );
 }
 

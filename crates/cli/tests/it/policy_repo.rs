@@ -81,7 +81,7 @@ fn a_change_that_breaks_an_expectation_fails_the_check_and_says_what_to_do() {
         replace(&repository.join("clusters/lab/teaching.yaml"), slices, "[{profile: 2g.12gb, count: 2}]");
     });
     assert_eq!(status, 4, "{comment}");
-    let says = "- **a course of four fits into the teaching pool** (it held before this change)<br>minSlices is 4, and once the plan is done there are 0 x 1g.6gb. Next: 4 can be reached: give 1g.6gb more room in spec.layout.static.gpus of policy teaching";
+    let says = "- **a course of four fits into the teaching pool** (it held before this change)<br>minSlices is 4, but when the plan is done, there are 0 x 1g.6gb. Next: 4 can be reached: add more 1g.6gb in spec.layout.static.gpus of policy teaching";
     assert!(comment.contains(says), "{comment}");
     assert!(comment.contains("| `gpu-3/gpu0` | 4 x 1g.6gb | stays | 2 x 2g.12gb |"), "{comment}");
 }

@@ -1,5 +1,4 @@
-//! What a preview says of the recording that it is made from, of what was
-//! reviewed before, and in which colours.
+//! A preview's statements about its recording and about the reviewed plan, and its colours.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,7 +50,10 @@ fn a_plan_other_than_the_one_that_was_reviewed_is_refused_with_a_status_of_its_o
     assert_eq!(status.code(), 6, "scripts read the number");
     let first = out.lines().next().unwrap();
     assert!(first.starts_with("lab: REFUSED, another plan was reviewed; "), "{first}");
-    assert!(out.contains("\nNot what was reviewed\n  policy research: the plan is "), "{out}");
+    assert!(
+        out.contains("\nThe plan differs from the reviewed plan\n  policy research: the plan is "),
+        "{out}"
+    );
     assert!(out.contains("what is asked for moved (now "), "{out}");
     assert!(out.contains("  next: review this plan, and commit its annotations"), "{out}");
     let (status, comment, _) = run(&format!("{words} -o markdown"));
@@ -71,8 +73,7 @@ fn the_age_of_the_recording_is_told_and_an_old_one_is_a_warning() {
 
     let (status, out, _) = run(&format!("{PLAN} --now 2026-11-21T08:00:01Z"));
     assert_eq!(status, Status::Changes, "an old recording refuses nothing");
-    let warning = "  warning    the fleet was recorded 1 d 1 s ago, which is more than 1 d: what it says may no longer be \
-                   so; record it anew with `slicewright snapshot`\n";
+    let warning = "  warning    the fleet was recorded 1 d 1 s ago, which is more than 1 d: it may be out of date; record it again with `slicewright snapshot`\n";
     assert!(out.contains(warning), "{out}");
 
     let (_, out, _) = run(&format!("{PLAN} --now 2026-11-20T10:00:00Z --max-age 1h"));

@@ -1,4 +1,4 @@
-//! `docs/reference/cli.md` is what the command says of itself.
+//! Compares `docs/reference/cli.md` with the command's help.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
-//! `replay`: what it prints, and what it refuses. The transcripts are in
-//! `golden/`; `UPDATE=1` rewrites them.
+//! `replay`: its output, and input that it refuses. The transcripts are in `golden/`; `UPDATE=1` rewrites
+//! them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

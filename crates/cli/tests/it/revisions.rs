@@ -141,7 +141,7 @@ fn the_comment_keeps_its_length_whatever_the_size_of_the_fleet_and_says_what_it_
         let out = String::from_utf8(out).unwrap();
         assert!(out.len() <= most.parse().unwrap(), "{} bytes of {most}", out.len());
         assert!(out.starts_with("**lab: "), "{out}");
-        assert!(out.contains("Left out, so that this fits into one comment: "), "{out}");
+        assert!(out.contains("Omitted, so that this fits into one comment: "), "{out}");
         assert!(out.contains(" of 2003 requests"), "{out}");
         assert!(out.contains(" plan `"), "the digests stay: {out}");
         assert!(out.trim_end().ends_with("<!-- slicewright-plan:lab -->"));
@@ -162,8 +162,7 @@ fn the_first_policy_and_the_last_one_can_be_compared_with_none() {
     assert_eq!(status, Status::Loss, "nothing changes, and who would have been served is not: {out}");
     assert!(out.starts_with("lab: 2 people lose their slice; no GPU changes; "), "{out}");
     assert!(out.contains("policy research is removed"), "{out}");
-    let keeps =
-        "gpu-1 has no policy any more (it was research's): it keeps its layout, and nobody changes it";
+    let keeps = "gpu-1 has no policy any more (before: research): it keeps its layout, and is not changed";
     assert!(out.contains(keeps), "{out}");
     let (status, _, err) = plan(None, &none, &[]);
     assert_eq!(status, Status::Data);
@@ -203,17 +202,17 @@ fn what_only_kustomize_can_do_is_refused_with_the_command_that_does_it() {
     refused(
         "patches",
         &[("kustomization.yaml", "resources: [p.yaml]\npatches:\n  - path: x.yaml\n"), ("p.yaml", RESEARCH)],
-        "error: kustomization.yaml:2:1: patches: changes objects in ways that only kustomize knows; render it first: kustomize build  > rendered.yaml, and give rendered.yaml instead\n",
+        "error: kustomization.yaml:2:1: patches: changes objects, which only kustomize can do; render it first: kustomize build  > rendered.yaml, and give rendered.yaml instead\n",
     );
     refused(
         "missing",
         &[("kustomization.yaml", "resources:\n  - nowhere.yaml\n")],
-        "error: kustomization.yaml:2:5: resources: `nowhere.yaml` is not there\n",
+        "error: kustomization.yaml:2:5: resources: `nowhere.yaml` does not exist\n",
     );
     refused(
         "circle",
         &[("kustomization.yaml", "resources: [a]\n"), ("a/kustomization.yaml", "resources: [..]\n")],
-        "error: a/../kustomization.yaml: resources: names a folder that leads back to itself\n",
+        "error: a/../kustomization.yaml: resources: names a folder that includes itself\n",
     );
 }
 
@@ -222,6 +221,6 @@ fn an_object_that_lacks_half_of_its_kind_is_refused_and_not_passed_over() {
     refused(
         "half",
         &[("a.yaml", RESEARCH), ("b.yaml", "\nkind: GpuPartitionPolicy\nmetadata: {name: x}\n")],
-        "error: b.yaml:2:1: this is no Kubernetes object: `apiVersion` is missing\n",
+        "error: b.yaml:2:1: this is not a Kubernetes object: `apiVersion` is missing\n",
     );
 }

@@ -1,5 +1,4 @@
-//! What shells and `man` are given: completions and manual pages of every
-//! command.
+//! Output for shells and `man`: completions and manual pages of every command.
 
 use std::io::Write;
 use std::path::Path;
@@ -67,7 +66,7 @@ fn every_command_has_a_manual_page_with_its_options_and_examples() {
     let (status, out, err) = run(&format!("man --to {}", folder.display()));
     assert_eq!((status, err.as_str()), (Status::Success, ""));
     let names: Vec<String> = commands().into_iter().filter(|name| name != "help").collect();
-    assert!(out.starts_with(&format!("{} pages are in ", names.len() + 1)), "{out}");
+    assert!(out.starts_with(&format!("{} pages were written into ", names.len() + 1)), "{out}");
     for name in &names {
         let page = std::fs::read_to_string(folder.join(format!("slicewright-{name}.1"))).unwrap();
         assert!(page.contains(&format!(".TH slicewright-{name} 1")), "{page}");
@@ -87,7 +86,7 @@ fn a_page_that_is_not_there_is_answered_with_those_that_are() {
     let (status, _, err) = run("man plam");
     assert_eq!(status, Status::Usage);
     assert!(
-        err.starts_with("error: there is no page of `plam`; there are: layouts, fit, solve, plan, "),
+        err.starts_with("error: there is no page for `plam`; the pages are: layouts, fit, solve, plan, "),
         "{err}"
     );
 }

@@ -1,5 +1,5 @@
-//! `slicewright simulate` and `slicewright demo`: what they exit with, and
-//! what they say about stories that do not work out.
+//! `slicewright simulate` and `slicewright demo`: their exit statuses, and their messages about stories
+//! that fail.
 
 use std::path::PathBuf;
 

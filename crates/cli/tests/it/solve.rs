@@ -1,4 +1,4 @@
-//! What `solve` says to files that are wrong, and its JSON.
+//! The messages of `solve` about invalid files, and its JSON.
 
 use std::path::Path;
 

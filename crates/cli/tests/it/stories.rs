@@ -1,6 +1,6 @@
-//! The stories of the repository, one test a file: what each prints is
-//! compared with its golden transcript. `UPDATE=1 cargo test -p slicewright-cli --test it stories`
-//! writes the transcripts anew; the diff is the review.
+//! The stories of the repository, one test for each file: the output is compared with its golden
+//! transcript. `UPDATE=1 cargo test -p slicewright-cli --test it stories` rewrites the transcripts; review
+//! the diff.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

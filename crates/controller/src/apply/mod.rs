@@ -1,10 +1,9 @@
-//! Does what is due, in order, and stops where something fails. What may not
-//! be done without the lease is not begun without it: before anything that
-//! takes something away, the API server is asked whose the lease is.
+//! Carries out the actions that are due, in order, and stops at the first failure. An action that requires
+//! the lease is not begun without it: before each disruptive action, the holder of the lease is read from
+//! the API server.
 //!
-//! Every write carries what it was decided on, so that one that comes late
-//! fails. What it leaves behind is noted, so that nothing is decided before
-//! the watches show it.
+//! Every write carries the version on which its decision was based, so that a late write fails. The
+//! resulting version is recorded, so that nothing is decided before the watches show it.
 
 pub mod map;
 
@@ -119,7 +118,7 @@ impl Executor {
                 done.stopped = Some(error);
                 return;
             }
-            tracing::info!(node = node.0, action = action.name(), "done");
+            tracing::info!(node = node.0, action = action.name(), "an action is done");
         }
     }
 

@@ -1,5 +1,5 @@
-//! What to do about the lease: a pure function of what was seen, and since
-//! when, on one's own clock. The holder's clock is never compared with ours.
+//! The decision about the lease: a pure function of its observed state, and of the time since this state,
+//! by our own clock. The holder's clock is never compared with ours.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,5 @@
-//! Which replica writes: a `Lease` of `coordination.k8s.io`. [`decide`] is
-//! pure; [`Keeper`] does the reading and writing; [`Claim`] is what the rest
-//! of the operator asks.
+//! Decides which replica writes: a `Lease` of `coordination.k8s.io`. [`decide`] is pure; [`Keeper`] reads
+//! and writes; [`Claim`] is the interface for the rest of the operator.
 
 mod decide;
 
@@ -140,9 +139,9 @@ impl Keeper {
                     // The same trouble is said once.
                     if said.as_ref() != Some(&text) {
                         if error.class() == Class::Transient {
-                            tracing::warn!(error = text, "the lease cannot be kept");
+                            tracing::warn!(error = text, "the lease cannot be renewed");
                         } else {
-                            tracing::error!(error = text, "the lease cannot be kept");
+                            tracing::error!(error = text, "the lease cannot be renewed");
                         }
                         said = Some(text);
                     }
@@ -267,8 +266,8 @@ impl Keeper {
         let api: Api<Lease> = Api::namespaced(self.calls.client(), &self.settings.namespace);
         let title = format!("Lease {}/{}", self.settings.namespace, self.settings.name);
         match self.calls.replace(&api, &title, managers::LEASE.name, &lease).await {
-            Ok(_) => tracing::info!(lease = title, "the lease is given back"),
-            Err(error) => tracing::warn!(error = chain(&error), "the lease could not be given back"),
+            Ok(_) => tracing::info!(lease = title, "the lease is released"),
+            Err(error) => tracing::warn!(error = chain(&error), "the lease could not be released"),
         }
     }
 }

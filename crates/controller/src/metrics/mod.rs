@@ -1,6 +1,6 @@
-//! What is counted, for Prometheus. Each operator has a registry of its own.
-//! Labels are closed sets, apart from nodes, policies and profiles, of which a
-//! cluster has a bounded number; no pod, no GPU, no namespace ever is one.
+//! The metrics for Prometheus. Each operator has a registry of its own. Labels are closed sets, except
+//! nodes, policies and profiles, of which a cluster has a bounded number; pods, GPUs and namespaces are
+//! never labels.
 
 mod table;
 
@@ -146,36 +146,36 @@ impl Metrics {
             reconciles: t.counts("reconcile", ["result"], "Rounds, by result (ok, plan_unsound, write_failed)"),
             reconcile_seconds: t.histogram(
                 "reconcile_duration_seconds",
-                "How long a round thinks, from the objects to what is due, without the writes",
+                "Duration of a round, from the objects to the necessary actions, without the writes",
                 short,
             ),
             last_round: t.numbers(
                 "last_round_timestamp_seconds",
                 [],
-                "When the last round ended; at rest there is none for a long time",
+                "When the last round ended; without changes there is none for a long time",
             ),
             last_good_round: t.numbers(
                 "last_successful_round_timestamp_seconds",
                 [],
-                "When the last round ended whose writes were all done",
+                "When the last round ended in which all writes succeeded",
             ),
-            leader: t.figure("leader", "1 where this replica has the lease and writes, else 0"),
+            leader: t.figure("leader", "1 if this replica has the lease and writes, else 0"),
             actions: t.counts(
                 "actions",
                 ["action", "result"],
                 "Actions on nodes, by name and result (done, lease_lost, stopping, went_back, or the class of the error)",
             ),
-            watch_failures: t.counts("watch_failures", ["kind"], "Watches that broke and are tried again, by kind"),
+            watch_failures: t.counts("watch_failures", ["kind"], "Watches that broke and are retried, by kind"),
             went_back: t.counts(
                 "data_went_back",
                 [],
                 "How often the data of the API went back in time, as after the restore of an older etcd backup",
             ),
-            ready: t.figures("ready", [], "1 when everything is listed and the lease can be read and written, as /readyz says it; else nothing can be done"),
+            ready: t.figures("ready", [], "1 if everything is listed and the lease can be read and written, like /readyz; otherwise the operator cannot act"),
             refused: t.figures(
                 "refused_writes",
                 ["kind"],
-                "Writes that the API server refuses until a human allows them (rights, an admission policy or webhook), by kind of object",
+                "Writes that the API server refuses until an administrator allows them (permissions, an admission policy or webhook), by kind of object",
             ),
             objects: t.figures("objects", ["kind"], "Objects in the cache, by kind"),
             slices: t.figures(
@@ -186,22 +186,22 @@ impl Metrics {
             pending: t.figures(
                 "pending_slice_requests",
                 ["profile"],
-                "Slices that are asked for and not bound yet, by profile",
+                "Slices that are requested and not bound yet, by profile",
             ),
             unserved: t.figures(
                 "unserved_requests",
                 ["policy", "profile", "reason"],
-                "Requests that the plan in force does not serve, by reason; one that asks for two profiles counts at both",
+                "Requests that the plan in force does not serve, by reason; a request for two profiles counts for both",
             ),
             oldest_unserved: t.numbers(
                 "unserved_requests_oldest_timestamp_seconds",
                 ["policy", "profile", "reason"],
-                "Since when the oldest of those requests waits",
+                "Since when the oldest of those requests has been waiting",
             ),
             floors: t.figures(
                 "floor_slices",
                 ["policy", "profile"],
-                "Slices that a policy promises to have (minCount), by profile",
+                "Slices that a policy guarantees (minCount), by profile",
             ),
             missing: t.figures(
                 "floor_missing_slices",
@@ -212,17 +212,17 @@ impl Metrics {
             phases: t.numbers(
                 "node_phase_since_timestamp_seconds",
                 ["node", "policy", "phase"],
-                "Since when a node is in the phase that it is in; nodes that rest are left out",
+                "Since when a node has been in its phase; idle nodes are omitted",
             ),
             holds: t.figures(
                 "node_held",
                 ["node", "policy", "reason"],
-                "1 for each node that should change and does not start, or that failed, with the reason (docs/reference/rollout.md)",
+                "1 for each node that should change but cannot start, or that failed, with the reason (docs/reference/rollout.md)",
             ),
             conditions: t.figures(
                 "policy_condition",
                 ["policy", "type", "status", "reason"],
-                "1 for the status and the reason that a condition of a policy has",
+                "1 for the status and the reason of each condition of a policy",
             ),
             policy_info: t.figures(
                 "policy_info",
@@ -232,12 +232,12 @@ impl Metrics {
             fragmentation: t.numbers(
                 "fragmentation_ratio",
                 ["policy"],
-                "Of the compute slices of a policy that nobody holds, the share on GPUs of which somebody holds (or may hold) another: they cannot become one full-size slice",
+                "Share of a policy's free compute slices that are on GPUs with another slice that is (or may be) in use: they cannot become one full-size slice",
             ),
             plan_changes: t.figures(
                 "plan_changes",
                 ["kind"],
-                "What the plan in force asks for, by kind (nodes, gpus)",
+                "Number of changes in the plan in force, by kind (nodes, gpus)",
             ),
             repartitions: t.counts(
                 "gpu_repartition",
@@ -257,20 +257,20 @@ impl Metrics {
             healed_of: Mutex::default(),
             backlog: t.figure(
                 "workqueue_depth",
-                "Changes of objects that were seen and that no round has handled yet",
+                "Observed changes of objects that no round has handled yet",
             ),
             oldest_change: t.numbers(
                 "workqueue_oldest_timestamp_seconds",
                 [],
-                "Since when something waits for a round; absent when nothing does",
+                "Since when the oldest change has been waiting for a round; absent if there is none",
             ),
-            retrying: t.figures("retrying", [], "Things that failed and are tried again: objects that could not be written, lists, the map"),
+            retrying: t.figures("retrying", [], "Number of failed operations that are retried: writes of objects, lists, the map"),
             oldest_retry: t.numbers(
                 "retrying_oldest_timestamp_seconds",
                 [],
-                "Since when the one of those fails that has failed for longest; absent when none does",
+                "Since when the longest of these failures has lasted; absent if there is none",
             ),
-            events: t.counts("events", ["result"], "Events for people, by result (sent, retried, refused, dropped)"),
+            events: t.counts("events", ["result"], "Events for users, by result (sent, retried, refused, dropped)"),
             described: t.all,
             registry: Mutex::new(t.registry),
         }

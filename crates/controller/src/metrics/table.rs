@@ -1,5 +1,5 @@
-//! The table of metrics: each is named, described and given its labels where
-//! it is made, so that the page about them cannot say something else.
+//! The table of metrics: each is named, described and given its labels where it is created, so that the
+//! page about them always agrees with the code.
 
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
@@ -164,14 +164,14 @@ impl Table {
 pub(super) fn page(all: &[Described]) -> String {
     let mut page = String::from(
         "# Metrics of the operator\n\n\
-         Served at `/metrics` in OpenMetrics text; made from the code. Labels are closed sets, apart from nodes,\n\
-         policies and profiles, of which a cluster has a bounded number; no pod, no GPU and no namespace is one.\n\
-         A profile that no GPU model has is `other`, whatever people ask for, and whole GPUs are `gpu`. Gauges\n\
-         about nodes, policies and requests are those of the replica that has the lease (`slicewright_leader` is 1\n\
-         there); the others show none. Moments are seconds since 1970, so that queries do the arithmetic:\n\
-         `time() - slicewright_node_phase_since_timestamp_seconds`. What to do with them is in\n\
-         [the guide](../guides/monitoring.md).\n\n\
-         | metric | kind | labels | what it says |\n|---|---|---|---|\n",
+         The operator serves these metrics at `/metrics` in OpenMetrics text; this page is generated from the code.\n\
+         Labels are closed sets, except nodes, policies and profiles, of which a cluster has a bounded number; pods,\n\
+         GPUs and namespaces are not labels. A profile that no GPU model has is `other`, and whole GPUs are `gpu`.\n\
+         Gauges about nodes, policies and requests are exported only by the replica that has the lease\n\
+         (`slicewright_leader` is 1 there). Times are seconds since 1970, so that queries do the arithmetic:\n\
+         `time() - slicewright_node_phase_since_timestamp_seconds`. [The guide](../guides/monitoring.md) says how to\n\
+         use the metrics.\n\n\
+         | metric | kind | labels | meaning |\n|---|---|---|---|\n",
     );
     for Described { name, kind, labels, help } in all {
         let labels = labels.iter().map(|label| format!("`{label}`")).collect::<Vec<_>>().join(", ");

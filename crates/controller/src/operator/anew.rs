@@ -2,10 +2,9 @@
 //! restore of an older etcd backup: the operator discards its caches, abandons
 //! every action in progress, and reads the cluster as after a start.
 //!
-//! For a while after that nothing is done to any node. Kubelets and controllers
-//! come to terms with what is true now: pods that are back are started, pods
-//! that were made since are stopped, and what nodes say of themselves is of
-//! before the restore until they say it anew.
+//! For a while after that no node is changed. Kubelets and controllers adapt to the restored state:
+//! restored pods are started, pods that were created since the backup are stopped, and the status of nodes
+//! dates from before the restore until they report it again.
 
 use std::collections::{BTreeMap, BTreeSet};
 

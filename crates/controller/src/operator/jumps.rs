@@ -1,6 +1,6 @@
-//! When the clock of this machine is set while we run. What is remembered of
-//! nodes is dated by it: put forward by an hour it would make every node late,
-//! and put back it would make a list of pods look fresh for an hour.
+//! Notices when the clock of this machine is set while the operator runs. The records of nodes have times
+//! of this clock: a clock that is put forward by an hour would make every node late, and one that is put
+//! back would make a list of pods look fresh for an hour.
 
 use std::time::Instant;
 
@@ -53,7 +53,7 @@ impl Operator {
         let seconds = jump.as_secs();
         tracing::warn!(
             seconds,
-            "the clock of this machine was set: how long each step of a node has taken is counted without the jump"
+            "the clock of this machine was set; the durations of steps are calculated without the jump"
         );
         for local in self.local.values_mut() {
             local.listed = None;

@@ -1,10 +1,9 @@
-//! Looking once more, at what is there and not at what the watches show.
+//! Reads an object again from the API server, instead of relying on the watches.
 //!
-//! A watch can stand still without a word: the connection is open, and nothing
-//! comes for minutes. By what it showed last, a node that has long been done
-//! looks late. So before a node is found to be late or wrong, and after a
-//! write that shows that we do not see it as it is, it is read by itself, from
-//! the quorum.
+//! A watch can stop without an error: the connection is open, and nothing arrives for minutes. According to
+//! its last state, a node whose change was completed long ago looks late. So before a node is considered
+//! late or wrong, and after a write that shows that our state is outdated, the node is read with a
+//! consistent read.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,7 @@
-//! The loop: takes in what the watches say, waits a moment for more, and runs
-//! one round at a time. All replicas take in; only the one that has the lease
-//! runs rounds.
+//! The loop: receives the messages of the watches, waits a moment for more, and runs one round at a time.
+//! All replicas receive messages; only the one that has the lease runs rounds.
 //!
-//! Nothing is decided while a watch has not listed everything, nor while a
-//! write of ours is not seen yet.
+//! Nothing is decided before every watch has listed its objects, nor before our own writes are seen.
 
 mod anew;
 mod batch;
@@ -237,7 +235,7 @@ impl Operator {
         for (source, change) in batch.drain(..) {
             if let Change::Trouble(text) = &change {
                 self.metrics.watch_failed(&source.to_string());
-                tracing::warn!(watch = %source, error = text, "a watch broke; it is tried again");
+                tracing::warn!(watch = %source, error = text, "a watch broke; it will be retried");
             }
             if self.store.take(&source, change) {
                 self.batch.add(clock::instant());
@@ -321,7 +319,7 @@ impl Operator {
         self.metrics.ready(not_ready.is_empty());
         self.health.incomplete(not_ready);
         if ready && !self.said.is_empty() {
-            tracing::info!("everything is listed");
+            tracing::info!("every watch has listed its objects");
         }
         self.said = text;
         if !ready {
@@ -333,7 +331,7 @@ impl Operator {
         self.find_owners().await;
         Box::pin(self.find_unmade()).await;
         for late in self.store.awaited().give_up(self.settings.unseen_for, clock::instant()) {
-            tracing::warn!(what = %late, "a write of ours was never seen; looking without it");
+            tracing::warn!(what = %late, "a write of the operator was never observed; continuing without it");
             self.outdated.extend(self.store.node_of(&late).map(NodeName));
         }
         if self.claim.holds() {
@@ -360,7 +358,7 @@ impl Operator {
                 }
                 Err(error) => {
                     self.retries.failed(&what, error.class(), clock::instant());
-                    tracing::warn!(node, error = chain(&error), "its pods cannot be listed");
+                    tracing::warn!(node, error = chain(&error), "the pods of a node cannot be listed");
                 }
             }
         }
@@ -392,7 +390,7 @@ impl Operator {
                 }
                 Err(error) => {
                     self.retries.failed(what, error.class(), clock::instant());
-                    tracing::warn!(error = chain(&error), "who controls it cannot be found out");
+                    tracing::warn!(error = chain(&error), "the owner of a controller cannot be determined");
                 }
             }
         }

@@ -1,7 +1,6 @@
-//! Who stands behind a pod that asks for slices, where its controller is
-//! itself controlled: a ReplicaSet's Deployment, a Job's CronJob. Their
-//! metadata is read once each; to watch them all would cost more than the
-//! rest of the cache.
+//! The owners of a pod that requests slices, if its controller is itself controlled: a ReplicaSet's
+//! Deployment, a Job's CronJob. Their metadata is read once each; watching all of them would cost more than
+//! the rest of the cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,4 @@
-//! Kueue's queues: whether our checks are active, and what they say of the
-//! workloads that wait for them.
+//! Kueue's queues: whether our checks are active, and their answers for the workloads that wait for them.
 
 use std::sync::Arc;
 

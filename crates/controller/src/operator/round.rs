@@ -82,7 +82,7 @@ impl Operator {
         self.store.objects.starting_since.clone_from(&round.planned.view.starting);
         let unsound: Vec<String> = round.planned.plan.fatal().map(ToString::to_string).collect();
         for note in &unsound {
-            tracing::error!(note, "the plan breaks a rule, so nothing of it is done; please report this");
+            tracing::error!(note, "the plan breaks a rule, so it is not carried out; please report this");
         }
         for gone in outdated {
             if !self.executor.may_write() {
@@ -286,7 +286,7 @@ impl Operator {
         self.refused.note(For::ClusterPolicy, &pointed);
         match pointed {
             Ok(subject) => {
-                tracing::info!("ClusterPolicy is pointed to our map, as the flag allows");
+                tracing::info!("ClusterPolicy now names the operator's map, as the flag allows");
                 self.store.wait_for(subject, clock::instant());
                 self.judge(what, Ok(()))
             }
@@ -367,7 +367,7 @@ impl Operator {
                 tracing::info!(
                     node = node.0,
                     why = chain(&error),
-                    "the rest is left to the next round, or replica"
+                    "the remaining actions are left to the next round or replica"
                 );
                 self.touch();
                 0
@@ -444,10 +444,22 @@ pub(super) fn say(what: &str, class: Class, times: u32, error: &str) {
     }
     match class {
         Class::Transient | Class::UserInput => {
-            tracing::warn!(what, class = class.name(), times, error, "failed; it is tried again");
+            tracing::warn!(
+                what,
+                class = class.name(),
+                times,
+                error,
+                "an operation failed; it will be retried"
+            );
         }
         Class::Blocked | Class::Bug => {
-            tracing::error!(what, class = class.name(), times, error, "failed; it is tried again");
+            tracing::error!(
+                what,
+                class = class.name(),
+                times,
+                error,
+                "an operation failed; it will be retried"
+            );
         }
     }
 }

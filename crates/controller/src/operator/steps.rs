@@ -1,5 +1,4 @@
-//! The writes of a round, each of its own: what they need is theirs, so that
-//! several run at the same time.
+//! The writes of a round, each as a separate task that owns its data, so that several run at the same time.
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
-//! News for people, as events. One that the API server could not take just now
-//! is sent again, with the time of what it tells; the statuses say the same
-//! meanwhile, so that nothing waits for an event.
+//! Events for users. An event that the API server could not accept is sent again, with its original time;
+//! the statuses show the same in the meantime, so that nothing depends on an event.
 
 use std::collections::BTreeMap;
 

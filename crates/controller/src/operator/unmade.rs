@@ -1,7 +1,6 @@
-//! Why the StatefulSet of a workbench makes no pod: a quota of the namespace, or
-//! an admission webhook. It says so in an event, and nowhere else; the events of
-//! one set are listed once its workbench has waited for long, and then now and
-//! again.
+//! Why the StatefulSet of a workbench creates no pod: a quota of the namespace, or an admission webhook.
+//! The StatefulSet reports it only in an event; the events of one set are listed when its workbench has
+//! waited for long, and from then on occasionally.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -87,7 +86,11 @@ impl Operator {
                     self.retries.failed(what, error.class(), clock::instant());
                     let (namespace, name) = key;
                     let set = format!("{namespace}/{name}");
-                    tracing::warn!(set, error = chain(&error), "its events cannot be listed");
+                    tracing::warn!(
+                        set,
+                        error = chain(&error),
+                        "the events of a StatefulSet cannot be listed"
+                    );
                 }
             }
         }

@@ -1,5 +1,4 @@
-//! The reference of conditions and events, made of the lists that they are
-//! taken from.
+//! The reference of conditions and events, generated from the lists in the code.
 
 use std::fmt::Write;
 

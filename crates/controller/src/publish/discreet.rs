@@ -1,6 +1,5 @@
-//! Whose names people read in their namespace. An event is read by whoever may
-//! read the namespace of its object, so a note that goes into a namespace does
-//! not name pods of another one: it says how many there are
+//! Which names users read in their namespace. Everyone who may read the namespace of an event's object can
+//! read the event, so a note in a namespace does not name pods of another one: it gives their number
 //! (docs/threat-model-tenants.md).
 
 use std::ops::Range;

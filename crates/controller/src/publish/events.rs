@@ -1,5 +1,5 @@
-//! Events, of `events.k8s.io/v1`. Each is sent once: its name is made of what
-//! it says, so that after a restart the API server knows it already.
+//! Events, of `events.k8s.io/v1`. Each is sent once: its name is derived from its content, so that after a
+//! restart the API server knows it already.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;

@@ -1,6 +1,6 @@
-//! `GpuNode`s: the layout that is wanted, what was seen, and where the node is
-//! on its way. Three concerns, three field managers; the progress of a rollout
-//! is stored here before anything of it is done.
+//! `GpuNode`s: the wanted layout, the observed state, and the progress of the rollout. These are three
+//! concerns with three field managers; the progress of a rollout is stored here before its steps are
+//! carried out.
 
 use api::gpu_node::GpuNodeStatus;
 use api::{GpuNode, GpuNodeSpec};

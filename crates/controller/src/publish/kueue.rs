@@ -1,6 +1,5 @@
-//! What is written of Kueue: the entry of our check in the status of a
-//! workload, and whether a check is active. Nothing else of Kueue's objects is
-//! ours.
+//! The parts of Kueue's objects that we write: the entry of our check in the status of a workload, and
+//! whether a check is active. No other part is ours.
 
 use api::foreign::AdmissionCheck;
 use api::foreign::Workload;

@@ -1,5 +1,4 @@
-//! Writes what is so: `GpuNode`s, the statuses of policies, events. Only what
-//! differs from what is there is written.
+//! Writes the results: `GpuNode`s, the statuses of policies, events. Only differences are written.
 
 pub mod catalogue;
 pub mod discreet;

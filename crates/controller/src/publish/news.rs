@@ -1,5 +1,5 @@
-//! What is new for people: transitions of policies and nodes, and answers to
-//! those who asked for slices. Pure; sending is [`super::events`].
+//! News for users: transitions of policies and nodes, and answers to requests for slices. Pure; sending is
+//! [`super::events`].
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The rights of who records a fleet: only to read.
+//! The permissions to record a fleet, which are read-only.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! What we wrote and do not see yet. Nothing is decided before it is seen:
-//! otherwise the same write would be decided again, on what is outdated.
+//! Our writes that the watches do not show yet. Nothing is decided before they are seen: otherwise the same
+//! write would be decided again, on outdated data.
 
 use std::collections::BTreeMap;
 use std::fmt;

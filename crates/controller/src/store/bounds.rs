@@ -1,13 +1,11 @@
-//! What one object of somebody else may cost, and one namespace.
+//! Limits for the memory of one object of others, and of one namespace.
 //!
-//! Anybody who may create a pod may write a megabyte of node affinity into it,
-//! and create ten thousand of them. An object is bounded while it is read
-//! ([`Bounded`]): what nobody reads is never made into objects, and the rest
-//! has a limit. A pod that waits is bounded once more when it is kept: where it
-//! may go is kept as long as that is short, and else as a digest, which is
-//! answered "too long to be evaluated". The same happens when the pods of
-//! one namespace come to too much together; those of other namespaces are not
-//! touched by it. What a pod takes of its node is never cut.
+//! A user who may create pods may write a megabyte of node affinity into a pod, and create ten thousand of
+//! them. An object is bounded while it is read ([`Bounded`]): unused fields are skipped, and the rest has a
+//! limit. A waiting pod is bounded again when it is stored: its scheduling constraints are kept if they are
+//! short, and otherwise as a digest, for which the answer is "too long to be evaluated". The same happens
+//! if the pods of one namespace exceed a limit together; pods of other namespaces are not affected. The
+//! resources that a pod takes of its node are never dropped.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,24 +1,20 @@
-//! What versions are good for, and how it is noticed that the API's data went
-//! back in time.
+//! The meaning of versions, and how the store notices that the API's data went back in time.
 //!
-//! Versions of one kind are numbers of one history. They order the messages of
-//! a watch, and they say whether a list or a consistent read, which is the
-//! truth as of its own version, is later than a message. They are good for
-//! that only as long as the history is the same one. Whoever puts back an older
-//! copy of etcd begins another: objects are as they were, under versions that
-//! are lower than those that were seen, and new versions are given out a second
-//! time. Then nothing that was seen may be compared with anything that comes.
+//! Versions of one kind are numbers of one history. They order the messages of a watch, and they say
+//! whether a list or a consistent read, which is the truth as of its own version, is later than a message.
+//! This holds only within one history. Restoring an older copy of etcd begins another: objects are as they
+//! were, with versions that are lower than those already seen, and new versions are assigned a second time.
+//! Then no version seen before may be compared with a later one.
 //!
-//! That the history is another one is certain when
+//! The history is certainly a different one if
 //!
-//! - a list is of a lower version than what its own watch told before it, or a
-//!   consistent read of a lower one than what was seen before it began; or
-//! - an object in a list or a consistent read is older than it was known to be,
-//!   at a version that the list includes. This is how it shows where the
-//!   numbers were raised on purpose (`etcdutl snapshot restore
+//! - a list has a lower version than an earlier message of its own watch, or a consistent read has a lower
+//!   one than a message before it began; or
+//! - an object in a list or a consistent read is older than it was known to be, at a version that the list
+//!   includes. This is how a restore with raised versions is noticed (`etcdutl snapshot restore
 //!   --bump-revision`).
 //!
-//! Whoever owns the store then begins anew with an empty one.
+//! The owner of the store then starts again with an empty one.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! One object, trimmed, as the store takes it in.
+//! One trimmed object, as the store receives it.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use k8s_openapi::api::scheduling::v1::PriorityClass;

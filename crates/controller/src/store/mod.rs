@@ -1,8 +1,8 @@
-//! The objects as the watches show them, and what is known of the watches.
-//! One task owns it and feeds it in order; nobody else sees it change.
+//! The objects as the watches show them, and the state of the watches. One task owns the store and feeds it
+//! in order; no other task sees it change.
 //!
-//! Which of two pieces of news is the later one, and how it is noticed that
-//! the API's data went back in time, is in [`history`].
+//! [`history`] decides which of two messages is the later one, and notices that the API's data went back in
+//! time.
 
 pub mod awaited;
 pub mod bounds;

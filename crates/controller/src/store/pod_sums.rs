@@ -1,6 +1,5 @@
-//! Pods that do nothing but take room on a node with GPUs: by far the most, in
-//! a large cluster. Of each is kept what tells it from others and what it
-//! takes; of each node, the sum.
+//! Pods that only use CPU and memory of a node with GPUs, by far the most in a large cluster. For each pod
+//! its identity and its resources are kept; for each node, the sum.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Labels of nodes that nobody reads. A node with GPUs has some hundred, and
-//! most of them, such as what its processor can do or how many engines a slice
-//! has, matter only to a selector that names them. They are laid aside, shared
-//! by all nodes that have the same, and put back once somebody names them.
+//! Unused labels of nodes. A node with GPUs has some hundred labels, and most of them, such as the features
+//! of its processor or the number of engines of a slice, matter only to a selector that names them. They
+//! are stored separately, shared by all nodes with the same labels, and restored when a selector names
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Where objects come from: one watch each.
+//! The sources of objects, with one watch each.
 
 use crate::settings::{Kueue, MapRef};
 

@@ -1,5 +1,5 @@
-//! What is kept of the objects that are watched: what `observe` and `rollout`
-//! read, and nothing else. At 150,000 pods the rest is most of the memory.
+//! The fields of watched objects that are kept: those that `observe` and `rollout` read, and no others.
+//! With 150,000 pods the rest is most of the memory.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Against API servers that are scripted here, in virtual time.
+//! Watches against API servers that are scripted here, in virtual time.
 
 use super::*;
 use kube::client::Body;

@@ -1,5 +1,5 @@
-//! Single failed answers, for each kind of write: what the API server (or what
-//! stands before it) may answer, and what we make of it.
+//! Single failed answers, for each kind of write: the possible answers of the API server (or of a proxy in
+//! front of it), and our reaction.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What one object of somebody else may cost, and one namespace.
+//! Limits for the memory of one object of others, and of one namespace.
 
 use controller::store::bounds::{self, Bounded};
 use controller::store::{Change, Item, Source, Store};

@@ -1,5 +1,4 @@
-//! What wakes the planner, and what does not: a change is told from a word
-//! that says nothing new.
+//! Which messages start a round, and which do not: a change is distinguished from a message without news.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! What is told as events, on which object and in which words, from the first
-//! moment of a story to its end, kept whole.
+//! All events of a story from its beginning to its end, with their objects and texts, kept whole.
 
 #[path = "../../../reconcile/tests/it/cluster/mod.rs"]
 mod cluster;

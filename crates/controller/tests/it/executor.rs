@@ -1,6 +1,5 @@
-//! Actions of a node, done in order: whose the lease is is asked before each
-//! that may cost somebody something, and where they end when it is lost, when
-//! the operator stops, and when one fails.
+//! The actions of a node, done in order: the holder of the lease is checked before each disruptive action,
+//! and the actions stop when the lease is lost, when the operator stops, and when one fails.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! The fleet, read once: missing rights are told all at once, kinds that are
-//! not there are no trouble, long lists come in pages, and silence ends.
+//! Reading the fleet once: all missing permissions are reported together, missing kinds are not an error,
+//! long lists are read in pages, and a silent server leads to a timeout.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The API's data go back in time: somebody put back an older copy of etcd,
-//! with the numbers of its versions as they were, or raised.
+//! The API's data goes back in time: an older copy of etcd was restored, with its original versions, or
+//! with raised ones.
 
 use controller::clock;
 use controller::store::awaited::Subject;

@@ -1,4 +1,4 @@
-//! The lease against answers of an API server: taken, kept, lost, given back.
+//! The lease with scripted answers of an API server: acquired, kept, lost, released.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

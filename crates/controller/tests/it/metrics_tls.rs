@@ -1,5 +1,5 @@
-//! Metrics over TLS, with a real TLS client: a certificate that is replaced on
-//! disk is served without a restart, and only who may reads them.
+//! Metrics over TLS, with a real TLS client: a certificate that is replaced on disk is used without a
+//! restart, and only authorised clients can read the metrics.
 #![cfg(feature = "tls-rustls")]
 
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,5 +1,4 @@
-//! Generated files are what the code says. `UPDATE=1` writes them; the
-//! difference is the review.
+//! Generated files agree with the code. `UPDATE=1` writes them; review the difference.
 
 use std::path::Path;
 

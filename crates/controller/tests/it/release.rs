@@ -1,4 +1,4 @@
-//! `release` against a node that others write to meanwhile.
+//! `release` for a node that others write to at the same time.
 
 use std::time::Duration;
 

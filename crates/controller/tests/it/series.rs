@@ -1,5 +1,5 @@
-//! How much a big fleet gives Prometheus to keep: as much as it has nodes and
-//! policies, however many people ask, and for whatever.
+//! The number of series of a large fleet depends on its nodes and policies, and not on the number or kind
+//! of requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

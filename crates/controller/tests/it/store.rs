@@ -1,4 +1,4 @@
-//! What the store makes of what watches say.
+//! The store's interpretation of the messages of watches.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What is kept of an object is what is read, and nothing else: for each kind
-//! one object that has all of it, and something more at each place.
+//! Exactly the fields that are read are kept: for each kind there is one object that has all of them, and
+//! additional fields at each place.
 
 use controller::store::bounds::{MOST_CONTAINERS, MOST_RESOURCES};
 use controller::store::{Change, Foreign, Item, Source, Store, trim};

@@ -1,4 +1,4 @@
-//! What a table must satisfy before anybody plans with it.
+//! The conditions that a table must meet before it is used for planning.
 
 use std::collections::BTreeMap;
 use std::fmt;

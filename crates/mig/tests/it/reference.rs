@@ -1,4 +1,4 @@
-//! `docs/reference/models.md` is what the catalogue says.
+//! Compares `docs/reference/models.md` with the catalogue.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The guide says of every card what the data says.
+//! Compares the guide's statements about each card with the data.
 
 use mig::sharing::{Known, Place, Sharing, Verdict, advise, cards};
 

@@ -1,6 +1,6 @@
-//! Stories in which a call of the driver fails before its work, after it (the
-//! answer is lost), or says that it worked and did nothing. Whatever the first
-//! attempt said is true; the second converges.
+//! Stories in which a call of the driver fails before its work, fails after it (the answer is lost), or
+//! reports success without doing anything. The result of the first attempt is always true; the second
+//! attempt converges.
 
 use super::Call::{CreateCompute, CreateInstance, DestroyCompute, DestroyInstance, Query, SetMode};
 use super::How::{After, Before, Lies};

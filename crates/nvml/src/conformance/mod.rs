@@ -1,10 +1,8 @@
-//! What every implementation of the port does, as stories that run against any
-//! of them: the engine in process, the simulator's shared library, and, as far
-//! as they only read, real hardware.
+//! The behaviour of every implementation of the port, as stories that run against any of them: the engine
+//! in process, the simulator's shared library, and, as far as they only read, real hardware.
 //!
-//! A story panics where something is not as it should be. [`CHANGING`] needs
-//! the machine that [`Bench`] describes; [`reading`] takes whatever there is.
-//! Behind the feature `conformance`, for tests.
+//! A story panics if an expectation is not met. [`CHANGING`] needs the machine that [`Bench`] describes;
+//! [`reading`] works on any machine. Behind the feature `conformance`, for tests.
 
 #![expect(clippy::missing_panics_doc, reason = "a panic is how a story fails")]
 

@@ -1,4 +1,4 @@
-//! What holds of any machine, found out by reading only.
+//! Properties of any machine, checked only by reading.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Changing: the mode, a slice more, a slice less. After each change the GPU
-//! is read again, and what is there decides how it went.
+//! Changes: the MIG mode, and the creation and destruction of slices. After each change the GPU is read
+//! again, and its state decides whether the change succeeded.
 
 use crate::code::Code;
 use crate::error::Error;

@@ -1,8 +1,7 @@
 //! The port over the real library, or over any that speaks its interface.
 //!
-//! Everything is asked of the driver: which profiles a GPU has, where they may
-//! be, how they are called. Our own tables play no part, so that a GPU that
-//! they do not have works too.
+//! All facts come from the driver: the profiles of a GPU, their placements, their names. Our own tables are
+//! not used, so a GPU that is missing there works too.
 
 mod change;
 mod read;

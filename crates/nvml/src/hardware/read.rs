@@ -1,5 +1,4 @@
-//! Reading: which GPUs there are, what they can be cut into, and what they are
-//! cut into now.
+//! Reads the GPUs of the machine, their possible profiles and their present slices.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! GPUs and MIG devices: NVML's one kind of device handle, as the two kinds
-//! that they are.
+//! GPUs and MIG devices: NVML has one kind of device handle for both; here they are two types.
 
 #![allow(unsafe_code, reason = "the handle behind nvml-wrapper's device, and calls that it does not have")]
 

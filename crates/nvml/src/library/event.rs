@@ -1,5 +1,4 @@
-//! Events that the driver reports: errors, and changes of the MIG
-//! configuration by whomever.
+//! Events that the driver reports: errors, and changes of the MIG configuration by any process.
 
 #![allow(unsafe_code, reason = "registering, which nvml-wrapper does only by giving the set away")]
 

@@ -1,15 +1,13 @@
-//! NVML, safely and thinly: every call about instances that nvml-wrapper does
-//! not have or has wrong (its placements are always empty), beside the few
-//! that it has right.
+//! NVML, safely and thinly: every call about instances that nvml-wrapper lacks or implements incorrectly
+//! (its placements are always empty), beside the few that it implements correctly.
 //!
-//! [`Library`] is the loaded library. Everything that comes from it borrows
-//! it, so that no handle outlives it: [`Gpu`], [`GpuInstance`],
-//! [`ComputeInstance`], [`MigDevice`]. Handles of instances are neither `Send`
-//! nor `Clone`; one that is destroyed takes its handle with it. That another
-//! process destroyed it is found by the driver, which validates each handle
-//! that it is given ([`Code::InvalidArgument`](crate::Code)).
+//! [`Library`] is the loaded library. Everything that comes from it borrows it, so that no handle outlives
+//! it: [`Gpu`], [`GpuInstance`], [`ComputeInstance`], [`MigDevice`]. Handles of instances are neither
+//! `Send` nor `Clone`; one that is destroyed takes its handle with it. If another process destroyed an
+//! instance, the driver notices it, since it validates every handle
+//! ([`Code::InvalidArgument`](crate::Code)).
 //!
-//! What is called here speaks of NVML's things in NVML's words.
+//! This module uses NVML's own terms.
 
 mod compute;
 mod device;

@@ -1,5 +1,5 @@
-//! Readings of a GPU that nvml-wrapper does not have: what `nvidia-smi -q`
-//! prints beside what everybody asks for. Only reading, one call each.
+//! Readings of a GPU that nvml-wrapper does not have: the values that `nvidia-smi -q` prints beside the
+//! usual ones. Each is one call that only reads.
 
 #![allow(unsafe_code, reason = "calls that nvml-wrapper does not have")]
 

@@ -1,4 +1,4 @@
-//! Why the port did not do what it was asked for.
+//! The reasons why the port did not do what was requested.
 
 use super::layout::{GpuUuid, Place, Process};
 use crate::code::Code;

@@ -1,4 +1,4 @@
-//! What the port speaks of: GPUs, profiles, places, slices, events.
+//! The types of the port: GPUs, profiles, places, slices, events.
 
 use std::fmt;
 

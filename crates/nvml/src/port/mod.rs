@@ -1,14 +1,11 @@
-//! The port: what Slicewright sees of the GPUs of one machine and does to
-//! them, in its own words.
+//! The port: how Slicewright reads and changes the GPUs of one machine, in its own terms.
 //!
-//! [`Gpus`] blocks, for seconds where the driver takes them, and is owned by
-//! one thread ([`Worker`](crate::Worker)). Nothing that it takes or gives is a
-//! handle: GPUs are named by their UUIDs, slices by their [`Place`]. A name
-//! stays true while other processes change the GPU; a handle would not.
+//! [`Gpus`] blocks, for seconds where the driver takes them, and is owned by one thread
+//! ([`Worker`](crate::Worker)). Nothing that it takes or gives is a handle: GPUs are named by their UUIDs,
+//! slices by their [`Place`]. A name stays valid while other processes change the GPU; a handle would not.
 //!
-//! What is there counts, not what a call said: after every change the GPU is
-//! read again. So an answer that is lost, or a lie, does no harm, and whoever
-//! calls again converges.
+//! The state of the GPU counts, not the answer of a call: after every change the GPU is read again. So a
+//! lost or false answer does no harm, and calling again converges.
 
 mod error;
 mod layout;

@@ -1,5 +1,5 @@
-//! Real hardware, where there is some: read, and never changed. What the
-//! driver says is compared with our tables, value by value, and printed.
+//! Real hardware, if the machine has some: it is read, and never changed. The driver's answers are compared
+//! with our tables, value by value, and printed.
 
 use mig::Catalog;
 use nvml::compare;

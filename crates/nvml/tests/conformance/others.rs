@@ -1,5 +1,5 @@
-//! What happens behind the port's back, done to the engine's machine: in
-//! process, or in the state that the shared library reads.
+//! Changes by other processes, made directly on the engine's machine: in process, or in the state that the
+//! shared library reads.
 
 use gpu::{Activity, Behaviour, Caller, Client, ClientId, Fault, Machine, NvmlError, Target, Times, Verb};
 use jiff::Timestamp;

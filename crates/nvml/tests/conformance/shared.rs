@@ -1,6 +1,5 @@
-//! The suite over the simulator's shared library: the adapter as it is, and
-//! NVML's C interface. Each story plays in a process of its own, with a node
-//! of its own, for a process has one library.
+//! The suite over the simulator's shared library: the real adapter, and NVML's C interface. Each story runs
+//! in a process of its own, with a node of its own, because a process has only one library.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

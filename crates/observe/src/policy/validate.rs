@@ -1,5 +1,5 @@
-//! What the schema of a policy cannot say: fields that contradict one another,
-//! profiles that no model has, layouts that no GPU can have.
+//! Rules for policies that the schema cannot express: contradictory fields, profiles that no model has,
+//! layouts that no GPU can have.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub fn validate(policy: &GpuPartitionPolicy, catalog: &Catalog) -> Vec<Problem> 
     if spec.node_selector.is_empty() {
         check.error(
             "spec.nodeSelector",
-            "is empty, which would take every node: name at least one label, such as `matchLabels: {slicewright.io/pool: research}`",
+            "is empty and would select every node: name at least one label, such as `matchLabels: {slicewright.io/pool: research}`",
         );
     }
     check.selector("spec.nodeSelector", &spec.node_selector);
@@ -51,14 +51,14 @@ impl Check<'_> {
             if needs && requirement.values.is_empty() {
                 self.error(
                     format!("{field}.values"),
-                    format!("is empty, and {} needs at least one value; to ask whether the label is there, write `operator: Exists`", requirement.operator.name()),
+                    format!("is empty, but {} needs at least one value; to test whether the label exists, write `operator: Exists`", requirement.operator.name()),
                 );
             }
             if !needs && !requirement.values.is_empty() {
                 self.error(
                     format!("{field}.values"),
                     format!(
-                        "has values, and {} takes none: remove them, or write `operator: In`",
+                        "has values, but {} allows none: remove them, or write `operator: In`",
                         requirement.operator.name()
                     ),
                 );
@@ -71,7 +71,7 @@ impl Check<'_> {
                 self.error(
                     field,
                     format!(
-                        "`{}` must be one of {}, and matchLabels wants `{value}`: no object can match both",
+                        "`{}` must be one of {}, but matchLabels requires `{value}`: no object can match both",
                         requirement.key,
                         requirement.values.join(", ")
                     ),
@@ -116,7 +116,7 @@ impl Check<'_> {
                     Some(layout) if !layout.gpus.is_empty() => self.static_rules(&layout.gpus),
                     _ => self.error(
                         "spec.layout.static.gpus",
-                        "is missing: say what the GPUs are cut into, such as `static: {gpus: [{slices: [{profile: 1g.10gb, count: 7}]}]}`",
+                        "is missing: specify the slices of the GPUs, such as `static: {gpus: [{slices: [{profile: 1g.10gb, count: 7}]}]}`",
                     ),
                 }
             }
@@ -133,7 +133,7 @@ impl Check<'_> {
             {
                 self.error(
                     format!("{field}.profile"),
-                    format!("`{}` is there already, as slices[{first}]; each profile may be there once: make one entry of the two", slice.profile),
+                    format!("`{}` is already in slices[{first}]; each profile may be listed only once: combine the two entries", slice.profile),
                 );
             }
             let Some(max) = slice.max_count else { continue };
@@ -141,7 +141,7 @@ impl Check<'_> {
                 if value > max {
                     self.error(
                         format!("{field}.{name}"),
-                        format!("is {value}, and maxCount is {max}: not more than {max} can be there; lower {name}, raise maxCount, or remove maxCount"),
+                        format!("is {value}, but maxCount is {max}, so there cannot be more than {max}; lower {name}, raise maxCount, or remove maxCount"),
                     );
                 }
             }
@@ -214,9 +214,9 @@ impl Check<'_> {
         let message = match (&name, model) {
             (Err(error), _) => format!("{error}{}", meant.trim_end_matches('.')),
             (Ok(_), Some(model)) => {
-                format!("`{text}` is no profile of {}{meant} It has: {}", model.id, all.join(", "))
+                format!("`{text}` is not a profile of {}{meant} It has: {}", model.id, all.join(", "))
             }
-            (Ok(_), None) => format!("`{text}` is no profile of any model that is known here{meant}"),
+            (Ok(_), None) => format!("`{text}` is not a profile of any known model{meant}"),
         };
         self.error(field, message);
         None

@@ -1,4 +1,4 @@
-//! The part of a pod's scheduling constraints that we judge.
+//! The scheduling constraints of a pod that we consider.
 
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, PodSpec};
 use planner::demand::{Constraints, Expression, Operator, Term, Toleration};

@@ -1,9 +1,8 @@
-//! What Kueue's queues ask for: workloads that have their quota and a check of
-//! ours, from the moment at which they have it until their pods have nodes.
+//! The requests in Kueue's queues: workloads that have quota and a check of ours, from that moment until
+//! their pods have nodes.
 //!
-//! A workload that waits for quota asks for nothing: the quota may never come.
-//! One that we have answered with `Ready` goes on asking, so that its slices are
-//! not planned for somebody else before its pods are bound.
+//! A workload that waits for quota is not a request: it may never get it. A workload with our answer
+//! `Ready` is still a request, so that its slices are not planned for others before its pods are bound.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

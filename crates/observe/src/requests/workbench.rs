@@ -1,5 +1,5 @@
-//! What a workbench without a pod asks for, and what keeps it from ever having
-//! one: the cluster would not say a word of it, so we do.
+//! The request of a workbench without a pod, and the reasons why its pod can never be created: the cluster
+//! would not report them, so we do.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(super) fn asks<'a>(notebook: &'a Notebook, objects: &Objects, problems: &mut
     let own_name = notebook.metadata.name.as_deref().unwrap_or_default();
     if own_name.len() > LONGEST_NAME {
         let why = format!(
-            "its name has {} characters, and its pod carries it in a label, which takes {LONGEST_NAME}: there will be no pod",
+            "its name has {} characters, and its pod has the name in a label, which allows {LONGEST_NAME}: no pod will be created",
             own_name.len()
         );
         let advice = format!("create the workbench again with a name of at most {LONGEST_NAME} characters");
@@ -48,7 +48,7 @@ fn missing(asked: &mut Asked<'_>, profile: &str, problems: &mut Vec<Problem>) {
     let takes = pods::takes(&asked.spec);
     let asks_itself = !takes.slices.is_empty() || takes.whole_gpus > 0;
     let what = format!("names the hardware profile {profile}, which does not exist");
-    let rest = if asks_itself { "; only what its own container asks for counts" } else { "" };
+    let rest = if asks_itself { "; only the requests of its own container count" } else { "" };
     problems.push(
         Problem::new(Severity::Warning, asked.object.clone(), format!("{what}{rest}"))
             .field(format!("metadata.annotations[{PROFILE_NAME}]")),
@@ -67,7 +67,7 @@ fn missing(asked: &mut Asked<'_>, profile: &str, problems: &mut Vec<Problem>) {
 fn no_container(asked: &Asked<'_>, profile: &str, own_name: &str) -> Problem {
     let names: Vec<_> = asked.spec.containers.iter().map(|c| c.name.as_str()).collect();
     let message = format!(
-        "has the containers {}, and none is named {own_name} like the workbench, so that its hardware profile {profile} is applied to none; name one so",
+        "has the containers {}, but none has the name {own_name} of the workbench, so its hardware profile {profile} is not applied; give one container this name",
         names.join(", ")
     );
     Problem::new(Severity::Warning, asked.object.clone(), message).field("spec.template.spec.containers")

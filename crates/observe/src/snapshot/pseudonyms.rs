@@ -1,7 +1,6 @@
-//! Names for those that are not to be known. They are numbered in the order of
-//! the real ones: where a plan decides by names among what is otherwise equal,
-//! it decides the same. Numbers give nothing away, as a digest of a name that
-//! somebody can guess would.
+//! Replacements for names that must not be disclosed. They are numbered in the order of the real names:
+//! where a plan decides by names among equal options, it decides the same. Numbers reveal nothing, unlike a
+//! digest of a name that can be guessed.
 
 use std::collections::{BTreeMap, BTreeSet};
 

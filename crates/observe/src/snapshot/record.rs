@@ -1,7 +1,6 @@
-//! Objects to a snapshot's text: one line for each object, in the order of
-//! kinds and names, so that two recordings of one fleet differ where the fleet
-//! does. What the API server makes anew for each object (uids, versions) and
-//! what nobody reads is not in it.
+//! Converts objects to a snapshot's text: one line for each object, in the order of kinds and names, so
+//! that two recordings of one fleet differ only where the fleet does. Fields that the API server sets for
+//! each object (uids, versions) and unused fields are omitted.
 
 use std::fmt::Write;
 

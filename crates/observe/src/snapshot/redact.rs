@@ -1,8 +1,7 @@
-//! A recording without the names of people's things: namespaces, and whatever
-//! is in them, get [`Pseudonyms`]; texts, labels and annotations that no plan
-//! depends on go. What a plan depends on stays as it is: nodes with their GPUs
-//! and the labels that are read or selected by, profiles, requests, policies.
-//! So the plan of the redacted fleet is the fleet's plan, redacted.
+//! A recording without the names of users' objects: namespaces, and the objects in them, get
+//! [`Pseudonyms`]; texts, labels and annotations on which no plan depends are removed. Facts on which a
+//! plan depends stay as they are: nodes with their GPUs and the labels that are read or selected, profiles,
+//! requests, policies. So the plan of the redacted fleet is the redacted plan of the fleet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! Nodes and pods become the inventory: what is known, what is not, and what
-//! is left alone.
+//! Nodes and pods become the inventory: known facts, unknown facts, and nodes that are not changed.
 
 use crate::words::*;
 use planner::inventory::{ChangeScope, Hold, Room};
@@ -79,7 +78,7 @@ fn an_unknown_model_is_said_and_left_alone() {
     n1["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-Z900-1TB".into();
     let seen = see(&[n1]);
     let Some(Hold::NotEstablished { why }) = &node_of(&seen, "n1").hold else { panic!("it is held") };
-    assert!(why.starts_with("label nvidia.com/gpu.product=NVIDIA-Z900-1TB is of no model that is known here; known are A100-40GB, "), "{why}");
+    assert!(why.starts_with("label nvidia.com/gpu.product=NVIDIA-Z900-1TB is not a known model; the known models are A100-40GB, "), "{why}");
 }
 
 #[test]
@@ -112,7 +111,10 @@ fn models_are_remembered_while_labels_are_away() {
     assert_eq!(slices(node_of(&seen, "n1"), 0).len(), 7);
     let forgotten = see(&[n1]);
     let Some(Hold::NotEstablished { why }) = &node_of(&forgotten, "n1").hold else { panic!("it is held") };
-    assert_eq!(why, "label nvidia.com/gpu.product is not there (yet), and the node was not seen before");
+    assert_eq!(
+        why,
+        "label nvidia.com/gpu.product does not exist (yet), and the operator has not seen the node before"
+    );
 }
 
 /// What the controller saw of a node in the boot `b-1`.
@@ -217,7 +219,7 @@ fn pods_that_have_not_started_or_are_ending_hold_their_slices_and_ended_ones_do_
 fn more_slices_in_use_than_there_are_is_an_error() {
     let pods = ["p", "q", "r"].map(|name| pod("a", name, &[("mig-3g.40gb", 1)], Some("n1")));
     let seen = see(&[&[two_kinds()][..], &pods[..]].concat());
-    assert_eq!(texts(&seen.problems)[0], "Node n1: its pods hold 3 3g.40gb slice(s), and it has 2");
+    assert_eq!(texts(&seen.problems)[0], "Node n1: its pods hold 3 3g.40gb slice(s), but it has only 2");
     assert_eq!(seen.problems[0].severity, observe::Severity::Error);
     assert!(matches!(node_of(&seen, "n1").hold, Some(Hold::NotEstablished { .. })));
 }
@@ -372,7 +374,7 @@ fn shared_devices_are_left_alone_with_what_would_help() {
         ],
         &[("mig-1g.10gb", 28)],
         Some(
-            "its devices are shared by time-slicing (label nvidia.com/mig-1g.10gb.replicas=2), so what it offers says nothing about slices; to have it planned, let its device plugin use a configuration without sharing (now: the default of the ClusterPolicy's spec.devicePlugin.config)",
+            "its devices are shared by time-slicing (label nvidia.com/mig-1g.10gb.replicas=2), so its allocatable resources do not show its slices; to have it planned, let its device plugin use a configuration without sharing (now: the default of the ClusterPolicy's spec.devicePlugin.config)",
         ),
     );
     // Renamed: neither the product nor the resources that we know say anything.
@@ -380,7 +382,7 @@ fn shared_devices_are_left_alone_with_what_would_help() {
         &[("gpu.replicas", "4"), ("gpu.sharing-strategy", "mps"), ("device-plugin.config", "mps-4")],
         &[("gpu.shared", 8)],
         Some(
-            "its devices are shared by mps (label nvidia.com/gpu.replicas=4), so what it offers says nothing about slices; to have it planned, let its device plugin use a configuration without sharing (now: label nvidia.com/device-plugin.config=mps-4)",
+            "its devices are shared by mps (label nvidia.com/gpu.replicas=4), so its allocatable resources do not show its slices; to have it planned, let its device plugin use a configuration without sharing (now: label nvidia.com/device-plugin.config=mps-4)",
         ),
     );
     // A configuration that shares what the node has not is of no account.

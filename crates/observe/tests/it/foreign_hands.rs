@@ -1,4 +1,4 @@
-//! Who else has a say on a node, and whose a cordon is.
+//! Other controllers that work on a node, and the owner of a cordon.
 
 use planner::inventory::Hold;
 use serde_json::{Value, json};

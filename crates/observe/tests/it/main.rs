@@ -1,4 +1,4 @@
-//! The integration tests of this crate, one program: each module is what one file of tests says.
+//! The integration tests of this crate, in one program: each module is one file of tests.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod fleet;

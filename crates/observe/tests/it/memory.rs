@@ -1,4 +1,4 @@
-//! What a `GpuNode` remembers, and what follows from it alone.
+//! The record in a `GpuNode`, and the conclusions that follow from it alone.
 
 use api::GpuNode;
 use observe::memory::Memory;

@@ -1,4 +1,4 @@
-//! What hardware profiles offer must be attainable, or it is said that it is not.
+//! The offers of hardware profiles must be attainable, otherwise a problem is reported.
 
 use crate::words::*;
 use serde_json::{Value, json};

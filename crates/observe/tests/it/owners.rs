@@ -1,5 +1,5 @@
-//! Who stands behind a pod: every pod that waits for a slice is one request,
-//! whatever owns it and whatever its labels say.
+//! The owner of a pod: every pod that waits for a slice is one request, whatever its owner and its labels
+//! are.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Amounts of resources are read as Kubernetes reads them, and rounded up: nobody is
-//! taken to ask for less than they do.
+//! Quantities of resources are read as Kubernetes reads them, and rounded up: no request counts as less
+//! than it is.
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use observe::pods::{all_that_it_takes, amount, scheduler_says, takes};

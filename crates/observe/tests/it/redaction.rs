@@ -1,6 +1,5 @@
-//! A fleet that is recorded without the names of people's things is planned as
-//! the fleet is: the plan of the redacted is the redacted plan. And none of the
-//! names is left.
+//! A fleet that is recorded without the names of users' objects has the same plan: the plan of the redacted
+//! fleet is the redacted plan. And none of the names is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 

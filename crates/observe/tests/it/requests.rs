@@ -1,4 +1,4 @@
-//! What counts as a request, and who is told at once that nothing can come of it.
+//! What counts as a request, and which requests are immediately reported as impossible.
 
 use crate::words::*;
 use planner::demand::{Evidence, Request};
@@ -124,7 +124,7 @@ fn a_workbench_whose_profile_is_not_there_is_refused_and_told_what_to_do() {
     assert_eq!(
         texts(&seen.problems),
         [
-            "Notebook vision/lab: metadata.annotations[opendatahub.io/hardware-profile-name]: names the hardware profile vision/gone, which does not exist; only what its own container asks for counts"
+            "Notebook vision/lab: metadata.annotations[opendatahub.io/hardware-profile-name]: names the hardware profile vision/gone, which does not exist; only the requests of its own container count"
         ]
     );
     // Once it has a pod, the pod says what it wants.
@@ -138,7 +138,7 @@ fn a_workbench_whose_name_no_label_takes_is_refused_and_a_shorter_one_is_not() {
     let refusal = one(&[notebook("vision", &name(64))]).refused.expect("it gets no pod");
     assert_eq!(
         refusal.why,
-        "its name has 64 characters, and its pod carries it in a label, which takes 63: there will be no pod"
+        "its name has 64 characters, and its pod has the name in a label, which allows 63: no pod will be created"
     );
     assert_eq!(refusal.advice, "create the workbench again with a name of at most 63 characters");
     // Who asks for no GPU is none of ours.
@@ -222,7 +222,7 @@ fn a_profile_that_is_applied_to_no_container_is_told_of() {
     let seen = see(&[lab, profile("vision", "slice")]);
     assert_eq!(seen.requests, []);
     let told = texts(&seen.problems);
-    assert!(told.iter().any(|text| text.contains("none is named lab like the workbench")), "{told:#?}");
+    assert!(told.iter().any(|text| text.contains("none has the name lab of the workbench")), "{told:#?}");
 }
 
 /// A workbench that a quota of its namespace lets have no pod, its slice being
@@ -268,7 +268,7 @@ fn a_workbench_that_never_gets_a_pod_is_blocked_elsewhere_after_the_same_time() 
     assert_eq!(without_a_pod("", "2026-11-21T08:00:00Z"), None);
     let quota = "create Pod lab-0 in StatefulSet lab failed: exceeded quota: none";
     let said = whose_set_says(Some(quota), "2026-11-21T08:58:00Z", "2026-11-21T08:00:00Z");
-    assert_eq!(said, Some(format!("its StatefulSet cannot make its pod: \"{quota}\"")));
+    assert_eq!(said, Some(format!("its StatefulSet cannot create its pod: \"{quota}\"")));
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn resource_claims_are_said_to_be_another_drivers() {
     assert_eq!(
         texts(&seen.problems),
         [
-            "Pod vision/train: asks through resource claims, which another driver serves (dynamic resource allocation): nothing is planned for them"
+            "Pod vision/train: requests devices through resource claims, which another driver serves (dynamic resource allocation): nothing is planned for them"
         ]
     );
 }

@@ -1,4 +1,4 @@
-//! Recorded fleets, and what is refused in one.
+//! Recorded fleets, and the errors in them.
 
 use mig::Catalog;
 use observe::problem::{Problem, Severity};
@@ -51,7 +51,7 @@ fn another_version_is_refused() {
 fn a_misspelt_field_is_refused_with_the_right_one() {
     refused(
         &format!("{HEAD}object: []\nobjects: []\n"),
-        "fleet.yaml:4:1: Snapshot: object: there is no such field; did you mean `objects`? Fields: apiVersion, kind, takenAt, cluster, provenance, objects",
+        "fleet.yaml:4:1: Snapshot: object: this field does not exist; did you mean `objects`? Fields: apiVersion, kind, takenAt, cluster, provenance, objects",
     );
 }
 
@@ -59,7 +59,7 @@ fn a_misspelt_field_is_refused_with_the_right_one() {
 fn a_moment_that_is_none_is_refused() {
     refused(
         "apiVersion: snapshot.slicewright.io/v1\nkind: Snapshot\ntakenAt: yesterday\nobjects: []\n",
-        "fleet.yaml:3:10: Snapshot: takenAt: is `yesterday`; write a moment such as 2026-11-20T08:00:00Z",
+        "fleet.yaml:3:10: Snapshot: takenAt: is `yesterday`; write a time such as 2026-11-20T08:00:00Z",
     );
 }
 

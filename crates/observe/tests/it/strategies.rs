@@ -1,4 +1,4 @@
-//! What the MIG strategy of the cluster, and of a node, means for policies.
+//! The effect of the MIG strategy of the cluster, and of a node, on policies.
 
 use planner::inventory::Hold;
 use serde_json::{Value, json};

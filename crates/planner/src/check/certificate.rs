@@ -1,5 +1,5 @@
-//! What a certificate says of its plan: numbers that can be counted are
-//! counted again, and nothing is better than it can be.
+//! Checks the certificate of a plan: values that can be counted are counted again, and no bound is better
+//! than possible.
 
 use std::collections::BTreeSet;
 

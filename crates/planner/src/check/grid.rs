@@ -1,6 +1,5 @@
-//! One GPU as a grid of memory units: what is legal, and where the driver
-//! puts a slice when nobody says where. Derived from the profiles' starts and
-//! sizes alone.
+//! One GPU as a grid of memory units: which layouts are legal, and where the driver puts a slice if no
+//! placement is given. It is derived from the profiles' starts and sizes alone.
 
 use std::collections::BTreeSet;
 

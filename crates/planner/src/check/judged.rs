@@ -1,5 +1,5 @@
-//! A plan together with what the checker says of it. What is acted upon is a
-//! [`CheckedPlan`], and there is no other way to one than the checker.
+//! A plan together with the result of the checker. Only a [`CheckedPlan`] is carried out, and only the
+//! checker can produce one.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;

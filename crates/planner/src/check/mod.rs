@@ -1,6 +1,5 @@
-//! The plan checker: every rule about a plan, stated a second time. It shares
-//! the vocabulary with the planner and nothing else: what is legal is derived
-//! here from memory units and compute slices, and what the driver does from
+//! The plan checker: every rule about a plan, stated a second time. It shares only the vocabulary with the
+//! planner: legality is derived here from memory units and compute slices, and the driver's behaviour from
 //! its best-fit rule, so that a mistake would have to be made twice.
 //!
 //! A fatal note means a bug in the planner; nothing of the plan may be applied.

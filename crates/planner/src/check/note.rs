@@ -1,4 +1,4 @@
-//! What the checker says.
+//! The findings of the checker.
 
 use std::fmt;
 
@@ -62,7 +62,7 @@ pub enum Problem {
         /// What the step says.
         enable_mig: bool,
     },
-    /// MIG is switched on on the node, and this GPU stays off.
+    /// MIG is switched on for the node, but this GPU stays off.
     LeftOff,
     /// The step names another model than the GPU is.
     WrongModel {
@@ -336,7 +336,7 @@ fn names<T: fmt::Display>(items: &[T]) -> String {
 }
 
 fn holders(by: &[PodRef]) -> String {
-    if by.is_empty() { "somebody unknown".to_owned() } else { names(by) }
+    if by.is_empty() { "an unknown pod".to_owned() } else { names(by) }
 }
 
 impl fmt::Display for Problem {
@@ -346,51 +346,53 @@ impl fmt::Display for Problem {
             Self::UnknownNode => write!(f, "there is no such node"),
             Self::UnknownGpu => write!(f, "there is no such GPU"),
             Self::WrongPolicy { named, owner: Some(owner) } => {
-                write!(f, "the step is of policy {named}, the node of policy {owner}")
+                write!(f, "the step belongs to policy {named}, but the node to policy {owner}")
             }
             Self::WrongPolicy { named, owner: None } => {
-                write!(f, "the step is of policy {named}, the node of none")
+                write!(f, "the step belongs to policy {named}, but the node to none")
             }
             Self::EmptyStep => write!(f, "the step changes no GPU"),
             Self::PolicyPaused => write!(f, "the policy is paused and starts nothing"),
             Self::Held { hold } => write!(f, "it is held: {hold}"),
             Self::GpusOutOfOrder => write!(f, "its GPUs are not in ascending order, each once"),
             Self::MigMode { enable_mig: true } => {
-                write!(f, "enable_mig is set, and no changed GPU has MIG off")
+                write!(f, "enable_mig is set, but no changed GPU has MIG off")
             }
             Self::MigMode { enable_mig: false } => {
-                write!(f, "a changed GPU has MIG off, and enable_mig is not set")
+                write!(f, "a changed GPU has MIG off, but enable_mig is not set")
             }
-            Self::LeftOff => write!(f, "MIG is switched on on the node, and this GPU stays off"),
-            Self::WrongModel { named, model } => write!(f, "the step says {named}, the GPU is {model}"),
-            Self::WrongBefore => write!(f, "the precondition is not what the inventory says"),
-            Self::NoChange => write!(f, "the target is what the GPU has"),
+            Self::LeftOff => write!(f, "MIG is switched on for the node, but this GPU stays off"),
+            Self::WrongModel { named, model } => write!(f, "the step says {named}, but the GPU is {model}"),
+            Self::WrongBefore => write!(f, "the precondition differs from the inventory"),
+            Self::NoChange => write!(f, "the target equals the present layout"),
             Self::NoSlice => write!(f, "the target has no slice"),
             Self::SlicesOutOfOrder => write!(f, "its slices are not in order of start and profile"),
             Self::UnknownProfile { profile } => write!(f, "the model has no profile {profile}"),
             Self::IllegalStart { profile, start } => write!(f, "{profile} cannot start at {start}"),
-            Self::Overlap { unit } => write!(f, "two slices want memory unit {unit}"),
+            Self::Overlap { unit } => write!(f, "two slices use memory unit {unit}"),
             Self::TooMuchCompute { needed, available } => {
                 write!(f, "the slices need {needed} compute slices of {available}")
             }
-            Self::MediaEngines => write!(f, "two slices want the same media engines"),
+            Self::MediaEngines => write!(f, "two slices use the same media engines"),
             Self::InUseDestroyed { profile: Some(profile), start: Some(start), by } => {
-                write!(f, "{profile}@{start} goes, and is or may be held by {}", holders(by))
+                write!(f, "{profile}@{start} is destroyed, but is or may be held by {}", holders(by))
             }
             Self::InUseDestroyed { profile: Some(profile), start: None, by } => {
-                write!(f, "a {profile} goes, and is or may be held by {}", holders(by))
+                write!(f, "a {profile} is destroyed, but is or may be held by {}", holders(by))
             }
             Self::InUseDestroyed { profile: None, by, .. } => {
-                write!(f, "MIG is switched on, and the GPU is or may be held by {}", holders(by))
+                write!(f, "MIG is switched on, but the GPU is or may be held by {}", holders(by))
             }
             Self::ScopeExceeded { busy, by } => {
                 write!(f, "the actuator needs gpu{busy} idle, and {} may hold a slice of it", holders(by))
             }
             Self::MayNotEvict { pod } => write!(f, "{pod} may not be evicted by this policy"),
-            Self::NotInTheWay { pod } => write!(f, "{pod} would be evicted and is not in the way"),
+            Self::NotInTheWay { pod } => write!(f, "{pod} would be evicted, but does not block the change"),
             Self::EvictedTwice { pod } => write!(f, "{pod} would be evicted twice"),
-            Self::NotTheStaticLayout => write!(f, "the target is not what the static layout says"),
-            Self::WrongCreations => write!(f, "the creation order does not create what the target adds"),
+            Self::NotTheStaticLayout => write!(f, "the target differs from the static layout"),
+            Self::WrongCreations => {
+                write!(f, "the creation order does not create the slices that the target adds")
+            }
             Self::OrderLeadsElsewhere { to } => {
                 let to: Vec<_> = to.iter().map(|(profile, start)| format!("{profile}@{start}")).collect();
                 write!(f, "by itself the driver would place {}", to.join(", "))
@@ -398,7 +400,9 @@ impl fmt::Display for Problem {
             Self::OrderFails { profile } => {
                 write!(f, "in this order the driver finds no place for {profile}")
             }
-            Self::OrderExists { order } => write!(f, "the driver leads there in the order {}", names(order)),
+            Self::OrderExists { order } => {
+                write!(f, "the driver reaches the target in the order {}", names(order))
+            }
             Self::UnknownRequest { request } => write!(f, "there is no request {request}"),
             Self::ServedTwice { request } => write!(f, "{request} is served twice"),
             Self::WholeGpu { request } => write!(f, "{request} asks for whole GPUs"),
@@ -409,7 +413,7 @@ impl fmt::Display for Problem {
             Self::Unschedulable { request } => write!(f, "{request} cannot bind to the node"),
             Self::NotByNewSlices { request } => write!(f, "no new slice serves {request}"),
             Self::SupplyExceeded { profile, needed, free } => {
-                write!(f, "its requests need {needed} of {profile}, and {free} will be free")
+                write!(f, "its requests need {needed} of {profile}, but only {free} will be free")
             }
             Self::RoomExceeded => {
                 write!(f, "its requests take more CPU, memory, ephemeral storage or pod slots than are free")
@@ -417,22 +421,25 @@ impl fmt::Display for Problem {
             Self::Refused { request } => write!(f, "{request} cannot start with any layout"),
             Self::BlockedElsewhere { request } => write!(f, "{request} had its slice and did not run"),
             Self::AboveMax { policy, profile, max, after } => {
-                write!(f, "policy {policy} allows {max} of {profile}, and there would be {after}")
+                write!(f, "policy {policy} allows {max} of {profile}, but there would be {after}")
             }
             Self::BreaksMin { policy, profile, min, after } => {
-                write!(f, "policy {policy} wants {min} of {profile} and has them, and there would be {after}")
+                write!(
+                    f,
+                    "policy {policy} guarantees {min} of {profile} and has them, but there would be {after}"
+                )
             }
             Self::BelowBound { level, value, bound } => {
-                write!(f, "the certificate says {value} {level}, and that nothing is below {bound}")
+                write!(f, "the certificate says {value} {level}, but gives the lower bound {bound}")
             }
             Self::Miscounted { level, value, counted } => {
-                write!(f, "the certificate says {value} {level}, and there are {counted}")
+                write!(f, "the certificate says {value} {level}, but there are {counted}")
             }
             Self::OutOfTurn { older, younger } => {
                 write!(f, "{younger} is served, and {older}, which is older, could have what it gets")
             }
             Self::LooseBound { level, bound, fewest } => {
-                write!(f, "the certificate says at least {bound} {level}, and it is {fewest} at least")
+                write!(f, "the certificate says at least {bound} {level}, but it is at least {fewest}")
             }
             Self::FloorsWorse { before, after } => {
                 write!(f, "all minCounts together miss {before} slices now, and would miss {after}")

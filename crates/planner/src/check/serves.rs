@@ -1,6 +1,5 @@
-//! Whether a step really serves whom it says: each request once, on a node
-//! that it may use, from slices that will be there and free, each handed out
-//! once.
+//! Whether a step really serves its requests: each request once, on a node that it may use, with slices
+//! that will exist and be free, each assigned once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

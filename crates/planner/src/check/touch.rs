@@ -1,5 +1,5 @@
-//! What a step touches: nothing in use goes, unless the pod that holds it is
-//! evicted and the policy allows that; and the actuator's reach is respected.
+//! What a step changes: no slice in use is destroyed unless the pod that holds it is evicted and the policy
+//! allows it; and the limits of the actuator are respected.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! The world with one thing changed: a field of a policy, a pod that ends, a
-//! hold that ends, more GPUs. Trials plan with it (`trial`).
+//! The world with one change: a field of a policy, a pod that ends, a hold that ends, more GPUs. Trials
+//! plan with it (`trial`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

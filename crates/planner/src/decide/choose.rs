@@ -1,5 +1,5 @@
-//! The program that is solved, and its solution: node by node where few nodes
-//! and few kinds of requests have to be looked at, else by nodes that are alike.
+//! The program that is solved, and its solution: node by node if few nodes and few kinds of requests have
+//! to be considered, otherwise by groups of equal nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,16 +1,15 @@
-//! Who is evicted for certain, and the nodes once they have gone.
+//! The pods that are certainly evicted, and the nodes without them.
 //!
-//! Two things evict: a static layout with `drain: Evict`, and switching MIG
-//! on under a policy that drains. Neither is weighed against anything else: a
-//! GPU that can get its static layout gets it, and MIG is switched on once
-//! nobody has to stay. So before anything is solved it is known which GPUs of
-//! such a node change, and where a GPU changes as a whole, who has to go. The
-//! rest of the plan is made for the node without them: what they held is free
-//! once the step is done, on GPUs that do not change as well.
+//! Pods are evicted in two cases: for a static layout with `drain: Evict`, and when MIG is switched on
+//! under a policy that drains. Neither is weighed against anything else: a GPU that can get its static
+//! layout gets it, and MIG is switched on as soon as no pod has to stay. So it is known before anything is
+//! solved which GPUs of such a node change, and, where a GPU changes as a whole, which pods are evicted.
+//! The rest of the plan is made for the node without them: their slices are free when the step is done,
+//! also on GPUs that do not change.
 //!
-//! Where slices change one by one, who goes depends on the layout that is
-//! chosen. There nothing is promised of an evicted pod's other slices, nor of
-//! slices beside it that somebody may hold: they are seen when they are free.
+//! Where slices change one by one, the evicted pods depend on the chosen layout. There the other slices of
+//! an evicted pod are not promised to any request, nor are slices beside them that may be in use: later
+//! plans see them when they are free.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! The answer to every request: where it is served, or why not and what is
-//! the smallest thing that would help. Requests of one group have one answer.
+//! The answer to every request: the node that serves it, or the reason why it is not served and the
+//! smallest change that would help. All requests of a group have the same answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,7 +1,6 @@
-//! Demand in groups: requests that ask for the same and may use the same
-//! nodes are planned as a number. And which nodes have to be looked at alone:
-//! those on which somebody wants several slices, and those whose CPU, memory,
-//! ephemeral storage or pod slots may run out.
+//! Groups of demand: requests for the same slices that may use the same nodes are planned as a number.
+//! Nodes that have to be considered individually: those on which a request needs several slices, and those
+//! whose CPU, memory, ephemeral storage or pod slots may run out.
 
 use std::collections::BTreeMap;
 

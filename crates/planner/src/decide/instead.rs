@@ -1,9 +1,8 @@
-//! What somebody who is not served could ask for instead: a slice that is there
-//! and free, and that the plan gives to nobody.
+//! What an unserved request could ask for instead: an existing free slice that the plan gives to no other
+//! request.
 //!
-//! Whoever asks for it is served, whatever else is planned: all others get as
-//! much as they would with nobody asking, and the slice takes nothing from
-//! them. (A spare is there to be taken; another one is made then.)
+//! A request for it is served, whatever else is planned: all other requests get as much as without it, and
+//! the slice takes nothing from them. (A spare may be used; then another one is created.)
 
 use std::collections::BTreeSet;
 

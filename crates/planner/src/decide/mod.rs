@@ -1,10 +1,9 @@
-//! Decides which layout every GPU should have, and says why not more.
+//! Decides which layout every GPU should have, and explains why no more demand is served.
 //!
-//! The ladder, one step a function: who has which node, who may use which
-//! node, what each GPU may become (`world`), the integer program
-//! (`formulate`), its solution (`choose`, with [`crate::solver`]), names
-//! instead of numbers (`hand_out`), the plan's steps, and the report
-//! (`explain`, `supply`).
+//! The steps, each one function: which policy has which node, which requests may use it, the possible
+//! layouts of each GPU (`world`), the integer program (`formulate`), its solution (`choose`, with
+//! [`crate::solver`]), names instead of numbers (`hand_out`), the plan's steps, and the report (`explain`,
+//! `supply`).
 //!
 //! # The objective
 //! Hard: legality, what is in use, what is held, how much of a GPU can change,

@@ -1,12 +1,11 @@
-//! Nodes touched. Which GPUs of a class change makes no difference to any
-//! level before, so the plan takes them in the order of their nodes' names:
-//! a heuristic, and therefore printed with what no plan can go below.
+//! The number of nodes touched. The choice of the GPUs of a class makes no difference to the levels above,
+//! so the plan takes them in the order of their nodes' names. This is a heuristic, and therefore the number
+//! is printed with a lower bound.
 //!
-//! The bound. Given the levels before, a plan changes exactly as many GPUs as
-//! this one. Some change in each such plan: those that get a static layout,
-//! and those that have no slice and can get one. Their nodes are touched.
-//! What is left to change fits onto no fewer further nodes than it takes when
-//! the ones with the most GPUs that can change are taken first.
+//! The bound: given the levels above, a plan changes exactly as many GPUs as this one. Some GPUs change in
+//! each such plan: those that get a static layout, and those that have no slice and can get one. Their
+//! nodes are touched. The number of further nodes is smallest if the remaining changes are made on the
+//! nodes with the most GPUs that can change.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,7 @@
-//! Which groups a cell could serve at all. People may ask for whatever they can
-//! spell: requests for what no GPU of a cell can have, or for more of it on one
-//! node than all of them together can have, are unserved there whatever is
-//! planned. The integer program leaves them out, so that it grows with what can
-//! be had and not with what is asked for.
+//! Which groups a cell could serve at all. Users can request any string: requests for slices that no GPU of
+//! a cell can have, or for more of them on one node than all of its GPUs together can have, are unserved
+//! there in every plan. The integer program omits them, so that its size depends on the possible slices and
+//! not on the requests.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The plan's steps: changes by node, in the order of what they are worth.
+//! The steps of the plan: changes by node, in the order of their value.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! Supply against demand, policy by policy; bounds that are not met; and GPUs
-//! that are frozen only because nobody can prove them idle.
+//! Supply and demand of each policy; bounds that are not met; and GPUs that are frozen only because they
+//! cannot be proved idle.
 
 use std::collections::{BTreeMap, BTreeSet};
 

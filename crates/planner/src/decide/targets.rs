@@ -1,6 +1,5 @@
-//! What one GPU may become: the final layouts worth considering, with what
-//! each is worth and what it costs. GPUs with the same situation have the same
-//! targets, so the fleet is planned by situations, not by GPUs.
+//! The possible new layouts of one GPU: those worth considering, with the value and the cost of each. GPUs
+//! with the same situation have the same targets, so the fleet is planned by situations, not by GPUs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,9 +1,8 @@
-//! Planning with one thing changed: the proof that a thing would help.
+//! Planning with one change: the proof that the change would help.
 //!
-//! A trial plans again with the change, as far as who is served depends on it,
-//! and asks whether more requests of one group are served than the plan
-//! serves. Where several plans are equally good, the one counts that is worst
-//! for the group, so the answer holds whichever is taken.
+//! A trial plans again with the change, as far as the served requests depend on it, and checks whether more
+//! requests of one group are served than in the plan. Where several plans are equally good, the one that is
+//! worst for the group counts, so the answer holds for all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

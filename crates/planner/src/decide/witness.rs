@@ -1,12 +1,10 @@
-//! Help that is proved without a search: a plan that is written down.
+//! Advice that is proved without a search, by an explicit plan.
 //!
-//! On a large fleet a trial (see [`super::trial`]) is a whole plan, and it has
-//! to be proved. This is cheaper. The plan stays as it is, and so many GPUs come
-//! that everybody who is not served, at a priority or above it, gets a slice on
-//! them. That is a plan for the larger fleet, and nobody is unserved in it at
-//! these priorities: so nobody is in any plan that is as good, whichever is
-//! taken. Fewer GPUs may do, since a plan for the larger fleet may also move
-//! those who are served.
+//! On a large fleet a trial (see [`super::trial`]) is a whole plan, and it has to be proved. This is
+//! cheaper. The plan stays as it is, and enough GPUs are added to give every unserved request, at a
+//! priority or above it, a slice on them. This is a plan for the larger fleet in which no request of these
+//! priorities is unserved; so none is unserved in any plan that is as good. Fewer GPUs may be enough, since
+//! a plan for the larger fleet may also move requests that are served now.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! The fleet in the planner's terms: demand in groups, nodes in cells, GPUs in
-//! classes. Whatever is equal within one of them is planned as a number.
+//! The fleet in the planner's terms: demand in groups, nodes in cells, GPUs in classes. Equal members of
+//! each of these are planned as a number.
 
 use std::collections::{BTreeMap, BTreeSet};
 

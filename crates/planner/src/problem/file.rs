@@ -1,5 +1,5 @@
-//! The file format of planning problems (`docs/reference/solve.md`): JSON to
-//! checked types, with errors that say where, what, and what is allowed.
+//! The file format of planning problems (`docs/reference/solve.md`): JSON to checked types, with errors
+//! that state the position, the value, and what is allowed.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! A file's geometry against the models that we know: a table that
-//! contradicts the hardware would give plans that the hardware refuses.
+//! Compares a file's geometry with the models that we know: a table that contradicts the hardware would
+//! lead to plans that the hardware refuses.
 
 use mig::{Catalog, Geometry};
 

@@ -2,8 +2,8 @@
 //! profile with weights, and three objectives in order: unserved weight, GPUs
 //! changed, slices created and destroyed.
 //!
-//! This is what `slicewright solve` reads and what the planner's quality and
-//! speed are measured on; policies play no part in it.
+//! `slicewright solve` reads these problems, and the planner's quality and speed are measured with them;
+//! policies are not involved.
 
 mod file;
 mod known;

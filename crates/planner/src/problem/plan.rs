@@ -1,4 +1,4 @@
-//! What a solved problem is.
+//! The solution of a problem.
 
 use mig::ProfileName;
 use serde::{Deserialize, Serialize};

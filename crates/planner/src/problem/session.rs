@@ -1,6 +1,5 @@
-//! From a problem to the integer program over classes of GPUs, and from its
-//! counts back to one final layout for every GPU that changes. A session
-//! keeps what the next plan of a similar fleet can use again.
+//! From a problem to the integer program over classes of GPUs, and from its counts back to one final layout
+//! for every GPU that changes. A session keeps results that the next plan of a similar fleet can reuse.
 
 use mig::ProfileIndex;
 

@@ -1,4 +1,4 @@
-//! What the simplex hands out and takes back: bases, cuts, and how it ended.
+//! The simplex's results and starting points: bases, cuts, and the outcome.
 
 /// Something that can be basic: a column, or the slack of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,9 +1,8 @@
-//! What prices prove: the Lagrangian bound, in integers.
+//! The bound that prices prove: the Lagrangian bound, in integers.
 //!
-//! For any prices of the right signs, no solution costs less than every block
-//! at its cheapest column after subtracting what the rows pay, plus what the
-//! right-hand sides are worth. The prices come from floating point; they are
-//! rounded first, so that what is proved from them is exact.
+//! For any prices of the right signs, no solution costs less than every block at its cheapest column after
+//! subtracting what the rows pay, plus what the right-hand sides are worth. The prices come from
+//! floating-point arithmetic; they are rounded first, so that the bound is exact.
 
 use super::basis::Cut;
 use super::program::Program;

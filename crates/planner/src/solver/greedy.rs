@@ -1,10 +1,9 @@
-//! A choice that meets all rows, without a search: for instances on which the
-//! effort is used up before the branch and bound has found any.
+//! A solution that meets all rows, without a search: for instances on which the effort is used up before
+//! the branch and bound has found one.
 //!
-//! Given what the classes choose, the extras are filled in: those that cost
-//! nothing as far as the rows let them, in their order, then those that cost,
-//! as far as the rows need them. That meets every row which costly extras can
-//! always meet, as a row of demand is met by what is unserved.
+//! For given choices of the classes, the extras are filled in: first those without cost, as far as the rows
+//! allow, in their order, then those with a cost, as far as the rows need them. This meets every row that
+//! extras with a cost can always meet; a row of demand, for example, is met by unserved demand.
 
 use super::instance::{Extra, Instance, Row, Sense};
 use super::project::Choice;

@@ -1,4 +1,4 @@
-//! What the solver is given and what it returns.
+//! The input and output of the solver.
 
 use serde::{Deserialize, Serialize};
 

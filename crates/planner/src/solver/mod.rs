@@ -1,10 +1,9 @@
 //! The exact optimisation engine: integer programs over classes of
 //! interchangeable GPUs, several objectives in lexicographic order.
 //!
-//! It knows nothing of GPUs. Whoever plans puts GPUs that have the same
-//! choices into one [`Class`], gives every choice as a [`Column`] (what it
-//! supplies to which row, what it costs at which level), everything else that
-//! can be chosen as an [`Extra`], and reads the counts from [`Solved`].
+//! It knows nothing about GPUs. The planner puts GPUs with the same choices into one [`Class`], describes
+//! every choice as a [`Column`] (its supply to the rows, its costs at the levels), every other choice as an
+//! [`Extra`], and reads the counts from [`Solved`].
 //!
 //! Level `k` is minimised among the solutions whose earlier levels have their
 //! best *integer* values. Every level comes with a bound that no solution can

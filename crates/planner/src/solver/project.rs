@@ -1,8 +1,7 @@
-//! An instance at one level: what matters to it, and nothing else.
+//! An instance at one level: only the parts that matter there.
 //!
-//! Later levels' costs are forgotten, columns that another one makes
-//! needless are dropped, and classes that have become equal are merged: at
-//! the first levels a few dozen blocks remain of a thousand classes.
+//! Later levels' costs are forgotten, columns that another one makes unnecessary are dropped, and classes
+//! that have become equal are merged: at the first levels a few dozen blocks remain of a thousand classes.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

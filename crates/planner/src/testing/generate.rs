@@ -1,6 +1,5 @@
-//! Fleets for tests and benchmarks, in the families of planning problems that
-//! the planner is measured on. Synthetic, and harder than fleets are. The same
-//! arguments give the same problem.
+//! Fleets for tests and benchmarks, in the families of planning problems that the planner is measured on.
+//! They are synthetic, and harder than real fleets. The same arguments give the same problem.
 
 pub mod rooms;
 

@@ -1,5 +1,5 @@
-//! What the planner decides, in stories: a small fleet, some requests, one
-//! policy, and the outcome that its author would expect.
+//! The planner's decisions, in stories: a small fleet, some requests, one policy, and the outcome that its
+//! author would expect.
 
 use jiff::Timestamp;
 use mig::ProfileName;

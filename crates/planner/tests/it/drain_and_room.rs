@@ -1,4 +1,4 @@
-//! What eviction frees, and nodes whose CPU, memory, ephemeral storage or pod slots run out.
+//! Slices that an eviction frees, and nodes whose CPU, memory, ephemeral storage or pod slots run out.
 
 use planner::check::{check, is_sound};
 use planner::decide::{Decision, decide};

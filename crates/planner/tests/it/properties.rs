@@ -1,5 +1,5 @@
-//! What holds of every plan, whatever the world: legal, as good as brute
-//! force, independent of the order of input, stable.
+//! Properties of every plan in any world: legal, as good as brute force, independent of the order of input,
+//! stable.
 
 use std::collections::BTreeSet;
 

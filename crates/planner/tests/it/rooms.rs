@@ -1,6 +1,6 @@
-//! Nodes that are short of CPU and memory: who is served is as good as can be
-//! proved, every plan keeps to what nodes have left, and the solver's choice
-//! for copies is what a program with every copy by itself finds.
+//! Nodes that are short of CPU and memory: as many requests are served as can be proved possible, every
+//! plan respects the free resources of nodes, and the solver's choice for copies equals that of a program
+//! with every copy by itself.
 #![expect(clippy::unwrap_used, reason = "a helper of tests may panic")]
 
 use std::collections::BTreeMap;

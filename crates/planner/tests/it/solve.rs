@@ -1,6 +1,5 @@
-//! Plans of the referee's problems: judged by a referee of its own, compared
-//! with brute force and with known optima, and stable in every way that
-//! matters.
+//! Plans of the referee's problems: checked by an independent referee, compared with brute force and with
+//! known optima, and stable in every way that matters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

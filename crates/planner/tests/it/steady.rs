@@ -1,6 +1,6 @@
-//! Fleets whose nodes are short of CPU and memory, followed to the end of their
-//! rollouts while people come and go: planning after each step comes to an end,
-//! whether the plans are proved or not, and no GPU is cut twice for the same demand.
+//! Fleets whose nodes are short of CPU and memory, followed to the end of their rollouts while requests
+//! come and go: planning after each step terminates, whether the plans are proved or not, and no GPU is
+//! repartitioned twice for the same demand.
 #![expect(clippy::unwrap_used, reason = "a helper of tests may panic")]
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! Demand of many kinds: what nobody can have does not make planning harder,
-//! and what is too varied for a proof is planned all the same.
+//! Demand of many kinds: impossible requests do not make planning harder, and demand that is too varied for
+//! a proof is still planned.
 
 use planner::check::{check, is_sound};
 use planner::decide::{Decision, decide};

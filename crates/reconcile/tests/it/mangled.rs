@@ -1,6 +1,5 @@
-//! Objects of a fleet in which something is not as anybody would write it: a
-//! field is gone, of another type, far too large, or stands where another one
-//! belongs. A round over them ends, and what it plans breaks no rule.
+//! Objects of a fleet with a defect that no user would write: a field is missing, has another type, is far
+//! too large, or is in the wrong place. A round over them terminates, and its plan breaks no rule.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};

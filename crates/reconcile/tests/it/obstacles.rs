@@ -1,5 +1,5 @@
-//! What keeps the operator from doing what is due: the API's data went back in
-//! time, or the API server refuses what it writes.
+//! Obstacles to the operator's actions: the API's data went back in time, or the API server refuses its
+//! writes.
 
 use crate::cluster::{Cluster, Until};
 use jiff::SignedDuration;

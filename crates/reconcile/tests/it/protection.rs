@@ -1,5 +1,5 @@
-//! Rules that protect what runs, as a round keeps them: each test fails when
-//! the line that holds its rule is taken out.
+//! Rules of a round that protect running workloads: each test fails if the line that implements its rule is
+//! removed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What people read in a policy and in a `GpuNode` at the telling moments, kept
-//! whole: a sentence that changes is reviewed where it is read.
+//! The texts of a policy and of a `GpuNode` at the important moments, kept whole: a changed sentence is
+//! reviewed in its context.
 
 use crate::cluster::Cluster;
 use planner::names::NodeName;

@@ -1,5 +1,5 @@
-//! Workloads in Kueue's queues, on a fleet of nodes with eight GPUs: when our
-//! check is ready, for which node, and when it is not any more.
+//! Workloads in Kueue's queues, on a fleet of nodes with eight GPUs: when our check is ready, for which
+//! node, and when it is no longer ready.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use api::foreign::Workload;

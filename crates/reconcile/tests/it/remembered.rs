@@ -1,4 +1,4 @@
-//! Whatever a rollout remembers comes back from its `GpuNode` as it was.
+//! Every record of a rollout can be read back unchanged from its `GpuNode`.
 
 use std::collections::BTreeMap;
 

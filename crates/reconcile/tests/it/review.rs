@@ -1,5 +1,5 @@
-//! Whether what was reviewed is what is planned: judged once, when the policies
-//! are those that were reviewed, and told without harm when it cannot be read.
+//! The comparison of the reviewed plan with the present one: it is made once, when the cluster has the
+//! reviewed policies, and an unreadable annotation does no harm.
 
 use crate::cluster::Cluster;
 use api::policy_status::{HowMoved, Moved, MovedNode, Review, ReviewState};

@@ -1,4 +1,4 @@
-//! What is said in statuses and conditions, and what holds a node.
+//! The texts of statuses and conditions, and the reasons that hold a node.
 
 use std::sync::Arc;
 

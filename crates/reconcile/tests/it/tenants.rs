@@ -1,5 +1,5 @@
-//! What somebody with rights in one namespace can write, on a fleet of nodes
-//! with eight GPUs and network cards: it may make others wait, and no more.
+//! Objects that a user with rights in one namespace can write, on a fleet of nodes with eight GPUs and
+//! network cards: they can make others wait, but nothing more.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use crate::cluster::{Cluster, MANAGER, OPERATOR, PLUGIN, Until};
@@ -68,7 +68,7 @@ fn a_pod_that_asks_for_more_than_its_node_can_have_is_a_number_and_holds_nothing
         assert_eq!(
             said,
             [format!(
-                "Pod team/by-hand: asks for {number} nvidia.com/mig-1g.10gb, and node n1 can never have more than 56: the kubelet will refuse it, and it holds nothing"
+                "Pod team/by-hand: requests {number} nvidia.com/mig-1g.10gb, but node n1 can never have more than 56: the kubelet will refuse it, so it holds nothing"
             )]
         );
     }
@@ -82,7 +82,7 @@ fn a_pod_that_the_kubelet_has_started_holds_what_it_asks_for_whatever_we_think_o
     cluster.add_pod(started);
     let round = cluster.round();
     let Some(Hold::NotEstablished { why }) = hold(&round, "n1") else { panic!("it is left alone") };
-    assert_eq!(why, "its pods hold 57 1g.10gb slice(s), and it has 56");
+    assert_eq!(why, "its pods hold 57 1g.10gb slice(s), but it has only 56");
 }
 
 /// Every number that a tenant can write, at every place.

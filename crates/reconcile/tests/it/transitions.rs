@@ -1,4 +1,4 @@
-//! A change from its beginning to its end, and every way to die on it.
+//! A change from its beginning to its end, with a crash at every possible point.
 
 use crate::cluster::{Cluster, Until};
 use reconcile::answers::Kind;

@@ -1,4 +1,4 @@
-//! What nodes were told and do not have yet goes on, unless another plan is better.
+//! Layouts that nodes were given and do not have yet are completed, unless another plan is better.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A second look at what happened, from the journal alone: it shares no code
-//! with the replay but the catalogue of GPUs.
+//! An independent check of a replay, from the journal alone: it shares no code with the replay except the
+//! catalogue of GPUs.
 
 use std::collections::BTreeMap;
 

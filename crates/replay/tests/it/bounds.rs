@@ -1,4 +1,4 @@
-//! What nobody can do better, worked out by hand.
+//! The upper bound, calculated by hand.
 
 use replay::bound;
 

@@ -1,6 +1,6 @@
-//! `examples/traces/lab-week.csv`: a made-up week of a laboratory, so that the
-//! documents have a trace that anybody may use. It is made here, by rules and
-//! a fixed sequence of numbers, and nothing of it was recorded anywhere.
+//! `examples/traces/lab-week.csv`: an invented week of a laboratory, so that the documents have a trace
+//! that can be used freely. It is generated here by rules and a fixed sequence of numbers, and nothing in
+//! it was recorded anywhere.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Whatever comes: the journal is sound, and nobody beats the bound.
+//! For any trace: the journal is consistent, and no method exceeds the bound.
 
 use proptest::prelude::*;
 use replay::{Actuator, Player, bound};

@@ -1,4 +1,4 @@
-//! The public trace, where it lies beside the repository: see `docs/results.md`.
+//! The public trace, if it is beside the repository: see `docs/results.md`.
 
 use std::path::Path;
 

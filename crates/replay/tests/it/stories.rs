@@ -1,4 +1,4 @@
-//! Small traces of which each figure can be worked out by hand.
+//! Small traces for which every figure can be calculated by hand.
 //!
 //! The times: a layout that no node has takes 120 s to come to the node; then
 //! the node is cordoned, and with MIG manager it is open again 200 s later,

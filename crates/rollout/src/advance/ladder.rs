@@ -1,7 +1,6 @@
-//! What to try when a change goes wrong, each once and in this order: heal a
-//! known wedge of MIG manager; the same layout under an alias, which is a new
-//! run; MIG manager's pod replaced; back to the last verified layout. Then a
-//! human.
+//! The measures when a change goes wrong, each once and in this order: heal a known hang of MIG manager;
+//! the same layout under an alias, which starts a new run; MIG manager's pod replaced; the last verified
+//! layout again. After that an administrator has to act.
 
 use crate::observed::{ManagerState, Pod};
 use crate::operand::Operand;

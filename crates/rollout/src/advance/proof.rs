@@ -1,4 +1,4 @@
-//! Success means schedulable: what must be seen before a node is open again.
+//! Success means schedulable: the observations that are required before a node is open again.
 
 use mig::ProfileName;
 

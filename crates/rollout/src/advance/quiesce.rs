@@ -1,5 +1,4 @@
-//! From the cordon to the label: until the label is written, everything here
-//! can be taken back.
+//! From the cordon to the label: until the label is written, every step here can be reverted.
 
 use jiff::SignedDuration;
 use planner::names::PodRef;

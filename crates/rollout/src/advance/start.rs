@@ -1,5 +1,5 @@
-//! Whether a change is wanted, and whether one may start: the ladder of
-//! reasons against it, and the map's entry.
+//! Whether a change is wanted, and whether it may start: the ladder of reasons against it, and the map's
+//! entry.
 
 use jiff::Timestamp;
 

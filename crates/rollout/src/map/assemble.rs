@@ -1,5 +1,5 @@
-//! The content of our own map, from scratch each time: what nobody needs any
-//! more is not carried over, and equal input gives equal bytes.
+//! The content of our own map, which is made from scratch each time: unused entries are not carried over,
+//! and equal input gives equal bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Reading a map that administrators wrote, with errors that say where.
+//! Reads a map that administrators wrote; errors state the position.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The names of entries that NVIDIA ships, and what each makes of a GPU:
-//! `all-disabled`, `all-enabled`, `all-<profile>`, `all-balanced`.
+//! The names of the entries that NVIDIA ships, and the resulting layout of a GPU: `all-disabled`,
+//! `all-enabled`, `all-<profile>`, `all-balanced`.
 
 use std::collections::BTreeMap;
 

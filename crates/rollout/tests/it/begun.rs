@@ -1,5 +1,5 @@
-//! From the decision to the label: what happens meanwhile makes it start over, or take
-//! back what was done, and how long it then waits.
+//! From the decision to the label: events that make a change start again or be reverted, and the pause
+//! afterwards.
 
 use jiff::SignedDuration;
 use slicewright_rollout::progress::SetBack;

@@ -1,5 +1,5 @@
-//! A clock that is set in the middle of a change, or that another machine's
-//! differs from: no list looks fresher for it, and no step later.
+//! A clock that is set in the middle of a change, or that differs from that of another machine: no list
+//! looks fresher because of it, and no step later.
 
 use crate::fake::{Caller, answer, on_its_way, seconds, settled, writes_label};
 use crate::protection::PAST_RETURN;

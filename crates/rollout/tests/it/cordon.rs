@@ -1,5 +1,5 @@
-//! Whose a cordon is when its mark is gone: ours is lifted in the end, and
-//! somebody else's never.
+//! The owner of a cordon whose mark is gone: our own cordon is lifted in the end, and a cordon of others
+//! never is.
 
 use crate::fake::{Caller, Fault, World, settled};
 use jiff::SignedDuration;

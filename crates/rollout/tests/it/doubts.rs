@@ -1,5 +1,4 @@
-//! What counts as a fault that was just found: whoever calls us looks at the node with
-//! fresh eyes before it believes it.
+//! A fault that was just found: the caller reads the node again before it accepts the finding.
 
 use crate::fake::{on_its_way, start};
 use slicewright_rollout::progress::SetBack;

@@ -1,5 +1,5 @@
-//! A node that waits for a human: what is done to it meanwhile, what makes it
-//! right again, and what a release leaves.
+//! A node that waits for an administrator: what is done to it in the meantime, how it recovers, and the
+//! result of a release.
 
 use crate::fake::{Caller, Fault, World, layout};
 use jiff::SignedDuration;

@@ -1,4 +1,4 @@
-//! What goes wrong, what is tried, and how it ends.
+//! Failures of a change, the measures that follow, and the final state.
 
 use crate::fake::{Caller, Crash, Fault, World, layout, settled};
 use jiff::SignedDuration;

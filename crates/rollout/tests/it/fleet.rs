@@ -1,4 +1,4 @@
-//! Who may start, over all nodes; and how long it takes.
+//! Which nodes may start, over all nodes; and how long it takes.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is tried when a change goes wrong is tried only where it can do no harm.
+//! Measures after a failed change are taken only where they can do no harm.
 
 use crate::fake::{Caller, answer, on_its_way, seconds, waits_for, writes_label};
 use slicewright_rollout::{

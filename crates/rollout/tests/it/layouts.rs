@@ -1,5 +1,4 @@
-//! What a layout offers and asks for under each strategy, and whose slices go when a
-//! node gets another one.
+//! What a layout offers and requests under each strategy, and whose slices a new layout of a node destroys.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
-//! Each step that waits for something has a limit. It waits as long as that and no
-//! longer, says until when, and then says what did not come; and what ends by itself
-//! is looked at when it ends.
+//! Each step that waits for something has a limit. It waits exactly that long, states until when, and then
+//! states what did not happen; a wait that ends by itself is checked at its end.
 
 use crate::fake::{Caller, answer, on_its_way, rules, seconds, settled, writes_label};
 use jiff::SignedDuration;

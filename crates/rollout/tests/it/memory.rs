@@ -1,4 +1,4 @@
-//! What a node tells when nothing, or too little, is remembered of it.
+//! Nodes about which nothing, or too little, is recorded.
 
 use crate::fake::{Caller, World, answer, layout, settled, start};
 use slicewright_rollout::{

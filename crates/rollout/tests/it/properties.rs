@@ -1,5 +1,5 @@
-//! Whatever happens, in whatever order: no rule is broken on the way, and
-//! once it is quiet again no node is left behind in silence.
+//! For any events in any order: no rule is broken, and once there are no more events, no node is left
+//! behind without a message.
 
 use crate::fake::{Caller, Crash, Fault, judge, layout, settled};
 use jiff::SignedDuration;

@@ -1,5 +1,5 @@
-//! Rules that protect what runs on a node: each test fails when the line that
-//! holds its rule is taken out.
+//! Rules that protect running workloads on a node: each test fails if the line that implements its rule is
+//! removed.
 
 use crate::fake::{Caller, answer, layout, on_its_way, seconds, settled, waits_for, writes_label};
 use jiff::SignedDuration;

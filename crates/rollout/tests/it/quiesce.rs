@@ -1,5 +1,5 @@
-//! Between the cordon and the label: who is waited for, who is evicted, and who
-//! makes us take the change back.
+//! Between the cordon and the label: for which pods a change waits, which pods are evicted, and which make
+//! the change be reverted.
 
 use crate::fake::{Caller, UserPod, answer, seconds, settled, waits_for, writes_label};
 use planner::policy::Drain;

@@ -1,4 +1,4 @@
-//! `docs/reference/rollout.md` says what the code says.
+//! Compares `docs/reference/rollout.md` with the code.
 
 use std::fmt::Write as _;
 use std::path::Path;

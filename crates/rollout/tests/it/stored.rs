@@ -1,6 +1,6 @@
-//! The words that are stored in `GpuNode.status.rollout`, and published as
-//! metrics. A node that is on its way when the operator is upgraded is read by
-//! them: none may change because somebody renames a variant.
+//! The words that are stored in `GpuNode.status.rollout`, and published as metrics. A node whose rollout is
+//! in progress during an upgrade of the operator is read by them: renaming a variant in the code must not
+//! change them.
 
 use serde_json::{Value, json};
 use slicewright_rollout::{FailureReason, NodeLayout, Phase, Rung, Trouble, Unproven};

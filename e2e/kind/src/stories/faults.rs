@@ -1,6 +1,5 @@
-//! How MIG manager fails: what it leaves behind, and what gets a node out of
-//! it. The failures are the driver's: the simulated library answers as NVML
-//! does in these cases.
+//! Failures of MIG manager: the resulting state, and the ways to recover a node. The failures come from the
+//! driver: the simulated library answers as NVML does in these cases.
 
 use anyhow::ensure;
 

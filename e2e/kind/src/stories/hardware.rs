@@ -1,4 +1,4 @@
-//! The plugin and the machine under a pod.
+//! The device plugin and the hardware that a pod uses.
 
 use anyhow::ensure;
 

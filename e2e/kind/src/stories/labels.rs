@@ -1,6 +1,5 @@
-//! What NVIDIA's components write onto real nodes, compared with what the
-//! virtual nodes of `simulator/cluster` write: the same GPUs, the same layout,
-//! the versions that run here.
+//! The labels that NVIDIA's components write onto real nodes, compared with those of the virtual nodes of
+//! `simulator/cluster`: the same GPUs, the same layout, the versions that run here.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! Stories that only this cluster can show: real kubelets and NVIDIA's own
-//! components over simulated GPUs. Each says in a sentence what it shows, does
-//! what a person would do, and fails where the outcome is another one.
+//! Stories that only this cluster can show: real kubelets and NVIDIA's own components over simulated GPUs.
+//! Each states in a sentence what it shows, does what a person would do, and fails if the outcome is
+//! different.
 //!
 //! A story takes its worker as it finds it and brings it to the layout that it
 //! needs, so that any of them can run alone, and after any other.

@@ -1,4 +1,4 @@
-//! The seeds' story, as a person does it.
+//! The story of the seeds, as a person carries it out.
 
 use anyhow::{Context, ensure};
 use serde_json::json;

@@ -1,5 +1,4 @@
-//! Slicewright in the cluster: its image, its chart, its rights, and NVIDIA's
-//! MIG manager at the other end of the labels.
+//! Slicewright in the cluster: its image, its chart, its permissions, together with NVIDIA's MIG manager.
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};

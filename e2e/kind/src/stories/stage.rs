@@ -1,5 +1,4 @@
-//! Where stories happen: the cluster in the words of the stories, with a
-//! deadline for everything that is waited for.
+//! The cluster as stories use it, with a deadline for every wait.
 
 use std::collections::BTreeMap;
 

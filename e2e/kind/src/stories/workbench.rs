@@ -1,5 +1,5 @@
-//! Workbenches, as people of OpenShift AI have them: a hardware profile, a
-//! Notebook that names it, and a slice that nobody had cut before.
+//! Workbenches, as users of OpenShift AI have them: a hardware profile, a Notebook that names it, and a
+//! slice that did not exist before.
 
 use anyhow::ensure;
 use serde_json::{Value, json};

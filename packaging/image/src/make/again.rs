@@ -1,5 +1,5 @@
-//! What is committed, built once more in a folder of another length and depth
-//! with nothing that an earlier build left: the same images, or which differ.
+//! Builds the committed sources again in a folder of another length and depth, without results of earlier
+//! builds: the images must be the same, otherwise the differences are reported.
 
 use std::fs;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Builds a program for an image, and says what is in it.
+//! Builds a program for an image, and lists its contents.
 
 use std::fs;
 use std::path::{Path, PathBuf};

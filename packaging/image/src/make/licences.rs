@@ -1,4 +1,4 @@
-//! The texts of licences that a crate brings.
+//! The licence texts of a crate.
 
 use std::fs;
 use std::path::Path;

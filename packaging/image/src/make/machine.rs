@@ -1,4 +1,4 @@
-//! What the machine that builds says: which commit this is, and the C library.
+//! Facts about the machine that builds: the commit of the checkout, and the C library.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

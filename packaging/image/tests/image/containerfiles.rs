@@ -1,4 +1,4 @@
-//! The Containerfiles promise what our images promise.
+//! The Containerfiles have the same properties as our images.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! Licences, the SBOM, and the lists inside of the programs: they are three
-//! accounts of one thing.
+//! Licences, the SBOM, and the lists inside the programs agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 

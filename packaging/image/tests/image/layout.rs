@@ -1,4 +1,4 @@
-//! The layout, from files made up for it.
+//! The layout, made from invented files.
 
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -1,6 +1,5 @@
-//! The archives in a real containerd, the one that nodes of a cluster run: what
-//! it finds in them, under which name. `cargo xtask image --load` says where it
-//! is; it wants to be root.
+//! The archives in a real containerd, the one that nodes of a cluster run: the images that it finds in
+//! them, and their names. `cargo xtask image --load` sets its location; it must run as root.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

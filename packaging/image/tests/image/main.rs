@@ -1,4 +1,4 @@
-//! Images, made up and real ones, as other people's readers see them.
+//! Images, invented and real ones, as the readers of other projects see them.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

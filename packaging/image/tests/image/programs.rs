@@ -1,5 +1,4 @@
-//! The programs in the images: what they ask for, what they betray, and that
-//! they run.
+//! The programs in the images: their requirements, the information that they contain, and that they run.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,5 +1,5 @@
-//! The real images, read back: `cargo xtask image` builds them and says where
-//! they are. Under a plain `cargo test` there are none, and this says so.
+//! The real images, read back: `cargo xtask image` builds them and sets their location. Under a plain
+//! `cargo test` there are none, and the test says so.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,4 @@
-//! Reads an OCI layout back, with other people's readers: what was written here
-//! must be what they understand.
+//! Reads an OCI layout with the readers of other projects: they must understand what was written here.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;

@@ -1,6 +1,5 @@
-//! The archives and krew's manifest, judged and installed by real krew. The
-//! program in them is a script here: what is published is built by
-//! `cargo xtask archives`.
+//! The archives and krew's manifest, validated and installed by real krew. The program in them is a script
+//! here: `cargo xtask archives` builds the published ones.
 
 use std::path::Path;
 use std::process::{Command, Output};

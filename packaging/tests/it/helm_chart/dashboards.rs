@@ -1,7 +1,6 @@
-//! The dashboards: both forms are of one source, the chart brings them where
-//! they are looked for, and they hang together. That their queries are about
-//! metrics that exist is checked with the alerts: `cargo test -p xtask --test
-//! alerts`.
+//! The dashboards: both forms come from one source, the chart installs them at the right place, and they
+//! are consistent. The check that their queries use existing metrics is with the alerts: `cargo test -p
+//! xtask --test alerts`.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! The chart, rendered by real Helm: what each set of values gives, what is
-//! refused, and that it grants and asks for what the code says.
+//! The chart, rendered by real Helm: the result for each set of values, refused values, and that its
+//! permissions and flags agree with the code.
 
 mod dashboards;
 mod monitoring;

@@ -1,5 +1,5 @@
-//! What the chart makes for those who watch it: behind switches, under the API
-//! group of their Prometheus, and nothing by surprise where that is not there.
+//! The chart's objects for monitoring: they are optional, have the API group of the installed Prometheus
+//! operator, and never cause a surprise where it is missing.
 
 use packaging::Render;
 use serde_json::{Value, json};

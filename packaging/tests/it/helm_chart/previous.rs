@@ -1,6 +1,5 @@
-//! The values of the chart before this one are taken as they are: with
-//! `--reuse-values` Helm gives the new templates the old defaults, which lack
-//! every value that is new.
+//! The values of the previous chart are accepted as they are: with `--reuse-values` Helm gives the new
+//! templates the old defaults, which lack every new value.
 
 use std::path::Path;
 

@@ -1,6 +1,5 @@
-//! What the chart promises: the rights of the code and no others, flags that
-//! the operator knows, pods that a restricted namespace admits, and policies
-//! that survive.
+//! The promises of the chart: exactly the permissions of the code, flags that the operator has, pods that a
+//! restricted namespace admits, and policies that survive.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,4 @@
-//! The chart's README is made of the comments in `values.yaml`. `UPDATE=1`
-//! writes it.
+//! The chart's README is generated from the comments in `values.yaml`. `UPDATE=1` writes it.
 
 use std::fmt::Write as _;
 

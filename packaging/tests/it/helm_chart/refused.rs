@@ -1,5 +1,4 @@
-//! Bad values are refused before anything is installed, and the answer names
-//! the value and what is allowed.
+//! Bad values are refused before anything is installed, and the error names the value and what is allowed.
 
 use packaging::Render;
 

@@ -1,5 +1,4 @@
-//! What each set of values gives, kept as a snapshot; the difference is the
-//! review.
+//! The result for each set of values, kept as a snapshot; review the difference.
 
 use packaging::Render;
 use serde_json::Value;

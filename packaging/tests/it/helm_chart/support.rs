@@ -1,5 +1,5 @@
-//! What is supported is said once, in `packaging/support.yaml`: the chart,
-//! the bundle, the pages and the modules under `tools/` agree with it.
+//! The supported versions are defined once, in `packaging/support.yaml`: the chart, the bundle, the pages
+//! and the modules under `tools/` agree with it.
 
 use std::path::{Path, PathBuf};
 

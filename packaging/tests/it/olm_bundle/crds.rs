@@ -1,6 +1,5 @@
-//! CRDs may be upgraded in place: crdify, whose rules the second generation
-//! of OLM goes by, finds nothing between those of the chart before and those
-//! of today.
+//! CRDs may be upgraded in place: crdify, whose rules OLM v1 uses, finds no problem between those of the
+//! previous chart and the present ones.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,5 @@
-//! What others say about the bundle: the validation library that
-//! operator-sdk uses, the six tests of its scorecard, and opm. Each is shown
-//! a broken bundle too, so that silence means something.
+//! The bundle under external validators: the validation library that operator-sdk uses, the six tests of
+//! its scorecard, and opm. Each also gets a broken bundle, so that the absence of errors is meaningful.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,5 +1,4 @@
-//! The OLM bundle: it is what is generated, it installs what the chart
-//! installs, and everybody who judges bundles has nothing to say.
+//! The OLM bundle: it is generated, it installs the same as the chart, and all validators accept it.
 
 mod crds;
 mod judged;

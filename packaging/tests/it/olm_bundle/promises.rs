@@ -1,4 +1,4 @@
-//! What the bundle promises beside what its judges look at.
+//! Promises of the bundle that the validators do not check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,6 +1,5 @@
-//! The chart and the bundle install the same thing. This looks at the bundle
-//! as it lies in the repository and does what OLM does with it; how it was
-//! made is none of its business.
+//! The chart and the bundle install the same objects. This test reads the bundle in the repository and does
+//! what OLM does with it, independently of its generation.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! The bundle and the catalog in the repository are what their sources say.
-//! `UPDATE=1` writes them; the difference is the review.
+//! The bundle and the catalog in the repository agree with their sources. `UPDATE=1` writes them; review
+//! the difference.
 
 use std::path::Path;
 

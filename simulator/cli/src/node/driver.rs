@@ -1,5 +1,5 @@
-//! `slicewright-sim node driver`: a driver container without a driver. It
-//! lays out what NVIDIA's components look for, and stays.
+//! `slicewright-sim node driver`: a driver container without a driver. It provides the files that NVIDIA's
+//! components look for, and keeps running.
 
 use std::fs;
 use std::io::{self, Write};

@@ -1,5 +1,4 @@
-//! `slicewright-sim node env`: what a shell needs so that the programs that it
-//! starts see the simulated node.
+//! `slicewright-sim node env`: the environment of a shell whose programs see the simulated node.
 
 use std::ffi::OsStr;
 use std::fs;

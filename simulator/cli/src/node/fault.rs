@@ -1,4 +1,4 @@
-//! `slicewright-sim node fault`: what goes wrong, when, and how often.
+//! `slicewright-sim node fault`: injects faults, with their times and numbers.
 
 mod functions;
 

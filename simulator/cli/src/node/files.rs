@@ -1,4 +1,4 @@
-//! `slicewright-sim node files`: what the ecosystem reads beside the library.
+//! `slicewright-sim node files`: the files that other programs read beside the library.
 
 use std::io::Write;
 use std::path::PathBuf;

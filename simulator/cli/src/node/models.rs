@@ -1,4 +1,4 @@
-//! Which GPUs a node gets, in the words of the command line.
+//! The GPUs of a node, in the syntax of the command line.
 
 use std::str::FromStr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Places on a node in the words of the command line: a GPU, or a slice.
+//! Places on a node in the syntax of the command line: a GPU, or a slice.
 
 use std::fmt;
 use std::str::FromStr;

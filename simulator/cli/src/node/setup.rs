@@ -1,4 +1,4 @@
-//! `slicewright-sim node setup`: which GPUs the machine has.
+//! `slicewright-sim node setup`: sets the GPUs of the machine.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! `slicewright-sim node work`: a workload that does what its container was
-//! started for: it opens the slices that it was given.
+//! `slicewright-sim node work`: a workload that opens the slices that its container was given.
 
 use std::fmt;
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! `slicewright-sim node` as people see it: transcripts, each in a directory
-//! of its own. `TRYCMD=overwrite` writes them anew.
+//! `slicewright-sim node` as users see it: transcripts, each in a directory of its own. `TRYCMD=overwrite`
+//! rewrites them.
 
 use std::io::Read;
 use std::path::Path;

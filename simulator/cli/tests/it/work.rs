@@ -1,5 +1,4 @@
-//! `slicewright-sim node work`: what a container of ours does with the slices
-//! that it was given.
+//! `slicewright-sim node work`: how our container uses the slices that it was given.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

@@ -1,6 +1,5 @@
-//! NVIDIA's gpu-feature-discovery, unmodified: the labels that it writes for
-//! each strategy, held against its documentation, and against the labels of
-//! `simulator/operands`, which imitates it on virtual nodes.
+//! NVIDIA's gpu-feature-discovery, unmodified: its labels for each strategy, compared with its
+//! documentation and with the labels of `simulator/operands`, which imitates it on virtual nodes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,6 @@
-//! NVIDIA's nvidia-mig-parted, unmodified: `export`, `assert` and `apply` of
-//! its own default configuration, mode changes, resets, and what stands in
-//! the way. What it prints is in its sources; what it leaves on the GPUs is
-//! looked up in the truth.
+//! NVIDIA's nvidia-mig-parted, unmodified: `export`, `assert` and `apply` of its own default configuration,
+//! mode changes, resets, and the obstacles to them. Its output is compared with its sources, and its result
+//! on the GPUs with the engine's state.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
-//! Hosts as they are sold, as data. CPUs, NUMA nodes, buses and NVLinks are
-//! those that `nvidia-smi topo -m` prints on them; which root complex has
-//! which bus is inferred from the bus numbers.
+//! Commercial hosts, as data. CPUs, NUMA nodes, buses and NVLinks are those that `nvidia-smi topo -m`
+//! prints on them; the root complex of each bus is inferred from the bus numbers.
 
 use super::{NumaNode, NvLinks, Seat, Topology};
 

@@ -1,4 +1,4 @@
-//! Which call fails with which code, and in which order checks come.
+//! Which call fails with which code, and the order of the checks.
 
 use crate::support::{cgi, create, cut_ready, dci, device, dgi, instances, mig, model, open, start};
 use gpu::{

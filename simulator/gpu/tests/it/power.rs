@@ -1,4 +1,4 @@
-//! Power, energy, and how long a GPU's parts have worked.
+//! Power, energy, and the working time of a GPU's parts.
 
 use gpu::{
     Activity, Behaviour, Caller, Client, ClientId, Device, DriverBranch, Fault, InstanceHandle, Machine,

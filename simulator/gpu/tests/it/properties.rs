@@ -1,6 +1,5 @@
-//! Whatever is done to a machine, in whatever order: no illegal state, errors
-//! that change nothing, the same again for the same input, and numbers of
-//! what still fits that a blind search agrees with.
+//! For any operations in any order: no illegal state, errors that change nothing, equal results for equal
+//! input, and numbers of remaining slices that agree with an exhaustive search.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 

@@ -1,5 +1,5 @@
-//! What is read is checked: a machine that somebody had in their hands is
-//! refused with what is wrong, and never panics later.
+//! Saved machines are checked when they are read: an edited one is refused with the error in it, and never
+//! causes a panic later.
 
 use crate::support::{create, cut_ready, open};
 use gpu::{Activity, Machine, Target};

@@ -1,6 +1,5 @@
-//! The administrators' documents that the simulator must live up to: the A100
-//! server cut into 56 slices (seed 001) and the DGX Station whose processes
-//! hold the GPU (seed 003); and the uneven slices of Hopper.
+//! The administrators' documents that the simulator must reproduce: the A100 server with 56 slices (seed
+//! 001) and the DGX Station whose processes hold the GPU (seed 003); and the uneven slices of Hopper.
 
 use std::sync::Arc;
 

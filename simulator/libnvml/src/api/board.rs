@@ -1,6 +1,5 @@
-//! What a board says of itself: its firmware, its place in a chassis and in a
-//! fabric, how its memory is addressed and protected. Where no capture shows a
-//! value, there is none.
+//! Facts about a board: its firmware, its place in a chassis and in a fabric, how its memory is addressed
+//! and protected. Where no capture shows a value, there is none.
 
 use std::ffi::c_uint;
 

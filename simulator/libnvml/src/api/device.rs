@@ -1,4 +1,4 @@
-//! Who a GPU, or a MIG device, is: name, UUID, index, architecture.
+//! The identity of a GPU or a MIG device: name, UUID, index, architecture.
 
 use std::ffi::{c_int, c_uint};
 

@@ -1,4 +1,4 @@
-//! Which GPUs there are, and their handles: by index, UUID, PCI bus id.
+//! The GPUs of the machine, and their handles: by index, UUID, PCI bus id.
 
 use std::ffi::{c_uint, c_void};
 

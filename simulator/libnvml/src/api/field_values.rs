@@ -1,4 +1,4 @@
-//! Field values, as far as monitors ask. Each value carries its own code.
+//! The field values that monitors read. Each value has its own code.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 

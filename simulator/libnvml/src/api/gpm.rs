@@ -1,7 +1,6 @@
-//! How much a GPU or a GPU instance works, between two samples: the only way to
-//! the utilisation of a slice. Hopper and later cards have it. A process of a
-//! simulated machine keeps the multiprocessors busy that it has, and nothing
-//! else: no memory, no tensor cores, no decoders, no links.
+//! The work of a GPU or a GPU instance between two samples: the only way to measure the utilisation of a
+//! slice. Hopper and later cards support it. A process of a simulated machine keeps its multiprocessors
+//! busy, and nothing else: no memory, no tensor cores, no decoders, no links.
 
 use std::ffi::{CStr, c_uint, c_void};
 

@@ -1,5 +1,5 @@
-//! What a card tells of its wear: rows, pages and SRAM, replays on the bus, how
-//! far it is from its temperature limits. A simulated card does not wear.
+//! A card's reports about its wear: rows, pages and SRAM, replays on the bus, its distance from temperature
+//! limits. A simulated card does not wear.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 

@@ -1,4 +1,4 @@
-//! Initialisation, shutdown, and the words for codes.
+//! Initialisation, shutdown, and the texts of codes.
 
 use std::ffi::{CStr, c_char, c_uint};
 

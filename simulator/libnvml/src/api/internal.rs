@@ -1,6 +1,6 @@
-//! What NVIDIA's own tools get beside the header: tables of functions without
-//! names. Theirs are not there. One of ours is, for our `nvidia-smi`, whose
-//! `--gpu-reset` has no function in the header.
+//! Interfaces of NVIDIA's own tools outside the header: tables of functions without names. NVIDIA's tables
+//! do not exist here. There is one of ours, for our `nvidia-smi`, whose `--gpu-reset` has no function in
+//! the header.
 
 use std::ffi::c_void;
 

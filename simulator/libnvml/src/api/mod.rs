@@ -1,5 +1,5 @@
-//! NVML's functions, one file a topic. They read like the header's table of
-//! contents: name, arguments, what is answered.
+//! NVML's functions, one file for each topic. They read like the header's table of contents: name,
+//! arguments, result.
 
 mod board;
 mod compute_instances;

@@ -1,4 +1,4 @@
-//! Where a GPU is on the PCI bus.
+//! The position of a GPU on the PCI bus.
 
 use std::ffi::c_uint;
 

@@ -1,5 +1,4 @@
-//! What a card draws, has drawn, and may draw. A card without a data sheet
-//! answers NOT_SUPPORTED.
+//! The power, energy and power limits of a card. A card without a data sheet answers NOT_SUPPORTED.
 
 use std::ffi::{c_uint, c_ulonglong};
 

@@ -1,6 +1,6 @@
-//! Who computes on a GPU or a MIG device, in all three versions, and how much of
-//! it. Of a GPU with MIG on, only a privileged caller sees whose instances are
-//! used, and nobody how much: for that, see the samples of `gpm`.
+//! The compute processes of a GPU or a MIG device, in all three versions, and their use of it. For a GPU
+//! with MIG on, only a privileged caller sees the instances that processes use, and no caller their
+//! utilisation: for that, see the samples of `gpm`.
 
 use std::ffi::{c_uint, c_ulonglong};
 

@@ -1,6 +1,5 @@
-//! Sensors: utilisation, temperature, clocks. A simulated card is at
-//! rest or at work, as its clients are, and its figures are made from its data
-//! sheet; a card without one answers NOT_SUPPORTED.
+//! Sensors: utilisation, temperature, clocks. A simulated card is idle or busy, depending on its clients,
+//! and its readings are derived from its data sheet; a card without one answers NOT_SUPPORTED.
 
 use std::ffi::{c_uint, c_ulonglong};
 

@@ -1,5 +1,5 @@
-//! The system: versions of the driver, of NVML and of CUDA; processes' names;
-//! units and excluded devices, of which there are none.
+//! The system: versions of the driver, of NVML and of CUDA; names of processes; units and excluded devices,
+//! of which there are none.
 
 use std::ffi::{c_int, c_uint};
 

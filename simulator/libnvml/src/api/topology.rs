@@ -1,5 +1,5 @@
-//! How GPUs and CPUs are connected: what is nearest, over which of PCIe's
-//! bridges and NVIDIA's links. All of it is the host's description.
+//! The connections of GPUs and CPUs: which are nearest, over which PCIe bridges and NVLinks. All of it
+//! comes from the host's description.
 
 use std::ffi::{c_uint, c_ulong, c_void};
 

@@ -1,6 +1,6 @@
-//! What is not simulated: vGPU, confidential computing, overclocking,
-//! fans, and the rest of the header. All of it is exported, since programs look
-//! functions up and conclude from their absence how old the driver is.
+//! Functions that are not simulated: vGPU, confidential computing, overclocking, fans, and the rest of the
+//! header. All of them are exported, since programs look functions up and conclude from their absence how
+//! old the driver is.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 

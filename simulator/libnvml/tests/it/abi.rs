@@ -1,6 +1,5 @@
-//! The structs that cross the C interface are laid out as C lays them out: the
-//! figures are those that a C compiler gave for NVIDIA's header (NVML 13, on
-//! x86-64 Linux), and `nvml-wrapper-sys`, whose types this library writes, must
+//! The structs of the C interface have the layout of C: the figures are those that a C compiler gave for
+//! NVIDIA's header (NVML 13, on x86-64 Linux), and `nvml-wrapper-sys`, whose types this library uses, must
 //! agree with them.
 
 use std::mem::{align_of, offset_of, size_of};

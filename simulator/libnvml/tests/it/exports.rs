@@ -1,6 +1,6 @@
-//! What is exported is what one driver generation's library exports: the list
-//! beside the sources, the header that `nvml-wrapper-sys` was made from, the
-//! tables of the sources and the built library are four ways to say it.
+//! The library exports exactly the functions of one driver generation's library: the list beside the
+//! sources, the header from which `nvml-wrapper-sys` was made, the tables of the sources and the built
+//! library must agree.
 #![allow(unsafe_code, reason = "the support module loads the library")]
 
 use std::collections::{BTreeMap, BTreeSet};

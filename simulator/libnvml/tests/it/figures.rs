@@ -1,4 +1,4 @@
-//! Figures that were measured on real cards, and what those do not answer.
+//! Figures that were measured on real cards, and values that these cards do not provide.
 #![allow(unsafe_code, reason = "C functions are called")]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "all of them hand over what the header asks for")]
 

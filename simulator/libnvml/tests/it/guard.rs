@@ -1,8 +1,7 @@
-//! Every function is called with its structs, arrays and texts at the end of
-//! a page, and a page behind it that nobody may touch: whoever reads or writes
-//! one byte more than a caller of that header has room for dies here. The room
-//! is what the headers' history says of each function, its first versions
-//! included; of a function that is not simulated it is none at all.
+//! Every function is called with its structs, arrays and texts at the end of a page, followed by a
+//! protected page: a function that reads or writes one byte more than a caller of that header has allocated
+//! ends the test. The sizes follow from the headers' history for each function, its first versions
+//! included; a function that is not simulated gets no memory at all.
 #![allow(unsafe_code, reason = "C functions are called, and pages are protected")]
 #![expect(clippy::print_stderr, reason = "a process that dies has told before what it was about to call")]
 

@@ -1,11 +1,9 @@
-//! Every exported function with arguments that nobody sane would pass: null
-//! and unaligned pointers, pointers that are no handles, handles of what is
-//! gone, sizes from 0 to the largest, structs full of noise. Nothing may be
-//! written past what the caller says there is, nothing may crash, and nothing
-//! may panic: that would be `NVML_ERROR_UNKNOWN`, which is never an answer here.
+//! Every exported function with invalid arguments: null and unaligned pointers, pointers that are no
+//! handles, stale handles, sizes from 0 to the largest, structs full of noise. No function may write beyond
+//! the stated sizes, crash, or panic: a panic would be `NVML_ERROR_UNKNOWN`, which is never an answer here.
 //!
-//! What the C contract leaves to the caller is kept: a pointer that is not null
-//! points to memory, a text ends, a length is not larger than its buffer.
+//! The caller's part of the C contract is respected: a pointer that is not null points to memory, a text is
+//! terminated, a length is not larger than its buffer.
 #![allow(unsafe_code, reason = "C functions are called")]
 
 use std::ffi::CString;

@@ -1,5 +1,5 @@
-//! The library around the GPUs: initialisation, the order of errors, buffers,
-//! processes, events, faults, and states that cannot be used.
+//! The library apart from the GPUs: initialisation, the order of errors, buffers, processes, events,
+//! faults, and states that cannot be used.
 #![allow(unsafe_code, reason = "C functions are called")]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "all of them hand over what the header asks for")]
 

@@ -1,4 +1,4 @@
-//! What cards draw and have drawn, and how much slices work, through C.
+//! The power and energy of cards, and the work of slices, through C.
 #![allow(unsafe_code, reason = "C functions are called")]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "all of them hand over what the header asks for")]
 

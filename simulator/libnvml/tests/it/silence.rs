@@ -1,6 +1,5 @@
-//! While nothing changes, a query makes no system call: a monitor that asks
-//! everything, in a thread that the kernel would kill for the first call that
-//! is neither a read nor a write.
+//! While nothing changes, a query makes no system call: a monitor makes all of its queries in a thread that
+//! the kernel would kill for the first call that is neither a read nor a write.
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code, reason = "the support module calls C functions")]
 

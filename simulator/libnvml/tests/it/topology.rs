@@ -1,5 +1,4 @@
-//! How GPUs and CPUs are connected, as programs ask for it that choose GPUs
-//! which are near each other.
+//! The connections of GPUs and CPUs, as programs query them that choose GPUs close to each other.
 #![allow(unsafe_code, reason = "C functions are called")]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "all of them hand over what the header asks for")]
 

@@ -1,5 +1,4 @@
-//! What a program sees that uses NVML through the wrapper which Rust programs
-//! use, unmodified.
+//! The view of a program that uses NVML through the wrapper that Rust programs use, unmodified.
 #![allow(unsafe_code, reason = "the environment is set, and a library loaded")]
 
 use crate::support::Sim;

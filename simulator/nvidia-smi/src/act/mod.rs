@@ -1,5 +1,5 @@
-//! What changes something, in nvidia-smi's words: each change is printed as
-//! soon as it is made, so that whoever is interrupted knows how far it got.
+//! Changes, with nvidia-smi's messages: each change is printed as soon as it is made, so that after an
+//! interruption the user knows what was done.
 
 pub(crate) mod create;
 pub(crate) mod destroy;

@@ -1,5 +1,5 @@
-//! What the real program knows and this one does not simulate. It must not
-//! read as somebody's typing error.
+//! Options that the real program has and this one does not simulate. The message must not look like that
+//! for a typing error.
 
 /// Options that stand alone or with a value, at the beginning of a command line.
 const OPTIONS: &[&str] = &[

@@ -1,4 +1,4 @@
-//! What is between GPUs, and who uses how much of one.
+//! The connections between GPUs, and the use of a GPU by processes.
 
 use std::collections::BTreeMap;
 use std::os::raw::c_ulong;

@@ -1,5 +1,4 @@
-//! What the driver remembers: processes that it accounted for, pages that it
-//! gave up.
+//! The driver's records: accounted processes, retired pages.
 
 use nvml_wrapper::enum_wrappers::device::RetirementCause;
 

@@ -1,5 +1,5 @@
-//! The library's answers as plain values. What it does not answer stays absent;
-//! only what a text cannot do without is an error.
+//! The library's answers as plain values. Missing answers stay absent; only values that a text cannot omit
+//! are errors.
 
 mod gpu;
 pub(crate) mod instances;

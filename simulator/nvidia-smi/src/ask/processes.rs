@@ -1,4 +1,4 @@
-//! Who computes and who draws.
+//! Compute and graphics processes.
 
 use std::collections::BTreeMap;
 

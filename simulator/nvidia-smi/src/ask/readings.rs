@@ -1,5 +1,4 @@
-//! What only the log and `--query-gpu` tell. Whatever the library does not
-//! answer is absent.
+//! Readings that only the log and `--query-gpu` show. Values that the library does not provide are absent.
 
 use nvml::library::{FieldValue, Gpu};
 use nvml_wrapper::Device;

@@ -1,4 +1,4 @@
-//! `topo -m` and `nvlink -s`: what is between GPUs.
+//! `topo -m` and `nvlink -s`: the connections between GPUs.
 
 use crate::generation::{Driver, Form};
 use crate::snapshot::{Connection, Gpu, Neighbours, NvLink};

@@ -1,5 +1,5 @@
-//! Plain values to nvidia-smi's texts, to the character. Nothing here asks or
-//! changes anything; one file for each format.
+//! Converts plain values to nvidia-smi's texts, character for character. Nothing here queries or changes
+//! anything; there is one file for each format.
 
 pub(crate) mod compute_instances;
 pub(crate) mod compute_profiles;

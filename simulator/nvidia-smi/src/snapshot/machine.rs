@@ -1,4 +1,4 @@
-//! What is between GPUs, and what their monitors show.
+//! The connections between GPUs, and the values for their monitors.
 
 /// How two GPUs are connected, or a GPU with itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! What was asked from the library, as plain values. A reading that the library
-//! does not give is absent, and printed as `N/A`.
+//! The library's answers, as plain values. A reading that the library does not provide is absent, and
+//! printed as `N/A`.
 
 mod machine;
 mod readings;

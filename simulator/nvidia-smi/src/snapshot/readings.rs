@@ -1,4 +1,4 @@
-//! What only the log and `--query-gpu` tell of a GPU. All of it may be absent.
+//! Readings of a GPU that only the log and `--query-gpu` show. All of them may be absent.
 
 use nvml::library::{Fabric, Platform, RemapAvailability, SramErrors};
 

@@ -1,5 +1,5 @@
-//! What programs that start nvidia-smi ask it, in their own words, on nodes of
-//! several drivers; and that they can read what it says, as they read it.
+//! The queries of programs that start nvidia-smi, with their own options, on nodes with several drivers;
+//! and that their parsers can read the answers.
 //!
 //! The programs themselves are not here: their queries stand in for them.
 //! Those that can be installed run in `simulator/clients`.

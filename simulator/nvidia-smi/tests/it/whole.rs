@@ -1,7 +1,6 @@
-//! What two real machines printed, whole: the log, every field of
-//! `--query-gpu`, the monitors. The same node gives the same lines in the same
-//! order; a value may differ only where the tables here say so, because nobody
-//! models it or because it is that card's own.
+//! The complete output of two real machines: the log, every field of `--query-gpu`, the monitors. The same
+//! node gives the same lines in the same order; a value may differ only where the tables here allow it,
+//! because it is not modelled or because it belongs to the individual card.
 
 use std::collections::BTreeSet;
 use std::fs;

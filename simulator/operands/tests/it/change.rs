@@ -1,5 +1,4 @@
-//! A layout changes as it should: the order of things, and how much of it the
-//! API shows when.
+//! A layout changes without faults: the order of events, and how much of it the API shows at each moment.
 
 use crate::support::{
     allocatable, bind, end, has, label, machine, node, parked, pass, plugin_created, settle, slices, start,

@@ -1,5 +1,5 @@
-//! Maps of configurations: what is generated for a node's models, and what is
-//! refused with which sentence.
+//! Maps of configurations: the generated content for a node's models, and invalid maps with their error
+//! messages.
 
 use crate::support::{label, machine, settle, slices, state};
 use operands::{ConfigError, MigConfigs, Node, Setup};

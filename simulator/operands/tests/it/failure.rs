@@ -1,5 +1,5 @@
-//! What failures leave behind, row by row, for each generation of MIG
-//! manager; and what gets a node out of it.
+//! The state after failures, row by row, for each generation of MIG manager; and the ways to recover a
+//! node.
 
 use crate::support::{bind, end, has, label, node, parked, pass, settle, slices, state, states};
 use gpu::{Behaviour, Fault, NvmlError, Times, Verb};

@@ -1,5 +1,5 @@
-//! What the device plugin offers and GFD says under every strategy, when
-//! devices are shared, and for each generation of the plugin.
+//! The resources of the device plugin and the labels of GFD under every strategy, when devices are shared,
+//! and for each generation of the plugin.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Which files under a root are ours.
+//! The list of our files under a root.
 
 use std::collections::BTreeMap;
 use std::fs;

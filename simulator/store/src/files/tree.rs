@@ -1,6 +1,5 @@
-//! What the ecosystem finds beside the library, as it follows from a state:
-//! the kernel's list of modules, the driver's files under `/proc`, the PCI
-//! devices under `/sys`, and the device files.
+//! The files that other programs find beside the library, derived from a state: the kernel's list of
+//! modules, the driver's files under `/proc`, the PCI devices under `/sys`, and the device files.
 //!
 //! Formats are those that NVIDIA's MIG user guide and the programs that read
 //! them show; figures that say nothing about GPUs (sizes of modules, the

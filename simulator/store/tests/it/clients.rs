@@ -1,5 +1,4 @@
-//! Clients that are processes: they are there as long as the process is, and
-//! nobody has to say that it is gone.
+//! Clients that are processes: they exist as long as the process does, without any notification of its end.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

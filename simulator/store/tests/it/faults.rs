@@ -1,4 +1,4 @@
-//! Functions that misbehave, and what happens by itself at a moment.
+//! Functions that misbehave, and scheduled events.
 
 use crate::support::{a100s, fresh};
 use gpu::{Behaviour, Fault, NvmlError, Scheduled, Times};

@@ -1,5 +1,5 @@
-//! The files beside the library: what is there, that it follows the state, and
-//! that nobody else's file is touched.
+//! The files beside the library: their content, that they follow the state, and that files of others are
+//! never changed.
 
 use std::collections::BTreeMap;
 use std::fs;

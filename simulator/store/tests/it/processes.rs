@@ -1,7 +1,7 @@
 //! Real processes: sixteen that change one node at once, and one that is
 //! killed at every step of what it does.
 //!
-//! The processes are this program again, told by a variable what to do.
+//! The processes are this program again, controlled by an environment variable.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Directories that cannot be used, each with what to do; and who may write.
+//! Directories that cannot be used, each with advice; and write permissions.
 
 use std::fs;
 use std::os::unix::process::CommandExt;

@@ -1,5 +1,5 @@
-//! One state in several hands: what one does the others see at once, handles
-//! go stale as the driver's do, and nothing is written that changed nothing.
+//! One state shared by several processes: each sees the changes of the others at once, handles go stale as
+//! the driver's do, and nothing is written that changes nothing.
 
 use crate::support::{a100s, create, fresh, instances, mig_on};
 use gpu::{Caller, Mode, NvmlError};

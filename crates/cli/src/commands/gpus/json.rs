@@ -1,4 +1,4 @@
-//! What programs read.
+//! The output for programs.
 
 use nvml::port::{Device, Engines, Layout, MigMode, Process, Profile, Silent, Slice};
 use serde_json::{Value, json};

@@ -1,5 +1,4 @@
-//! What people read: a table of the GPUs, and for each that is cut, its picture
-//! and its slices.
+//! The output for people: a table of the GPUs, and for each partitioned GPU its picture and its slices.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! What the command line of a replay means.
+//! Interprets the command line of a replay.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The fleet over time as a picture: for each way of running it what is held,
-//! idle, closed and uncut, and what is asked for beyond.
+//! The fleet over time as a picture: for each method the slices that are held, idle, closed and uncut, and
+//! the demand beyond them.
 
 use std::fmt::Write;
 

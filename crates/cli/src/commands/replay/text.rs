@@ -1,4 +1,4 @@
-//! A replay as tables that a platform engineer reads at once.
+//! A replay as tables that a platform engineer understands quickly.
 
 use std::io::{self, Write};
 

@@ -1,6 +1,5 @@
-//! Patterns of whole copies by column generation: the relaxation over all
-//! patterns that there are, of which only those are made that it asks for,
-//! and the exact bound that its prices prove.
+//! Patterns of whole copies by column generation: the relaxation over all possible patterns, of which only
+//! those are generated that it needs, and the exact bound that its prices prove.
 
 use std::collections::BTreeSet;
 

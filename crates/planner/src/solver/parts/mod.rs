@@ -1,16 +1,12 @@
-//! Instances of which some parts are there several times over: nodes that are
-//! alike, each with rows of its own.
+//! Instances in which some parts occur several times: nodes that are alike, each with rows of its own.
 //!
-//! The instance has each part once, all of its copies together: that is what
-//! no plan can go beyond, and a bound. What every single copy does is found by
-//! patterns of whole copies. Column generation makes those that the relaxation
-//! asks for ([`master`]); as many of them as it uses whole are taken, and the
-//! few copies that are left over are decided together, then half by half until
-//! every one is decided by itself ([`split`]). That is the order in which
-//! little is lost: what is taken whole loses nothing, and what is left over is
-//! small. Copies that have become equal at these levels are one kind
-//! ([`shape`]), and only at the end it is decided which copy of a kind does
-//! what, with the later levels in view ([`settle`]).
+//! The instance has each part once, for all of its copies together: its optimum is a bound for every plan.
+//! The decision for every single copy is found by patterns of whole copies. Column generation makes those
+//! that the relaxation needs ([`master`]); patterns that it uses a whole number of times are taken, and the
+//! few remaining copies are decided together, then in halves until every copy is decided by itself
+//! ([`split`]). Little is lost in this order: whole patterns lose nothing, and the remainder is small.
+//! Copies that have become equal at these levels are one kind ([`shape`]), and only at the end each copy of
+//! a kind gets its decision, with the later levels in view ([`settle`]).
 
 mod master;
 mod model;

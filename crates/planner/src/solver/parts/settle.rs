@@ -1,6 +1,5 @@
-//! From kinds back to parts: which copy of which part does what, with all
-//! levels in view. What a copy does at the first levels is settled; here it is
-//! given the columns that cost least at the later ones.
+//! From kinds back to parts: which decision each copy of each part gets, with all levels in view. The first
+//! levels of a copy are settled; here it gets the columns that cost least at the later ones.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
-//! One copy of a part, as far as the levels that are looked at go: columns
-//! that another one replaces are dropped, classes that have become equal are
-//! merged, and parts that have become equal are one kind.
+//! One copy of a part, as far as it matters at the present levels: columns that another one replaces are
+//! dropped, classes that have become equal are merged, and parts that have become equal are one kind.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;

@@ -1,6 +1,5 @@
-//! Some copies decided anew together, while all others stay as they are: what
-//! the relaxation leaves over, halves of what was decided as one, and a few
-//! copies at a time that are improved.
+//! Decides some copies again together, while all others stay as they are: the remainder of the relaxation,
+//! halves of copies that were decided together, and a few copies at a time that are improved.
 
 use std::collections::BTreeMap;
 

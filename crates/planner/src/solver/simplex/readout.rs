@@ -1,5 +1,4 @@
-//! What an optimal basis says: values, prices, and rows of the tableau; none
-//! of them perturbed.
+//! The content of an optimal basis: values, prices, and rows of the tableau, without the perturbation.
 
 use super::super::basis::Var;
 use super::Simplex;

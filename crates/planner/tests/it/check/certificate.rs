@@ -31,8 +31,8 @@ fn it_counts_what_the_plan_changes() {
         assert_eq!(
             said(&world, &[("GPUs changed", 3, 0), ("nodes touched", 2, 1)]),
             [
-                format!("fatal: the certificate says 3 GPUs changed, and there are {gpus}"),
-                "fatal: the certificate says 2 nodes touched, and there are 1".to_owned()
+                format!("fatal: the certificate says 3 GPUs changed, but there are {gpus}"),
+                "fatal: the certificate says 2 nodes touched, but there are 1".to_owned()
             ]
         );
     }
@@ -44,7 +44,7 @@ fn nothing_is_below_its_bound_and_a_bound_that_is_reached_is_no_fault() {
     assert_eq!(said(&recut(), &[(level, 4, 4), (level, 4, 0)]), Vec::<String>::new());
     assert_eq!(
         said(&recut(), &[(level, 4, 5)]),
-        [format!("fatal: the certificate says 4 {level}, and that nothing is below 5")]
+        [format!("fatal: the certificate says 4 {level}, but gives the lower bound 5")]
     );
 }
 
@@ -54,6 +54,6 @@ fn so_many_gpus_are_on_no_fewer_nodes() {
     assert_eq!(said(&fresh(), &[("GPUs changed", 2, 0), ("nodes touched", 1, 1)]), Vec::<String>::new());
     assert_eq!(
         said(&fresh(), &[("nodes touched", 1, 0)]),
-        ["fatal: the certificate says at least 0 nodes touched, and it is 1 at least"]
+        ["fatal: the certificate says at least 0 nodes touched, but it is at least 1"]
     );
 }

@@ -1,5 +1,4 @@
-//! The checker passes what is right and names what is wrong: one corrupted
-//! plan for each rule.
+//! The checker accepts correct plans and names the faults of others: one corrupted plan for each rule.
 
 mod certificate;
 mod served;
@@ -36,7 +35,7 @@ fn every_placement_is_legal() {
         .broken(after(&[("1g.20gb", 1), ("3g.40gb", 4)]), &["fatal: ridge/gpu0: 1g.20gb cannot start at 1"]);
     recut().broken(
         after(&[("2g.20gb", 0), ("1g.10gb", 1), ("3g.40gb", 4)]),
-        &["fatal: ridge/gpu0: two slices want memory unit 1"],
+        &["fatal: ridge/gpu0: two slices use memory unit 1"],
     );
     recut().broken(
         after(&[("1g.5gb", 0), ("3g.40gb", 4)]),
@@ -46,14 +45,14 @@ fn every_placement_is_legal() {
         after(&[("1g.10gb", 2), ("1g.10gb", 2), ("3g.40gb", 4)]),
         &[
             "fatal: ridge/gpu0: its slices are not in order of start and profile",
-            "fatal: ridge/gpu0: two slices want memory unit 2",
+            "fatal: ridge/gpu0: two slices use memory unit 2",
         ],
     );
     recut().broken(
         after(&[("3g.40gb", 4), ("1g.20gb", 0), ("1g.10gb", 2), ("1g.10gb", 3)]),
         &[
             "fatal: ridge/gpu0: its slices are not in order of start and profile",
-            "warning: ridge/gpu0: the driver leads there in the order 1g.10gb, 1g.20gb",
+            "warning: ridge/gpu0: the driver reaches the target in the order 1g.10gb, 1g.20gb",
         ],
     );
     fixed().broken(
@@ -63,19 +62,19 @@ fn every_placement_is_legal() {
         },
         &[
             "fatal: ridge/gpu0: the target has no slice",
-            "fatal: ridge/gpu0: the target is not what the static layout says",
+            "fatal: ridge/gpu0: the target differs from the static layout",
         ],
     );
 }
 
 #[test]
 fn the_precondition_is_the_inventory() {
-    let stale = "fatal: ridge/gpu0: the precondition is not what the inventory says";
+    let stale = "fatal: ridge/gpu0: the precondition differs from the inventory";
     recut().broken(|w| w.change().before = a100().idle("2g.20gb", 0).build().slices, &[stale]);
     operated().broken(|w| w.change().before = a100().counted("1g.10gb", 6).build().slices, &[stale]);
     recut().broken(
         |w| w.change().model = "A100-40GB".to_owned(),
-        &["fatal: ridge/gpu0: the step says A100-40GB, the GPU is A100-80GB"],
+        &["fatal: ridge/gpu0: the step says A100-40GB, but the GPU is A100-80GB"],
     );
 }
 
@@ -86,7 +85,7 @@ fn slices_in_use_stay() {
             w.change().after.pop();
             w.change().creation_order = None;
         },
-        &["fatal: ridge/gpu0: 3g.40gb@4 goes, and is or may be held by lab/trainer"],
+        &["fatal: ridge/gpu0: 3g.40gb@4 is destroyed, but is or may be held by lab/trainer"],
     );
     // Whether it is really in use makes no difference.
     let doubt = || a100().idle("2g.20gb", 0).idle("1g.10gb", 2).maybe("3g.40gb", 4, &["ann", "ben"]);
@@ -97,7 +96,7 @@ fn slices_in_use_stay() {
             w.change().after.pop();
             w.change().creation_order = None;
         },
-        &["fatal: ridge/gpu0: 3g.40gb@4 goes, and is or may be held by lab/ann, lab/ben"],
+        &["fatal: ridge/gpu0: 3g.40gb@4 is destroyed, but is or may be held by lab/ann, lab/ben"],
     );
     // Of counted slices none can be kept, even if as many are there afterwards.
     operated().broken(
@@ -111,9 +110,9 @@ fn slices_in_use_stay() {
             w.step().gpus.push(change);
         },
         &[
-            "fatal: ridge/gpu1: a 2g.20gb goes, and is or may be held by lab/student",
-            "fatal: ridge/gpu1: a 2g.20gb goes, and is or may be held by lab/student",
-            "fatal: ridge/gpu1: a 2g.20gb goes, and is or may be held by lab/student",
+            "fatal: ridge/gpu1: a 2g.20gb is destroyed, but is or may be held by lab/student",
+            "fatal: ridge/gpu1: a 2g.20gb is destroyed, but is or may be held by lab/student",
+            "fatal: ridge/gpu1: a 2g.20gb is destroyed, but is or may be held by lab/student",
         ],
     );
     fresh().broken(
@@ -122,7 +121,7 @@ fn slices_in_use_stay() {
             w.change().before = used.slices.clone();
             w.node("ridge").gpus.insert(GpuIndex(0), used);
         },
-        &["fatal: ridge/gpu0: MIG is switched on, and the GPU is or may be held by lab/renderer"],
+        &["fatal: ridge/gpu0: MIG is switched on, but the GPU is or may be held by lab/renderer"],
     );
 }
 
@@ -176,13 +175,13 @@ fn what_is_held_stays() {
 fn a_node_has_one_policy() {
     recut().broken(
         |w| w.policies[1].priority = 1,
-        &["fatal: ridge: the step is of policy research, the node of policy afterthought"],
+        &["fatal: ridge: the step belongs to policy research, but the node to policy afterthought"],
     );
     recut().broken(
         |w| {
             w.node("ridge").labels.clear();
         },
-        &["fatal: ridge: the step is of policy research, the node of none"],
+        &["fatal: ridge: the step belongs to policy research, but the node to none"],
     );
 }
 
@@ -200,7 +199,7 @@ fn of_two_policies_the_higher_has_the_node_and_of_equals_the_first_by_name() {
         world.notes()
     };
     let theirs = |owner: &str| {
-        vec![format!("fatal: ridge: the step is of policy research, the node of policy {owner}")]
+        vec![format!("fatal: ridge: the step belongs to policy research, but the node to policy {owner}")]
     };
     for backwards in [false, true] {
         // `afterthought` comes before `research` by name.
@@ -224,11 +223,11 @@ fn of_two_policies_the_higher_has_the_node_and_of_equals_the_first_by_name() {
 fn only_static_layouts_and_onboarding_evict_and_only_who_is_in_the_way() {
     fixed().broken(
         |w| w.step().evicts.clear(),
-        &["fatal: ridge/gpu0: 1g.10gb@0 goes, and is or may be held by lab/idler"],
+        &["fatal: ridge/gpu0: 1g.10gb@0 is destroyed, but is or may be held by lab/idler"],
     );
     fixed().broken(
         |w| w.step().evicts.push(pod("trainer")),
-        &["fatal: ridge: lab/trainer would be evicted and is not in the way"],
+        &["fatal: ridge: lab/trainer would be evicted, but does not block the change"],
     );
     fixed()
         .broken(|w| w.step().evicts.push(pod("idler")), &["fatal: ridge: lab/idler would be evicted twice"]);
@@ -250,7 +249,7 @@ fn only_static_layouts_and_onboarding_evict_and_only_who_is_in_the_way() {
             w.node("ridge").gpus.insert(GpuIndex(0), doubt().build());
             w.change().before = doubt().build().slices;
         },
-        &["fatal: ridge/gpu0: 1g.10gb@0 goes, and is or may be held by lab/idler, lab/sleeper"],
+        &["fatal: ridge/gpu0: 1g.10gb@0 is destroyed, but is or may be held by lab/idler, lab/sleeper"],
     );
     let unknown = || a100().maybe("1g.10gb", 0, &[]).idle("2g.20gb", 4);
     fixed().broken(
@@ -259,15 +258,15 @@ fn only_static_layouts_and_onboarding_evict_and_only_who_is_in_the_way() {
             w.change().before = unknown().build().slices;
         },
         &[
-            "fatal: ridge/gpu0: 1g.10gb@0 goes, and is or may be held by somebody unknown",
-            "fatal: ridge: lab/idler would be evicted and is not in the way",
+            "fatal: ridge/gpu0: 1g.10gb@0 is destroyed, but is or may be held by an unknown pod",
+            "fatal: ridge: lab/idler would be evicted, but does not block the change",
         ],
     );
 }
 
 #[test]
 fn a_static_layout_is_met_exactly() {
-    let wrong = "fatal: ridge/gpu0: the target is not what the static layout says";
+    let wrong = "fatal: ridge/gpu0: the target differs from the static layout";
     fixed().broken(
         |w| w.policies = vec![policy("research").fixed(&[0], &[("3g.40gb", 2)]).evicts().build()],
         &[wrong],
@@ -323,7 +322,7 @@ fn bounds_are_kept() {
     let bounded = |min, max| policy("research").bounds("1g.10gb", min, 0, max).build();
     recut().broken(
         |w| w.policies[0] = bounded(0, Some(1)),
-        &["fatal: policy research allows 1 of 1g.10gb, and there would be 2"],
+        &["fatal: policy research allows 1 of 1g.10gb, but there would be 2"],
     );
     let mut enough = recut();
     enough.policies[0] = bounded(0, Some(2));
@@ -331,7 +330,7 @@ fn bounds_are_kept() {
     operated().broken(
         |w| w.policies[0] = bounded(7, None),
         &[
-            "fatal: policy research wants 7 of 1g.10gb and has them, and there would be 0",
+            "fatal: policy research guarantees 7 of 1g.10gb and has them, but there would be 0",
             "fatal: all minCounts together miss 0 slices now, and would miss 7",
         ],
     );
@@ -341,7 +340,7 @@ fn bounds_are_kept() {
             w.policies[0] =
                 policy("research").bounds("1g.10gb", 1, 0, None).bounds("3g.40gb", 2, 0, None).build();
         },
-        &["warning: policy research wants 1 of 1g.10gb and has them, and there would be 0"],
+        &["warning: policy research guarantees 1 of 1g.10gb and has them, but there would be 0"],
     );
     // A ceiling that was passed before is not the plan's doing.
     let mut passed = recut();
@@ -358,19 +357,19 @@ fn who_is_served_is_really_served() {
         },
         &[
             "fatal: ridge: Pod lab/ada is served twice",
-            "fatal: ridge: its requests need 2 of 1g.20gb, and 1 will be free",
+            "fatal: ridge: its requests need 2 of 1g.20gb, but only 1 will be free",
         ],
     );
     recut().broken(
         |w| w.requests[1].slices.insert(profile("1g.10gb"), 3).map_or((), drop),
-        &["fatal: ridge: its requests need 3 of 1g.10gb, and 2 will be free"],
+        &["fatal: ridge: its requests need 3 of 1g.10gb, but only 2 will be free"],
     );
     // A slice that may be held counts as free only as far as nobody holds it.
     recut().broken(
         |w| {
             w.node("ridge").allocated.insert(profile("1g.10gb"), 1);
         },
-        &["fatal: ridge: its requests need 2 of 1g.10gb, and 1 will be free"],
+        &["fatal: ridge: its requests need 2 of 1g.10gb, but only 1 will be free"],
     );
     recut().broken(
         |w| {
@@ -418,13 +417,13 @@ fn who_is_served_is_really_served() {
 fn the_creation_order_leads_to_the_target() {
     recut().broken(
         |w| w.change().creation_order = Some(vec![profile("1g.10gb")]),
-        &["fatal: ridge/gpu0: the creation order does not create what the target adds"],
+        &["fatal: ridge/gpu0: the creation order does not create the slices that the target adds"],
     );
     // The double-memory slice would take 2:2 on an empty half; here 1g.10gb@2
     // stays, and 1g.10gb goes to 3 beside it.
     recut().broken(
         |w| w.change().creation_order = None,
-        &["warning: ridge/gpu0: the driver leads there in the order 1g.10gb, 1g.20gb"],
+        &["warning: ridge/gpu0: the driver reaches the target in the order 1g.10gb, 1g.20gb"],
     );
     let start = || a100().used("3g.40gb", 4, "trainer");
     let moved = |after: &'static [(&'static str, u8)], order: &'static [&'static str]| {
@@ -478,7 +477,7 @@ fn steps_are_one_a_node_and_change_something() {
             *w.change() = change_of(0, half_busy(), &[("2g.20gb", 0), ("1g.10gb", 2), ("3g.40gb", 4)], &[]);
             w.change().creation_order = Some(vec![]);
         },
-        &["fatal: ridge/gpu0: the target is what the GPU has"],
+        &["fatal: ridge/gpu0: the target equals the present layout"],
     );
     // An actuator that cannot place sees no difference.
     operated().broken(
@@ -488,7 +487,7 @@ fn steps_are_one_a_node_and_change_something() {
             w.node("ridge").gpus.insert(GpuIndex(0), now);
             *w.change() = change_of(0, a100().idle("2g.20gb", 0), &[("2g.20gb", 4)], &["2g.20gb"]);
         },
-        &["fatal: ridge/gpu0: the target is what the GPU has"],
+        &["fatal: ridge/gpu0: the target equals the present layout"],
     );
     fresh().broken(
         |w| w.step().gpus.reverse(),
@@ -505,7 +504,7 @@ fn a_slice_that_is_to_be_elsewhere_is_a_change_for_who_can_place_it() {
     world.node("ridge").gpus.insert(GpuIndex(0), now().build());
     *world.change() = change_of(0, now(), &[("2g.20gb", 4)], &["2g.20gb"]);
     let told = world.notes();
-    assert!(told.iter().all(|note| !note.contains("the target is what the GPU has")), "{told:?}");
+    assert!(told.iter().all(|note| !note.contains("the target equals the present layout")), "{told:?}");
 }
 
 /// Nobody can tell slices of unknown places apart: their order says nothing.
@@ -551,17 +550,17 @@ fn mig_is_switched_on_where_it_is_off() {
             w.node("ridge").gpus.insert(GpuIndex(0), idle.build());
             w.step().enable_mig = true;
         },
-        &["fatal: ridge: enable_mig is set, and no changed GPU has MIG off"],
+        &["fatal: ridge: enable_mig is set, but no changed GPU has MIG off"],
     );
     fresh().broken(
         |w| w.step().enable_mig = false,
-        &["fatal: ridge: a changed GPU has MIG off, and enable_mig is not set"],
+        &["fatal: ridge: a changed GPU has MIG off, but enable_mig is not set"],
     );
     fresh().broken(
         |w| {
             w.step().gpus.pop();
         },
-        &["warning: ridge/gpu1: MIG is switched on on the node, and this GPU stays off"],
+        &["warning: ridge/gpu1: MIG is switched on for the node, but this GPU stays off"],
     );
     assert!(matches!(fresh().change().before, Slices::MigOff { .. }));
 }

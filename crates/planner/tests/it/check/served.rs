@@ -1,5 +1,5 @@
-//! What a step says that it serves: by slices that it creates, and within the
-//! room that its node has beside them.
+//! The requests that a step claims to serve: with slices that it creates, and within the remaining
+//! resources of its node.
 
 use planner::inventory::Room;
 use planner::names::GpuIndex;

@@ -1,4 +1,4 @@
-//! Right plans in small worlds, which the tests corrupt.
+//! Correct plans in small worlds, which the tests corrupt.
 
 use planner::check::{JudgedPlan, Severity, check, is_sound};
 use planner::demand::Request;

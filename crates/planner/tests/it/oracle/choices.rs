@@ -1,4 +1,4 @@
-//! Everything that the GPUs of a node can become, and what comes of it.
+//! All possible layouts of a node's GPUs, and their consequences.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Who has to go, and what a node is once they have gone.
+//! Which pods have to be evicted, and the state of a node afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 

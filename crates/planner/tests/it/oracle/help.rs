@@ -1,5 +1,5 @@
-//! What a report says would help, done from outside: the world with exactly
-//! that change, and whether somebody who was told so is served in it.
+//! Checks the advice of a report from outside: plans the world with exactly that change, and checks whether
+//! a request with this advice is served in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

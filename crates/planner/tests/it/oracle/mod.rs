@@ -1,9 +1,9 @@
-//! An independent planner for tiny fleets: it tries everything. Slow, obvious,
-//! and sharing no code with the planner beyond the vocabulary.
+//! An independent planner for tiny fleets: it tries everything. It is slow and obvious, and shares only the
+//! vocabulary with the planner.
 //!
-//! What a node contributes is how many slices of each relevant profile it has
-//! and has free, and four costs (not whole, changed, stranded, operations). So
-//! of all layouts of a node with equal counts only the cheapest matters.
+//! A node contributes the numbers of existing and of free slices of each relevant profile, and four costs
+//! (not whole, changed, stranded, operations). So of all layouts of a node with equal counts only the
+//! cheapest matters.
 
 pub(crate) mod apply;
 pub(crate) mod choices;

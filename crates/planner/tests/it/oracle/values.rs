@@ -1,4 +1,4 @@
-//! What a fleet is worth: the levels of the objective, in their order.
+//! The value of a fleet: the levels of the objective, in their order.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,5 @@
-//! A cluster of objects that does at once what a round asks for, and may lose
-//! what it likes of it. MIG manager is always right here; its ways to fail
-//! are told by the stories.
+//! A cluster of objects that does everything that a round requests at once, and may lose any part of it.
+//! MIG manager always succeeds here; its failures are in the stories.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,4 @@
-//! Who calls the state machine, as the controller will: and the judge of what it
-//! asks for.
+//! Calls the state machine as the controller does, and checks the actions that it requests.
 
 use super::*;
 

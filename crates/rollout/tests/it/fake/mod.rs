@@ -1,6 +1,6 @@
-//! A small, deterministic node that keeps the GPU Operator's contract, and a
-//! caller that keeps the rollout's: enough to tell stories in virtual time.
-//! The faithful operands are in `simulator/operands`.
+//! A small, deterministic node that behaves according to the GPU Operator's contract, and a caller that
+//! behaves according to the rollout's: enough to run stories in virtual time. The faithful operands are in
+//! `simulator/operands`.
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "each test file uses its part of it")]
 
 use std::collections::{BTreeMap, BTreeSet};

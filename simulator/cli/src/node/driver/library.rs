@@ -1,6 +1,6 @@
-//! The library under the names that it has in a driver root: the file bears the
-//! driver's version, and what programs load is a link to it. Who makes a CDI
-//! specification (`nvidia-ctk cdi generate`) reads the version off that name.
+//! The library under the names that it has in a driver root: the file name contains the driver's version,
+//! and the name that programs load is a link to it. Programs that create a CDI specification (`nvidia-ctk
+//! cdi generate`) read the version from that name.
 
 use std::fs;
 use std::io;

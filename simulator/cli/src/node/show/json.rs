@@ -1,5 +1,4 @@
-//! A node for programs. Fields may be added; those that are here keep their
-//! names and meanings.
+//! A node for programs. Fields may be added; the existing ones keep their names and meanings.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The C interface with as little around it as possible: codes stay codes.
+//! The C interface with a minimal wrapper: codes stay codes.
 
 use std::ffi::{CStr, CString, c_uint};
 use std::mem::zeroed;

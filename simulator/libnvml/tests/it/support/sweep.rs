@@ -1,5 +1,4 @@
-//! What a monitor asks in one round: everything about every GPU and every MIG
-//! device.
+//! The queries of a monitor in one round: everything about every GPU and every MIG device.
 #![allow(clippy::undocumented_unsafe_blocks, reason = "all of them hand over what the header asks for")]
 
 use std::ffi::c_char;

@@ -1,4 +1,4 @@
-//! `--query-gpu` and its kin: chosen fields, comma separated.
+//! `--query-gpu` and similar options: chosen fields, comma separated.
 
 mod field;
 mod gpu;

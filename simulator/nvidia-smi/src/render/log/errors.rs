@@ -1,4 +1,4 @@
-//! Error correction, and memory that was given up.
+//! Error correction, and retired memory.
 
 use super::identity::both;
 use super::tree::{Node, Section, block, entry};

@@ -1,4 +1,4 @@
-//! What a GPU is: its product, its board, and what is stored on it.
+//! The identity of a GPU: its product, its board, and the data stored on it.
 
 use super::tree::{Node, Section, block, entry, word};
 use super::words::{DEPRECATED, NOT_GIVEN, given, switch, with_unit, yes_no};

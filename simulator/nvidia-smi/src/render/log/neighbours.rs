@@ -1,5 +1,4 @@
-//! Whom a GPU is connected to and who uses it: the fabric, the clocks that
-//! can be set, the processes.
+//! The connections and users of a GPU: the fabric, the clocks that can be set, the processes.
 
 use super::tree::{Node, Section, block, entry};
 use super::words::{NOT_GIVEN, given, uuid, with_unit};

@@ -1,4 +1,4 @@
-//! What a GPU does: its state, its memory, its engines.
+//! The activity of a GPU: its state, its memory, its engines.
 
 use super::identity::{both, memory_nodes, memory_with_reserve};
 use super::tree::{Node, Section, block, entry};

@@ -1,4 +1,4 @@
-//! `dmon`: a line for each GPU and look; `pmon`, for each process.
+//! `dmon`: one line for each GPU and sample; `pmon`: one for each process.
 
 mod processes;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `pmon`: a line for each process of each GPU, and look.
+//! `pmon`: one line for each process of each GPU and each sample.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Nodes and what is done to them, written as a story tells it.
+//! Nodes and operations on them, written like a story.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What the GPU is, and where it is.
+//! The identity and the position of a GPU.
 
 use super::super::field::{Field, measured, plain, unknown};
 use super::{S, memory, number, switch, word, yes_no};

@@ -1,4 +1,4 @@
-//! Error correction, and memory that was given up.
+//! Error correction, and retired memory.
 
 use super::super::field::{Field, plain};
 use super::{S, number, switch, yes_no};

@@ -1,4 +1,4 @@
-//! What the GPU does.
+//! The activity of a GPU.
 
 use super::super::field::{Field, measured, plain};
 use super::{S, memory, number, word};
