@@ -9,8 +9,20 @@ fn a_workbench_asks_for_a_slice_that_no_node_has_and_gets_it() {
         scene.research_has([a100("n1", "all-1g.10gb")]).await?;
         scene.converged("research").await?;
         scene.apply(workbench("lab", &mig("3g.40gb"), 1)).await?;
-        scene.told("Notebook", "lab", "3g.40gb will be ready there").await?;
+        let sentence = scene.told("Notebook", "lab", "3g.40gb will be ready there").await?;
         assert_eq!(scene.workbench_runs("lab").await?, "n1");
+        // What people read of it (docs/adr/0014): ours is no warning, and has its
+        // whole sentence in the log; the scheduler's red line has only the time
+        // at which its series began, so that ours stays the newest.
+        let log = scene.event_log("lab").await?;
+        let ours = log.iter().find(|event| event.message.as_ref() == Some(&sentence));
+        assert_eq!(ours.and_then(|event| event.type_.as_deref()), Some("Normal"));
+        let of_scheduler: Vec<_> =
+            log.iter().filter(|event| event.reason.as_deref() == Some("FailedScheduling")).collect();
+        assert!(!of_scheduler.is_empty(), "it was unschedulable at first");
+        for event in of_scheduler {
+            assert!(event.event_time.is_some() && event.last_timestamp.is_none(), "{event:?}");
+        }
         scene.converged("research").await
     });
 }

@@ -60,6 +60,16 @@ async fn workloads(scene: &Scene) -> anyhow::Result<Api<DynamicObject>> {
 /// Waits until our check says so of the workload that this object owns, and
 /// returns its entry.
 async fn check_says(scene: &Scene, owner: &str, state: &str, part: &str) -> anyhow::Result<Value> {
+    Ok(status_when_check_says(scene, owner, state, part).await?.0)
+}
+
+/// The same, with the status of the workload at that moment.
+async fn status_when_check_says(
+    scene: &Scene,
+    owner: &str,
+    state: &str,
+    part: &str,
+) -> anyhow::Result<(Value, Value)> {
     let what = format!("the check says {state} of {owner}: {part}");
     let api = workloads(scene).await?;
     wait::asking(&what, wait::PATIENCE, async || {
@@ -74,9 +84,22 @@ async fn check_says(scene: &Scene, owner: &str, state: &str, part: &str) -> anyh
         let says = |entry: &Value| {
             entry["state"] == state && entry["message"].as_str().is_some_and(|text| text.contains(part))
         };
-        Ok(entry.filter(says).ok_or_else(|| workload.data["status"].to_string()))
+        let status = &workload.data["status"];
+        Ok(entry.filter(says).map(|entry| (entry, status.clone())).ok_or_else(|| status.to_string()))
     })
     .await
+}
+
+/// What OpenShift AI's dashboard makes its status line of while a check is
+/// pending: without `Admitted` it reads "Waiting for quota in QUEUE", although
+/// the quota is there (docs/adr/0014).
+fn reads_waiting_for_quota(status: &Value) {
+    let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    let holds = |kind: &str| conditions.iter().any(|c| c["type"] == kind && c["status"] == "True");
+    assert!(holds("QuotaReserved"), "our check speaks once there is quota: {conditions:?}");
+    for other in ["Admitted", "PodsReady", "Evicted", "Preempted", "Finished"] {
+        assert!(!holds(other), "{other} would be another line: {conditions:?}");
+    }
 }
 
 /// Whether the scheduler ever said that it cannot place this pod.
@@ -114,9 +137,17 @@ fn the_workbench_of_the_guide_starts_once_its_slice_is_there_and_was_never_unsch
         for object in guide()? {
             scene.apply(object).await?;
         }
-        check_says(scene, "lab", "Pending", "3g.40gb").await?;
+        let (_, status) = status_when_check_says(scene, "lab", "Pending", "3g.40gb").await?;
+        reads_waiting_for_quota(&status);
         let ready = check_says(scene, "lab", "Ready", "its slices are free on").await?;
         let node = scene.workbench_runs("lab").await?;
+        let log = scene.event_log("lab").await?;
+        for reason in ["SliceComing", "UpdatedAdmissionCheck", "Scheduled"] {
+            let event = log.iter().find(|event| event.reason.as_deref() == Some(reason));
+            let event = event.with_context(|| format!("{reason} is not in the log"))?;
+            // As a warning no release would show its reason.
+            assert_eq!(event.type_.as_deref(), Some("Normal"), "{reason}");
+        }
         assert_eq!(ready["podSetUpdates"][0]["nodeSelector"], json!({"kubernetes.io/hostname": node}));
         let spec = the_pod(scene, "lab-0").await?.spec.unwrap_or_default();
         assert_eq!(spec.node_selector.unwrap_or_default().get("kubernetes.io/hostname"), Some(&node));

@@ -13,6 +13,7 @@ pub mod assets;
 pub mod audit;
 pub mod certificates;
 pub mod control_plane;
+mod dashboard;
 pub mod demo;
 mod empty;
 pub mod etcd;

@@ -488,3 +488,6 @@ impl Teller<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod reads;

@@ -4,6 +4,8 @@
 //!
 //! The operator reads profiles with code of its own (`observe`), so the tests are independent of it.
 
+pub mod dashboard;
+
 use api::foreign::HardwareProfile;
 use api::foreign::hardware_profile::Identifier;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
