@@ -165,7 +165,7 @@ fn who_lacks_rights_is_told_all_of_them_and_nothing_is_written() {
         let said = recorder.try_record(&[]).await?;
         assert_eq!(said.status, Status::Negative);
         insta::assert_snapshot!(said.err, @r"
-        error: nothing is read, since these rights are missing:
+        error: nothing was read, since these permissions are missing:
           get jobs.batch
           get replicasets.apps
           get statefulsets.apps
@@ -180,7 +180,7 @@ fn who_lacks_rights_is_told_all_of_them_and_nothing_is_written() {
           list notebooks.kubeflow.org
           list pods
           list priorityclasses.scheduling.k8s.io
-        A role with all that is needed is deploy/snapshot-role.yaml.
+        A role with the necessary permissions is deploy/snapshot-role.yaml.
         ");
         assert_eq!(std::fs::read_to_string(recorder.fleet())?, "the one before");
         let left: Vec<_> = std::fs::read_dir(recorder.path())?.collect::<Result<_, _>>()?;

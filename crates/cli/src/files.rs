@@ -2,10 +2,9 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::exit::{Failure, chain};
-use crate::kustomization;
 
 /// A file's name, as it was found, and its text.
 pub type Text = (String, String);
@@ -31,25 +30,6 @@ pub fn is_standard_input(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Reads a file, or a folder: what its `kustomization.yaml` names where it has
-/// one, else all manifests (`*.yaml`, `*.yml`, `*.json`) below it, by name
-/// (kustomizations further down are left out).
-///
-/// # Errors
-/// Names the file or folder and says what is wrong with it.
-pub fn read_manifests(path: &Path) -> Result<Vec<Text>, Failure> {
-    if !path.is_dir() {
-        return Ok(vec![read(path)?]);
-    }
-    if kustomization::find(path).is_some() {
-        return kustomization::read(path);
-    }
-    let mut files = Vec::new();
-    collect(path, &mut files)?;
-    files.sort();
-    files.iter().map(|file| read(file)).collect()
-}
-
 /// Writes a file as a whole or not at all: whoever reads it meanwhile sees the
 /// one before.
 ///
@@ -72,23 +52,4 @@ pub fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
         let _ = fs::remove_file(&local);
         wrong(&error)
     })
-}
-
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
-    let wrong =
-        |error: &std::io::Error| Failure::Data(format!("cannot list {}: {}", folder.display(), chain(error)));
-    for entry in fs::read_dir(folder).map_err(|error| wrong(&error))? {
-        let path = entry.map_err(|error| wrong(&error))?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let is_manifest = path.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
-        if name.starts_with('.') || name.to_lowercase().starts_with("kustomization") {
-            continue;
-        }
-        if path.is_dir() {
-            collect(&path, files)?;
-        } else if is_manifest {
-            files.push(path);
-        }
-    }
-    Ok(())
 }

@@ -8,6 +8,7 @@ pub mod exit;
 pub mod expectations;
 pub mod files;
 pub mod kustomization;
+pub mod manifests;
 pub mod page;
 pub mod picture;
 pub mod preview;

@@ -15,6 +15,7 @@ use reconcile::{Input, Settings};
 
 use crate::exit::Failure;
 use crate::files;
+use crate::manifests;
 
 /// What was read, and what is wrong with it that does not keep it from being used.
 #[derive(Debug)]
@@ -75,7 +76,7 @@ impl Question {
         if let Some(path) = policies {
             snapshot.objects.policies.clear();
             snapshot.objects.sources.clear();
-            let texts = files::read_manifests(path)?;
+            let texts = manifests::read_manifests(path)?;
             if texts.is_empty() && empty == Empty::Refused {
                 return Err(Failure::Data(format!(
                     "{} holds no manifest: there is no file *.yaml, *.yml or *.json in it",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
-use crate::watch::WATCH_TIME;
+use crate::settings::WATCH_TIME;
 
 /// The API server cannot be reached the way it was asked for.
 #[derive(Debug, thiserror::Error)]

@@ -11,6 +11,11 @@ use crate::clock::Clock;
 use crate::publish::discreet::TellNames;
 use crate::tls_profile::TlsProfile;
 
+/// How long the API server is asked to keep one watch open, unless somebody
+/// says otherwise. The client gives a silent connection up a little later (see
+/// [`crate::client`]).
+pub const WATCH_TIME: Duration = Duration::from_secs(240);
+
 /// What the operator has to do with Kueue's queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kueue {
@@ -73,7 +78,7 @@ pub struct Settings {
     /// A watch that broke is tried again after at most this long.
     pub longest_watch_retry: Duration,
     /// How long one watch lasts, in whole seconds; one that says nothing for
-    /// longer is given up. Not longer than [`crate::watch::WATCH_TIME`].
+    /// longer is given up. Not longer than [`WATCH_TIME`].
     pub watch_time: Duration,
     /// The clock by which it goes.
     pub clock: Clock,
@@ -147,7 +152,7 @@ impl Settings {
             parallel_nodes: 8,
             longest_retry: Duration::from_secs(60),
             longest_watch_retry: Duration::from_secs(10),
-            watch_time: crate::watch::WATCH_TIME,
+            watch_time: WATCH_TIME,
             clock: Clock::default(),
             // Kubelets tell what they have within ten seconds of a change, and the node
             // controller takes 40 to find one that says nothing.

@@ -23,10 +23,6 @@ use crate::store::{Change, Foreign, Item, Source, Store};
 
 /// How many changes may wait to be taken in.
 pub const BACKLOG: usize = 4096;
-/// How long the API server is asked to keep one watch open, unless somebody
-/// says otherwise. The client gives a silent connection up a little later (see
-/// [`crate::client`]).
-pub const WATCH_TIME: Duration = Duration::from_secs(240);
 /// How much longer than asked a watch may say nothing before it is given up:
 /// the API server should have ended it.
 const LATE: Duration = Duration::from_secs(5);

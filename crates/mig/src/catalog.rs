@@ -2,12 +2,13 @@
 //! checked once.
 
 mod check;
+mod error;
 mod file;
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-pub use check::{CatalogError, Problem};
+pub use error::{CatalogError, Problem};
 
 use crate::layout::or;
 use crate::model::{Model, product_label};

@@ -16,6 +16,7 @@ pub mod input;
 pub mod map;
 pub mod node_conditions;
 pub mod planned_round;
+pub mod policy_digest;
 pub mod policy_status;
 pub mod remembered;
 pub mod review;

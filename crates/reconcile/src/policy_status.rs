@@ -11,7 +11,6 @@ use observe::{Problem, Severity};
 use planner::demand::Request;
 use planner::inventory::{Hold, Use};
 use planner::names::{GpuIndex, NodeName, PolicyName, RequestId};
-use planner::plan::digest;
 use planner::policy::{LayoutPolicy, Mode, Policy};
 use planner::report::{Outcome, PolicyReport, RequestReport, Why};
 use rollout::{Advance, Outlook, StartBlocker};
@@ -21,6 +20,7 @@ use crate::gpu_node::slices_in_words;
 use crate::input::Input;
 use crate::map::MapRound;
 use crate::planned_round::PlannedRound;
+use crate::policy_digest::policy_digest;
 use crate::review::{Fingerprint, review};
 
 /// How many unserved requests a status shows; the CRD takes no more. Readers
@@ -29,14 +29,6 @@ const MOST_REQUESTS: usize = 50;
 /// How many profiles, and how many levels of the certificate, the CRD takes.
 const MOST_PROFILES: usize = 64;
 const MOST_LEVELS: usize = 32;
-
-/// The digest of the specs of all policies, in the order of their names: what
-/// was planned with. A preview prints the same.
-#[must_use]
-pub fn policy_digest(policies: &BTreeMap<String, api::GpuPartitionPolicy>) -> String {
-    let specs: BTreeMap<&String, _> = policies.iter().map(|(name, policy)| (name, &policy.spec)).collect();
-    digest(&serde_json::to_vec(&specs).expect("policies are plain data"))
-}
 
 /// The status of every policy, as it should be. One whose `nodeSelector` is
 /// empty was not planned with, and is told so.

@@ -59,7 +59,7 @@ impl Fingerprint {
         asked.sort();
         let reviewed = Reviewed {
             plan: plan.digest(),
-            policies: crate::policy_status::policy_digest(policies),
+            policies: crate::policy_digest::policy_digest(policies),
             nodes: digest(review::list(&nodes).as_bytes()),
             demand: digest(json!(asked).to_string().as_bytes()),
         };

@@ -10,6 +10,7 @@
 //! [`run::Replay`], byte for byte.
 
 pub mod actuator;
+mod admission;
 pub mod bound;
 pub mod figures;
 pub mod fleet;
@@ -21,6 +22,7 @@ pub mod player;
 pub mod run;
 mod see;
 mod stage;
+mod target;
 mod timeline;
 pub mod trace;
 mod world;

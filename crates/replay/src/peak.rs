@@ -8,8 +8,9 @@ use crate::fleet::Fleet;
 use crate::player::{Player, Unsafe};
 use crate::run::{Rules, everywhere, whole};
 use crate::see;
+use crate::target::Cut;
 use crate::trace::Trace;
-use crate::world::{Cut, World};
+use crate::world::World;
 
 /// What each GPU (node and index) is cut into for the busiest second; a GPU
 /// that nobody needs then is not named.

@@ -12,8 +12,7 @@ use planner::demand::Request;
 use planner::inventory::{ChangeScope, Gpu, Inventory, Node, Slice};
 use planner::names::NodeName;
 
-use crate::player::Wanted;
-use crate::world::{Cut, Target};
+use crate::target::{Cut, Target, Wanted};
 
 /// Which GPU of those that will do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,13 +6,12 @@ use planner::check::JudgedPlan;
 use planner::decide::decide_while;
 use planner::demand::Request;
 use planner::inventory::Inventory;
-use planner::names::NodeName;
 use planner::plan::UnderWay;
 use planner::policy::Policy;
 
 use crate::pick::{self, Best};
 use crate::see::moment;
-use crate::world::{Cut, Target};
+use crate::target::{Cut, Wanted};
 
 /// Who decides what GPUs are cut into.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,9 +25,6 @@ pub enum Player {
     /// Request by request, oldest first, the GPU that has the least to spare.
     BestFit,
 }
-
-/// What is wanted: by node, in the order in which nodes should go.
-pub(crate) type Wanted = Vec<(NodeName, Target)>;
 
 /// The planner's plan breaks a rule: a bug.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

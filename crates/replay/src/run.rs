@@ -22,16 +22,18 @@ use rollout::fleet::PolicyRollout;
 use rollout::window;
 
 use crate::actuator::Actuator;
+use crate::admission;
 use crate::figures::{Counted, Figures};
 use crate::fleet::{Fleet, FleetGpu};
 use crate::journal::{Change, Journal};
 use crate::place::{self, Scheduler};
-use crate::player::{Player, Unsafe, Wanted};
+use crate::player::{Player, Unsafe};
 use crate::see;
-use crate::stage::{self, Stage};
+use crate::stage::Stage;
+use crate::target::{Cut, Target, Wanted};
 use crate::timeline::Timeline;
 use crate::trace::{Trace, seconds};
-use crate::world::{Cut, Slice, Target, World};
+use crate::world::{Slice, World};
 
 /// How the fleet is run.
 #[derive(Clone, Debug)]
@@ -305,12 +307,12 @@ impl Run<'_> {
 
     /// Nodes whose turn it is are cordoned.
     fn start(&mut self) {
-        let asks = stage::asking(&self.world, self.now);
+        let asks = admission::asking(&self.world, self.now);
         if asks.is_empty() {
             return;
         }
         let (name, rollout) = (&self.rules.policy.name, &self.rules.rollout);
-        let may = stage::admitted(
+        let may = admission::admitted(
             &self.world,
             self.fleet,
             &asks,
@@ -377,7 +379,7 @@ impl Run<'_> {
             node.stage.next(self.now).into_iter().chain(rested).min()
         });
         let windows = &self.rules.rollout.rules.windows;
-        let asks = !windows.is_empty() && !stage::asking(&self.world, self.now).is_empty();
+        let asks = !windows.is_empty() && !admission::asking(&self.world, self.now).is_empty();
         let opens = asks.then(|| window::next_open(windows, see::moment(self.now))).flatten();
         let opens = opens.map(|at| at.as_second() - see::moment(0).as_second()).filter(|at| *at > self.now);
         nodes.chain(opens).chain([people]).min()

@@ -8,11 +8,7 @@ use rollout::{GpuLayout, NodeLayout};
 
 use crate::fleet::Fleet;
 use crate::stage::Stage;
-
-/// What a GPU is cut into: profiles and where they start.
-pub(crate) type Cut = Vec<(ProfileName, u8)>;
-/// What becomes of the GPUs of a node that change, by index.
-pub(crate) type Target = BTreeMap<usize, Cut>;
+use crate::target::{Cut, Target};
 
 /// One slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

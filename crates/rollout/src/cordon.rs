@@ -6,28 +6,13 @@
 
 use jiff::SignedDuration;
 
+use crate::cordon_owner::CordonOwner;
 use crate::observed::Observed;
 use crate::progress::Progress;
 
 /// How long after our mark was put back it is put back again: whoever takes it
 /// away every time is not answered write for write.
 pub const MARK_AGAIN: SignedDuration = SignedDuration::from_mins(10);
-
-/// Who owns `spec.unschedulable`, by the node's managed fields.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum CordonOwner {
-    /// The managed fields do not say: there are none, or the API server merged
-    /// them with those of others.
-    #[default]
-    Unknown,
-    /// We do, alone.
-    Us,
-    /// Somebody else does, alone or together with us.
-    Other {
-        /// The name of the field manager.
-        manager: String,
-    },
-}
 
 /// Whether a cordon is ours. Where the managed fields say who set it, that
 /// counts; else our mark, or that a cordon of ours was seen in this rollout.

@@ -13,6 +13,7 @@
 pub mod action;
 pub mod advance;
 pub mod cordon;
+mod cordon_owner;
 pub mod fleet;
 pub mod layout;
 pub mod map;
@@ -30,7 +31,7 @@ pub mod window;
 
 pub use action::Action;
 pub use advance::{Advance, advance};
-pub use cordon::CordonOwner;
+pub use cordon_owner::CordonOwner;
 pub use layout::{GpuLayout, LayoutRefused, NodeLayout, Strategy};
 pub use neighbours::{OtherManager, OtherWork};
 pub use observed::{

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use mig::GpuResource;
 use planner::names::{GpuIndex, PodRef};
 
-use crate::cordon::CordonOwner;
+use crate::cordon_owner::CordonOwner;
 use crate::layout::{NodeLayout, Strategy};
 use crate::neighbours::{OtherManager, OtherWork};
 use crate::operand::Operand;

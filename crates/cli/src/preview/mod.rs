@@ -343,7 +343,7 @@ impl Preview {
 }
 
 fn policy_digest(question: &Question) -> String {
-    reconcile::policy_status::policy_digest(&question.snapshot.objects.policies)
+    reconcile::policy_digest::policy_digest(&question.snapshot.objects.policies)
 }
 
 fn annotations(question: &Question, decision: &Decision) -> BTreeMap<&'static str, String> {

@@ -11,7 +11,7 @@ use planner::names::NodeName;
 use reconcile::Round;
 
 use super::Operator;
-use super::round::subject_of;
+use super::subject::node_subject;
 use crate::calls::CallError;
 use crate::clock;
 use crate::store::Source;
@@ -58,7 +58,7 @@ impl Operator {
     pub(super) async fn look_at(&mut self, nodes: Vec<NodeName>) -> Looked {
         let mut looked = Looked::default();
         for name in nodes {
-            let what = subject_of(&name);
+            let what = node_subject(&name);
             if looked.failures > 0 || !self.retries.may_try(&what, clock::instant()) {
                 looked.unseen.insert(name);
                 continue;

@@ -12,6 +12,7 @@ mod queues;
 mod refused;
 mod round;
 mod steps;
+mod subject;
 mod tell;
 mod undone;
 mod unmade;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use api::GpuNode;
 use jiff::{SignedDuration, Timestamp};
 use observe::Objects;
-use planner::names::{NodeName, PolicyName};
+use planner::names::NodeName;
 use planner::policy::Mode;
 use reconcile::{Input, MapWrite, Round};
 use rollout::Action;
@@ -17,6 +17,7 @@ use super::Operator;
 use super::look::{MOST_LOOKS, leave_out, suspects};
 use super::refused::For;
 use super::steps::{self, together};
+use super::subject::{node_subject, policy_subject};
 use crate::apply::{ActionError, Done, map};
 use crate::calls::CallError;
 use crate::class::{Class, chain};
@@ -179,7 +180,7 @@ impl Operator {
         let due: Vec<&NodeName> = round
             .gpu_nodes
             .keys()
-            .filter(|node| !undone.contains(node) && self.retries.may_try(&subject_of(node), instant))
+            .filter(|node| !undone.contains(node) && self.retries.may_try(&node_subject(node), instant))
             .collect();
         let mut work = Vec::new();
         for node in due {
@@ -206,11 +207,11 @@ impl Operator {
                         self.undone.wrote(&node, &written, instant);
                     }
                     if round.nodes.get(&node).is_none_or(|n| n.advance.actions.is_empty()) {
-                        self.retries.succeeded(&subject_of(&node));
+                        self.retries.succeeded(&node_subject(&node));
                     }
                     remembered.stored.insert(node);
                 }
-                Some(Err(error)) => remembered.failed.push((subject_of(&node), error)),
+                Some(Err(error)) => remembered.failed.push((node_subject(&node), error)),
             }
         }
         remembered
@@ -311,7 +312,7 @@ impl Operator {
                 !node.advance.actions.is_empty()
                     && stored.contains(*name)
                     && (mapped || !needs_map)
-                    && self.retries.may_try(&subject_of(name), instant)
+                    && self.retries.may_try(&node_subject(name), instant)
             })
             .map(|(name, node)| (name, node.advance.actions.as_slice()))
             .collect();
@@ -338,7 +339,7 @@ impl Operator {
             self.local.entry(node.clone()).or_default().refusals.extend(refusals);
             self.touch();
         }
-        let what = subject_of(&node);
+        let what = node_subject(&node);
         match stopped {
             None => {
                 self.refused.note(For::Node(node), &Ok(()));
@@ -427,14 +428,6 @@ impl Operator {
         self.metrics.refused(self.refused.count());
         crate::gauges::set(&self.metrics, &self.store.objects, round);
     }
-}
-
-fn policy_subject(policy: &PolicyName) -> String {
-    format!("GpuPartitionPolicy {policy}")
-}
-
-pub(super) fn subject_of(node: &NodeName) -> String {
-    format!("Node {node}")
 }
 
 /// Says that something failed: once when it begins, and then seldom.

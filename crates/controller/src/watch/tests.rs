@@ -1,6 +1,7 @@
 //! Watches against API servers that are scripted here, in virtual time.
 
 use super::*;
+use crate::settings::WATCH_TIME;
 use kube::client::Body;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::check::{CatalogError, Problem};
+use super::error::{CatalogError, Problem};
 use crate::model::{Architecture, Engines, Field};
 use crate::name::ProfileName;
 

@@ -15,8 +15,9 @@ use nvml_wrapper_sys::bindings::{
     nvmlComputeInstanceProfileInfo_v3_t,
 };
 
+use super::engines::Engines;
 use super::instance::GpuInstance;
-use super::profile::{Engines, Placement, named, newest_of, version};
+use super::profile::{Placement, named, newest_of, version};
 use super::{function, text};
 use crate::code::Code;
 use crate::error::{Error, Result, check};

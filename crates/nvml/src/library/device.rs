@@ -9,8 +9,8 @@ use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use nvml_wrapper::{Device, Nvml};
 use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t};
 
+use super::engines::Engines;
 use super::function;
-use super::profile::Engines;
 use crate::code::Code;
 use crate::error::{Error, Result, check};
 

@@ -11,6 +11,7 @@
 
 mod compute;
 mod device;
+mod engines;
 mod event;
 mod instance;
 mod profile;
@@ -30,9 +31,10 @@ use crate::error::{Error, Result};
 
 pub use compute::{ComputeInstance, ComputeInstanceInfo, ComputeProfile};
 pub use device::{Activation, Gpu, Memory, MigAttributes, MigDevice, MigMode, Mode, Process};
+pub use engines::Engines;
 pub use event::{Event, EventSet};
 pub use instance::{GpuInstance, GpuInstanceInfo};
-pub use profile::{Engines, GpuProfile, Placement, profile_name};
+pub use profile::{GpuProfile, Placement, profile_name};
 pub use readings::{Fabric, FieldValue, Platform, RemapAvailability, SramCounts, SramErrors};
 
 /// The name under which every driver installs the library.

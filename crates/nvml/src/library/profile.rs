@@ -13,6 +13,7 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use super::device::Gpu;
+use super::engines::Engines;
 use super::{function, text};
 use crate::code::Code;
 use crate::error::{Error, Result, check};
@@ -33,21 +34,6 @@ pub struct Placement {
     pub start: u32,
     /// How much it spans.
     pub size: u32,
-}
-
-/// The engines of an instance, beside its multiprocessors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Engines {
-    /// Copy engines.
-    pub copy: u32,
-    /// Decoders.
-    pub decoder: u32,
-    /// Encoders.
-    pub encoder: u32,
-    /// JPEG engines.
-    pub jpeg: u32,
-    /// Optical flow.
-    pub ofa: u32,
 }
 
 /// A GPU instance profile of one GPU.

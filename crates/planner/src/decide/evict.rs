@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use mig::ProfileName;
 
 use super::allocate::in_the_way;
+use super::situation::situation;
 use super::targets::{Freedom, Geometries, Goal, Situation};
-use super::world::situation;
 use crate::inventory::{ChangeScope, Inventory, Node, Slices, Use};
 use crate::names::{GpuIndex, NodeName, PodRef};
 use crate::policy::{Drain, LayoutPolicy, Mode, Policy};

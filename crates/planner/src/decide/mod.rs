@@ -47,6 +47,7 @@ mod group;
 mod instead;
 mod nodes;
 mod reach;
+mod situation;
 mod steps;
 mod supply;
 mod targets;

@@ -15,9 +15,10 @@ use super::change::{
 };
 use super::formulate::{Question, Unserved, formulate};
 use super::group::Group;
+use super::situation::is_idle;
 use super::turns::{self, Limits, Turns};
 use super::witness::OneMore;
-use super::world::{Grain, World, is_idle};
+use super::world::{Grain, World};
 use crate::demand::Request;
 use crate::inventory::{Gpu, Inventory, Node, Room, Slices, Use};
 use crate::names::{GpuId, NodeName, PodRef, PolicyName, RequestId};

@@ -3,17 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mig::{Counts, Layout, ProfileIndex, ProfileName};
+use mig::ProfileName;
 
 use super::evict::Evictions;
 use super::group::{self, Alone, Group};
-use super::targets::{Aim, Current, Freedom, Geometries, Goal, Situation, Target, counts_of};
+use super::situation::situation;
+use super::targets::{Aim, Freedom, Geometries, Situation, Target};
 use crate::assign::{self, Assignment};
 use crate::demand::Request;
-use crate::inventory::{ChangeScope, Gpu, Inventory, Node, Room, Slices, Use};
+use crate::inventory::{Gpu, Inventory, Node, Room, Use};
 use crate::names::{GpuIndex, NodeName};
 use crate::plan::UnderWay;
-use crate::policy::{Drain, LayoutPolicy, Mode, Policy, StaticRule, Unrequested};
+use crate::policy::{LayoutPolicy, Policy};
 
 /// Everything that is planned.
 #[derive(Debug)]
@@ -303,78 +304,6 @@ fn menus(
     menus
 }
 
-/// The first rule of a static layout that is for this GPU.
-pub(super) fn rule_for<'p>(rules: &'p [StaticRule], model: &str, index: GpuIndex) -> Option<&'p StaticRule> {
-    rules.iter().find(|rule| {
-        rule.model.as_deref().is_none_or(|wanted| wanted == model)
-            && rule.indices.as_deref().is_none_or(|indices| indices.contains(&index))
-    })
-}
-
-/// What a GPU is in, and what may become of it.
-pub(super) fn situation(
-    geometry: usize,
-    node: &Node,
-    index: GpuIndex,
-    gpu: &Gpu,
-    policy: Option<(&Policy, &BTreeSet<ProfileName>)>,
-) -> Situation {
-    let current = current(gpu);
-    let fixed = |current| Situation {
-        geometry,
-        current,
-        freedom: Freedom::Fixed,
-        beside: BTreeSet::new(),
-        goal: no_goal(),
-        aim: Aim::Any,
-    };
-    let Some((policy, menu)) = policy else { return fixed(current) };
-    if node.hold.is_some() || gpu.hold.is_some() || policy.mode == Mode::Paused {
-        return fixed(current);
-    }
-    let (goal, evicts) = match &policy.layout {
-        LayoutPolicy::DemandDriven { unrequested, .. } => {
-            let menu = menu.iter().filter_map(|name| gpu.geometry.profile_named(*name)).collect();
-            (Goal::Demand { menu, whole: *unrequested == Unrequested::Whole }, false)
-        }
-        LayoutPolicy::Static { gpus } => {
-            let Some(rule) = rule_for(gpus, &gpu.model, index) else { return fixed(current) };
-            let Ok(wanted) = counts_of(&gpu.geometry, rule.slices.iter().map(|(name, n)| (name, *n))) else {
-                return fixed(current);
-            };
-            (Goal::Static(wanted), policy.drain == Drain::Evict)
-        }
-    };
-    let freedom = freedom(node, gpu, evicts, policy.drain == Drain::Evict);
-    match freedom {
-        Freedom::Fixed => {
-            // A static goal stays visible, so that the report can say what is missed.
-            let goal = if matches!(goal, Goal::Static(_)) { goal } else { no_goal() };
-            Situation { goal, ..fixed(current) }
-        }
-        Freedom::Idle | Freedom::Evict | Freedom::Whole => {
-            let beside = match goal {
-                Goal::Demand { .. } => beside(node, index, gpu),
-                Goal::Static(_) => BTreeSet::new(),
-            };
-            Situation { geometry, current, freedom, beside, goal, aim: Aim::Any }
-        }
-    }
-}
-
-/// The profiles of a node's other GPUs, as this one would call them; none where
-/// it is seen which slice a pod holds.
-fn beside(node: &Node, index: GpuIndex, gpu: &Gpu) -> BTreeSet<ProfileIndex> {
-    let is_placed = |gpu: &Gpu| matches!(gpu.slices, Slices::Placed(_));
-    if node.scope == ChangeScope::SliceBySlice || node.gpus.values().any(is_placed) {
-        return BTreeSet::new();
-    }
-    let others = node.gpus.iter().filter(|(other, _)| **other != index);
-    // None of them is placed, as was asked above.
-    let profiles = others.flat_map(|(_, other)| other.slices.profiles());
-    profiles.filter_map(|profile| gpu.geometry.profile_named(profile)).collect()
-}
-
 /// What a GPU is held to by the plan that is under way.
 fn aim(under_way: &UnderWay, node: &NodeName, gpu: GpuIndex) -> Aim {
     under_way.gpus.get(&(node.clone(), gpu)).map_or(Aim::Stay, |slices| {
@@ -382,57 +311,4 @@ fn aim(under_way: &UnderWay, node: &NodeName, gpu: GpuIndex) -> Aim {
         slices.sort_unstable();
         Aim::Reach(slices)
     })
-}
-
-fn no_goal() -> Goal {
-    Goal::Demand { menu: BTreeSet::new(), whole: false }
-}
-
-/// How much of a GPU may change. `evicts`: pods may be evicted for a layout;
-/// `drains`: pods may be evicted to switch MIG on.
-fn freedom(node: &Node, gpu: &Gpu, evicts: bool, drains: bool) -> Freedom {
-    let whole = |allowed: bool| if allowed { Freedom::Whole } else { Freedom::Fixed };
-    if gpu.slices.is_mig_off() {
-        return whole(drains || node.gpus.values().all(is_idle));
-    }
-    match (node.scope, &gpu.slices) {
-        (ChangeScope::SliceBySlice, Slices::Placed(_)) if evicts => Freedom::Evict,
-        (ChangeScope::SliceBySlice, Slices::Placed(_)) => Freedom::Idle,
-        (ChangeScope::SliceBySlice | ChangeScope::IdleGpus, _) => whole(evicts || is_idle(gpu)),
-        (ChangeScope::EmptyNode, _) => whole(evicts || node.gpus.values().all(is_idle)),
-    }
-}
-
-/// Whether a GPU is provably idle.
-pub(super) fn is_idle(gpu: &Gpu) -> bool {
-    gpu.slices.uses().all(Use::is_idle)
-}
-
-/// What a GPU has. Slices that its geometry does not know are left out: who
-/// hands the inventory in has refused them (`inventory::validate`).
-fn current(gpu: &Gpu) -> Current {
-    let geometry = &gpu.geometry;
-    match &gpu.slices {
-        Slices::MigOff { .. } => Current::Counted { all: Counts::default(), idle: Counts::default() },
-        Slices::Placed(slices) => {
-            let (mut used, mut idle) = (Layout::EMPTY, Layout::EMPTY);
-            for slice in slices {
-                let profile = geometry.profile_named(slice.profile);
-                let Some(placement) = profile.and_then(|p| geometry.placement(p, slice.start)) else {
-                    continue;
-                };
-                let side = if slice.used.is_idle() { &mut idle } else { &mut used };
-                *side = side.with(placement);
-            }
-            Current::Placed { used, idle }
-        }
-        Slices::Counted(slices) => {
-            let known = || {
-                slices.iter().filter_map(|s| geometry.profile_named(s.profile).map(|p| (p, s.used.is_idle())))
-            };
-            let all: Counts = known().map(|(profile, _): (ProfileIndex, _)| (profile, 1)).collect();
-            let idle: Counts = known().filter(|(_, idle)| *idle).map(|(profile, _)| (profile, 1)).collect();
-            Current::Counted { all, idle }
-        }
-    }
 }

@@ -5,47 +5,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-use mig::{Geometry, GeometryError, Layout, LayoutError, ProfileName, ProfileSpec};
+use mig::{Geometry, Layout, ProfileName, ProfileSpec};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::error::FileError;
 use super::{Demand, Gpu, Model, Problem};
 use crate::options::MAX_WATCHED;
 
 /// The largest demand or weight of a profile: their product stays exact.
 const MAX_COUNT: i64 = 1_000_000;
-
-/// Why a file is not a planning problem.
-#[derive(Debug, thiserror::Error)]
-pub enum FileError {
-    /// It is not JSON, or not of this shape. The cause gives line and column.
-    #[error("not a planning problem")]
-    Json(#[from] serde_json::Error),
-    /// A value is not possible.
-    #[error("{place}: {problem}")]
-    Value {
-        /// Where, such as `gpus[3] (n0/gpu3).idle[0]`.
-        place: String,
-        /// What is wrong, and what is allowed.
-        problem: String,
-    },
-    /// A model's table is not a geometry.
-    #[error("rules.geometry.{model}")]
-    Geometry {
-        /// The model.
-        model: String,
-        /// What is wrong with it.
-        source: GeometryError,
-    },
-    /// The slices of a GPU cannot be on one GPU.
-    #[error("{place}")]
-    Layout {
-        /// The GPU.
-        place: String,
-        /// Which slice, and what is allowed.
-        source: LayoutError,
-    },
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -3,7 +3,7 @@
 
 use mig::{Catalog, Geometry};
 
-use super::file::FileError;
+use super::error::FileError;
 use crate::problem::Model;
 
 /// Refuses a model of our catalogue's name with another geometry than ours.

@@ -5,6 +5,7 @@
 //! `slicewright solve` reads these problems, and the planner's quality and speed are measured with them;
 //! policies are not involved.
 
+mod error;
 mod file;
 mod known;
 mod plan;
@@ -12,7 +13,7 @@ mod session;
 
 use mig::{Geometry, Layout, ProfileName};
 
-pub use file::FileError;
+pub use error::FileError;
 pub use plan::{Actuation, Change, Objective, Plan, Unmet};
 pub use session::Session;
 

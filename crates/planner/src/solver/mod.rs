@@ -40,6 +40,7 @@ mod project;
 mod rounding;
 mod search;
 mod simplex;
+mod solution;
 mod tighten;
 mod tree;
 

@@ -2,7 +2,14 @@
 //! inequality rows, and integer data beside its scaled floating-point image.
 
 use super::instance::{RowIndex, Sense};
-use super::rounding::RoundedRow;
+
+/// `sum of coefficients x columns <= rhs`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RoundedRow {
+    /// The columns with a coefficient, ascending.
+    pub(super) terms: Vec<(u32, i64)>,
+    pub(super) rhs: i64,
+}
 
 /// A row that the simplex sees: an inequality.
 #[derive(Clone, Copy, Debug)]

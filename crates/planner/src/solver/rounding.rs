@@ -10,7 +10,7 @@
 //! `N = D x coefficient`, `r = N mod D`, and `r0` the remainder of the right-hand
 //! side, each coefficient becomes `floor(N/D) (D - r0) + max(0, r - r0)`.
 
-use super::program::Program;
+use super::program::{Program, RoundedRow};
 use super::simplex::Simplex;
 
 /// Denominators beyond this make rows of large numbers that cut little.
@@ -21,14 +21,6 @@ const VIOLATION: f64 = 1e-4;
 const MULTIPLES: i64 = 4;
 /// Combinations of larger numbers are left alone, so that 64 bits suffice.
 const LARGEST: i128 = 1 << 40;
-
-/// `sum of coefficients x columns <= rhs`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct RoundedRow {
-    /// The columns with a coefficient, ascending.
-    pub(super) terms: Vec<(u32, i64)>,
-    pub(super) rhs: i64,
-}
 
 /// The rows that cut off the simplex's optimum, deepest first, at most `most`.
 pub(super) fn rounded_rows(program: &Program, simplex: &Simplex<'_>, most: usize) -> Vec<RoundedRow> {

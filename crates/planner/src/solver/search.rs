@@ -12,11 +12,9 @@ use super::basis::{Basis, End};
 use super::bound::Bound;
 use super::program::Program;
 use super::simplex::Simplex;
+use super::solution::{Solution, evaluate};
 use super::tighten::tighten;
 use super::tree::{Branching, Tree, Wanted, integral, look_in_every_way};
-
-/// Integer values of the columns that are not zero, ascending by column.
-pub(super) type Solution = Vec<(u32, i64)>;
 
 /// What is known of a program's optimum.
 pub(super) struct Optimum {
@@ -33,27 +31,6 @@ impl Optimum {
     pub(super) fn is_open(&self) -> bool {
         self.best.as_ref().is_none_or(|(_, value)| *value > self.bound)
     }
-}
-
-/// Whether an integer solution meets all rows and counts, exactly; its cost.
-pub(super) fn evaluate(program: &Program, solution: &Solution) -> Option<i64> {
-    let mut sums = vec![0i64; program.rows.len()];
-    let mut counts = vec![0i64; program.blocks()];
-    let mut cost = 0i64;
-    for (j, n) in solution {
-        let j = *j as usize;
-        if *n < 0 {
-            return None;
-        }
-        counts[program.block_of[j] as usize] += n;
-        cost += program.cost[j] * n;
-        for t in program.terms(j) {
-            sums[program.term_row[t] as usize] += program.term[t] * n;
-        }
-    }
-    let met = (program.rows.iter().zip(&sums))
-        .all(|(row, sum)| if row.at_least { *sum >= row.rhs } else { *sum <= row.rhs });
-    (met && counts == program.count).then_some(cost)
 }
 
 /// Minimises, with so many nodes to spend.

@@ -3,8 +3,8 @@
 
 use super::basis::{Basis, End, Var};
 use super::bound::Bound;
-use super::program::Program;
-use super::rounding::{RoundedRow, rounded_rows};
+use super::program::{Program, RoundedRow};
+use super::rounding::rounded_rows;
 use super::simplex::Simplex;
 
 /// Rounds of rows at one level.

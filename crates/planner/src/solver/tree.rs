@@ -3,8 +3,8 @@
 use super::basis::{Basis, Cut, End};
 use super::bound::Bound;
 use super::program::Program;
-use super::search::{Solution, evaluate};
 use super::simplex::Simplex;
+use super::solution::{Solution, evaluate};
 
 /// Columns that pivots may look at before they count as one more node: about
 /// a millisecond of work. A tree always starts from the same basis, so this

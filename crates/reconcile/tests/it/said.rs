@@ -31,7 +31,7 @@ fn a_status_has_supply_demand_digests_and_who_is_not_served() {
     assert_eq!(status.plan_digest.as_deref(), Some(round.planned.plan.digest().as_str()));
     assert_eq!(
         status.policy_digest.as_deref(),
-        Some(reconcile::policy_status::policy_digest(&cluster.objects.policies).as_str())
+        Some(reconcile::policy_digest::policy_digest(&cluster.objects.policies).as_str())
     );
     assert!(!status.certificate.is_empty());
     let nodes = status.nodes.as_ref().unwrap();

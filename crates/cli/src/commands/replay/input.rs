@@ -18,6 +18,7 @@ use rollout::{GpuLayout, RolloutRules};
 use super::Args;
 use crate::exit::Failure;
 use crate::files;
+use crate::manifests;
 use crate::question::refuse_errors;
 
 /// What GPUs are cut into at the beginning, by node and index.
@@ -245,7 +246,7 @@ pub(super) fn policy(path: Option<&Path>) -> Result<(Policy, PolicyRollout), Fai
             Policy { name, nodes: vec![], priority: 0, mode: Mode::Enforce, layout, drain: Drain::Never };
         return Ok((policy, PolicyRollout { rules: RolloutRules::default(), enforce: true }));
     };
-    let texts = files::read_manifests(path)?;
+    let texts = manifests::read_manifests(path)?;
     let (mut objects, mut problems) = (Objects::default(), Vec::new());
     let texts = texts.iter().map(|(file, text)| (file.as_str(), text.as_str()));
     observe::manifest::read_all(&mut objects, texts, &mut problems);

@@ -4,8 +4,8 @@ use super::shape::{Kind, Place, Shape};
 use crate::solver::basis::End;
 use crate::solver::bound::Bound;
 use crate::solver::program::{Draft, Program};
-use crate::solver::search::Solution;
 use crate::solver::simplex::Simplex;
+use crate::solver::solution::Solution;
 use crate::solver::tree::{Branching, Tree, Wanted};
 
 /// Fractional bits of fixed-point prices.
