@@ -345,8 +345,16 @@ fn by_id(sim: &Sim, device: nvmlDevice_t) -> Result<nvmlGpuInstance_t, u32> {
 }
 
 fn compute_by_id(sim: &Sim, gi: nvmlGpuInstance_t) -> Result<nvmlComputeInstance_t, u32> {
-    // SAFETY: as the header says.
-    crate::support::raw::ask(|ci| unsafe { sim.lib.nvmlGpuInstanceGetComputeInstanceById(gi, 0, ci) })
+    // Calls of a case may have put others in the place of the first.
+    (0..8)
+        .find_map(|id| {
+            // SAFETY: as the header says.
+            crate::support::raw::ask(|ci| unsafe {
+                sim.lib.nvmlGpuInstanceGetComputeInstanceById(gi, id, ci)
+            })
+            .ok()
+        })
+        .ok_or(0)
 }
 
 /// What the caller has behind a pointer.
