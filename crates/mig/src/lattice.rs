@@ -7,8 +7,9 @@
 //! have it.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
-use crate::geometry::{Geometry, PlacementIndex};
+use crate::geometry::Geometry;
 use crate::layout::{Counts, Layout};
 
 /// The position of a state in its lattice. States are in ascending order of
@@ -44,16 +45,22 @@ impl Lattice {
 
     /// Lists the legal states of a geometry.
     ///
-    /// Every subset of a legal state is legal, so each state is reached once
-    /// by adding placements in ascending order.
-    ///
     /// # Errors
     /// If there are more than [`Self::LIMIT`] states. No model of the
     /// catalogue is near; a geometry read from a file may be.
     pub fn enumerate(geometry: &Geometry) -> Result<Self, TooManyStates> {
         let mut states = Vec::new();
         let every = geometry.placements().collect();
-        extend(geometry, Layout::EMPTY, every, u32::from(geometry.compute()), &mut states)?;
+        let listed = geometry.for_each_extension(Layout::EMPTY, every, &mut |state| {
+            if states.len() >= Self::LIMIT {
+                return ControlFlow::Break(TooManyStates { limit: Self::LIMIT });
+            }
+            states.push(state);
+            ControlFlow::Continue(())
+        });
+        if let ControlFlow::Break(too_many) = listed {
+            return Err(too_many);
+        }
         states.sort_unstable();
 
         let free = states.iter().map(|state| geometry.free(*state)).collect();
@@ -154,34 +161,6 @@ impl Lattice {
 
 fn at(state: StateIndex) -> usize {
     usize::try_from(state.0).expect("an index in memory")
-}
-
-/// Lists `state` and every legal state that adds some of `open` to it.
-fn extend(
-    geometry: &Geometry,
-    state: Layout,
-    open: Layout,
-    compute: u32,
-    states: &mut Vec<Layout>,
-) -> Result<(), TooManyStates> {
-    if states.len() >= Lattice::LIMIT {
-        return Err(TooManyStates { limit: Lattice::LIMIT });
-    }
-    states.push(state);
-    let mut rest = open;
-    for placement in open.iter() {
-        rest = rest.without(placement);
-        let takes = compute_of(geometry, placement);
-        if takes <= compute {
-            let open = rest.difference(geometry.conflicts(placement));
-            extend(geometry, state.with(placement), open, compute - takes, states)?;
-        }
-    }
-    Ok(())
-}
-
-fn compute_of(geometry: &Geometry, placement: PlacementIndex) -> u32 {
-    u32::from(geometry.profile(geometry.profile_of(placement)).compute)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 
 pub mod catalog;
 pub mod driver;
+mod extensions;
 pub mod fit;
 pub mod geometry;
 pub mod instance_id;
@@ -20,6 +21,7 @@ pub mod nearest;
 pub mod reference;
 pub mod resource;
 pub mod sharing;
+mod simulatable;
 
 pub use catalog::{Catalog, CatalogError, Product, UnknownModel};
 pub use driver::{creation_order, default_order, default_placement, remaining};
@@ -28,8 +30,7 @@ pub use geometry::{Geometry, GeometryError, PlacementIndex, ProfileIndex, Profil
 pub use instance_id::{Labelling, instance_id, instance_span};
 pub use lattice::{Lattice, MultisetIndex, StateIndex, TooManyStates};
 pub use layout::{Counts, Layout, LayoutError};
-pub use model::{
-    Architecture, Engines, Field, Model, NotSimulatable, Profile, Provenance, UnknownProfile, Variant,
-};
+pub use model::{Architecture, Engines, Field, Model, Profile, Provenance, UnknownProfile, Variant};
 pub use name::{Attribute, NameError, ProfileName};
 pub use resource::GpuResource;
+pub use simulatable::NotSimulatable;

@@ -5,6 +5,8 @@
 //! and how many slices are created and destroyed.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 
 use mig::{Geometry, Layout, ProfileIndex};
 
@@ -171,13 +173,12 @@ impl OptionTable {
 /// All legal layouts of a geometry, ascending by bits.
 fn legal_layouts(geometry: &Geometry) -> Vec<Layout> {
     let mut found = Vec::new();
-    let mut open = vec![(Layout::EMPTY, 0)];
-    while let Some((layout, next)) = open.pop() {
-        found.push(layout);
-        for p in geometry.free(layout).iter().filter(|p| p.0 >= next) {
-            open.push((layout.with(p), p.0 + 1));
-        }
-    }
+    let every = geometry.placements().collect();
+    let ControlFlow::Continue(()) =
+        geometry.for_each_extension::<Infallible>(Layout::EMPTY, every, &mut |layout| {
+            found.push(layout);
+            ControlFlow::Continue(())
+        });
     found.sort_unstable();
     found
 }

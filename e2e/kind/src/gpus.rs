@@ -121,7 +121,7 @@ fn offering(cluster: &Cluster<'_>) -> anyhow::Result<usize> {
 }
 
 fn manifests(file: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../simulator/kind").join(file)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests").join(file)
 }
 
 fn apply(cluster: &Cluster<'_>, text: &str) -> anyhow::Result<()> {
@@ -193,7 +193,7 @@ fn images(ours: &Ours) -> anyhow::Result<Vec<Contents>> {
         programs.extend(more);
         programs
     };
-    let enter = ("opt/enter.sh", include_str!("../../../simulator/kind/enter.sh"), true);
+    let enter = ("opt/enter.sh", include_str!("../manifests/enter.sh"), true);
     Ok(vec![
         Contents {
             name: "slicewright.local/simulator",

@@ -1,6 +1,7 @@
 //! The `slicewright-sim` command: simulated machines and clusters, for people
 //! and for scripts. Arguments in, one call into a library, sentences out.
 
+pub mod gpu_operator;
 mod in_cluster;
 mod node;
 mod run_cluster;

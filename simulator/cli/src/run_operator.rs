@@ -24,7 +24,7 @@ pub(crate) async fn run(args: Args, out: &mut (dyn Write + Send)) -> anyhow::Res
     writeln!(out, "doing the GPU Operator's part in the namespace {}", args.namespace)?;
     out.flush()?;
     tokio::select! {
-        never = gpu_operator::run(client, &args.namespace) => match never {},
+        never = crate::gpu_operator::run(client, &args.namespace) => match never {},
         ended = told.comes() => ended,
     }
 }

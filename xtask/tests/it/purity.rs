@@ -33,6 +33,8 @@ const OURS: &[Ours] = &[
         may_use: &["slicewright-mig", "slicewright-planner"],
         pure: true,
     },
+    // What the node agent believes and does, and what the controller proves first: both halves.
+    Ours { package: "slicewright-agent", folder: "crates/agent", may_use: &["slicewright-mig"], pure: true },
     Ours {
         package: "slicewright-replay",
         folder: "crates/replay",
@@ -164,19 +166,12 @@ const OURS: &[Ours] = &[
         pure: false,
     },
     Ours {
-        package: "slicewright-sim-kind",
-        folder: "simulator/kind",
-        may_use: &["slicewright-sim-operands"],
-        pure: false,
-    },
-    Ours {
         package: "slicewright-sim-cli",
         folder: "simulator/cli",
         may_use: &[
             "slicewright-mig",
             "slicewright-sim-cluster",
             "slicewright-sim-gpu",
-            "slicewright-sim-kind",
             "slicewright-sim-operands",
             "slicewright-sim-store",
         ],

@@ -2,6 +2,8 @@
 //! with the same situation have the same targets, so the fleet is planned by situations, not by GPUs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use mig::{Attribute, Counts, Geometry, Layout, ProfileIndex, ProfileName};
@@ -297,37 +299,25 @@ impl Situation {
         };
         let now = (self.freedom == Freedom::Whole).then(|| self.now(geometry));
         let allowed = Layout::from_bits(candidates.bits() & geometry.free(stays).bits());
-        extend(geometry, stays, allowed, &mut |layout| {
-            // Who changes a GPU as a whole compares counts, not placements.
-            let unchanged =
-                has == Some(layout) || now.as_ref().is_some_and(|now| *now == geometry.counts(layout));
-            let wanted = match &self.goal {
-                Goal::Static(wanted) => geometry.counts(layout) == *wanted,
-                Goal::Demand { menu, .. } => geometry.counts(layout).iter().all(|(profile, n)| {
-                    menu.contains(&profile)
-                        || Some(profile) == full_size(geometry)
-                        || counted.is_empty()
-                        || n <= counted.get(profile)
-                }),
-            };
-            if !layout.is_empty() && !unchanged && wanted {
-                visit(layout);
-            }
-        });
-    }
-}
-
-/// All layouts that add placements of `allowed` to `base`, `base` included.
-fn extend(geometry: &Geometry, base: Layout, allowed: Layout, visit: &mut dyn FnMut(Layout)) {
-    visit(base);
-    let mut rest = allowed;
-    for placement in allowed.iter() {
-        rest = rest.without(placement);
-        let layout = base.with(placement);
-        if geometry.compute_of(layout) > u32::from(geometry.compute()) {
-            continue;
-        }
-        extend(geometry, layout, rest.difference(geometry.conflicts(placement)), visit);
+        let ControlFlow::Continue(()) =
+            geometry.for_each_extension::<Infallible>(stays, allowed, &mut |layout| {
+                // Who changes a GPU as a whole compares counts, not placements.
+                let unchanged =
+                    has == Some(layout) || now.as_ref().is_some_and(|now| *now == geometry.counts(layout));
+                let wanted = match &self.goal {
+                    Goal::Static(wanted) => geometry.counts(layout) == *wanted,
+                    Goal::Demand { menu, .. } => geometry.counts(layout).iter().all(|(profile, n)| {
+                        menu.contains(&profile)
+                            || Some(profile) == full_size(geometry)
+                            || counted.is_empty()
+                            || n <= counted.get(profile)
+                    }),
+                };
+                if !layout.is_empty() && !unchanged && wanted {
+                    visit(layout);
+                }
+                ControlFlow::Continue(())
+            });
     }
 }
 

@@ -1,5 +1,6 @@
 //! The integration tests of this crate, in one program: each module is one file of tests.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
+mod gpu_operator;
 mod node;
 mod work;

@@ -8,7 +8,7 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client};
 
-use crate::due::{Seen, Write, due};
+use super::due::{Seen, Write, due};
 
 /// How often it looks. A handful of objects, from the API server's cache.
 const LOOKS: Duration = Duration::from_secs(1);

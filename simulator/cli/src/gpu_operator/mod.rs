@@ -1,6 +1,5 @@
-//! Replaces the GPU Operator on a cluster where NVIDIA's components run over simulated GPUs
-//! (`operands.yaml`, `driver.yaml` in the same folder): the Operator's own program is in no published
-//! module.
+//! Replaces the GPU Operator on a cluster where NVIDIA's components run over simulated GPUs (the manifests
+//! are in `e2e/kind/manifests`): the Operator's own program is in no published module.
 //!
 //! It has only the visible effects of the Operator: the labels of nodes that determine which operands run
 //! there, the settings of the DaemonSets that follow its ClusterPolicy, and the state of that policy. The

@@ -1,11 +1,9 @@
 //! The writes of the GPU Operator's replacement, and the values that it does not change.
-#![expect(clippy::unwrap_used, reason = "a helper of tests may panic")]
-
-use gpu_operator::{Seen, Write, due};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Node;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
+use sim_cli::gpu_operator::{Seen, Write, due};
 
 const FOUND: &str = "feature.node.kubernetes.io/pci-10de.present";
 
@@ -27,7 +25,7 @@ fn node(labels: Value) -> Node {
 
 /// The DaemonSets as they are in the manifest, as the API server has them.
 fn daemon_sets() -> Vec<DaemonSet> {
-    let text = include_str!("../operands.yaml");
+    let text = include_str!("../../../../e2e/kind/manifests/operands.yaml");
     let sets = text.split("\n---\n").filter(|part| part.contains("kind: DaemonSet"));
     let sets = sets.map(|part| {
         let mut set: DaemonSet = serde_saphyr::from_str(part).unwrap();

@@ -1,0 +1,283 @@
+//! Who holds which device: kubelet's `List` and its checkpoint, side by side.
+//!
+//! Neither book is enough. `List` leaves out init containers and knows no uids;
+//! the checkpoint keeps pods that have ended. So a device is held if either
+//! says so, and the two are never made into one: which name belongs to which
+//! uid only the API server knows. A book that cannot be read blocks everything.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use mig::GpuResource;
+
+use crate::layout::{NodeLayout, Slice};
+use crate::names::{DeviceId, GpuUuid, PodUid, SliceName};
+
+/// Containers that one book may have. A node has some hundred pods; more than
+/// this is no book of a kubelet.
+pub const MOST_CONTAINERS: usize = 16_384;
+/// Devices that one book may have.
+pub const MOST_DEVICES: usize = 65_536;
+/// Bytes that a name or an id may have.
+pub const LONGEST_TEXT: usize = 1_024;
+
+/// A device that a container has.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Device {
+    /// The resource by which it was asked for, such as `nvidia.com/mig-1g.10gb`.
+    pub resource: String,
+    /// Its id.
+    pub id: DeviceId,
+}
+
+impl Device {
+    /// Whether it is a GPU, or part of one. NVIDIA has other resources under
+    /// the same prefix (network cards, for one), and an administrator may have
+    /// renamed those of GPUs: then the id tells.
+    #[must_use]
+    pub fn is_gpu(&self) -> bool {
+        let by_id = || self.id.0.starts_with("MIG-") || self.id.0.starts_with("GPU-");
+        GpuResource::is_one(&self.resource) || by_id()
+    }
+}
+
+/// What kubelet's pod-resources `List` says about one container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The pod's namespace.
+    pub namespace: String,
+    /// The pod's name.
+    pub pod: String,
+    /// The container's name.
+    pub container: String,
+    /// What it has.
+    pub devices: Vec<Device>,
+}
+
+/// What kubelet's checkpoint says about one container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// The pod's uid.
+    pub pod: PodUid,
+    /// The container's name.
+    pub container: String,
+    /// What it has.
+    pub devices: Vec<Device>,
+}
+
+/// Who holds a device, by one of the books.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Holder {
+    /// By `List`: the pod runs, or is about to.
+    Listed {
+        /// The pod's namespace.
+        namespace: String,
+        /// The pod's name.
+        pod: String,
+        /// The container's name.
+        container: String,
+    },
+    /// By the checkpoint: the pod may have ended meanwhile.
+    Recorded {
+        /// The pod's uid.
+        pod: PodUid,
+        /// The container's name.
+        container: String,
+    },
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listed { namespace, pod, container } => {
+                write!(f, "container {container} of pod {namespace}/{pod}")
+            }
+            Self::Recorded { pod, container } => write!(f, "container {container} of the pod with uid {pod}"),
+        }
+    }
+}
+
+/// Why a slice must not be destroyed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Blocker {
+    /// A book says that somebody has it.
+    Held {
+        /// Who.
+        by: Holder,
+    },
+    /// A process computes on it, and neither book says whose it is.
+    Busy,
+    /// Somebody has a device that the driver does not know: it may be this one.
+    Stranger {
+        /// The device.
+        device: DeviceId,
+        /// Who has it.
+        by: Holder,
+    },
+    /// A book cannot be read.
+    Unreadable {
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl fmt::Display for Blocker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Held { by } => write!(f, "{by} has it"),
+            Self::Busy => write!(f, "a process computes on it, and kubelet knows of no pod that has it"),
+            Self::Stranger { device, by } => {
+                write!(f, "{by} has the device {device}, which the driver does not know: it may be this one")
+            }
+            Self::Unreadable { why } => write!(f, "kubelet's books cannot be read: {why}"),
+        }
+    }
+}
+
+/// Both books.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Books {
+    /// Who holds each device that anybody holds, whichever share of it.
+    holders: BTreeMap<DeviceId, BTreeSet<Holder>>,
+    /// Devices, or shares of one, that two pods have.
+    twice: BTreeSet<DeviceId>,
+    /// Why they are not to be relied on.
+    unreadable: Option<String>,
+}
+
+/// One container of a book: its names, and what it has.
+type Entry<'a> = ([&'a str; 3], &'a [Device]);
+
+/// Refuses what no kubelet writes, before any of it is copied.
+fn bounded<'a>(book: &str, entries: impl ExactSizeIterator<Item = Entry<'a>>) -> Result<(), String> {
+    if entries.len() > MOST_CONTAINERS {
+        let count = entries.len();
+        return Err(format!("{book} has {count} containers; at most {MOST_CONTAINERS} are possible"));
+    }
+    let mut count = 0_usize;
+    for (names, devices) in entries {
+        count = count.saturating_add(devices.len());
+        if count > MOST_DEVICES {
+            return Err(format!("{book} has more than {MOST_DEVICES} devices"));
+        }
+        let texts = devices.iter().flat_map(|device| [device.id.0.as_str(), device.resource.as_str()]);
+        if names.into_iter().chain(texts).any(|text| text.len() > LONGEST_TEXT) {
+            return Err(format!("{book} has a name that is longer than {LONGEST_TEXT} bytes"));
+        }
+    }
+    Ok(())
+}
+
+impl Listed {
+    fn entry(&self) -> Entry<'_> {
+        let Self { namespace, pod, container, devices } = self;
+        ([namespace, pod, container], devices)
+    }
+}
+
+impl Recorded {
+    fn entry(&self) -> Entry<'_> {
+        let Self { pod, container, devices } = self;
+        ([&pod.0, container, ""], devices)
+    }
+}
+
+impl Books {
+    /// Puts the two books side by side. `Err` is a book that could not be read,
+    /// with the reason; so is one that is larger than any kubelet's.
+    #[must_use]
+    pub fn join(listed: Result<&[Listed], String>, recorded: Result<&[Recorded], String>) -> Self {
+        let listed =
+            listed.and_then(|book| bounded("kubelet's list", book.iter().map(Listed::entry)).map(|()| book));
+        let recorded = recorded.and_then(|book| {
+            bounded("kubelet's checkpoint", book.iter().map(Recorded::entry)).map(|()| book)
+        });
+        let (mut books, mut by_name, mut by_uid) = (Self::default(), BTreeMap::new(), BTreeMap::new());
+        for one in listed.as_deref().unwrap_or_default() {
+            let Listed { namespace, pod, container, devices } = one;
+            let holder = Holder::Listed {
+                namespace: namespace.clone(),
+                pod: pod.clone(),
+                container: container.clone(),
+            };
+            for device in devices.iter().filter(|device| device.is_gpu()) {
+                books.enter(device, &holder);
+                by_name.entry(&device.id).or_insert_with(BTreeSet::new).insert((namespace, pod));
+            }
+        }
+        for one in recorded.as_deref().unwrap_or_default() {
+            let Recorded { pod, container, devices } = one;
+            let holder = Holder::Recorded { pod: pod.clone(), container: container.clone() };
+            for device in devices.iter().filter(|device| device.is_gpu()) {
+                books.enter(device, &holder);
+                by_uid.entry(&device.id).or_insert_with(BTreeSet::new).insert(pod);
+            }
+        }
+        let names = by_name.iter().filter(|(_, pods)| pods.len() > 1).map(|(id, _)| *id);
+        let uids = by_uid.iter().filter(|(_, pods)| pods.len() > 1).map(|(id, _)| *id);
+        books.twice = names.chain(uids).cloned().collect();
+        books.unreadable = listed.err().or(recorded.err());
+        books
+    }
+
+    fn enter(&mut self, device: &Device, holder: &Holder) {
+        self.holders.entry(device.id.unshared()).or_default().insert(holder.clone());
+    }
+
+    /// Who holds each device.
+    pub fn devices(&self) -> impl Iterator<Item = (&DeviceId, &BTreeSet<Holder>)> {
+        self.holders.iter()
+    }
+
+    /// Devices, or shares of one, that two pods have. Kubelet can come to this
+    /// (kubernetes#137534). It is told and never resolved.
+    #[must_use]
+    pub const fn twice(&self) -> &BTreeSet<DeviceId> {
+        &self.twice
+    }
+
+    /// Why the books are not to be relied on, if they are not.
+    #[must_use]
+    pub fn unreadable(&self) -> Option<&str> {
+        self.unreadable.as_deref()
+    }
+
+    /// Who holds a slice: one of its devices, or the GPU that it is on.
+    pub fn of<'a>(&'a self, gpu: &GpuUuid, slice: &'a Slice) -> impl Iterator<Item = &'a Holder> {
+        let whole = self.holders.get(&DeviceId(gpu.0.clone()));
+        let parts = slice.devices.iter().filter_map(|device| self.holders.get(&device.unshared()));
+        parts.chain(whole).flatten()
+    }
+
+    /// Devices that somebody holds and no GPU has.
+    pub fn strangers<'a>(
+        &'a self,
+        layout: &'a NodeLayout,
+    ) -> impl Iterator<Item = (&'a DeviceId, &'a BTreeSet<Holder>)> {
+        self.holders.iter().filter(|(device, _)| !layout.knows(device))
+    }
+
+    /// What stands against the destruction of a slice, if anything does. Pods
+    /// of the checkpoint that are `gone` do not; whom `List` names always does.
+    #[must_use]
+    pub fn blocker(&self, name: &SliceName, layout: &NodeLayout, gone: &BTreeSet<PodUid>) -> Option<Blocker> {
+        if let Some(why) = &self.unreadable {
+            return Some(Blocker::Unreadable { why: why.clone() });
+        }
+        let counts = |holder: &&Holder| match holder {
+            Holder::Listed { .. } => true,
+            Holder::Recorded { pod, .. } => !gone.contains(pod),
+        };
+        let slice = layout.slice(name)?;
+        if let Some(by) = self.of(&name.gpu, slice).find(counts) {
+            return Some(Blocker::Held { by: by.clone() });
+        }
+        if slice.busy {
+            return Some(Blocker::Busy);
+        }
+        self.strangers(layout).find_map(|(device, holders)| {
+            let by = holders.iter().find(counts)?;
+            Some(Blocker::Stranger { device: device.clone(), by: by.clone() })
+        })
+    }
+}

@@ -1,0 +1,39 @@
+//! The gate, by kubelet's list of healthy devices.
+
+use agent::{Device, DeviceId, Gate};
+
+use crate::scene::{device, layout};
+
+#[track_caller]
+fn check(healthy: &[Device], there: &str, expect: Gate) {
+    assert_eq!(Gate::of(Some(healthy), &layout(there)), expect);
+}
+
+fn other(resource: &str, id: &str) -> Device {
+    Device { resource: resource.to_owned(), id: DeviceId(id.to_owned()) }
+}
+
+#[test]
+fn it_is_closed_once_kubelet_offers_nothing_of_any_gpu() {
+    check(&[], "1g@0", Gate::Closed);
+    check(&[other("nvidia.com/hostdev", "0000:3b:00.1"), other("intel.com/qat", "7")], "1g@0", Gate::Closed);
+}
+
+#[test]
+fn whatever_is_offered_under_any_name_keeps_it_from_being_closed() {
+    check(&[device("1g@0")], "1g@0 1g@1", Gate::Ajar);
+    check(&[other("nvidia.com/mig-9x.odd", "7")], "1g@0", Gate::Ajar);
+    check(&[other("example.com/renamed", "MIG-1g@5")], "1g@0", Gate::Ajar);
+    check(&[other("nvidia.com/gpu.shared", "GPU-b::3")], "1g@0", Gate::Ajar);
+}
+
+#[test]
+fn it_is_open_when_exactly_what_is_there_is_offered() {
+    check(&[device("1g@0"), device("3g@4")], "1g@0 3g@4", Gate::Open);
+    check(&[device("1g@0"), device("3g@4"), device("1g@1")], "1g@0 3g@4", Gate::Ajar);
+}
+
+#[test]
+fn a_list_that_could_not_be_had_proves_nothing() {
+    assert_eq!(Gate::of(None, &layout("1g@0")), Gate::Ajar);
+}

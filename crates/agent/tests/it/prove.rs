@@ -1,0 +1,123 @@
+//! The controller's proof.
+
+use agent::{Container, Gate, GpuState, Permit, PodLife, PodList, PodUid, ReportNumber, Unproven, Writes};
+
+use crate::scene::{Scene, device, listed, pod, recorded, wish};
+
+/// A node whose gate is closed for a change of `1g@0 1g@1` beside a `3g@4` that u1 has.
+fn closed() -> Scene {
+    let mut scene = Scene::new("1g@0 1g@1 3g@4");
+    scene.writes(Writes::Report);
+    scene.wish = Some(wish("1g@0 1g@1 3g@4", "2g@0 3g@4"));
+    scene.gate = Gate::Closed;
+    scene.listed = vec![listed("nb", "3g@4")];
+    scene.recorded = vec![recorded("u1", "main", "3g@4")];
+    scene.writes(Writes::Report);
+    scene
+}
+
+#[test]
+fn what_nobody_has_and_nobody_may_get_is_proved_free() {
+    let scene = closed();
+    let permit = scene.prove(vec![pod("u1", "3g@4")]);
+    assert_eq!(permit, Ok(Permit { report: scene.report(), gone: std::collections::BTreeSet::new() }));
+}
+
+#[test]
+fn a_pod_that_asks_and_has_nothing_yet_may_be_about_to_get_it() {
+    let mut scene = closed();
+    let asks = pod("u2", "1g@0");
+    assert!(matches!(scene.prove(vec![asks.clone()]), Err(Unproven::Unaccounted { .. })));
+    // What comes counts as what goes: who turns back destroys it.
+    assert!(matches!(scene.prove(vec![pod("u2", "2g@0")]), Err(Unproven::Unaccounted { .. })));
+    // It gets what stays, it is refused, or it is gone.
+    assert!(scene.prove(vec![agent::Pod { life: PodLife::Ended, ..asks.clone() }]).is_ok());
+    scene.recorded.push(recorded("u2", "main", "1g@1"));
+    scene.writes(Writes::Report);
+    assert!(matches!(scene.prove(vec![asks]), Err(Unproven::NotFree { .. })));
+}
+
+#[test]
+fn a_pod_is_accounted_for_container_by_container_and_by_its_uid() {
+    let mut scene = closed();
+    let mut asks = pod("u2", "3g@4");
+    scene.wish = Some(wish("1g@0 1g@1 3g@4", "1g@0 1g@1"));
+    // The other pod's slice is of the profile, and is not its own.
+    assert!(matches!(scene.prove(vec![pod("u1", "3g@4"), asks.clone()]), Err(Unproven::Unaccounted { .. })));
+    asks.uid = PodUid("u1".to_owned());
+    let second = Container { name: "side".to_owned(), ..asks.containers[0].clone() };
+    asks.containers.push(second);
+    assert!(
+        matches!(scene.prove(vec![asks]), Err(Unproven::Unaccounted { container, .. }) if container == "side")
+    );
+}
+
+#[test]
+fn a_request_by_another_name_of_gpus_is_accounted_for_by_any_device() {
+    let scene = closed();
+    let mut asks = pod("u1", "3g@4");
+    asks.containers[0].asks = [("nvidia.com/gpu".to_owned(), 1)].into();
+    assert!(scene.prove(vec![asks.clone()]).is_ok());
+    asks.uid = PodUid("u2".to_owned());
+    assert!(matches!(scene.prove(vec![asks]), Err(Unproven::Unaccounted { .. })));
+}
+
+#[test]
+fn while_a_pod_of_the_plugin_is_left_nothing_is_proved() {
+    let scene = closed();
+    let plugin = agent::Pod { is_plugin: true, containers: Vec::new(), ..pod("plugin", "1g@0") };
+    assert!(matches!(scene.prove(vec![plugin]), Err(Unproven::PluginStays { .. })));
+}
+
+#[test]
+fn a_list_of_before_the_account_proves_nothing() {
+    let scene = closed();
+    let list = PodList { begun_after: ReportNumber(scene.report().0 - 1), pods: Vec::new() };
+    let proof = agent::prove(scene.wish.as_ref().unwrap(), scene.account.as_ref().unwrap(), &list);
+    assert_eq!(proof, Err(Unproven::ListTooOld));
+}
+
+#[test]
+fn a_gate_that_is_open_or_was_closed_for_another_change_proves_nothing() {
+    let mut scene = closed();
+    scene.wish.as_mut().unwrap().id.0.push('2');
+    assert_eq!(scene.prove(Vec::new()), Err(Unproven::GateNotClosed));
+    scene = closed();
+    scene.gate = Gate::Ajar;
+    scene.writes(Writes::Report);
+    assert_eq!(scene.prove(Vec::new()), Err(Unproven::GateNotClosed));
+}
+
+#[test]
+fn who_holds_what_goes_keeps_it_and_who_is_gone_is_named() {
+    let mut scene = closed();
+    scene.recorded.push(recorded("u2", "init", "1g@0"));
+    scene.writes(Writes::Report);
+    assert!(matches!(scene.prove(vec![pod("u2", "2g@2")]), Err(Unproven::Unaccounted { .. })));
+    let mut init = pod("u2", "1g@0");
+    init.containers[0].name = "init".to_owned();
+    assert!(matches!(scene.prove(vec![init]), Err(Unproven::NotFree { .. })));
+    let permit = scene.prove(vec![pod("u1", "3g@4")]).unwrap();
+    assert_eq!(permit.gone, [PodUid("u2".to_owned())].into());
+    scene.listed.push(listed("init", "1g@0"));
+    scene.writes(Writes::Report);
+    assert!(matches!(scene.prove(Vec::new()), Err(Unproven::NotFree { .. })), "kubelet lists it");
+}
+
+#[test]
+fn a_device_that_nobody_knows_keeps_everything() {
+    let mut scene = closed();
+    scene.listed.push(listed("odd", "1g@5"));
+    scene.writes(Writes::Report);
+    assert!(matches!(scene.prove(Vec::new()), Err(Unproven::NotFree { .. })));
+}
+
+#[test]
+fn of_a_slice_that_is_divided_nobody_has_it_all() {
+    let mut scene = closed();
+    let GpuState::Cut(slices) = &mut scene.layout.gpus[0].state else { panic!() };
+    slices[2].devices.push(device("1g@5").id);
+    scene.wish = Some(wish("1g@0 1g@1 3g@4", "1g@0 1g@1"));
+    scene.account.as_mut().unwrap().known.layout = scene.layout.clone();
+    assert!(matches!(scene.prove(vec![pod("u1", "3g@4")]), Err(Unproven::Unaccounted { .. })));
+}
