@@ -17,8 +17,9 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::manifests::{POOL, TEAM, mig};
+use crate::not_here::NotHere;
 use crate::objects::{OPERATOR_NAMESPACE, OURS};
-use crate::scene::{NotHere, Scene};
+use crate::scene::Scene;
 use crate::served;
 use crate::wait::{until, until_one};
 

@@ -24,6 +24,7 @@ pub mod kueue;
 pub mod log;
 pub mod manifests;
 pub mod needs;
+mod not_here;
 pub mod objects;
 pub mod operator;
 mod pool;

@@ -13,8 +13,8 @@ use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Map, Value, json};
 
+use crate::not_here::NotHere;
 use crate::objects::{self, MAP_NAME};
-use crate::scene::NotHere;
 use crate::wait;
 
 /// Where the GPU Operator's stand-in and NVIDIA's components are.

@@ -20,6 +20,7 @@ use crate::etcd::{Copy, Versions};
 use crate::guest::leave_others_alone;
 use crate::kueue::Kueue;
 use crate::manifests::{self, TEAM};
+use crate::not_here::NotHere;
 use crate::objects::{self, MAP_NAME, OPERATOR_ACCOUNT, OPERATOR_NAMESPACE, OURS};
 use crate::operator::{self, Operator, SPEED};
 use crate::pool::{self, Lent};
@@ -66,11 +67,6 @@ struct World {
 
 /// An audit log.
 const NO_AUDIT: NotHere = NotHere("this provider has no audit log to look into");
-
-/// What a scenario needs of its cluster that this one does not give.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct NotHere(pub(crate) &'static str);
 
 impl Scene {
     pub(crate) async fn open() -> anyhow::Result<Self> {

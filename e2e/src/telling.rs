@@ -7,8 +7,9 @@ use std::sync::Once;
 use anyhow::Context;
 use futures::FutureExt;
 
+use crate::not_here::NotHere;
 use crate::provider::Kind;
-use crate::scene::{NotHere, Scene};
+use crate::scene::Scene;
 use crate::{needs, pool, times};
 
 /// Tells a scenario on a cluster of its own, which is empty but for our CRDs;

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::process::{Command, ExitCode};
 
 use crate::bundle;
+use crate::cargo::cargo;
 use crate::clients;
 use crate::image;
 use crate::installing::Install;
@@ -59,17 +60,6 @@ pub(crate) const GIT: Tool = Tool {
 
 /// The step that is left out unless it is asked for.
 const ADVISORIES: &str = "advisories";
-
-/// `cargo` with these arguments, and without what would let a test rewrite
-/// its own expectation.
-pub(crate) fn cargo(args: &[&str]) -> Command {
-    let mut command = Command::new("cargo");
-    command.args(args).env("INSTA_UPDATE", "no");
-    for variable in [tasks::UPDATE, "INSTA_FORCE_PASS", "TRYCMD", "SNAPSHOTS"] {
-        command.env_remove(variable);
-    }
-    command
-}
 
 fn all(args: &Args) -> Vec<Step> {
     let mut docs = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);

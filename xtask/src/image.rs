@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 
 use crate::building;
 use crate::installing::Install;
-use crate::needs;
+use crate::needs::{self, MUSL};
 use crate::python::{self, PYTHON};
 use crate::steps::{Action, Step, Tool};
 use crate::tools::{self, CC, GO, Sources};
@@ -30,13 +30,6 @@ pub(crate) struct Args {
     #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
-
-/// The standard library for static programs.
-pub(crate) const MUSL: Tool = Tool {
-    name: "Rust's standard library for musl",
-    probe: &["sh", "-c", "test -d \"$(rustc --print sysroot)/lib/rustlib/$(uname -m)-unknown-linux-musl\""],
-    install: Install::Command("rustup target add \"$(uname -m)-unknown-linux-musl\""),
-};
 
 /// The same for the other processor of servers.
 const MUSL_ARM64: Tool = Tool {

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::cargo::cargo;
 use crate::steps::{Action, Step};
 
 /// What tells cargo to compile the crates of the workspace with another program.
@@ -38,7 +39,7 @@ pub(crate) fn compile_with(driver: &PathBuf, steps: &mut [Step]) {
 /// The check that what was built with this driver, and what the arguments
 /// select beside it, has no warning.
 pub(crate) fn check(driver: Option<PathBuf>, args: &'static [&'static str]) -> Result<(), String> {
-    let mut command = crate::gate::cargo(args);
+    let mut command = cargo(args);
     command.args(["--message-format", "json-render-diagnostics"]);
     if let Some(driver) = driver {
         command.env(WRAPPER, driver);

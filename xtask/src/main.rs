@@ -8,6 +8,7 @@ mod archives;
 mod book;
 mod building;
 mod bundle;
+mod cargo;
 mod chart;
 mod clients;
 mod e2e;

@@ -3,11 +3,17 @@
 
 use anyhow::bail;
 
-use crate::image::MUSL;
 use crate::installing::{Install, one_command};
 use crate::python::PYTHON;
 use crate::steps::Tool;
 use crate::tools::{self, CC, GO, Sources, Use};
+
+/// The standard library for static programs.
+pub(crate) const MUSL: Tool = Tool {
+    name: "Rust's standard library for musl",
+    probe: &["sh", "-c", "test -d \"$(rustc --print sysroot)/lib/rustlib/$(uname -m)-unknown-linux-musl\""],
+    install: Install::Command("rustup target add \"$(uname -m)-unknown-linux-musl\""),
+};
 
 /// A program that is needed where no container engine of the machine answers.
 macro_rules! without_an_engine {

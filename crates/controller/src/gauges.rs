@@ -12,7 +12,7 @@ use planner::names::RequestId;
 use planner::policy::{LayoutPolicy, Policy};
 use planner::report::{Outcome, PolicyReport, RequestReport};
 use reconcile::Round;
-use reconcile::policy_status::why_name;
+use reconcile::why_name::why_name;
 use rollout::{Advance, Outlook, Phase, Progress};
 
 use crate::metrics::{Metrics, NodeGauges, PolicyGauges, Waiting};

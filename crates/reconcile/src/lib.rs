@@ -24,6 +24,7 @@ pub mod round;
 pub mod seen;
 pub mod steps;
 pub mod wanted;
+pub mod why_name;
 
 pub use admission::{CheckAnswer, CheckState};
 pub use gpu_node::WantedGpuNode;

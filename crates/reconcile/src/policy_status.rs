@@ -22,6 +22,7 @@ use crate::map::MapRound;
 use crate::planned_round::PlannedRound;
 use crate::policy_digest::policy_digest;
 use crate::review::{Fingerprint, review};
+use crate::why_name::why_name;
 
 /// How many unserved requests a status shows; the CRD takes no more. Readers
 /// see the oldest, and how many there are.
@@ -313,28 +314,6 @@ fn slices(request: &Request) -> String {
         return "not known".to_owned();
     }
     parts.join(", ")
-}
-
-/// The reason in one word.
-#[must_use]
-pub const fn why_name(why: &Why) -> &'static str {
-    match why {
-        Why::WholeGpu => "WholeGpu",
-        Why::NoPolicy => "NoPolicy",
-        Why::NoEligibleNode => "NoEligibleNode",
-        Why::NoSuchProfile { .. } => "NoSuchProfile",
-        Why::TooLarge { .. } => "TooLarge",
-        Why::NoRoom => "NoRoom",
-        Why::AllUsed => "AllUsed",
-        Why::NotItsTurn { .. } => "NotItsTurn",
-        Why::Fragmented => "Fragmented",
-        Why::Held { .. } => "Held",
-        Why::IdlenessNotProvable { .. } => "IdlenessNotProvable",
-        Why::PolicyForbids { .. } => "PolicyForbids",
-        Why::BlockedElsewhere { .. } => "BlockedElsewhere",
-        Why::Refused { .. } => "Refused",
-        Why::NoPlan { .. } => "NoPlan",
-    }
 }
 
 /// What a node of a policy is doing, for its counts.

@@ -10,8 +10,8 @@ use planner::plan::{GpuChange, NodeStep};
 use planner::policy::Mode;
 use reconcile::PlannedRound;
 
+use crate::counters::Counters;
 use crate::entry::Who;
-use crate::operator::Counters;
 use crate::world::World;
 
 /// Does the steps of nodes that have an agent, where the policy is in force

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::ConfigMap;
 use mig::Catalog;
 use observe::Objects;
 use planner::names::{NodeName, PodRef};
@@ -13,17 +12,13 @@ use reconcile::{Input, LocalState, MapRef, NodeRound, PlannedRound, Round, Setti
 use rollout::map::{MigMap, assemble, entry};
 use rollout::observed::{Observed, Refusal};
 use rollout::{Action, Advance, Outlook, Phase, Progress, StartBlocker, WaitsFor, names};
-use serde_json::json;
 
+use crate::config_maps::{ADMINISTRATORS_MAP, MAP_NAMESPACE, config_map};
+use crate::counters::Counters;
 use crate::entry::Who;
-use crate::plan_round::objects;
+use crate::objects::objects;
 use crate::store::{Revision, path};
 use crate::world::World;
-
-/// The namespace of the operator's map.
-pub(crate) const MAP_NAMESPACE: &str = "nvidia-gpu-operator";
-/// The name of the administrators' own map.
-pub(crate) const ADMINISTRATORS_MAP: &str = "their-mig-config";
 
 /// The operator. Everything in it is memory, which a crash loses.
 #[derive(Default)]
@@ -43,15 +38,6 @@ pub(crate) struct Operator {
     pub(crate) wake: Option<Timestamp>,
     /// What the objects were when it looked last.
     looked: Option<Revision>,
-}
-
-/// What the story counts, over crashes.
-#[derive(Default)]
-pub(crate) struct Counters {
-    /// Node changes that were started.
-    pub(crate) changes: usize,
-    /// What the checker found fatal, and why that must not be.
-    pub(crate) fatal: Vec<String>,
 }
 
 impl Operator {
@@ -322,12 +308,4 @@ impl World {
             host.node.update_map(text);
         }
     }
-}
-
-/// A map of layouts in the namespace of the GPU Operator.
-pub(crate) fn config_map(name: &str, text: &str) -> ConfigMap {
-    serde_json::from_value(json!({
-        "metadata": {"name": name, "namespace": MAP_NAMESPACE}, "data": {"config.yaml": text},
-    }))
-    .expect("a map is built from the parts of one")
 }

@@ -5,9 +5,10 @@ use jiff::{SignedDuration, Timestamp};
 use crate::answers;
 use crate::asked;
 use crate::command::{Command, Step, Stopper, Story, Topic};
+use crate::counters::Counters;
 use crate::entry::{Entry, Who};
 use crate::manifests::Files;
-use crate::operator::{Counters, Operator, waits};
+use crate::operator::{Operator, waits};
 use crate::place::StoryError;
 use crate::plan_round::{plan_round, progress};
 use crate::webhook;
@@ -147,7 +148,7 @@ impl Teller<'_> {
         &self,
         planned: &reconcile::PlannedRound,
     ) -> std::collections::BTreeMap<planner::names::NodeName, String> {
-        let objects = crate::plan_round::objects(&self.world);
+        let objects = crate::objects::objects(&self.world);
         let advances = reconcile::advance::advance(&self.operator.input(&self.world, &objects), planned);
         advances.into_iter().filter_map(|(name, advance)| Some((name, waits(&advance.outlook)?))).collect()
     }

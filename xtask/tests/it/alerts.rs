@@ -92,11 +92,9 @@ fn selector(
 fn values(label: &str, op: &MatchOp, value: &str, wrong: &mut Vec<String>) {
     let sources: &[&str] = match label {
         "phase" => &["crates/rollout/src/progress.rs"],
-        "reason" => &[
-            "docs/reference/rollout.md",
-            "crates/api/src/condition.rs",
-            "crates/reconcile/src/policy_status.rs",
-        ],
+        "reason" => {
+            &["docs/reference/rollout.md", "crates/api/src/condition.rs", "crates/reconcile/src/why_name.rs"]
+        }
         "type" => &["crates/api/src/condition.rs"],
         "mode" => &["crates/planner/src/policy.rs"],
         "state" => &["crates/controller/src/gauges.rs"],

@@ -11,8 +11,8 @@ use super::choose::Chosen;
 use super::turns::{oldest_first, serves_oldest_first};
 use super::world::{Class, World, free_somewhere};
 use crate::demand::Request;
-use crate::inventory::{ChangeScope, Gpu, Room, Slice, Use};
-use crate::names::{GpuId, GpuIndex, NodeName, PodRef, RequestId};
+use crate::inventory::{ChangeScope, Gpu, Room, Use};
+use crate::names::{GpuId, GpuIndex, NodeName, RequestId};
 
 /// Everything decided, by name.
 #[derive(Debug, Default)]
@@ -389,18 +389,6 @@ fn may_be_used(gpu: &Gpu, wanted: ProfileName) -> bool {
 fn count_of(gpu: &Gpu, wanted: ProfileName) -> usize {
     let perhaps = |used: &Use| matches!(used, Use::MaybeInUse { .. });
     gpu.slices.iter().filter(|slice| slice.profile == wanted && perhaps(slice.used)).count()
-}
-
-/// The pods in the way of a change: those that hold, or may hold, a slice
-/// that goes. `keeps` are placements that stay as they are.
-pub(super) fn in_the_way(gpu: &Gpu, keeps: Layout) -> BTreeSet<PodRef> {
-    let stays = |slice: &Slice<'_>| {
-        let placement = gpu.geometry.profile_named(slice.profile).zip(slice.start);
-        let placement = placement.and_then(|(profile, start)| gpu.geometry.placement(profile, start));
-        placement.is_some_and(|placement| keeps.contains(placement))
-    };
-    let going = gpu.slices.iter().filter(|slice| !stays(slice)).map(|slice| slice.used);
-    going.chain(gpu.slices.whole()).flat_map(Use::holders).cloned().collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::formulate::{Counted, Level, Program, Question, formulate};
-use super::turns::{Compared, Limits, Turns};
+use super::turn::Turns;
+use super::turns::{Compared, Limits};
 use super::world::{Grain, World};
 use crate::demand::Request;
 use crate::inventory::Inventory;

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mig::ProfileName;
 
-use super::allocate::in_the_way;
+use super::in_the_way::in_the_way;
 use super::situation::situation;
 use super::targets::{Freedom, Geometries, Goal, Situation};
 use crate::inventory::{ChangeScope, Inventory, Node, Slices, Use};

@@ -7,7 +7,7 @@ use mig::{Layout, ProfileName};
 
 use super::reach::Reach;
 use super::targets::{Current, Target};
-use super::turns::Turns;
+use super::turn::Turns;
 use super::world::{Class, World};
 use crate::inventory::{Room, mebibytes_up};
 use crate::policy::{Bounds, LayoutPolicy};

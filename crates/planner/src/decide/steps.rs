@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mig::Layout;
 
-use super::allocate::{Allocation, in_the_way};
+use super::allocate::Allocation;
+use super::in_the_way::in_the_way;
 use super::world::World;
 use crate::inventory::{ChangeScope, Gpu, Slices};
 use crate::names::{GpuIndex, NodeName, PodRef, RequestId};

@@ -16,7 +16,8 @@ use super::change::{
 use super::formulate::{Question, Unserved, formulate};
 use super::group::Group;
 use super::situation::is_idle;
-use super::turns::{self, Limits, Turns};
+use super::turn::Turns;
+use super::turns::{self, Limits};
 use super::witness::OneMore;
 use super::world::{Grain, World};
 use crate::demand::Request;

@@ -20,38 +20,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::formulate::{Counted, Level, Program, Question, Unserved, formulate};
+use super::turn::{Queue, Turn, Turns};
 use super::world::World;
 use crate::names::NodeName;
 use crate::policy::{LayoutPolicy, Order, Policy};
 use crate::solver::{Asked, Effort, Instance, reaches, solve, solve_parts};
-
-/// Whose turn it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Turns {
-    /// By group, whether its requests are served in turn.
-    pub(super) in_turn: Vec<bool>,
-    /// By group, how many of its oldest are to be served.
-    pub(super) served: Vec<i64>,
-    /// Each priority at which somebody is served in turn, highest first.
-    queues: Vec<Queue>,
-}
-
-/// The requests of one priority that are served in turn.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Queue {
-    priority: Reverse<i32>,
-    /// Oldest first; of equally old ones the first name.
-    turns: Vec<Turn>,
-}
-
-/// What was decided of one request. It depends on what was decided before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Turn {
-    group: usize,
-    served: bool,
-    /// It is proved that nothing better can be done for it.
-    proved: bool,
-}
 
 /// Nodes that are looked at one by one, times groups, times questions that look
 /// at each of them: beyond it a fleet affords two questions.

@@ -9,30 +9,10 @@ use nvml_wrapper::enum_wrappers::device::{
 use nvml_wrapper::enums::device::DeviceArchitecture;
 use nvml_wrapper::sys_exports::field_id;
 
+use super::rounding::Rounding;
 use super::{Found, engines, processes, readings, without_attributes};
-use crate::generation::{Driver, Form};
+use crate::generation::Driver;
 use crate::snapshot::{self, Attributes, Clocks, Ecc, Gpu, Link, Memory, MigMode, Power, Utilization};
-
-/// How bytes become MiB: drivers before 550 leave the rest away, later ones
-/// count it as one more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rounding {
-    Down,
-    Up,
-}
-
-impl Rounding {
-    pub(super) fn of(driver: Driver) -> Self {
-        if driver.has(Form::R550) { Self::Up } else { Self::Down }
-    }
-
-    pub(super) const fn mib(self, bytes: u64) -> u64 {
-        match self {
-            Self::Down => bytes >> 20,
-            Self::Up => bytes.div_ceil(1 << 20),
-        }
-    }
-}
 
 /// What `-L` says of a GPU.
 ///

@@ -7,6 +7,7 @@ pub(crate) mod machine;
 mod memory;
 mod processes;
 mod readings;
+mod rounding;
 
 use nvml::library::{Gpu, GpuProfile, Library, profile_name};
 use nvml::{Code, Error};

@@ -8,7 +8,7 @@ use nvml_wrapper::enum_wrappers::device::{
 };
 use nvml_wrapper::sys_exports::field_id as id;
 
-use super::gpu::Rounding;
+use super::rounding::Rounding;
 use crate::snapshot::{
     Board, ByLocation, ClockEvents, ClockSettings, EngineLoad, EventCounters, Inforom, LOCATIONS, Limits,
     LinkDetail, Location, Memory, MemoryErrors, Modes, Periods, PowerDetail, Readings, RemappedRows,
