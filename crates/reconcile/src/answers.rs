@@ -9,7 +9,7 @@ use rollout::{Advance, Outlook, Phase, StartBlocker};
 
 use crate::input::Input;
 use crate::planned_round::PlannedRound;
-use crate::policy_status::why_name;
+use crate::why_name::why_name;
 
 /// `1 node`, `3 nodes`.
 #[must_use]
@@ -57,27 +57,23 @@ impl Kind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Free, Self::Coming, Self::Delayed, Self::Unavailable];
 
-    /// The word under which it is told, whether somebody should look, and what
-    /// it means.
+    /// The word under which it is told, and what it means. None is told as a
+    /// warning, because of what the dashboard makes of one (docs/adr/0014).
     #[must_use]
-    pub const fn told(self) -> (&'static str, bool, &'static str) {
+    pub const fn told(self) -> (&'static str, &'static str) {
         match self {
-            Self::Free => ("SliceFree", false, "slices for the request are free, after a wait"),
+            Self::Free => ("SliceFree", "slices for the request are free, after a wait"),
             Self::Coming => (
                 "SliceComing",
-                false,
                 "a node is being changed for the request, or will be; the note says what the change waits for",
             ),
             Self::Delayed => (
                 "SliceDelayed",
-                true,
                 "the change of the node failed, or the node may not be changed; the note says why",
             ),
-            Self::Unavailable => (
-                "SliceUnavailable",
-                true,
-                "no layout serves the request; the note says why, and what would help",
-            ),
+            Self::Unavailable => {
+                ("SliceUnavailable", "no layout serves the request; the note says why, and what would help")
+            }
         }
     }
 }

@@ -227,7 +227,7 @@ fn of_requests(told: &mut SentEvents, objects: &Objects, answers: &[Answer], dra
         if before || !is_new {
             continue;
         }
-        let (reason, warning, _) = answer.kind.told();
+        let (reason, _) = answer.kind.told();
         // The uid of the object is in the event's name; what has none is told
         // apart by its identity, so that a successor of the same name is told too.
         let once = match &regarding.uid {
@@ -237,7 +237,7 @@ fn of_requests(told: &mut SentEvents, objects: &Objects, answers: &[Answer], dra
         drafts.push(Draft {
             regarding,
             related: None,
-            warning,
+            warning: false,
             reason: reason.to_owned(),
             action: "Plan".to_owned(),
             note: answer.text.clone(),
