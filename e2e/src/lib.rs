@@ -34,6 +34,7 @@ pub mod provider;
 mod real_nodes;
 pub mod rights;
 mod scene;
+mod scene_rights;
 mod served;
 pub mod settable;
 mod telling;

@@ -28,7 +28,6 @@ use crate::manifests::TEAM;
 use crate::objects::{
     self, GPU_OPERATOR_NAMESPACE, OPERATOR_ACCOUNT, OPERATOR_NAMESPACE, OPERATOR_USER, OURS,
 };
-use crate::scene::Scene;
 use crate::wait;
 
 /// The variable that names the file into which it is written.
@@ -253,7 +252,7 @@ impl Used {
     /// When Helm refuses.
     pub fn of_operator() -> anyhow::Result<Self> {
         let values = default_values().into_iter().chain(every_value()).collect();
-        Ok(Self::of(granted(&rendered(&values)?, OPERATOR_ACCOUNT)))
+        Ok(Self::from_granted(granted(&rendered(&values)?, OPERATOR_ACCOUNT)))
     }
 
     /// Nothing yet, of what a release of the chart grants to an account of its
@@ -262,10 +261,10 @@ impl Used {
     /// # Errors
     /// When Helm refuses.
     pub fn of_account(account: &str) -> anyhow::Result<Self> {
-        Ok(Self::of(granted(&rendered(&Values::new())?, account)))
+        Ok(Self::from_granted(granted(&rendered(&Values::new())?, account)))
     }
 
-    fn of(granted: BTreeSet<Right>) -> Self {
+    fn from_granted(granted: BTreeSet<Right>) -> Self {
         Self { granted, ..Self::default() }
     }
 
@@ -323,27 +322,6 @@ pub(crate) async fn install(client: &Client) -> anyhow::Result<()> {
     grant(client, &default_values(), None).await
 }
 
-impl Scene {
-    /// Takes in which rights the operators have used.
-    pub(crate) fn look_at_rights(&mut self) -> anyhow::Result<()> {
-        if self.is_audited() {
-            let requests = self.audit()?.requests()?;
-            self.used.add(&requests);
-        }
-        Ok(())
-    }
-
-    /// Grants what these settings want and the operator does not have.
-    pub(crate) async fn grant_for(&mut self, settings: &Settings) -> anyhow::Result<()> {
-        let values = values_for(settings);
-        if values != self.values {
-            grant(&self.client(), &values, Some(&self.values)).await?;
-            self.values = values;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -370,7 +348,7 @@ mod tests {
             {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["ours"], "verbs": ["patch"]},
         ]));
         assert!(granted(&objects, "somebody-else").is_empty());
-        let mut used = Used::of(granted(&objects, OPERATOR_ACCOUNT));
+        let mut used = Used::from_granted(granted(&objects, OPERATOR_ACCOUNT));
         let all: Vec<_> = used.granted.iter().map(ToString::to_string).collect();
         assert_eq!(
             all,

@@ -23,7 +23,7 @@ struct Kind {
 }
 
 impl Kind {
-    fn of(crd: &Value) -> anyhow::Result<Self> {
+    fn from_crd(crd: &Value) -> anyhow::Result<Self> {
         let spec = &crd["spec"];
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let versions = spec["versions"].as_array().into_iter().flatten();
@@ -70,7 +70,7 @@ fn unless_gone<T>(answer: kube::Result<T>) -> anyhow::Result<Option<T>> {
 /// # Errors
 /// When time is up.
 pub(crate) async fn appears(client: &Client, crd: &Value) -> anyhow::Result<()> {
-    let kind = Kind::of(crd)?;
+    let kind = Kind::from_crd(crd)?;
     wait::asking(&format!("{}.{} is served", kind.plural, kind.group), SERVED_WITHIN, async || {
         let seen = kind.seen(client).await?;
         let all = seen.iter().all(|(discovered, listed)| *discovered && *listed);
@@ -85,7 +85,7 @@ pub(crate) async fn appears(client: &Client, crd: &Value) -> anyhow::Result<()> 
 /// # Errors
 /// When time is up.
 pub(crate) async fn vanishes(client: &Client, crd: &Value) -> anyhow::Result<()> {
-    let kind = Kind::of(crd)?;
+    let kind = Kind::from_crd(crd)?;
     wait::asking(&format!("{}.{} is no longer served", kind.plural, kind.group), SERVED_WITHIN, async || {
         let seen = kind.seen(client).await?;
         let none = seen.iter().all(|(discovered, listed)| !*discovered && !*listed);

@@ -46,7 +46,7 @@ impl Judges {
         let kustomization = documents.iter().find(|document| document["kind"] == "Kustomization");
         let kustomization = kustomization.expect("the file has a Kustomization");
         Self {
-            flux: Expressions::of(kustomization, "GpuPartitionPolicy")
+            flux: Expressions::from_kustomization(kustomization, "GpuPartitionPolicy")
                 .unwrap_or_else(|error| panic!("{error}")),
             argocd: Script::new(read(format!("{CUSTOMIZATION}/health.lua"))),
         }

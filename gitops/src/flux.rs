@@ -52,7 +52,7 @@ impl Expressions {
     ///
     /// # Errors
     /// When it has none.
-    pub fn of(kustomization: &Value, kind: &str) -> Result<Self, Error> {
+    pub fn from_kustomization(kustomization: &Value, kind: &str) -> Result<Self, Error> {
         let all = kustomization.pointer("/spec/healthCheckExprs").cloned().unwrap_or_default();
         let all: Vec<Self> = serde_json::from_value(all).unwrap_or_default();
         all.into_iter().find(|one| one.kind == kind).ok_or_else(|| Error::None(kind.to_owned()))

@@ -107,7 +107,7 @@ impl CallError {
     #[must_use]
     pub fn class(&self) -> Class {
         match self {
-            Self::Refused { source, .. } => class::of(source),
+            Self::Refused { source, .. } => class::classify(source),
             Self::NoAnswer { .. } => Class::Transient,
         }
     }

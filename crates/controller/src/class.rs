@@ -55,7 +55,7 @@ fn is_denial(message: &str) -> bool {
 
 /// The class of an error of the client.
 #[must_use]
-pub fn of(error: &Error) -> Class {
+pub fn classify(error: &Error) -> Class {
     match error {
         Error::Api(status) => of_status(status),
         Error::BuildRequest(_) | Error::HttpError(_) => Class::Bug,

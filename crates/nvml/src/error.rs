@@ -65,7 +65,7 @@ impl Error {
     /// What nvml-wrapper says about a call. It knows the codes up to 22 by
     /// name and hands on the numbers of the others.
     #[must_use]
-    pub fn of(call: &'static str, error: NvmlError) -> Self {
+    pub fn from_call(call: &'static str, error: NvmlError) -> Self {
         match error {
             NvmlError::FailedToLoadSymbol(reason) => Self::NoFunction { call, reason },
             NvmlError::LibloadingError(error) => Self::NoFunction { call, reason: error.to_string() },
@@ -100,19 +100,19 @@ mod tests {
 
     #[test]
     fn codes_that_the_wrapper_leaves_as_numbers_get_their_names() {
-        let error = Error::of("nvmlDeviceCreateGpuInstance", NvmlError::UnexpectedVariant(23));
+        let error = Error::from_call("nvmlDeviceCreateGpuInstance", NvmlError::UnexpectedVariant(23));
         assert_eq!(error.code(), Some(Code::InsufficientResources));
         assert_eq!(
             error.to_string(),
             "nvmlDeviceCreateGpuInstance failed: Insufficient Resources (23): there is no room for it: what is there already overlaps it, or the most of this profile is reached"
         );
-        assert_eq!(Error::of("f", NvmlError::UnexpectedVariant(77)).code(), Some(Code::Other(77)));
-        assert_eq!(Error::of("f", NvmlError::NoPermission).code(), Some(Code::NoPermission));
+        assert_eq!(Error::from_call("f", NvmlError::UnexpectedVariant(77)).code(), Some(Code::Other(77)));
+        assert_eq!(Error::from_call("f", NvmlError::NoPermission).code(), Some(Code::NoPermission));
     }
 
     #[test]
     fn what_is_no_answer_of_the_driver_has_no_code() {
-        assert_eq!(Error::of("f", NvmlError::FailedToLoadSymbol("gone".to_owned())).code(), None);
-        assert_eq!(Error::of("f", NvmlError::SetReleaseFailed).code(), None);
+        assert_eq!(Error::from_call("f", NvmlError::FailedToLoadSymbol("gone".to_owned())).code(), None);
+        assert_eq!(Error::from_call("f", NvmlError::SetReleaseFailed).code(), None);
     }
 }

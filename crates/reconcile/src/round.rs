@@ -54,7 +54,7 @@ pub fn round(input: &Input<'_>) -> Round {
     follow(input, plan_round(input))
 }
 
-/// What follows from a thought of this input.
+/// What follows from what was planned for this input.
 pub fn follow(input: &Input<'_>, planned: PlannedRound) -> Round {
     let advances = advance(input, &planned);
     let mut map = map(input, &planned, &advances);

@@ -2,7 +2,7 @@
 
 use crate::archive;
 use crate::call::call;
-use crate::node_image::{COREDNS, ETCD, KUBERNETES, PAUSE, Parts};
+use crate::parts::{COREDNS, ETCD, KUBERNETES, PAUSE, Parts};
 use crate::place::remove;
 use crate::rootfs;
 use anyhow::Context;

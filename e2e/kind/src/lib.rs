@@ -25,4 +25,5 @@ pub mod stories;
 mod archive;
 mod control_plane;
 mod own_engine;
+mod parts;
 mod rootfs;

@@ -3,7 +3,7 @@
 //! derived from its inputs.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
@@ -11,12 +11,10 @@ use sha2::{Digest, Sha256};
 
 use crate::call::call;
 use crate::engine::Engine;
+use crate::parts::Parts;
 use crate::place::{Place, remove};
 use crate::progress::Progress;
 use crate::{archive, control_plane, preflight, rootfs};
-
-/// The Kubernetes of the nodes: what `tools/kube` pins.
-pub const KUBERNETES: &str = "v1.36.3";
 
 /// kind's own image for it.
 const STOCK: &str = "kindest/node:v1.36.3";
@@ -24,30 +22,6 @@ const STOCK: &str = "kindest/node:v1.36.3";
 /// Ours. By its whole name: for one without a registry kind asks podman for
 /// Docker's.
 pub(crate) const OURS: &str = "localhost/slicewright-kind-node";
-
-/// What kubeadm asks for, beside Kubernetes itself: names and tags as it
-/// expects them.
-pub(crate) const PAUSE: &[&str] = &["registry.k8s.io/pause:3.10", "registry.k8s.io/pause:3.10.2"];
-pub(crate) const ETCD: &str = "registry.k8s.io/etcd:3.6.8-0";
-pub(crate) const COREDNS: &str = "registry.k8s.io/coredns/coredns:v1.14.2";
-
-/// The programs of a node image, as `cargo xtask tools` names them.
-const PARTS: &[&str] = &[
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kubectl",
-    "kubelet",
-    "kubeadm",
-    "kube-proxy",
-    "etcd",
-    "containerd",
-    "containerd-shim-runc-v2",
-    "ctr",
-    "crictl",
-    "coredns",
-    "kind-node-files",
-];
 
 /// The one that the engine has afterwards: its name.
 ///
@@ -68,7 +42,7 @@ pub fn ensure<W: std::io::Write>(
         progress.say(&format!("{STOCK} cannot be fetched: a node image of our own instead"))?;
     }
     let parts = Parts::find()?;
-    let key = parts.key()?;
+    let key = key(&parts)?;
     let image = format!("{OURS}:{key}");
     if engine.has_image(&image) {
         return Ok(image);
@@ -77,8 +51,8 @@ pub fn ensure<W: std::io::Write>(
     if !kept.is_file() {
         preflight::own_image(place)?;
         let scratch = place.scratch()?;
-        let made =
-            progress.step("making a node image (some minutes, once)", || parts.make(&scratch, &image, &kept));
+        let made = progress
+            .step("making a node image (some minutes, once)", || make(&parts, &scratch, &image, &kept));
         // A root file system with what a container store needs: nothing of it is of use to anybody.
         let cleaned = remove(&scratch);
         made.and(cleaned)?;
@@ -108,66 +82,49 @@ pub fn ensure<W: std::io::Write>(
     Ok(image)
 }
 
-/// The programs that go into a node image.
-#[derive(Debug)]
-pub(crate) struct Parts {
-    found: Vec<(&'static str, PathBuf)>,
+/// Of everything that goes in: the recipe, and the programs by the names
+/// of their folders, which are keys themselves.
+fn key(parts: &Parts) -> anyhow::Result<String> {
+    let mut hash = Sha256::new();
+    for recipe in [
+        include_str!("node_image.rs"),
+        include_str!("parts.rs"),
+        include_str!("control_plane.rs"),
+        include_str!("rootfs.rs"),
+        include_str!("archive.rs"),
+        std::env::consts::ARCH,
+    ] {
+        hash.update(recipe);
+        hash.update([0]);
+    }
+    for (name, path) in parts.found() {
+        hash.update(name);
+        let folder = path.parent().and_then(Path::file_name).unwrap_or_default().as_encoded_bytes();
+        hash.update(folder);
+        hash.update([0]);
+    }
+    Ok(hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
 }
 
-impl Parts {
-    fn find() -> anyhow::Result<Self> {
-        let found = PARTS.iter().map(|name| Ok((*name, fs::canonicalize(tools::find(name)?)?)));
-        Ok(Self { found: found.collect::<anyhow::Result<_>>()? })
-    }
-
-    pub(crate) fn path(&self, name: &str) -> anyhow::Result<&Path> {
-        let found = self.found.iter().find(|(part, _)| *part == name);
-        Ok(&found.with_context(|| format!("{name} is no part of a node image"))?.1)
-    }
-
-    /// Of everything that goes in: the recipe, and the programs by the names
-    /// of their folders, which are keys themselves.
-    fn key(&self) -> anyhow::Result<String> {
-        let mut hash = Sha256::new();
-        for recipe in [
-            include_str!("node_image.rs"),
-            include_str!("control_plane.rs"),
-            include_str!("rootfs.rs"),
-            include_str!("archive.rs"),
-            std::env::consts::ARCH,
-        ] {
-            hash.update(recipe);
-            hash.update([0]);
-        }
-        for (name, path) in &self.found {
-            hash.update(name);
-            let folder = path.parent().and_then(Path::file_name).unwrap_or_default().as_encoded_bytes();
-            hash.update(folder);
-            hash.update([0]);
-        }
-        Ok(hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
-    }
-
-    /// Makes it in a scratch folder and keeps it.
-    fn make(&self, scratch: &Path, image: &str, kept: &Path) -> anyhow::Result<()> {
-        let root = scratch.join("rootfs");
-        rootfs::debian(&root)?;
-        let archive = scratch.join("images.tar");
-        control_plane::save(self, &root, scratch, &archive)?;
-        rootfs::node(self, &root)?;
-        rootfs::preload(self, &root, scratch, &archive)?;
-        let layer = scratch.join("layer.tar");
-        call(Command::new("tar").arg("-C").arg(&root).args(["--numeric-owner", "-cf"]).arg(&layer).arg("."))?;
-        let config = serde_json::json!({
-            "Env": ["container=docker", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
-            "Entrypoint": ["/usr/local/bin/entrypoint", "/sbin/init"],
-        });
-        let whole = scratch.join("node.tar");
-        archive::write(&whole, scratch, &[archive::Image { names: &[image], layer: &layer, config }])?;
-        let folder = kept.parent().context("an image is kept in a folder")?;
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let partial = kept.with_extension("partial");
-        call(Command::new("zstd").args(["-q", "-f", "-T0", "-3"]).arg(&whole).arg("-o").arg(&partial))?;
-        fs::rename(&partial, kept).with_context(|| format!("cannot write {}", kept.display()))
-    }
+/// Makes it in a scratch folder and keeps it.
+fn make(parts: &Parts, scratch: &Path, image: &str, kept: &Path) -> anyhow::Result<()> {
+    let root = scratch.join("rootfs");
+    rootfs::debian(&root)?;
+    let archive = scratch.join("images.tar");
+    control_plane::save(parts, &root, scratch, &archive)?;
+    rootfs::node(parts, &root)?;
+    rootfs::preload(parts, &root, scratch, &archive)?;
+    let layer = scratch.join("layer.tar");
+    call(Command::new("tar").arg("-C").arg(&root).args(["--numeric-owner", "-cf"]).arg(&layer).arg("."))?;
+    let config = serde_json::json!({
+        "Env": ["container=docker", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
+        "Entrypoint": ["/usr/local/bin/entrypoint", "/sbin/init"],
+    });
+    let whole = scratch.join("node.tar");
+    archive::write(&whole, scratch, &[archive::Image { names: &[image], layer: &layer, config }])?;
+    let folder = kept.parent().context("an image is kept in a folder")?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let partial = kept.with_extension("partial");
+    call(Command::new("zstd").args(["-q", "-f", "-T0", "-3"]).arg(&whole).arg("-o").arg(&partial))?;
+    fs::rename(&partial, kept).with_context(|| format!("cannot write {}", kept.display()))
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::Context;
 
 use crate::call::{call, call_with, succeeds, wait_until};
-use crate::node_image::{KUBERNETES, Parts};
+use crate::parts::{KUBERNETES, Parts};
 use crate::place::remove;
 
 /// The Debian of the nodes: the last whose systemd runs on cgroup v1 too.

@@ -76,12 +76,12 @@ pub struct Blob {
 }
 
 impl Blob {
-    fn of(content: Vec<u8>) -> Self {
+    fn new(content: Vec<u8>) -> Self {
         Self { digest: digest(&content), content }
     }
 
     fn json(value: &Value) -> Self {
-        Self::of(value.to_string().into_bytes())
+        Self::new(value.to_string().into_bytes())
     }
 
     fn descriptor(&self, media_type: &str) -> Value {
@@ -126,7 +126,7 @@ impl Image {
             let tar = tree.tar(self.created);
             diff_ids.push(digest(&tar));
             history.push(json!({"created": created, "created_by": what}));
-            layers.push(Blob::of(gzip(&tar)));
+            layers.push(Blob::new(gzip(&tar)));
         }
         let config = Blob::json(&json!({
             "architecture": self.architecture.name(),

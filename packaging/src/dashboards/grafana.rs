@@ -32,7 +32,7 @@ pub(super) fn dashboard(rows: &[Row]) -> Value {
                 (x, y, tallest) = (0, y + tallest, 0);
             }
             let place = json!({"x": x, "y": y, "w": width, "h": height});
-            panels.push(of(panel, panels.len() + 1, place));
+            panels.push(draw(panel, panels.len() + 1, place));
             (x, tallest) = (x + width, tallest.max(height));
         }
         y += tallest;
@@ -83,7 +83,7 @@ fn height(shape: &Shape) -> u64 {
     }
 }
 
-fn of(panel: &Panel, id: usize, place: Value) -> Value {
+fn draw(panel: &Panel, id: usize, place: Value) -> Value {
     let Panel { title, says, shape, unit, width: _, queries } = panel;
     let mut value = json!({
         "id": id,

@@ -16,7 +16,7 @@ pub(super) fn dashboard(rows: &[Row]) -> Value {
                 .iter()
                 .map(|panel| {
                     id += 1;
-                    of(panel, id)
+                    draw(panel, id)
                 })
                 .collect();
             json!({"title": row.title, "showTitle": true, "collapse": false, "height": "250px", "panels": panels})
@@ -47,7 +47,7 @@ pub(super) fn dashboard(rows: &[Row]) -> Value {
     })
 }
 
-fn of(panel: &Panel, id: u32) -> Value {
+fn draw(panel: &Panel, id: u32) -> Value {
     let Panel { title, says, shape, unit, width, queries } = panel;
     let mut value = json!({
         "id": id,

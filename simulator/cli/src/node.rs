@@ -5,6 +5,7 @@ mod clients;
 mod driver;
 mod env;
 mod fault;
+mod fault_words;
 mod files;
 mod models;
 mod place;

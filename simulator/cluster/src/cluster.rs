@@ -191,7 +191,7 @@ impl Cluster {
     /// The fleet is not possible.
     pub fn new(client: Client, fleet: Fleet, shutdown: CancellationToken) -> Result<Self, Error> {
         fleet.check()?;
-        let policy = Policy::of(&fleet);
+        let policy = Policy::for_fleet(&fleet);
         let shared = Shared {
             client,
             clock: Clock::starting_now(fleet.speed),

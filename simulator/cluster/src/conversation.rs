@@ -244,7 +244,7 @@ impl World {
     }
 
     /// The API's pods of an operand.
-    fn of(&self, operand: Operand) -> Vec<PodName> {
+    fn pods_of(&self, operand: Operand) -> Vec<PodName> {
         let app = |pod: &Value| pod["metadata"]["labels"]["app"] == operand.app();
         self.pods.iter().filter(|(_, pod)| app(pod)).map(|(name, _)| name.clone()).collect()
     }
@@ -344,7 +344,7 @@ fn a_write_that_fails_is_done_again_with_what_is_true_then() {
     assert_eq!(world.label(operands::MIG_CONFIG_STATE), Some("success"));
     assert_eq!(world.allocatable(SLICE), Some("7"));
     for operand in Operand::ALL.into_iter().filter(|operand| *operand != Operand::MpsControlDaemon) {
-        assert_eq!(world.of(operand).len(), 1, "{operand}");
+        assert_eq!(world.pods_of(operand).len(), 1, "{operand}");
     }
 }
 
@@ -406,10 +406,10 @@ fn a_node_whose_object_is_deleted_registers_anew_without_what_others_wrote_and_k
 #[test]
 fn deleting_mig_managers_pod_restarts_it() {
     let mut world = World::new(Some("all-1g.10gb"));
-    let before = world.of(Operand::MigManager);
+    let before = world.pods_of(Operand::MigManager);
     world.delete(&before[0]);
     world.settle();
-    let after = world.of(Operand::MigManager);
+    let after = world.pods_of(Operand::MigManager);
     assert_eq!(after.len(), 1);
     assert_ne!(after, before);
     assert_eq!(world.phase(&after[0]), "Running");
@@ -476,7 +476,7 @@ fn an_annotation_begins_faults_and_its_absence_ends_them() {
     world.patch_node(&fault(json!("does-not-start device-plugin")));
     world.set_config("all-1g.10gb");
     world.settle();
-    assert_eq!(world.of(Operand::DevicePlugin), Vec::<PodName>::new());
+    assert_eq!(world.pods_of(Operand::DevicePlugin), Vec::<PodName>::new());
     assert_eq!(world.allocatable(SLICE), None);
     world.patch_node(&fault(Value::Null));
     world.settle();

@@ -43,7 +43,7 @@ pub(crate) struct Culling {
 
 impl Culling {
     /// Reads the data of `notebook-controller-culler-config`.
-    pub(crate) fn of(data: &BTreeMap<String, String>) -> Self {
+    pub(crate) fn from_data(data: &BTreeMap<String, String>) -> Self {
         let on = data.get("ENABLE_CULLING").is_some_and(|value| value == "true");
         let minutes = data.get("CULL_IDLE_TIME").and_then(|value| value.parse().ok()).unwrap_or(1440);
         Self { idle: on.then(|| SignedDuration::from_mins(minutes)) }
@@ -469,7 +469,8 @@ mod tests {
         desk.settle(at(0));
         assert_eq!(desk.book.next_event(), None);
         let data = [("ENABLE_CULLING", "true"), ("CULL_IDLE_TIME", "30")];
-        desk.book.culling = Culling::of(&data.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+        desk.book.culling =
+            Culling::from_data(&data.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
         desk.settle(at(10));
         assert_eq!(desk.book.next_event(), Some(at(40)));
         let stops = |due: &[Write]| {

@@ -86,7 +86,7 @@ pub async fn keep_workbenches(client: Client, clock: Clock, stop: CancellationTo
     let on_culler = |seen: Seen<ConfigMap, ()>| {
         desk.write_down(|book| {
             book.culling = match seen {
-                Seen::There(map) => Culling::of(&map.data.unwrap_or_default()),
+                Seen::There(map) => Culling::from_data(&map.data.unwrap_or_default()),
                 Seen::Gone(()) => Culling::default(),
             };
         });

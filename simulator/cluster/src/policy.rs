@@ -48,7 +48,7 @@ pub(crate) struct Policy {
 
 impl Policy {
     /// What the fleet's ClusterPolicy will say when there is none yet.
-    pub(crate) fn of(fleet: &Fleet) -> Self {
+    pub(crate) fn for_fleet(fleet: &Fleet) -> Self {
         let name = match fleet.flavour {
             Flavour::OpenShift => "gpu-cluster-policy",
             Flavour::Helm => "cluster-policy",
@@ -176,7 +176,7 @@ fn shipped(fleet: &Fleet) -> Result<ConfigMap, Error> {
 
 /// The ClusterPolicy as the installation of this flavour makes it.
 fn first(fleet: &Fleet) -> DynamicObject {
-    let Policy { name, .. } = Policy::of(fleet);
+    let Policy { name, .. } = Policy::for_fleet(fleet);
     let strategy = match fleet.strategy {
         Strategy::Mixed => "mixed",
         Strategy::Single => "single",

@@ -294,11 +294,11 @@ impl Metrics {
 
     /// A round ended.
     pub fn round(&self, result: &'static str, planning: std::time::Duration, now: Timestamp) {
-        self.reconciles.of([result.to_owned()]).inc();
+        self.reconciles.with_labels([result.to_owned()]).inc();
         self.reconcile_seconds.observe(planning.as_secs_f64());
-        self.last_round.of([]).set(seconds(now));
+        self.last_round.with_labels([]).set(seconds(now));
         if result == "ok" {
-            self.last_good_round.of([]).set(seconds(now));
+            self.last_good_round.with_labels([]).set(seconds(now));
         }
     }
 
@@ -319,41 +319,41 @@ impl Metrics {
 
     /// An action was tried.
     pub fn action(&self, action: &'static str, outcome: Outcome) {
-        self.actions.of([action.to_owned(), outcome.name().to_owned()]).inc();
+        self.actions.with_labels([action.to_owned(), outcome.name().to_owned()]).inc();
     }
 
     /// A watch broke.
     pub fn watch_failed(&self, kind: &str) {
-        self.watch_failures.of([kind.to_owned()]).inc();
+        self.watch_failures.with_labels([kind.to_owned()]).inc();
     }
 
     /// The API's data went back in time.
     pub fn went_back(&self) {
-        self.went_back.of([]).inc();
+        self.went_back.with_labels([]).inc();
     }
 
     /// Whether anything can be done.
     pub fn ready(&self, ready: bool) {
-        self.ready.of([]).set(i64::from(ready));
+        self.ready.with_labels([]).set(i64::from(ready));
     }
 
     /// How many writes are refused, by kind of object.
     pub fn refused(&self, all: impl Iterator<Item = (&'static str, usize)>) {
         for (kind, n) in all {
-            self.refused.of([kind.to_owned()]).set(i64::try_from(n).unwrap_or(i64::MAX));
+            self.refused.with_labels([kind.to_owned()]).set(i64::try_from(n).unwrap_or(i64::MAX));
         }
     }
 
     /// How many objects are in the cache.
     pub fn cached(&self, kind: &'static str, n: usize) {
-        self.objects.of([kind.to_owned()]).set(i64::try_from(n).unwrap_or(i64::MAX));
+        self.objects.with_labels([kind.to_owned()]).set(i64::try_from(n).unwrap_or(i64::MAX));
     }
 
     /// The slices of all nodes: node, profile, state and number.
     pub fn slices(&self, all: impl IntoIterator<Item = (String, String, &'static str, i64)>) {
         self.slices.clear();
         for (node, profile, state, n) in all {
-            self.slices.of([node, profile, state.to_owned()]).set(n);
+            self.slices.with_labels([node, profile, state.to_owned()]).set(n);
         }
     }
 
@@ -361,7 +361,7 @@ impl Metrics {
     pub fn pending(&self, all: impl IntoIterator<Item = (String, i64)>) {
         self.pending.clear();
         for (profile, n) in all {
-            self.pending.of([profile]).set(n);
+            self.pending.with_labels([profile]).set(n);
         }
     }
 
@@ -371,8 +371,8 @@ impl Metrics {
         self.unserved.clear();
         self.oldest_unserved.clear();
         for (labels, Waiting { requests, since }) in all {
-            self.unserved.of(labels.clone()).set(requests);
-            self.oldest_unserved.of(labels).set(seconds(since));
+            self.unserved.with_labels(labels.clone()).set(requests);
+            self.oldest_unserved.with_labels(labels).set(seconds(since));
         }
     }
 
@@ -386,20 +386,20 @@ impl Metrics {
         self.fragmentation.clear();
         for (policy, PolicyGauges { conditions, nodes, floors, info, fragmentation }) in all {
             if let Some((mode, layout)) = info {
-                self.policy_info.of([policy.clone(), mode, layout]).set(1);
+                self.policy_info.with_labels([policy.clone(), mode, layout]).set(1);
             }
             if let Some(ratio) = fragmentation {
-                self.fragmentation.of([policy.clone()]).set(ratio);
+                self.fragmentation.with_labels([policy.clone()]).set(ratio);
             }
             for [kind, status, reason] in conditions {
-                self.conditions.of([policy.clone(), kind, status, reason]).set(1);
+                self.conditions.with_labels([policy.clone(), kind, status, reason]).set(1);
             }
             for (phase, n) in nodes {
-                self.nodes.of([policy.clone(), phase]).set(n);
+                self.nodes.with_labels([policy.clone(), phase]).set(n);
             }
             for (profile, promised, missing) in floors {
-                self.floors.of([policy.clone(), profile.clone()]).set(promised);
-                self.missing.of([policy.clone(), profile]).set(missing);
+                self.floors.with_labels([policy.clone(), profile.clone()]).set(promised);
+                self.missing.with_labels([policy.clone(), profile]).set(missing);
             }
         }
     }
@@ -413,12 +413,12 @@ impl Metrics {
         let mut known = BTreeSet::new();
         for (node, NodeGauges { policy, phase, hold }) in all {
             if let Some((phase, since)) = phase {
-                self.phases.of([node.clone(), policy.clone(), phase]).set(seconds(since));
+                self.phases.with_labels([node.clone(), policy.clone(), phase]).set(seconds(since));
             }
             if let Some(reason) = hold {
-                self.holds.of([node.clone(), policy, reason.to_owned()]).set(1);
+                self.holds.with_labels([node.clone(), policy, reason.to_owned()]).set(1);
             }
-            drop(self.healed.of([node.clone()]));
+            drop(self.healed.with_labels([node.clone()]));
             known.insert(node);
         }
         let mut counted = self.healed_of.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -430,7 +430,7 @@ impl Metrics {
 
     /// MIG manager's pod was replaced on a node, and is back.
     pub fn healed(&self, node: String) {
-        self.healed.of([node]).inc();
+        self.healed.with_labels([node]).inc();
     }
 
     /// How many changes wait for a round.
@@ -441,10 +441,10 @@ impl Metrics {
     /// Since when something waits for a round; how many things fail and are
     /// tried again, and since when the first of them.
     pub fn waiting(&self, change: Option<Timestamp>, retrying: usize, failing: Option<Timestamp>) {
-        self.retrying.of([]).set(i64::try_from(retrying).unwrap_or(i64::MAX));
+        self.retrying.with_labels([]).set(i64::try_from(retrying).unwrap_or(i64::MAX));
         for (series, since) in [(&self.oldest_change, change), (&self.oldest_retry, failing)] {
             match since {
-                Some(since) => drop(series.of([]).set(seconds(since))),
+                Some(since) => drop(series.with_labels([]).set(seconds(since))),
                 None => series.clear(),
             }
         }
@@ -453,14 +453,14 @@ impl Metrics {
     /// What came of events.
     pub fn events(&self, result: &'static str, n: usize) {
         if n > 0 {
-            self.events.of([result.to_owned()]).inc_by(n as u64);
+            self.events.with_labels([result.to_owned()]).inc_by(n as u64);
         }
     }
 
     /// What the plan asks for.
     pub fn plan(&self, nodes: usize, gpus: usize) {
         for (kind, n) in [("nodes", nodes), ("gpus", gpus)] {
-            self.plan_changes.of([kind.to_owned()]).set(i64::try_from(n).unwrap_or(i64::MAX));
+            self.plan_changes.with_labels([kind.to_owned()]).set(i64::try_from(n).unwrap_or(i64::MAX));
         }
     }
 
@@ -471,7 +471,7 @@ impl Metrics {
         reason: &'static str,
         away: Option<std::time::Duration>,
     ) {
-        self.repartitions.of([result.to_owned(), reason.to_owned()]).inc();
+        self.repartitions.with_labels([result.to_owned(), reason.to_owned()]).inc();
         if let Some(away) = away {
             self.repartition_seconds.observe(away.as_secs_f64());
         }

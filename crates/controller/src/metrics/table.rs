@@ -26,7 +26,7 @@ pub(super) struct Series<const N: usize, M> {
 
 impl<const N: usize, M: Default + Clone> Series<N, M> {
     /// The one with these values, in the order of the names.
-    pub(super) fn of(&self, values: [String; N]) -> M {
+    pub(super) fn with_labels(&self, values: [String; N]) -> M {
         self.family.get_or_create_owned(&self.labels(values))
     }
 

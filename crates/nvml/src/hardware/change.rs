@@ -17,7 +17,7 @@ pub(super) struct Change<'c, 'l> {
 }
 
 impl<'c, 'l> Change<'c, 'l> {
-    pub(super) const fn of(library: &'l Library, gpu: &'c GpuHandle<'l>, uuid: &'c GpuUuid) -> Self {
+    pub(super) const fn new(library: &'l Library, gpu: &'c GpuHandle<'l>, uuid: &'c GpuUuid) -> Self {
         Self { library, gpu, uuid }
     }
 

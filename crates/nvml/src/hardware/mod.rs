@@ -101,17 +101,17 @@ impl Gpus for Hardware<'_> {
 
     fn set_mode(&mut self, gpu: &GpuUuid, mode: Mode) -> Answer<ModeSet> {
         let handle = self.gpu(gpu)?;
-        Change::of(self.library, &handle, gpu).set_mode(mode)
+        Change::new(self.library, &handle, gpu).set_mode(mode)
     }
 
     fn create(&mut self, gpu: &GpuUuid, place: &Place) -> Answer<Created> {
         let handle = self.gpu(gpu)?;
-        Change::of(self.library, &handle, gpu).create(place)
+        Change::new(self.library, &handle, gpu).create(place)
     }
 
     fn destroy(&mut self, gpu: &GpuUuid, place: &Place) -> Answer<Destroyed> {
         let handle = self.gpu(gpu)?;
-        Change::of(self.library, &handle, gpu).destroy(place)
+        Change::new(self.library, &handle, gpu).destroy(place)
     }
 
     fn events(&mut self, at_most: Duration) -> Answer<Vec<Event>> {

@@ -117,7 +117,7 @@ impl<'l> GpuInstance<'l> {
         Ok(ComputeProfile {
             number,
             id: info.id,
-            name: named(text::of(CALL, &info.name)?),
+            name: named(text::read_text(CALL, &info.name)?),
             slices: info.sliceCount,
             max_instances: info.instanceCount,
             multiprocessors: info.multiprocessorCount,
@@ -146,7 +146,7 @@ impl<'l> GpuInstance<'l> {
         Ok(ComputeProfile {
             number,
             id: info.id,
-            name: named(text::of(CALL, &info.name)?),
+            name: named(text::read_text(CALL, &info.name)?),
             slices: info.sliceCount,
             max_instances: info.instanceCount,
             multiprocessors: info.multiprocessorCount,

@@ -119,7 +119,7 @@ impl<'l> Gpu<'l> {
     /// # Errors
     /// The library's.
     pub fn uuid(&self) -> Result<String> {
-        self.device.uuid().map_err(|e| Error::of("nvmlDeviceGetUUID", e))
+        self.device.uuid().map_err(|e| Error::from_call("nvmlDeviceGetUUID", e))
     }
 
     /// Its product's name.
@@ -127,7 +127,7 @@ impl<'l> Gpu<'l> {
     /// # Errors
     /// The library's.
     pub fn name(&self) -> Result<String> {
-        self.device.name().map_err(|e| Error::of("nvmlDeviceGetName", e))
+        self.device.name().map_err(|e| Error::from_call("nvmlDeviceGetName", e))
     }
 
     /// Its index. It may be another one after a reboot.
@@ -135,7 +135,7 @@ impl<'l> Gpu<'l> {
     /// # Errors
     /// The library's.
     pub fn index(&self) -> Result<u32> {
-        self.device.index().map_err(|e| Error::of("nvmlDeviceGetIndex", e))
+        self.device.index().map_err(|e| Error::from_call("nvmlDeviceGetIndex", e))
     }
 
     /// Its address on the bus, such as `00000000:07:00.0`.
@@ -143,7 +143,7 @@ impl<'l> Gpu<'l> {
     /// # Errors
     /// The library's.
     pub fn bus_id(&self) -> Result<String> {
-        let pci = self.device.pci_info().map_err(|e| Error::of("nvmlDeviceGetPciInfo", e))?;
+        let pci = self.device.pci_info().map_err(|e| Error::from_call("nvmlDeviceGetPciInfo", e))?;
         Ok(pci.bus_id)
     }
 
@@ -152,7 +152,7 @@ impl<'l> Gpu<'l> {
     /// # Errors
     /// The library's.
     pub fn pci_device_id(&self) -> Result<u32> {
-        let pci = self.device.pci_info().map_err(|e| Error::of("nvmlDeviceGetPciInfo", e))?;
+        let pci = self.device.pci_info().map_err(|e| Error::from_call("nvmlDeviceGetPciInfo", e))?;
         Ok(pci.pci_device_id)
     }
 
@@ -170,7 +170,7 @@ impl<'l> Gpu<'l> {
     /// The library's.
     pub fn processes(&self) -> Result<Vec<Process>> {
         const CALL: &str = "nvmlDeviceGetComputeRunningProcesses_v3";
-        let found = self.device.running_compute_processes().map_err(|e| Error::of(CALL, e))?;
+        let found = self.device.running_compute_processes().map_err(|e| Error::from_call(CALL, e))?;
         let process = |found: ProcessInfo| Process {
             pid: found.pid,
             memory: match found.used_gpu_memory {
@@ -187,7 +187,7 @@ impl<'l> Gpu<'l> {
     /// # Errors
     /// [`Code::NotSupported`] without MIG.
     pub fn mig_mode(&self) -> Result<MigMode> {
-        let mode = self.device.mig_mode().map_err(|e| Error::of("nvmlDeviceGetMigMode", e))?;
+        let mode = self.device.mig_mode().map_err(|e| Error::from_call("nvmlDeviceGetMigMode", e))?;
         Ok(MigMode { current: mode_of(mode.current)?, pending: mode_of(mode.pending)? })
     }
 
@@ -197,7 +197,7 @@ impl<'l> Gpu<'l> {
     /// [`Code::NoPermission`], [`Code::NotSupported`] without MIG.
     pub fn set_mig_mode(&self, mode: Mode) -> Result<Activation> {
         let status = self.device.set_mig_mode(mode == Mode::Enabled);
-        let status = status.map_err(|e| Error::of("nvmlDeviceSetMigMode", e))?;
+        let status = status.map_err(|e| Error::from_call("nvmlDeviceSetMigMode", e))?;
         Ok(Code::check(status).map_or_else(Activation::Pending, |()| Activation::Done))
     }
 
@@ -206,7 +206,7 @@ impl<'l> Gpu<'l> {
     /// # Errors
     /// The library's.
     pub fn max_mig_devices(&self) -> Result<u32> {
-        self.device.mig_device_count().map_err(|e| Error::of("nvmlDeviceGetMaxMigDeviceCount", e))
+        self.device.mig_device_count().map_err(|e| Error::from_call("nvmlDeviceGetMaxMigDeviceCount", e))
     }
 
     /// The MIG device with an index. Indices shift when instances come and go.
@@ -215,7 +215,7 @@ impl<'l> Gpu<'l> {
     /// [`Code::NotFound`] where there is none.
     pub fn mig_device(&self, index: u32) -> Result<MigDevice<'l>> {
         let device = self.device.mig_device_by_index(index);
-        Ok(MigDevice::new(device.map_err(|e| Error::of("nvmlDeviceGetMigDeviceHandleByIndex", e))?))
+        Ok(MigDevice::new(device.map_err(|e| Error::from_call("nvmlDeviceGetMigDeviceHandleByIndex", e))?))
     }
 
     /// The MIG devices that are there now, by index. None with MIG off.
@@ -256,7 +256,7 @@ impl<'l> MigDevice<'l> {
     /// # Errors
     /// [`Code::InvalidArgument`] once it is gone.
     pub fn uuid(&self) -> Result<String> {
-        self.device.uuid().map_err(|e| Error::of("nvmlDeviceGetUUID", e))
+        self.device.uuid().map_err(|e| Error::from_call("nvmlDeviceGetUUID", e))
     }
 
     /// Its name: the GPU's, `MIG`, and its profile.
@@ -264,7 +264,7 @@ impl<'l> MigDevice<'l> {
     /// # Errors
     /// The library's.
     pub fn name(&self) -> Result<String> {
-        self.device.name().map_err(|e| Error::of("nvmlDeviceGetName", e))
+        self.device.name().map_err(|e| Error::from_call("nvmlDeviceGetName", e))
     }
 
     /// The memory of its GPU instance.
@@ -281,7 +281,7 @@ impl<'l> MigDevice<'l> {
     /// The library's.
     pub fn gpu(&self) -> Result<Gpu<'l>> {
         let parent = self.device.mig_parent_device();
-        Ok(Gpu::new(parent.map_err(|e| Error::of("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", e))?))
+        Ok(Gpu::new(parent.map_err(|e| Error::from_call("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", e))?))
     }
 
     /// The id of its GPU instance.
@@ -317,7 +317,8 @@ impl<'l> MigDevice<'l> {
     /// # Errors
     /// The library's.
     pub fn attributes(&self) -> Result<MigAttributes> {
-        let found = self.device.attributes().map_err(|e| Error::of("nvmlDeviceGetAttributes_v2", e))?;
+        let found =
+            self.device.attributes().map_err(|e| Error::from_call("nvmlDeviceGetAttributes_v2", e))?;
         Ok(MigAttributes {
             multiprocessors: found.multiprocessor_count,
             engines: Engines {
@@ -335,7 +336,7 @@ impl<'l> MigDevice<'l> {
 }
 
 fn memory(device: &Device<'_>) -> Result<Memory> {
-    let memory = device.memory_info().map_err(|e| Error::of("nvmlDeviceGetMemoryInfo", e))?;
+    let memory = device.memory_info().map_err(|e| Error::from_call("nvmlDeviceGetMemoryInfo", e))?;
     Ok(Memory { total: memory.total, used: memory.used })
 }
 

@@ -42,7 +42,7 @@ impl<'l> EventSet<'l> {
     pub fn register(&self, gpu: &Gpu<'l>, wanted: EventTypes) -> Result<()> {
         const CALL: &str = "nvmlDeviceRegisterEvents";
         let has = gpu.device().supported_event_types();
-        let has = has.map_err(|e| Error::of("nvmlDeviceGetSupportedEventTypes", e))?;
+        let has = has.map_err(|e| Error::from_call("nvmlDeviceGetSupportedEventTypes", e))?;
         let call = function(CALL, &gpu.sys().nvmlDeviceRegisterEvents)?;
         // SAFETY: the handle of the set is passed to the library that it came from; the set stays ours.
         let set = unsafe { self.set.handle() };
@@ -64,7 +64,7 @@ impl<'l> EventSet<'l> {
                 });
                 Ok(Some(Event { gpu: Gpu::new(event.device), kinds: event.event_type, xid }))
             }
-            Err(error) => match Error::of("nvmlEventSetWait_v2", error) {
+            Err(error) => match Error::from_call("nvmlEventSetWait_v2", error) {
                 error if error.code() == Some(Code::Timeout) => Ok(None),
                 error => Err(error),
             },

@@ -67,7 +67,7 @@ impl Library {
             NvmlError::LibloadingError(error) => {
                 Error::NoLibrary { library: PathBuf::from(path), reason: error.to_string() }
             }
-            other => Error::of("nvmlInit", other),
+            other => Error::from_call("nvmlInit", other),
         })?;
         Ok(Self { nvml })
     }
@@ -83,7 +83,7 @@ impl Library {
     /// # Errors
     /// The library's.
     pub fn gpu_count(&self) -> Result<u32> {
-        self.nvml.device_count().map_err(|e| Error::of("nvmlDeviceGetCount", e))
+        self.nvml.device_count().map_err(|e| Error::from_call("nvmlDeviceGetCount", e))
     }
 
     /// A GPU, by its index.
@@ -94,7 +94,7 @@ impl Library {
     /// answer.
     pub fn gpu(&self, index: u32) -> Result<Gpu<'_>> {
         let device = self.nvml.device_by_index(index);
-        Ok(Gpu::new(device.map_err(|e| Error::of("nvmlDeviceGetHandleByIndex", e))?))
+        Ok(Gpu::new(device.map_err(|e| Error::from_call("nvmlDeviceGetHandleByIndex", e))?))
     }
 
     /// A GPU, by its UUID.
@@ -103,13 +103,13 @@ impl Library {
     /// [`Code::NotFound`].
     pub fn gpu_by_uuid(&self, uuid: &str) -> Result<Gpu<'_>> {
         const CALL: &str = "nvmlDeviceGetHandleByUUID";
-        let device = self.nvml.device_by_uuid(uuid).map_err(|e| Error::of(CALL, e))?;
+        let device = self.nvml.device_by_uuid(uuid).map_err(|e| Error::from_call(CALL, e))?;
         // The call finds MIG devices too.
         match device.mig_is_mig_device_handle() {
             Ok(true) => Err(Error::Failed { call: CALL, code: Code::NotFound }),
             // A driver that cannot tell them apart has none.
             Ok(false) | Err(NvmlError::FailedToLoadSymbol(_)) => Ok(Gpu::new(device)),
-            Err(error) => Err(Error::of("nvmlDeviceIsMigDeviceHandle", error)),
+            Err(error) => Err(Error::from_call("nvmlDeviceIsMigDeviceHandle", error)),
         }
     }
 
@@ -119,7 +119,7 @@ impl Library {
     /// [`Code::NotFound`].
     pub fn mig_device_by_uuid(&self, uuid: &str) -> Result<MigDevice<'_>> {
         let device = self.nvml.device_by_uuid(uuid);
-        Ok(MigDevice::new(device.map_err(|e| Error::of("nvmlDeviceGetHandleByUUID", e))?))
+        Ok(MigDevice::new(device.map_err(|e| Error::from_call("nvmlDeviceGetHandleByUUID", e))?))
     }
 
     /// The driver's version, such as `580.82.07`.
@@ -127,7 +127,7 @@ impl Library {
     /// # Errors
     /// The library's.
     pub fn driver_version(&self) -> Result<String> {
-        self.nvml.sys_driver_version().map_err(|e| Error::of("nvmlSystemGetDriverVersion", e))
+        self.nvml.sys_driver_version().map_err(|e| Error::from_call("nvmlSystemGetDriverVersion", e))
     }
 
     /// The name of a process, where the driver knows it.
@@ -142,7 +142,7 @@ impl Library {
     /// # Errors
     /// The library's.
     pub fn event_set(&self) -> Result<EventSet<'_>> {
-        let set = self.nvml.create_event_set().map_err(|e| Error::of("nvmlEventSetCreate", e))?;
+        let set = self.nvml.create_event_set().map_err(|e| Error::from_call("nvmlEventSetCreate", e))?;
         Ok(EventSet::new(set))
     }
 }

@@ -117,7 +117,7 @@ impl Gpu<'_> {
         Ok(GpuProfile {
             number,
             id: info.id,
-            name: named(text::of(CALL, &info.name)?),
+            name: named(text::read_text(CALL, &info.name)?),
             slices: info.sliceCount,
             max_instances: info.instanceCount,
             multiprocessors: info.multiprocessorCount,
@@ -145,7 +145,7 @@ impl Gpu<'_> {
         Ok(GpuProfile {
             number,
             id: info.id,
-            name: named(text::of(CALL, &info.name)?),
+            name: named(text::read_text(CALL, &info.name)?),
             slices: info.sliceCount,
             max_instances: info.instanceCount,
             multiprocessors: info.multiprocessorCount,

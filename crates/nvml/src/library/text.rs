@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 
 /// The text in an array that a call filled: up to the first zero, which must
 /// be there.
-pub(crate) fn of(call: &'static str, chars: &[c_char]) -> Result<String> {
+pub(crate) fn read_text(call: &'static str, chars: &[c_char]) -> Result<String> {
     // `c_char` is signed on some machines: the same eight bits either way.
     let bytes: Vec<u8> = chars.iter().take_while(|c| **c != 0).map(|c| c.to_ne_bytes()[0]).collect();
     if bytes.len() == chars.len() {
@@ -33,10 +33,10 @@ mod tests {
 
     #[test]
     fn a_text_ends_at_its_zero_and_must_have_one() {
-        assert_eq!(of("f", &chars(b"1g.10gb\0rest")), Ok("1g.10gb".to_owned()));
-        assert_eq!(of("f", &chars(b"\0")), Ok(String::new()));
-        assert!(of("f", &chars(b"endless")).is_err());
-        assert!(of("f", &chars(b"\xff\0")).is_err());
+        assert_eq!(read_text("f", &chars(b"1g.10gb\0rest")), Ok("1g.10gb".to_owned()));
+        assert_eq!(read_text("f", &chars(b"\0")), Ok(String::new()));
+        assert!(read_text("f", &chars(b"endless")).is_err());
+        assert!(read_text("f", &chars(b"\xff\0")).is_err());
     }
 
     #[test]

@@ -11,8 +11,8 @@ use jiff::SignedDuration;
 use mig::Architecture;
 use store::{FunctionFault, State, Store, StoreError};
 
+use super::fault_words::{behaviour, describe, times};
 use super::place::find_gpu;
-use super::show::{behaviour, times};
 
 /// Makes things fail on the node: at once or later; once, several times, or until cleared.
 #[derive(Debug, clap::Args)]
@@ -310,32 +310,4 @@ fn on(gpu: Option<u16>) -> String {
 
 fn later(when: When) -> String {
     when.after.map(|after| format!(", in {after:#}")).unwrap_or_default()
-}
-
-/// A fault of the machine: what, on which GPU, how, and how often.
-pub(super) fn describe(fault: &Fault) -> (String, Option<u16>, String, String) {
-    let none = String::new;
-    match fault {
-        Fault::Call { verb, gpu, behaviour, times } => {
-            let what = match verb {
-                Verb::SetMigMode => "set MIG mode",
-                Verb::Reset => "reset",
-                Verb::SetPersistenceMode => "set persistence mode",
-                Verb::SetPowerLimit => "set power limit",
-                Verb::CreateGpuInstance => "create GPU instance",
-                Verb::DestroyGpuInstance => "destroy GPU instance",
-                Verb::CreateComputeInstance => "create compute instance",
-                Verb::DestroyComputeInstance => "destroy compute instance",
-                Verb::Query => "query",
-            };
-            (what.to_owned(), *gpu, self::behaviour(*behaviour), self::times(*times))
-        }
-        Fault::FallsOffTheBus { gpu } => ("falls off the bus".to_owned(), Some(*gpu), none(), none()),
-        Fault::Xid { gpu, code } => (format!("Xid {code}"), Some(*gpu), none(), none()),
-        Fault::Ecc { gpu, corrected, uncorrected } => {
-            let how = format!("{corrected} corrected, {uncorrected} uncorrected");
-            ("ECC errors".to_owned(), Some(*gpu), how, none())
-        }
-        Fault::Clear => ("faults end".to_owned(), None, none(), none()),
-    }
 }

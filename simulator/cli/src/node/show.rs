@@ -7,7 +7,7 @@ mod table;
 use std::io::Write;
 
 use clap::ValueEnum;
-use gpu::{Behaviour, Gpu, Mode, Times};
+use gpu::{Gpu, Mode};
 use store::Store;
 
 /// Shows the node: GPUs, slices, clients, and what goes wrong.
@@ -40,7 +40,7 @@ pub(super) fn run(store: &Store, args: &Args, out: &mut dyn Write) -> anyhow::Re
         Output::Table => table::write(&state, store.files_are_current()?, out)?,
         Output::Picture => picture::write(&state, out)?,
         Output::Json => {
-            serde_json::to_writer_pretty(&mut *out, &json::of(&state, store.dir()))?;
+            serde_json::to_writer_pretty(&mut *out, &json::describe(&state, store.dir()))?;
             writeln!(out)?;
         }
     }
@@ -56,25 +56,5 @@ fn mode(gpu: &Gpu) -> &'static str {
         Some((Disabled, Disabled)) => "off",
         Some((Disabled, Enabled)) => "off, on after a reset",
         Some((Enabled, Disabled)) => "on, off after a reset",
-    }
-}
-
-/// How a call misbehaves.
-pub(super) fn behaviour(behaviour: Behaviour) -> String {
-    match behaviour {
-        Behaviour::Fail(error) => format!("fails with {}", error.name()),
-        Behaviour::FailAfterEffect(error) => format!("does its work and fails with {}", error.name()),
-        Behaviour::Ignore => "succeeds without effect".to_owned(),
-        Behaviour::Slow(more) => format!("takes {more:#} longer"),
-        Behaviour::Hang => "hangs".to_owned(),
-    }
-}
-
-/// How often.
-pub(super) fn times(times: Times) -> String {
-    match times {
-        Times::Count(1) => "once".to_owned(),
-        Times::Count(n) => format!("{n} times"),
-        Times::UntilCleared => "until cleared".to_owned(),
     }
 }

@@ -35,5 +35,5 @@ pub(crate) fn set(out: Out<'_>, library: &nvml::Library, found: &[Found<'_>], on
 fn switch(library: &nvml::Library, index: u32, on: bool) -> Result<(), Error> {
     let device = library.nvml().device_by_index(index);
     let set = device.and_then(|mut device: Device<'_>| device.set_persistent(on));
-    set.map_err(|error| Error::of("nvmlDeviceSetPersistenceMode", error))
+    set.map_err(|error| Error::from_call("nvmlDeviceSetPersistenceMode", error))
 }

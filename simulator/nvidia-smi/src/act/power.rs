@@ -48,7 +48,7 @@ pub(crate) fn set(out: Out<'_>, library: &Library, found: &[Found<'_>], milliwat
 fn limit(library: &Library, index: u32, milliwatts: u32) -> Result<(), Error> {
     let device = library.nvml().device_by_index(index);
     let set = device.and_then(|mut device| device.set_power_management_limit(milliwatts));
-    set.map_err(|error| Error::of("nvmlDeviceSetPowerManagementLimit", error))
+    set.map_err(|error| Error::from_call("nvmlDeviceSetPowerManagementLimit", error))
 }
 
 fn watts(milliwatts: u32) -> String {

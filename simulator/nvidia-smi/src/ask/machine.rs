@@ -116,7 +116,7 @@ pub(crate) fn nvlinks_of(found: &Found<'_>) -> Result<Vec<NvLink>, Error> {
     let mut links = Vec::new();
     for number in 0..LINKS {
         let active = device.link_wrapper_for(number).is_active();
-        let active = active.map_err(|error| Error::of("nvmlDeviceGetNvLinkState", error));
+        let active = active.map_err(|error| Error::from_call("nvmlDeviceGetNvLinkState", error));
         match active {
             Ok(active) => {
                 let speed = found.gpu.field(id::NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON, 0);

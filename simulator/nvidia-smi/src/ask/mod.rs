@@ -81,7 +81,7 @@ pub(crate) fn select<'l>(library: &'l Library, targets: &Targets) -> Result<Opti
 }
 
 fn pci(gpu: &Gpu<'_>) -> Result<Pci, Error> {
-    let info = gpu.device().pci_info().map_err(|error| Error::of("nvmlDeviceGetPciInfo", error))?;
+    let info = gpu.device().pci_info().map_err(|error| Error::from_call("nvmlDeviceGetPciInfo", error))?;
     Ok(Pci {
         id: info.bus_id,
         domain: info.domain,

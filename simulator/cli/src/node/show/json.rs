@@ -78,7 +78,7 @@ struct ClientOut {
     process: bool,
 }
 
-pub(super) fn of(state: &State, directory: &Path) -> Node {
+pub(super) fn describe(state: &State, directory: &Path) -> Node {
     let machine = &state.machine;
     let clients = machine.clients().map(|(id, client)| ClientOut {
         id: id.0,

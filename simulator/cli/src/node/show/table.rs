@@ -5,8 +5,8 @@ use std::io::Write;
 use gpu::{Activity, EccErrors, Gpu};
 use store::State;
 
-use super::{behaviour, mode, times};
-use crate::node::fault;
+use super::mode;
+use crate::node::fault_words::{behaviour, describe, times};
 use crate::node::place;
 
 pub(super) fn write(state: &State, files: Option<bool>, out: &mut dyn Write) -> std::io::Result<()> {
@@ -109,7 +109,7 @@ fn faults(state: &State, out: &mut dyn Write) -> std::io::Result<()> {
     let armed = state.machine.armed().map(|fault| (fault, now()));
     let later = state.machine.scheduled().iter().map(|s| (s.fault.clone(), format!("{:.0}", s.at)));
     for (fault, from) in armed.chain(later) {
-        let (what, gpu, how, often) = fault::describe(&fault);
+        let (what, gpu, how, often) = describe(&fault);
         rows.push([what, on(gpu), how, often, from]);
     }
     if rows.len() > 1 {
