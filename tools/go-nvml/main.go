@@ -11,6 +11,7 @@
 //	find UUID                 look a device up
 //	watch GPU                 register for changes of its MIG configuration and for Xid errors
 //	next MS                   wait so long for an event
+//	near N [GPU...]           as many GPUs near each other, without those: as the device plugin prefers them
 //	table GPU                 NVIDIA's own table for A100-SXM4-40GB: what differs from it
 //
 // Every answer has "code", the number that the call returned, and "text", what
@@ -93,6 +94,9 @@ func run(words []string) (answer, error) {
 	}
 	if len(numbers) == 0 {
 		return nil, fmt.Errorf("a command without a GPU")
+	}
+	if words[0] == "near" {
+		return near(numbers), nil
 	}
 	device, ret := nvml.DeviceGetHandleByIndex(numbers[0])
 	if ret != nvml.SUCCESS {

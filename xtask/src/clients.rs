@@ -17,11 +17,11 @@ use crate::tools::{self, Sources, Use};
 
 /// Runs real clients of NVML over the simulated library
 ///
-/// Rust's nvml-wrapper; go-nvml, nvidia-mig-parted and gpu-feature-discovery,
-/// which are built first where that has not happened yet; nvidia-ml-py, nvitop,
-/// nvsmi and py3nvml, which are installed into a virtual environment of their
-/// own. Without KIND all run, and what a missing tool leaves out is named and
-/// counted.
+/// Rust's nvml-wrapper; go-nvml, go-gpuallocator, nvidia-mig-parted,
+/// gpu-feature-discovery, nvidia-ctk and NVIDIA's DRA driver, which are built
+/// first where that has not happened yet; programs from Python's package index, which are installed
+/// into a virtual environment of their own. Without KIND all run, and what a
+/// missing tool leaves out is named and counted.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Treat a missing tool as a failure
@@ -38,14 +38,17 @@ pub(crate) struct Args {
 enum Kind {
     /// nvml-wrapper
     Rust,
-    /// go-nvml, nvidia-mig-parted, gpu-feature-discovery
+    /// go-nvml, go-gpuallocator, nvidia-mig-parted, gpu-feature-discovery, nvidia-ctk, the DRA driver
     Go,
-    /// nvidia-ml-py, nvitop, nvsmi, py3nvml
+    /// nvidia-ml-py, nvitop, nvsmi, py3nvml, gpustat, GPUtil, Glances, Zeus, CodeCarbon, dask-cuda
     Python,
 }
 
 /// The test modules whose clients are Go programs.
-const GO: [&str; 3] = ["go_nvml::", "mig_parted::", "feature_discovery::"];
+const GO: [&str; 5] = ["go_nvml::", "mig_parted::", "feature_discovery::", "cdi::", "dra_driver::"];
+
+/// What they need: the DRA driver publishes its devices on a real API server.
+const TOOLS: [Use; 2] = [Use::ControlPlane, Use::Clients];
 
 /// The test modules whose clients are Python programs.
 const PYTHON_TESTS: [&str; 1] = ["python::"];
@@ -66,14 +69,18 @@ pub(crate) fn steps(sources: &Sources) -> Vec<Step> {
         sources.hand_on(&mut command);
         Step { name, what, tools, after: None, action: Action::Run(command) }
     };
-    let go: &[_] =
-        if sources.need_go(&[Use::Clients]) { &[tools::GO, tools::CC, NAMESPACES] } else { &[NAMESPACES] };
+    let go: &[_] = if sources.need_go(&TOOLS) { &[tools::GO, tools::CC, NAMESPACES] } else { &[NAMESPACES] };
     vec![
         step("clients-rust", "nvml-wrapper over the simulated library", &[], "rust"),
-        step("clients-go", "go-nvml, mig-parted and GFD over the simulated library", go, "go"),
+        step(
+            "clients-go",
+            "go-nvml, mig-parted, GFD, nvidia-ctk and the DRA driver over the simulated library",
+            go,
+            "go",
+        ),
         step(
             "clients-python",
-            "nvidia-ml-py, nvitop, nvsmi and py3nvml over the simulated library",
+            "nvidia-ml-py and nine programs in Python over the simulated library",
             &[PYTHON],
             "python",
         ),
@@ -96,7 +103,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         }
         Kind::Go => {
             test.args(["--test", "it", "--"]).args(GO);
-            for binary in tools::ensure_built(&args.sources, &[Use::Clients], out)? {
+            for binary in tools::ensure_built(&args.sources, &TOOLS, out)? {
                 test.env(binary.variable(), &binary.path);
             }
             with_nvidia_smi(&library)?;

@@ -135,6 +135,25 @@ pub(crate) const FAMILIES: &[Family] = &[
         ..PLAIN
     },
     Family {
+        name: "nvidia-ctk",
+        module: "nvidia-ctk",
+        used_for: Use::Clients,
+        binaries: &[("nvidia-ctk", "github.com/NVIDIA/nvidia-container-toolkit/cmd/nvidia-ctk")],
+        cgo: true,
+        ..PLAIN
+    },
+    Family {
+        name: "dra-driver",
+        module: "dra-driver",
+        used_for: Use::Clients,
+        binaries: &[
+            ("gpu-kubelet-plugin", "sigs.k8s.io/dra-driver-nvidia-gpu/cmd/gpu-kubelet-plugin"),
+            ("dra-kubelet", "."),
+        ],
+        cgo: true,
+        ..PLAIN
+    },
+    Family {
         name: "helm",
         module: "helm",
         used_for: Use::Packaging,

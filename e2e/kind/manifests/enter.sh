@@ -19,5 +19,19 @@ for entry in "$root"/proc/*; do
   rm -f "/proc/${entry##*/}"
   ln -s "$entry" /proc/
 done
-if [ -d /sys/bus/pci ]; then mount --bind "$root/sys/bus/pci" /sys/bus/pci; fi
+if [ -d /sys/bus/pci ]; then
+  mount --bind "$root/sys/bus/pci" /sys/bus/pci
+  # What its links lead to: the root complexes of the node stand in the place of this machine's.
+  mkdir -p /tmp/devices
+  mount --rbind /sys/devices /tmp/devices
+  mount -t tmpfs -o mode=755 simulated /sys/devices
+  for entry in /tmp/devices/*; do
+    case ${entry##*/} in pci*) ;; *) ln -s "$entry" /sys/devices/ ;; esac
+  done
+  for entry in "$root"/sys/devices/*; do
+    [ -d "$entry" ] || continue
+    mkdir "/sys/devices/${entry##*/}"
+    mount --bind "$entry" "/sys/devices/${entry##*/}"
+  done
+fi
 exec "$@"

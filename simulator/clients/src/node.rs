@@ -10,6 +10,8 @@ use serde_json::Value;
 use store::{State, Store};
 use tempfile::TempDir;
 
+use crate::running::Running;
+
 /// What makes a program see the files of the node instead of this machine's.
 const ENTER: &str = include_str!("enter.sh");
 
@@ -39,10 +41,36 @@ impl Node {
     /// When its state or its files cannot be written.
     pub fn new(machine: Machine, library: PathBuf) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
-        std::fs::create_dir(dir.path().join("proc"))?;
+        for empty in ["proc", "devices"] {
+            std::fs::create_dir(dir.path().join(empty))?;
+        }
         let store = Store::create(&dir.path().join("state"), State::new(machine))?;
         store.keep_files(&dir.path().join("root"))?;
         Ok(Self { dir, library, store })
+    }
+
+    /// Puts the library and nvidia-smi into the node's files, so that these are a driver root. They are
+    /// named as they are in the folder that programs load the library from.
+    ///
+    /// # Errors
+    /// When they cannot be copied.
+    pub fn with_driver_root(self) -> anyhow::Result<Self> {
+        let (libraries, programs) = (self.file("usr/lib64"), self.file("usr/bin"));
+        std::fs::create_dir_all(&libraries)?;
+        std::fs::create_dir_all(&programs)?;
+        for entry in std::fs::read_dir(&self.library)? {
+            let (at, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
+            if !name.to_string_lossy().starts_with("libnvidia-ml.so") {
+                continue;
+            }
+            match std::fs::read_link(&at) {
+                Ok(to) => std::os::unix::fs::symlink(to, libraries.join(name))?,
+                Err(_) => drop(std::fs::copy(&at, libraries.join(name))?),
+            }
+        }
+        let smi = std::fs::copy(self.library.join("nvidia-smi"), programs.join("nvidia-smi"));
+        smi.context("there is no nvidia-smi beside the library")?;
+        Ok(self)
     }
 
     /// Where a file of the node is, such as `proc/modules`.
@@ -82,6 +110,20 @@ impl Node {
     /// # Errors
     /// When it cannot be started.
     pub fn run_inside(&self, program: &str, args: &[&str]) -> anyhow::Result<Said> {
+        self.finish(self.inside(program, args), "")
+    }
+
+    /// Starts one, which runs until it is dropped.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start_inside(&self, program: &str, args: &[&str]) -> anyhow::Result<Running> {
+        let mut command = self.inside(program, args);
+        self.surround(&mut command)?;
+        Running::start(command, self.dir.path().join("running.log"))
+    }
+
+    fn inside(&self, program: &str, args: &[&str]) -> Command {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private"]);
         if !rustix::process::geteuid().is_root() {
@@ -89,21 +131,25 @@ impl Node {
             command.arg("--map-root-user");
         }
         command.args(["--", "sh", "-c", ENTER, "enter.sh"]).arg(self.dir.path()).arg(program).args(args);
-        self.finish(command, "")
+        command
     }
 
-    fn finish(&self, mut command: Command, input: &str) -> anyhow::Result<Said> {
+    /// The environment in which a program finds the node.
+    fn surround(&self, command: &mut Command) -> anyhow::Result<()> {
         command
             .env(store::DIRECTORY_VARIABLE, self.dir.path().join("state"))
-            .env("LD_LIBRARY_PATH", &self.library)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .env("LD_LIBRARY_PATH", &self.library);
         #[expect(clippy::disallowed_methods, reason = "the path on which a program finds nvidia-smi")]
         let path = std::env::var_os("PATH").unwrap_or_default();
         let with_ours = std::env::split_paths(&path).collect::<Vec<_>>();
         let all = std::iter::once(self.library.clone()).chain(with_ours);
         command.env("PATH", std::env::join_paths(all)?);
+        Ok(())
+    }
+
+    fn finish(&self, mut command: Command, input: &str) -> anyhow::Result<Said> {
+        self.surround(&mut command)?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let program = command.get_program().to_owned();
         let mut child =
             command.spawn().with_context(|| format!("cannot start {}", program.to_string_lossy()))?;

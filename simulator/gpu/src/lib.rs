@@ -43,4 +43,4 @@ pub use model::{Engines, MigFacts, Model, ModelError, PciClass, ProfileFacts};
 pub use power::Work;
 pub use question::Subject;
 pub use session::{GPU_INSTANCE_PROFILE_COUNT, Nvml};
-pub use topology::{FarEnd, Nearness, NumaNode, NvLinks, Seat, Topology, UnknownMachine};
+pub use topology::{Bridge, BridgeKind, FarEnd, Nearness, NumaNode, NvLinks, Seat, Topology, UnknownMachine};

@@ -3,7 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
+mod bridges;
 mod hosts;
+
+pub use bridges::{Bridge, BridgeKind};
 
 /// How near two GPUs are over PCIe; named as `nvidia-smi topo -m` names it, and
 /// numbered as NVML numbers it.

@@ -16,6 +16,7 @@ use crate::handle::{Device, Handle, Handles};
 use crate::process::{self, Process};
 use crate::samples::Samples;
 use crate::session::Session;
+use crate::system_events::SystemSets;
 
 /// Functions of the library, as the header has them, with what they do. A
 /// function of several names, such as one and its `_v2`, is written once. The
@@ -56,6 +57,7 @@ macro_rules! not_supported {
 pub(crate) struct Call<'p> {
     pub(crate) handles: &'p mut Handles,
     pub(crate) sets: &'p mut Sets,
+    pub(crate) system_sets: &'p mut SystemSets,
     pub(crate) samples: &'p mut Samples,
     pub(crate) session: &'p mut Session,
     stall: Stall,
@@ -191,11 +193,11 @@ fn run(
     arguments: &[&dyn Argument],
     body: impl FnOnce(&mut Call<'_>) -> Reply<()>,
 ) -> (Reply<()>, Stall) {
-    let Some(session) = process.session.as_mut() else {
+    let Process { session, handles, sets, system_sets, samples } = process;
+    let Some(session) = session.as_mut() else {
         return (Err(NvmlError::Uninitialized), Stall::None);
     };
-    let (handles, sets, samples) = (&mut process.handles, &mut process.sets, &mut process.samples);
-    let mut call = Call { handles, sets, samples, session, stall: Stall::None };
+    let mut call = Call { handles, sets, system_sets, samples, session, stall: Stall::None };
     (call.run(name, arguments, body), call.stall)
 }
 

@@ -79,6 +79,11 @@ impl PciAddress {
         }
     }
 
+    /// As one number, as boards and the driver's events have it: an H100 at `0000:00:09.0` says 0x9.
+    pub(crate) const fn id(self) -> u32 {
+        self.domain << 16 | self.bus << 8 | self.device
+    }
+
     /// With a domain of four digits.
     pub(crate) fn legacy(self) -> String {
         format!("{:04X}:{:02X}:{:02X}.0", self.domain, self.bus, self.device)

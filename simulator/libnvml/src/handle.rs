@@ -20,6 +20,8 @@ pub(crate) enum Handle {
     ComputeInstance(ComputeHandle),
     /// A set of events, by its number.
     Events(u64),
+    /// A set of events of the system, by its number.
+    SystemEvents(u64),
     /// A sample of how much something worked, by its number.
     Sample(u64),
 }
@@ -113,8 +115,10 @@ handles! {
     GpuInstance is GpuInstance(InstanceHandle), on |instance| Some(instance.gpu());
     /// `nvmlComputeInstance_t`.
     ComputeInstance is ComputeInstance(ComputeHandle), on |instance| Some(instance.parent().gpu());
-    /// `nvmlEventSet_t`, and `nvmlSystemEventSet_t`.
+    /// `nvmlEventSet_t`.
     EventSet is Events(u64), on |_| None;
+    /// `nvmlSystemEventSet_t`.
+    SystemEventSet is SystemEvents(u64), on |_| None;
     /// `nvmlGpmSample_t`.
     Sample is Sample(u64), on |_| None;
 }

@@ -25,3 +25,4 @@ mod handle;
 mod process;
 mod samples;
 mod session;
+mod system_events;

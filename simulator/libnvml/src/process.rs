@@ -8,6 +8,7 @@ use crate::events::Sets;
 use crate::handle::Handles;
 use crate::samples::Samples;
 use crate::session::Session;
+use crate::system_events::SystemSets;
 
 /// The library in this process.
 #[derive(Debug)]
@@ -17,6 +18,7 @@ pub(crate) struct Process {
     /// Pointers given out stay valid over a shutdown, as NVML's do.
     pub(crate) handles: Handles,
     pub(crate) sets: Sets,
+    pub(crate) system_sets: SystemSets,
     pub(crate) samples: Samples,
 }
 
@@ -24,6 +26,7 @@ static PROCESS: Mutex<Process> = Mutex::new(Process {
     session: None,
     handles: Handles::new(),
     sets: Sets::new(),
+    system_sets: SystemSets::new(),
     samples: Samples::new(),
 });
 

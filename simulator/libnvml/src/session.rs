@@ -80,7 +80,10 @@ impl Session {
     pub(crate) fn is_stale(&mut self, handle: Handle) -> bool {
         let mut nvml = self.machine.nvml(self.caller);
         match handle {
-            Handle::Device(gpu::Device::Gpu { .. }) | Handle::Events(_) | Handle::Sample(_) => false,
+            Handle::Device(gpu::Device::Gpu { .. })
+            | Handle::Events(_)
+            | Handle::SystemEvents(_)
+            | Handle::Sample(_) => false,
             Handle::Device(mig) => nvml.parent(mig).is_err(),
             Handle::GpuInstance(instance) => nvml.gpu_instance_info(instance).is_err(),
             Handle::ComputeInstance(instance) => nvml.compute_instance_info(instance).is_err(),

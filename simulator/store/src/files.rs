@@ -6,6 +6,7 @@
 //! that can updates the files.
 
 mod manifest;
+mod pci;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -161,6 +162,10 @@ fn write(path: &Path, entry: &Entry) -> std::io::Result<()> {
         }
     }
     crash::point();
+    // An older version of this program may have had a folder in this place, which is empty by now.
+    if fs::symlink_metadata(path).is_ok_and(|there| there.is_dir()) {
+        fs::remove_dir(path)?;
+    }
     fs::rename(&new, path)
 }
 

@@ -224,6 +224,20 @@ mod tests {
         let mut names: Vec<_> = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, ["libnvidia-ml.so", "libnvidia-ml.so.1", "libnvidia-ml.so.580.65.06"]);
+        // An image that has the file under the name of its own driver; twice, as a container that restarts.
+        let image = node.at("image/usr/lib64");
+        fs::rename(&shipped, image.join("libnvidia-ml.so.595.45.04")).unwrap();
+        symlink("libnvidia-ml.so.595.45.04", &shipped).unwrap();
+        fs::write(&shipped, "third").unwrap();
+        for _ in 0..2 {
+            node.starts();
+            let root = node.at("root/usr/lib64");
+            assert_eq!(fs::read_to_string(root.join("libnvidia-ml.so")).unwrap(), "third");
+            let mut names: Vec<_> =
+                fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            assert_eq!(names, ["libnvidia-ml.so", "libnvidia-ml.so.1", "libnvidia-ml.so.580.65.06"]);
+        }
     }
 
     #[test]

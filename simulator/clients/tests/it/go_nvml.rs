@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clients::{Node, find, json_lines};
-use gpu::{DriverBranch, Fault, Machine, Model, Scheduled};
+use gpu::{DriverBranch, Fault, Machine, Model, Scheduled, Topology};
 use serde_json::{Value, json};
 
 /// NVML's numbers.
@@ -278,4 +278,34 @@ fn an_xid_error_is_an_event_of_the_gpu_and_a_quiet_one_times_out() {
     // The header: no instance, if it is of none.
     assert_eq!(event["instances"], json!([u32::MAX, u32::MAX]));
     assert_eq!(answers[2]["code"], TIMEOUT);
+}
+
+/// Which GPUs of a host with eight go-gpuallocator chooses, as the device plugin does when the kubelet asks which it
+/// prefers for a pod: so many, of those that are not taken.
+fn preferred(host: &str, many: usize, taken: &[u16]) -> Option<Vec<u64>> {
+    let found = find(&["go-nvml-session"])?;
+    let machine = Machine::new("n1", DriverBranch(580), store::now()).built_as(Topology::find(host).unwrap());
+    let model = Model::find("A100-80GB").unwrap();
+    let machine = (0..8).fold(machine, |machine, _| machine.with_gpu(&model));
+    let program = found.programs[0].to_str().unwrap().to_owned();
+    let bench = Bench { node: Node::new(machine, found.library).unwrap(), program };
+    let taken: String = taken.iter().map(|gpu| format!(" {gpu}")).collect();
+    let answer = bench.ask(&format!("near {many}{taken}"));
+    let gpus = answer["gpus"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    Some(gpus.iter().map(|gpu| gpu.as_u64().unwrap()).collect())
+}
+
+#[test]
+fn a_pod_of_several_gpus_gets_those_that_are_near_each_other() {
+    // Pairs that are bridged stay pairs.
+    let Some(pair) = preferred("nvlink-bridges", 2, &[]) else { return };
+    assert_eq!(pair, [0, 1]);
+    assert_eq!(preferred("nvlink-bridges", 2, &[0]).unwrap(), [2, 3]);
+    assert_eq!(preferred("nvlink-bridges", 3, &[0, 2]).unwrap(), [1, 4, 5]);
+    // One socket rather than two, one switch rather than two.
+    assert_eq!(preferred("two-sockets", 4, &[0]).unwrap(), [4, 5, 6, 7]);
+    assert_eq!(preferred("pcie-switches", 2, &[0]).unwrap(), [2, 3]);
+    // More than there are are none.
+    assert_eq!(preferred("dgx-a100", 8, &[]).unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(preferred("dgx-a100", 9, &[]).unwrap(), [0u64; 0]);
 }

@@ -1,6 +1,8 @@
 //! The integration tests of this crate, in one program: each module is one file of tests.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
+mod cdi;
+mod dra_driver;
 mod feature_discovery;
 mod go_nvml;
 mod mig_parted;

@@ -1,5 +1,6 @@
-//! nvidia-ml-py, NVIDIA's binding for Python, and nvitop over it; py3nvml, an
-//! older binding; nvsmi, which starts nvidia-smi. All of them unmodified.
+//! nvidia-ml-py, NVIDIA's binding for Python, and what is written over it: nvitop, gpustat, Glances, Zeus,
+//! CodeCarbon, dask-cuda; py3nvml, an older binding; nvsmi and GPUtil, which start nvidia-smi. All of them
+//! are unmodified. Of Zeus, CodeCarbon, Glances and dask-cuda only the modules that ask for GPUs are loaded.
 
 use clients::{Node, cut, find, json_lines};
 use gpu::{Activity, Client, DriverBranch, Machine, Model, Target};
@@ -162,4 +163,182 @@ print(json.dumps([free, [nvml.nvmlDeviceGetName(each) for each in handles], nvml
     let told = evaluated(&node, &python, program);
     let free: Vec<bool> = (0..8).map(|index| index != 0).collect();
     assert_eq!(told, json!([free, vec!["NVIDIA A100-SXM4-80GB"; 8], "580.65.06"]));
+}
+
+/// One that somebody computes on, one that is cut, and two that have no MIG.
+fn a_mixed_machine(machine: Machine) -> Machine {
+    let model = Model::find("A100-80GB").unwrap();
+    let card = |name: &str| match mig::sharing::find(name) {
+        Some(mig::sharing::Known::Card(card)) => Model::of_card(card).into(),
+        _ => panic!("the catalogue has a {name}"),
+    };
+    let machine = machine.with_gpu(&model).with_gpu(&model);
+    let mut machine = machine.with_gpu(&card("T4")).with_gpu(&card("L40S"));
+    cut(&mut machine, 1, &["3g.40gb", "2g.20gb"]);
+    let (pid, name) = (std::process::id(), "/usr/bin/python3".to_owned());
+    let client =
+        Client { pid, name, target: Target::Gpu(0), activity: Activity::Computes, memory_mib: 40_000 };
+    machine.open(client).unwrap();
+    machine
+}
+
+#[test]
+fn gpustat_shows_every_card_and_who_computes() {
+    let Some((node, python)) = node(a_mixed_machine) else { return };
+    let said = node.run(&python, &["-m", "gpustat", "--json"], "").unwrap();
+    assert_eq!(said.code, 0, "{}", said.err);
+    let told: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(told["driver_version"], "580.65.06");
+    let gpus: Vec<_> = told["gpus"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|gpu| {
+            [
+                &gpu["name"],
+                &gpu["memory.used"],
+                &gpu["memory.total"],
+                &gpu["utilization.gpu"],
+                &gpu["temperature.gpu"],
+            ]
+        })
+        .collect();
+    let a100 = json!("NVIDIA A100-SXM4-80GB");
+    assert_eq!(
+        json!(gpus),
+        json!([
+            [a100, 40_000, 81_920, 100, 55],
+            // How busy a GPU with MIG is nobody knows.
+            [a100, 0, 81_920, null, 31],
+            ["Tesla T4", 0, 15_360, 0, 31],
+            ["NVIDIA L40S", 0, 46_068, 0, 31],
+        ])
+    );
+    let process = &told["gpus"][0]["processes"][0];
+    assert_eq!((&process["pid"], &process["gpu_memory_usage"]), (&json!(std::process::id()), &json!(40_000)));
+}
+
+#[test]
+fn gputil_finds_the_card_that_is_free() {
+    let Some((node, python)) = node(a_mixed_machine) else { return };
+    let program = "
+import json, GPUtil
+gpus = [[gpu.id, gpu.name, gpu.memoryTotal, gpu.memoryUsed, None if gpu.load != gpu.load else gpu.load] for gpu in GPUtil.getGPUs()]
+print(json.dumps([gpus, GPUtil.getAvailable(limit=9)]))";
+    let told = evaluated(&node, &python, program);
+    let a100 = json!("NVIDIA A100-SXM4-80GB");
+    assert_eq!(
+        told[0],
+        json!([
+            [0, a100, 81_920.0, 40_000.0, 1.0],
+            [1, a100, 81_920.0, 0.0, null],
+            [2, "Tesla T4", 15_360.0, 0.0, 0.0],
+            [3, "NVIDIA L40S", 46_068.0, 0.0, 0.0],
+        ])
+    );
+    assert_eq!(told[1], json!([2, 3]));
+}
+
+/// What stands in the place of packages of which a program's code for GPUs uses nothing.
+const ABSENT: &str = "
+import importlib.util, json, sys, types
+class Absent(types.ModuleType):
+    __path__ = []
+    def __getattr__(self, name): return type(name, (), {})
+def absent(*names):
+    for name in names: sys.modules[name] = Absent(name)
+def alone(name):
+    module = types.ModuleType(name)
+    module.__path__ = importlib.util.find_spec(name).submodule_search_locations
+    sys.modules[name] = module
+";
+
+#[test]
+fn zeus_reads_power_limits_and_energy() {
+    let Some((node, python)) = node(a_mixed_machine) else { return };
+    let program = format!(
+        "{ABSENT}
+absent('httpx')
+from zeus.device import get_gpus
+told = []
+for gpu in get_gpus().gpus:
+    before = gpu.get_total_energy_consumption()
+    told.append([gpu.get_name(), gpu.get_instant_power_usage(), gpu.get_power_management_limit(),
+        gpu.get_power_management_limit_constraints(), gpu.get_gpu_temperature(),
+        gpu.supports_get_total_energy_consumption(), gpu.get_total_energy_consumption() >= before])
+gpu = get_gpus().gpus[2]
+gpu.set_power_management_limit(65000)
+told.append(gpu.get_power_management_limit())
+gpu.reset_power_management_limit()
+told.append(gpu.get_power_management_limit())
+print(json.dumps(told))"
+    );
+    let told = evaluated(&node, &python, &program);
+    let a100 = json!("NVIDIA A100-SXM4-80GB");
+    let limits = json!([100_000, 400_000]);
+    assert_eq!(
+        told,
+        json!([
+            [a100, 320_000, 400_000, limits, 55, true, true],
+            [a100, 66_666, 400_000, limits, 31, true, true],
+            ["Tesla T4", 11_666, 70_000, [60_000, 70_000], 31, true, true],
+            ["NVIDIA L40S", 58_333, 350_000, [100_000, 350_000], 31, true, true],
+            65_000,
+            70_000,
+        ])
+    );
+}
+
+#[test]
+fn codecarbon_counts_what_each_card_draws() {
+    let Some((node, python)) = node(a_mixed_machine) else { return };
+    let program = format!(
+        "{ABSENT}
+alone('codecarbon')
+from codecarbon.core.gpu import AllGPUDevices
+from codecarbon.core.units import Time
+gpus = AllGPUDevices()
+gpus.start()
+known = [[gpu['name'], gpu['total_memory'] >> 20, gpu['power_limit']] for gpu in gpus.get_gpu_static_info()]
+drawn = [gpu['delta_energy_consumption'].kWh >= 0 for gpu in gpus.get_delta(Time(1))]
+print(json.dumps([known, drawn]))"
+    );
+    let told = evaluated(&node, &python, &program);
+    let a100 = json!(["NVIDIA A100-SXM4-80GB", 81_920, 400.0]);
+    assert_eq!(told[0], json!([a100, a100, ["Tesla T4", 15_360, 70.0], ["NVIDIA L40S", 46_068, 350.0]]));
+    assert_eq!(told[1], json!([true, true, true, true]));
+}
+
+#[test]
+fn glances_has_a_line_for_each_card() {
+    let Some((node, python)) = node(a_mixed_machine) else { return };
+    let program = "
+import json
+from glances.plugins.gpu.cards.nvidia import NvidiaGPU
+print(json.dumps([[gpu['name'], round(gpu['mem']), gpu['proc'], gpu['temperature']] for gpu in NvidiaGPU().get_device_stats()]))";
+    let a100 = json!("NVIDIA A100-SXM4-80GB");
+    assert_eq!(
+        evaluated(&node, &python, program),
+        json!([[a100, 49, 100, 55], [a100, 0, null, 31], ["Tesla T4", 0, 0, 31], ["NVIDIA L40S", 0, 0, 31]])
+    );
+}
+
+#[test]
+fn dask_cuda_finds_devices_and_slices_for_its_workers() {
+    let Some((node, python)) = node(a_mixed_machine) else { return };
+    let program = format!(
+        "{ABSENT}
+absent('numpy', 'dask', 'dask.config', 'dask.utils', 'distributed', 'distributed.comm')
+# It is not installed for Python before 3.11.
+told = None
+if importlib.util.find_spec('dask_cuda'):
+    alone('dask_cuda')
+    import dask_cuda.utils as utils
+    count, slices = utils.get_gpu_count_mig(return_uuids=True)
+    told = [utils.get_n_gpus(), count, [utils.parse_cuda_visible_device(each) == each for each in slices],
+        utils.get_device_total_memory(2) >> 20, utils.nvml_device_index(1, '2,3'), utils.get_gpu_uuid(1)[:4]]
+print(json.dumps(told))"
+    );
+    let told = evaluated(&node, &python, &program);
+    assert!(told.is_null() || told == json!([4, 2, [true, true], 15_360, 3, "GPU-"]), "{told}");
 }

@@ -85,8 +85,17 @@ pub(super) fn all() -> Vec<Topology> {
             "dgx-h100",
             vec![node(0, &[(0, 55), (112, 167)]), node(1, &[(56, 111), (168, 223)])],
             (0u8..)
-                .zip([0x1b, 0x43, 0x52, 0x61, 0x9d, 0xc3, 0xd1, 0xdf])
-                .map(|(i, bus)| seat(bus, bus & 0xf0, &[i], i / 4))
+                .zip([
+                    (0x1b, 0x10),
+                    (0x43, 0x40),
+                    (0x52, 0x48),
+                    (0x61, 0x58),
+                    (0x9d, 0x90),
+                    (0xc3, 0xc0),
+                    (0xd1, 0xc8),
+                    (0xdf, 0xd8),
+                ])
+                .map(|(i, (bus, root))| seat(bus, root, &[i], i / 4))
                 .collect(),
             Some(NvLinks::Switched { links: 18, version: 4 }),
         ),

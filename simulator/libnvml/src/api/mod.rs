@@ -22,5 +22,6 @@ mod processes;
 mod sensors;
 mod settings;
 mod system;
+mod system_events;
 mod topology;
 mod unsupported;

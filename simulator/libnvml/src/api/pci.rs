@@ -94,7 +94,7 @@ entries! {
     fn nvmlDeviceGetBoardId(call, device: Device, board: Out<c_uint>) {
         board.set(call.ask(device, |of| {
             let gpu = of.whole(NvmlError::InvalidArgument)?;
-            PciAddress::parse(&gpu.bus_id).map(|at| at.bus << 8).ok_or(NvmlError::Unknown)
+            PciAddress::parse(&gpu.bus_id).map(PciAddress::id).ok_or(NvmlError::Unknown)
         })?)
     }
 

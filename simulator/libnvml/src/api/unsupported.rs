@@ -120,10 +120,6 @@ not_supported! {
     nvmlDeviceGetNvlinkBwMode(a: Device, b: Ignored);
     nvmlDeviceSetNvlinkBwMode(a: Device, b: Ignored);
     nvmlDeviceGetNvLinkInfo(a: Device, b: Ignored);
-    nvmlSystemEventSetCreate(a: Ignored);
-    nvmlSystemEventSetFree(a: Ignored);
-    nvmlSystemRegisterEvents(a: Ignored);
-    nvmlSystemEventSetWait(a: Ignored);
     nvmlDeviceModifyDrainState(a: Ignored, b: c_uint);
     nvmlDeviceQueryDrainState(a: Ignored, b: Ignored);
     nvmlDeviceRemoveGpu_v2(a: Ignored, b: c_uint, c: c_uint);

@@ -123,6 +123,10 @@ fn type_of(kind: &str) -> Option<Struct> {
         "nvmlGpmSample_t" => plain(POINTER),
         "nvmlGpmSupport_t" => plain(8),
         "nvmlPowerValue_v2_t" => versioned::<nvmlPowerValue_v2_t>(&[2]),
+        "nvmlSystemEventSetCreateRequest_t" => versioned::<nvmlSystemEventSetCreateRequest_v1_t>(&[1]),
+        "nvmlSystemEventSetFreeRequest_t" => versioned::<nvmlSystemEventSetFreeRequest_v1_t>(&[1]),
+        "nvmlSystemRegisterEventRequest_t" => versioned::<nvmlSystemRegisterEventRequest_v1_t>(&[1]),
+        "nvmlSystemEventSetWaitRequest_t" => versioned::<nvmlSystemEventSetWaitRequest_v1_t>(&[1]),
         "nvmlPciInfo_v1_t" => plain(32),
         "nvmlPciInfo_v2_t" => plain(52),
         "nvmlPciInfo_t" => plain(68),
@@ -229,6 +233,12 @@ impl Target {
                 0
             );
         }
+        let mut system = nvmlSystemEventSetCreateRequest_v1_t {
+            version: version::<nvmlSystemEventSetCreateRequest_v1_t>(1),
+            set: null_mut(),
+        };
+        // SAFETY: as the header says.
+        assert_eq!(unsafe { sim.lib.nvmlSystemEventSetCreate(&raw mut system) }, 0);
         let samples = [0, 1].map(|_| {
             // SAFETY: as the header says.
             let sample =
@@ -249,6 +259,7 @@ impl Target {
             ("nvmlGpuInstance_t", vec![of(gi.cast())]),
             ("nvmlComputeInstance_t", vec![of(compute.cast())]),
             ("nvmlEventSet_t", vec![of(set.cast())]),
+            ("nvmlSystemEventSet_t", vec![of(system.set.cast())]),
             ("nvmlGpmSample_t", samples.map(|sample| of(sample.cast())).to_vec()),
         ]);
     }
@@ -266,6 +277,18 @@ impl Target {
                 "nvmlGpmMetricsGet_t" => self.metrics(choice),
                 "nvmlProcessesUtilizationInfo_t" if choice.word.is_none() => self.loads(choice),
                 "nvmlGpmSupport_t" => words(&[NVML_GPM_SUPPORT_VERSION, 0]),
+                "nvmlSystemEventSetFreeRequest_t" if choice.word.is_none() => {
+                    self.request(version::<nvmlSystemEventSetFreeRequest_v1_t>(1), &[], &[])
+                }
+                "nvmlSystemRegisterEventRequest_t" if choice.word.is_none() => {
+                    self.request(version::<nvmlSystemRegisterEventRequest_v1_t>(1), &[0, 3, 0], &[])
+                }
+                "nvmlSystemEventSetWaitRequest_t" if choice.word.is_none() => {
+                    let room = vec![0; choice.length * size_of::<nvmlSystemEventData_v1_t>()];
+                    let data = self.pages.last().unwrap().put(&room) as u64;
+                    let data = [data as u32, (data >> 32) as u32, choice.length as u32, 0];
+                    self.request(version::<nvmlSystemEventSetWaitRequest_v1_t>(1), &[0], &data)
+                }
                 // A limit that every card here takes.
                 "nvmlPowerValue_v2_t" if choice.word.is_none() => {
                     words(&[version::<nvmlPowerValue_v2_t>(2), NVML_POWER_SCOPE_GPU, A_LIMIT_MW])
@@ -291,6 +314,15 @@ impl Target {
             self.succeeded.insert(name.clone());
         }
         code
+    }
+
+    /// A request about a set of the system's events: the version, words, the set, words.
+    fn request(&self, version: u32, before: &[u32], behind: &[u32]) -> Vec<u8> {
+        let mut content = words(&[version]);
+        content.extend(words(if before.is_empty() { &[0] } else { before }));
+        content.extend(self.handles["nvmlSystemEventSet_t"][0].to_ne_bytes());
+        content.extend(words(behind));
+        content
     }
 
     /// As many metrics as the caller says, and not one more: headers differ in how many there are.
@@ -471,13 +503,15 @@ fn tail(told: &str) -> String {
 }
 
 /// Whoever says INVALID_ARGUMENT to everything writes past nothing either, so what is simulated must have
-/// succeeded: all but what wants a text that names something here, or room for one more instance.
-const NEVER_SUCCEED_HERE: [&str; 10] = [
+/// succeeded: all but what wants a text that names something here, room for one more instance, or a driver
+/// that is loaded again (its own test is in `library.rs`).
+const NEVER_SUCCEED_HERE: [&str; 11] = [
     "nvmlSystemGetProcessName",
     "nvmlDeviceGetHandleBySerial",
     "nvmlDeviceGetHandleByUUID",
     "nvmlDeviceGetHandleByUUIDV",
     "nvmlDeviceGetHandleByPciBusId_v2",
+    "nvmlSystemEventSetWait",
     "nvmlDeviceCreateGpuInstanceWithPlacement",
     "nvmlGpuInstanceDestroy",
     "nvmlGpuInstanceCreateComputeInstance",

@@ -164,6 +164,61 @@ fn wait_in(sim: &Sim, set: usize) -> Result<u64, Code> {
 }
 
 #[test]
+fn a_driver_that_is_loaded_again_leaves_every_gpu_and_comes_back_to_it() {
+    let sim = Sim::with(&["A100-80GB", "H100-80GB"]);
+    sim.init().unwrap();
+    let mut created = nvmlSystemEventSetCreateRequest_v1_t {
+        version: version::<nvmlSystemEventSetCreateRequest_v1_t>(1),
+        set: std::ptr::null_mut(),
+    };
+    done(unsafe { sim.lib.nvmlSystemEventSetCreate(&mut created) }).unwrap();
+    let set = created.set;
+    let reload = || sim.store.update(|state| state.machine.reload_driver()).unwrap().unwrap();
+    let register = |types| {
+        let version = version::<nvmlSystemRegisterEventRequest_v1_t>(1);
+        let mut request = nvmlSystemRegisterEventRequest_v1_t { version, eventTypes: types, set };
+        done(unsafe { sim.lib.nvmlSystemRegisterEvents(&mut request) })
+    };
+    // So many at most; the set keeps the others for the next one who waits.
+    let wait = |room: usize, timeoutms| {
+        let mut data = vec![nvmlSystemEventData_v1_t { eventType: 0, gpuId: 0 }; 4];
+        let mut request = nvmlSystemEventSetWaitRequest_v1_t {
+            version: version::<nvmlSystemEventSetWaitRequest_v1_t>(1),
+            timeoutms,
+            set,
+            data: data.as_mut_ptr(),
+            dataSize: room as u32,
+            numEvent: 9,
+        };
+        done(unsafe { sim.lib.nvmlSystemEventSetWait(&mut request) })?;
+        let told = data.iter().take(request.numEvent as usize);
+        Ok(told.map(|event| (event.eventType, event.gpuId)).collect::<Vec<_>>())
+    };
+    reload();
+    let (unbind, bind) =
+        (u64::from(nvmlSystemEventTypeGpuDriverUnbind), u64::from(nvmlSystemEventTypeGpuDriverBind));
+    assert_eq!((register(4), register(0)), (Err(INVALID), Err(INVALID)));
+    register(unbind).unwrap();
+    assert_eq!(wait(4, 0), Err(TIMEOUT), "what was before is not recorded");
+    reload();
+    assert_eq!(wait(4, 1000), Ok(vec![(unbind, 0x100), (unbind, 0x200)]));
+    register(bind).unwrap();
+    reload();
+    assert_eq!(wait(3, 1000), Ok(vec![(unbind, 0x100), (unbind, 0x200), (bind, 0x100)]));
+    assert_eq!(wait(3, 1000), Ok(vec![(bind, 0x200)]));
+    assert_eq!(wait(0, 0), Err(INVALID));
+    // Another kind of set is none of these.
+    let other = ask(|set| unsafe { sim.lib.nvmlEventSetCreate(set) }).unwrap();
+    let version = version::<nvmlSystemEventSetFreeRequest_v1_t>(1);
+    let mut free = nvmlSystemEventSetFreeRequest_v1_t { version, set: other.cast() };
+    assert_eq!(done(unsafe { sim.lib.nvmlSystemEventSetFree(&mut free) }), Err(INVALID));
+    free.set = set;
+    done(unsafe { sim.lib.nvmlSystemEventSetFree(&mut free) }).unwrap();
+    assert_eq!(wait(4, 0), Err(INVALID));
+    sim.shutdown().unwrap();
+}
+
+#[test]
 fn any_function_can_be_made_to_fail_once_after_its_effect_or_without_any() {
     let sim = Sim::with(&["A100-80GB"]);
     sim.init().unwrap();

@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use gpu::{Gpu, PciClass, Topology};
+use gpu::Gpu;
 
-use super::{CAPS_MAJOR, NVIDIA_MAJOR, UVM_MAJOR};
+use super::{CAPS_MAJOR, NVIDIA_MAJOR, UVM_MAJOR, pci};
 use crate::state::State;
 
 /// What is at a path.
@@ -38,15 +38,15 @@ pub(super) const fn compute_minor(gpu: u32, gi: u32, ci: u32) -> u32 {
 }
 
 /// The address of a GPU as the kernel writes it: `0000:01:00.0`.
-fn address(gpu: &Gpu) -> String {
+pub(super) fn address(gpu: &Gpu) -> String {
     let from = gpu.bus_id.len().saturating_sub("0000:01:00.0".len());
     gpu.bus_id.get(from..).unwrap_or(&gpu.bus_id).to_ascii_lowercase()
 }
 
-struct Tree(BTreeMap<String, Entry>);
+pub(super) struct Tree(BTreeMap<String, Entry>);
 
 impl Tree {
-    fn add(&mut self, path: String, entry: Entry) {
+    pub(super) fn add(&mut self, path: String, entry: Entry) {
         let mut parent = path.as_str();
         while let Some((up, _)) = parent.rsplit_once('/') {
             if self.0.contains_key(up) {
@@ -58,11 +58,11 @@ impl Tree {
         self.0.insert(path, entry);
     }
 
-    fn text(&mut self, path: impl Into<String>, content: impl Into<Vec<u8>>) {
+    pub(super) fn text(&mut self, path: impl Into<String>, content: impl Into<Vec<u8>>) {
         self.add(path.into(), Entry::File { content: content.into(), mode: 0o444 });
     }
 
-    fn link(&mut self, path: impl Into<String>, to: impl Into<String>) {
+    pub(super) fn link(&mut self, path: impl Into<String>, to: impl Into<String>) {
         self.add(path.into(), Entry::Link(to.into()));
     }
 
@@ -85,7 +85,7 @@ pub(super) fn of(state: &State) -> BTreeMap<String, Entry> {
     let mut capable = false;
     for (index, gpu) in (0u32..).zip(state.machine.gpus()) {
         card(&mut tree, index, gpu, &state.driver_version);
-        pci(&mut tree, gpu, &numa_node(state.machine.topology(), index));
+        pci::card(&mut tree, gpu, state.machine.topology(), index);
         if gpu.mig().is_some() {
             capable = true;
             instances(&mut tree, index, gpu);
@@ -156,46 +156,6 @@ fn instances(tree: &mut Tree, index: u32, gpu: &Gpu) {
             tree.capability(&format!("{folder}/gi{id}/ci{ci}/access"), minor, 0o444);
         }
     }
-}
-
-/// The NUMA node of a GPU, as the kernel writes it: none where there is only one.
-fn numa_node(topology: &Topology, index: u32) -> String {
-    let seat = topology.seat(u16::try_from(index).unwrap_or(u16::MAX));
-    if topology.numa.len() > 1 { seat.numa.to_string() } else { "-1".to_owned() }
-}
-
-fn pci(tree: &mut Tree, gpu: &Gpu, numa_node: &str) {
-    let address = address(gpu);
-    let folder = format!("sys/bus/pci/devices/{address}");
-    let class: u32 = match gpu.model.pci_class {
-        PciClass::ThreeD => 0x03_0200,
-        PciClass::Vga => 0x03_0000,
-    };
-    // A card of which no source gives the id has none.
-    let device = gpu.model.pci_device.unwrap_or_default();
-    let file = |name: &str| format!("{folder}/{name}");
-    tree.text(file("vendor"), "0x10de\n");
-    tree.text(file("device"), format!("{device:#06x}\n"));
-    tree.text(file("class"), format!("{class:#08x}\n"));
-    // Which board it is on is in no source, as in NVML's answer; NFD wants the files.
-    tree.text(file("subsystem_vendor"), "0x0000\n");
-    tree.text(file("subsystem_device"), "0x0000\n");
-    tree.text(file("revision"), "0xa1\n");
-    tree.text(file("numa_node"), format!("{numa_node}\n"));
-    tree.text(file("enable"), "1\n");
-    tree.text(file("resource"), "0x0000000000000000 0x0000000000000000 0x0000000000000000\n".repeat(13));
-    tree.text(
-        file("uevent"),
-        format!("DRIVER=nvidia\nPCI_CLASS={class:X}\nPCI_ID=10DE:{device:04X}\nPCI_SLOT_NAME={address}\n"),
-    );
-    let mut config = vec![0u8; 256];
-    config[..2].copy_from_slice(&0x10de_u16.to_le_bytes());
-    config[2..4].copy_from_slice(&device.to_le_bytes());
-    config[8] = 0xa1;
-    config[9..12].copy_from_slice(&class.to_le_bytes()[..3]);
-    tree.text(file("config"), config);
-    tree.link(file("driver"), "../../drivers/nvidia");
-    tree.link(format!("sys/bus/pci/drivers/nvidia/{address}"), format!("../../devices/{address}"));
 }
 
 /// The minor numbers of everything that there can be.

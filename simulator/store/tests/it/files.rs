@@ -35,8 +35,7 @@ fn a_card_is_on_the_numa_node_that_the_library_tells() {
         store.keep_files(root.path()).unwrap();
         let all = listing(root.path());
         let numa = all.iter().filter(|(path, _)| path.ends_with("/numa_node"));
-        let devices = numa.filter(|(path, _)| path.starts_with("sys/bus/pci/devices/"));
-        devices.map(|(_, node)| node.trim_end().to_owned()).collect::<Vec<_>>()
+        numa.map(|(_, node)| node.trim_end().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(numa("dgx-h100"), ["0", "0", "0", "0", "1", "1", "1", "1"]);
     // With one node only, the kernel knows none.
@@ -59,11 +58,14 @@ fn what_the_ecosystem_reads_is_there() {
     );
     assert!(all["proc/driver/nvidia/capabilities/mig/monitor"].contains("Minor: 2\nDeviceFileMode: 292\n"));
     assert!(all["proc/driver/nvidia-caps/mig-minors"].contains("\ngpu0/gi13/ci0/access 121\n"));
-    assert_eq!(all["sys/bus/pci/devices/0000:01:00.0/vendor"], "0x10de\n");
-    assert_eq!(all["sys/bus/pci/devices/0000:01:00.0/subsystem_vendor"], "0x0000\n");
-    assert_eq!(all["sys/bus/pci/devices/0000:01:00.0/class"], "0x030200\n");
-    assert_eq!(all["sys/bus/pci/devices/0000:02:00.0/class"], "0x030000\n");
-    assert_eq!(all["sys/bus/pci/devices/0000:01:00.0/resource"].lines().count(), 13);
+    let of = |address: &str, name: &str| {
+        fs::read_to_string(root.path().join("sys/bus/pci/devices").join(address).join(name)).unwrap()
+    };
+    assert_eq!(of("0000:01:00.0", "vendor"), "0x10de\n");
+    assert_eq!(of("0000:01:00.0", "subsystem_vendor"), "0x0000\n");
+    assert_eq!(of("0000:01:00.0", "class"), "0x030200\n");
+    assert_eq!(of("0000:02:00.0", "class"), "0x030000\n");
+    assert_eq!(of("0000:01:00.0", "resource").lines().count(), 13);
     let driver = root.path().join("sys/bus/pci/devices/0000:01:00.0/driver").canonicalize().unwrap();
     assert!(driver.ends_with("sys/bus/pci/drivers/nvidia"));
     assert_eq!(
@@ -81,6 +83,64 @@ fn what_the_ecosystem_reads_is_there() {
     );
     assert!(all.contains_key("proc/driver/nvidia/capabilities/gpu0/mig"));
     assert!(!all.contains_key("proc/driver/nvidia/capabilities/gpu1"), "a display card has no MIG");
+}
+
+#[test]
+fn a_device_is_a_folder_under_its_root_complex_to_which_the_bus_has_a_link() {
+    let machine = Machine::new("dgx", DriverBranch::default(), "2026-11-20T09:00:00Z".parse().unwrap())
+        .built_as(Topology::find("pcie-switches").unwrap());
+    let model = Model::find("A100-80GB").unwrap();
+    let machine = (0..8).fold(machine, |machine, _| machine.with_gpu(&model));
+    let (dir, root) = (fresh(), fresh());
+    let store = Store::create(dir.path(), State::new(machine)).unwrap();
+    store.keep_files(root.path()).unwrap();
+    let all = listing(root.path());
+    // What NVIDIA's DRA driver takes the root complex from, and hwloc the switches.
+    assert_eq!(
+        all["sys/bus/pci/devices/0000:1b:00.0"],
+        "link to ../../../devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0/0000:19:01.0/0000:1b:00.0"
+    );
+    // Every link leads somewhere, and each device is what its name says.
+    let mut cards = 0;
+    for entry in fs::read_dir(root.path().join("sys/bus/pci/devices")).unwrap() {
+        let (at, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
+        let uevent = fs::read_to_string(at.join("uevent")).unwrap();
+        assert!(uevent.ends_with(&format!("PCI_SLOT_NAME={}\n", name.to_str().unwrap())), "{uevent}");
+        let driver = fs::read_link(at.join("driver")).unwrap();
+        let back = at.join("driver").join(&name).canonicalize().unwrap();
+        assert_eq!(back, at.canonicalize().unwrap(), "{driver:?}");
+        assert!(at.join("subsystem").canonicalize().unwrap().ends_with("sys/bus/pci"));
+        cards += usize::from(fs::read_to_string(at.join("vendor")).unwrap() == "0x10de\n");
+    }
+    assert_eq!(cards, 8);
+    let near = |bus: &str| {
+        fs::read_to_string(root.path().join("sys/bus/pci/devices").join(bus).join("local_cpulist"))
+    };
+    assert_eq!(near("0000:8a:00.0").unwrap(), "32-63,96-127\n");
+}
+
+#[test]
+fn a_folder_of_an_older_program_where_a_link_is_now_gives_way() {
+    let (dir, root) = (fresh(), fresh());
+    let store = Store::create(dir.path(), a_mixed_node()).unwrap();
+    store.keep_files(root.path()).unwrap();
+    let at = root.path().join("sys/bus/pci/devices/0000:01:00.0");
+    fs::remove_file(&at).unwrap();
+    fs::create_dir(&at).unwrap();
+    fs::write(at.join("vendor"), "0x10de\n").unwrap();
+    // As the older program's manifest has them.
+    let manifest = root.path().join(".slicewright-sim-files");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let lines = text.lines().map(|line| match line.split_once(' ') {
+        Some((_, path)) if path == "sys/bus/pci/devices/0000:01:00.0" => {
+            format!("{:016x} {path}\n{:016x} {path}/vendor\n", 1, 7)
+        }
+        _ => format!("{line}\n"),
+    });
+    fs::write(&manifest, lines.collect::<String>()).unwrap();
+    store.keep_files(root.path()).unwrap();
+    assert!(fs::symlink_metadata(&at).unwrap().is_symlink());
+    assert_eq!(fs::read_to_string(at.join("vendor")).unwrap(), "0x10de\n");
 }
 
 #[test]

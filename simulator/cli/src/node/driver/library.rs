@@ -19,26 +19,38 @@ const FOLDERS: [&str; 5] =
 pub(super) fn name(root: &Path, version: &str) -> io::Result<()> {
     for folder in FOLDERS.map(|folder| root.join(folder)) {
         let loaded = folder.join(LOADED);
-        if !fs::symlink_metadata(&loaded).is_ok_and(|meta| meta.is_file()) {
+        if !loaded.is_file() {
             continue;
         }
+        // A folder that was laid out so before has the file under the name of its own driver.
+        let content = fs::canonicalize(&loaded)?;
         let file = format!("libnvidia-ml.so.{version}");
         let (named, link) = (folder.join(&file), folder.join(".new-libnvidia-ml.so.1"));
+        let beside = folder.join(".new-libnvidia-ml");
+        gone(&beside)?;
+        fs::hard_link(&content, &beside)?;
+        fs::rename(&beside, &named)?;
+        // It stays where it has this very name already.
+        gone(&beside)?;
+        gone(&link)?;
+        symlink(&file, &link)?;
+        fs::rename(&link, &loaded)?;
         for other in fs::read_dir(&folder)? {
             let other = other?;
             // The file of another version: a driver has one.
             let name = other.file_name();
             let name = name.to_string_lossy();
-            if name.starts_with("libnvidia-ml.so.") && name != LOADED {
+            if name.starts_with("libnvidia-ml.so.") && name != LOADED && name != file {
                 fs::remove_file(other.path())?;
             }
         }
-        fs::hard_link(&loaded, &named)?;
-        if fs::symlink_metadata(&link).is_ok() {
-            fs::remove_file(&link)?;
-        }
-        symlink(&file, &link)?;
-        fs::rename(&link, &loaded)?;
     }
     Ok(())
+}
+
+fn gone(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
