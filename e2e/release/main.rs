@@ -3,3 +3,4 @@
 
 mod flux;
 mod olm;
+mod rehearsal;

@@ -27,6 +27,7 @@ pub mod needs;
 mod not_here;
 pub mod objects;
 pub mod operator;
+pub mod page;
 mod pool;
 mod ports;
 pub mod process;

@@ -47,8 +47,11 @@ const WHY: &[(&str, &str)] = &[
     ("selectors::", "it counts the nodes of a fleet of its own"),
     ("snapshot::", "it reads what virtual nodes say and the simulator knows"),
     ("static_policy::", "this part of it wants virtual nodes"),
+    ("support_bundle::", "it counts the files that a fleet of its own leaves behind"),
     ("trouble::", "it lets things go wrong on virtual nodes"),
+    ("tutorial::", "it walks through a cluster that is not set up yet"),
     ("unmade::", "it wants two nodes with eight GPUs each"),
+    ("versions::", "it is about the API server alone"),
     ("virtual_nodes::", "it is about the virtual nodes themselves"),
 ];
 

@@ -7,6 +7,7 @@ pub mod catalog;
 pub mod dashboards;
 mod helm;
 pub mod previous;
+pub mod project;
 pub mod support;
 
 pub use helm::{Error, Helm, KUBERNETES, REGISTRY, Render};

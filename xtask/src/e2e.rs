@@ -107,7 +107,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         // The operator's rights are those of the chart, wherever it runs.
         let mut uses = vec![tools::Use::Packaging];
         uses.extend((args.provider == Provider::Processes).then_some(tools::Use::ControlPlane));
-        uses.extend(args.release.then_some(tools::Use::Release));
+        if args.release {
+            uses.extend([tools::Use::Bundle, tools::Use::Release, tools::Use::Publish]);
+        }
         for binary in tools::ensure_built(&args.sources, &uses, out)? {
             command.env(binary.variable(), &binary.path);
         }

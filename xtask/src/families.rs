@@ -16,6 +16,8 @@ pub(crate) enum Use {
     Alerts,
     /// What the release check alone runs: Helm 3, Flux, OLM
     Release,
+    /// What publishes a release, and signs it: crane (a registry of its own too) and cosign
+    Publish,
     /// What a kind cluster and the nodes of ours are made of
     Kind,
 }
@@ -26,7 +28,7 @@ impl Use {
         &[Self::ControlPlane, Self::Clients, Self::Packaging, Self::Bundle];
     /// What `cargo xtask release-check` runs.
     pub(crate) const RELEASE: &'static [Self] =
-        &[Self::ControlPlane, Self::Packaging, Self::Alerts, Self::Release];
+        &[Self::ControlPlane, Self::Packaging, Self::Bundle, Self::Alerts, Self::Release, Self::Publish];
 }
 
 /// What is built from one Go module of ours for one use.
@@ -252,6 +254,20 @@ pub(crate) const FAMILIES: &[Family] = &[
             "github.com/prometheus-operator/prometheus-operator",
             "example/prometheus-operator-crd",
         )],
+        ..PLAIN
+    },
+    Family {
+        name: "crane",
+        module: "crane",
+        used_for: Use::Publish,
+        binaries: &[("crane", "github.com/google/go-containerregistry/cmd/crane")],
+        ..PLAIN
+    },
+    Family {
+        name: "cosign",
+        module: "cosign",
+        used_for: Use::Publish,
+        binaries: &[("cosign", "github.com/sigstore/cosign/v3/cmd/cosign")],
         ..PLAIN
     },
     Family {

@@ -8,6 +8,9 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, ensure};
 
+use crate::installing::Install;
+use crate::steps::Tool;
+
 /// Fuzzes the code that reads foreign text, with libFuzzer
 ///
 /// Needs a nightly toolchain and a C++ compiler. Each target runs for a while;
@@ -28,6 +31,16 @@ const TARGETS: [(&str, &str, &str); 4] = [
     ("problem", "examples/problems", "json"),
     ("review", "fuzz/seeds", "txt"),
     ("story", "stories", "story"),
+];
+
+/// What builds them.
+pub(crate) const NEEDED: &[Tool] = &[
+    Tool {
+        name: "a nightly Rust",
+        probe: &["rustc", "+nightly", "--version"],
+        install: Install::Command("rustup toolchain install nightly --profile minimal"),
+    },
+    Tool { name: "g++", probe: &["g++", "--version"], install: Install::ByHand("install a C++ compiler") },
 ];
 
 /// What tells libFuzzer where an input led.

@@ -38,6 +38,9 @@ const MUSL_ARM64: Tool = Tool {
     install: Install::Command("rustup target add aarch64-unknown-linux-musl"),
 };
 
+/// What the image of a release needs.
+pub(crate) const RELEASED: &[Tool] = &[crate::gate::GIT, PYTHON, MUSL, MUSL_ARM64];
+
 /// The step of the gate: the operator's image, in the profile that builds
 /// soonest.
 pub(crate) fn step(sources: &Sources) -> Step {

@@ -23,6 +23,7 @@ mod lint;
 mod mutants;
 mod needs;
 mod python;
+mod release;
 mod release_check;
 mod rights;
 mod sim_lib;
@@ -51,6 +52,8 @@ struct Cli {
 enum Task {
     Test(gate::Args),
     ReleaseCheck(release_check::Args),
+    Release(release::Args),
+    Publish(release::PublishArgs),
     Demo(tasks::DemoArgs),
     Codegen(tasks::CodegenArgs),
     Bench(tasks::BenchArgs),
@@ -89,6 +92,8 @@ fn run(task: Task, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let code = match task {
         Task::Test(args) => gate::run(&args, out)?,
         Task::ReleaseCheck(args) => release_check::run(&args, out)?,
+        Task::Release(args) => release::run(&args, out)?,
+        Task::Publish(args) => release::publish(&args, out)?,
         Task::Demo(args) => tasks::demo(&args, out)?,
         Task::Codegen(args) => tasks::codegen(&args, out)?,
         Task::Bench(args) => tasks::bench(&args)?,

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::{Command, ExitCode};
 
 use crate::archives;
+use crate::fuzz;
 use crate::gate::GIT;
 use crate::image;
 use crate::needs;
@@ -45,7 +46,7 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
             ..step(
                 "tools",
                 "what the release check runs is built",
-                xtask(sources, &["tools", "control-plane", "packaging", "release", "alerts"]),
+                xtask(sources, &["tools", "control-plane", "packaging", "bundle", "release", "alerts", "publish"]),
             )
         },
         Step {
@@ -90,11 +91,28 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
             )
         },
         Step {
+            after: Some("tools"),
+            tools: image::RELEASED,
+            ..step(
+                "rehearsal",
+                "a release from nothing to `helm install oci://…` against a registry of its own, twice with one digest",
+                xtask(sources, &["e2e", "--release", "rehearsal"]),
+            )
+        },
+        Step {
             tools: needs::kind_check().leak(),
             ..step(
                 "kind",
                 "on a kind cluster NVIDIA's components cut simulated GPUs, and Slicewright drives them",
                 xtask(sources, &["kind", "check"]),
+            )
+        },
+        Step {
+            tools: fuzz::NEEDED,
+            ..step(
+                "fuzz",
+                "the parsers of foreign text hold out against libFuzzer, each for a minute",
+                xtask(sources, &["fuzz", "--seconds", "60"]),
             )
         },
         Step {

@@ -59,6 +59,7 @@ enum Command {
     Replay(commands::replay::Args),
     Demo(commands::demo::Args),
     Snapshot(commands::snapshot::Args),
+    SupportBundle(commands::support_bundle::Args),
     Release(commands::release::Args),
     #[cfg(feature = "gpus")]
     Gpus(commands::gpus::Args),
@@ -104,6 +105,7 @@ where
         Command::Replay(args) => commands::replay::run(&args, out, err),
         Command::Demo(args) => commands::demo::run(&args, colour, out),
         Command::Snapshot(args) => commands::snapshot::run(&args, out, err),
+        Command::SupportBundle(args) => commands::support_bundle::run(&args, out),
         Command::Release(args) => commands::release::run(&args, out),
         #[cfg(feature = "gpus")]
         Command::Gpus(args) => commands::gpus::run(&args, colour, out),

@@ -67,6 +67,27 @@ impl Source {
 }
 
 impl Cluster {
+    /// Calls to it.
+    ///
+    /// # Errors
+    /// When no kubeconfig can be used.
+    pub async fn calls(&self) -> Result<Calls, Failure> {
+        let client = client::connect(self.kubeconfig.as_deref(), self.context.as_deref())
+            .await
+            .map_err(|error| Failure::data(&error))?;
+        Ok(Calls::new(client, Duration::from_secs(self.timeout)))
+    }
+
+    /// Where the things are that a support bundle has.
+    #[must_use]
+    pub fn where_things_are(&self, operator_namespace: &str) -> controller::support::Ask {
+        controller::support::Ask {
+            operator_namespace: operator_namespace.to_owned(),
+            gpu_operator_namespace: self.gpu_operator_namespace.clone(),
+            map_name: Settings::new("", "").map_name,
+        }
+    }
+
     fn ask(&self) -> Ask {
         let defaults = Settings::new("", "");
         let administrators_map = self.administrators_map.as_ref().map(|map| {
@@ -91,10 +112,7 @@ impl Cluster {
             .build()
             .map_err(|error| Failure::Bug(format!("no runtime: {error}")))?;
         runtime.block_on(async {
-            let client = client::connect(self.kubeconfig.as_deref(), self.context.as_deref())
-                .await
-                .map_err(|error| Failure::data(&error))?;
-            let calls = Calls::new(client, Duration::from_secs(self.timeout));
+            let calls = self.calls().await?;
             // Before the first answer: nothing in the recording is older than it says.
             let at = clock::now();
             let gathered = gather(&calls, &self.ask()).await.map_err(|error| failure(&error))?;

@@ -35,6 +35,7 @@ pub mod retries;
 pub mod settings;
 pub mod stop;
 pub mod store;
+pub mod support;
 pub mod telemetry;
 #[cfg(feature = "tls-rustls")]
 pub mod tls;

@@ -5,6 +5,7 @@
 //! [`oci::Image::created`] give the same digest on every machine. The program beside it (`src/make`), which
 //! `cargo xtask image` starts, finds the files.
 
+pub mod artifact;
 pub mod auditable;
 pub mod elf;
 pub mod labels;

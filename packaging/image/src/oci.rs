@@ -15,8 +15,8 @@ use tar::{Builder, Header};
 
 use crate::tree::Tree;
 
-const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+pub(crate) const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
@@ -54,8 +54,8 @@ impl Architecture {
 pub struct Image {
     /// What it runs on.
     pub architecture: Architecture,
-    /// What is started.
-    pub entrypoint: String,
+    /// What is started; nothing where the image only carries files.
+    pub entrypoint: Option<String>,
     /// Variables, as `NAME=value`.
     pub environment: Vec<String>,
     /// Labels.
@@ -76,19 +76,19 @@ pub struct Blob {
 }
 
 impl Blob {
-    fn new(content: Vec<u8>) -> Self {
+    pub(crate) fn new(content: Vec<u8>) -> Self {
         Self { digest: digest(&content), content }
     }
 
-    fn json(value: &Value) -> Self {
+    pub(crate) fn json(value: &Value) -> Self {
         Self::new(value.to_string().into_bytes())
     }
 
-    fn descriptor(&self, media_type: &str) -> Value {
+    pub(crate) fn descriptor(&self, media_type: &str) -> Value {
         json!({"mediaType": media_type, "digest": self.digest, "size": self.content.len()})
     }
 
-    fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         format!("blobs/{}", self.digest.replacen(':', "/", 1))
     }
 }
@@ -134,7 +134,7 @@ impl Image {
             "created": created,
             "config": {
                 "User": format!("{0}:{0}", crate::USER),
-                "Entrypoint": [self.entrypoint],
+                "Entrypoint": self.entrypoint.iter().collect::<Vec<_>>(),
                 "Env": self.environment,
                 "WorkingDir": "/",
                 "Labels": self.labels,

@@ -12,7 +12,7 @@ const HEADING: u64 = 1;
 const FIGURE: u64 = 4;
 const PICTURE: u64 = 8;
 
-pub(super) fn dashboard(rows: &[Row]) -> Value {
+pub(super) fn dashboard(rows: impl Iterator<Item = &'static Row>) -> Value {
     let mut panels = Vec::new();
     let mut y = 0;
     for row in rows {

@@ -5,6 +5,7 @@
 //! The chart has both as files; `cargo xtask codegen` writes them.
 
 mod board;
+mod dcgm;
 mod grafana;
 mod openshift;
 
@@ -48,6 +49,8 @@ enum Unit {
     Count,
     Seconds,
     Share,
+    Watts,
+    Celsius,
 }
 
 impl Unit {
@@ -57,6 +60,8 @@ impl Unit {
             Self::Count => "short",
             Self::Seconds => "s",
             Self::Share => "percentunit",
+            Self::Watts => "watt",
+            Self::Celsius => "celsius",
         }
     }
 }
@@ -85,6 +90,12 @@ pub struct File {
     pub text: String,
 }
 
+/// Everything that is shown: what the operator says, and beside it what the hardware does.
+fn rows() -> impl Iterator<Item = &'static Row> {
+    let (ours, operator) = board::ROWS.split_at(board::ROWS.len() - 1);
+    ours.iter().chain(std::iter::once(&dcgm::ROW)).chain(operator)
+}
+
 /// Both forms of the dashboard.
 ///
 /// # Panics
@@ -96,8 +107,8 @@ pub fn files() -> [File; 2] {
         text + "\n"
     };
     [
-        File { path: "files/dashboards/grafana.json", text: text(grafana::dashboard(board::ROWS)) },
-        File { path: "files/dashboards/openshift.json", text: text(openshift::dashboard(board::ROWS)) },
+        File { path: "files/dashboards/grafana.json", text: text(grafana::dashboard(rows())) },
+        File { path: "files/dashboards/openshift.json", text: text(openshift::dashboard(rows())) },
     ]
 }
 

@@ -6,10 +6,9 @@ use serde_json::{Value, json};
 
 use super::{POLICIES, Panel, Query, Row, Shape, TAGS, TITLE, heading, letter};
 
-pub(super) fn dashboard(rows: &[Row]) -> Value {
+pub(super) fn dashboard(rows: impl Iterator<Item = &'static Row>) -> Value {
     let mut id = 0;
     let rows: Vec<_> = rows
-        .iter()
         .map(|row| {
             let panels: Vec<_> = row
                 .panels

@@ -4,3 +4,4 @@
 mod archives;
 mod helm_chart;
 mod olm_bundle;
+mod project;

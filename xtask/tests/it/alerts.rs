@@ -50,6 +50,17 @@ fn metrics() -> BTreeMap<String, BTreeSet<String>> {
     all
 }
 
+/// The metrics of dcgm-exporter that it documents, each with its labels.
+fn metrics_of_dcgm() -> BTreeMap<String, BTreeSet<String>> {
+    let file: Value = serde_saphyr::from_str(&read("packaging/dcgm-exporter.yaml")).unwrap();
+    let labels = |key: &str| -> Vec<String> { serde_json::from_value(file[key].clone()).unwrap() };
+    let all = file["metrics"].as_object().unwrap().iter().map(|(name, metric)| {
+        let slice = if metric["bySlice"] == true { labels("slice") } else { Vec::new() };
+        (name.clone(), labels("labels").into_iter().chain(slice).collect())
+    });
+    all.collect()
+}
+
 /// What Prometheus adds to everything that it scrapes.
 const OF_THE_TARGET: [&str; 4] = ["namespace", "pod", "instance", "job"];
 
@@ -147,7 +158,21 @@ fn walk(
             }
             left.union(&right).cloned().collect()
         }
-        Expr::Call(call) => call.args.args.iter().flat_map(|arg| walk(arg)).collect(),
+        Expr::Call(call) => {
+            let mut found: BTreeSet<String> = call.args.args.iter().flat_map(|arg| walk(arg)).collect();
+            let text = |at: usize| match call.args.args.get(at).map(|arg| &**arg) {
+                Some(Expr::StringLiteral(text)) => Some(text.val.clone()),
+                _ => None,
+            };
+            // What a label is made of has to be there, and what is made is there then.
+            if let ("label_replace", Some(made), Some(of)) = (call.func.name, text(1), text(3)) {
+                if !found.contains(&of) {
+                    wrong.push(format!("nothing has the label {of}, of which {made} is made"));
+                }
+                found.insert(made);
+            }
+            found
+        }
         Expr::Paren(paren) => walk(&paren.expr),
         Expr::Unary(unary) => walk(&unary.expr),
         Expr::Subquery(subquery) => walk(&subquery.expr),
@@ -210,7 +235,8 @@ fn of_legend(legend: &str) -> Vec<&str> {
 
 #[test]
 fn every_dashboard_asks_for_metrics_and_labels_that_exist() {
-    let metrics = metrics();
+    let mut metrics = metrics();
+    metrics.extend(metrics_of_dcgm());
     let mut used = BTreeSet::new();
     for form in ["grafana", "openshift"] {
         let text = read(&format!("charts/slicewright/files/dashboards/{form}.json"));
@@ -259,6 +285,25 @@ fn every_dashboard_asks_for_metrics_and_labels_that_exist() {
         "slicewright_reconcile_duration_seconds_bucket",
     ] {
         assert!(used.contains(metric), "no panel shows {metric}");
+    }
+    // What dcgm-exporter is said to have is there because it is shown.
+    for metric in metrics_of_dcgm().keys() {
+        assert!(used.contains(metric), "no panel shows {metric}");
+    }
+}
+
+/// Power and temperature have no series of a slice: a query that asks for one would show nothing, for ever.
+#[test]
+fn a_query_that_asks_dcgm_for_what_it_does_not_have_is_found() {
+    let metrics = metrics_of_dcgm();
+    for (query, says) in [
+        ("DCGM_FI_DEV_POWER_USAGE{GPU_I_PROFILE!=\"\"}", "has no label GPU_I_PROFILE"),
+        ("max by (GPU_I_ID) (DCGM_FI_DEV_GPU_TEMP)", "has the label GPU_I_ID"),
+        ("DCGM_FI_DEV_GPU_UTIL", "there is no metric"),
+        ("label_replace(DCGM_FI_DEV_GPU_TEMP, \"profile\", \"$1\", \"GPU_I_PROFILE\", \"(.*)\")", "of which profile is made"),
+    ] {
+        let found = problems(query, &metrics);
+        assert!(found.iter().any(|problem| problem.contains(says)), "{query}: {found:?}");
     }
 }
 

@@ -57,6 +57,33 @@ fn every_workflow_says_what_it_may_and_pull_requests_run_the_gate() {
 }
 
 #[test]
+fn a_tag_publishes_what_is_tagged_and_signs_it_and_the_release_check_keeps_its_log() {
+    let workflow = std::fs::read_to_string(root().join(".github/workflows/release.yaml")).unwrap();
+    let release: Value = serde_saphyr::from_str(&workflow).unwrap();
+    assert_eq!(release["on"]["push"]["tags"][0], "v*");
+    let job = &release["jobs"]["publish"];
+    // A release, and a signature in its own name: nothing else may be written.
+    assert_eq!(job["permissions"], serde_json::json!({"contents": "write", "id-token": "write"}));
+    let steps: Vec<&str> = job["steps"].as_array().unwrap().iter().filter_map(|step| step["run"].as_str()).collect();
+    let at = |words: &str| {
+        let place = steps.iter().position(|step| step.contains(words));
+        place.unwrap_or_else(|| panic!("no step runs {words}: {steps:#?}"))
+    };
+    // The version is compared before anything is published, and everything is signed before people see it.
+    assert!(at("Cargo.toml") < at("cargo xtask publish"));
+    assert!(at("cargo xtask publish") < at("packaging/release/sign.sh dist"));
+    assert!(at("packaging/release/sign.sh dist") < at("gh release create"));
+    // What a stranger can write (a tag, a branch) is no part of a script.
+    assert!(steps.iter().all(|step| !step.contains("${{")), "{steps:#?}");
+
+    let check = yaml(&root().join(".github/workflows/release-check.yaml"));
+    let steps = check["jobs"]["check"]["steps"].as_array().unwrap();
+    assert!(steps.iter().any(|step| step["run"].as_str().is_some_and(|run| run.contains("| tee release-check.log"))));
+    let last = steps.last().unwrap();
+    assert_eq!((&last["if"], &last["with"]["path"]), (&"always()".into(), &"release-check.log".into()));
+}
+
+#[test]
 fn every_kind_of_dependency_is_kept_up_to_date() {
     let updates = yaml(&root().join(".github/dependabot.yml"));
     let kinds: BTreeSet<&str> = updates["updates"]

@@ -9,8 +9,9 @@ fn root() -> PathBuf {
 }
 
 /// Each English page, and the Korean one.
-const PAGES: [(&str, &str); 3] = [
+const PAGES: [(&str, &str); 4] = [
     ("README.md", "docs/ko/README.md"),
+    ("docs/tutorial.md", "docs/ko/tutorial.md"),
     ("docs/guides/install.md", "docs/ko/install.md"),
     ("docs/guides/waiting.md", "docs/ko/waiting.md"),
 ];

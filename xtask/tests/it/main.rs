@@ -9,4 +9,5 @@ mod labels;
 mod pictures;
 mod programs;
 mod purity;
+mod recordings;
 mod sentences;

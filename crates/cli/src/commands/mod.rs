@@ -15,3 +15,4 @@ pub mod replay;
 pub mod simulate;
 pub mod snapshot;
 pub mod solve;
+pub mod support_bundle;

@@ -1,6 +1,5 @@
 //! `slicewright snapshot`: records the fleet of a real cluster.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -72,34 +71,45 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Outcome {
 
 impl Args {
     fn text(&self, gathered: &Gathered, taken_at: Timestamp) -> String {
-        let Gathered { objects, server_version, absent, unreadable } = gathered;
-        let kept_namespaces: BTreeSet<String> = self.keep_namespace.iter().cloned().collect();
-        let kept_labels: BTreeSet<String> = self.keep_label.iter().cloned().collect();
-        let mut provenance = Provenance {
-            recorded_by: Some(format!("slicewright {}", env!("CARGO_PKG_VERSION"))),
-            server_version: server_version.clone(),
-            absent: absent.clone(),
-            unreadable: unreadable.iter().map(|(object, _)| object.clone()).collect(),
-            redacted: None,
-        };
-        let mut objects = std::borrow::Cow::Borrowed(objects);
-        if self.redact {
-            let keep = Keep { namespaces: kept_namespaces.clone(), labels: kept_labels.clone() };
-            let (redacted, _) = redact(&objects, &keep);
-            // What is not recorded has no pseudonym.
-            for object in &mut provenance.unreadable {
-                if let Some((kind, _)) = object.split_once(' ').filter(|(_, name)| name.contains('/')) {
-                    *object = format!("{kind} (redacted)");
-                }
-            }
-            objects = std::borrow::Cow::Owned(redacted);
-            provenance.redacted = Some(Redacted {
-                kept_namespaces: kept_namespaces.into_iter().collect(),
-                kept_labels: kept_labels.into_iter().collect(),
-            });
-        }
-        record::text(&Recording { taken_at, cluster: self.name.clone(), provenance }, &objects)
+        let keep = self.redact.then(|| Keep {
+            namespaces: self.keep_namespace.iter().cloned().collect(),
+            labels: self.keep_label.iter().cloned().collect(),
+        });
+        recorded(gathered, taken_at, self.name.clone(), keep.as_ref())
     }
+}
+
+/// The recording of what was gathered; without names, where it is said what keeps its own.
+pub(crate) fn recorded(
+    gathered: &Gathered,
+    taken_at: Timestamp,
+    cluster: Option<String>,
+    redacted_but: Option<&Keep>,
+) -> String {
+    let Gathered { objects, server_version, absent, unreadable } = gathered;
+    let mut provenance = Provenance {
+        recorded_by: Some(format!("slicewright {}", env!("CARGO_PKG_VERSION"))),
+        server_version: server_version.clone(),
+        absent: absent.clone(),
+        unreadable: unreadable.iter().map(|(object, _)| object.clone()).collect(),
+        redacted: None,
+    };
+    let mut objects = std::borrow::Cow::Borrowed(objects);
+    if let Some(keep) = redacted_but {
+        let (redacted, _) = redact(&objects, keep);
+        // What is not recorded has no pseudonym.
+        for object in &mut provenance.unreadable {
+            if let Some((kind, _)) = object.split_once(' ').filter(|(_, name)| name.contains('/')) {
+                *object = format!("{kind} (redacted)");
+            }
+        }
+        objects = std::borrow::Cow::Owned(redacted);
+        provenance.redacted = Some(Redacted {
+            kept_namespaces: keep.namespaces.iter().cloned().collect(),
+            kept_labels: keep.labels.iter().cloned().collect(),
+        });
+    }
+    record::text(&Recording { taken_at, cluster, provenance }, &objects)
 }
 
 /// What a person should know of the recording, apart from it.

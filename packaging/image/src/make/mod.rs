@@ -212,7 +212,7 @@ fn assemble(
     };
     let image = Image {
         architecture,
-        entrypoint: product.entrypoint().to_owned(),
+        entrypoint: Some(product.entrypoint().to_owned()),
         environment,
         labels: labels::labels(product, &build),
         layers: vec![("what programs need", base), ("licences and SBOM", legal), ("programs", programs)],

@@ -25,7 +25,7 @@ fn image(architecture: Architecture) -> Image {
     };
     Image {
         architecture,
-        entrypoint: "/usr/bin/slicewright-operator".to_owned(),
+        entrypoint: Some("/usr/bin/slicewright-operator".to_owned()),
         environment: vec!["PATH=/usr/bin".to_owned()],
         labels: labels::labels(Product::Operator, &build),
         layers: vec![("licences", legal), ("programs", programs)],

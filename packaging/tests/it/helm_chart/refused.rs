@@ -1,6 +1,7 @@
 //! Bad values are refused before anything is installed, and the error names the value and what is allowed.
 
 use packaging::Render;
+use serde_json::Value;
 
 use super::Bench;
 
@@ -67,4 +68,37 @@ fn bad_values_are_refused_with_the_key_and_what_is_allowed() {
     check(r#"metrics.tls.cipherSuites=["a b"]"#, &["cipherSuites", "pattern"]);
     check(r#"metrics.prometheusRule.runbooks="ftp://x""#, &["runbooks", "pattern"]);
     check(r#"serviceAccount={"create":false}"#, &["serviceAccount.name is empty", "name the account"]);
+}
+
+/// Every object of the schema whose fields are known refuses others, so that a misspelt key is never silently without
+/// effect. What has no fields of its own (labels, annotations, resources) is as Kubernetes takes it.
+#[test]
+fn the_schema_of_values_is_closed_wherever_it_knows_the_fields_and_knows_every_value() {
+    fn open(at: &str, schema: &Value, found: &mut Vec<String>) -> usize {
+        let mut closed = 0;
+        if schema["properties"].is_object() {
+            match &schema["additionalProperties"] {
+                Value::Bool(false) => closed += 1,
+                other => found.push(format!("{at}: {other}")),
+            }
+        }
+        match schema {
+            Value::Object(map) => {
+                closed + map.iter().map(|(key, value)| open(&format!("{at}/{key}"), value, found)).sum::<usize>()
+            }
+            Value::Array(all) => closed + all.iter().map(|value| open(at, value, found)).sum::<usize>(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => closed,
+        }
+    }
+    let read = |file: &str| std::fs::read_to_string(packaging::chart().join(file)).unwrap();
+    let schema: Value = serde_json::from_str(&read("values.schema.json")).unwrap();
+    let mut found = Vec::new();
+    let closed = open("", &schema, &mut found);
+    assert_eq!(found, [""; 0], "an unknown key would be taken there and do nothing");
+    assert!(closed > 8, "{closed}");
+    let values: Value = serde_saphyr::from_str(&read("values.yaml")).unwrap();
+    let known: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+    for key in values.as_object().unwrap().keys() {
+        assert!(known.contains(&key), "the schema does not know {key}");
+    }
 }

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Signs what `cargo xtask publish` put into the registry, by digest, and attaches where it comes from and, to the image
+# of the operator, what it is made of. The workflow signs with its own identity; the rehearsal with a key:
+#
+#   sign.sh DIST [OPTION OF COSIGN...]
+set -euo pipefail
+dist=$1
+shift
+: "${COSIGN:=cosign}"
+while read -r reference; do
+    "$COSIGN" sign --yes "$@" "$reference"
+    "$COSIGN" attest --yes "$@" --type slsaprovenance1 --predicate "$dist/predicate.json" "$reference"
+    case $reference in
+        */slicewright@*)
+            for inventory in "$dist"/files/operator-*.cdx.json; do
+                "$COSIGN" attest --yes "$@" --type cyclonedx --predicate "$inventory" "$reference"
+            done
+            ;;
+    esac
+done < "$dist/digests.txt"

@@ -1,0 +1,138 @@
+//! The chart as it is published: it knows its image, so that it installs without a value, and tells ArtifactHub
+//! what it changes. The archive has no time and no owner in it; Helm's own would.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use image::artifact::Artifact;
+use packaging::archives::{File, below, packed};
+use packaging::bundle::Image;
+use packaging::project::Project;
+use serde_json::{Value, json};
+
+/// What Helm calls a chart in a registry.
+const CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
+/// What Helm calls its archive.
+const CONTENT: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+
+/// Why there is no chart.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be read or packed.
+    #[error("the chart cannot be packed")]
+    Io(#[from] std::io::Error),
+    /// Something that is replaced is not there.
+    #[error("{file} has no line {line:?}: the release writes the image there")]
+    NoLine {
+        /// In which file.
+        file: &'static str,
+        /// Which line.
+        line: String,
+    },
+    /// Its description is not what it should be.
+    #[error("Chart.yaml: {0}")]
+    Syntax(String),
+}
+
+/// The archive, and the artifact with it.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    /// The name of the archive.
+    pub name: String,
+    /// The archive.
+    pub archive: Vec<u8>,
+    /// As a registry keeps it.
+    pub artifact: Artifact,
+}
+
+/// Replaces one line that has to be there.
+fn line(file: &'static str, text: &str, from: &str, to: &str) -> Result<String, Error> {
+    let (from, to) = (format!("\n{from}\n"), format!("\n{to}\n"));
+    match text.matches(&from).count() {
+        1 => Ok(text.replace(&from, &to)),
+        _ => Err(Error::NoLine { file, line: from.trim().to_owned() }),
+    }
+}
+
+/// Values that name the image.
+fn values(text: &str, image: &Image) -> Result<String, Error> {
+    let (host, repository) = image.repository.split_once('/').unwrap_or((&image.repository, ""));
+    let mut text = text.to_owned();
+    for (from, to) in [
+        ("  registry: \"\"", format!("  registry: {host}")),
+        ("  repository: slicewright/slicewright", format!("  repository: {repository}")),
+        ("  digest: \"\"", format!("  digest: {}", image.digest)),
+    ] {
+        text = line("values.yaml", &text, from, &to)?;
+    }
+    Ok(text)
+}
+
+/// The description, with what ArtifactHub shows.
+fn described(text: &str, image: &Image, project: &Project, changes: &[String]) -> String {
+    let list = |key: &str, items: &[Value]| {
+        let mut said = format!("  artifacthub.io/{key}: |\n");
+        for item in items {
+            said.push_str(&format!("    - {item}\n"));
+        }
+        said
+    };
+    let changes: Vec<Value> = changes.iter().map(|change| json!(change)).collect();
+    let images = [json!({"name": "operator", "image": image.to_string()})];
+    let links = [json!({"name": "Documentation", "url": format!("{}/tree/main/docs", project.repository)})];
+    let mut text = text.to_owned();
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    // The annotations are the last key of the file, which a test holds.
+    for part in [list("images", &images), list("links", &links), list("changes", &changes)] {
+        text.push_str(&part);
+    }
+    text.replace(
+        "  - name: Slicewright\n",
+        &format!("  - name: {}\n    email: {}\n", project.maintainer.name, project.maintainer.email),
+    )
+}
+
+/// The chart in this folder, for this image.
+///
+/// # Errors
+/// When a file cannot be read, or what is replaced is not there.
+pub fn chart(folder: &Path, image: &Image, project: &Project, changes: &[String]) -> Result<Chart, Error> {
+    let ignored = |path: &str| path.starts_with("slicewright/ci/") || path.ends_with("/README.md.head") || path.ends_with(".test.yaml");
+    let mut files: Vec<File> =
+        below(folder, "slicewright")?.into_iter().filter(|file| !ignored(&file.path)).collect();
+    let mut description = Value::Null;
+    for file in &mut files {
+        let text = String::from_utf8_lossy(&file.content).into_owned();
+        match file.path.as_str() {
+            "slicewright/values.yaml" => file.content = values(&text, image)?.into_bytes(),
+            "slicewright/Chart.yaml" => {
+                let text = described(&text, image, project, changes);
+                description =
+                    serde_saphyr::from_str(&text).map_err(|error| Error::Syntax(error.to_string()))?;
+                file.content = text.into_bytes();
+            }
+            _ => {}
+        }
+    }
+    // Helm reads the description first.
+    files.sort_by_key(|file| (file.path != "slicewright/Chart.yaml", file.path.clone()));
+    let text = |key: &str| description[key].as_str().unwrap_or_default().to_owned();
+    let (title, version) = (text("name"), text("version"));
+    let name = format!("{title}-{version}.tgz");
+    let archive = packed(&files)?;
+    let annotations = BTreeMap::from([
+        ("org.opencontainers.image.title".to_owned(), title),
+        ("org.opencontainers.image.version".to_owned(), version),
+        ("org.opencontainers.image.description".to_owned(), text("description")),
+        ("org.opencontainers.image.source".to_owned(), project.repository.clone()),
+        ("org.opencontainers.image.url".to_owned(), text("home")),
+    ]);
+    let artifact = Artifact {
+        config: (CONFIG, description.to_string().into_bytes()),
+        content: (CONTENT, name.clone(), archive.clone()),
+        annotations,
+    };
+    Ok(Chart { name, archive, artifact })
+}
