@@ -100,6 +100,7 @@ fn spec(
                         .collect(),
                 })
                 .collect(),
+            change: old.change,
         },
         None => GpuNodeSpec { policy, ..old },
     }
@@ -156,6 +157,7 @@ fn status(
         conditions,
         slices,
         observed,
+        agent: before.agent,
         rollout: Some(rollout),
     }
 }
@@ -176,9 +178,10 @@ fn observed(input: &Input<'_>, name: &NodeName, node: &Node, before: Option<&Obs
         boot_id: info.map(|info| info.boot_id.clone()),
         labels: object.map(|object| observe::labels::to_remember(object)).unwrap_or_default(),
         gpus: node.gpus.iter().map(|(index, gpu)| observed_gpu(index.0, gpu)).collect(),
+        doubts: None,
     };
     let same = before.filter(|before| {
-        let Observed { by, at: _, boot_id, labels, gpus } = &seen;
+        let Observed { by, at: _, boot_id, labels, gpus, doubts: _ } = &seen;
         (*by, boot_id, labels, gpus) == (before.by, &before.boot_id, &before.labels, &before.gpus)
     });
     Some(same.cloned().unwrap_or(seen))
@@ -194,6 +197,9 @@ fn observed_gpu(index: u16, gpu: &planner::inventory::Gpu) -> ObservedGpu {
             Use::MaybeInUse { .. } => SliceUse::MaybeInUse,
         },
         by: users(slice.used),
+        devices: Vec::new(),
+        holders: Vec::new(),
+        unexplained: false,
     };
     ObservedGpu {
         index: i32::from(index),
@@ -201,7 +207,9 @@ fn observed_gpu(index: u16, gpu: &planner::inventory::Gpu) -> ObservedGpu {
         uuid: None,
         mig_enabled: !gpu.slices.is_mig_off(),
         held_by: gpu.slices.whole().map(users).unwrap_or_default(),
+        holders: Vec::new(),
         unhealthy: None,
+        driver_error: None,
         slices: gpu.slices.iter().map(slice).collect(),
     }
 }

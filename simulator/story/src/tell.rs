@@ -25,6 +25,8 @@ pub(crate) fn report_of_agents(world: &mut World) {
                 uuid: None,
                 mig_enabled: gpu.mig,
                 held_by: gpu.holder.iter().map(|h| pod_name(h)).collect(),
+                holders: Vec::new(),
+                driver_error: None,
                 unhealthy: gpu.lost.then(|| "it does not answer".to_owned()),
                 slices: gpu.slices.iter().map(observed_slice).collect(),
             })
@@ -37,7 +39,8 @@ pub(crate) fn report_of_agents(world: &mut World) {
             let status = node.status.get_or_insert_default();
             let seen = status.observed.as_ref();
             if !seen.is_some_and(|old| old.gpus == gpus && old.by == by && old.boot_id == boot_id) {
-                status.observed = Some(Observed { by, at: *now, boot_id, labels: BTreeMap::new(), gpus });
+                status.observed =
+                    Some(Observed { by, at: *now, boot_id, labels: BTreeMap::new(), gpus, doubts: None });
             }
         });
     }
@@ -54,6 +57,9 @@ fn observed_slice(slice: &operands::SliceTruth) -> ObservedSlice {
         start: Some(i32::from(slice.start)),
         used: if slice.holder.is_some() { SliceUse::InUse } else { SliceUse::Idle },
         by: slice.holder.iter().map(|h| pod_name(h)).collect(),
+        devices: Vec::new(),
+        holders: Vec::new(),
+        unexplained: false,
     }
 }
 

@@ -53,7 +53,13 @@ const OURS: &[Ours] = &[
         may_use: &["slicewright-mig", "slicewright-sim-gpu"],
         pure: true,
     },
-    Ours { package: "slicewright-api", folder: "crates/api", may_use: &[], pure: true },
+    Ours {
+        package: "slicewright-api",
+        folder: "crates/api",
+        // What the operator and the agent of a node tell each other, as both write and read it.
+        may_use: &["slicewright-agent", "slicewright-mig"],
+        pure: true,
+    },
     Ours {
         package: "slicewright-observe",
         folder: "crates/observe",
