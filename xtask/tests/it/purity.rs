@@ -132,6 +132,21 @@ const OURS: &[Ours] = &[
         ],
         pure: false,
     },
+    Ours {
+        package: "slicewright-node-agent",
+        folder: "crates/node-agent",
+        // The operator's client, calls, logs and probes: one way to do each.
+        may_use: &[
+            "slicewright-agent",
+            "slicewright-api",
+            "slicewright-controller",
+            "slicewright-mig",
+            "slicewright-nvml",
+        ],
+        pure: false,
+    },
+    // A stand-in for tests; it states kubelet's side by itself, so that it uses nothing of ours.
+    Ours { package: "slicewright-sim-kubelet", folder: "simulator/kubelet", may_use: &[], pure: false },
     Ours { package: "slicewright-nvml", folder: "crates/nvml", may_use: &["slicewright-mig"], pure: false },
     Ours {
         package: "slicewright-sim-store",
@@ -194,7 +209,9 @@ const OURS: &[Ours] = &[
             "slicewright-packaging",
             "slicewright-sim-cluster",
             "slicewright-sim-gpu",
+            "slicewright-sim-kubelet",
             "slicewright-sim-operands",
+            "slicewright-sim-store",
             "slicewright-tools",
         ],
         pure: false,

@@ -389,8 +389,14 @@ impl Redactor<'_> {
         let mut node = node.clone();
         node.metadata.annotations = None;
         node.metadata.labels = None;
-        let Some(GpuNodeStatus { observed_generation: _, conditions, slices: _, observed, rollout }) =
-            &mut node.status
+        let Some(GpuNodeStatus {
+            observed_generation: _,
+            conditions,
+            slices: _,
+            observed,
+            agent: _,
+            rollout,
+        }) = &mut node.status
         else {
             return node;
         };
