@@ -64,17 +64,16 @@ impl Agent {
     }
 }
 
-/// What the chart installs for agents, and nothing else of it.
-fn installed() -> anyhow::Result<Vec<Value>> {
+/// What the chart installs for agents, and nothing else of it: their DaemonSet, and the rest.
+fn installed() -> anyhow::Result<(Value, Vec<Value>)> {
     let set = [packaging::REGISTRY.to_owned(), format!("fullnameOverride=\"{OPERATOR_ACCOUNT}\"")];
     let set = set.into_iter().chain(["agent.enabled=true".to_owned()]).collect();
     let mut objects = Helm::find()?.objects(&packaging::chart(), &Render { set, ..Render::default() })?;
-    objects.retain(|object| {
-        object["metadata"]["labels"]["app.kubernetes.io/component"] == "agent"
-            && object["kind"] != "DaemonSet"
-    });
+    objects.retain(|object| object["metadata"]["labels"]["app.kubernetes.io/component"] == "agent");
+    let daemons = objects.iter().position(|object| object["kind"] == "DaemonSet");
+    let daemons = objects.remove(daemons.context("the chart has no DaemonSet of agents")?);
     ensure!(objects.len() >= 6, "the chart installs for agents only {objects:#?}");
-    Ok(objects)
+    Ok((daemons, objects))
 }
 
 impl Scene {
@@ -87,7 +86,7 @@ impl Scene {
         if !self.provider.is_ours_alone() {
             bail!(NotHere("agents are put into clusters of our own only"));
         }
-        for mut object in installed()? {
+        for mut object in installed()?.1 {
             object["metadata"]["labels"][OURS] = json!("true");
             objects::apply(&self.client(), &object).await?;
         }
@@ -168,11 +167,13 @@ impl Scene {
 /// The pod of an agent, bound to its node as the DaemonSet's controller does it.
 async fn agent_pod(client: &Client, node: &str) -> anyhow::Result<Pod> {
     let name = format!("agent-{node}");
+    // The operator knows agents by them.
+    let mut labels = installed()?.0["spec"]["template"]["metadata"]["labels"].clone();
+    labels[OURS] = json!("true");
     let object = json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
-            "name": name, "namespace": AGENT_NAMESPACE,
-            "labels": {"app.kubernetes.io/component": "agent", OURS: "true"},
+            "name": name, "namespace": AGENT_NAMESPACE, "labels": labels,
         },
         "spec": {
             "nodeName": node, "serviceAccountName": ACCOUNT, "terminationGracePeriodSeconds": 0,

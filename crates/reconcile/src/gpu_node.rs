@@ -10,7 +10,6 @@ use api::gpu_node::{
     WantedGpu, WantedSlice,
 };
 use mig::ProfileName;
-use observe::Actuator;
 use planner::inventory::{Hold, Node, Slice, Use};
 use planner::names::NodeName;
 use planner::plan::NodeStep;
@@ -80,6 +79,11 @@ fn spec(
     let progress = advance.map_or_else(|| planned.progress_of(name), |a| a.progress.clone());
     let policy = policy_of(name, &progress, input, planned).map(|policy| policy.0);
     let old = old.map(|node| node.spec.clone()).unwrap_or_default();
+    // Of a node that nobody advances it stays what it is: an agent may have claimed it.
+    let change = match advance {
+        Some(advance) => advance.change.as_ref().map(api::node_agent::change),
+        None => old.change.clone(),
+    };
     match step {
         Some((step, digest)) => GpuNodeSpec {
             policy,
@@ -100,9 +104,9 @@ fn spec(
                         .collect(),
                 })
                 .collect(),
-            change: old.change,
+            change,
         },
-        None => GpuNodeSpec { policy, ..old },
+        None => GpuNodeSpec { policy, change, ..old },
     }
 }
 
@@ -128,9 +132,7 @@ fn status(
         None => BTreeMap::new(),
     };
     let observed = match node {
-        Some(node)
-            if planned.view.nodes.get(name).is_some_and(|view| view.actuator == Actuator::Operands) =>
-        {
+        Some(node) if !observe::hardware::has_report_of_agent(old) => {
             let last = before
                 .observed
                 .as_ref()

@@ -30,7 +30,7 @@ const OURS: &[Ours] = &[
         package: "slicewright-rollout",
         folder: "crates/rollout",
         // The planner's names and words (NodeName, Drain, Hold): one type for one thing.
-        may_use: &["slicewright-mig", "slicewright-planner"],
+        may_use: &["slicewright-agent", "slicewright-mig", "slicewright-planner"],
         pure: true,
     },
     // What the node agent believes and does, and what the controller proves first: both halves.
@@ -63,13 +63,20 @@ const OURS: &[Ours] = &[
     Ours {
         package: "slicewright-observe",
         folder: "crates/observe",
-        may_use: &["slicewright-api", "slicewright-mig", "slicewright-planner", "slicewright-rollout"],
+        may_use: &[
+            "slicewright-agent",
+            "slicewright-api",
+            "slicewright-mig",
+            "slicewright-planner",
+            "slicewright-rollout",
+        ],
         pure: true,
     },
     Ours {
         package: "slicewright-reconcile",
         folder: "crates/reconcile",
         may_use: &[
+            "slicewright-agent",
             "slicewright-api",
             "slicewright-mig",
             "slicewright-observe",
@@ -88,6 +95,7 @@ const OURS: &[Ours] = &[
         package: "slicewright-sim-story",
         folder: "simulator/story",
         may_use: &[
+            "slicewright-agent",
             "slicewright-api",
             "slicewright-mig",
             "slicewright-observe",
