@@ -1,6 +1,7 @@
 //! What happens on a real control plane. One file for each behaviour; a
 //! test's name is the sentence that it proves.
 
+mod agent;
 mod alerts;
 mod any_cluster;
 mod bad_weather;

@@ -9,6 +9,7 @@
 //! reports the last state.
 
 mod afterwards;
+pub mod agents;
 pub mod assets;
 pub mod audit;
 pub mod certificates;

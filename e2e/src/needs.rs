@@ -4,6 +4,7 @@
 
 /// What is not there on real nodes, or makes no difference there.
 const WHY: &[(&str, &str)] = &[
+    ("agent::", "its agents are processes beside virtual nodes"),
     ("alerts::", "it is about what is scraped from the operator, and makes virtual nodes fail"),
     (
         "bad_weather::",

@@ -88,6 +88,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
             target(args),
         ])?;
     }
+    if !args.list && !args.release {
+        // Scenarios start it as a program.
+        building::first(&["build", "--package", "slicewright-node-agent", "--bins", "--locked"])?;
+    }
     let mut command = Command::new("cargo");
     if args.provider == Provider::Kind && !args.list {
         command.args(["--config", &inside_kind()?]);

@@ -91,3 +91,67 @@ annotations:
 {{- end -}}
 {{- toYaml $context -}}
 {{- end -}}
+
+{{/* Where our pods may connect to: DNS and the API server. */}}
+{{- define "slicewright.egress" -}}
+{{- $policy := .Values.networkPolicy -}}
+- ports:
+    - port: 53
+      protocol: UDP
+    - port: 53
+      protocol: TCP
+    # OpenShift's DNS pods.
+    - port: 5353
+      protocol: UDP
+    - port: 5353
+      protocol: TCP
+  to:
+    {{- if $policy.dnsTo }}
+    {{- toYaml $policy.dnsTo | nindent 4 }}
+    {{- else }}
+    - namespaceSelector:
+        matchExpressions:
+          - key: kubernetes.io/metadata.name
+            operator: In
+            values: [kube-system, openshift-dns]
+    # A cache on the node itself (NodeLocal DNSCache).
+    - ipBlock:
+        cidr: 169.254.0.0/16
+    {{- end }}
+- ports:
+    {{- range $policy.apiServerPorts }}
+    - port: {{ . }}
+    {{- end }}
+  {{- with $policy.apiServerTo }}
+  to:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
+
+{{/* The agent's image; what is not said of it is as of the operator's. */}}
+{{- define "slicewright.agentImage" -}}
+{{- $image := .Values.agent.image -}}
+{{- $registry := default .Values.image.registry $image.registry -}}
+{{- if not (or $registry $image.digest) -}}
+{{- fail "agent.enabled is true, and neither agent.image.registry nor image.registry nor agent.image.digest is set: no image of the agent is published yet" -}}
+{{- end -}}
+{{- with $registry }}{{ . | trimSuffix "/" }}/{{ end -}}
+{{- $image.repository -}}
+{{- if $image.digest -}}
+@{{ $image.digest }}
+{{- else -}}
+:{{ default .Chart.AppVersion $image.tag }}
+{{- end -}}
+{{- end -}}
+
+{{/* metadata of an object of the agent: . is a list of the root, the name, and labels of its own. */}}
+{{- define "slicewright.agentMetadata" -}}
+{{- $root := index . 0 -}}
+name: {{ index . 1 }}
+labels:
+  {{- merge (dict "app.kubernetes.io/component" "agent") (index . 2) (include "slicewright.labels" $root | fromYaml) | toYaml | nindent 2 }}
+{{- with $root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}

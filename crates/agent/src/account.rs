@@ -48,18 +48,23 @@ pub struct Known {
 
 impl Known {
     /// What is worth telling: processes come and go on a slice that somebody
-    /// has, which is nothing new.
+    /// has, which is nothing new. What a `GpuNode` has no room for makes the
+    /// whole GPU, or the books, count as unreadable.
     #[must_use]
     pub fn of(layout: &NodeLayout, books: &Books) -> Self {
         let mut layout = layout.clone();
         for gpu in &mut layout.gpus {
+            if let Some(why) = gpu.untellable() {
+                gpu.state = GpuState::Silent { why };
+            }
             let GpuState::Cut(slices) = &mut gpu.state else { continue };
             for slice in slices {
                 let explained = books.of(&gpu.uuid, slice).next().is_some();
                 slice.busy &= !explained;
             }
         }
-        Self { layout, books: books.clone() }
+        let books = books.tellable(&layout);
+        Self { layout, books }
     }
 }
 

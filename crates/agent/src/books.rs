@@ -18,6 +18,11 @@ use crate::names::{DeviceId, GpuUuid, PodUid, SliceName};
 pub const MOST_CONTAINERS: usize = 16_384;
 /// Devices that one book may have.
 pub const MOST_DEVICES: usize = 65_536;
+/// Holders of one device that a `GpuNode` can have.
+pub const MOST_HOLDERS_TOLD: usize = 64;
+/// Devices that the driver does not know, or that two pods have, that a
+/// `GpuNode` can have.
+pub const MOST_DEVICES_TOLD: usize = 64;
 /// Bytes that a name or an id may have.
 pub const LONGEST_TEXT: usize = 1_024;
 
@@ -222,6 +227,47 @@ impl Books {
 
     fn enter(&mut self, device: &Device, holder: &Holder) {
         self.holders.entry(device.id.unshared()).or_default().insert(holder.clone());
+    }
+
+    /// What was told of them before, as it was told.
+    #[must_use]
+    pub const fn told(
+        holders: BTreeMap<DeviceId, BTreeSet<Holder>>,
+        twice: BTreeSet<DeviceId>,
+        unreadable: Option<String>,
+    ) -> Self {
+        Self { holders, twice, unreadable }
+    }
+
+    /// As much of them as can be told. More than that no node has; whoever is
+    /// left out would not be seen, so the rest then counts as unreadable.
+    pub(crate) fn tellable(&self, layout: &NodeLayout) -> Self {
+        let strangers = self.strangers(layout).take(MOST_DEVICES_TOLD).count();
+        let mut left_out = (strangers == MOST_DEVICES_TOLD)
+            .then(|| format!("{MOST_DEVICES_TOLD} or more devices are held that the driver does not know"));
+        let last = self.strangers(layout).map(|(device, _)| device).nth(MOST_DEVICES_TOLD);
+        let mut holders = BTreeMap::new();
+        for (device, by) in &self.holders {
+            if last.is_some_and(|last| device >= last && !layout.knows(device)) {
+                continue;
+            }
+            if by.len() > MOST_HOLDERS_TOLD {
+                let count = by.len();
+                left_out = Some(format!("{device} has {count} holders; {MOST_HOLDERS_TOLD} can be told"));
+            }
+            holders.insert(device.clone(), by.iter().take(MOST_HOLDERS_TOLD).cloned().collect());
+        }
+        Self {
+            holders,
+            twice: self.twice.iter().take(MOST_DEVICES_TOLD).cloned().collect(),
+            unreadable: self.unreadable.clone().or(left_out),
+        }
+    }
+
+    /// Who holds a device, whichever share of it.
+    #[must_use]
+    pub fn holders(&self, device: &DeviceId) -> Option<&BTreeSet<Holder>> {
+        self.holders.get(device)
     }
 
     /// Who holds each device.

@@ -71,7 +71,31 @@ impl NodeLayout {
     }
 }
 
+/// Slices of a GPU that a `GpuNode` can have.
+pub const MOST_SLICES_TOLD: usize = 16;
+/// Devices of a slice that a `GpuNode` can have.
+pub const MOST_PARTS_TOLD: usize = 8;
+/// Characters of what the driver says that are told.
+pub const LONGEST_ANSWER: usize = 256;
+
 impl GpuLayout {
+    /// What is to be told of it instead of what it is, if that is too much.
+    pub(crate) fn untellable(&self) -> Option<String> {
+        match &self.state {
+            GpuState::Whole => None,
+            GpuState::Silent { why } => Some(why.chars().take(LONGEST_ANSWER).collect()),
+            GpuState::Cut(slices) if slices.len() > MOST_SLICES_TOLD => {
+                let count = slices.len();
+                Some(format!("it has {count} slices; at most {MOST_SLICES_TOLD} can be told"))
+            }
+            GpuState::Cut(slices) => {
+                let much = slices.iter().find(|slice| slice.devices.len() > MOST_PARTS_TOLD)?;
+                let (place, count) = (much.place, much.devices.len());
+                Some(format!("{place} is divided into {count} parts; at most {MOST_PARTS_TOLD} can be told"))
+            }
+        }
+    }
+
     /// Its slices; none where there are none, or where nobody knows.
     #[must_use]
     pub fn slices(&self) -> &[Slice] {

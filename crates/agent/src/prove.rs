@@ -13,11 +13,11 @@ use std::fmt;
 use mig::resource::Unit;
 use mig::{GpuResource, ProfileName};
 
-use crate::account::{Account, Stage};
+use crate::account::{Account, Known, Stage};
 use crate::books::{Blocker, Holder};
 use crate::gate::Gate;
 use crate::layout::Slice;
-use crate::names::{GpuUuid, PodUid, ReportNumber, SliceName};
+use crate::names::{DeviceId, GpuUuid, PodUid, ReportNumber, SliceName};
 use crate::wish::{Permit, Wish};
 
 /// The pods of a node, from a consistent list.
@@ -167,6 +167,28 @@ fn accounted(pod: &Pod, profiles: &BTreeSet<ProfileName>, account: &Account) -> 
         }
     }
     Ok(())
+}
+
+/// The GPUs that a pod has something of, where the account has all that it asks
+/// for; `None` where something is missing, so that it may be on any.
+#[must_use]
+pub fn gpus_of(pod: &Pod, account: &Account) -> Option<BTreeSet<GpuUuid>> {
+    let asks = pod.containers.iter().flat_map(|container| container.asks.keys());
+    let profiles: BTreeSet<_> = asks
+        .filter_map(|resource| match GpuResource::parse(resource)?.unit {
+            Unit::Slice(profile) => Some(profile),
+            Unit::Gpu | Unit::UnknownSlice => None,
+        })
+        .collect();
+    accounted(pod, &profiles, account).ok()?;
+    let Known { layout, books } = &account.known;
+    let mine = |by: &Holder| matches!(by, Holder::Recorded { pod: uid, .. } if *uid == pod.uid);
+    let slices = layout.slices().filter(|(gpu, slice)| books.of(gpu, slice).any(mine));
+    let whole = layout
+        .gpus
+        .iter()
+        .filter(|gpu| books.holders(&DeviceId(gpu.uuid.0.clone())).is_some_and(|by| by.iter().any(mine)));
+    Some(slices.map(|(gpu, _)| gpu.clone()).chain(whole.map(|gpu| gpu.uuid.clone())).collect())
 }
 
 fn is_recorded(pod: &Pod, container: &str, holder: &Holder) -> bool {

@@ -11,6 +11,8 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::node_agent::{AgentStatus, Doubts, Holder, NodeChange};
+
 /// The planned layout of a node. Written by the controller.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
@@ -96,6 +98,11 @@ pub struct GpuNodeSpec {
     #[schemars(length(max = 64))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["index".into()]))]
     pub gpus: Vec<WantedGpu>,
+
+    /// The change that the agent of the node should carry out now. Absent where
+    /// no agent changes slices, and when nothing is to be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<NodeChange>,
 }
 
 /// The layout that is wanted on one GPU.
@@ -148,6 +155,10 @@ pub struct GpuNodeStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,
 
+    /// The agent of the node, and its part of a change. Written by the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentStatus>,
+
     /// The progress of the rollout. Written by the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<NodeRollout>,
@@ -167,7 +178,8 @@ pub struct Observed {
     pub boot_id: Option<String>,
     /// The labels of GPU feature discovery that the node had. They are removed
     /// during a change; until the change has finished, policies select the node
-    /// as if it still had them. At most 64.
+    /// as if it still had them. Written by the controller, whoever writes the
+    /// rest. At most 64.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
     #[x_kube(merge_strategy = MapMerge::Atomic)]
@@ -177,6 +189,10 @@ pub struct Observed {
     #[schemars(length(max = 64))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["index".into()]))]
     pub gpus: Vec<ObservedGpu>,
+    /// What kubelet's books and the driver do not agree on. Only an agent knows
+    /// of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubts: Option<Doubts>,
 }
 
 /// Who established what a node has.
@@ -207,9 +223,19 @@ pub struct ObservedGpu {
     #[schemars(length(max = 32))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub held_by: Vec<PodName>,
+    /// The containers that hold the whole GPU, as kubelet's books say. Only an
+    /// agent knows them. At most 64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub holders: Vec<Holder>,
     /// The fault of the GPU, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unhealthy: Option<String>,
+    /// What the driver says if it does not answer about the GPU. Its slices are
+    /// then unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver_error: Option<String>,
     /// Its slices, by start. At most 16.
     #[serde(default)]
     #[schemars(length(max = 16))]
@@ -238,6 +264,21 @@ pub struct ObservedSlice {
     #[schemars(length(max = 32))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub by: Vec<PodName>,
+    /// The UUIDs of what a container can open: one, unless somebody has divided
+    /// the slice further. Only an agent knows them. At most 8.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub devices: Vec<String>,
+    /// The containers that hold it, as kubelet's books say. A pod that has
+    /// ended may still be among them. Only an agent knows them. At most 64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub holders: Vec<Holder>,
+    /// Whether a process computes on it although no book names a holder.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unexplained: bool,
 }
 
 /// Whether a slice is allocated to a pod. Allocation counts, not use.

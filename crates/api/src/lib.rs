@@ -13,6 +13,7 @@ pub mod crd;
 pub mod foreign;
 pub mod gpu_node;
 pub mod located;
+pub mod node_agent;
 pub mod policy;
 pub mod policy_status;
 pub mod review;

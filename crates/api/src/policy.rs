@@ -359,14 +359,16 @@ pub struct Rollout {
     pub drain: Drain,
 
     /// How long a node is not changed again after a change, such as `10m` or
-    /// `1h30m`. At most 168h.
-    #[serde(default = "default_cooldown")]
+    /// `1h30m`. At most 168h. If it is absent, it depends on how the node is
+    /// changed: 10 minutes after whole GPUs were changed, 30 seconds after the
+    /// agent of the node changed single slices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16), regex(pattern = r"^([0-9]+h)?([0-9]+m)?([0-9]+s)?$"))]
     #[x_kube(
         validation = Rule::new("self != '' && duration(self) <= duration('168h')")
             .message("cooldown is a duration of hours, minutes and seconds up to 168h, such as 10m or 1h30m")
     )]
-    pub cooldown: String,
+    pub cooldown: Option<String>,
 
     /// The times at which the change of a node may start. If there are none, it
     /// may start at any time. A change that has started is finished even when
@@ -381,10 +383,6 @@ fn default_max_unavailable() -> IntOrString {
     IntOrString::Int(1)
 }
 
-fn default_cooldown() -> String {
-    "10m".to_owned()
-}
-
 fn default_time_zone() -> String {
     "UTC".to_owned()
 }
@@ -394,7 +392,7 @@ impl Default for Rollout {
         Self {
             max_unavailable: default_max_unavailable(),
             drain: Drain::default(),
-            cooldown: default_cooldown(),
+            cooldown: None,
             windows: Vec::new(),
         }
     }

@@ -241,11 +241,19 @@ struct ApiServer {
 struct Address(Option<SocketAddr>);
 
 fn address(text: &str) -> Result<Address, String> {
+    socket_address(text).map(Address)
+}
+
+/// Where to listen, or nowhere.
+///
+/// # Errors
+/// Says what is allowed.
+pub fn socket_address(text: &str) -> Result<Option<SocketAddr>, String> {
     if text == "none" {
-        return Ok(Address(None));
+        return Ok(None);
     }
     text.parse()
-        .map(|address| Address(Some(address)))
+        .map(Some)
         .map_err(|_| "write an address and a port, such as 0.0.0.0:8081 or [::]:8081, or `none`".to_owned())
 }
 
@@ -258,7 +266,10 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 
 /// Hours, minutes, seconds and milliseconds, in this order, as the chart's
 /// schema has them: of what jiff reads, that much.
-fn duration(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+/// Says what is allowed.
+pub fn duration(text: &str) -> Result<Duration, String> {
     let is_plain = text.bytes().all(|b| b.is_ascii_digit() || b"hms".contains(&b));
     let read = text.parse::<SignedDuration>().ok().filter(|_| is_plain);
     read.and_then(|read| Duration::try_from(read).ok())

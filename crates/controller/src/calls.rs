@@ -437,6 +437,26 @@ impl Calls {
         self.limit(Verb::Patch, title, api.patch(name, &params, &Patch::Merge(body))).await
     }
 
+    /// A merge patch of the status of an object, under the condition that it
+    /// still has the version that `body` names.
+    ///
+    /// # Errors
+    /// When it was not, or may not have been, patched.
+    pub async fn merge_status<K>(
+        &self,
+        api: &Api<K>,
+        title: &str,
+        manager: &Manager,
+        name: &str,
+        body: &Value,
+    ) -> Result<K, CallError>
+    where
+        K: Clone + DeserializeOwned + fmt::Debug,
+    {
+        let params = PatchParams { field_manager: Some(manager.name.to_owned()), ..PatchParams::default() };
+        self.limit(Verb::Patch, title, api.patch_status(name, &params, &Patch::Merge(body))).await
+    }
+
     /// Scales a Deployment to nothing, through its `scale` alone.
     ///
     /// # Errors

@@ -154,6 +154,26 @@ pub async fn serve(
     Ok(())
 }
 
+/// Serves health alone, for a process without metrics, until told to stop.
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub async fn serve_probes(
+    address: SocketAddr,
+    health: &Arc<Health>,
+    stop: &CancellationToken,
+    tasks: &mut JoinSet<()>,
+) -> Result<(), ListenError> {
+    let listen = |source| ListenError { address, source };
+    let listener = TcpListener::bind(address).await.map_err(listen)?;
+    tracing::info!(address = %listener.local_addr().map_err(listen)?, "listening");
+    let stuck = |State(health): State<Arc<Health>>| async move { answer(health.stuck()) };
+    let not_ready = |State(health): State<Arc<Health>>| async move { answer(health.not_ready()) };
+    let router = Router::new().route("/healthz", get(stuck)).route("/readyz", get(not_ready));
+    tasks.spawn(run(listener, router.with_state(Arc::clone(health)), stop.clone()));
+    Ok(())
+}
+
 /// Serves until told to stop.
 async fn run<L>(listener: L, router: Router, stop: CancellationToken)
 where

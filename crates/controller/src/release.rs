@@ -160,10 +160,11 @@ pub(crate) fn holder(lease: &Lease, now: Timestamp) -> Option<String> {
     (now.duration_since(renewed) < duration).then_some(holder)
 }
 
-/// Whether a node has our mark, or a cordon of ours without it.
+/// Whether a node has our mark, a cordon of ours without it, or an operand that
+/// we have paused.
 fn is_held(node: &Node, progress: &Progress) -> bool {
     let facts = of_node_alone(node);
-    facts.is_marked || facts.cordoned_by_us(progress)
+    facts.is_marked || facts.cordoned_by_us(progress) || !facts.operands.held.is_empty()
 }
 
 impl Seen {
@@ -224,14 +225,22 @@ impl Seen {
             rollout::release::release(&of_node_alone(node), &progress);
         store(calls, name, node, gpu_node, &progress).await?;
         let mut uncordoned = false;
+        // Each write moves the version on which the next one was decided.
+        let mut version: Option<String> = None;
         for action in &actions {
-            let mark = [(names::CORDONED_BY.to_owned(), None)];
-            let (if_version, cordon) = match action {
-                Action::Uncordon { if_version } => (if_version, Some(false)),
-                Action::RemoveCordonedBy { if_version } => (if_version, None),
+            let mark = || vec![(names::CORDONED_BY.to_owned(), None)];
+            let (if_version, labels, cordon) = match action {
+                Action::Uncordon { if_version } => (if_version, mark(), Some(false)),
+                Action::RemoveCordonedBy { if_version } => (if_version, mark(), None),
+                Action::ResumeOperands { labels, if_version } => {
+                    let resumed = labels.iter().map(|label| (label.clone(), Some("true".to_owned())));
+                    (if_version, resumed.collect(), None)
+                }
                 _ => continue,
             };
-            calls.patch_node(name, if_version, &managers::NODE, &mark, cordon).await?;
+            let if_version = version.as_ref().unwrap_or(if_version);
+            let written = calls.patch_node(name, if_version, &managers::NODE, &labels, cordon).await?;
+            version = written.metadata.resource_version;
             uncordoned |= cordon == Some(false);
         }
         Ok(Outcome::Released { uncordoned, left })
@@ -250,12 +259,15 @@ async fn store(
     let before = gpu_node.status.clone().unwrap_or_default();
     let rollout = remembered::write(progress, before.rollout.as_ref());
     let status = api::GpuNodeStatus { rollout: Some(rollout), ..before };
+    // What the agent was told ends with the rollout: it says what it leaves.
+    let change = gpu_node.spec.change.clone().filter(|_| progress.phase != Phase::Released);
+    let spec = api::GpuNodeSpec { change, ..gpu_node.spec.clone() };
     let wanted = gpu_node::Wanted {
         node: &NodeName(name.to_owned()),
         owner_uid: node.metadata.uid.as_deref().unwrap_or_default(),
-        spec: &gpu_node.spec,
+        spec: &spec,
         status: &status,
-        agent: observe::hardware::has_agent(Some(gpu_node)),
+        agent: observe::hardware::has_report_of_agent(Some(gpu_node)),
     };
     gpu_node::write(calls, &wanted, Some(gpu_node), || true).await?;
     Ok(())

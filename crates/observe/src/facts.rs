@@ -101,6 +101,7 @@ pub(crate) fn read(
             strategy,
         },
         operands,
+        agent: None,
     }
 }
 

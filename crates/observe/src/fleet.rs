@@ -15,6 +15,7 @@ use rollout::observed::{MapSeen, Observed};
 use rollout::progress::Target;
 use rollout::{GpuLayout, Strategy};
 
+use crate::agent::{self, Agent};
 use crate::facts::{self, OurMap};
 use crate::hardware::{self, Models};
 use crate::layouts::{self, Established, Maps};
@@ -56,7 +57,19 @@ pub fn read(
         let gpu_node = objects.gpu_nodes.get(name).map(Arc::as_ref);
         let mut memory = Memory::from_gpu_node(gpu_node);
         let strategy = layouts::strategy(node, gpu_node, &memory, objects);
-        let found = layouts::establish(name, node, gpu_node, strategy, &maps, catalog, problems)
+        let pods = on_node.get(name.as_str()).into_iter().flatten();
+        let mut pods: Vec<Bound<'_>> =
+            pods.map(|pod| on_node::read(pod, &settings.gpu_operator_namespace)).collect();
+        let agent = agent::read(node, gpu_node, &pods);
+        let living = agent.as_ref().filter(|agent| agent.alive);
+        if let Some(agent) = living {
+            for pod in &mut pods {
+                pod.seen.gpus = agent.gpus_of(pod);
+            }
+        }
+        let users = living.map(|agent| agent.gpus(&pods));
+        let users = users.as_ref();
+        let found = layouts::establish(name, node, gpu_node, strategy, &maps, catalog, users, problems)
             .or_else(|| elsewhere(node, strategy, objects));
         if found.is_none() && gpu_node.is_none() {
             continue;
@@ -64,11 +77,10 @@ pub fn read(
         if found.as_ref().is_some_and(|found| hardware::was_swapped(found, gpu_node)) {
             memory.forget_swapped();
         }
-        let pods = on_node.get(name.as_str()).into_iter().flatten();
-        let pods: Vec<Bound<'_>> =
-            pods.map(|pod| on_node::read(pod, &settings.gpu_operator_namespace)).collect();
         let models = hardware::models(found.as_ref(), gpu_node);
-        let facts = facts::read(node, &pods, &models, strategy, &ours, objects);
+        let mut facts = facts::read(node, &pods, &models, strategy, &ours, objects);
+        let actuator = Actuator::of(agent.as_ref(), &memory, &facts);
+        facts.agent = agent.as_ref().filter(|_| actuator == Actuator::Agent).map(agent::Agent::seen);
         let name = NodeName(name.clone());
         if let Some(found) = &found {
             let one = OneNode {
@@ -79,10 +91,10 @@ pub fn read(
                 facts: &facts,
                 memory: &memory,
                 models: &models,
+                agent: agent.as_ref(),
             };
             inventory.nodes.insert(name.clone(), one.build(&pods, policies, objects, now, problems));
         }
-        let actuator = Actuator::of(gpu_node);
         let uid = node.metadata.uid.clone().unwrap_or_default();
         views.insert(name, NodeView::new(uid, actuator, models, memory, facts));
     }
@@ -97,6 +109,7 @@ fn elsewhere<'a>(node: &Node, strategy: Strategy, objects: &Objects) -> Option<E
         gpus: BTreeMap::new(),
         strategy,
         exact: false,
+        users: false,
         doubt: None,
     })
 }
@@ -132,6 +145,7 @@ struct OneNode<'a> {
     facts: &'a Observed,
     memory: &'a Memory,
     models: &'a Models,
+    agent: Option<&'a Agent<'a>>,
 }
 
 impl OneNode<'_> {
@@ -173,7 +187,13 @@ impl OneNode<'_> {
                 hold: Some(Hold::Changing),
                 schedulable: true,
                 allocated: held.counts(),
-                gpus: gpus_to_come(target, self.models, held),
+                gpus: match &target.slices {
+                    Some(change) if found.exact => {
+                        let (slices, _, _) = usage::by_gpu(found, &held);
+                        slices_to_come(change, gpus_as_found(found, slices))
+                    }
+                    _ => gpus_to_come(target, self.models, held),
+                },
             };
         }
         let (slices, allocated, excess) = usage::by_gpu(found, &held);
@@ -192,7 +212,7 @@ impl OneNode<'_> {
             single_strategy,
             taints,
             room,
-            scope: match (any_off, found.exact) {
+            scope: match (any_off, found.users && facts.agent.is_some()) {
                 (true, _) => ChangeScope::EmptyNode,
                 (false, true) => ChangeScope::SliceBySlice,
                 (false, false) => ChangeScope::IdleGpus,
@@ -211,8 +231,14 @@ impl OneNode<'_> {
         excess: Vec<usage::Excess>,
         problems: &mut Vec<Problem>,
     ) -> Option<Hold> {
-        let Self { name, found, .. } = self;
-        let mut doubt = found.doubt.clone();
+        let Self { name, found, facts, .. } = self;
+        let mut doubt = found.doubt.clone().or_else(|| self.agent.filter(|a| a.alive)?.doubt());
+        if hold.is_none() && facts.agent.as_ref().is_some_and(|agent| !agent.alive) {
+            // No problem of the cluster's objects: `AgentAway` says it.
+            hold = Some(Hold::NotEstablished {
+                why: "the agent that changes its slices is not there".to_owned(),
+            });
+        }
         for usage::Excess { profile, held, exist } in excess {
             let what = profile.map_or_else(|| "whole GPU(s)".to_owned(), |p| format!("{p} slice(s)"));
             let message = format!("its pods hold {held} {what}, but it has only {exist}");
@@ -282,6 +308,26 @@ fn gpus_to_come(target: &Target, models: &Models, mut held: Held) -> BTreeMap<Gp
         };
         let geometry = Arc::clone(&model.geometry);
         gpus.insert(*index, Gpu { model: model.id.clone(), geometry, slices, hold: None });
+    }
+    gpus
+}
+
+/// The GPUs of a node whose agent changes single slices: with those that come.
+fn slices_to_come(
+    change: &rollout::SliceChange,
+    mut gpus: BTreeMap<GpuIndex, Gpu>,
+) -> BTreeMap<GpuIndex, Gpu> {
+    for changed in &change.gpus {
+        let Some(gpu) = gpus.get_mut(&changed.gpu) else { continue };
+        let slice = |place: &rollout::SlicePlace| {
+            let rollout::SlicePlace { profile, start } = *place;
+            let same = gpu.slices.iter().find(|slice| (slice.profile, slice.start) == (profile, Some(start)));
+            let used = same.map_or(Use::Idle, |slice| slice.used.clone());
+            inventory::PlacedSlice { profile, start, used }
+        };
+        let mut slices: Vec<_> = changed.after.iter().map(slice).collect();
+        slices.sort_by_key(|slice| (slice.start, slice.profile));
+        gpu.slices = Slices::Placed(slices);
     }
     gpus
 }

@@ -40,10 +40,10 @@ pub(crate) fn was_swapped(found: &Established<'_>, gpu_node: Option<&GpuNode>) -
     !found.gpus.is_empty() && !before.eq(found.gpus.values().map(|gpu| gpu.model.id.as_str()))
 }
 
-/// Whether an agent looks after the node's GPUs, so that we do not go through
-/// the GPU Operator.
+/// Whether an agent writes what a node has. Knowing and changing are two things:
+/// who changes it is [`crate::Actuator`].
 #[must_use]
-pub fn has_agent(gpu_node: Option<&GpuNode>) -> bool {
+pub fn has_report_of_agent(gpu_node: Option<&GpuNode>) -> bool {
     let observed = gpu_node.and_then(|n| n.status.as_ref()?.observed.as_ref());
     observed.is_some_and(|observed| observed.by == ObservedBy::Agent)
 }

@@ -24,8 +24,10 @@ pub struct Established<'a> {
     pub gpus: BTreeMap<GpuIndex, GpuFound<'a>>,
     /// How slices are offered.
     pub strategy: Strategy,
-    /// Whether placements and users are exact.
+    /// Whether placements are exact: an agent saw them in this boot.
     pub exact: bool,
+    /// Whether users are exact, too: that agent lives.
+    pub users: bool,
     /// What is missing or contradictory, if what the GPUs have cannot be
     /// established.
     pub doubt: Option<String>,
@@ -201,7 +203,9 @@ fn shared(node: &Node) -> Option<String> {
     ))
 }
 
-/// The GPUs of a node; `None` when it has none that can be cut.
+/// The GPUs of a node; `None` when it has none that can be cut. `users` is who
+/// holds what by a living agent: of one that does not live, only the layout
+/// counts.
 #[must_use]
 pub fn establish<'a>(
     name: &str,
@@ -210,16 +214,22 @@ pub fn establish<'a>(
     strategy: Strategy,
     maps: &Maps,
     catalog: &'a Catalog,
+    users: Option<&BTreeMap<i32, ObservedGpu>>,
     problems: &mut Vec<Problem>,
 ) -> Option<Established<'a>> {
-    let nothing =
-        |doubt: String| Established { gpus: BTreeMap::new(), strategy, exact: false, doubt: Some(doubt) };
+    let nothing = |doubt: String| Established {
+        gpus: BTreeMap::new(),
+        strategy,
+        exact: false,
+        users: false,
+        doubt: Some(doubt),
+    };
     let remembered = gpu_node.and_then(|n| n.status.as_ref()?.observed.as_ref());
     if let Some(observed) = remembered
         && observed.by == ObservedBy::Agent
         && !has_booted(node, observed)
     {
-        return exact(name, observed, strategy, catalog, problems);
+        return exact(name, observed, strategy, catalog, users, problems);
     }
     let entry = label(node, names::MIG_CONFIG);
     let labelled = from_labels(name, node, strategy, entry, maps, catalog);
@@ -249,7 +259,7 @@ pub fn establish<'a>(
             .into_iter()
             .map(|(index, cut)| (index, GpuFound { model: models[&index], cut, seen: None }))
             .collect();
-        Some(Established { gpus, strategy, exact: false, doubt })
+        Some(Established { gpus, strategy, exact: false, users: false, doubt })
     };
     match by_entry(name, entry, &models, maps) {
         Ok(layout) => {
@@ -419,6 +429,7 @@ fn exact<'a>(
     observed: &Observed,
     strategy: Strategy,
     catalog: &'a Catalog,
+    users: Option<&BTreeMap<i32, ObservedGpu>>,
     problems: &mut Vec<Problem>,
 ) -> Option<Established<'a>> {
     let mut gpus = BTreeMap::new();
@@ -453,9 +464,11 @@ fn exact<'a>(
         } else {
             GpuLayout::Off
         };
-        gpus.insert(GpuIndex(index), GpuFound { model, cut, seen: Some(gpu.clone()) });
+        let seen = users.and_then(|users| users.get(&gpu.index)).unwrap_or(gpu).clone();
+        gpus.insert(GpuIndex(index), GpuFound { model, cut, seen: Some(seen) });
     }
-    (!gpus.is_empty()).then_some(Established { gpus, strategy, exact: true, doubt })
+    let users = users.is_some();
+    (!gpus.is_empty()).then_some(Established { gpus, strategy, exact: true, users, doubt })
 }
 
 /// The slices that an agent saw, by profile, if they can be on one GPU.

@@ -13,6 +13,7 @@
 //! - [`requests`] makes the demand, [`policy`] the policies, and [`menu`] checks whether the offers of
 //!   hardware profiles are attainable.
 
+mod agent;
 pub mod cordon;
 pub mod facts;
 pub mod fleet;

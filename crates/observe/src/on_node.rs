@@ -33,6 +33,15 @@ pub fn pod_ref(pod: &Pod) -> PodRef {
     }
 }
 
+/// The annotation of a static pod's mirror that has its uid.
+pub const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// The uid by which kubelet knows a pod.
+fn kubelet_uid(pod: &Pod) -> String {
+    let mirrored = pod.metadata.annotations.as_ref().and_then(|all| all.get(MIRROR));
+    mirrored.or(pod.metadata.uid.as_ref()).cloned().unwrap_or_default()
+}
+
 /// All pods that have a node, by node.
 pub(crate) fn by_node(objects: &Objects) -> BTreeMap<&str, Vec<&Pod>> {
     let mut on_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
@@ -67,6 +76,8 @@ pub(crate) fn read<'a>(pod: &'a Pod, gpu_operator_namespace: &str) -> Bound<'a> 
         daemon_set: pod.metadata.owner_references.iter().flatten().any(|o| o.kind == "DaemonSet"),
         requests: takes.extended.clone(),
         gpus,
+        kubelet_uid: kubelet_uid(pod),
+        containers: pod.spec.as_ref().map(pods::containers).unwrap_or_default(),
     };
     Bound { object: pod, seen, takes }
 }

@@ -87,6 +87,18 @@ pub fn all_that_it_takes(spec: &PodSpec) -> BTreeMap<String, u64> {
     totals(spec).into_iter().map(|(resource, n)| (resource, in_units(n))).collect()
 }
 
+/// What each container asks of GPUs, init containers included.
+#[must_use]
+pub fn containers(spec: &PodSpec) -> Vec<(String, BTreeMap<String, u64>)> {
+    let asks = |container: &Container| {
+        let gpus = requests(container).into_iter().filter(|(resource, _)| mig::GpuResource::is_one(resource));
+        let gpus = gpus.map(|(resource, n)| (resource, in_units(n))).filter(|(_, n)| *n > 0);
+        (container.name.clone(), gpus.collect::<BTreeMap<_, _>>())
+    };
+    let all = spec.init_containers.iter().flatten().chain(&spec.containers).map(asks);
+    all.filter(|(_, asks)| !asks.is_empty()).collect()
+}
+
 fn in_units(n: i128) -> u64 {
     u64::try_from(n.max(0)).unwrap_or(u64::MAX)
 }

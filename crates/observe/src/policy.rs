@@ -236,7 +236,7 @@ fn rules(rollout: &spec::Rollout) -> RolloutRules {
             Err(_) => defaults.max_unavailable,
         },
         drain: self::drain(rollout.drain),
-        cooldown: units::duration(cooldown).unwrap_or(defaults.cooldown),
+        cooldown: cooldown.as_deref().and_then(|text| units::duration(text).ok()),
         windows: windows.iter().filter_map(window).collect(),
     }
 }

@@ -19,6 +19,10 @@ fn value<'a>(labels: &'a Labels, key: &str) -> &'a str {
 /// What the operands of a node are told by its labels, and what they answer.
 #[must_use]
 pub fn operands(labels: &Labels) -> OperandLabels {
+    let deployed = |wanted: &str| -> Vec<String> {
+        let said = names::PAUSED_BY_US.iter().filter(|key| value(labels, key) == wanted);
+        said.map(|key| (*key).to_owned()).collect()
+    };
     let is_parked = |(key, value): &(&String, &String)| {
         key.starts_with(names::DEPLOY_PREFIX) && *value == names::PAUSED_FOR_MIG
     };
@@ -27,6 +31,8 @@ pub fn operands(labels: &Labels) -> OperandLabels {
         state: state(labels),
         parked: labels.iter().filter(is_parked).map(|(key, _)| key.clone()).collect(),
         has_manager: value(labels, names::DEPLOY_MIG_MANAGER) == "true",
+        held: deployed(names::PAUSED_FOR_US),
+        pausable: deployed("true"),
         counts: labels.iter().filter_map(count).collect(),
         shared: sharing(labels).map(|sharing| sharing.label),
     }
@@ -90,9 +96,10 @@ pub fn has_any_mark(labels: &Labels, annotations: &Labels) -> bool {
 /// Whether anybody has parked an operand of a node, for whatever it is.
 #[must_use]
 pub fn has_parked_operand(labels: &Labels) -> bool {
-    labels
-        .iter()
-        .any(|(key, value)| key.starts_with(names::DEPLOY_PREFIX) && value.starts_with("paused-for-"))
+    labels.iter().any(|(key, value)| {
+        let ours = value == names::PAUSED_FOR_US;
+        key.starts_with(names::DEPLOY_PREFIX) && value.starts_with("paused-for-") && !ours
+    })
 }
 
 /// The work of somebody else on a node, the work that is under way first.
@@ -104,7 +111,8 @@ pub fn work(labels: &Labels, annotations: &Labels) -> Option<OtherWork> {
         return Some(OtherWork::DriverUpgrade { state: upgrade.to_owned() });
     }
     let paused = |(key, value): (&String, &String)| {
-        key.starts_with(names::DEPLOY_PREFIX) && value == names::PAUSED_FOR_DRIVER
+        // A driver upgrade adds its value to ours.
+        key.starts_with(names::DEPLOY_PREFIX) && value.ends_with(names::PAUSED_FOR_DRIVER)
     };
     if labels.iter().any(paused) {
         return Some(OtherWork::OperandsPaused);
@@ -192,6 +200,8 @@ mod tests {
             ("nvidia.com/gpu.deploy.dcgm", "paused-for-mig-change"),
             ("nvidia.com/gpu.deploy.driver", "paused-for-driver-upgrade"),
             ("nvidia.com/gpu.deploy.mig-manager", "true"),
+            ("nvidia.com/gpu.deploy.device-plugin", "paused-for-slicewright"),
+            ("nvidia.com/gpu.deploy.dcgm-exporter", "true"),
             ("nvidia.com/mig-1g.10gb.count", "7"),
             ("nvidia.com/gpu.count", "many"),
             ("nvidia.com/hostdev.count", "8"),
@@ -205,6 +215,8 @@ mod tests {
                 state: ManagerState::Rebooting,
                 parked: vec!["nvidia.com/gpu.deploy.dcgm".to_owned()],
                 has_manager: true,
+                held: vec!["nvidia.com/gpu.deploy.device-plugin".to_owned()],
+                pausable: vec!["nvidia.com/gpu.deploy.dcgm-exporter".to_owned()],
                 counts: counts.map(|(resource, n)| (resource.to_owned(), n)).into(),
                 shared: Some("nvidia.com/gpu.replicas=4".to_owned()),
             }

@@ -162,12 +162,13 @@ pub fn by_gpu(
     let mut users: BTreeMap<ProfileName, Users> =
         exist.iter().map(|(profile, n)| (*profile, Users::new(held.slices.get(profile), *n))).collect();
     let mut whole_users = Users::new(Some(&held.whole), whole);
-    if found.exact {
+    if found.users {
         // A pod that was bound after the agent looked may hold any idle slice.
         for gpu in found.gpus.values() {
             for slice in gpu.seen.iter().flat_map(|seen| &seen.slices) {
                 if let Ok(profile) = slice.profile.parse::<ProfileName>()
                     && let Some(users) = users.get_mut(&profile)
+                    && slice.used == SliceUse::InUse
                 {
                     for pod in &slice.by {
                         users.seen(&pod_ref(pod));
@@ -184,8 +185,9 @@ pub fn by_gpu(
         .iter()
         .map(|(index, gpu)| {
             let slices = match (&gpu.cut, found.exact) {
-                (GpuLayout::Off, exact) => Slices::MigOff { used: off(gpu, exact, &mut whole_users) },
-                (GpuLayout::Mig(_), true) => placed(gpu, &users),
+                (GpuLayout::Off, _) => Slices::MigOff { used: off(gpu, found.users, &mut whole_users) },
+                (GpuLayout::Mig(_), true) if found.users => placed(gpu, &users),
+                (GpuLayout::Mig(_), true) => placed_by_pods(gpu, &mut users),
                 (GpuLayout::Mig(counts), false) => {
                     let mut slices = Vec::new();
                     for (profile, n) in counts {
@@ -233,6 +235,19 @@ fn placed(gpu: &GpuFound<'_>, users: &BTreeMap<ProfileName, Users>) -> Slices {
             Some(PlacedSlice { profile, start: u8::try_from(slice.start?).ok()?, used })
         })
         .collect();
+    slices.sort_by_key(|slice| (slice.start, slice.profile));
+    Slices::Placed(slices)
+}
+
+/// The slices that an agent saw that is no longer there: what the pods of the
+/// node prove of them, as without an agent.
+fn placed_by_pods(gpu: &GpuFound<'_>, users: &mut BTreeMap<ProfileName, Users>) -> Slices {
+    let slices = gpu.seen.iter().flat_map(|seen| &seen.slices).filter_map(|slice| {
+        let profile: ProfileName = slice.profile.parse().ok()?;
+        let used = users.get_mut(&profile).map_or(Use::Idle, Users::next);
+        Some(PlacedSlice { profile, start: u8::try_from(slice.start?).ok()?, used })
+    });
+    let mut slices: Vec<PlacedSlice> = slices.collect();
     slices.sort_by_key(|slice| (slice.start, slice.profile));
     Slices::Placed(slices)
 }

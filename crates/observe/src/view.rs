@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use api::GpuNode;
 use jiff::Timestamp;
 use planner::demand::Request;
 use planner::inventory::Inventory;
@@ -13,7 +12,8 @@ use planner::policy::Policy;
 use rollout::fleet::PolicyRollout;
 use rollout::observed::{Listing, MapSeen, Observed, Refusal};
 
-use crate::hardware::{self, Models};
+use crate::agent::Agent as AgentOfNode;
+use crate::hardware::Models;
 use crate::memory::Memory;
 use crate::objects::Key;
 use crate::problem::Problem;
@@ -74,15 +74,24 @@ pub struct NodeView {
 pub enum Actuator {
     /// NVIDIA's operands, told by a label: we take the node through a rollout.
     Operands,
-    /// An agent on the node, by itself: we look on.
+    /// An agent on the node, told by `spec.change`: single slices, beside those
+    /// that are in use.
     Agent,
 }
 
 impl Actuator {
     /// Who changes a node: this line is where a way of changing nodes is chosen.
-    #[must_use]
-    pub fn of(gpu_node: Option<&GpuNode>) -> Self {
-        if hardware::has_agent(gpu_node) { Self::Agent } else { Self::Operands }
+    /// The agent, where it lives and may; it keeps what was handed over to it,
+    /// and what it has begun, when it is away. What MIG manager has begun it ends.
+    pub(crate) fn of(agent: Option<&AgentOfNode<'_>>, memory: &Memory, facts: &Observed) -> Self {
+        let target = memory.progress.target.as_ref();
+        let begun = target.is_some_and(|target| target.slices.is_some());
+        let handed = facts.operands.config.as_deref() == Some(rollout::names::HANDED_TO_AGENT);
+        match (agent, target) {
+            (Some(agent), _) if agent.changes && (begun || handed) => Self::Agent,
+            (Some(agent), None) if agent.changes && agent.alive => Self::Agent,
+            _ => Self::Operands,
+        }
     }
 }
 

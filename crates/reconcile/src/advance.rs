@@ -1,24 +1,23 @@
-//! The next safe step of every node that NVIDIA's operands change.
+//! The next safe step of every node, whoever changes it.
 
 use std::collections::BTreeMap;
 
+use observe::NodeView;
 use observe::memory::Memory;
-use observe::{Actuator, NodeView};
 use planner::check::CheckedPlan;
 use planner::names::{NodeName, PolicyName};
 use planner::plan::NodeStep;
 use planner::policy::{Drain, LayoutPolicy};
 use rollout::fleet::{Member, step};
 use rollout::observed::Observed;
-use rollout::{Action, Advance, NodeLayout, Outlook, Phase, Progress, StartBlocker};
+use rollout::{Action, Advance, NodeLayout, Outlook, Phase, Progress, StartBlocker, WantedSlices};
 
 use crate::input::{Input, RefusedWrite};
 use crate::planned_round::PlannedRound;
 use crate::seen::NodeReader;
-use crate::wanted::wanted;
+use crate::wanted::{wanted, wanted_slices};
 
-/// What is due for every node of which something is known or remembered, and
-/// whose GPUs no agent looks after.
+/// What is due for every node of which something is known or remembered.
 ///
 /// When the checker found the plan wrong, nothing that it asks for is begun,
 /// what can be taken back is taken back, and a node past the point of return
@@ -40,6 +39,7 @@ pub fn advance(input: &Input<'_>, planned: &PlannedRound) -> BTreeMap<NodeName, 
                 policy,
                 seen: &known.seen,
                 wanted: known.wanted.as_ref(),
+                slices: known.slices.as_ref(),
                 progress: &known.clocked,
             }
         })
@@ -74,6 +74,7 @@ fn begin_nothing(advances: &mut BTreeMap<NodeName, Advance>, known: &Known) {
     {
         advance.progress = known.progress.clone();
         advance.actions.clear();
+        advance.change = known.change();
     }
 }
 
@@ -115,6 +116,7 @@ fn stands_still(input: &Input<'_>) -> Option<StartBlocker> {
 fn stand_still(advance: &mut Advance, known: &Known, hold: StartBlocker) {
     advance.progress = known.progress.clone();
     advance.actions.clear();
+    advance.change = known.change();
     // What holds the node anyway, or failed, is told as ever.
     if matches!(advance.outlook, Outlook::Working { .. }) {
         advance.outlook = Outlook::Holding(hold);
@@ -126,6 +128,8 @@ struct Known {
     name: NodeName,
     seen: Observed,
     wanted: Option<NodeLayout>,
+    /// The slices that are wanted, where an agent changes the node.
+    slices: Option<WantedSlices>,
     progress: Progress,
     /// The same, with a clock that stands still while a write is refused.
     clocked: Progress,
@@ -141,12 +145,18 @@ impl Known {
         let seen = reader.node(&name)?;
         let step = steps.get(&name).copied().zip(planned.view.inventory.nodes.get(&name));
         let wanted = step.map(|(step, node)| wanted(step, node, &reader.models(&name)));
+        let slices = step.map(|(step, _)| wanted_slices(step));
         let progress = reader.by_the_clock(&name, planned.progress_of(&name));
         let mut clocked = progress.clone();
         if reader.is_refused(&name) && clocked.phase != Phase::Idle {
             clocked.since = Some(reader.now());
         }
-        Some(Self { name, seen, wanted, progress, clocked })
+        Some(Self { name, seen, wanted, slices, progress, clocked })
+    }
+
+    /// What the agent is told now.
+    fn change(&self) -> Option<agent::Wish> {
+        self.seen.agent.as_ref().and_then(|agent| agent.wish.clone())
     }
 }
 
@@ -157,7 +167,6 @@ fn names(planned: &PlannedRound) -> Vec<NodeName> {
         let Memory { progress, unreadable, swapped: _ } = &view.memory;
         (planned.view.inventory.nodes.contains_key(*name) || *progress != Progress::default())
             && unreadable.is_none()
-            && view.actuator == Actuator::Operands
     };
     planned.view.nodes.iter().filter(is_ours).map(|(name, _)| name.clone()).collect()
 }

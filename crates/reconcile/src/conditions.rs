@@ -188,6 +188,9 @@ pub(crate) const fn waits_for_a_human(hold: &StartBlocker) -> bool {
         | StartBlocker::ManagerDisabled
         | StartBlocker::MapNotOurs
         | StartBlocker::LayoutRefused(_)
+        | StartBlocker::AgentAway
+        | StartBlocker::AgentCannot { .. }
+        | StartBlocker::HandingOver
         | StartBlocker::Released
         | StartBlocker::WriteRefused { .. }
         | StartBlocker::WriteUndone { .. } => true,

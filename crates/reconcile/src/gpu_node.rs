@@ -10,7 +10,6 @@ use api::gpu_node::{
     WantedGpu, WantedSlice,
 };
 use mig::ProfileName;
-use observe::Actuator;
 use planner::inventory::{Hold, Node, Slice, Use};
 use planner::names::NodeName;
 use planner::plan::NodeStep;
@@ -80,6 +79,11 @@ fn spec(
     let progress = advance.map_or_else(|| planned.progress_of(name), |a| a.progress.clone());
     let policy = policy_of(name, &progress, input, planned).map(|policy| policy.0);
     let old = old.map(|node| node.spec.clone()).unwrap_or_default();
+    // Of a node that nobody advances it stays what it is: an agent may have claimed it.
+    let change = match advance {
+        Some(advance) => advance.change.as_ref().map(api::node_agent::change),
+        None => old.change.clone(),
+    };
     match step {
         Some((step, digest)) => GpuNodeSpec {
             policy,
@@ -100,8 +104,9 @@ fn spec(
                         .collect(),
                 })
                 .collect(),
+            change,
         },
-        None => GpuNodeSpec { policy, ..old },
+        None => GpuNodeSpec { policy, change, ..old },
     }
 }
 
@@ -127,9 +132,7 @@ fn status(
         None => BTreeMap::new(),
     };
     let observed = match node {
-        Some(node)
-            if planned.view.nodes.get(name).is_some_and(|view| view.actuator == Actuator::Operands) =>
-        {
+        Some(node) if !observe::hardware::has_report_of_agent(old) => {
             let last = before
                 .observed
                 .as_ref()
@@ -156,6 +159,7 @@ fn status(
         conditions,
         slices,
         observed,
+        agent: before.agent,
         rollout: Some(rollout),
     }
 }
@@ -176,9 +180,10 @@ fn observed(input: &Input<'_>, name: &NodeName, node: &Node, before: Option<&Obs
         boot_id: info.map(|info| info.boot_id.clone()),
         labels: object.map(|object| observe::labels::to_remember(object)).unwrap_or_default(),
         gpus: node.gpus.iter().map(|(index, gpu)| observed_gpu(index.0, gpu)).collect(),
+        doubts: None,
     };
     let same = before.filter(|before| {
-        let Observed { by, at: _, boot_id, labels, gpus } = &seen;
+        let Observed { by, at: _, boot_id, labels, gpus, doubts: _ } = &seen;
         (*by, boot_id, labels, gpus) == (before.by, &before.boot_id, &before.labels, &before.gpus)
     });
     Some(same.cloned().unwrap_or(seen))
@@ -194,6 +199,9 @@ fn observed_gpu(index: u16, gpu: &planner::inventory::Gpu) -> ObservedGpu {
             Use::MaybeInUse { .. } => SliceUse::MaybeInUse,
         },
         by: users(slice.used),
+        devices: Vec::new(),
+        holders: Vec::new(),
+        unexplained: false,
     };
     ObservedGpu {
         index: i32::from(index),
@@ -201,7 +209,9 @@ fn observed_gpu(index: u16, gpu: &planner::inventory::Gpu) -> ObservedGpu {
         uuid: None,
         mig_enabled: !gpu.slices.is_mig_off(),
         held_by: gpu.slices.whole().map(users).unwrap_or_default(),
+        holders: Vec::new(),
         unhealthy: None,
+        driver_error: None,
         slices: gpu.slices.iter().map(slice).collect(),
     }
 }

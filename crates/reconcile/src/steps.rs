@@ -104,6 +104,7 @@ pub fn step_taken(node: &NodeName, before: &Progress, next: &Progress) -> Option
     let trouble = next.last_error.as_ref().filter(|_| before.last_error != next.last_error);
     let rolled_back = next.set_back.as_ref().is_some_and(|back| back.rolled_back);
     let goes_back = matches!(next.target.as_ref().map(|target| target.rung), Some(Rung::RollBack));
+    let by_agent = next.target.as_ref().is_some_and(|target| target.slices.is_some());
     let quiet = |text: &str| (text.to_owned(), None);
     let loud = |text: &str, told: told::EventTemplate| {
         let told::EventTemplate { reason, action, warning, note } = told;
@@ -120,6 +121,19 @@ pub fn step_taken(node: &NodeName, before: &Progress, next: &Progress) -> Option
                 false => quiet(&text),
             }
         }
+        Phase::Cordoning if by_agent => {
+            let note = "the node is cordoned and its device plugin is paused while its agent changes single slices; pods that run are not affected";
+            loud(
+                "is cordoned, and its device plugin is paused",
+                told::EventTemplate { note, ..told::STARTED },
+            )
+        }
+        Phase::Quiescing if by_agent => quiet("waits until it is proved that no pod loses a slice"),
+        Phase::Changing if by_agent => {
+            let note = "no pod can lose a slice, so the agent changes the slices";
+            loud("the agent has taken over", told::EventTemplate { note, ..told::REQUESTED })
+        }
+        Phase::Verifying if by_agent => quiet("the agent has ended; the device plugin is resumed"),
         Phase::Mapping => quiet("its layout is added to the map"),
         Phase::Cordoning => loud("is cordoned", told::STARTED),
         Phase::Quiescing => quiet("waits until no pod can lose a slice"),

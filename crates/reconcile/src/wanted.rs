@@ -6,7 +6,7 @@ use mig::ProfileName;
 use observe::hardware::Models;
 use planner::inventory::Node;
 use planner::plan::NodeStep;
-use rollout::{GpuLayout, NodeLayout};
+use rollout::{GpuLayout, NodeLayout, WantedSlices};
 
 /// The layout of a whole node once a step is done: what the step changes, and
 /// everything else as it is.
@@ -34,6 +34,13 @@ pub fn wanted(step: &NodeStep, node: &Node, models: &Models) -> NodeLayout {
         }
     }
     layout
+}
+
+/// The slices of the GPUs that a step changes, at their places.
+#[must_use]
+pub fn wanted_slices(step: &NodeStep) -> WantedSlices {
+    let place = |(profile, start): &(ProfileName, u8)| agent::Place { profile: *profile, start: *start };
+    step.gpus.iter().map(|change| (change.gpu, change.after.iter().map(place).collect())).collect()
 }
 
 fn count(names: impl IntoIterator<Item = ProfileName>) -> GpuLayout {

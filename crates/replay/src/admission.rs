@@ -41,6 +41,7 @@ pub(crate) fn admitted(
         policy: Some(policy.clone()),
         seen: &seen[at],
         wanted: None,
+        slices: None,
         progress: &progress[at],
         drain: Drain::Never,
     };
@@ -72,5 +73,6 @@ fn observed(unschedulable: bool) -> Observed {
         map: MapSeen { resource_version: None, entries: BTreeSet::new(), changed_at: None },
         label_layout: None,
         operator: Operator::default(),
+        agent: None,
     }
 }

@@ -71,6 +71,28 @@ pub enum Action {
         /// The node's resource version.
         if_version: String,
     },
+    /// In one merge patch: cordon the node, set `slicewright.io/cordoned-by`, and
+    /// set the deploy labels of the device plugin, DCGM and its exporter to
+    /// `paused-for-slicewright`, as far as they are `true`.
+    HoldForAgent {
+        /// The labels.
+        labels: Vec<String>,
+        /// The node's resource version.
+        if_version: String,
+    },
+    /// Set the labels that we paused back to `true`.
+    ResumeOperands {
+        /// The labels.
+        labels: Vec<String>,
+        /// The node's resource version.
+        if_version: String,
+    },
+    /// Switch MIG manager off on a node that its agent changes: set
+    /// `nvidia.com/gpu.deploy.mig-manager` to `false`.
+    StandDownManager {
+        /// The node's resource version.
+        if_version: String,
+    },
 }
 
 impl Action {
@@ -83,10 +105,13 @@ impl Action {
             | Self::Evict { .. }
             | Self::SetConfigLabel { .. }
             | Self::DeletePod { .. }
-            | Self::UnpauseOperands { .. } => true,
+            | Self::UnpauseOperands { .. }
+            | Self::HoldForAgent { .. }
+            | Self::StandDownManager { .. } => true,
             Self::EnsureMapEntry { .. }
             | Self::Uncordon { .. }
             | Self::RemoveCordonedBy { .. }
+            | Self::ResumeOperands { .. }
             | Self::ListPods => false,
         }
     }
@@ -104,6 +129,9 @@ impl Action {
             Self::SetConfigLabel { .. } => "SetConfigLabel",
             Self::DeletePod { .. } => "DeletePod",
             Self::UnpauseOperands { .. } => "UnpauseOperands",
+            Self::HoldForAgent { .. } => "HoldForAgent",
+            Self::ResumeOperands { .. } => "ResumeOperands",
+            Self::StandDownManager { .. } => "StandDownManager",
         }
     }
 }

@@ -5,6 +5,7 @@
 //! start), `quiesce` (map, cordon, pods), `change` (the label, MIG manager,
 //! the proof), and `ladder` (what to try when something goes wrong).
 
+mod agent;
 mod change;
 mod ladder;
 mod proof;
@@ -13,7 +14,10 @@ mod start;
 
 use jiff::{SignedDuration, Timestamp};
 
+use ::agent::{Permit, Wish};
+
 use crate::action::Action;
+use crate::agent_seen::WantedSlices;
 use crate::cordon;
 use crate::layout::NodeLayout;
 use crate::observed::{Listing, Observed};
@@ -34,6 +38,8 @@ pub struct Advance {
     /// When to call again at the latest, even if nothing is seen to change.
     /// `None` only when the node rests.
     pub wake_at: Option<Timestamp>,
+    /// What `spec.change` of its `GpuNode` should be: what its agent is told.
+    pub change: Option<Wish>,
 }
 
 /// The next step of one node. `wanted` is the layout that it should have;
@@ -45,8 +51,31 @@ pub fn advance(
     progress: &Progress,
     now: Timestamp,
 ) -> Advance {
-    let mut run =
-        Run { seen, wanted, rules, now, next: progress.clone().no_later_than(now), actions: Vec::new() };
+    run(seen, wanted, None, rules, progress, now)
+}
+
+/// The next step of one node whose agent changes single slices. `wanted` are the
+/// slices that its GPUs should have; `None` when nobody wants any.
+pub fn advance_slices(
+    seen: &Observed,
+    wanted: Option<&WantedSlices>,
+    rules: &NodeRules,
+    progress: &Progress,
+    now: Timestamp,
+) -> Advance {
+    run(seen, None, wanted, rules, progress, now)
+}
+
+fn run(
+    seen: &Observed,
+    wanted: Option<&NodeLayout>,
+    slices_wanted: Option<&WantedSlices>,
+    rules: &NodeRules,
+    progress: &Progress,
+    now: Timestamp,
+) -> Advance {
+    let next = progress.clone().no_later_than(now);
+    let mut run = Run { seen, wanted, slices_wanted, rules, now, next, actions: Vec::new(), permit: None };
     // Steps that need no write lead on to the next at once. A rollout has 12
     // steps and never goes round in one observation; the bound is for the
     // mistake that nobody has found yet, and costs one poll.
@@ -68,16 +97,25 @@ enum Flow {
 struct Run<'a> {
     seen: &'a Observed,
     wanted: Option<&'a NodeLayout>,
+    slices_wanted: Option<&'a WantedSlices>,
     rules: &'a NodeRules,
     now: Timestamp,
     next: Progress,
     actions: Vec<Action>,
+    /// What was proved in this call.
+    permit: Option<Permit>,
 }
 
 impl Run<'_> {
     fn step(&mut self) -> Flow {
         if let Some(flow) = self.interruption() {
             return flow;
+        }
+        if let Some(flow) = self.lost_agent() {
+            return flow;
+        }
+        if self.agent().is_some() {
+            return self.agent_step();
         }
         match self.next.phase {
             Phase::Idle => self.idle(),
@@ -96,7 +134,8 @@ impl Run<'_> {
     }
 
     fn done(self, outlook: Outlook, wake_at: Option<Timestamp>) -> Advance {
-        Advance { progress: self.next, actions: self.actions, outlook, wake_at }
+        let change = self.spec_change();
+        Advance { progress: self.next, actions: self.actions, outlook, wake_at, change }
     }
 
     fn enter(&mut self, phase: Phase) -> Flow {

@@ -9,7 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use planner::names::{NodeName, PolicyName};
 use planner::policy::Drain;
 
-use crate::advance::{Advance, advance};
+use crate::advance::{Advance, advance, advance_slices};
+use crate::agent_seen::WantedSlices;
 use crate::layout::NodeLayout;
 use crate::observed::Observed;
 use crate::outlook::{Outlook, StartBlocker};
@@ -28,6 +29,8 @@ pub struct Member<'a> {
     pub seen: &'a Observed,
     /// The layout that it should have.
     pub wanted: Option<&'a NodeLayout>,
+    /// The slices that it should have, where its agent changes them.
+    pub slices: Option<&'a WantedSlices>,
     /// What is remembered of its rollout.
     pub progress: &'a Progress,
     /// Whether this change may evict: the policy's `drain` for static layouts
@@ -68,7 +71,8 @@ pub fn step(
         .filter(|member| {
             let held = Admission::Held(ask.clone());
             let answer = run(member, policies, held, settings, now);
-            answer.progress.phase == Phase::Mapping && answer.outlook == Outlook::Holding(ask.clone())
+            let ready = answer.progress.phase == Phase::Mapping || member.seen.agent.is_some();
+            ready && answer.outlook == Outlook::Holding(ask.clone())
         })
         .map(|member| member.node.clone())
         .collect();
@@ -95,10 +99,14 @@ fn run(
     let rules = NodeRules {
         admission: if enforced { admission } else { Admission::Held(StartBlocker::NotEnforced) },
         drain: member.drain,
-        cooldown: policy.map_or(SignedDuration::ZERO, |policy| policy.rules.cooldown),
+        cooldown: policy
+            .map_or(SignedDuration::ZERO, |policy| policy.rules.cooldown(member.seen.agent.is_some())),
         settings: *settings,
     };
-    advance(member.seen, member.wanted, &rules, member.progress, now)
+    match &member.seen.agent {
+        Some(_) => advance_slices(member.seen, member.slices, &rules, member.progress, now),
+        None => advance(member.seen, member.wanted, &rules, member.progress, now),
+    }
 }
 
 /// Who may start, of those that ask; nodes that have started go on while

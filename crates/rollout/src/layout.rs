@@ -22,6 +22,16 @@ pub enum GpuLayout {
 }
 
 impl GpuLayout {
+    /// MIG is on, with these slices.
+    #[must_use]
+    pub fn of(profiles: impl IntoIterator<Item = ProfileName>) -> Self {
+        let mut counts = BTreeMap::new();
+        for profile in profiles {
+            *counts.entry(profile).or_insert(0_u8) += 1;
+        }
+        Self::Mig(counts)
+    }
+
     /// Whether MIG is on.
     #[must_use]
     pub const fn is_mig(&self) -> bool {

@@ -12,6 +12,7 @@
 
 pub mod action;
 pub mod advance;
+mod agent_seen;
 pub mod cordon;
 mod cordon_owner;
 pub mod fleet;
@@ -30,7 +31,8 @@ pub mod schedule;
 pub mod window;
 
 pub use action::Action;
-pub use advance::{Advance, advance};
+pub use advance::{Advance, advance, advance_slices};
+pub use agent_seen::{AgentSeen, GpuSlices, ListAsked, SliceChange, SlicePlace, WantedSlices};
 pub use cordon_owner::CordonOwner;
 pub use layout::{GpuLayout, LayoutRefused, NodeLayout, Strategy};
 pub use neighbours::{OtherManager, OtherWork};

@@ -28,6 +28,20 @@ pub const DEPLOY_DRA: &str = "nvidia.com/gpu.deploy.dra-driver";
 pub const PAUSED_FOR_MIG: &str = "paused-for-mig-change";
 /// The value with which a driver upgrade parks an operand.
 pub const PAUSED_FOR_DRIVER: &str = "paused-for-driver-upgrade";
+/// The value with which we pause an operand while the agent changes slices. The
+/// GPU Operator honours any value, and a driver upgrade adds its own to it.
+pub const PAUSED_FOR_US: &str = "paused-for-slicewright";
+/// The operands that are paused while the agent changes slices: the device
+/// plugin, whose absence keeps kubelet from giving slices away, and those that
+/// keep slices open, or learn of new ones only by a restart.
+pub const PAUSED_BY_US: [&str; 3] = [
+    "nvidia.com/gpu.deploy.device-plugin",
+    "nvidia.com/gpu.deploy.dcgm",
+    "nvidia.com/gpu.deploy.dcgm-exporter",
+];
+/// The value of [`MIG_CONFIG`] on a node that the agent changes. No map has such
+/// an entry, so a MIG manager that comes back fails before it touches a GPU.
+pub const HANDED_TO_AGENT: &str = "slicewright-agent-changes-this-node";
 /// Where a driver upgrade is.
 pub const DRIVER_UPGRADE_STATE: &str = "nvidia.com/gpu-driver-upgrade-state";
 /// Where the Machine Config Operator is (an annotation).

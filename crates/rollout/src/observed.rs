@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use mig::GpuResource;
 use planner::names::{GpuIndex, PodRef};
 
+use crate::agent_seen::AgentSeen;
 use crate::cordon_owner::CordonOwner;
 use crate::layout::{NodeLayout, Strategy};
 use crate::neighbours::{OtherManager, OtherWork};
@@ -49,6 +50,8 @@ pub struct Observed {
     pub label_layout: Option<NodeLayout>,
     /// The GPU Operator's settings.
     pub operator: Operator,
+    /// The agent that changes the node, where one does.
+    pub agent: Option<AgentSeen>,
 }
 
 /// A pod bound to the node.
@@ -73,6 +76,10 @@ pub struct Pod {
     pub requests: BTreeMap<String, u64>,
     /// The GPUs that its slices are on, when an agent says so.
     pub gpus: Option<BTreeSet<GpuIndex>>,
+    /// The uid by which kubelet knows it: that of a static pod is another one.
+    pub kubelet_uid: String,
+    /// What each container asks of GPUs, init containers included.
+    pub containers: Vec<(String, BTreeMap<String, u64>)>,
 }
 
 /// How far a pod is.
@@ -184,6 +191,10 @@ pub struct OperandLabels {
     pub parked: Vec<String>,
     /// Whether MIG manager is to run there.
     pub has_manager: bool,
+    /// The labels of the operands that we have paused for the agent.
+    pub held: Vec<String>,
+    /// The labels of the operands that we would pause, and that run.
+    pub pausable: Vec<String>,
     /// How many of each GPU resource GPU feature discovery counts; `None` where
     /// its label is no number.
     pub counts: BTreeMap<String, Option<u64>>,

@@ -107,6 +107,15 @@ pub enum StartBlocker {
         /// What is.
         found: BTreeMap<String, u64>,
     },
+    /// The agent changes the node's slices, and it is not there.
+    AgentAway,
+    /// The agent does not report a GPU as one that it can change.
+    AgentCannot {
+        /// The UUID of the GPU.
+        gpu: String,
+    },
+    /// MIG manager is being switched off, for the agent.
+    HandingOver,
     /// A human ended the rollout with `slicewright release`.
     Released,
     /// The API's data went back in time a moment ago.
@@ -170,6 +179,20 @@ pub enum WaitsFor {
         /// Who.
         who: String,
     },
+    /// What the agent and the list of pods have to show before a slice may go.
+    AgentProof {
+        /// What is missing.
+        missing: String,
+    },
+    /// The agent to take the change over.
+    Claim,
+    /// The agent to finish.
+    AgentChange {
+        /// Whether it puts back what it destroyed.
+        restoring: bool,
+    },
+    /// The agent's order to be withdrawn.
+    Withdrawal,
     /// The cordon to be lifted.
     Uncordon,
 }
@@ -200,6 +223,8 @@ pub enum Unproven {
     },
     /// GPU feature discovery's labels still count something else.
     CountLabels,
+    /// Kubelet does not have exactly the devices that the GPUs have, by the agent.
+    Offered,
     /// Everything is there, and has to stay so for a moment.
     Stability,
 }
@@ -237,6 +262,29 @@ pub enum Trouble {
     NotSchedulable {
         /// What was missing.
         missing: Unproven,
+    },
+    /// Somebody lifted the cordon or the pause while the agent was to change the node.
+    HoldLifted,
+    /// It was not proved in time that no pod can lose a slice.
+    NotProved {
+        /// What was missing.
+        missing: String,
+    },
+    /// The agent did not take the change over.
+    NotClaimed,
+    /// The agent is gone.
+    AgentAway,
+    /// The agent did not finish.
+    AgentSlow,
+    /// Kubelet did not come to offer what the GPUs have.
+    NotOffered {
+        /// What was missing.
+        missing: Unproven,
+    },
+    /// The agent ended the change without its result.
+    AgentEnded {
+        /// Its reason.
+        said: String,
     },
     /// MIG manager's pod did not come back.
     ManagerGone,
@@ -335,6 +383,13 @@ impl fmt::Display for StartBlocker {
             Self::NotAsVerified { expected, found } => {
                 write!(f, "the node offers {}; verified was {}", vector(found), vector(expected))
             }
+            Self::AgentAway => f.write_str("the agent of the node is not there"),
+            Self::AgentCannot { gpu } => {
+                write!(f, "the agent cannot change {gpu}: MIG is off, or the driver does not answer")
+            }
+            Self::HandingOver => {
+                f.write_str("MIG manager is being switched off on the node, since its agent changes it")
+            }
             Self::Released => f.write_str("an administrator released the node"),
             Self::Settling { until } => write!(
                 f,
@@ -370,6 +425,11 @@ impl fmt::Display for WaitsFor {
             Self::Proof(missing) => write!(f, "the slices to be schedulable ({missing})"),
             Self::ManagerPod => f.write_str("MIG manager's new pod"),
             Self::ForeignWork { who } => write!(f, "{who} to finish"),
+            Self::AgentProof { missing } => write!(f, "the proof that no pod loses a slice ({missing})"),
+            Self::Claim => f.write_str("the agent to start"),
+            Self::AgentChange { restoring: false } => f.write_str("the agent to finish"),
+            Self::AgentChange { restoring: true } => f.write_str("the agent to restore what it destroyed"),
+            Self::Withdrawal => f.write_str("the agent's order to be withdrawn"),
             Self::Uncordon => f.write_str("the cordon to be lifted"),
         }
     }
@@ -389,6 +449,7 @@ impl fmt::Display for Unproven {
                 f,
                 "its devices are shared (label {label}), so its resources say nothing about slices; let its device plugin use a configuration without sharing, and the node is uncordoned automatically"
             ),
+            Self::Offered => f.write_str("kubelet does not offer what the GPUs have"),
             Self::CountLabels => f.write_str("the labels of GPU feature discovery are not up to date"),
             Self::Stability => f.write_str("the slices are complete, and are watched for a moment"),
         }
@@ -410,6 +471,13 @@ impl Trouble {
             Self::TooSlow => "TooSlow",
             Self::NotBack => "NotBack",
             Self::NotSchedulable { .. } => "NotSchedulable",
+            Self::HoldLifted => "HoldLifted",
+            Self::NotProved { .. } => "NotProved",
+            Self::NotClaimed => "NotClaimed",
+            Self::AgentAway => "AgentAway",
+            Self::AgentSlow => "AgentSlow",
+            Self::NotOffered { .. } => "NotOffered",
+            Self::AgentEnded { .. } => "AgentEnded",
             Self::ManagerGone => "ManagerGone",
             Self::Interrupted { .. } => "Interrupted",
         }
@@ -434,6 +502,19 @@ impl fmt::Display for Trouble {
             Self::NotSchedulable { missing } => {
                 write!(f, "MIG manager reported `success`, but the slices were not schedulable: {missing}")
             }
+            Self::HoldLifted => {
+                f.write_str("somebody lifted the cordon, or resumed an operand that the operator had paused")
+            }
+            Self::NotProved { missing } => {
+                write!(f, "it was not proved in time that no pod loses a slice: {missing}")
+            }
+            Self::NotClaimed => f.write_str("the agent did not start"),
+            Self::AgentAway => f.write_str("the agent of the node is not there"),
+            Self::AgentSlow => f.write_str("the agent did not finish in time"),
+            Self::NotOffered { missing } => {
+                write!(f, "the slices did not become schedulable: {missing}")
+            }
+            Self::AgentEnded { said } => write!(f, "the agent did not make the change: {said}"),
             Self::ManagerGone => f.write_str("MIG manager's pod did not come back"),
             Self::Interrupted { who } => write!(f, "{who} did not finish"),
         }

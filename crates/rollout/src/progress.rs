@@ -4,6 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::agent_seen::SliceChange;
 use crate::layout::NodeLayout;
 use crate::outlook::{FailureReason, Trouble};
 
@@ -274,6 +275,10 @@ pub struct Target {
     /// Pods that were proved not to lose anything when the label was written (uids).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bystanders: Vec<String>,
+    /// The single slices that the agent of the node changes; `None` where MIG
+    /// manager changes whole GPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slices: Option<SliceChange>,
 }
 
 /// How desperate we are; each rung is tried once.

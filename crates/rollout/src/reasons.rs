@@ -61,6 +61,12 @@ reasons! {
         "Change the policy's layout, or set `spec.mig.strategy: mixed` in `ClusterPolicy`.";
     NotAsVerified: "The node offers other slices than those that were verified, although it did not reboot: a device is unhealthy, or the device plugin is restarting.",
         "Look for XID errors and at the device plugin's pod on NODE. A device that became unhealthy comes back only when the plugin restarts.";
+    AgentAway: "The agent changes the slices of the node, and its pod does not run, is not ready, or has not reported since the node booted. Pods on the node are not affected; its layout stays.",
+        "Look at the agent's pod on NODE: `kubectl get pods -A -l app.kubernetes.io/component=agent --field-selector spec.nodeName=NODE`.";
+    AgentCannot: "The agent of the node cannot change a GPU of the plan: MIG mode is off, or NVIDIA's driver does not answer about it.",
+        "Read `status.observed` of the node's `GpuNode`: `driverError` quotes the driver. The agent does not switch MIG mode on.";
+    HandingOver: "The operator is switching MIG manager off on the node, because the agent changes its slices from now on. No slice changes.",
+        "No action is needed.";
     Released: "An administrator ended the rollout. The operator does not change the node.",
         "Run `slicewright release NODE --resume` when the node may be changed again.";
     Settling: "The data of the API went back in time, as after the restore of an older etcd backup. For two minutes the operator changes no node, so that kubelets and controllers can adapt to the restored state.",
@@ -109,6 +115,9 @@ impl StartBlocker {
             Self::RunInProgress { .. } => RunInProgress,
             Self::LayoutRefused(_) => LayoutRefused,
             Self::NotAsVerified { .. } => NotAsVerified,
+            Self::AgentAway => AgentAway,
+            Self::AgentCannot { .. } => AgentCannot,
+            Self::HandingOver => HandingOver,
             Self::Released => Released,
             Self::Settling { .. } => Settling,
             Self::WriteRefused { .. } => WriteRefused,

@@ -24,6 +24,11 @@ pub fn release(seen: &Observed, progress: &Progress) -> Release {
     let if_version = seen.resource_version.clone();
     let mut actions = Vec::new();
     let mut left = Vec::new();
+    let held = &seen.operands.held;
+    if !held.is_empty() {
+        let if_version = if_version.clone();
+        actions.push(Action::ResumeOperands { labels: held.clone(), if_version });
+    }
     if seen.cordoned_by_us(progress) {
         actions.push(Action::Uncordon { if_version });
     } else if seen.marked() {

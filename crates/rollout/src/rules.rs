@@ -12,8 +12,9 @@ pub struct RolloutRules {
     pub max_unavailable: MaxUnavailable,
     /// Whether pods in the way may be evicted (static layouts and onboarding only).
     pub drain: Drain,
-    /// How long a node rests after a change.
-    pub cooldown: SignedDuration,
+    /// How long a node rests after a change. Unset, that depends on what a change
+    /// costs it: see [`RolloutRules::cooldown`].
+    pub cooldown: Option<SignedDuration>,
     /// When nodes may start; empty means always.
     pub windows: Vec<crate::window::Window>,
 }
@@ -23,9 +24,23 @@ impl Default for RolloutRules {
         Self {
             max_unavailable: MaxUnavailable::Nodes(1),
             drain: Drain::Never,
-            cooldown: SignedDuration::from_mins(10),
+            cooldown: None,
             windows: Vec::new(),
         }
+    }
+}
+
+/// How long a node rests after whole GPUs were changed, if the policy says nothing.
+pub const COOLDOWN_OF_GPUS: SignedDuration = SignedDuration::from_mins(10);
+/// How long a node rests after its agent changed single slices, if the policy
+/// says nothing: the node was away for seconds, and nobody lost anything.
+pub const COOLDOWN_OF_SLICES: SignedDuration = SignedDuration::from_secs(30);
+
+impl RolloutRules {
+    /// How long a node rests after a change.
+    #[must_use]
+    pub fn cooldown(&self, by_agent: bool) -> SignedDuration {
+        self.cooldown.unwrap_or(if by_agent { COOLDOWN_OF_SLICES } else { COOLDOWN_OF_GPUS })
     }
 }
 
@@ -115,6 +130,11 @@ pub struct Settings {
     pub roll_back_backoff: SignedDuration,
     /// The longest of these.
     pub longest_backoff: SignedDuration,
+    /// How long a node is held for its agent before the agent has claimed the
+    /// change. Nothing is lost by taking the hold back, and pods wait for it.
+    pub hold_limit: SignedDuration,
+    /// How long an agent may take for a change that it has claimed.
+    pub agent_limit: SignedDuration,
     /// How often something that is waited for is looked at.
     pub poll: SignedDuration,
 }
@@ -137,6 +157,8 @@ impl Default for Settings {
             retreat_backoff: SignedDuration::from_mins(5),
             roll_back_backoff: SignedDuration::from_hours(1),
             longest_backoff: SignedDuration::from_hours(24),
+            hold_limit: SignedDuration::from_mins(2),
+            agent_limit: SignedDuration::from_mins(10),
             poll: SignedDuration::from_secs(10),
         }
     }

@@ -116,6 +116,13 @@ impl Node {
         self.pods.values()
     }
 
+    /// The devices that the kubelet has and that are healthy: what it answers to
+    /// `GetAllocatableResources`, by resource and id.
+    pub fn healthy_devices(&self) -> impl Iterator<Item = (&String, &String)> {
+        let all = self.registered.iter().flat_map(|(resource, ids)| ids.iter().map(move |id| (resource, id)));
+        all.filter(|(_, id)| !self.unhealthy.contains(crate::sharing::uuid(id)))
+    }
+
     /// One of them.
     #[must_use]
     pub fn pod(&self, name: &PodName) -> Option<&Pod> {

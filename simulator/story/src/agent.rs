@@ -1,85 +1,262 @@
-//! Changes on nodes with an agent: single slices at chosen placements, beside those that are in use. The
-//! agent itself is later work; here its steps take no time, through NVML on the simulated GPUs.
+//! The agents of nodes: the agent's own core (`slicewright-agent`) over the simulated GPUs, kubelet's books
+//! and its healthy devices. What the process does in time it does at once here; the plugin, kubelet and the
+//! operator take theirs.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use agent::{
+    Account, Act, Books, BootId, Device, DeviceId, Gate, GpuLayout, GpuState, GpuUuid, Listed, Look,
+    NodeLayout, ObjectVersion, Place, PodUid, Recorded, Remembered, Seen, Sight, Slice, SliceName, Step,
+    Turn,
+};
+use api::node_agent::{self, AgentMode, Card, Identity};
+use api::{GpuNode, GpuNodeSpec};
 use gpu::{Caller, Nvml, NvmlError, Placement};
-use mig::ProfileName;
-use operands::Operand;
-use planner::check::CheckedPlan;
-use planner::names::GpuIndex;
-use planner::plan::{GpuChange, NodeStep};
-use planner::policy::Mode;
-use reconcile::PlannedRound;
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
 
-use crate::counters::Counters;
 use crate::entry::Who;
+use crate::host::Host;
+use crate::store::path;
 use crate::world::World;
 
-/// Does the steps of nodes that have an agent, where the policy is in force
-/// and a window is open.
-pub(crate) fn apply(
-    world: &mut World,
-    planned: &PlannedRound,
-    plan: CheckedPlan<'_>,
-    counters: &mut Counters,
-) {
-    let rules = &planned.view.rollouts;
-    for step in plan.in_order() {
-        let enforced = planned.view.policies.iter().any(|p| p.name == step.policy && p.mode == Mode::Enforce);
-        let open =
-            rules.get(&step.policy).is_some_and(|p| rollout::window::is_open(&p.rules.windows, world.now));
-        let Some(host) = world.hosts.get_mut(&step.node.0).filter(|h| h.agent && enforced && open) else {
-            continue;
-        };
-        if step.enable_mig || !step.evicts.is_empty() {
-            continue;
-        }
-        counters.changes += 1;
-        let result = change_node(host, step);
-        let text = match result {
-            Ok(did) => format!("the agent {}", did.join(", ")),
-            Err(error) => format!("the agent stops: {error}"),
-        };
-        host.node.delete_operand(Operand::DevicePlugin);
-        // What the agent did is seen at once, as its report would be.
-        world.revision.0 += 1;
-        world.say(Who::Does(step.node.0.clone()), text);
+/// Steps of one agent in one moment: more is a loop, not work.
+const STEPS: usize = 100;
+/// Where the agents' pods are.
+const NAMESPACE: &str = "slicewright-agent";
+
+/// What one process of an agent remembers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Process {
+    remembered: Remembered,
+    turn: u64,
+}
+
+impl Process {
+    fn turn(&mut self) -> Turn {
+        self.turn += 1;
+        Turn(self.turn)
     }
 }
 
-fn change_node(host: &mut crate::host::Host, step: &NodeStep) -> Result<Vec<String>, String> {
-    let mut did = Vec::new();
-    for change in &step.gpus {
-        let before: Vec<(ProfileName, u8, bool)> = host
-            .node
-            .truth()
-            .iter()
-            .find(|gpu| GpuIndex(gpu.index) == change.gpu)
-            .map(|gpu| gpu.slices.iter().map(|s| (s.profile, s.start, s.holder.is_some())).collect())
-            .unwrap_or_default();
-        let GpuChange { gpu, after, .. } = change;
-        let goes: Vec<_> = before.iter().filter(|(p, s, _)| !after.contains(&(*p, *s))).collect();
-        let comes: Vec<_> =
-            after.iter().filter(|(p, s)| !before.iter().any(|(q, t, _)| (q, t) == (p, s))).collect();
-        // The precondition: what goes is free, still.
-        if let Some((profile, start, _)) = goes.iter().find(|(_, _, held)| *held) {
-            return Err(format!("{profile}@{start} on gpu{gpu} is held by now; the plan is void"));
-        }
-        let models = host.node.machine().gpu(gpu.0).map(|g| std::sync::Arc::clone(&g.model));
-        let facts = models.and_then(|m| m.mig.clone()).ok_or_else(|| format!("gpu{gpu} cannot be cut"))?;
-        let mut nvml = host.node.machine_mut().nvml(Caller::Root);
-        let say = |error: NvmlError| format!("gpu{gpu}: {error}");
-        for (profile, start, _) in goes {
-            destroy(&mut nvml, gpu.0, *start).map_err(say)?;
-            did.push(format!("destroys {profile}@{start} on gpu{gpu}"));
-        }
-        for (profile, start) in comes {
-            let id = facts.named(*profile).ok_or_else(|| format!("gpu{gpu} has no {profile}"))?;
-            let size = facts.geometry.profiles().iter().find(|p| p.name == *profile).map_or(0, |p| p.size);
-            create(&mut nvml, gpu.0, id.id, Placement { start: *start, size }).map_err(say)?;
-            did.push(format!("creates {profile}@{start} on gpu{gpu}"));
+/// The uid of an agent's pod.
+fn pod_uid(node: &str) -> String {
+    format!("uid-agent-{node}")
+}
+
+/// The pods of the agents.
+pub(crate) fn pods(world: &World) -> Vec<Pod> {
+    let with_agent = world.hosts.iter().filter(|(_, host)| host.agent && host.node.ready());
+    let pod = |name: &String| {
+        serde_json::from_value(json!({
+            "metadata": {"namespace": NAMESPACE, "name": format!("agent-{name}"), "uid": pod_uid(name),
+                "labels": {"app.kubernetes.io/name": "slicewright", "app.kubernetes.io/component": "agent"},
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent",
+                    "controller": true}]},
+            "spec": {"nodeName": name, "containers": [{"name": "agent"}]},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        }))
+        .expect("a pod is built from the parts of one")
+    };
+    with_agent.map(|(name, _)| pod(name)).collect()
+}
+
+/// Every agent does what it has to do now.
+pub(crate) fn act(world: &mut World) {
+    let names: Vec<String> = world
+        .hosts
+        .iter()
+        .filter(|(_, host)| host.agent && host.node.ready())
+        .map(|(name, _)| name.clone())
+        .collect();
+    for name in names {
+        for _ in 0..STEPS {
+            if !step(world, &name) {
+                break;
+            }
         }
     }
-    Ok(did)
+}
+
+/// One step of one agent; whether it did something.
+fn step(world: &mut World, name: &str) -> bool {
+    let Some(sight) = look(world, name) else { return false };
+    let Some(host) = world.hosts.get_mut(name) else { return false };
+    match agent::next(&sight, &host.process.remembered) {
+        Step::Rest | Step::Wait(_) | Step::Look => false,
+        Step::Write { what: _, account, if_version: _ } => {
+            host.process.remembered.wrote(&account);
+            if sight.account.as_ref().and_then(|told| told.change.clone()) != account.change
+                && let Some(change) = &account.change
+            {
+                let text = format!("the agent: {}", in_words(&change.stage));
+                world.say(Who::Does(name.to_owned()), text);
+            }
+            write(world, name, &account);
+            true
+        }
+        Step::Drive { act, slice } => {
+            let turn = host.process.turn();
+            let result = drive(host, act, &slice);
+            let did = match act {
+                Act::Destroy => "destroys",
+                Act::Create => "creates",
+            };
+            let gpu = host.node.machine().gpus().iter().position(|gpu| gpu.uuid == slice.gpu.0).unwrap_or(0);
+            let text = match &result {
+                Ok(()) => format!("the agent {did} {} on gpu{gpu}", slice.place),
+                Err(error) => format!("the agent cannot {act:?} {} on gpu{gpu}: {error}", slice.place),
+            };
+            match result {
+                Ok(()) => host.process.remembered.did(act, &slice, turn),
+                Err(error) => host.process.remembered.failed(act, &slice, &error, turn),
+            }
+            world.say(Who::Does(name.to_owned()), text);
+            world.revision.0 += 1;
+            true
+        }
+    }
+}
+
+fn in_words(stage: &agent::Stage) -> String {
+    match stage {
+        agent::Stage::Claimed => "takes the change over".to_owned(),
+        agent::Stage::Restoring { why } => format!("puts back what it destroyed: {why}"),
+        agent::Stage::Ended(agent::Outcome::Done) => "is done".to_owned(),
+        agent::Stage::Ended(agent::Outcome::Restored { why }) => format!("has restored what was: {why}"),
+        agent::Stage::Ended(agent::Outcome::Refused { why }) => format!("changes nothing: {why}"),
+        agent::Stage::Ended(agent::Outcome::Left { why }) => format!("stops half-way: {why}"),
+    }
+}
+
+/// What the agent of a node sees, in the order in which it has to look.
+fn look(world: &mut World, name: &str) -> Option<Sight> {
+    let World { hosts, gpu_nodes, pods, .. } = world;
+    let host = hosts.get_mut(name)?;
+    let (gate_turn, books_turn, layout_turn) =
+        (host.process.turn(), host.process.turn(), host.process.turn());
+    let layout = layout(host);
+    let healthy: Vec<_> = host.node.healthy_devices().map(device).collect();
+    let (mut listed, mut recorded) = (Vec::new(), Vec::new());
+    for pod in host.node.pods().filter(|pod| pod.holds()) {
+        let operands::PodName { namespace, name } = &pod.spec.name;
+        let object = pods.get(&path(namespace, name))?;
+        let uid = PodUid(object.metadata.uid.clone().unwrap_or_default());
+        for (container, devices) in by_container(object, &pod.devices) {
+            listed.push(Listed {
+                namespace: namespace.clone(),
+                pod: name.clone(),
+                container: container.clone(),
+                devices: devices.clone(),
+            });
+            recorded.push(Recorded { pod: uid.clone(), container, devices });
+        }
+    }
+    let object = gpu_nodes.get(name);
+    let account = object.and_then(|node| node_agent::account(node.status.as_ref()?).ok().flatten());
+    let wish = object.and_then(|node| node_agent::wish(node.spec.change.as_ref()?).ok());
+    let version = object.and_then(|node| node.metadata.resource_version.clone()).unwrap_or_default();
+    Some(Sight {
+        me: PodUid(pod_uid(name)),
+        boot: BootId(host.node.boot_id()),
+        version: ObjectVersion(version),
+        wish,
+        account,
+        look: Look {
+            gate: Seen { turn: gate_turn, is: Gate::of(Some(&healthy), &layout) },
+            books: Seen { turn: books_turn, is: Books::join(Ok(&listed), Ok(&recorded)) },
+            layout: Seen { turn: layout_turn, is: layout },
+        },
+    })
+}
+
+fn device((resource, id): (&String, &String)) -> Device {
+    Device { resource: resource.clone(), id: DeviceId(id.clone()) }
+}
+
+/// The devices of a pod, handed out to its containers in their order.
+fn by_container(pod: &Pod, devices: &BTreeMap<String, Vec<String>>) -> Vec<(String, Vec<Device>)> {
+    let mut left: BTreeMap<&String, std::slice::Iter<'_, String>> =
+        devices.iter().map(|(resource, ids)| (resource, ids.iter())).collect();
+    let asked = pod.spec.as_ref().map(observe::pods::containers).unwrap_or_default();
+    asked
+        .into_iter()
+        .map(|(container, asks)| {
+            let mut mine = Vec::new();
+            for (resource, n) in &asks {
+                let ids = left.get_mut(resource).into_iter().flatten();
+                mine.extend(ids.take(usize::try_from(*n).unwrap_or(0)).map(|id| device((resource, id))));
+            }
+            (container, mine)
+        })
+        .collect()
+}
+
+/// What the driver says.
+fn layout(host: &Host) -> NodeLayout {
+    let truth = host.node.truth();
+    let gpu = |(gpu, truth): (&gpu::Gpu, &operands::GpuTruth)| {
+        let slice = |slice: &operands::SliceTruth| Slice {
+            place: Place { profile: slice.profile, start: slice.start },
+            devices: slice.uuid.iter().cloned().map(DeviceId).collect(),
+            busy: slice.open,
+        };
+        let state = if truth.lost {
+            GpuState::Silent { why: "GPU is lost".to_owned() }
+        } else if truth.mig {
+            GpuState::Cut(truth.slices.iter().map(slice).collect())
+        } else {
+            GpuState::Whole
+        };
+        GpuLayout { uuid: GpuUuid(gpu.uuid.clone()), state }
+    };
+    let mut gpus: Vec<_> = host.node.machine().gpus().iter().zip(&truth).map(gpu).collect();
+    gpus.sort_by(|a, b| a.uuid.cmp(&b.uuid));
+    NodeLayout { gpus }
+}
+
+/// What the agent writes: `status.observed` and `status.agent`.
+fn write(world: &mut World, name: &str, account: &Account) {
+    let World { hosts, gpu_nodes, revision, now, .. } = world;
+    let Some(host) = hosts.get(name) else { return };
+    let truth = host.node.truth();
+    let cards = host.node.machine().gpus().iter().zip(&truth).map(|(gpu, truth)| {
+        let unhealthy = truth.lost.then(|| "it does not answer".to_owned());
+        let index = u8::try_from(truth.index).unwrap_or(u8::MAX);
+        (GpuUuid(gpu.uuid.clone()), Card { index, model: truth.model.clone(), unhealthy })
+    });
+    let identity = Identity { version: "story".to_owned(), driver: None, mode: AgentMode::Change };
+    let Ok(observed) = node_agent::observed(account, &cards.collect(), *now) else { return };
+    if gpu_nodes.get(name).is_none() {
+        gpu_nodes.put(GpuNode::new(name, GpuNodeSpec::default()), *now, revision);
+    }
+    let agent = node_agent::agent_status(account, &identity, *now);
+    gpu_nodes.edit(name, revision, |node| {
+        let status = node.status.get_or_insert_default();
+        let labels = status.observed.take().map(|seen| seen.labels).unwrap_or_default();
+        status.observed = Some(api::gpu_node::Observed { labels, ..observed });
+        status.agent = Some(agent);
+    });
+}
+
+/// Asks the driver, through NVML on the simulated GPUs.
+fn drive(host: &mut Host, act: Act, name: &SliceName) -> Result<(), String> {
+    let SliceName { gpu: uuid, place: Place { profile, start } } = name;
+    let found = host.node.machine().gpus().iter().position(|gpu| gpu.uuid == uuid.0);
+    let index = found.and_then(|at| u16::try_from(at).ok()).ok_or_else(|| format!("there is no {uuid}"))?;
+    let model = host.node.machine().gpu(index).map(|gpu| Arc::clone(&gpu.model));
+    let facts = model.and_then(|model| model.mig.clone()).ok_or_else(|| format!("{uuid} cannot be cut"))?;
+    let mut nvml = host.node.machine_mut().nvml(Caller::Root);
+    let result = match act {
+        Act::Destroy => destroy(&mut nvml, index, *start),
+        Act::Create => {
+            let id = facts.named(*profile).ok_or_else(|| format!("{uuid} has no {profile}"))?;
+            let size = facts.geometry.profiles().iter().find(|p| p.name == *profile).map_or(0, |p| p.size);
+            create(&mut nvml, index, id.id, Placement { start: *start, size })
+        }
+    };
+    result.map_err(|error| error.to_string())
 }
 
 fn destroy(nvml: &mut Nvml<'_>, gpu: u16, start: u8) -> Result<(), NvmlError> {

@@ -35,6 +35,8 @@ pub(crate) enum Life {
 pub(crate) struct Host {
     pub(crate) node: operands::Node,
     pub(crate) agent: bool,
+    /// What its agent remembers.
+    pub(crate) process: crate::agent::Process,
     /// The map's entry that was made for this node's first layout.
     pub(crate) begins_with: Option<(String, NodeLayout)>,
     spec: NodeSpec,
@@ -70,7 +72,8 @@ impl Host {
             ..Setup::default()
         };
         let node = operands::Node::new(setup, machine, spec.labels.clone(), Some(map), config)?;
-        Ok(Self { node, agent: spec.agent, begins_with, spec: spec.clone() })
+        let process = crate::agent::Process::default();
+        Ok(Self { node, agent: spec.agent, process, begins_with, spec: spec.clone() })
     }
 
     pub(crate) fn next_event(&self) -> Option<Timestamp> {

@@ -26,6 +26,10 @@ pub(crate) fn objects(world: &World) -> Objects {
         }
         objects.pods.insert((r.namespace, r.name), Arc::new(pod.clone()));
     }
+    for pod in crate::agent::pods(world) {
+        let r = observe::on_node::pod_ref(&pod);
+        objects.pods.insert((r.namespace, r.name), Arc::new(pod));
+    }
     for (name, namespace) in world.namespaces.iter() {
         objects.namespaces.insert(name.to_owned(), namespace.clone());
     }

@@ -43,11 +43,11 @@ pub(crate) struct Operator {
 impl Operator {
     /// One round, if anything changed since the last or its time has come.
     pub(crate) fn reconcile(&mut self, world: &mut World, counters: &mut Counters) {
+        crate::agent::act(world);
         if self.looked == Some(world.revision) && self.wake.is_none_or(|at| at > world.now) {
             return;
         }
         self.looked = Some(world.revision);
-        crate::tell::report_of_agents(world);
         let mut objects = objects(world);
         objects.starting_since.clone_from(&self.starting);
         let theirs = world.hosts.values().any(|host| host.begins_with.is_some());
@@ -66,9 +66,6 @@ impl Operator {
             self.announce(world, planned);
         }
         self.apply(world, &round, counters);
-        if let Some(plan) = planned.plan.checked() {
-            crate::agent::apply(world, planned, plan, counters);
-        }
         crate::tell::publish(world, &round);
     }
 
@@ -116,7 +113,7 @@ impl Operator {
         self.outlooks.clear();
         for (name, node) in &round.nodes {
             let NodeRound { before, advance } = node;
-            let Advance { progress: next, actions, outlook, wake_at: _ } = advance;
+            let Advance { progress: next, actions, outlook, wake_at: _, change: _ } = advance;
             if before != next {
                 crate::tell::store(world, &name.0, next);
                 Self::narrate(world, name, before, next, counters);
@@ -196,7 +193,18 @@ impl Operator {
                 let key = path(&pod.namespace, &pod.name);
                 world.hosts.get_mut(&name.0).is_some_and(|host| host.delete_operand(&key))
             }
-            Action::UnpauseOperands { labels, if_version } => {
+            Action::HoldForAgent { labels, if_version } => {
+                let paused = || Some(names::PAUSED_FOR_US.to_owned());
+                let paused = labels.iter().map(|label| (label.clone(), paused()));
+                let labels = paused.chain([mark(Some(names::CORDONED_BY_US))]).collect();
+                patch(world, if_version, labels, Some(true))
+            }
+            Action::StandDownManager { if_version } => {
+                let off = (names::DEPLOY_MIG_MANAGER.to_owned(), Some("false".to_owned()));
+                patch(world, if_version, vec![off], None)
+            }
+            Action::ResumeOperands { labels, if_version }
+            | Action::UnpauseOperands { labels, if_version } => {
                 let labels = labels.iter().map(|label| (label.clone(), Some("true".to_owned()))).collect();
                 patch(world, if_version, labels, None)
             }

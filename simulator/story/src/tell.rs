@@ -1,61 +1,13 @@
 //! Publish: the records of nodes, the conditions of policies, and the messages to users. Only changes are
 //! written.
 
-use std::collections::BTreeMap;
-
-use api::gpu_node::{GpuNodeSpec, Observed, ObservedBy, ObservedGpu, ObservedSlice, PodName, SliceUse};
+use api::gpu_node::GpuNodeSpec;
 use api::{GpuNode, GpuPartitionPolicyStatus, condition};
 use reconcile::{Round, remembered};
 use rollout::Progress;
 
 use crate::entry::Who;
 use crate::world::World;
-
-/// Writes what the agents of nodes that have one report.
-pub(crate) fn report_of_agents(world: &mut World) {
-    let World { hosts, gpu_nodes, revision, now, .. } = world;
-    for (name, host) in hosts.iter().filter(|(_, host)| host.agent) {
-        let gpus: Vec<ObservedGpu> = host
-            .node
-            .truth()
-            .iter()
-            .map(|gpu| ObservedGpu {
-                index: i32::from(gpu.index),
-                model: gpu.model.clone(),
-                uuid: None,
-                mig_enabled: gpu.mig,
-                held_by: gpu.holder.iter().map(|h| pod_name(h)).collect(),
-                unhealthy: gpu.lost.then(|| "it does not answer".to_owned()),
-                slices: gpu.slices.iter().map(observed_slice).collect(),
-            })
-            .collect();
-        let (by, boot_id) = (ObservedBy::Agent, Some(host.node.boot_id()));
-        if gpu_nodes.get(name).is_none() {
-            gpu_nodes.put(GpuNode::new(name, GpuNodeSpec::default()), *now, revision);
-        }
-        gpu_nodes.edit(name, revision, |node| {
-            let status = node.status.get_or_insert_default();
-            let seen = status.observed.as_ref();
-            if !seen.is_some_and(|old| old.gpus == gpus && old.by == by && old.boot_id == boot_id) {
-                status.observed = Some(Observed { by, at: *now, boot_id, labels: BTreeMap::new(), gpus });
-            }
-        });
-    }
-}
-
-fn pod_name(holder: &str) -> PodName {
-    let (namespace, name) = holder.split_once('/').unwrap_or(("", holder));
-    PodName { namespace: namespace.to_owned(), name: name.to_owned() }
-}
-
-fn observed_slice(slice: &operands::SliceTruth) -> ObservedSlice {
-    ObservedSlice {
-        profile: slice.profile.to_string(),
-        start: Some(i32::from(slice.start)),
-        used: if slice.holder.is_some() { SliceUse::InUse } else { SliceUse::Idle },
-        by: slice.holder.iter().map(|h| pod_name(h)).collect(),
-    }
-}
 
 /// Stores the progress of a node's rollout.
 pub(crate) fn store(world: &mut World, name: &str, next: &Progress) {

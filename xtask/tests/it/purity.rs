@@ -30,7 +30,7 @@ const OURS: &[Ours] = &[
         package: "slicewright-rollout",
         folder: "crates/rollout",
         // The planner's names and words (NodeName, Drain, Hold): one type for one thing.
-        may_use: &["slicewright-mig", "slicewright-planner"],
+        may_use: &["slicewright-agent", "slicewright-mig", "slicewright-planner"],
         pure: true,
     },
     // What the node agent believes and does, and what the controller proves first: both halves.
@@ -53,17 +53,30 @@ const OURS: &[Ours] = &[
         may_use: &["slicewright-mig", "slicewright-sim-gpu"],
         pure: true,
     },
-    Ours { package: "slicewright-api", folder: "crates/api", may_use: &[], pure: true },
+    Ours {
+        package: "slicewright-api",
+        folder: "crates/api",
+        // What the operator and the agent of a node tell each other, as both write and read it.
+        may_use: &["slicewright-agent", "slicewright-mig"],
+        pure: true,
+    },
     Ours {
         package: "slicewright-observe",
         folder: "crates/observe",
-        may_use: &["slicewright-api", "slicewright-mig", "slicewright-planner", "slicewright-rollout"],
+        may_use: &[
+            "slicewright-agent",
+            "slicewright-api",
+            "slicewright-mig",
+            "slicewright-planner",
+            "slicewright-rollout",
+        ],
         pure: true,
     },
     Ours {
         package: "slicewright-reconcile",
         folder: "crates/reconcile",
         may_use: &[
+            "slicewright-agent",
             "slicewright-api",
             "slicewright-mig",
             "slicewright-observe",
@@ -82,6 +95,7 @@ const OURS: &[Ours] = &[
         package: "slicewright-sim-story",
         folder: "simulator/story",
         may_use: &[
+            "slicewright-agent",
             "slicewright-api",
             "slicewright-mig",
             "slicewright-observe",
@@ -126,6 +140,21 @@ const OURS: &[Ours] = &[
         ],
         pure: false,
     },
+    Ours {
+        package: "slicewright-node-agent",
+        folder: "crates/node-agent",
+        // The operator's client, calls, logs and probes: one way to do each.
+        may_use: &[
+            "slicewright-agent",
+            "slicewright-api",
+            "slicewright-controller",
+            "slicewright-mig",
+            "slicewright-nvml",
+        ],
+        pure: false,
+    },
+    // A stand-in for tests; it states kubelet's side by itself, so that it uses nothing of ours.
+    Ours { package: "slicewright-sim-kubelet", folder: "simulator/kubelet", may_use: &[], pure: false },
     Ours { package: "slicewright-nvml", folder: "crates/nvml", may_use: &["slicewright-mig"], pure: false },
     Ours {
         package: "slicewright-sim-store",
@@ -188,7 +217,9 @@ const OURS: &[Ours] = &[
             "slicewright-packaging",
             "slicewright-sim-cluster",
             "slicewright-sim-gpu",
+            "slicewright-sim-kubelet",
             "slicewright-sim-operands",
+            "slicewright-sim-store",
             "slicewright-tools",
         ],
         pure: false,

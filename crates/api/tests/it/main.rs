@@ -3,4 +3,5 @@
 mod crds;
 mod explain;
 mod fields;
+mod node_agent;
 mod rules;

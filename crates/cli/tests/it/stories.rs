@@ -84,6 +84,8 @@ macro_rules! stories {
 }
 
 stories! {
+    an_agent_recuts_the_rest_of_a_gpu_while_a_notebook_computes_on_it = "an-agent-recuts-beside-notebooks";
+    an_agents_change_survives_failures = "an-agents-change-survives-failures";
     a_budget_of_one_node_over_ten = "a-budget-of-one-node-over-ten";
     a_disruption_budget_refuses = "a-disruption-budget-refuses";
     a_failed_change_is_rolled_back = "a-failed-change-is-rolled-back";

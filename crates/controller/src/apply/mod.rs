@@ -158,7 +158,18 @@ impl Executor {
                 }
                 (labels, None, if_version)
             }
-            Action::UnpauseOperands { labels, if_version } => {
+            Action::HoldForAgent { labels, if_version } => {
+                let paused = || Some(names::PAUSED_FOR_US.to_owned());
+                let paused = labels.iter().map(|label| (label.clone(), paused()));
+                let labels = paused.chain([mark(Some(names::CORDONED_BY_US))]).collect();
+                (labels, Some(true), if_version)
+            }
+            Action::StandDownManager { if_version } => {
+                let off = (names::DEPLOY_MIG_MANAGER.to_owned(), Some("false".to_owned()));
+                (vec![off], None, if_version)
+            }
+            Action::ResumeOperands { labels, if_version }
+            | Action::UnpauseOperands { labels, if_version } => {
                 let labels = labels.iter().map(|label| (label.clone(), Some("true".to_owned()))).collect();
                 (labels, None, if_version)
             }

@@ -35,7 +35,7 @@ pub(super) async fn remember(
         owner_uid: &wanted.owner_uid,
         spec: &wanted.spec,
         status: &wanted.status,
-        agent: observe::hardware::has_agent(now),
+        agent: observe::hardware::has_report_of_agent(now),
     };
     let outcome = match gpu_node::write(&executor.calls, &wanted, now, || executor.may_write()).await {
         Ok(Written::Stopped) => None,

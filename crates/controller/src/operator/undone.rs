@@ -134,7 +134,8 @@ impl Contest {
 /// What of it nobody but us writes.
 fn ours(node: &GpuNode) -> Option<GpuNodeStatus> {
     let mut status = node.status.clone()?;
-    if observe::hardware::has_agent(Some(node)) {
+    status.agent = None;
+    if observe::hardware::has_report_of_agent(Some(node)) {
         status.observed = None;
     }
     Some(status)

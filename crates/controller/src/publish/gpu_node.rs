@@ -125,7 +125,7 @@ fn patches(wanted: &Wanted<'_>, now: Option<&GpuNode>) -> Vec<Patch> {
         patches.push(Patch { manager: managers::PLAN, target: Target::Object, body });
     }
     let before = now.and_then(|now| now.status.clone()).unwrap_or_default();
-    let GpuNodeStatus { observed_generation, conditions, slices, observed, rollout } = &**status;
+    let GpuNodeStatus { observed_generation, conditions, slices, observed, agent: _, rollout } = &**status;
     if !agent && before.observed != *observed {
         let body = body(json!({"status": {"observed": observed}}));
         patches.push(Patch { manager: managers::OBSERVED, target: Target::Status, body });

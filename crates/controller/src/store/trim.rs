@@ -189,15 +189,50 @@ fn sum(full: &PodSpec) -> Option<BTreeMap<String, Quantity>> {
     (!sum.is_empty()).then_some(sum)
 }
 
+/// The containers that ask for GPUs, and of them that.
+fn of_gpus(containers: &[Container]) -> Vec<Container> {
+    let asks = |all: &Option<BTreeMap<String, Quantity>>| {
+        let gpus = all.iter().flatten().filter(|(resource, _)| mig::GpuResource::is_one(resource));
+        let gpus: BTreeMap<_, _> = gpus.map(|(name, n)| (name.clone(), n.clone())).collect();
+        (!gpus.is_empty()).then_some(gpus)
+    };
+    let container = |full: &Container| {
+        let resources = full.resources.as_ref()?;
+        let (limits, requests) = (asks(&resources.limits), asks(&resources.requests));
+        (limits.is_some() || requests.is_some()).then(|| Container {
+            name: full.name.clone(),
+            restart_policy: full.restart_policy.clone(),
+            resources: Some(ResourceRequirements { limits, requests, claims: None }),
+            ..Container::default()
+        })
+    };
+    containers.iter().filter_map(container).take(bounds::MOST_CONTAINERS).collect()
+}
+
 /// What is kept of a pod that has a node: where, and what it takes there. The
-/// sum stands in `overhead`, since containers are large, and nobody asks which
-/// of them takes what once the pod is somewhere.
+/// sum stands in `overhead`, since containers are large. Which container takes
+/// which GPU is kept: before an agent destroys a slice, kubelet's books must have
+/// the devices of each.
 fn bound(full: PodSpec) -> PodSpec {
-    let overhead = sum(&full);
+    let init = full.init_containers.as_deref().map(of_gpus).filter(|all| !all.is_empty());
+    let kept = PodSpec { containers: of_gpus(&full.containers), init_containers: init, ..PodSpec::default() };
+    let mut overhead = sum(&full);
+    let by_container = observe::pods::all_that_it_takes(&kept);
+    for (resource, n) in by_container.iter().filter(|(_, n)| **n > 0) {
+        let Some(sum) = overhead.as_mut().and_then(|all| all.get_mut(resource)) else { continue };
+        let rest = sum.0.parse::<u64>().unwrap_or_default().saturating_sub(*n);
+        *sum = Quantity(rest.to_string());
+    }
+    if let Some(all) = &mut overhead {
+        all.retain(|_, sum| sum.0 != "0");
+    }
+    let overhead = overhead.filter(|all| !all.is_empty());
     let PodSpec { node_name, priority, priority_class_name, .. } = full;
     PodSpec {
         node_name,
         overhead,
+        containers: kept.containers,
+        init_containers: kept.init_containers,
         // The class says nothing that the number does not.
         priority_class_name: priority_class_name.filter(|_| priority.is_none()),
         priority,
@@ -321,7 +356,14 @@ pub fn only_takes_room(pod: &Pod) -> bool {
     let is_bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
     let app = pod.metadata.labels.as_ref().and_then(|labels| labels.get("app"));
     let is_operand = app.is_some_and(|app| OPERANDS.iter().any(|prefix| app.starts_with(prefix)));
-    is_bound && !is_operand && !concerns_gpus(pod)
+    is_bound && !is_operand && !is_agent(pod) && !concerns_gpus(pod)
+}
+
+/// Whether a pod is an agent of ours: its readiness says that it lives.
+fn is_agent(pod: &Pod) -> bool {
+    let label = |key| pod.metadata.labels.as_ref()?.get(key).map(String::as_str);
+    label("app.kubernetes.io/name") == Some("slicewright")
+        && label("app.kubernetes.io/component") == Some("agent")
 }
 
 /// A pod: what it takes, where it is or may go, who stands behind it, and how
@@ -332,7 +374,8 @@ pub fn pod(full: Pod) -> Pod {
     let Pod { metadata: meta, spec, status } = full;
     let mut meta = metadata(meta);
     let was_cut = bounds::was_cut(meta.annotations.as_ref());
-    meta.annotations = None;
+    // The uid by which kubelet knows a static pod.
+    meta.annotations = keep(meta.annotations, |key| !plain && key == observe::on_node::MIRROR);
     meta.labels = keep(meta.labels, |key| !plain && POD_LABELS.contains(&key));
     meta.owner_references = meta.owner_references.filter(|_| !plain);
     if plain {

@@ -34,6 +34,8 @@ struct Api {
     /// Writes, and questions whose the lease is, in order.
     asked: Arc<Mutex<Vec<String>>>,
     at_first: Arc<Mutex<AtFirstWrite>>,
+    /// What was written.
+    bodies: Arc<Mutex<Vec<Value>>>,
     stop: CancellationToken,
 }
 
@@ -54,6 +56,9 @@ impl Respond for Api {
         if method == "GET" {
             let list = json!({"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": []});
             return ResponseTemplate::new(200).set_body_json(list);
+        }
+        if let Ok(body) = serde_json::from_slice(&request.body) {
+            self.bodies.lock().unwrap().push(body);
         }
         let short = path.rsplit_once("/v1/").map_or(path, |(_, rest)| rest);
         self.asked.lock().unwrap().push(format!("{method} {short}"));
@@ -91,6 +96,7 @@ async fn site(at_first: AtFirstWrite) -> Site {
         holder: Arc::new(Mutex::new("me")),
         asked: Arc::default(),
         at_first: Arc::new(Mutex::new(at_first)),
+        bodies: Arc::default(),
         stop: stop.clone(),
     };
     Mock::given(wiremock::matchers::any()).respond_with(api.clone()).mount(&server).await;
@@ -157,7 +163,10 @@ fn writes() -> BTreeMap<&'static str, Action> {
         Action::Uncordon { if_version: if_version() },
         Action::RemoveCordonedBy { if_version: if_version() },
         label("slicewright-1"),
-        Action::UnpauseOperands { labels, if_version: if_version() },
+        Action::UnpauseOperands { labels: labels.clone(), if_version: if_version() },
+        Action::HoldForAgent { labels: labels.clone(), if_version: if_version() },
+        Action::ResumeOperands { labels, if_version: if_version() },
+        Action::StandDownManager { if_version: if_version() },
         Action::DeletePod { pod: pod("manager"), if_uid: "uid-manager".to_owned() },
         evict("train"),
     ];
@@ -185,8 +194,34 @@ async fn before_each_disruptive_action_it_is_asked_whose_the_lease_is_and_nothin
         }
     }
     let disruptive = writes().into_values().filter(Action::is_disruptive).map(|action| action.name());
-    let expected = ["Cordon", "DeletePod", "Evict", "SetConfigLabel", "UnpauseOperands"];
+    let expected = [
+        "Cordon",
+        "DeletePod",
+        "Evict",
+        "HoldForAgent",
+        "SetConfigLabel",
+        "StandDownManager",
+        "UnpauseOperands",
+    ];
     assert_eq!(disruptive.collect::<Vec<_>>(), expected);
+}
+
+/// A node that is cordoned and still gives slices away, or gives none and is
+/// open, would cost pods a refusal.
+#[tokio::test]
+async fn a_node_is_held_for_its_agent_in_one_write_on_the_version_that_was_decided_on() {
+    let site = site(AtFirstWrite::Nothing).await;
+    let (done, asked) = site.act(&[writes()["HoldForAgent"].clone()]).await;
+    assert!(done.stopped.is_none(), "{:?}", done.stopped);
+    assert_eq!(asked, ["whose is it", "PATCH nodes/a1"]);
+    let body = site.api.bodies.lock().unwrap().pop().unwrap();
+    let labels = json!({
+        "slicewright.io/cordoned-by": "slicewright",
+        "nvidia.com/gpu.deploy.device-plugin": "paused-for-slicewright",
+    });
+    assert_eq!(body["metadata"]["labels"], labels);
+    assert_eq!(body["metadata"]["resourceVersion"], "7");
+    assert_eq!(body["spec"], json!({"unschedulable": true}));
 }
 
 #[tokio::test]

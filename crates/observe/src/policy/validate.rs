@@ -272,7 +272,7 @@ impl Check<'_> {
         if let Err(error) = units::node_count(max_unavailable) {
             self.error("spec.rollout.maxUnavailable", error.to_string());
         }
-        if let Err(error) = units::duration(cooldown) {
+        if let Some(Err(error)) = cooldown.as_deref().map(units::duration) {
             self.error("spec.rollout.cooldown", error.to_string());
         }
         for (index, window) in windows.iter().enumerate() {

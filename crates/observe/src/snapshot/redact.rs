@@ -446,7 +446,7 @@ impl Redactor<'_> {
         let mut node = node.clone();
         node.metadata.annotations = None;
         node.metadata.labels = None;
-        let Some(GpuNodeStatus { observed_generation: _, conditions, slices: _, observed, rollout }) =
+        let Some(GpuNodeStatus { observed_generation: _, conditions, slices: _, observed, agent, rollout }) =
             &mut node.status
         else {
             return node;
@@ -459,6 +459,23 @@ impl Redactor<'_> {
                 pod.name = self.names.thing(&pod.namespace, &pod.name);
                 pod.namespace = self.names.namespace(&pod.namespace);
             }
+        }
+        for observed in observed.iter_mut() {
+            let gpus = observed.gpus.iter_mut().flat_map(|gpu| {
+                gpu.holders.iter_mut().chain(gpu.slices.iter_mut().flat_map(|slice| &mut slice.holders))
+            });
+            let unknown = observed.doubts.iter_mut().flat_map(|doubts| &mut doubts.unknown_devices);
+            for holder in gpus.chain(unknown.flat_map(|device| &mut device.holders)) {
+                if let (Some(namespace), Some(pod)) = (&mut holder.namespace, &mut holder.pod) {
+                    *pod = self.names.thing(namespace, pod);
+                    *namespace = self.names.namespace(namespace);
+                }
+                REDACTED.clone_into(&mut holder.container);
+            }
+        }
+        if let Some(why) = agent.as_mut().and_then(|agent| agent.change.as_mut()?.why.as_mut()) {
+            why.message = self.names.in_text(&why.message);
+            why.detail = why.detail.as_deref().map(|detail| self.names.in_text(detail));
         }
         if let Some(error) = rollout.as_mut().and_then(|rollout| rollout.last_error.as_mut()) {
             *error = self.names.in_text(error);

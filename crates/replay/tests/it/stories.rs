@@ -100,7 +100,7 @@ fn a_node_that_changed_rests_before_it_changes_again() {
     let fleet = fleet("1x1xA100-80GB");
     let trace = trace("0,400,a,3g.40gb,1\n500,3000,b,7g.80gb,1\n", &fleet);
     let mut rests = rules(Actuator::IdleGpus);
-    rests.rollout.rules.cooldown = jiff::SignedDuration::from_mins(10);
+    rests.rollout.rules.cooldown = Some(jiff::SignedDuration::from_mins(10));
     for player in [Player::Slicewright, Player::FirstFit, Player::BestFit] {
         // a: 120 and 200. b: the node rests until 320 + 600; then 120 and 200 again.
         assert_eq!(waited(&play(&trace, &fleet, &player, &rests)), [(0, 320), (1, 1240)], "{player:?}");

@@ -36,7 +36,7 @@ pub(crate) fn rules(actuator: Actuator) -> Rules {
             drain: Drain::Never,
         },
         rollout: PolicyRollout {
-            rules: RolloutRules { cooldown: jiff::SignedDuration::ZERO, ..RolloutRules::default() },
+            rules: RolloutRules { cooldown: Some(jiff::SignedDuration::ZERO), ..RolloutRules::default() },
             enforce: true,
         },
         settings: Settings::default(),

@@ -42,7 +42,7 @@ impl Run<'_> {
         None
     }
 
-    fn begin_cooldown(&mut self) {
+    pub(super) fn begin_cooldown(&mut self) {
         self.next.changed_at = Some(self.now);
         self.next.cooldown_until = Some(self.now + self.rules.cooldown);
     }
@@ -157,7 +157,7 @@ impl Run<'_> {
     /// Somebody else who began to work on the node meanwhile counts on its
     /// being closed: their cordon lies on ours and cannot be told from it, so
     /// ours stays until they are done.
-    fn lift_cordon(&mut self) -> Flow {
+    pub(super) fn lift_cordon(&mut self) -> Flow {
         let ours = self.cordoned_by_us();
         if !ours && !self.seen.marked() {
             return self.enter(Phase::Idle);

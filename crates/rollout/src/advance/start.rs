@@ -78,6 +78,7 @@ impl Run<'_> {
             manager_before: None,
             cleared: false,
             bystanders: Vec::new(),
+            slices: None,
         });
         self.enter(Phase::Mapping)
     }
@@ -85,7 +86,7 @@ impl Run<'_> {
     /// Until when the node rests: as long as the policy in force says, whichever
     /// policy changed the node. (Of a change that an older version made, only
     /// the moment is known.)
-    fn cooldown(&self) -> Option<Timestamp> {
+    pub(super) fn cooldown(&self) -> Option<Timestamp> {
         let rests = self.next.changed_at.map(|at| at + self.rules.cooldown);
         rests.or(self.next.cooldown_until)
     }
@@ -143,6 +144,7 @@ impl Run<'_> {
             manager_before: None,
             cleared: false,
             bystanders: Vec::new(),
+            slices: None,
         });
         self.enter(Phase::Changing)
     }

@@ -59,6 +59,7 @@ impl Fleet {
                 policy: Some(policy.clone()),
                 seen: &seen[name],
                 wanted: wanted[name].as_ref(),
+                slices: None,
                 progress: &caller.progress,
                 drain: Drain::Never,
             })

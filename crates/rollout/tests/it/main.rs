@@ -18,6 +18,7 @@ mod properties;
 mod protection;
 mod quiesce;
 mod reference;
+mod slices;
 mod stored;
 mod stories;
 mod windows;

@@ -51,6 +51,32 @@ fn phase(phase: Phase) -> (&'static str, &'static str) {
     }
 }
 
+/// What the states mean where an agent changes slices.
+const AGENT: [(Phase, &str); 7] = [
+    (
+        Phase::Cordoning,
+        "In one write, the node is cordoned and the device plugin, DCGM and its exporter are paused.",
+    ),
+    (
+        Phase::Quiescing,
+        "The agent reports who holds what, with the device plugin gone; the operator proves that no pod loses a slice, and permits the change. Until the agent claims it, everything can be taken back.",
+    ),
+    (Phase::Changing, "The agent has claimed the change and works on it. Only its outcome ends this state."),
+    (
+        Phase::Verifying,
+        "The agent has ended the change; the operands are resumed, and kubelet has to offer exactly what the GPUs have.",
+    ),
+    (Phase::Releasing, "The cordon is lifted."),
+    (
+        Phase::Retreating,
+        "Nothing was changed: the permission is withdrawn, the operands are resumed, and the cordon is lifted.",
+    ),
+    (
+        Phase::Failed,
+        "The agent disappeared after its claim, did not finish, or kubelet does not offer the slices. The node goes on when the agent reports its outcome.",
+    ),
+];
+
 fn page() -> String {
     let mut page = String::from(
         "# Rollout: states, times, reasons\n\nGenerated from `crates/rollout` and compared with it by its test `reference`. \
@@ -76,8 +102,16 @@ fn page() -> String {
         retreat_backoff,
         roll_back_backoff,
         longest_backoff,
+        hold_limit,
+        agent_limit,
         poll,
     } = Settings::default();
+    page.push_str(
+        "\nWhere the agent of a node changes single slices, the states mean the following.\n\n| state | what happens |\n|---|---|\n",
+    );
+    for (state, what) in AGENT {
+        let _ = writeln!(page, "| `{state:?}` | {what} |");
+    }
     page.push_str("\n## Times\n\n| setting | default | what it limits |\n|---|---|---|\n");
     for (name, value, what) in [
         (
@@ -115,6 +149,12 @@ fn page() -> String {
         ("retreatBackoff", retreat_backoff, "pause after a retreat; doubles"),
         ("rollBackBackoff", roll_back_backoff, "pause after a rollback, for the same layout; doubles"),
         ("longestBackoff", longest_backoff, "the longest such pause"),
+        (
+            "holdLimit",
+            hold_limit,
+            "until a change of single slices that the agent has not claimed is taken back",
+        ),
+        ("agentLimit", agent_limit, "how long an agent may take for a change that it has claimed"),
         ("poll", poll, "how often the operator checks what it waits for"),
     ] {
         let _ = writeln!(page, "| `{name}` | {value:#} | {what} |");

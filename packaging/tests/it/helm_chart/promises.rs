@@ -338,3 +338,50 @@ fn an_image_with_a_digest_never_changes_by_itself() {
         assert_eq!(*image, format!("mirror.example.com/slicewright/slicewright@{digest}"));
     }
 }
+
+/// It is privileged, so everything else about it is small: its rights, what it mounts, and who else uses its namespace.
+#[test]
+fn the_agent_is_off_and_where_it_is_on_it_is_apart_from_the_operator() {
+    let bench = Bench::new();
+    let is_agents = |object: &&Value| object["metadata"]["labels"]["app.kubernetes.io/component"] == "agent";
+    let without = bench.with(&[]);
+    assert_eq!(without.iter().filter(is_agents).count(), 0, "off by default");
+    let objects = bench.with(&["agent.enabled=true", r#"openshift.adaptSecurityContext="force""#]);
+    let (agents, others): (Vec<_>, Vec<_>) = objects.iter().partition(|object| is_agents(object));
+    assert_eq!(others.len(), bench.with(&[r#"openshift.adaptSecurityContext="force""#]).len());
+    let namespaces: BTreeSet<_> =
+        agents.iter().filter_map(|object| object["metadata"]["namespace"].as_str()).collect();
+    assert_eq!(namespaces, BTreeSet::from(["slicewright-agent"]));
+    let role = the(&objects, "ClusterRole", "slicewright-agent");
+    let expected = json!([
+        {"apiGroups": ["slicewright.io"], "resources": ["gpunodes"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["slicewright.io"], "resources": ["gpunodes/status"], "verbs": ["patch"]},
+    ]);
+    assert_eq!(role["rules"], expected);
+    let pod = &the(&objects, "DaemonSet", "slicewright-agent")["spec"]["template"]["spec"];
+    for host in ["hostNetwork", "hostPID", "hostIPC"] {
+        assert_eq!(pod[host], false, "{host}");
+    }
+    let container = &pod["containers"][0];
+    assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
+    let writable: Vec<_> = container["volumeMounts"].as_array().unwrap().iter().filter(|mount| mount["readOnly"] != true).collect();
+    assert_eq!(writable, [&json!({"name": "dev", "mountPath": "/dev"})]);
+}
+
+/// What the policy calls the agent is what the pods run as; else it would bind nobody.
+#[test]
+fn the_admission_policy_is_about_the_account_that_the_agents_have() {
+    let bench = Bench::new();
+    let set = ["agent.enabled=true", r#"agent.namespace="gpu-agents""#, r#"fullnameOverride="sw""#];
+    let objects = bench.with(&set);
+    let daemons = the(&objects, "DaemonSet", "sw-agent");
+    let (namespace, account) = (
+        daemons["metadata"]["namespace"].as_str().unwrap(),
+        daemons["spec"]["template"]["spec"]["serviceAccountName"].as_str().unwrap(),
+    );
+    let policy = the(&objects, "ValidatingAdmissionPolicy", "sw-agent");
+    let who = policy["spec"]["matchConditions"][0]["expression"].as_str().unwrap();
+    assert_eq!(who, format!("request.userInfo.username == 'system:serviceaccount:{namespace}:{account}'"));
+    let binding = the(&objects, "ValidatingAdmissionPolicyBinding", "sw-agent");
+    assert_eq!(binding["spec"], json!({"policyName": "sw-agent", "validationActions": ["Deny"]}));
+}

@@ -76,7 +76,7 @@ impl Caller {
         judge(&seen, &self.rules, &result, now);
         self.calls += 1;
         let crash = self.crash.filter(|(at, _)| *at == self.calls).map(|(_, crash)| crash);
-        let Advance { progress, actions, outlook, wake_at } = result.clone();
+        let Advance { progress, actions, outlook, wake_at, change: _ } = result.clone();
         if crash != Some(Crash::BeforeStore) {
             let stored = serde_json::to_string(&progress).unwrap();
             self.progress = serde_json::from_str(&stored).unwrap();
@@ -147,7 +147,7 @@ impl Caller {
 /// What must hold of every answer, whatever happened before.
 #[track_caller]
 pub fn judge(seen: &Observed, rules: &NodeRules, result: &Advance, now: Timestamp) {
-    let Advance { progress, actions, outlook, wake_at } = result;
+    let Advance { progress, actions, outlook, wake_at, change: _ } = result;
     match (outlook, wake_at) {
         (Outlook::Idle, _) => {}
         (_, None) => panic!("silent for ever: {outlook:?}"),
@@ -216,6 +216,9 @@ pub fn judge(seen: &Observed, rules: &NodeRules, result: &Advance, now: Timestam
             | Action::ListPods
             | Action::DeletePod { .. }
             | Action::UnpauseOperands { .. } => {}
+            Action::HoldForAgent { .. } | Action::ResumeOperands { .. } | Action::StandDownManager { .. } => {
+                panic!("no agent changes this node: {action:?}")
+            }
         }
     }
 }

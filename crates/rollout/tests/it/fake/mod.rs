@@ -231,6 +231,8 @@ impl World {
                 daemon_set: false,
                 requests: BTreeMap::from([(resource, 1)]),
                 gpus: None,
+                kubelet_uid: String::new(),
+                containers: Vec::new(),
             },
             on: BTreeSet::from([GpuIndex(gpu)]),
             ends_in: None,
@@ -470,6 +472,8 @@ impl World {
             daemon_set: true,
             requests: BTreeMap::new(),
             gpus: None,
+            kubelet_uid: String::new(),
+            containers: Vec::new(),
         }
     }
 
@@ -487,6 +491,8 @@ impl World {
             daemon_set: false,
             requests: requests.iter().map(|(resource, n)| ((*resource).to_owned(), *n)).collect(),
             gpus: None,
+            kubelet_uid: String::new(),
+            containers: Vec::new(),
         };
         [
             stranger("mpi-over-nic", &[(NIC, 1)]),
@@ -524,6 +530,7 @@ impl World {
             },
             label_layout: label.and_then(|label| self.map.get(label)).map(|(layout, _)| layout.clone()),
             operator: self.operator,
+            agent: None,
         }
     }
 

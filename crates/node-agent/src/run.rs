@@ -1,0 +1,371 @@
+//! The loop: look, ask the core for the next step, do it, wait until there is a reason to look again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::{
+    Account, Act, BootId, Known, PodUid, Remembered, ReportNumber, Sight, SliceName, Step, WaitsFor,
+};
+use api::GpuNode;
+use api::node_agent::{AgentMode, Card, Identity};
+use controller::calls::Calls;
+use controller::class::chain;
+use controller::clock;
+use controller::health::{Health, ListenError, serve_probes};
+use futures::stream::{BoxStream, StreamExt};
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::{WatchStreamExt, watcher as watch};
+use kube::{Api, Client};
+use nvml::port;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::hardware::Cards;
+use crate::kubelet::changed::{Changes, WatchError};
+use crate::look::{Sighting, Turns};
+use crate::object::{Object, WriteError};
+use crate::settings::Settings;
+
+/// How soon the agent tries again what failed, and at least how long it leaves kubelet's list alone.
+const SOON: Duration = Duration::from_secs(1);
+/// The longest pause before the API server is asked again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How often kubelet is asked what it offers, while a change waits for it to offer nothing.
+const GATE: Duration = Duration::from_millis(250);
+/// Of a burst of changes of the checkpoint, the agent does not wait for the end longer than this many times `settle`.
+const LONGEST_BURST: u32 = 5;
+
+/// Why an agent ends by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Health cannot be served.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The checkpoint is nowhere.
+    #[error("--checkpoint cannot be watched")]
+    Checkpoint(#[from] WatchError),
+}
+
+/// Runs the agent until it is told to stop.
+///
+/// # Errors
+/// It cannot start.
+pub async fn run(client: Client, settings: Settings, stop: CancellationToken) -> Result<(), Error> {
+    let health = Arc::new(Health::new(settings.stuck_after));
+    let mut tasks = JoinSet::new();
+    if let Some(address) = settings.health_address {
+        serve_probes(address, &health, &stop, &mut tasks).await?;
+    }
+    let only = format!("metadata.name={}", settings.node);
+    let objects = watch(Api::<GpuNode>::all(client.clone()), watcher::Config::default().fields(&only));
+    let mut agent = Agent {
+        object: Object::new(Calls::new(client, settings.call_timeout), &settings.node),
+        objects: objects.default_backoff().boxed(),
+        changes: Changes::of(&settings.eyes.checkpoint)?,
+        turns: Turns::default(),
+        cards: Cards::default(),
+        remembered: Remembered::default(),
+        health,
+        said: Vec::new(),
+        failures: 0,
+        settings,
+    };
+    tracing::info!(node = agent.settings.node, mode = ?agent.settings.mode, "the agent starts");
+    tokio::select! {
+        () = agent.turn_for_ever() => {}
+        () = stop.cancelled() => {}
+    }
+    drop(agent);
+    tasks.join_all().await;
+    Ok(())
+}
+
+struct Agent {
+    settings: Settings,
+    object: Object,
+    objects: BoxStream<'static, Result<Event<GpuNode>, watcher::Error>>,
+    changes: Changes,
+    turns: Turns,
+    cards: Cards,
+    remembered: Remembered,
+    health: Arc<Health>,
+    /// What was logged as not to be seen, so that it is logged once.
+    said: Vec<String>,
+    /// Writes that failed in a row.
+    failures: u32,
+}
+
+/// What makes the agent look again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    /// Nothing: it goes on at once.
+    Now,
+    /// Whatever comes first: kubelet's checkpoint or the `GpuNode` changes, or so much time passes.
+    Something(Duration),
+    /// The same, or kubelet offers something else than this.
+    Gate,
+}
+
+impl Agent {
+    async fn turn_for_ever(&mut self) {
+        loop {
+            let until = self.turn().await;
+            self.health.turn();
+            self.wait(until).await;
+        }
+    }
+
+    /// One look and one step.
+    async fn turn(&mut self) -> Until {
+        if let Err(error) = self.changes.ensure() {
+            tracing::debug!(error = chain(&error), "changes of the checkpoint are not told");
+        }
+        if self.object.latest().is_none() {
+            let why = "there is no GpuNode for this node yet: the operator makes it";
+            self.health.incomplete(vec![why.to_owned()]);
+            return Until::Something(self.settings.every);
+        }
+        self.remember_cards();
+        let Settings { eyes, .. } = &self.settings;
+        let seen = eyes.look(&mut self.turns, &mut self.cards).await;
+        self.say(&seen);
+        if self.cards.is_empty() && seen.blind.driver.is_some() {
+            // An account of no GPU would say that there is none.
+            self.health.incomplete(seen.blind.words());
+            return Until::Something(self.settings.every.min(LONGEST_PAUSE));
+        }
+        let Some(sight) = self.sight(&seen) else { return Until::Something(self.settings.every) };
+        let changes = sight.wish.is_some();
+        match self.step(sight, seen.driver).await {
+            // The next step of a change needs another look. Without one, kubelet's list is left alone.
+            Until::Now if !changes => Until::Something(self.settings.every),
+            until => until,
+        }
+    }
+
+    /// GPUs that an agent of this boot knew are known, though they may not answer any more.
+    fn remember_cards(&mut self) {
+        let observed = self.object.latest().and_then(|node| node.status.as_ref()?.observed.as_ref());
+        let Some(observed) =
+            observed.filter(|observed| observed.boot_id.as_ref() == Some(&self.settings.boot.0))
+        else {
+            return;
+        };
+        for gpu in &observed.gpus {
+            let (Some(uuid), Ok(index)) = (&gpu.uuid, u8::try_from(gpu.index)) else { continue };
+            let card = || Card { index, model: gpu.model.clone(), unhealthy: gpu.unhealthy.clone() };
+            self.cards.entry(agent::GpuUuid(uuid.clone())).or_insert_with(card);
+        }
+    }
+
+    fn sight(&self, seen: &Sighting) -> Option<Sight> {
+        let node = self.object.latest()?;
+        let wish = match (self.settings.mode, &node.spec.change) {
+            (AgentMode::Change, Some(change)) => match api::node_agent::wish(change) {
+                Ok(wish) => Some(wish),
+                Err(error) => {
+                    tracing::warn!(%error, "spec.change cannot be read, and nothing is changed");
+                    None
+                }
+            },
+            (AgentMode::Report | AgentMode::Change, _) => None,
+        };
+        Some(Sight {
+            me: self.settings.pod.clone(),
+            boot: self.settings.boot.clone(),
+            version: self.object.version()?,
+            wish,
+            account: self.account(node),
+            look: seen.look.clone(),
+        })
+    }
+
+    /// What was told last. Of what no agent can have written, only the number counts: numbers never go back.
+    fn account(&self, node: &GpuNode) -> Option<Account> {
+        let status = node.status.as_ref()?;
+        match api::node_agent::account(status) {
+            Ok(account) => account,
+            Err(error) => {
+                tracing::warn!(%error, "what the GpuNode says of an agent cannot be read: it is written anew");
+                let told = status.agent.as_ref()?;
+                Some(Account {
+                    report: ReportNumber(u64::try_from(told.report).unwrap_or_default()),
+                    agent: PodUid(told.pod_uid.clone()),
+                    boot: BootId(told.boot_id.clone()),
+                    gate: None,
+                    known: Known::default(),
+                    change: None,
+                })
+            }
+        }
+    }
+
+    async fn step(&mut self, sight: Sight, driver: Option<String>) -> Until {
+        let step = agent::next(&sight, &self.remembered);
+        tracing::debug!(?step, "the next step");
+        match step {
+            Step::Look => Until::Now,
+            Step::Rest => {
+                self.well();
+                Until::Something(self.settings.every)
+            }
+            Step::Wait(what) => {
+                tracing::debug!(%what, "the change waits");
+                self.well();
+                match what {
+                    WaitsFor::Gate => Until::Gate,
+                    WaitsFor::Permit { .. } | WaitsFor::Free { .. } | WaitsFor::Driver { .. } => {
+                        Until::Something(SOON)
+                    }
+                }
+            }
+            Step::Write { what, account, if_version } => {
+                tracing::info!(report = account.report.0, ?what, "writing the GpuNode");
+                self.write(*account, &if_version, driver).await
+            }
+            Step::Drive { act, slice } => self.drive(act, slice).await,
+        }
+    }
+
+    async fn write(
+        &mut self,
+        account: Account,
+        if_version: &agent::ObjectVersion,
+        driver: Option<String>,
+    ) -> Until {
+        let now = clock::now();
+        let identity =
+            Identity { version: env!("CARGO_PKG_VERSION").to_owned(), driver, mode: self.settings.mode };
+        let observed = match api::node_agent::observed(&account, &self.cards, now) {
+            Ok(observed) => observed,
+            Err(error) => {
+                tracing::error!(%error, "what is seen does not fit into a GpuNode");
+                self.health.incomplete(vec![error.to_string()]);
+                return Until::Something(self.settings.every);
+            }
+        };
+        let status = api::node_agent::agent_status(&account, &identity, now);
+        match self.object.write(&observed, &status, if_version).await {
+            Ok(()) => {
+                self.remembered.wrote(&account);
+                self.well();
+                Until::Now
+            }
+            Err(WriteError::Outdated) => Until::Something(SOON),
+            Err(error @ WriteError::Call(_)) => {
+                let text = chain(&error);
+                tracing::warn!(error = text, "the GpuNode is not written");
+                self.health.incomplete(vec![text]);
+                self.failures = self.failures.saturating_add(1);
+                let pause = SOON.saturating_mul(1 << self.failures.min(5));
+                Until::Something(pause.min(LONGEST_PAUSE))
+            }
+        }
+    }
+
+    /// Asks the driver for a change. The answer counts only for how often to try: what is there is seen afterwards.
+    async fn drive(&mut self, act: Act, slice: SliceName) -> Until {
+        tracing::info!(?act, %slice, "asking the driver");
+        let gpu = port::GpuUuid(slice.gpu.0.clone());
+        let place = port::Place::new(&slice.place.profile.to_string(), slice.place.start);
+        let asked = self.settings.eyes.driver.with(move |gpus| match act {
+            Act::Destroy => gpus.destroy(&gpu, &place).map(drop),
+            Act::Create => gpus.create(&gpu, &place).map(drop),
+        });
+        let said = match asked.await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(chain(&error)),
+            Err(error) => Some(chain(&error)),
+        };
+        let turn = self.turns.next();
+        match said {
+            None => {
+                self.remembered.did(act, &slice, turn);
+                Until::Now
+            }
+            Some(said) => {
+                tracing::warn!(?act, %slice, error = said, "the driver does not do it");
+                self.remembered.failed(act, &slice, &said, turn);
+                Until::Something(SOON)
+            }
+        }
+    }
+
+    /// What the agent saw is in the `GpuNode`.
+    fn well(&mut self) {
+        self.failures = 0;
+        self.health.incomplete(Vec::new());
+    }
+
+    /// Logs what cannot be seen, when that changes.
+    fn say(&mut self, seen: &Sighting) {
+        let words = seen.blind.words();
+        if words == self.said {
+            return;
+        }
+        for new in words.iter().filter(|word| !self.said.contains(word)) {
+            tracing::warn!(error = new, "something cannot be seen");
+        }
+        if words.is_empty() {
+            tracing::info!("everything can be seen again");
+        }
+        self.said = words;
+    }
+
+    async fn wait(&mut self, until: Until) {
+        let (longest, gate) = match until {
+            Until::Now => return,
+            Until::Something(longest) => (longest, None),
+            Until::Gate => (self.settings.every, Some(self.settings.eyes.devices().await)),
+        };
+        let begun = Instant::now();
+        let latest = begun + longest;
+        let (mut end, mut first_change) = (latest, None);
+        let mut ask = tokio::time::interval_at(begun + GATE, GATE);
+        ask.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep_until(end) => return,
+                () = self.changes.next() => {
+                    let now = Instant::now();
+                    let first = *first_change.get_or_insert(now);
+                    let settle = self.settings.settle;
+                    end = (now + settle).min(first + settle * LONGEST_BURST).min(latest);
+                    if self.changes.ensure().is_err() {
+                        tracing::debug!("the folder of the checkpoint is gone");
+                    }
+                }
+                event = self.objects.next() => {
+                    if self.heard(event) {
+                        return;
+                    }
+                }
+                _ = ask.tick(), if gate.is_some() => {
+                    let now = self.settings.eyes.devices().await;
+                    if gate.as_ref().is_some_and(|before| *before != now) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the agent has to look for what the watch says.
+    fn heard(&mut self, event: Option<Result<Event<GpuNode>, watcher::Error>>) -> bool {
+        match event {
+            Some(Ok(Event::Apply(node) | Event::InitApply(node))) => self.object.offer(node),
+            Some(Ok(Event::Delete(_))) => {
+                self.object.gone();
+                true
+            }
+            Some(Ok(Event::Init | Event::InitDone)) => false,
+            Some(Err(error)) => {
+                tracing::warn!(error = chain(&error), "the watch of the GpuNode failed: it begins again");
+                false
+            }
+            // A watcher never ends.
+            None => true,
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! What the agent of a node says, and how far it is believed: its layout in the boot in which it was seen;
+//! who holds what only while the agent lives. That a pod has ended the API server knows better: a slice of a
+//! uid that is gone is idle, whatever kubelet's books still say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agent::{Account, BootId, Container, GpuUuid, PodLife, PodUid};
+use api::GpuNode;
+use api::gpu_node::{Observed, ObservedBy, ObservedGpu, ObservedSlice, PodName, SliceUse};
+use api::node_agent::{self, AgentMode, AgentStatus, Holder, NodeChange};
+use k8s_openapi::api::core::v1::Node;
+use planner::names::{GpuIndex, PodRef};
+use rollout::AgentSeen;
+use rollout::observed::PodPhase;
+
+use crate::on_node::Bound;
+
+/// What is seen of the agent of a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Agent<'a> {
+    observed: &'a Observed,
+    account: Account,
+    /// Whether the pod that wrote it is there and ready, in the present boot.
+    pub alive: bool,
+    /// Whether it changes slices.
+    pub changes: bool,
+    change: Option<&'a NodeChange>,
+}
+
+/// The agent of a node; `None` where none ever wrote, or where what it wrote
+/// cannot be read: then nothing of it is believed.
+pub(crate) fn read<'a>(node: &Node, gpu_node: Option<&'a GpuNode>, pods: &[Bound<'_>]) -> Option<Agent<'a>> {
+    let gpu_node = gpu_node?;
+    let status = gpu_node.status.as_ref()?;
+    let AgentStatus { pod_uid, boot_id, mode, .. } = status.agent.as_ref()?;
+    let observed = status.observed.as_ref()?;
+    let account = node_agent::account(status).ok().flatten()?;
+    let boot = node.status.as_ref().and_then(|s| s.node_info.as_ref()).map(|info| info.boot_id.as_str());
+    let is_its_pod = |pod: &Bound<'_>| {
+        pod.seen.uid == *pod_uid
+            && pod.seen.ready
+            && !pod.seen.terminating
+            && pod.seen.phase != PodPhase::Ended
+    };
+    let alive = observed.by == ObservedBy::Agent
+        && boot == Some(boot_id.as_str())
+        && account.boot == BootId(boot_id.clone())
+        && pods.iter().any(is_its_pod);
+    Some(Agent {
+        observed,
+        account,
+        alive,
+        changes: *mode == AgentMode::Change,
+        change: gpu_node.spec.change.as_ref(),
+    })
+}
+
+impl Agent<'_> {
+    /// Why nothing can be said about who holds what, if that is so.
+    pub(crate) fn doubt(&self) -> Option<String> {
+        let unreadable = self.account.known.books.unreadable()?;
+        Some(format!("the agent of the node cannot say who holds which slice: {unreadable}"))
+    }
+
+    /// The GPUs with who holds them now, by these pods.
+    pub(crate) fn gpus(&self, pods: &[Bound<'_>]) -> BTreeMap<i32, ObservedGpu> {
+        let live = Live::of(pods);
+        let unknown = self.observed.doubts.iter().flat_map(|doubts| &doubts.unknown_devices);
+        let strangers: BTreeSet<PodRef> =
+            unknown.flat_map(|device| live.all(&device.holders).into_iter()).collect();
+        let gpu = |gpu: &ObservedGpu| ObservedGpu {
+            held_by: live.all(&gpu.holders).iter().map(pod_name).collect(),
+            unhealthy: gpu.driver_error.clone().or_else(|| gpu.unhealthy.clone()),
+            slices: gpu.slices.iter().map(|slice| live.slice(slice, gpu, &strangers)).collect(),
+            ..gpu.clone()
+        };
+        self.observed.gpus.iter().map(|seen| (seen.index, gpu(seen))).collect()
+    }
+
+    /// The GPUs that the slices of a pod are on, where the books have all that
+    /// it asked for. A pod keeps its slices as long as it lives.
+    pub(crate) fn gpus_of(&self, pod: &Bound<'_>) -> Option<BTreeSet<GpuIndex>> {
+        let container = |(name, asks): &(String, BTreeMap<String, u64>)| Container {
+            name: name.clone(),
+            asks: asks.clone(),
+        };
+        let asked = agent::Pod {
+            uid: PodUid(pod.seen.kubelet_uid.clone()),
+            name: pod.seen.pod.to_string(),
+            life: PodLife::Live,
+            is_plugin: false,
+            containers: pod.seen.containers.iter().map(container).collect(),
+        };
+        if asked.containers.is_empty() {
+            return None;
+        }
+        let uuids = agent::prove::gpus_of(&asked, &self.account)?;
+        let known = self.indices();
+        let index = |uuid: &GpuUuid| known.iter().find(|(_, known)| *known == uuid).map(|(index, _)| *index);
+        uuids.iter().map(index).collect()
+    }
+
+    fn indices(&self) -> BTreeMap<GpuIndex, GpuUuid> {
+        let gpu =
+            |gpu: &ObservedGpu| Some((GpuIndex(u16::try_from(gpu.index).ok()?), GpuUuid(gpu.uuid.clone()?)));
+        self.observed.gpus.iter().filter_map(gpu).collect()
+    }
+
+    /// The agent as the rollout takes it.
+    pub(crate) fn seen(&self) -> AgentSeen {
+        AgentSeen {
+            alive: self.alive,
+            account: self.account.clone(),
+            wish: self.change.and_then(|change| node_agent::wish(change).ok()),
+            gpus: self.indices(),
+        }
+    }
+}
+
+/// The pods of a node that can still have something.
+struct Live<'a> {
+    by_uid: BTreeMap<&'a str, &'a PodRef>,
+    names: BTreeSet<&'a PodRef>,
+}
+
+impl<'a> Live<'a> {
+    fn of(pods: &'a [Bound<'_>]) -> Self {
+        let live = || pods.iter().filter(|pod| pod.seen.phase != PodPhase::Ended);
+        Self {
+            by_uid: live()
+                .map(|pod| (pod.seen.kubelet_uid.as_str(), &pod.seen.pod))
+                .filter(|(uid, _)| !uid.is_empty())
+                .collect(),
+            names: live().map(|pod| &pod.seen.pod).collect(),
+        }
+    }
+
+    fn by_uid(&self, holders: &[Holder]) -> BTreeSet<PodRef> {
+        let pod = |holder: &Holder| self.by_uid.get(holder.uid.as_deref()?).map(|pod| (*pod).clone());
+        holders.iter().filter_map(pod).collect()
+    }
+
+    /// Whom the books name: a pod of that name may be another one by now, and
+    /// counts all the same.
+    fn all(&self, holders: &[Holder]) -> BTreeSet<PodRef> {
+        let pod = |holder: &Holder| {
+            let pod = PodRef { namespace: holder.namespace.clone()?, name: holder.pod.clone()? };
+            self.names.contains(&pod).then_some(pod)
+        };
+        let mut pods = self.by_uid(holders);
+        pods.extend(holders.iter().filter_map(pod));
+        pods
+    }
+
+    fn slice(&self, slice: &ObservedSlice, gpu: &ObservedGpu, strangers: &BTreeSet<PodRef>) -> ObservedSlice {
+        let holders = || slice.holders.iter().chain(&gpu.holders).cloned().collect::<Vec<_>>();
+        let (sure, all) = (self.by_uid(&holders()), self.all(&holders()));
+        let (used, by) = if !sure.is_empty() {
+            (SliceUse::InUse, sure)
+        } else if !all.is_empty() || slice.unexplained {
+            (SliceUse::MaybeInUse, all)
+        } else if !strangers.is_empty() {
+            (SliceUse::MaybeInUse, strangers.clone())
+        } else {
+            (SliceUse::Idle, BTreeSet::new())
+        };
+        ObservedSlice { used, by: by.iter().map(pod_name).collect(), ..slice.clone() }
+    }
+}
+
+fn pod_name(pod: &PodRef) -> PodName {
+    PodName { namespace: pod.namespace.clone(), name: pod.name.clone() }
+}

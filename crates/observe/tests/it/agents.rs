@@ -1,0 +1,224 @@
+//! What the agent of a node says, and how far it is believed. Knowing and changing are two things.
+
+use crate::words::*;
+use observe::{Actuator, ClusterView};
+use planner::inventory::{ChangeScope, Hold};
+use planner::names::NodeName;
+use serde_json::{Value, json};
+
+/// A slice of the first GPU, with the uids of the pods that kubelet's checkpoint names.
+fn slice(profile: &str, start: u8, uids: &[&str]) -> Value {
+    let holders: Vec<_> = uids.iter().map(|uid| json!({"uid": uid, "container": "main"})).collect();
+    json!({
+        "profile": profile, "start": start, "used": if uids.is_empty() { "Idle" } else { "InUse" },
+        "devices": [format!("MIG-{start}")], "holders": holders,
+    })
+}
+
+/// What the agent of n1 wrote: the slices of its first GPU; the second has none.
+fn report(slices: &Value) -> Value {
+    json!({
+        "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": "n1"}, "spec": {},
+        "status": {
+            "observed": {"by": "Agent", "at": "2026-11-21T08:59:00Z", "bootId": "b-1", "gpus": [
+                {"index": 0, "model": "A100-80GB", "uuid": "GPU-0", "migEnabled": true, "slices": slices},
+                {"index": 1, "model": "A100-80GB", "uuid": "GPU-1", "migEnabled": true, "slices": [
+                    {"profile": "7g.80gb", "start": 0, "used": "Idle", "devices": ["MIG-whole"]},
+                ]},
+            ]},
+            "agent": {
+                "podUid": "uid-agent", "bootId": "b-1", "version": "0.1.0", "mode": "Change", "report": 7,
+                "at": "2026-11-21T08:59:00Z",
+            },
+        },
+    })
+}
+
+fn agent_pod() -> Value {
+    let mut pod = with_uid(pod("slicewright-agent", "agent-n1", &[], Some("n1")), "uid-agent");
+    pod["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
+    pod
+}
+
+fn with_uid(mut pod: Value, uid: &str) -> Value {
+    pod["metadata"]["uid"] = uid.into();
+    pod
+}
+
+fn user(name: &str, uid: &str, asks: &[(&str, u32)]) -> Value {
+    with_uid(pod("a", name, asks, Some("n1")), uid)
+}
+
+fn first_gpu(seen: &ClusterView) -> Vec<String> {
+    slices(node_of(seen, "n1"), 0)
+}
+
+fn actuator(seen: &ClusterView) -> Actuator {
+    seen.nodes[&NodeName("n1".to_owned())].actuator
+}
+
+#[test]
+fn a_living_agent_knows_places_and_users_and_changes_single_slices() {
+    let slices = json!([slice("3g.40gb", 4, &["uid-p"]), slice("1g.10gb", 0, &[])]);
+    let seen = see(&[node("n1"), report(&slices), agent_pod(), user("p", "uid-p", &[("mig-3g.40gb", 1)])]);
+    assert_eq!(first_gpu(&seen), ["1g.10gb@0 idle", "3g.40gb@4 in use by a/p"]);
+    let n1 = node_of(&seen, "n1");
+    assert_eq!((n1.scope, &n1.hold), (ChangeScope::SliceBySlice, &None));
+    assert_eq!(actuator(&seen), Actuator::Agent);
+}
+
+#[test]
+fn an_agent_that_only_reports_gives_the_same_knowledge_and_mig_manager_changes_whole_gpus() {
+    let slices = json!([slice("3g.40gb", 4, &["uid-p"]), slice("1g.10gb", 0, &[])]);
+    let mut reports = report(&slices);
+    reports["status"]["agent"]["mode"] = "Report".into();
+    let seen = see(&[node("n1"), reports, agent_pod(), user("p", "uid-p", &[("mig-3g.40gb", 1)])]);
+    assert_eq!(first_gpu(&seen), ["1g.10gb@0 idle", "3g.40gb@4 in use by a/p"]);
+    assert_eq!(node_of(&seen, "n1").scope, ChangeScope::IdleGpus);
+    assert_eq!(actuator(&seen), Actuator::Operands);
+    // The rollout knows that the pod is not on the other GPU.
+    let facts = seen.nodes[&NodeName("n1".to_owned())].as_read(observe::Reading {
+        listing: rollout::Listing::Cached,
+        refusals: Vec::new(),
+        map: rollout::MapSeen::default(),
+    });
+    let gpus = facts.pods.iter().find(|pod| pod.pod.name == "p").and_then(|pod| pod.gpus.clone());
+    assert_eq!(gpus.map(|gpus| gpus.len()), Some(1));
+}
+
+#[test]
+fn without_a_living_agent_its_layout_is_believed_and_not_who_is_idle() {
+    let slices = json!([slice("3g.40gb", 4, &["uid-p"]), slice("1g.10gb", 0, &[]), slice("1g.10gb", 1, &[])]);
+    let users = [user("p", "uid-p", &[("mig-3g.40gb", 1)]), user("q", "uid-q", &[("mig-1g.10gb", 1)])];
+    let layout =
+        ["1g.10gb@0 maybe in use by a/q", "1g.10gb@1 maybe in use by a/q", "3g.40gb@4 in use by a/p"];
+    let check = |what: &str, change: &dyn Fn(&mut Value, &mut Value)| {
+        let (mut said, mut agent) = (report(&slices), agent_pod());
+        change(&mut said, &mut agent);
+        let mut objects = vec![node("n1"), said, users[0].clone(), users[1].clone()];
+        objects.extend(Some(agent).filter(|agent| !agent.is_null()));
+        let seen = see(&objects);
+        assert_eq!(first_gpu(&seen), layout, "{what}");
+        assert!(node_of(&seen, "n1").scope != ChangeScope::SliceBySlice, "{what}");
+    };
+    check("its pod is gone", &|_, agent| *agent = Value::Null);
+    check("its pod is not ready", &|_, agent| agent["status"]["conditions"][0]["status"] = "False".into());
+    check("its pod ends", &|_, agent| {
+        agent["metadata"]["deletionTimestamp"] = "2026-11-21T09:00:00Z".into();
+    });
+    check("its pod is another one", &|_, agent| agent["metadata"]["uid"] = "uid-agent-2".into());
+    check("it is on another node", &|_, agent| agent["spec"]["nodeName"] = "n2".into());
+    check("it reported in another boot", &|said, _| said["status"]["agent"]["bootId"] = "b-0".into());
+}
+
+#[test]
+fn a_slice_of_a_pod_that_is_gone_is_idle_although_kubelets_checkpoint_still_names_it() {
+    let slices = json!([slice("1g.10gb", 0, &["uid-gone"]), slice("1g.10gb", 1, &["uid-done"])]);
+    let mut done = user("q", "uid-done", &[("mig-1g.10gb", 1)]);
+    done["status"]["phase"] = "Succeeded".into();
+    // One of the same name is another pod.
+    let seen = see(&[node("n1"), report(&slices), agent_pod(), done]);
+    assert_eq!(first_gpu(&seen), ["1g.10gb@0 idle", "1g.10gb@1 idle"]);
+}
+
+#[test]
+fn a_pod_that_came_after_the_agent_looked_may_hold_any_idle_slice_of_its_profile() {
+    let slices = json!([slice("1g.10gb", 0, &[]), slice("1g.10gb", 1, &[]), slice("3g.40gb", 4, &[])]);
+    let seen =
+        see(&[node("n1"), report(&slices), agent_pod(), user("late", "uid-late", &[("mig-1g.10gb", 1)])]);
+    assert_eq!(
+        first_gpu(&seen),
+        ["1g.10gb@0 maybe in use by a/late", "1g.10gb@1 maybe in use by a/late", "3g.40gb@4 idle"]
+    );
+}
+
+#[test]
+fn a_pod_whose_slices_the_agent_saw_holds_no_other() {
+    let third = |asks| {
+        let slices =
+            [slice("1g.10gb", 0, &["uid-p"]), slice("1g.10gb", 1, &["uid-p"]), slice("1g.10gb", 2, &[])];
+        let pod = user("p", "uid-p", &[("mig-1g.10gb", asks)]);
+        let seen = see(&[node("n1"), report(&json!(slices)), agent_pod(), pod]);
+        first_gpu(&seen).pop().expect("three slices")
+    };
+    assert_eq!(third(2), "1g.10gb@2 idle");
+    assert_eq!(third(1), "1g.10gb@2 idle", "the agent saw more than it asks for");
+    // A container of it that has not started will have another one.
+    assert_eq!(third(3), "1g.10gb@2 maybe in use by a/p");
+    assert_eq!(third(4), "1g.10gb@2 maybe in use by a/p");
+}
+
+#[test]
+fn whom_only_the_list_names_is_believed_to_hold_it_and_perhaps_another_one() {
+    // A pod of a StatefulSet was made anew: kubelet's list named the one before.
+    let mut named = slice("1g.10gb", 0, &[]);
+    named["holders"] = json!([{"namespace": "a", "pod": "w-0", "container": "main"}]);
+    let slices = json!([named, slice("1g.10gb", 1, &[])]);
+    let seen =
+        see(&[node("n1"), report(&slices), agent_pod(), user("w-0", "uid-new", &[("mig-1g.10gb", 1)])]);
+    assert_eq!(first_gpu(&seen), ["1g.10gb@0 maybe in use by a/w-0", "1g.10gb@1 maybe in use by a/w-0"]);
+}
+
+#[test]
+fn what_no_book_explains_is_not_idle() {
+    let mut busy = slice("1g.10gb", 0, &[]);
+    busy["unexplained"] = true.into();
+    let seen = see(&[node("n1"), report(&json!([busy, slice("1g.10gb", 1, &[])])), agent_pod()]);
+    assert_eq!(first_gpu(&seen), ["1g.10gb@0 maybe in use by ", "1g.10gb@1 idle"]);
+
+    // A pod holds a device that the driver does not know: it may be any.
+    let mut strange = report(&json!([slice("1g.10gb", 0, &[])]));
+    strange["status"]["observed"]["doubts"] = json!({"unknownDevices": [
+        {"id": "MIG-old", "holders": [{"uid": "uid-p", "container": "main"}]},
+    ]});
+    let seen = see(&[node("n1"), strange, agent_pod(), user("p", "uid-p", &[])]);
+    assert_eq!(first_gpu(&seen), ["1g.10gb@0 maybe in use by a/p"]);
+
+    let mut unreadable = report(&json!([slice("1g.10gb", 0, &[])]));
+    unreadable["status"]["observed"]["doubts"] = json!({"booksUnreadable": "the checksum is wrong"});
+    let seen = see(&[node("n1"), unreadable, agent_pod()]);
+    let why = "the agent of the node cannot say who holds which slice: the checksum is wrong";
+    assert_eq!(node_of(&seen, "n1").hold, Some(Hold::NotEstablished { why: why.to_owned() }));
+}
+
+#[test]
+fn a_gpu_about_which_the_driver_does_not_answer_is_left_alone() {
+    let mut silent = report(&json!([slice("1g.10gb", 0, &[])]));
+    let gpu = &mut silent["status"]["observed"]["gpus"][1];
+    *gpu = json!({"index": 1, "model": "A100-80GB", "uuid": "GPU-1", "migEnabled": false, "driverError": "GPU is lost"});
+    let seen = see(&[node("n1"), silent, agent_pod()]);
+    let gpus = &node_of(&seen, "n1").gpus;
+    let held = gpus.values().nth(1).and_then(|gpu| gpu.hold.clone());
+    assert_eq!(held, Some(Hold::Unhealthy { what: "GPU is lost".to_owned() }));
+}
+
+#[test]
+fn after_a_reboot_what_the_agent_saw_says_nothing() {
+    let mut n1 = node("n1");
+    n1["status"]["nodeInfo"]["bootID"] = "b-2".into();
+    let seen = see(&[n1, report(&json!([slice("1g.10gb", 0, &[])])), agent_pod()]);
+    assert!(node_of(&seen, "n1").scope != ChangeScope::SliceBySlice);
+    assert!(first_gpu(&seen) != ["1g.10gb@0 idle"]);
+}
+
+#[test]
+fn overlapping_instances_are_an_error() {
+    let slices = json!([slice("3g.40gb", 0, &[]), slice("1g.10gb", 1, &[])]);
+    let seen = see(&[node("n1"), report(&slices), agent_pod()]);
+    let first = texts(&seen.problems).remove(0);
+    assert!(first.starts_with("GpuNode n1: status.observed.gpus[0]: A100-80GB: "), "{first}");
+    assert!(first.contains("overlap"), "{first}");
+}
+
+#[test]
+fn what_the_agent_has_begun_or_been_given_stays_its_own_while_it_is_away() {
+    let mut handed = node("n1");
+    handed["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();
+    let seen = see(&[handed, report(&json!([slice("1g.10gb", 0, &[])]))]);
+    assert_eq!(actuator(&seen), Actuator::Agent);
+    let why = "the agent that changes its slices is not there";
+    assert_eq!(node_of(&seen, "n1").hold, Some(Hold::NotEstablished { why: why.to_owned() }));
+    // A node that MIG manager still has goes on with it.
+    let seen = see(&[node("n1"), report(&json!([slice("1g.10gb", 0, &[])]))]);
+    assert_eq!(actuator(&seen), Actuator::Operands);
+}

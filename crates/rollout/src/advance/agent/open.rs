@@ -1,0 +1,80 @@
+//! Opening the gate: the pause is lifted, and the node is uncordoned once kubelet offers what the GPUs have.
+
+use agent::{ChangeId, Gate, Outcome, Stage};
+
+use crate::names;
+use crate::outlook::{FailureReason, Trouble, Unproven, WaitsFor};
+use crate::progress::{Phase, Verified};
+
+use super::super::{Flow, Run};
+
+impl Run<'_> {
+    pub(super) fn agent_opening(&mut self) -> Flow {
+        let Some(target) = self.next.target.clone() else { return self.enter(Phase::Idle) };
+        let limit = self.rules.settings.verify_limit;
+        if self.late(limit) {
+            let missing = self.not_open().unwrap_or(Unproven::OperandsPaused);
+            return self.fail(FailureReason::ChangeFailed(Trouble::NotOffered { missing }));
+        }
+        self.keep_mark();
+        self.resume_or(|run| {
+            if let Some(missing) = run.not_open() {
+                return run.wait(WaitsFor::Proof(missing), limit);
+            }
+            let present = run.counts(&[]).map(|(present, _)| present);
+            let (at, boot_id) = (run.now, run.seen.boot_id.clone());
+            let label = names::HANDED_TO_AGENT.to_owned();
+            run.next.verified =
+                Some(Verified { layout: present.unwrap_or(target.layout), label, at, boot_id });
+            if run.outcome() == Some(&Outcome::Done) {
+                run.next.set_back = None;
+                run.next.last_error = None;
+            }
+            run.begin_cooldown();
+            run.enter(Phase::Releasing)
+        })
+    }
+
+    /// What is missing before pods can use what the GPUs have now. Labels of
+    /// GPU feature discovery are no condition.
+    pub(super) fn not_open(&self) -> Option<Unproven> {
+        if !self.seen.ready {
+            return Some(Unproven::NotReady);
+        }
+        let agent = self.seen.agent.as_ref()?;
+        let id = self.slices().map(|change| ChangeId(change.id.clone()));
+        let told = |id: ChangeId| agent.account.gate_for(&id) == Some(Gate::Open);
+        let asked = agent.wish.is_some() && agent.alive && self.stage().is_some();
+        if asked && !id.is_some_and(told) {
+            return Some(Unproven::Offered);
+        }
+        let (present, _) = self.counts(&[])?;
+        let expected = present.allocatable(self.seen.operator.strategy).unwrap_or_default();
+        let found = self.seen.offers();
+        (expected != found).then_some(Unproven::Allocatable { expected, found })
+    }
+
+    /// Takes the hold back. A withdrawal and a claim exclude each other: where
+    /// the claim came first, the change goes on.
+    pub(super) fn agent_retreating(&mut self) -> Flow {
+        if matches!(self.stage(), Some(Stage::Claimed | Stage::Restoring { .. })) {
+            return self.enter(Phase::Changing);
+        }
+        let limit = self.rules.settings.verify_limit;
+        if self.seen.agent.as_ref().is_some_and(|agent| agent.wish.is_some()) {
+            return self.wait(WaitsFor::Withdrawal, limit);
+        }
+        if !self.seen.marked() && !self.cordoned_by_us() && self.seen.operands.held.is_empty() {
+            return self.enter(Phase::Idle);
+        }
+        self.resume_or(|run| match run.not_open() {
+            Some(missing) if run.cordoned_by_us() && !run.late(limit) => {
+                run.wait(WaitsFor::Proof(missing), limit)
+            }
+            Some(missing) if run.cordoned_by_us() => {
+                run.fail(FailureReason::ChangeFailed(Trouble::NotOffered { missing }))
+            }
+            _ => run.lift_cordon(),
+        })
+    }
+}

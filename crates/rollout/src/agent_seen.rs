@@ -1,0 +1,105 @@
+//! The agent of a node as the API server shows it, and what single slices a node should have.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agent::{Account, GpuUuid, Place, Wish};
+use jiff::Timestamp;
+use mig::ProfileName;
+use planner::names::GpuIndex;
+use serde::{Deserialize, Serialize};
+
+/// What the agent of a node says, and what it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentSeen {
+    /// Whether it lives: the pod that wrote the account is there and ready, in
+    /// the present boot of the node.
+    pub alive: bool,
+    /// What it wrote last.
+    pub account: Account,
+    /// `spec.change`, as the API server has it.
+    pub wish: Option<Wish>,
+    /// The GPUs that it knows.
+    pub gpus: BTreeMap<GpuIndex, GpuUuid>,
+}
+
+/// The slices that GPUs should have, at their places.
+pub type WantedSlices = BTreeMap<GpuIndex, BTreeSet<Place>>;
+
+/// A change of single slices on its way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SliceChange {
+    /// Its id. Another attempt has another.
+    pub id: String,
+    /// The GPUs that change.
+    pub gpus: Vec<GpuSlices>,
+    /// For which of the agent's reports the pods were listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed: Option<ListAsked>,
+}
+
+/// The change of one GPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GpuSlices {
+    /// Its index.
+    pub gpu: GpuIndex,
+    /// Its UUID.
+    pub uuid: String,
+    /// What it has.
+    pub before: Vec<SlicePlace>,
+    /// What it shall have.
+    pub after: Vec<SlicePlace>,
+}
+
+/// A slice at its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SlicePlace {
+    /// Its profile.
+    pub profile: ProfileName,
+    /// Where it starts.
+    pub start: u8,
+}
+
+/// A list of pods that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListAsked {
+    /// The report that was known then.
+    pub report: u64,
+    /// When.
+    pub at: Timestamp,
+    /// When the list began that was there already: it may have the same date,
+    /// and is older all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub older: Option<Timestamp>,
+}
+
+impl From<Place> for SlicePlace {
+    fn from(place: Place) -> Self {
+        let Place { profile, start } = place;
+        Self { profile, start }
+    }
+}
+
+impl From<SlicePlace> for Place {
+    fn from(place: SlicePlace) -> Self {
+        let SlicePlace { profile, start } = place;
+        Self { profile, start }
+    }
+}
+
+impl SliceChange {
+    /// What the agent is told, without a permit.
+    #[must_use]
+    pub fn wish(&self) -> Wish {
+        let places = |slices: &[SlicePlace]| slices.iter().copied().map(Place::from).collect();
+        let gpu = |gpu: &GpuSlices| agent::GpuChange {
+            gpu: GpuUuid(gpu.uuid.clone()),
+            before: places(&gpu.before),
+            after: places(&gpu.after),
+        };
+        Wish { id: agent::ChangeId(self.id.clone()), permit: None, gpus: self.gpus.iter().map(gpu).collect() }
+    }
+}

@@ -1,0 +1,212 @@
+//! Single stories of the walk with an agent.
+
+use jiff::SignedDuration;
+use slicewright_rollout::{Admission, Outlook, Phase, Progress, StartBlocker, WantedSlices, names};
+
+use super::model::{Ask, Luck, places};
+use super::walk::{Dies, Walk};
+
+/// Everybody takes a step: the agent looks and acts, the operator reads and
+/// acts, and the plugin follows the labels.
+fn round(walk: &mut Walk) {
+    walk.world.agent(Luck::Fine, 0);
+    while !walk.world.process.is_between_looks() {
+        walk.world.agent(Luck::Fine, 0);
+    }
+    walk.step(Dies::Never);
+    walk.step(Dies::Never);
+    walk.world.plugin();
+    let breaches = walk.world.kubelet.admit(&walk.world.gpus);
+    walk.world.breaches.extend(breaches);
+}
+
+#[track_caller]
+fn until(walk: &mut Walk, what: &str, reached: impl Fn(&Walk) -> bool) {
+    for _ in 0..200 {
+        if reached(walk) {
+            return;
+        }
+        round(walk);
+    }
+    panic!("not reached: {what}; {:?}, {:#?}", walk.last.as_ref().map(|a| &a.outlook), walk.world.log);
+}
+
+fn phase(walk: &Walk) -> Phase {
+    walk.progress.phase
+}
+
+/// A notebook computes on a 3g.40gb; the rest of its GPU has small slices.
+fn notebook() -> Walk {
+    let mut walk = Walk::new(["1g@0 1g@1 2g@2 3g@4", "3g@0 3g@4"]);
+    walk.world.kubelet.bind(Ask::Plain, "3g.40gb".parse().unwrap());
+    until(&mut walk, "it computes", |walk| !walk.world.kubelet.pods[0].given.is_empty());
+    // On whichever of the three slices kubelet put it: its GPU is recut around it.
+    walk
+}
+
+fn serial(walk: &Walk) -> u64 {
+    *walk.world.kubelet.pods[0].given.first().unwrap()
+}
+
+/// The GPU on which the notebook computes, what stays there, and another cut of the rest.
+fn recut(walk: &Walk) -> (u16, &'static str) {
+    let has = |gpu: &str| walk.world.gpus.slices[&agent::GpuUuid(gpu.to_owned())].clone();
+    let serial = serial(walk);
+    if has("gpu-a").values().any(|other| *other == serial) {
+        return (0, "1g@0 1g@1 1g@2 1g@3 3g@4");
+    }
+    let at = has("gpu-b").iter().find(|(_, other)| **other == serial).map(|(place, _)| place.start).unwrap();
+    (1, if at == 0 { "3g@0 2g@4 1g@6" } else { "2g@0 1g@2 1g@3 3g@4" })
+}
+
+#[test]
+fn the_rest_of_a_gpu_is_recut_once_while_a_notebook_computes_on_it() {
+    let mut walk = notebook();
+    let (held, (gpu, layout)) = (serial(&walk), recut(&walk));
+    walk.want(gpu, layout);
+    until(&mut walk, "it is done", |walk| walk.has(["gpu-a", "gpu-b"][usize::from(gpu)]) == places(layout));
+    until(&mut walk, "it rests", Walk::rests);
+    assert!(walk.world.gpus.has_serial(held), "the very slice of the notebook is there");
+    assert_eq!(walk.world.breaches, [] as [String; 0]);
+    assert_eq!(
+        walk.phases,
+        [
+            Phase::Idle,
+            Phase::Cordoning,
+            Phase::Quiescing,
+            Phase::Changing,
+            Phase::Verifying,
+            Phase::Releasing,
+            Phase::Idle
+        ]
+    );
+    let writes: Vec<_> = walk.actions.iter().filter(|name| **name != "ListPods").collect();
+    assert_eq!(writes, [&"HoldForAgent", &"ResumeOperands", &"Uncordon"]);
+    assert!(walk.progress.verified.is_some() && walk.progress.set_back.is_none());
+}
+
+#[test]
+fn a_slice_in_use_is_never_given_up_and_the_hold_is_taken_back_in_time() {
+    let mut walk = notebook();
+    // A plan that is stale: it takes the notebook's slice.
+    walk.want(0, "7g@0");
+    walk.want(1, "7g@0");
+    until(&mut walk, "it is held", |walk| phase(walk) == Phase::Quiescing);
+    for _ in 0..30 {
+        round(&mut walk);
+        assert!(walk.world.node.now().1.is_none_or(|wish| wish.permit.is_none()), "no permit is given");
+    }
+    walk.now += SignedDuration::from_mins(2);
+    until(&mut walk, "it is open again", |walk| phase(walk) == Phase::Idle && !walk.cordoned && !walk.held);
+    let back = walk.progress.set_back.clone().expect("it is not tried again at once");
+    assert!(back.why.to_string().contains("is not free"), "{}", back.why);
+    assert_eq!(walk.world.breaches, [] as [String; 0]);
+    assert!(walk.world.gpus.has_serial(serial(&walk)));
+}
+
+#[test]
+fn what_is_no_longer_wanted_is_taken_back_before_the_claim_and_finished_after_it() {
+    let mut walk = notebook();
+    let (gpu, layout) = recut(&walk);
+    let before = walk.has(["gpu-a", "gpu-b"][usize::from(gpu)]);
+    walk.want(gpu, layout);
+    until(&mut walk, "it is held", |walk| phase(walk) == Phase::Quiescing && walk.held);
+    walk.wanted = WantedSlices::new();
+    until(&mut walk, "it is open again", Walk::rests);
+    assert_eq!(walk.has(["gpu-a", "gpu-b"][usize::from(gpu)]), before);
+
+    walk.want(gpu, layout);
+    until(&mut walk, "it is claimed", |walk| phase(walk) == Phase::Changing);
+    walk.wanted = WantedSlices::new();
+    until(&mut walk, "it is finished", Walk::rests);
+    assert_eq!(walk.has(["gpu-a", "gpu-b"][usize::from(gpu)]), places(layout));
+}
+
+#[test]
+fn a_hold_that_somebody_lifts_is_taken_back_and_nothing_is_destroyed() {
+    let mut walk = notebook();
+    let (gpu, layout) = recut(&walk);
+    let before = walk.has(["gpu-a", "gpu-b"][usize::from(gpu)]);
+    walk.want(gpu, layout);
+    until(&mut walk, "it is held", |walk| phase(walk) == Phase::Quiescing && walk.held);
+    walk.lift();
+    until(&mut walk, "it is open again", |walk| phase(walk) == Phase::Idle && !walk.cordoned);
+    assert_eq!(walk.has(["gpu-a", "gpu-b"][usize::from(gpu)]), before);
+    assert_eq!(walk.progress.set_back.as_ref().unwrap().why.name(), "HoldLifted");
+}
+
+#[test]
+fn an_agent_that_vanishes_before_its_claim_costs_nothing_and_after_it_the_node_says_so_until_it_is_back() {
+    let mut walk = notebook();
+    let (gpu, layout) = recut(&walk);
+    walk.want(gpu, layout);
+    until(&mut walk, "it is held", |walk| phase(walk) == Phase::Quiescing && walk.held);
+    walk.alive = false;
+    until(&mut walk, "it is taken back", |walk| phase(walk) == Phase::Idle && !walk.cordoned && !walk.held);
+    let outlook = walk.last.as_ref().map(|answer| answer.outlook.clone());
+    assert_eq!(outlook, Some(Outlook::Holding(StartBlocker::AgentAway)));
+
+    walk.alive = true;
+    until(&mut walk, "it is claimed", |walk| phase(walk) == Phase::Changing);
+    walk.alive = false;
+    let claimed = walk.world.node.now().1;
+    walk.now += SignedDuration::from_mins(11);
+    walk.step(Dies::Never);
+    walk.step(Dies::Never);
+    assert_eq!(phase(&walk), Phase::Failed);
+    assert!(
+        walk.cordoned && walk.held && walk.world.node.now().1 == claimed,
+        "nobody opens what is half done"
+    );
+    walk.alive = true;
+    until(&mut walk, "its outcome ends it", Walk::rests);
+    assert_eq!(walk.has(["gpu-a", "gpu-b"][usize::from(gpu)]), places(layout));
+}
+
+#[test]
+fn mig_manager_stands_down_before_the_agent_changes_anything() {
+    let mut walk = notebook();
+    walk.manager = true;
+    walk.manager_pod = true;
+    walk.config = Some("all-balanced".to_owned());
+    walk.progress = Progress::default();
+    let (gpu, layout) = recut(&walk);
+    walk.want(gpu, layout);
+    for _ in 0..5 {
+        round(&mut walk);
+    }
+    // Its label is off, and while its pod ends nothing else is done.
+    assert!(!walk.manager && !walk.cordoned && walk.config.as_deref() == Some("all-balanced"));
+    walk.manager_pod = false;
+    until(&mut walk, "the label names no entry", |walk| {
+        walk.config.as_deref() == Some(names::HANDED_TO_AGENT)
+    });
+    assert!(!walk.cordoned);
+    until(&mut walk, "it is done", |walk| walk.has(["gpu-a", "gpu-b"][usize::from(gpu)]) == places(layout));
+    until(&mut walk, "it rests", Walk::rests);
+}
+
+#[test]
+fn a_node_whose_turn_has_not_come_is_not_held() {
+    let mut walk = notebook();
+    let (gpu, layout) = recut(&walk);
+    let budget = StartBlocker::Budget { unavailable: 1, allowed: 1, nodes: Vec::new() };
+    walk.admission = Admission::Held(budget.clone());
+    walk.want(gpu, layout);
+    for _ in 0..5 {
+        round(&mut walk);
+    }
+    assert_eq!(walk.last.as_ref().unwrap().outlook, Outlook::Holding(budget));
+    assert!(!walk.cordoned && !walk.held);
+}
+
+#[test]
+fn what_only_creates_needs_no_proof() {
+    let mut walk = Walk::new(["3g@0", "3g@0 3g@4"]);
+    walk.world.kubelet.bind(Ask::Plain, "3g.40gb".parse().unwrap());
+    until(&mut walk, "it computes", |walk| !walk.world.kubelet.pods[0].given.is_empty());
+    walk.want(0, "3g@0 3g@4");
+    until(&mut walk, "it is there", |walk| walk.has("gpu-a") == places("3g@0 3g@4"));
+    until(&mut walk, "it rests", Walk::rests);
+    assert!(!walk.actions.contains(&"ListPods"));
+}

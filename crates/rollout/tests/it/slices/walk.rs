@@ -1,0 +1,299 @@
+//! An operator that takes one node through the walk: it reads, asks, stores, writes `spec.change`, and does
+//! the actions, and may die between any two of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agent::{Account, GpuUuid, ObjectVersion, Place, PodLife, Stage, Wish};
+use jiff::{SignedDuration, Timestamp};
+use planner::names::{GpuIndex, PodRef};
+use planner::policy::Drain;
+use slicewright_rollout::{
+    Action, Admission, Advance, AgentSeen, CordonOwner, Listing, ManagerState, MapSeen, NodeRules, Observed,
+    Operand, OperandLabels, Operator, Outlook, Phase, Pod, PodPhase, Progress, Settings, WantedSlices,
+    advance_slices, names,
+};
+
+use super::model::{Plugin, World, places};
+use crate::fake::start;
+
+/// When the operator dies in one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dies {
+    Never,
+    /// Before it stores what it decided.
+    Before,
+    /// After it has written `spec.change`, before it stored its progress.
+    AfterSpec,
+    /// After both, before its actions.
+    BeforeActions,
+}
+
+#[derive(Clone, Debug)]
+struct Read {
+    version: ObjectVersion,
+    wish: Option<Wish>,
+    account: Option<Account>,
+    node_version: u64,
+    pods: Vec<Pod>,
+    listing: Listing,
+    held: bool,
+    cordoned: bool,
+}
+
+/// The operator and the node's labels.
+#[derive(Debug)]
+pub(super) struct Walk {
+    pub(super) world: World,
+    pub(super) now: Timestamp,
+    pub(super) progress: Progress,
+    pub(super) wanted: WantedSlices,
+    pub(super) held: bool,
+    pub(super) cordoned: bool,
+    pub(super) alive: bool,
+    pub(super) admission: Admission,
+    pub(super) manager: bool,
+    pub(super) manager_pod: bool,
+    pub(super) config: Option<String>,
+    version: u64,
+    listed: Option<(Timestamp, Vec<Pod>)>,
+    read: Option<Read>,
+    pub(super) last: Option<Advance>,
+    pub(super) phases: Vec<Phase>,
+    pub(super) actions: Vec<&'static str>,
+}
+
+pub(super) const GPUS: [&str; 2] = ["gpu-a", "gpu-b"];
+
+impl Walk {
+    pub(super) fn new(layouts: [&str; 2]) -> Self {
+        let mut world = World::new(&[(GPUS[0], layouts[0]), (GPUS[1], layouts[1])]);
+        world.controller.released = true;
+        Self {
+            world,
+            now: start(),
+            progress: Progress::default(),
+            wanted: WantedSlices::new(),
+            held: false,
+            cordoned: false,
+            alive: true,
+            admission: Admission::Admitted,
+            manager: false,
+            manager_pod: false,
+            config: Some(names::HANDED_TO_AGENT.to_owned()),
+            version: 1,
+            listed: None,
+            read: None,
+            last: None,
+            phases: vec![Phase::Idle],
+            actions: Vec::new(),
+        }
+    }
+
+    pub(super) fn want(&mut self, gpu: u16, layout: &str) {
+        self.wanted.insert(GpuIndex(gpu), places(layout));
+    }
+
+    pub(super) fn has(&self, gpu: &str) -> BTreeSet<Place> {
+        self.world.gpus.slices[&GpuUuid(gpu.to_owned())].keys().copied().collect()
+    }
+
+    fn pods(&self) -> Vec<Pod> {
+        let user = |pod: agent::Pod| {
+            let containers: Vec<_> = pod.containers.into_iter().map(|c| (c.name, c.asks)).collect();
+            let mut requests = BTreeMap::new();
+            for (resource, n) in containers.iter().flat_map(|(_, asks)| asks) {
+                *requests.entry(resource.clone()).or_insert(0) += n;
+            }
+            let phase = match pod.life {
+                PodLife::Live => PodPhase::Started,
+                PodLife::Ended => PodPhase::Ended,
+            };
+            Pod { requests, containers, phase, ..operand(&pod.uid.0, None) }
+        };
+        let mut pods: Vec<_> =
+            self.world.kubelet.api_pods().into_iter().filter(|p| !p.is_plugin).map(user).collect();
+        if self.world.kubelet.plugin != Plugin::Absent {
+            pods.push(operand("plugin", Some(Operand::DevicePlugin)));
+        }
+        if self.manager_pod {
+            pods.push(operand("manager", Some(Operand::MigManager)));
+        }
+        pods
+    }
+
+    fn observed(&self, read: &Read) -> Observed {
+        let mut allocatable = BTreeMap::new();
+        for device in self.world.kubelet.allocatable() {
+            *allocatable.entry(device.resource).or_insert(0) += 1;
+        }
+        let labels = |wanted: bool| -> Vec<String> {
+            names::PAUSED_BY_US.iter().filter(|_| read.held == wanted).map(|l| (*l).to_owned()).collect()
+        };
+        let gpus = GPUS.iter().enumerate();
+        Observed {
+            resource_version: read.node_version.to_string(),
+            operands: OperandLabels {
+                config: self.config.clone(),
+                state: ManagerState::Absent,
+                has_manager: self.manager,
+                held: labels(true),
+                pausable: labels(false),
+                ..OperandLabels::default()
+            },
+            is_marked: read.cordoned,
+            work: None,
+            manager: None,
+            unschedulable: read.cordoned,
+            cordon_owner: if read.cordoned { CordonOwner::Us } else { CordonOwner::Unknown },
+            ready: true,
+            boot_id: self.world.boot.0.clone(),
+            allocatable,
+            pods: read.pods.clone(),
+            listing: read.listing,
+            refusals: Vec::new(),
+            map: MapSeen::default(),
+            label_layout: None,
+            operator: Operator::default(),
+            agent: read.account.clone().map(|account| AgentSeen {
+                alive: self.alive,
+                account,
+                wish: read.wish.clone(),
+                gpus: gpus
+                    .map(|(i, gpu)| (GpuIndex(u16::try_from(i).unwrap()), GpuUuid((*gpu).to_owned())))
+                    .collect(),
+            }),
+        }
+    }
+
+    /// What the operator reads now, and decides on in its next step.
+    pub(super) fn reads(&mut self) {
+        let (version, wish, account) = self.world.node.now();
+        let (pods, listing) = match &self.listed {
+            Some((at, pods)) => (pods.clone(), Listing::Consistent { at: *at }),
+            None => (self.pods(), Listing::Cached),
+        };
+        let (held, cordoned, node_version) = (self.held, self.cordoned, self.version);
+        self.read = Some(Read { version, wish, account, node_version, pods, listing, held, cordoned });
+    }
+
+    /// One step: what was read is decided on, stored and done.
+    pub(super) fn step(&mut self, dies: Dies) {
+        self.now += SignedDuration::from_secs(1);
+        let Some(read) = self.read.take() else { return self.reads() };
+        if read.account.is_none() {
+            return;
+        }
+        let rules = NodeRules {
+            admission: self.admission.clone(),
+            drain: Drain::Never,
+            cooldown: SignedDuration::ZERO,
+            settings: Settings::default(),
+        };
+        let seen = self.observed(&read);
+        let answer = advance_slices(&seen, Some(&self.wanted), &rules, &self.progress, self.now);
+        if dies == Dies::Before {
+            return self.dies();
+        }
+        if answer.change != read.wish {
+            let withdrawn = answer.change.is_none();
+            let claimed = matches!(
+                read.wish.as_ref().and_then(|wish| self.world.node.now().2?.stage(&wish.id).cloned()),
+                Some(Stage::Claimed | Stage::Restoring { .. })
+            );
+            let change = answer.change.clone();
+            if !self.world.node.write(&read.version, |wish, _| *wish = change) {
+                return;
+            }
+            if withdrawn && claimed {
+                self.world.breaches.push("an order was withdrawn that the agent had claimed".to_owned());
+            }
+        }
+        if dies == Dies::AfterSpec {
+            return self.dies();
+        }
+        if self.phases.last() != Some(&answer.progress.phase) {
+            self.phases.push(answer.progress.phase);
+        }
+        self.progress = answer.progress.clone();
+        if dies == Dies::BeforeActions {
+            return self.dies();
+        }
+        for action in &answer.actions {
+            if !self.act(action) {
+                break;
+            }
+        }
+        self.world.controller.released = !self.held;
+        self.last = Some(answer);
+    }
+
+    pub(super) fn dies(&mut self) {
+        self.read = None;
+        self.listed = None;
+    }
+
+    fn act(&mut self, action: &Action) -> bool {
+        let mut write = |if_version: &String, change: &mut dyn FnMut(&mut Self)| {
+            let fits = *if_version == self.version.to_string();
+            if fits {
+                change(self);
+                self.version += 1;
+            }
+            fits
+        };
+        let done = match action {
+            Action::HoldForAgent { if_version, .. } => write(if_version, &mut |walk| {
+                walk.held = true;
+                walk.cordoned = true;
+            }),
+            Action::ResumeOperands { if_version, .. } => write(if_version, &mut |walk| walk.held = false),
+            Action::Uncordon { if_version } => write(if_version, &mut |walk| {
+                if walk.held {
+                    walk.world.breaches.push("the node is opened while the plugin is paused".to_owned());
+                }
+                walk.cordoned = false;
+            }),
+            Action::Cordon { if_version } => write(if_version, &mut |walk| walk.cordoned = true),
+            Action::StandDownManager { if_version } => write(if_version, &mut |walk| walk.manager = false),
+            Action::SetConfigLabel { value, if_version, .. } => {
+                write(if_version, &mut |walk| walk.config = Some(value.clone()))
+            }
+            Action::ListPods => {
+                self.listed = Some((self.now, self.pods()));
+                true
+            }
+            other => panic!("no action of this walk: {other:?}"),
+        };
+        self.actions.extend(done.then_some(action.name()));
+        done
+    }
+
+    /// Somebody lifts label and cordon by hand.
+    pub(super) fn lift(&mut self) {
+        self.held = false;
+        self.version += 1;
+        self.world.controller.released = true;
+    }
+
+    /// Whether nothing is left of a change.
+    pub(super) fn rests(&self) -> bool {
+        let idle = self.last.as_ref().is_some_and(|answer| answer.outlook == Outlook::Idle);
+        idle && !self.held && !self.cordoned && self.world.node.now().1.is_none()
+    }
+}
+
+fn operand(uid: &str, operand: Option<Operand>) -> Pod {
+    Pod {
+        pod: PodRef { namespace: "team".to_owned(), name: uid.to_owned() },
+        uid: uid.to_owned(),
+        operand,
+        phase: PodPhase::Started,
+        terminating: false,
+        ready: true,
+        daemon_set: operand.is_some(),
+        requests: BTreeMap::new(),
+        gpus: None,
+        kubelet_uid: uid.to_owned(),
+        containers: Vec::new(),
+    }
+}

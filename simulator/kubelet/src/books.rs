@@ -1,0 +1,97 @@
+//! What kubelet's device manager knows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::messages::{ContainerDevices, ContainerResources, PodResources};
+
+/// All that the socket and the checkpoint tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Books {
+    /// The devices that plugins have registered and call healthy, by resource.
+    pub healthy: BTreeMap<String, BTreeSet<String>>,
+    /// The pods that were given devices.
+    pub pods: Vec<Pod>,
+}
+
+/// A pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pod {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Whether it has ended: `List` leaves it out, the checkpoint keeps it.
+    pub ended: bool,
+    /// Its containers.
+    pub containers: Vec<Container>,
+}
+
+/// A container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Container {
+    /// Its name.
+    pub name: String,
+    /// Whether it is an init container that ends: `List` leaves it out.
+    pub init: bool,
+    /// Whether its devices are entered in the checkpoint. In kubelet that comes
+    /// after the entry that `List` shows.
+    pub recorded: bool,
+    /// Its devices, by resource.
+    pub devices: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Pod {
+    /// A pod with one container, `main`, that has these devices of one
+    /// resource. Its uid is made of its name.
+    #[must_use]
+    pub fn new(namespace: &str, name: &str, resource: &str, devices: &[&str]) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            uid: format!("uid-of-{name}"),
+            ended: false,
+            containers: vec![Container::new("main", resource, devices)],
+        }
+    }
+}
+
+impl Container {
+    /// A container that has these devices of one resource.
+    #[must_use]
+    pub fn new(name: &str, resource: &str, devices: &[&str]) -> Self {
+        let ids = devices.iter().map(|id| (*id).to_owned()).collect();
+        let devices = BTreeMap::from([(resource.to_owned(), ids)]);
+        Self { name: name.to_owned(), init: false, recorded: true, devices }
+    }
+}
+
+fn messages(devices: &BTreeMap<String, BTreeSet<String>>) -> Vec<ContainerDevices> {
+    let message = |(resource, ids): (&String, &BTreeSet<String>)| ContainerDevices {
+        resource_name: resource.clone(),
+        device_ids: ids.iter().cloned().collect(),
+    };
+    devices.iter().map(message).collect()
+}
+
+impl Books {
+    /// What `GetAllocatableResources` answers.
+    pub(crate) fn allocatable(&self) -> Vec<ContainerDevices> {
+        messages(&self.healthy)
+    }
+
+    /// What `List` answers.
+    pub(crate) fn listed(&self) -> Vec<PodResources> {
+        let container = |container: &Container| ContainerResources {
+            name: container.name.clone(),
+            devices: messages(&container.devices),
+        };
+        let pod = |pod: &Pod| PodResources {
+            name: pod.name.clone(),
+            namespace: pod.namespace.clone(),
+            containers: pod.containers.iter().filter(|container| !container.init).map(container).collect(),
+        };
+        self.pods.iter().filter(|pod| !pod.ended).map(pod).collect()
+    }
+}
