@@ -294,6 +294,7 @@ mod tests {
             takes: Room::NOTHING,
             evidence: planner::demand::Evidence::PendingPod,
             blocked_elsewhere: None,
+            promised: None,
             refused: None,
         }
     }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use mig::{Geometry, ProfileName};
 use serde::{Deserialize, Serialize};
 
-use crate::names::{GpuIndex, NodeName, PodRef};
+use crate::names::{GpuIndex, NodeName, PodRef, RequestId};
 
 /// The fleet as it was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -192,6 +192,11 @@ pub enum Hold {
         /// What is missing or contradictory.
         why: String,
     },
+    /// Its slices were promised, and are kept until the pods have nodes.
+    Promised {
+        /// To whom; of several the first that was promised anything.
+        to: RequestId,
+    },
 }
 
 impl Hold {
@@ -210,6 +215,7 @@ impl Hold {
             Self::HandsOff { .. } => "HandsOff",
             Self::Failed { .. } => "Failed",
             Self::NotEstablished { .. } => "NotEstablished",
+            Self::Promised { .. } => "Promised",
         }
     }
 }
@@ -417,6 +423,7 @@ mod tests {
     #[test]
     fn the_words_that_digests_are_made_of_stay() {
         let text = String::new;
+        let to = RequestId { kind: text(), namespace: text(), name: text(), ordinal: 0 };
         let holds = [
             (Hold::NoPolicy, "NoPolicy"),
             (Hold::CoolingDown { until: Timestamp::UNIX_EPOCH }, "CoolingDown"),
@@ -429,6 +436,7 @@ mod tests {
             (Hold::HandsOff { who: text() }, "HandsOff"),
             (Hold::Failed { why: text() }, "Failed"),
             (Hold::NotEstablished { why: text() }, "NotEstablished"),
+            (Hold::Promised { to }, "Promised"),
         ];
         for (hold, word) in holds {
             assert_eq!(hold.name(), word);

@@ -364,6 +364,7 @@ pub fn request(name: &str) -> RequestBuilder {
         evidence: Evidence::PendingPod,
         blocked_elsewhere: None,
         refused: None,
+        promised: None,
     })
 }
 
@@ -390,6 +391,13 @@ impl RequestBuilder {
     #[must_use]
     pub fn priority(mut self, priority: i32) -> Self {
         self.0.priority = priority;
+        self
+    }
+
+    /// A node was promised to it.
+    #[must_use]
+    pub fn promised(mut self, node: &str) -> Self {
+        self.0.promised = Some(node.into());
         self
     }
 

@@ -172,6 +172,7 @@ pub(crate) fn requests(waiting: &[usize], trace: &[Asked]) -> Vec<Request> {
             takes: Room::NOTHING,
             evidence: Evidence::PendingPod,
             blocked_elsewhere: None,
+            promised: None,
             refused: None,
         }
     };

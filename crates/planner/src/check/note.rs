@@ -269,6 +269,12 @@ pub enum Problem {
         /// Who is.
         younger: RequestId,
     },
+    /// What was promised on the node is not kept, though it could be and nobody
+    /// of a higher priority needs it.
+    PromiseBroken {
+        /// To whom it was promised.
+        request: RequestId,
+    },
     /// A bound that anybody can see to be higher.
     LooseBound {
         /// The level.
@@ -437,6 +443,9 @@ impl fmt::Display for Problem {
             }
             Self::OutOfTurn { older, younger } => {
                 write!(f, "{younger} is served, and {older}, which is older, could have what it gets")
+            }
+            Self::PromiseBroken { request } => {
+                write!(f, "its slices were promised to {request}, and the plan does not keep them")
             }
             Self::LooseBound { level, bound, fewest } => {
                 write!(f, "the certificate says at least {bound} {level}, but it is at least {fewest}")

@@ -60,7 +60,9 @@ pub fn check_turns(
             let may = selector::matches(namespaces, &older.namespace_labels)
                 && judge(older, name, node, &labels).is_yes();
             let instead = here.iter().filter(|younger| {
-                younger.priority == older.priority
+                // What was promised before is no turn.
+                younger.promised.as_ref() != Some(name)
+                    && younger.priority == older.priority
                     && (older.since, &older.id) < (younger.since, &younger.id)
                     && older.slices.iter().all(|(p, n)| younger.slices.get(p).is_some_and(|has| has >= n))
                     && left.plus(younger.takes, 1).holds(&older.takes)

@@ -6,7 +6,7 @@
 //! `supply`).
 //!
 //! # The objective
-//! Hard: legality, what is in use, what is held, how much of a GPU can change,
+//! Hard: legality, what is in use, what was promised (`promises`), what is held, how much of a GPU can change,
 //! what is left of a node's CPU, memory, ephemeral storage and pod slots, `maxCount`. Then, level
 //! by level, each exact given the ones before as far as it is proved (`choose`
 //! says where it may not be; the certificate says how far off that can be):
@@ -47,6 +47,7 @@ mod group;
 mod in_the_way;
 mod instead;
 mod nodes;
+mod promises;
 mod reach;
 mod situation;
 mod steps;
@@ -62,6 +63,7 @@ use jiff::Timestamp;
 
 use self::choose::Chosen;
 use self::formulate::{Counted, Level};
+use self::promises::Promises;
 use crate::demand::Request;
 use crate::inventory::Inventory;
 use crate::plan::{Plan, UnderWay};
@@ -103,15 +105,36 @@ pub fn decide_while(
     now: Timestamp,
 ) -> Decision {
     let _ = now;
-    let chosen = match choose::choose(inventory, requests, policies, under_way) {
-        Ok(chosen) => chosen,
-        // Leaving everything as it is meets every row (see `Building::bounds`),
-        // so this is a bug of ours; nothing is changed, and the report says so.
-        Err(error) => {
-            debug_assert!(matches!(error, SolveError::NotFound { .. }), "{error}");
-            return explain::gave_up(requests, &error);
-        }
+    // Leaving everything as it is meets every row (see `Building::bounds`),
+    // so an error is a bug of ours; nothing is changed, and the report says so.
+    let gave_up = |error: SolveError| {
+        debug_assert!(matches!(error, SolveError::NotFound { .. }), "{error}");
+        explain::gave_up(requests, &error)
     };
+    if !promises::are_made(requests) {
+        return plan(inventory, requests, policies, under_way, true).unwrap_or_else(gave_up);
+    }
+    let beside_promises = || -> Result<Decision, SolveError> {
+        let promises = Promises::new(inventory, requests, policies, under_way)?;
+        // Whether a promise yields is decided by planning: no trial looks at that.
+        let tries = !promises.some_yield();
+        let mut decision = plan(&promises.inventory, &promises.requests, policies, under_way, tries)?;
+        promises.answer(&mut decision.report, requests);
+        Ok(decision)
+    };
+    beside_promises().unwrap_or_else(gave_up)
+}
+
+/// The plan for a fleet, and the report. `tries`: whether who is not served is
+/// told what would help.
+fn plan(
+    inventory: &Inventory,
+    requests: &[Request],
+    policies: &[Policy],
+    under_way: &UnderWay,
+    tries: bool,
+) -> Result<Decision, SolveError> {
+    let chosen = choose::choose(inventory, requests, policies, under_way)?;
     let levels = chosen.levels();
     let allocation = allocate::allocate(&chosen);
     let Chosen { world, turns, program, .. } = chosen;
@@ -139,11 +162,11 @@ pub fn decide_while(
     let mut before_all = program.levels.iter().zip(&levels).filter(|(level, _)| floors.contains(level));
     let meets_floors = before_all.all(|(_, solved)| solved.value == 0);
     let report = Report {
-        requests: explain::requests(&world, &allocation, requests, meets_floors),
+        requests: explain::requests(&world, &allocation, requests, meets_floors, tries),
         policies: supply::policies(&world, &allocation),
         frozen_for_lack_of_agent: supply::frozen(&world),
         certificate,
         gave_up: None,
     };
-    Decision { plan, report }
+    Ok(Decision { plan, report })
 }

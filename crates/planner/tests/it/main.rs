@@ -7,6 +7,7 @@ mod drain_and_room;
 mod eligible;
 mod oldest_first;
 mod oracle;
+mod promises;
 mod properties;
 mod rooms;
 mod solve;

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mig::ProfileName;
 use planner::demand::Request;
-use planner::inventory::{Inventory, Node, Room};
+use planner::inventory::{Hold, Inventory, Node, Room};
 use planner::names::NodeName;
 use planner::plan::Plan;
 use planner::policy::{Bounds, LayoutPolicy, Order, Policy};
 
 use super::choices::{Choice, planned};
-use super::{apply, may::may};
+use super::{apply, may::may, promises};
 
 /// The levels of the objective; lower is better, and the first that differs decides.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +69,11 @@ pub(crate) struct Demand<'a> {
     owner: BTreeMap<&'a NodeName, &'a Policy>,
     /// Highest priority first.
     wishes: Vec<Wish>,
+    /// Of those who want something, highest first.
+    pub(crate) priorities: Vec<i32>,
     levels: usize,
+    /// By node, slices of each profile that are kept for somebody, and the room that these take.
+    taken: Vec<(Vec<u32>, Room)>,
     /// `(nodes, profile, bounds, how many there are now)`.
     bounds: Vec<(Vec<bool>, usize, Bounds, u32)>,
 }
@@ -89,12 +93,16 @@ impl<'a> Demand<'a> {
                 Some((*name, *selecting.first()?))
             })
             .collect();
+        let kept = promises::kept(inventory, requests, &|name| owner.get(name).copied());
+        let is_kept = |r: &Request| kept.iter().any(|(request, _)| request.id == r.id);
         let counted: Vec<&Request> = requests
             .iter()
             .filter(|r| r.whole_gpus == 0 && r.blocked_elsewhere.is_none() && r.refused.is_none())
+            .filter(|r| !is_kept(r))
             .collect();
+        let promised = kept.iter().map(|(request, _)| *request);
         let mut profiles: BTreeSet<ProfileName> =
-            counted.iter().flat_map(|r| r.slices.keys().copied()).collect();
+            counted.iter().copied().chain(promised).flat_map(|r| r.slices.keys().copied()).collect();
         for policy in policies {
             if let LayoutPolicy::DemandDriven { slices, .. } = &policy.layout {
                 profiles.extend(slices.keys());
@@ -152,7 +160,32 @@ impl<'a> Demand<'a> {
             }
         }
         let levels = priorities.len();
-        Self { profiles, nodes, owner, wishes, levels, bounds }
+        let priorities = priorities.into_iter().map(|p| p.0).collect();
+        let of_node = |(name, _): &(&NodeName, &Node)| {
+            let mut taken = (vec![0; profiles.len()], Room::ZERO);
+            for (request, _) in kept.iter().filter(|(_, on)| on == name) {
+                for (n, profile) in taken.0.iter_mut().zip(&profiles) {
+                    *n += request.slices.get(profile).copied().unwrap_or(0);
+                }
+                taken.1.cpu_milli += request.takes.cpu_milli;
+                taken.1.memory_bytes += request.takes.memory_bytes;
+                taken.1.storage_bytes += request.takes.storage_bytes;
+                taken.1.pods += request.takes.pods;
+            }
+            taken
+        };
+        let taken = nodes.iter().map(of_node).collect();
+        Self { profiles, nodes, owner, wishes, priorities, levels, taken, bounds }
+    }
+
+    /// A node as it may be planned for: nothing on it changes while anything is kept there.
+    pub(crate) fn as_promised(&self, name: &NodeName, node: &Node) -> Node {
+        let position = self.nodes.iter().position(|(other, _)| *other == name).expect("a node of the fleet");
+        let mut node = node.clone();
+        if self.taken[position].0.iter().any(|n| *n > 0) {
+            node.hold.get_or_insert(Hold::Changing);
+        }
+        node
     }
 
     /// What is worth creating under a policy: what it lists, what is asked for
@@ -164,6 +197,8 @@ impl<'a> Demand<'a> {
             for wish in self.wishes.iter().filter(|wish| wish.may[i]) {
                 menu.extend(self.profiles.iter().zip(&wish.slices).filter(|(_, n)| **n > 0).map(|(p, _)| *p));
             }
+            let kept = self.profiles.iter().zip(&self.taken[i].0).filter(|(_, n)| **n > 0);
+            menu.extend(kept.map(|(profile, _)| *profile));
             menu.extend(node.allocated.iter().filter(|(_, n)| **n > 0).map(|(p, _)| *p));
         }
         if let LayoutPolicy::DemandDriven { slices, .. } = &policy.layout {
@@ -213,6 +248,15 @@ impl<'a> Demand<'a> {
         }
         let mut free: Vec<Vec<u32>> = chosen.iter().map(|choice| choice.free.clone()).collect();
         let mut room: Vec<Room> = self.nodes.iter().map(|(_, node)| node.room).collect();
+        for ((free, room), (slices, takes)) in free.iter_mut().zip(&mut room).zip(&self.taken) {
+            for (free, n) in free.iter_mut().zip(slices) {
+                *free = free.checked_sub(*n)?;
+            }
+            room.cpu_milli -= takes.cpu_milli;
+            room.memory_bytes -= takes.memory_bytes;
+            room.storage_bytes -= takes.storage_bytes;
+            room.pods -= takes.pods;
+        }
         let cost = chosen.iter().fold([0; 4], |mut sum, choice| {
             sum.iter_mut().zip(choice.cost).for_each(|(sum, cost)| *sum += cost);
             sum
@@ -294,7 +338,7 @@ impl<'a> Demand<'a> {
             .map(|(name, node)| {
                 let steps = plan.steps.iter().filter(|step| step.node == **name);
                 let targets = steps.flat_map(|step| &step.gpus).map(|c| (c.gpu, c.after.as_slice()));
-                planned(self, node, self.policy_of(name), &targets.collect())
+                planned(self, &self.as_promised(name, node), self.policy_of(name), &targets.collect())
             })
             .collect();
         (self.values(&choices.iter().collect::<Vec<_>>(), None), choices)
