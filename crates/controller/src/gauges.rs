@@ -355,6 +355,7 @@ mod tests {
                 )]),
                 unrequested: planner::policy::Unrequested::Keep,
                 order: planner::policy::Order::MostServed,
+                shares: Vec::new(),
             },
             drain: planner::policy::Drain::Never,
         };

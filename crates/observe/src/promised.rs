@@ -14,7 +14,8 @@ pub fn mark(requests: &mut [Request], gpu_nodes: &BTreeMap<String, Arc<GpuNode>>
     let mut promised: BTreeMap<RequestId, &String> = BTreeMap::new();
     for (name, node) in gpu_nodes {
         let rollout = node.status.as_ref().and_then(|status| status.rollout.as_ref());
-        for PromisedTo { kind, namespace, name: of, ordinal } in rollout.into_iter().flat_map(|r| &r.promised) {
+        for PromisedTo { kind, namespace, name: of, ordinal } in rollout.into_iter().flat_map(|r| &r.promised)
+        {
             let Ok(ordinal) = u32::try_from(*ordinal) else { continue };
             let (kind, namespace, of) = (kind.clone(), namespace.clone(), of.clone());
             promised.entry(RequestId { kind, namespace, name: of, ordinal }).or_insert(name);

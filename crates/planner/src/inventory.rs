@@ -14,6 +14,9 @@ use crate::names::{GpuIndex, NodeName, PodRef, RequestId};
 pub struct Inventory {
     /// All nodes that have GPUs.
     pub nodes: BTreeMap<NodeName, Node>,
+    /// The labels of the namespaces whose pods hold slices. One that is not
+    /// named has its name as its only label.
+    pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// One node.
@@ -40,6 +43,8 @@ pub struct Node {
     /// not yet started ones included). Of slices that are `MaybeInUse`, this
     /// tells how many are free, though not which.
     pub allocated: BTreeMap<ProfileName, u32>,
+    /// How many compute slices each of its bound pods holds: shares count them.
+    pub held: BTreeMap<PodRef, u32>,
     /// Its GPUs.
     pub gpus: BTreeMap<GpuIndex, Gpu>,
 }

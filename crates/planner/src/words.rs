@@ -95,7 +95,9 @@ impl fmt::Display for Broken {
                 write!(f, "policy {policy} gives the node another layout, and evicts for it")
             }
             Self::NoSlice { profile } => write!(f, "the node has no {profile} for it any more"),
-            Self::HigherPriority { to } => write!(f, "{to} has a higher priority and needs what was promised"),
+            Self::HigherPriority { to } => {
+                write!(f, "{to} has a higher priority and needs what was promised")
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ mod judged;
 mod note;
 mod promises;
 mod serves;
+mod shares;
 mod touch;
 mod turns;
 
@@ -28,6 +29,7 @@ pub use certificate::check_certificate;
 pub use judged::{CheckedPlan, JudgedPlan};
 pub use note::{Note, Problem, Severity};
 pub use promises::check_promises;
+pub use shares::check_shares;
 pub use turns::check_turns;
 
 /// Says everything that is wrong with a plan; nothing when it may be applied.
@@ -55,6 +57,7 @@ pub fn check(plan: &Plan, inventory: &Inventory, requests: &[Request], policies:
     }
     bounds::check(plan, inventory, policies, &mut notes);
     promises::check(plan, inventory, requests, policies, &mut notes);
+    shares::check(plan, inventory, requests, policies, &mut notes);
     notes
 }
 

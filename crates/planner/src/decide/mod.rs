@@ -13,25 +13,26 @@
 //!
 //! 1. GPUs that do not have their static layout;
 //! 2. slices missing to `minCount`;
-//! 3. unserved compute slices, one level for each pod priority, highest first.
+//! 3. compute slices missing to the shares of namespaces (`shares`; at most is hard);
+//! 4. unserved compute slices, one level for each pod priority, highest first.
 //!    Where a policy says `order: OldestFirst`, before them who is served, the
 //!    oldest first (`turns`);
-//! 4. age: the sum of the ranks of the unserved, the youngest of all that
+//! 5. age: the sum of the ranks of the unserved, the youngest of all that
 //!    wait having rank 1 (up to 512 waiting requests; beyond that age decides
 //!    among requests that ask for the same);
-//! 5. slices missing to `spareCount`;
-//! 6. under `unrequested: Whole`, idle GPUs that are not one full-size slice;
-//! 7. GPUs changed;
-//! 8. on GPUs that change as a whole: compute slices that no slice covers.
+//! 6. slices missing to `spareCount`;
+//! 7. under `unrequested: Whole`, idle GPUs that are not one full-size slice;
+//! 8. GPUs changed;
+//! 9. on GPUs that change as a whole: compute slices that no slice covers.
 //!    Without an agent nothing can be added to such a GPU once one of its
 //!    slices is in use, so what stays uncut is lost until all of it is idle.
 //!    And, twice as much, where nobody sees which slice a pod holds and a GPU
 //!    is cut into a profile of another GPU of its node: the other profiles
 //!    that it has. While anybody on a node holds a profile, no GPU of the node
 //!    that has it can be proved idle; so profiles tie GPUs together;
-//! 9. slices created and destroyed;
-//! 10. placements of large profiles that are no longer possible;
-//! 11. a fixed preference among equals.
+//! 10. slices created and destroyed;
+//! 11. placements of large profiles that are no longer possible;
+//! 12. a fixed preference among equals.
 //!
 //! Nodes are shared by choosing GPUs in the order of their nodes' names
 //! within each class; this is a heuristic, and the certificate says how many
@@ -49,6 +50,7 @@ mod instead;
 mod nodes;
 mod promises;
 mod reach;
+mod shares;
 mod situation;
 mod steps;
 mod supply;
@@ -62,6 +64,7 @@ mod world;
 use jiff::Timestamp;
 
 use self::choose::Chosen;
+pub(crate) use self::formulate::SHARES;
 use self::formulate::{Counted, Level};
 use self::promises::Promises;
 use crate::demand::Request;
@@ -158,7 +161,7 @@ fn plan(
         .collect();
     supply::add_unplaced(&world, &allocation, &mut certificate);
     certificate.push(nodes::certificate(&world, &allocation));
-    let floors = [Level::Static, Level::Minimum];
+    let floors = [Level::Static, Level::Minimum, Level::Share];
     let mut before_all = program.levels.iter().zip(&levels).filter(|(level, _)| floors.contains(level));
     let meets_floors = before_all.all(|(_, solved)| solved.value == 0);
     let report = Report {

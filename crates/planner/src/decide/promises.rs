@@ -26,7 +26,7 @@ use crate::assign;
 use crate::demand::Request;
 use crate::eligible::{Eligibility, judge};
 use crate::inventory::{Hold, Inventory, Node, Slices, Use};
-use crate::names::{GpuId, GpuIndex, NodeName, RequestId};
+use crate::names::{GpuId, GpuIndex, NodeName, PodRef, RequestId};
 use crate::plan::UnderWay;
 use crate::policy::{Drain, LayoutPolicy, Mode, Policy};
 use crate::predicted_labels::LabelsAfter;
@@ -167,8 +167,15 @@ impl Promises {
         }
         let gpus = wanted().flat_map(|(profile, n)| take(name, node, profile, n)).collect();
         node.room = node.room.plus(request.takes, -1);
+        // It counts for shares as if it ran.
+        let RequestId { kind, namespace, name: of, ordinal } = &request.id;
+        let holder = PodRef { namespace: namespace.clone(), name: format!("{kind} {of} #{ordinal}") };
+        let weight = wanted().map(|(profile, n)| u32::from(profile.compute) * n).sum::<u32>();
+        *node.held.entry(holder).or_default() += weight;
         // What holds it anyway is told as ever.
         node.hold.get_or_insert_with(|| Hold::Promised { to: request.id.clone() });
+        let labels = &request.namespace_labels;
+        self.inventory.namespaces.entry(namespace.clone()).or_insert_with(|| labels.clone());
         Ok(gpus)
     }
 
@@ -178,20 +185,25 @@ impl Promises {
     pub(super) fn answer(&self, report: &mut Report, all: &[Request]) {
         let Report { requests: reports, policies, .. } = report;
         for Kept { request, node, .. } in &self.kept {
-            let Some(policy) = policies.iter_mut().find(|policy| policy.nodes.contains(node)) else { continue };
+            let Some(policy) = policies.iter_mut().find(|policy| policy.nodes.contains(node)) else {
+                continue;
+            };
             for (profile, n) in &request.slices {
                 let supply = policy.supply.entry(*profile).or_default();
                 supply.requested += n;
                 supply.allocated = supply.allocated.saturating_sub(*n);
             }
         }
-        let by_id: BTreeMap<&RequestId, &Request> = all.iter().map(|request| (&request.id, request)).collect();
+        let by_id: BTreeMap<&RequestId, &Request> =
+            all.iter().map(|request| (&request.id, request)).collect();
         let is_above = |id: &RequestId, than: i32| by_id.get(id).is_some_and(|r| r.priority > than);
         // Who is served, the first first: who gets it instead is one of them.
         let served: Vec<(&RequestId, &NodeName)> = reports
             .iter()
             .filter_map(|report| match &report.outcome {
-                Outcome::ServedNow { node, .. } | Outcome::ServedByPlan { node, .. } => Some((&report.id, node)),
+                Outcome::ServedNow { node, .. } | Outcome::ServedByPlan { node, .. } => {
+                    Some((&report.id, node))
+                }
                 Outcome::Unserved { .. } => None,
             })
             .collect();

@@ -10,6 +10,7 @@ mod oracle;
 mod promises;
 mod properties;
 mod rooms;
+mod shares;
 mod solve;
 mod steady;
 mod varied_demand;

@@ -28,7 +28,12 @@ fn decided(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> 
 }
 
 fn answer<'a>(decision: &'a Decision, name: &str) -> &'a RequestReport {
-    decision.report.requests.iter().find(|report| report.id.name == name).expect("every request has an answer")
+    decision
+        .report
+        .requests
+        .iter()
+        .find(|report| report.id.name == name)
+        .expect("every request has an answer")
 }
 
 fn is_served(decision: &Decision, name: &str) -> bool {
@@ -79,7 +84,8 @@ fn what_was_promised_is_given_to_nobody_else() {
     for _ in 0..8 {
         full = full.gpu(a100().counted_used("4g.40gb", "holder").counted("3g.40gb", 0));
     }
-    let inventory = fleet().node("n1", full.gpu(a100().counted("3g.40gb", 1).counted_used("4g.40gb", "x"))).build();
+    let inventory =
+        fleet().node("n1", full.gpu(a100().counted("3g.40gb", 1).counted_used("4g.40gb", "x"))).build();
     let earlier = request("alice").asks("3g.40gb", 1).since(0);
     let requests = [earlier.build(), bob().promised("n1").build()];
     let decision = decided(&inventory, &requests, &[policy("p").build()]);
@@ -156,12 +162,13 @@ fn a_higher_priority_breaks_no_more_than_it_needs() {
 fn what_is_not_as_it_was_breaks_a_promise_and_the_answer_says_what() {
     let policies = [policy("p").pool("research").build()];
     let good = || node().label("pool", "research").gpu(a100().counted("3g.40gb", 2)).room(8_000, 8 << 30, 10);
-    let check = |on: planner::testing::NodeBuilder, asks: planner::testing::RequestBuilder, expect: Option<&str>| {
-        let inventory = fleet().node("n1", on).build();
-        let decision = decided(&inventory, &[asks.build()], &policies);
-        let said = answer(&decision, "bob").broken.as_ref().map(|broken| broken.why.to_string());
-        assert_eq!(said.as_deref(), expect);
-    };
+    let check =
+        |on: planner::testing::NodeBuilder, asks: planner::testing::RequestBuilder, expect: Option<&str>| {
+            let inventory = fleet().node("n1", on).build();
+            let decision = decided(&inventory, &[asks.build()], &policies);
+            let said = answer(&decision, "bob").broken.as_ref().map(|broken| broken.why.to_string());
+            assert_eq!(said.as_deref(), expect);
+        };
     check(good(), bob().promised("n1"), None);
     check(good().held(Hold::Changing), bob().promised("n1"), None);
     check(good(), bob().promised("n9"), Some("the node does not exist any more"));
@@ -285,9 +292,14 @@ fn promises_make_a_difference_in_these_worlds() {
         let mut world = promising().new_tree(&mut runner).expect("a world").current();
         let World { inventory, requests, policies } = &world;
         let promised = decide(inventory, requests, policies, at(0));
-        yields += promised.report.requests.iter().filter(|report| {
-            report.broken.as_ref().is_some_and(|b| matches!(b.why, Broken::HigherPriority { .. }))
-        }).count();
+        yields += promised
+            .report
+            .requests
+            .iter()
+            .filter(|report| {
+                report.broken.as_ref().is_some_and(|b| matches!(b.why, Broken::HigherPriority { .. }))
+            })
+            .count();
         world.requests.iter_mut().for_each(|request| request.promised = None);
         let World { inventory, requests, policies } = &world;
         different += usize::from(decide(inventory, requests, policies, at(0)).plan != promised.plan);

@@ -135,7 +135,8 @@ pub(crate) fn doubts(world: &World) -> Vec<String> {
 fn ended(world: &World, pod: &PodRef) -> World {
     let gone = BTreeSet::from([pod.clone()]);
     let nodes = world.inventory.nodes.iter().map(|(name, node)| (name.clone(), without(node, &gone)));
-    World { inventory: Inventory { nodes: nodes.collect() }, ..world.clone() }
+    let inventory = Inventory { nodes: nodes.collect(), ..world.inventory.clone() };
+    World { inventory, ..world.clone() }
 }
 
 /// Compute slices that pods hold, or may hold, on nodes that a request may use.
@@ -178,7 +179,18 @@ fn changed(world: &World, policy: &str, field: &str, to: Option<u32>) -> World {
                 slices: BTreeMap::new(),
                 unrequested: Unrequested::Keep,
                 order: Order::MostServed,
+                shares: vec![],
             };
+        }
+        LayoutPolicy::DemandDriven { shares, .. } if field.contains(".shares[") => {
+            let rest = field.strip_prefix("spec.layout.demandDriven.shares[").expect("a field of a share");
+            let (index, name) = rest.split_once("].").expect("a position");
+            let share = &mut shares[index.parse::<usize>().expect("a position")];
+            match name {
+                "maxComputeSlices" => share.max = to,
+                "minComputeSlices" => share.min = to.expect("a number"),
+                _ => panic!("{name} helps nobody"),
+            }
         }
         LayoutPolicy::DemandDriven { slices, .. } => {
             let (profile, name) = field
@@ -209,6 +221,7 @@ fn more(world: &World, like: &Node, model: &str, count: u32) -> World {
             hold: None,
             schedulable: true,
             allocated: BTreeMap::new(),
+            held: BTreeMap::new(),
             gpus: BTreeMap::from([(GpuIndex(0), gpu.clone())]),
             ..like.clone()
         };

@@ -10,8 +10,8 @@ use planner::inventory::{Inventory, Node, Use};
 use planner::names::NodeName;
 use planner::policy::{Drain, LayoutPolicy, Policy};
 
-use super::may::may;
 use super::choices::{rule, same};
+use super::may::may;
 use super::values::{Demand, Unserved};
 use super::{apply, best};
 

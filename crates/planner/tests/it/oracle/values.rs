@@ -10,6 +10,7 @@ use planner::plan::Plan;
 use planner::policy::{Bounds, LayoutPolicy, Order, Policy};
 
 use super::choices::{Choice, planned};
+use super::evict::for_certain;
 use super::{apply, may::may, promises};
 
 /// The levels of the objective; lower is better, and the first that differs decides.
@@ -17,6 +18,8 @@ use super::{apply, may::may, promises};
 pub(crate) struct Values {
     /// Slices missing to `minCount`.
     pub(crate) floors: u32,
+    /// Compute slices missing to shares.
+    pub(crate) shares: u32,
     /// Who is unserved, by priority, highest first.
     pub(crate) unserved: Vec<Unserved>,
     /// Ranks of the unserved; the youngest of all that wait has rank 1.
@@ -59,6 +62,19 @@ struct Wish {
     /// Which nodes it may use.
     may: Vec<bool>,
     takes: Room,
+    /// Which shares it counts for.
+    shares: Vec<bool>,
+}
+
+/// A share of somebody who asks.
+#[derive(Debug)]
+struct Shared {
+    /// The nodes of its policy.
+    mine: Vec<bool>,
+    /// So many compute slices are to be given, as far as they are asked for.
+    wanted: u32,
+    /// So many may be given.
+    most: Option<u32>,
 }
 
 /// Who wants what where.
@@ -76,6 +92,7 @@ pub(crate) struct Demand<'a> {
     taken: Vec<(Vec<u32>, Room)>,
     /// `(nodes, profile, bounds, how many there are now)`.
     bounds: Vec<(Vec<bool>, usize, Bounds, u32)>,
+    shares: Vec<Shared>,
 }
 
 pub(crate) fn distinct(profiles: &[ProfileName]) -> BTreeSet<ProfileName> {
@@ -124,9 +141,10 @@ impl<'a> Demand<'a> {
                 let rank = 1 + by_age.iter().position(|r| r.id == request.id).expect("sorted");
                 let rank = u32::try_from(rank).expect("few");
                 let may = nodes.iter().map(may).collect();
-                Wish { level, compute, rank, turn: None, slices, may, takes: request.takes }
+                Wish { level, compute, rank, turn: None, slices, may, takes: request.takes, shares: vec![] }
             })
             .collect();
+        let shares = share_out(inventory, policies, &nodes, &owner, &counted, &kept, &mut wishes);
         // Who may use a node of such a policy is in its queue; the oldest has the highest rank.
         let is_queued = |wish: &Wish| {
             let oldest_first = |policy: &&Policy| {
@@ -175,7 +193,7 @@ impl<'a> Demand<'a> {
             taken
         };
         let taken = nodes.iter().map(of_node).collect();
-        Self { profiles, nodes, owner, wishes, priorities, levels, taken, bounds }
+        Self { profiles, nodes, owner, wishes, priorities, levels, taken, bounds, shares }
     }
 
     /// A node as it may be planned for: nothing on it changes while anything is kept there.
@@ -262,13 +280,15 @@ impl<'a> Demand<'a> {
             sum
         });
         let mut best = None;
-        let mut left = Left { free: &mut free, room: &mut room };
+        let given = vec![0; self.shares.len()];
+        let mut left = Left { free: &mut free, room: &mut room, given };
         self.hand_out(0, &mut left, &mut self.nobody_unserved(), 0, &spare_missing, &mut best);
-        let (unserved, age, spare) = best.expect("serving nobody is possible");
+        let (shares, unserved, age, spare) = best.expect("serving nobody is possible");
         let [not_whole, changed, stranded, operations] = cost;
         let touched = chosen.iter().filter(|choice| !choice.targets.is_empty()).count();
         let nodes = u32::try_from(touched).expect("few");
-        let values = Values { floors, unserved, age, spare, not_whole, changed, stranded, operations, nodes };
+        let values =
+            Values { floors, shares, unserved, age, spare, not_whole, changed, stranded, operations, nodes };
         limit.is_none_or(|limit| values < *limit).then_some(values)
     }
 
@@ -285,9 +305,10 @@ impl<'a> Demand<'a> {
         unserved: &mut Vec<Unserved>,
         age: u32,
         spares: &[(&Vec<bool>, usize, u32)],
-        best: &mut Option<(Vec<Unserved>, u32, u32)>,
+        best: &mut Option<Handed>,
     ) {
-        let Some(Wish { level, compute, rank, turn, slices, may, takes }) = self.wishes.get(next) else {
+        let Some(Wish { level, compute, rank, turn, slices, may, takes, shares }) = self.wishes.get(next)
+        else {
             let missing = spares
                 .iter()
                 .map(|(mine, profile, spare)| {
@@ -298,18 +319,27 @@ impl<'a> Demand<'a> {
                     spare.saturating_sub(free)
                 })
                 .sum();
-            let found = (unserved.clone(), age, missing);
+            let to_shares =
+                self.shares.iter().zip(&left.given).map(|(share, n)| share.wanted.saturating_sub(*n));
+            let found = (to_shares.sum(), unserved.clone(), age, missing);
             if best.as_ref().is_none_or(|best| found < *best) {
                 *best = Some(found);
             }
             return;
         };
-        if best.as_ref().is_some_and(|(best, _, _)| *unserved > *best) {
+        let has_wanted = self.shares.iter().any(|share| share.wanted > 0);
+        if !has_wanted && best.as_ref().is_some_and(|(_, best, _, _)| *unserved > *best) {
             return;
         }
         for (node, may) in may.iter().enumerate() {
-            if *may && left.take(node, slices, *takes) {
+            let concerns = |s: &usize| shares[*s] && self.shares[*s].mine[node];
+            let concerned: Vec<usize> = (0..shares.len()).filter(concerns).collect();
+            let is_too_much =
+                |s: &usize| self.shares[*s].most.is_some_and(|most| left.given[*s] + compute > most);
+            if *may && !concerned.iter().any(is_too_much) && left.take(node, slices, *takes) {
+                concerned.iter().for_each(|s| left.given[*s] += compute);
                 self.hand_out(next + 1, left, unserved, age, spares, best);
+                concerned.iter().for_each(|s| left.given[*s] -= compute);
                 left.give_back(node, slices, *takes);
             }
         }
@@ -345,6 +375,77 @@ impl<'a> Demand<'a> {
     }
 }
 
+/// Compute slices missing to shares, who is unserved, their ranks, spares missing.
+type Handed = (u32, Vec<Unserved>, u32, u32);
+
+/// The shares of those who ask; says of each wish which it counts for.
+fn share_out<'a>(
+    inventory: &Inventory,
+    policies: &'a [Policy],
+    nodes: &[(&'a NodeName, &'a Node)],
+    owner: &BTreeMap<&NodeName, &'a Policy>,
+    counted: &[&Request],
+    kept: &[(&Request, &NodeName)],
+    wishes: &mut [Wish],
+) -> Vec<Shared> {
+    let mut shares = vec![];
+    for policy in policies {
+        let LayoutPolicy::DemandDriven { shares: all, .. } = &policy.layout else { continue };
+        let is_mine = |name: &NodeName| owner.get(name).is_some_and(|o| o.name == policy.name);
+        let mine: Vec<bool> = nodes.iter().map(|(name, _)| is_mine(name)).collect();
+        for share in all {
+            let is_of = |namespace: &str, labels: &BTreeMap<String, String>| {
+                share.namespaces.iter().all(|e| match labels.get(&e.key) {
+                    Some(value) => e.values.contains(value),
+                    None => {
+                        e.key == "kubernetes.io/metadata.name" && e.values.contains(&namespace.to_owned())
+                    }
+                })
+            };
+            let asks = |i: &usize| {
+                let may = wishes[*i].may.iter().zip(&mine).any(|(may, mine)| *may && *mine);
+                may && is_of(&counted[*i].id.namespace, &counted[*i].namespace_labels)
+            };
+            let all: Vec<usize> = (0..counted.len()).filter(asks).collect();
+            let mut each: Vec<Option<String>> =
+                all.iter().map(|i| share.per_namespace.then(|| counted[*i].id.namespace.clone())).collect();
+            each.sort();
+            each.dedup();
+            for one in each {
+                let in_it = |namespace: &str| match &one {
+                    Some(one) => one == namespace,
+                    None => is_of(namespace, inventory.namespaces.get(namespace).unwrap_or(&BTreeMap::new())),
+                };
+                // On a node that is drained, those who go hold nothing.
+                let stay = nodes.iter().filter(|(name, _)| is_mine(name)).flat_map(|(name, node)| {
+                    // Nobody goes from where something is kept.
+                    let is_kept = kept.iter().any(|(_, on)| on == name);
+                    let gone = if is_kept { BTreeSet::new() } else { for_certain(node, policy) };
+                    let stay = node.held.iter().filter(move |(pod, _)| !gone.contains(*pod));
+                    stay.filter(|(pod, _)| in_it(&pod.namespace)).map(|(_, n)| *n)
+                });
+                let promised = kept.iter().filter(|(_, node)| is_mine(node));
+                let promised = promised.filter(|(request, _)| in_it(&request.id.namespace));
+                let of = |r: &Request| r.slices.iter().map(|(p, n)| u32::from(p.compute) * n).sum::<u32>();
+                let held = stay.sum::<u32>() + promised.map(|(request, _)| of(request)).sum::<u32>();
+                let mut asked = 0;
+                let is_one = |i: &usize| one.as_ref().is_none_or(|one| *one == counted[*i].id.namespace);
+                let those: Vec<usize> = all.iter().copied().filter(is_one).collect();
+                for (i, wish) in wishes.iter_mut().enumerate() {
+                    wish.shares.push(those.contains(&i));
+                    asked += if those.contains(&i) { wish.compute } else { 0 };
+                }
+                shares.push(Shared {
+                    mine: mine.clone(),
+                    wanted: share.min.saturating_sub(held).min(asked),
+                    most: share.max.map(|max| max.saturating_sub(held)),
+                });
+            }
+        }
+    }
+    shares
+}
+
 fn selects(policy: &Policy, node: &Node) -> bool {
     !policy.nodes.is_empty()
         && policy.nodes.iter().all(|e| node.labels.get(&e.key).is_some_and(|value| e.values.contains(value)))
@@ -354,6 +455,8 @@ fn selects(policy: &Policy, node: &Node) -> bool {
 struct Left<'a> {
     free: &'a mut [Vec<u32>],
     room: &'a mut [Room],
+    /// What each share got.
+    given: Vec<u32>,
 }
 
 impl Left<'_> {
