@@ -339,6 +339,14 @@ pub struct NodeRollout {
     #[schemars(extend("maxProperties" = 64))]
     #[x_kube(merge_strategy = MapMerge::Granular)]
     pub schedulable_since: BTreeMap<String, Timestamp>,
+    /// The requests that were promised slices of this node, because a time was
+    /// told at which they are ready, or because a queue let them start. The
+    /// slices are kept for them, and nothing on the node changes, until their
+    /// pods have a node. At most 128.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 128))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub promised: Vec<PromisedTo>,
     /// The complete state of the rollout, for the operator's own use; the
     /// fields above show it to users. The operator reads it after a restart, so
     /// do not edit it; `slicewright release` ends a rollout.
@@ -346,6 +354,25 @@ pub struct NodeRollout {
     #[schemars(schema_with = "remembered")]
     pub progress: Option<serde_json::Value>,
 }
+
+/// A request: the object that asks, and which of its pods.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PromisedTo {
+    /// The kind of the object that asks, such as `Notebook` or `Pod`.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Which of its pods, from 0.
+    #[serde(default)]
+    #[schemars(range(min = 0))]
+    pub ordinal: i64,
+}
+
+/// The most promises that are remembered of one node.
+pub const MOST_PROMISED: usize = 128;
 
 /// An object that the API server keeps as it is, and replaces as a whole.
 fn remembered(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

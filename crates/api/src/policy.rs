@@ -225,6 +225,50 @@ pub struct DemandDriven {
     #[serde(default, skip_serializing_if = "Order::is_default")]
     #[schemars(extend("default" = "MostServed"))]
     pub order: Order,
+
+    /// How many compute slices namespaces have on the nodes of this policy, at
+    /// least and at most: those that their pods hold, and those that their
+    /// requests get. At most 64.
+    // Left out where there are none, for the same reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub shares: Vec<Share>,
+}
+
+/// How many compute slices some namespaces have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.maxComputeSlices) || self.minComputeSlices <= self.maxComputeSlices")
+        .message("minComputeSlices is more than maxComputeSlices: lower minComputeSlices, raise maxComputeSlices, or remove it"),
+    validation = Rule::new("has(self.maxComputeSlices) || self.minComputeSlices > 0")
+        .message("the share has no bounds: write minComputeSlices, maxComputeSlices, or both")
+)]
+pub struct Share {
+    /// The namespaces that the share is for. An empty selector means all.
+    #[serde(default)]
+    pub namespace_selector: Selector,
+
+    /// Whether each of these namespaces has the share by itself. If it is
+    /// false, all of them together have it.
+    #[serde(default)]
+    pub per_namespace: bool,
+
+    /// The smallest number of compute slices that they should have as long as
+    /// they ask for them. (A `3g.40gb` has three.) Requests of other namespaces
+    /// do not come before it, whatever their priority. No slice in use is taken
+    /// away for it.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub min_compute_slices: i32,
+
+    /// The largest number of compute slices that they may have. If it is
+    /// absent, there is no limit. Slices that they hold beyond it are not taken
+    /// away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub max_compute_slices: Option<i32>,
 }
 
 /// Bounds of one profile.

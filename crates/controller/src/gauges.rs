@@ -301,6 +301,7 @@ mod tests {
             takes: Room::NOTHING,
             evidence: planner::demand::Evidence::PendingPod,
             blocked_elsewhere: None,
+            promised: None,
             refused: None,
         }
     }
@@ -361,6 +362,7 @@ mod tests {
                 )]),
                 unrequested: planner::policy::Unrequested::Keep,
                 order: planner::policy::Order::MostServed,
+                shares: Vec::new(),
             },
             drain: planner::policy::Drain::Never,
         };

@@ -25,7 +25,7 @@ use crate::on_node::{self, Bound};
 use crate::problem::{Problem, Severity};
 use crate::usage::{self, Held};
 use crate::view::{Actuator, NodeView};
-use crate::{Settings, holds, labels, names, pods};
+use crate::{Settings, holds, labels, names, pods, requests};
 
 /// The nodes of a cluster, and what they share.
 #[derive(Clone, Debug, Default)]
@@ -98,6 +98,10 @@ pub fn read(
         let uid = node.metadata.uid.clone().unwrap_or_default();
         views.insert(name, NodeView::new(uid, actuator, models, memory, facts));
     }
+    let holders = inventory.nodes.values().flat_map(|node| node.held.keys().map(|pod| pod.namespace.clone()));
+    let namespaces: BTreeSet<String> = holders.collect();
+    let labels = |namespace: String| (namespace.clone(), requests::namespace_labels(objects, &namespace));
+    inventory.namespaces = namespaces.into_iter().map(labels).collect();
     Fleet { nodes: views, inventory, our_map: ours.seen }
 }
 
@@ -175,6 +179,7 @@ impl OneNode<'_> {
             );
             problems.push(Problem::new(Severity::Warning, format!("Pod {pod}"), message));
         }
+        let holds = held.compute_slices();
         let taints = taints(node);
         let single_strategy = found.strategy == Strategy::Single;
         if let Some(target) = memory.heads_for(facts.operands.config.as_deref()) {
@@ -187,6 +192,7 @@ impl OneNode<'_> {
                 hold: Some(Hold::Changing),
                 schedulable: true,
                 allocated: held.counts(),
+                held: holds,
                 gpus: match &target.slices {
                     Some(change) if found.exact => {
                         let (slices, _, _) = usage::by_gpu(found, &held);
@@ -220,6 +226,7 @@ impl OneNode<'_> {
             hold,
             schedulable: facts.ready && !is_cordoned,
             allocated,
+            held: holds,
             gpus: gpus_as_found(found, slices),
         }
     }

@@ -10,7 +10,7 @@
 //! - [`told`] interprets labels and annotations, [`memory`] reads the record in a `GpuNode`, [`layouts`]
 //!   and [`usage`] determine the slices of GPUs and their holders; [`fleet`] makes a view and a node of the
 //!   inventory from these;
-//! - [`requests`] makes the demand, [`policy`] the policies, and [`menu`] checks whether the offers of
+//! - [`requests`] makes the demand, `promised` marks what was promised, [`policy`] the policies, and [`menu`] checks whether the offers of
 //!   hardware profiles are attainable.
 
 mod agent;
@@ -31,6 +31,7 @@ pub mod owners;
 pub mod pods;
 pub mod policy;
 pub mod problem;
+mod promised;
 pub mod requests;
 pub mod sharing;
 pub mod snapshot;
@@ -80,8 +81,9 @@ pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: T
     let (policies, rollouts) = policy::all(objects, catalog, &mut problems);
     let fleet::Fleet { nodes, inventory, our_map } =
         fleet::read(objects, catalog, &policies, settings, now, &mut problems);
-    let requests::Demand { requests, starting, queued } =
+    let requests::Demand { mut requests, starting, queued } =
         requests::all(objects, &inventory, settings, now, &mut problems);
+    promised::mark(&mut requests, &objects.gpu_nodes);
     menu::check(objects, &inventory, &policies, &mut problems);
     policy::contradictions(&inventory, &policies, &mut problems);
     problems.sort();

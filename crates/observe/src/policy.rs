@@ -14,7 +14,7 @@ use mig::{Catalog, ProfileName};
 use planner::demand::{Expression, Operator};
 use planner::inventory::Inventory;
 use planner::names::{GpuIndex, PolicyName};
-use planner::policy::{Bounds, Drain, LayoutPolicy, Mode, Order, Policy, StaticRule, Unrequested};
+use planner::policy::{Bounds, Drain, LayoutPolicy, Mode, Order, Policy, Share, StaticRule, Unrequested};
 use rollout::fleet::PolicyRollout;
 use rollout::window::Window;
 use rollout::{MaxUnavailable, RolloutRules};
@@ -176,6 +176,16 @@ fn demand_driven(layout: &spec::DemandDriven) -> LayoutPolicy {
             spec::Order::MostServed => Order::MostServed,
             spec::Order::OldestFirst => Order::OldestFirst,
         },
+        shares: layout
+            .shares
+            .iter()
+            .map(|share| Share {
+                namespaces: expressions(&share.namespace_selector),
+                per_namespace: share.per_namespace,
+                min: count(share.min_compute_slices),
+                max: share.max_compute_slices.map(count),
+            })
+            .collect(),
     }
 }
 

@@ -269,6 +269,7 @@ impl<'a> Asked<'a> {
             takes: takes.room,
             evidence,
             blocked_elsewhere: None,
+            promised: None,
             refused: self.refused.clone().or(misspelt).or(too_long),
             id,
         })

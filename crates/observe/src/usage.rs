@@ -30,6 +30,19 @@ impl Held {
         self.slices.iter().map(|(profile, pods)| (*profile, sum(pods.values()))).collect()
     }
 
+    /// How many compute slices each pod holds.
+    #[must_use]
+    pub fn compute_slices(&self) -> BTreeMap<PodRef, u32> {
+        let mut held: BTreeMap<PodRef, u32> = BTreeMap::new();
+        for (profile, pods) in &self.slices {
+            for (pod, n) in pods {
+                let all = held.entry(pod.clone()).or_default();
+                *all = all.saturating_add(n.saturating_mul(u32::from(profile.compute)));
+            }
+        }
+        held
+    }
+
     /// Takes one slice of a profile away from the last of those that hold some.
     pub fn take(&mut self, profile: ProfileName) -> Option<PodRef> {
         let mut last = self.slices.get_mut(&profile)?.last_entry()?;

@@ -62,6 +62,7 @@ mod tests {
             hold: None,
             schedulable: true,
             allocated: BTreeMap::new(),
+            held: BTreeMap::new(),
             gpus: BTreeMap::new(),
         }
     }
@@ -78,6 +79,7 @@ mod tests {
                 slices: BTreeMap::new(),
                 unrequested: Unrequested::Keep,
                 order: Order::MostServed,
+                shares: vec![],
             },
             drain: Drain::Never,
         }
@@ -86,8 +88,10 @@ mod tests {
     #[test]
     fn priority_decides_then_the_name_and_losers_are_told() {
         let nodes = [("blade", "research"), ("tower", "teaching"), ("loner", "none")];
-        let inventory =
-            Inventory { nodes: nodes.iter().map(|(name, pool)| ((*name).into(), node(pool))).collect() };
+        let inventory = Inventory {
+            nodes: nodes.iter().map(|(name, pool)| ((*name).into(), node(pool))).collect(),
+            ..Inventory::default()
+        };
         let policies = [
             policy("everything", 0, &["research", "teaching"]),
             policy("zeta", 5, &["research"]),
@@ -105,7 +109,8 @@ mod tests {
 
     #[test]
     fn a_policy_without_a_selector_selects_nothing() {
-        let inventory = Inventory { nodes: BTreeMap::from([("blade".into(), node("research"))]) };
+        let inventory =
+            Inventory { nodes: BTreeMap::from([("blade".into(), node("research"))]), ..Inventory::default() };
         let mut all = policy("careless", 9, &[]);
         all.nodes.clear();
         assert_eq!(policy_of(&inventory, &[all]), Assignment::default());

@@ -7,7 +7,7 @@ use mig::ProfileName;
 use serde::{Deserialize, Serialize};
 
 use crate::inventory::{Room, Taint};
-use crate::names::RequestId;
+use crate::names::{NodeName, RequestId};
 
 /// One request: a pod, or a pod to be, that wants slices on one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +43,11 @@ pub struct Request {
     /// for it, and who asks is told so.
     #[serde(default)]
     pub refused: Option<Refusal>,
+    /// The node that was promised to it: a time was told at which its slices
+    /// are ready there, or a queue let it go because they are. They are kept
+    /// for it until its pod has a node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promised: Option<NodeName>,
 }
 
 /// Why nothing is planned for a request.

@@ -7,13 +7,16 @@ use jiff::Timestamp;
 use mig::{Geometry, ProfileName};
 use serde::{Deserialize, Serialize};
 
-use crate::names::{GpuIndex, NodeName, PodRef};
+use crate::names::{GpuIndex, NodeName, PodRef, RequestId};
 
 /// The fleet as it was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
     /// All nodes that have GPUs.
     pub nodes: BTreeMap<NodeName, Node>,
+    /// The labels of the namespaces whose pods hold slices. One that is not
+    /// named has its name as its only label.
+    pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// One node.
@@ -40,6 +43,8 @@ pub struct Node {
     /// not yet started ones included). Of slices that are `MaybeInUse`, this
     /// tells how many are free, though not which.
     pub allocated: BTreeMap<ProfileName, u32>,
+    /// How many compute slices each of its bound pods holds: shares count them.
+    pub held: BTreeMap<PodRef, u32>,
     /// Its GPUs.
     pub gpus: BTreeMap<GpuIndex, Gpu>,
 }
@@ -192,6 +197,11 @@ pub enum Hold {
         /// What is missing or contradictory.
         why: String,
     },
+    /// Its slices were promised, and are kept until the pods have nodes.
+    Promised {
+        /// To whom; of several the first that was promised anything.
+        to: RequestId,
+    },
 }
 
 impl Hold {
@@ -210,6 +220,7 @@ impl Hold {
             Self::HandsOff { .. } => "HandsOff",
             Self::Failed { .. } => "Failed",
             Self::NotEstablished { .. } => "NotEstablished",
+            Self::Promised { .. } => "Promised",
         }
     }
 }
@@ -417,6 +428,7 @@ mod tests {
     #[test]
     fn the_words_that_digests_are_made_of_stay() {
         let text = String::new;
+        let to = RequestId { kind: text(), namespace: text(), name: text(), ordinal: 0 };
         let holds = [
             (Hold::NoPolicy, "NoPolicy"),
             (Hold::CoolingDown { until: Timestamp::UNIX_EPOCH }, "CoolingDown"),
@@ -429,6 +441,7 @@ mod tests {
             (Hold::HandsOff { who: text() }, "HandsOff"),
             (Hold::Failed { why: text() }, "Failed"),
             (Hold::NotEstablished { why: text() }, "NotEstablished"),
+            (Hold::Promised { to }, "Promised"),
         ];
         for (hold, word) in holds {
             assert_eq!(hold.name(), word);

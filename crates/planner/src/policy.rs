@@ -62,6 +62,9 @@ pub enum LayoutPolicy {
         /// Who comes first among requests of one priority.
         #[serde(default, skip_serializing_if = "Order::is_most_served")]
         order: Order,
+        /// How many compute slices namespaces have at least, and at most.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        shares: Vec<Share>,
     },
     /// Always the same. Of several rules that match a GPU, the first is used.
     Static {
@@ -87,6 +90,20 @@ impl Order {
     pub fn is_most_served(&self) -> bool {
         *self == Self::MostServed
     }
+}
+
+/// How many compute slices some namespaces have on the nodes of a policy: those
+/// that their pods hold, and those that their requests get.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// Which namespaces; all expressions must match.
+    pub namespaces: Vec<Expression>,
+    /// Whether it is the share of each of them, and not of all together.
+    pub per_namespace: bool,
+    /// At least so many, as long as they ask for them.
+    pub min: u32,
+    /// No more than so many; what is held beyond is not taken away.
+    pub max: Option<u32>,
 }
 
 /// Bounds of one profile. `min` and `max` count slices that exist, in use or

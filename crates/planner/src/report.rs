@@ -35,6 +35,50 @@ pub struct RequestReport {
     pub policy: Option<PolicyName>,
     /// The answer.
     pub outcome: Outcome,
+    /// The promise to it that this plan does not keep, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<BrokenPromise>,
+}
+
+/// A promise that is not kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokenPromise {
+    /// The node whose slices were promised.
+    pub node: NodeName,
+    /// Why they are not kept.
+    pub why: Broken,
+}
+
+/// Why a promise is not kept: something is not as it was, or a higher priority
+/// needs it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Broken {
+    /// The node does not exist.
+    NodeGone,
+    /// Pods cannot bind to the node.
+    Unschedulable,
+    /// The request may not use the node any more.
+    NotEligible {
+        /// Why; it goes on from "the node".
+        reason: String,
+    },
+    /// The policy of the node does not count it any more.
+    NoPolicy,
+    /// The node gets a static layout, for which pods are evicted.
+    Layout {
+        /// By this policy.
+        policy: PolicyName,
+    },
+    /// The node has no slice for it any more.
+    NoSlice {
+        /// Of this profile.
+        profile: ProfileName,
+    },
+    /// Somebody of a higher priority could not be served otherwise.
+    HigherPriority {
+        /// Who.
+        to: RequestId,
+    },
 }
 
 /// Whether a request gets its slices.

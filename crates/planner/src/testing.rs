@@ -19,7 +19,7 @@ use crate::inventory::{
 };
 use crate::names::{GpuIndex, PodRef, RequestId};
 use crate::plan::Plan;
-use crate::policy::{Bounds, Drain, LayoutPolicy, Mode, Order, Policy, StaticRule, Unrequested};
+use crate::policy::{Bounds, Drain, LayoutPolicy, Mode, Order, Policy, Share, StaticRule, Unrequested};
 
 /// A profile name that the test's author knows to be one.
 #[must_use]
@@ -218,6 +218,7 @@ pub fn node() -> NodeBuilder {
         hold: None,
         schedulable: true,
         allocated: BTreeMap::new(),
+        held: BTreeMap::new(),
         gpus: BTreeMap::new(),
     })
 }
@@ -313,10 +314,25 @@ impl NodeBuilder {
                 }
             }
         }
+        let mut holds: BTreeMap<PodRef, u32> = BTreeMap::new();
+        for gpu in self.0.gpus.values() {
+            for Slice { profile, used, .. } in gpu.slices.iter() {
+                if let Use::InUse { by } = used {
+                    *holds.entry(by.clone()).or_default() += u32::from(profile.compute);
+                }
+            }
+        }
+        for (profile, (_, maybe)) in &held {
+            // Whoever may hold one holds one.
+            for by in maybe {
+                *holds.entry((*by).clone()).or_default() += u32::from(profile.compute);
+            }
+        }
         for (profile, (sure, maybe)) in held {
             let count = sure + u32::try_from(maybe.len()).expect("few");
             self.0.allocated.entry(profile).or_insert(count);
         }
+        self.0.held = holds;
         self.0
     }
 }
@@ -364,6 +380,7 @@ pub fn request(name: &str) -> RequestBuilder {
         evidence: Evidence::PendingPod,
         blocked_elsewhere: None,
         refused: None,
+        promised: None,
     })
 }
 
@@ -390,6 +407,13 @@ impl RequestBuilder {
     #[must_use]
     pub fn priority(mut self, priority: i32) -> Self {
         self.0.priority = priority;
+        self
+    }
+
+    /// A node was promised to it.
+    #[must_use]
+    pub fn promised(mut self, node: &str) -> Self {
+        self.0.promised = Some(node.into());
         self
     }
 
@@ -491,6 +515,7 @@ pub fn policy(name: &str) -> PolicyBuilder {
             slices: BTreeMap::new(),
             unrequested: Unrequested::Keep,
             order: Order::MostServed,
+            shares: vec![],
         },
         drain: Drain::Never,
     })
@@ -559,6 +584,22 @@ impl PolicyBuilder {
             panic!("a static policy has no order of requests")
         };
         *order = Order::OldestFirst;
+        self
+    }
+
+    /// A share of the namespace of this name, or of every namespace by itself.
+    #[must_use]
+    pub fn share(mut self, namespace: Option<&str>, min: u32, max: Option<u32>) -> Self {
+        let LayoutPolicy::DemandDriven { shares, .. } = &mut self.0.layout else {
+            panic!("a static policy has no shares")
+        };
+        let named = |name: &str| Expression {
+            key: "kubernetes.io/metadata.name".to_owned(),
+            operator: Operator::In,
+            values: vec![name.to_owned()],
+        };
+        let namespaces = namespace.map(named).into_iter().collect();
+        shares.push(Share { namespaces, per_namespace: namespace.is_none(), min, max });
         self
     }
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::inventory::{Hold, Slices, Use};
 use crate::plan::GpuChange;
-use crate::report::{Help, Outcome, Why};
+use crate::report::{Broken, BrokenPromise, Help, Outcome, Why};
 
 /// `a, b and 3 more`: at most five names.
 fn some<T: fmt::Display>(items: &[T]) -> String {
@@ -31,6 +31,7 @@ impl fmt::Display for Hold {
             Self::HandsOff { who } => write!(f, "{who} manages its slices"),
             Self::Failed { why } => write!(f, "a change failed and needs an administrator: {why}"),
             Self::NotEstablished { why } => write!(f, "its layout is not known: {why}"),
+            Self::Promised { to } => write!(f, "its slices were promised to {to}, whose pod has no node yet"),
         }
     }
 }
@@ -80,6 +81,31 @@ impl fmt::Display for Why {
                 write!(f, "the planner gave up and changes nothing: {why}; please report this")
             }
         }
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NodeGone => f.write_str("the node does not exist any more"),
+            Self::Unschedulable => f.write_str("the node takes no pods now: it is cordoned or not ready"),
+            Self::NotEligible { reason } => write!(f, "the node {reason}"),
+            Self::NoPolicy => f.write_str("the policy of the node does not cover its namespace any more"),
+            Self::Layout { policy } => {
+                write!(f, "policy {policy} gives the node another layout, and evicts for it")
+            }
+            Self::NoSlice { profile } => write!(f, "the node has no {profile} for it any more"),
+            Self::HigherPriority { to } => {
+                write!(f, "{to} has a higher priority and needs what was promised")
+            }
+        }
+    }
+}
+
+impl fmt::Display for BrokenPromise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { node, why } = self;
+        write!(f, "what was promised on {node} cannot be kept: {why}")
     }
 }
 

@@ -105,6 +105,10 @@ pub(crate) fn answer(
         }
         outcome => sentence(outcome, outlook, &Stand::Planned, is_late),
     };
+    let text = match &request.broken {
+        Some(broken) => format!("{broken}; {text}"),
+        None => text,
+    };
     let gist = text.split(", at about ").next().unwrap_or_default().to_owned();
     let (kind, topic) = match (&request.outcome, outlook) {
         (Outcome::Unserved { why, .. }, _) => (Kind::Unavailable, why_name(why)),
@@ -120,6 +124,11 @@ pub(crate) fn answer(
         (_, Some(Outlook::Working { .. })) if is_late => (Kind::Delayed, "Late"),
         (_, Some(Outlook::Working { .. } | Outlook::Idle) | None) if on_its_way => (Kind::Coming, ""),
         (_, Some(Outlook::Working { .. } | Outlook::Idle) | None) => (Kind::Coming, "Planned"),
+    };
+    // That there are none is news by itself.
+    let topic = match kind {
+        Kind::Free | Kind::Coming | Kind::Delayed if request.broken.is_some() => "PromiseBroken",
+        _ => topic,
     };
     Answer { id: request.id.clone(), text, gist, kind, topic }
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use api::GpuNode;
 use api::gpu_node::{
-    GpuNodeSpec, GpuNodeStatus, Observed, ObservedBy, ObservedGpu, ObservedSlice, PodName, SliceUse,
-    WantedGpu, WantedSlice,
+    GpuNodeSpec, GpuNodeStatus, MOST_PROMISED, Observed, ObservedBy, ObservedGpu, ObservedSlice, PodName,
+    PromisedTo, SliceUse, WantedGpu, WantedSlice,
 };
 use mig::ProfileName;
 use planner::inventory::{Hold, Node, Slice, Use};
-use planner::names::NodeName;
+use planner::names::{NodeName, RequestId};
 use planner::plan::NodeStep;
 use rollout::Advance;
 
@@ -40,6 +40,7 @@ pub fn gpu_nodes(
     input: &Input<'_>,
     planned: &PlannedRound,
     advances: &BTreeMap<NodeName, Advance>,
+    promises: &BTreeMap<NodeName, Vec<RequestId>>,
 ) -> BTreeMap<NodeName, WantedGpuNode> {
     let steps: BTreeMap<&NodeName, &NodeStep> = planned.plan.steps.iter().map(|s| (&s.node, s)).collect();
     let digest = planned.plan.digest();
@@ -59,11 +60,20 @@ pub fn gpu_nodes(
             advances.get(&name),
             old,
         );
-        let status = status(input, planned, &name, advances.get(&name), old);
+        let mut status = status(input, planned, &name, advances.get(&name), old);
+        if let Some(rollout) = &mut status.rollout {
+            let promised = promises.get(&name).into_iter().flatten().take(MOST_PROMISED);
+            rollout.promised = promised.map(promised_to).collect();
+        }
         let owner_uid = object.metadata.uid.clone().unwrap_or_default();
         all.insert(name, WantedGpuNode { owner_uid, spec, status });
     }
     all
+}
+
+fn promised_to(id: &RequestId) -> PromisedTo {
+    let RequestId { kind, namespace, name, ordinal } = id.clone();
+    PromisedTo { kind, namespace, name, ordinal: i64::from(ordinal) }
 }
 
 /// What is wanted: the plan's step; without one what was wanted before, while

@@ -19,6 +19,7 @@ pub mod node_conditions;
 pub mod planned_round;
 pub mod policy_digest;
 pub mod policy_status;
+mod promises;
 pub mod remembered;
 pub mod review;
 pub mod round;

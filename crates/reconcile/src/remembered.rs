@@ -7,7 +7,7 @@ use rollout::Progress;
 pub use observe::memory::{Unreadable, read};
 
 /// A progress as it is stored; what the round keeps beside it (since when
-/// slices have been free) stays.
+/// slices have been free, and to whom they were promised) stays.
 #[must_use]
 pub fn write(progress: &Progress, before: Option<&NodeRollout>) -> NodeRollout {
     let Progress {
@@ -35,6 +35,7 @@ pub fn write(progress: &Progress, before: Option<&NodeRollout>) -> NodeRollout {
         verified_label: verified.as_ref().map(|v| v.label.clone()),
         verified_at: verified.as_ref().map(|v| v.at),
         cooldown_until: *cooldown_until,
+        promised: before.map(|b| b.promised.clone()).unwrap_or_default(),
         schedulable_since: before.map(|b| b.schedulable_since.clone()).unwrap_or_default(),
         progress: Some(serde_json::to_value(progress).expect("plain data can be written")),
     }

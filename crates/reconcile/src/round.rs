@@ -17,6 +17,7 @@ use crate::map::{MapRound, map};
 use crate::menu::{MenuRound, menu};
 use crate::planned_round::{PlannedRound, plan_round};
 use crate::policy_status::statuses;
+use crate::promises::promises;
 
 /// What one round found, decided and says.
 #[must_use]
@@ -65,10 +66,11 @@ pub fn follow(input: &Input<'_>, planned: PlannedRound) -> Round {
         map.write = None;
     }
     let policies = statuses(input, &planned, &advances, &map);
-    let gpu_nodes = gpu_nodes(input, &planned, &advances);
     let answers: Vec<Answer> =
         planned.report.requests.iter().map(|r| answers::answer(r, input, &planned, &advances)).collect();
     let checks = check_answers(input, &planned, &answers);
+    let promises = promises(input, &planned, &advances, &checks);
+    let gpu_nodes = gpu_nodes(input, &planned, &advances, &promises);
     let menu = menu(input, &planned);
     let wake_at = wake_at(input, &planned, &advances).into_iter().chain(menu.wake_at).min();
     let nodes = advances

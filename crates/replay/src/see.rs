@@ -44,6 +44,7 @@ pub(crate) fn inventory(
         nodes: nodes
             .map(|(state, spec)| (spec.name.clone(), node(state, spec, trace, actuator, now)))
             .collect(),
+        ..Inventory::default()
     }
 }
 
@@ -93,6 +94,7 @@ fn node(state: &world::Node, spec: &FleetNode, trace: &[Asked], actuator: Actuat
         hold,
         schedulable: true,
         allocated: known.allocated(),
+        held: BTreeMap::new(),
         gpus,
     }
 }
@@ -172,6 +174,7 @@ pub(crate) fn requests(waiting: &[usize], trace: &[Asked]) -> Vec<Request> {
             takes: Room::NOTHING,
             evidence: Evidence::PendingPod,
             blocked_elsewhere: None,
+            promised: None,
             refused: None,
         }
     };

@@ -271,6 +271,7 @@ impl<'a> Figures<'a> {
                 .filter(|(name, _)| meant.contains(name))
                 .map(|(name, node)| (name.clone(), node.clone()))
                 .collect(),
+            ..Inventory::default()
         };
         let decided = planner::decide::decide(&inventory, &[], &seen.policies, self.question.now());
         let supplies = decided.report.policies.iter().filter_map(|policy| policy.supply.get(&profile));

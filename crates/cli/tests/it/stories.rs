@@ -94,6 +94,7 @@ stories! {
     a_foreign_label = "a-foreign-label";
     a_fresh_node_with_mig_off = "a-fresh-node-with-mig-off";
     a_full_fleet = "a-full-fleet";
+    a_higher_priority_breaks_a_promise = "a-higher-priority-breaks-a-promise";
     a_label_that_goes_away = "a-label-that-goes-away";
     a_menu_that_is_unattainable = "a-menu-that-is-unattainable";
     a_pod_that_asks_for_two_slices = "a-pod-that-asks-for-two-slices";
@@ -132,11 +133,13 @@ stories! {
     static_with_drain_evict = "static-with-drain-evict";
     static_with_drain_never = "static-with-drain-never";
     stopped_and_culled = "stopped-and-culled";
+    teams_have_shares = "teams-have-shares";
     the_oldest_comes_first = "the-oldest-comes-first";
     the_operator_crashes = "the-operator-crashes";
     the_pod_to_wait_for = "the-pod-to-wait-for";
     two_models_with_one_profile_name = "two-models-with-one-profile-name";
     two_policies_on_one_node = "two-policies-on-one-node";
     unrequested_whole = "unrequested-whole";
+    what_was_promised_is_kept = "what-was-promised-is-kept";
     what_was_reviewed_has_moved = "what-was-reviewed-has-moved";
 }

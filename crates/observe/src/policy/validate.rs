@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use api::GpuPartitionPolicy;
-use api::policy::{DemandDriven, Layout, LayoutType, Rollout, StaticGpus, StaticSlices};
+use api::policy::{DemandDriven, Layout, LayoutType, Rollout, Share, StaticGpus, StaticSlices};
 use api::selector::{RequirementOperator, Selector};
 use api::spelling::nearest;
 use api::units;
@@ -123,8 +123,27 @@ impl Check<'_> {
         }
     }
 
+    fn shares(&mut self, shares: &[Share]) {
+        for (index, share) in shares.iter().enumerate() {
+            let field = format!("spec.layout.demandDriven.shares[{index}]");
+            self.selector(&format!("{field}.namespaceSelector"), &share.namespace_selector);
+            match (share.min_compute_slices, share.max_compute_slices) {
+                (min, Some(max)) if min > max => self.error(
+                    format!("{field}.minComputeSlices"),
+                    format!("is {min}, but maxComputeSlices is {max}; lower minComputeSlices, raise maxComputeSlices, or remove it"),
+                ),
+                (min, None) if min <= 0 => self.error(
+                    field,
+                    "has no bounds: write minComputeSlices, maxComputeSlices, or both",
+                ),
+                _ => {}
+            }
+        }
+    }
+
     fn demand_driven(&mut self, layout: &DemandDriven) {
         self.selector("spec.layout.demandDriven.namespaceSelector", &layout.namespace_selector);
+        self.shares(&layout.shares);
         let mut seen: BTreeMap<ProfileName, usize> = BTreeMap::new();
         for (index, slice) in layout.slices.iter().enumerate() {
             let field = format!("spec.layout.demandDriven.slices[{index}]");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use api::foreign::notebook::{PROFILE_NAME, PROFILE_NAMESPACE, STOPPED};
 use api::foreign::{AdmissionCheck, HardwareProfile, Notebook, ResourceFlavor, Workload, hardware_profile};
-use api::gpu_node::{GpuNodeStatus, PodName};
+use api::gpu_node::{GpuNodeStatus, PodName, PromisedTo};
 use api::{GpuNode, GpuPartitionPolicy};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -221,6 +221,12 @@ fn pseudonyms(objects: &Objects, keep: &Keep) -> Pseudonyms {
             learn(&held.namespace, &held.name);
         }
     }
+    for to in objects.gpu_nodes.values().flat_map(|node| promised(node)) {
+        // A bare pod is known already, with its number.
+        if !objects.pods.contains_key(&(to.namespace.clone(), to.name.clone())) {
+            learn(&to.namespace, &to.name);
+        }
+    }
     let platform: BTreeSet<String> = namespaces.iter().filter(|name| is_platform(name)).cloned().collect();
     let mut kept: BTreeSet<String> = platform.union(&keep.namespaces).cloned().collect();
     kept.extend(named_by_policies(objects));
@@ -239,6 +245,12 @@ fn holders(node: &GpuNode) -> impl Iterator<Item = &PodName> {
     observed
         .flat_map(|observed| &observed.gpus)
         .flat_map(|gpu| gpu.held_by.iter().chain(gpu.slices.iter().flat_map(|slice| &slice.by)))
+}
+
+/// Whom slices of a node were promised to.
+fn promised(node: &GpuNode) -> impl Iterator<Item = &PromisedTo> {
+    let rollout = node.status.iter().filter_map(|status| status.rollout.as_ref());
+    rollout.flat_map(|rollout| &rollout.promised)
 }
 
 /// Namespaces that policies name: whoever reads the policies knows them.
@@ -479,6 +491,10 @@ impl Redactor<'_> {
         }
         if let Some(error) = rollout.as_mut().and_then(|rollout| rollout.last_error.as_mut()) {
             *error = self.names.in_text(error);
+        }
+        for to in rollout.iter_mut().flat_map(|rollout| &mut rollout.promised) {
+            to.name = self.names.thing(&to.namespace, &to.name);
+            to.namespace = self.names.namespace(&to.namespace);
         }
         node
     }

@@ -10,7 +10,9 @@ mod change;
 mod grid;
 mod judged;
 mod note;
+mod promises;
 mod serves;
+mod shares;
 mod touch;
 mod turns;
 
@@ -26,6 +28,8 @@ use crate::selector;
 pub use certificate::check_certificate;
 pub use judged::{CheckedPlan, JudgedPlan};
 pub use note::{Note, Problem, Severity};
+pub use promises::check_promises;
+pub use shares::check_shares;
 pub use turns::check_turns;
 
 /// Says everything that is wrong with a plan; nothing when it may be applied.
@@ -52,6 +56,8 @@ pub fn check(plan: &Plan, inventory: &Inventory, requests: &[Request], policies:
         served.check(step, node, policy, &mut notes);
     }
     bounds::check(plan, inventory, policies, &mut notes);
+    promises::check(plan, inventory, requests, policies, &mut notes);
+    shares::check(plan, inventory, requests, policies, &mut notes);
     notes
 }
 

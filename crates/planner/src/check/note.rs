@@ -269,6 +269,23 @@ pub enum Problem {
         /// Who is.
         younger: RequestId,
     },
+    /// What was promised on the node is not kept, though it could be and nobody
+    /// of a higher priority needs it.
+    PromiseBroken {
+        /// To whom it was promised.
+        request: RequestId,
+    },
+    /// Somebody would have more compute slices than their share, and gets some.
+    AboveShare {
+        /// The policy.
+        policy: PolicyName,
+        /// Its field.
+        field: String,
+        /// The bound.
+        max: i64,
+        /// How many they would have.
+        after: i64,
+    },
     /// A bound that anybody can see to be higher.
     LooseBound {
         /// The level.
@@ -437,6 +454,12 @@ impl fmt::Display for Problem {
             }
             Self::OutOfTurn { older, younger } => {
                 write!(f, "{younger} is served, and {older}, which is older, could have what it gets")
+            }
+            Self::PromiseBroken { request } => {
+                write!(f, "its slices were promised to {request}, and the plan does not keep them")
+            }
+            Self::AboveShare { policy, field, max, after } => {
+                write!(f, "policy {policy} allows {max} compute slices ({field}), but there would be {after}")
             }
             Self::LooseBound { level, bound, fewest } => {
                 write!(f, "the certificate says at least {bound} {level}, but it is at least {fewest}")

@@ -108,6 +108,15 @@ pub(super) fn slices_of(gpu: &Gpu, profile: ProfileName) -> Vec<&Use> {
     gpu.slices.iter().filter(|slice| slice.profile == profile).map(|slice| slice.used).collect()
 }
 
+/// How many slices of a profile are there, and held by nobody.
+pub(super) fn free_now(node: &Node, profile: ProfileName) -> u32 {
+    let all: Vec<&Use> = node.gpus.values().flat_map(|gpu| slices_of(gpu, profile)).collect();
+    let busy = all.iter().filter(|used| !used.is_idle()).count();
+    let sure = all.iter().filter(|used| matches!(used, Use::InUse { .. })).count();
+    let held = node.allocated.get(&profile).map_or(busy, |n| (*n as usize).clamp(sure, busy));
+    u32::try_from(all.len() - held).unwrap_or(u32::MAX)
+}
+
 /// How many slices of a profile the node will have free after the step: all
 /// that it will have, less those that its pods hold and keep.
 fn free_after(step: &NodeStep, node: &Node, profile: ProfileName) -> u32 {

@@ -51,7 +51,8 @@ pub fn check_turns(
     for (name, here) in by_node {
         let Some(node) = inventory.nodes.get(name) else { continue };
         let Some(policy) = winner(node, policies) else { continue };
-        let LayoutPolicy::DemandDriven { namespaces, order: Order::OldestFirst, .. } = &policy.layout else {
+        let LayoutPolicy::DemandDriven { namespaces, order: Order::OldestFirst, shares, .. } = &policy.layout
+        else {
             continue;
         };
         let labels = LabelsAfter::predict(node);
@@ -60,7 +61,11 @@ pub fn check_turns(
             let may = selector::matches(namespaces, &older.namespace_labels)
                 && judge(older, name, node, &labels).is_yes();
             let instead = here.iter().filter(|younger| {
-                younger.priority == older.priority
+                // What was promised before is no turn.
+                younger.promised.as_ref() != Some(name)
+                    && younger.priority == older.priority
+                    // Of others it may be less than their share, or more than one's own.
+                    && (shares.is_empty() || younger.id.namespace == older.id.namespace)
                     && (older.since, &older.id) < (younger.since, &younger.id)
                     && older.slices.iter().all(|(p, n)| younger.slices.get(p).is_some_and(|has| has >= n))
                     && left.plus(younger.takes, 1).holds(&older.takes)

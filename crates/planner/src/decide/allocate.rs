@@ -13,6 +13,7 @@ use super::world::{Class, World, free_somewhere};
 use crate::demand::Request;
 use crate::inventory::{ChangeScope, Gpu, Room, Use};
 use crate::names::{GpuId, GpuIndex, NodeName, RequestId};
+use crate::policy::LayoutPolicy;
 
 /// Everything decided, by name.
 #[derive(Debug, Default)]
@@ -85,6 +86,11 @@ pub(super) fn allocate<'a>(chosen: &Chosen<'a>) -> Allocation<'a> {
     }
     // What did not fit where the numbers put it may fit elsewhere.
     for (g, request) in left {
+        // Elsewhere it might be more than its share.
+        if !world.groups[g].shares.is_empty() {
+            allocation.unplaced.insert(&request.id);
+            continue;
+        }
         let nodes: Vec<&'a NodeName> = world
             .cells
             .iter()
@@ -124,6 +130,7 @@ fn exchange<'a>(world: &World<'a>, allocation: &mut Allocation<'a>, pools: &mut 
                     let pool = pools.nodes.get(served.node);
                     world.groups[*g].nodes[position[served.node]]
                         && serves_oldest_first(world, served.node)
+                        && share_alike(world, served.node, older, younger)
                         && older.slices.iter().all(|(p, n)| younger.slices.get(p).is_some_and(|has| has >= n))
                         && pool.is_some_and(|pool| pool.room.plus(younger.takes, 1).holds(&older.takes))
                 })
@@ -144,6 +151,16 @@ fn exchange<'a>(world: &World<'a>, allocation: &mut Allocation<'a>, pools: &mut 
             allocation.unplaced.insert(&younger.id);
         }
     }
+}
+
+/// Whether one may have what the other gets, as far as shares are concerned.
+fn share_alike(world: &World<'_>, node: &NodeName, a: &Request, b: &Request) -> bool {
+    let policy = world.assignment.policy_of.get(node);
+    let policy = policy.and_then(|name| world.policies.iter().find(|p| p.name == *name));
+    let has_shares = policy.is_some_and(
+        |policy| matches!(&policy.layout, LayoutPolicy::DemandDriven { shares, .. } if !shares.is_empty()),
+    );
+    !has_shares || a.id.namespace == b.id.namespace
 }
 
 /// For each group, how many of it are served on which nodes: on one of a

@@ -10,7 +10,8 @@ use super::evict;
 use super::group::Group;
 use crate::inventory::{Gpu, Hold, Inventory, Node, Room, Slices, Use};
 use crate::names::{GpuIndex, NodeName, PodRef, PolicyName};
-use crate::policy::{LayoutPolicy, Order, Policy, Unrequested};
+use crate::policy::{LayoutPolicy, Order, Policy, Share, Unrequested};
+use crate::selector;
 
 /// What to change in a policy.
 #[derive(Clone, Debug)]
@@ -31,6 +32,7 @@ pub(super) struct Relaxation {
     pub(super) kind: Kind,
     policy: Policy,
     profile: Option<ProfileName>,
+    share: Option<usize>,
 }
 
 /// What kind of field it is.
@@ -56,7 +58,14 @@ impl Relaxation {
     pub(super) fn layout(&self, value: Option<u32>) -> LayoutPolicy {
         let mut layout = self.policy.layout.clone();
         match &mut layout {
-            LayoutPolicy::DemandDriven { slices, .. } => {
+            LayoutPolicy::DemandDriven { slices, shares, .. } => {
+                if let Some(share) = self.share.and_then(|share| shares.get_mut(share)) {
+                    match self.kind {
+                        Kind::Max { .. } => share.max = value,
+                        Kind::Min { .. } => share.min = value.unwrap_or(0),
+                        Kind::Layout => {}
+                    }
+                }
                 if let Some(bounds) = self.profile.and_then(|profile| slices.get_mut(&profile)) {
                     match self.kind {
                         Kind::Max { .. } => bounds.max = value,
@@ -71,6 +80,7 @@ impl Relaxation {
                 slices: BTreeMap::new(),
                 unrequested: Unrequested::Keep,
                 order: Order::MostServed,
+                shares: vec![],
             },
         }
     }
@@ -83,8 +93,9 @@ pub(super) fn relaxations(policy: &Policy, group: &Group<'_>) -> Vec<Relaxation>
         kind,
         policy: policy.clone(),
         profile,
+        share: None,
     };
-    let LayoutPolicy::DemandDriven { slices, .. } = &policy.layout else {
+    let LayoutPolicy::DemandDriven { slices, shares, .. } = &policy.layout else {
         return vec![relaxation("spec.layout.static.gpus".to_owned(), Kind::Layout, None)];
     };
     let field = |profile, name| format!("spec.layout.demandDriven.slices[{profile}].{name}");
@@ -96,7 +107,18 @@ pub(super) fn relaxations(policy: &Policy, group: &Group<'_>) -> Vec<Relaxation>
     let minima = slices.iter().filter(|(_, bounds)| bounds.min > 0).map(|(profile, bounds)| {
         relaxation(field(profile, "minCount"), Kind::Min { now: bounds.min }, Some(*profile))
     });
-    maxima.chain(minima).collect()
+    let bound = |position: usize, name: &str, kind: Kind| Relaxation {
+        share: Some(position),
+        ..relaxation(format!("spec.layout.demandDriven.shares[{position}].{name}"), kind, None)
+    };
+    // Of shares, the maximum of one's own is in the way, and the minimum of anybody's.
+    let labels = group.requests.first().map(|request| &request.namespace_labels);
+    let is_own = |share: &Share| labels.is_some_and(|labels| selector::matches(&share.namespaces, labels));
+    let own = shares.iter().enumerate().filter(|(_, share)| is_own(share));
+    let own = own.filter_map(|(i, share)| Some(bound(i, "maxComputeSlices", Kind::Max { now: share.max? })));
+    let others = shares.iter().enumerate().filter(|(_, share)| share.min > 0);
+    let others = others.map(|(i, share)| bound(i, "minComputeSlices", Kind::Min { now: share.min }));
+    maxima.chain(own).chain(minima).chain(others).collect()
 }
 
 pub(super) fn profiles(group: &Group<'_>) -> String {
@@ -168,6 +190,7 @@ pub(super) fn with_gpus(inventory: &Inventory, like: &Node, gpu: &Gpu, count: us
             hold: None,
             schedulable: true,
             allocated: BTreeMap::new(),
+            held: BTreeMap::new(),
             gpus: BTreeMap::from([(GpuIndex(0), gpu.clone())]),
         };
         inventory.nodes.insert(new_node(i), node);

@@ -115,6 +115,7 @@ impl Known {
 /// A node once some of its pods have gone: what only they held is idle.
 pub(super) fn without(node: &Node, gone: &BTreeSet<PodRef>) -> Node {
     let mut after = node.clone();
+    after.held.retain(|pod, _| !gone.contains(pod));
     let mut tally: BTreeMap<ProfileName, Tally<'_>> = BTreeMap::new();
     for (gpu, before) in after.gpus.values_mut().zip(node.gpus.values()) {
         match (&mut gpu.slices, &before.slices) {

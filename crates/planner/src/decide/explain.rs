@@ -23,14 +23,16 @@ use crate::solver::SolveError;
 
 /// The answers, highest priority first, then oldest.
 /// `meets_floors`: whether the plan reaches every static layout and every floor.
+/// `tries`: whether it is tried what would help.
 pub(super) fn requests(
     world: &World<'_>,
     allocation: &Allocation<'_>,
     requests: &[Request],
     meets_floors: bool,
+    tries: bool,
 ) -> Vec<RequestReport> {
     let mut judge = Judge::new(world.inventory);
-    let mut trials = Trials::new(world, allocation, meets_floors);
+    let mut trials = Trials::new(world, allocation, meets_floors, tries);
     let group_of: BTreeMap<&RequestId, usize> = world
         .groups
         .iter()
@@ -71,7 +73,7 @@ pub(super) fn requests(
                 (None, None) => not_planned(request),
             };
             let policy = policy_for(world, request, &outcome);
-            RequestReport { id: request.id.clone(), policy, outcome }
+            RequestReport { id: request.id.clone(), policy, outcome, broken: None }
         })
         .collect()
 }
@@ -250,6 +252,7 @@ pub(super) fn gave_up(requests: &[Request], error: &SolveError) -> Decision {
         id: request.id.clone(),
         policy: None,
         outcome: Outcome::Unserved { why: Why::NoPlan { why: error.to_string() }, help: vec![] },
+        broken: None,
     });
     let report =
         Report { requests: reports.collect(), gave_up: Some(error.to_string()), ..Report::default() };

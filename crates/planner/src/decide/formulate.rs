@@ -18,6 +18,9 @@ use crate::solver::{self, Asked, Column, Extra, Instance, Row, RowIndex, Sense, 
 /// (Each request is a variable of its own then.)
 pub(super) const AGES: usize = 512;
 
+/// The name of the level of shares in the certificate.
+pub(crate) const SHARES: &str = "compute slices missing to shares";
+
 /// A level of the objective, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
@@ -25,6 +28,8 @@ pub(super) enum Level {
     Static,
     /// Slices missing to `minCount`.
     Minimum,
+    /// Compute slices missing to the shares of those who ask.
+    Share,
     /// Who is not served at a priority (highest first).
     Unserved(std::cmp::Reverse<i32>, Counted),
     /// How long the unserved have been waiting, in ranks.
@@ -69,6 +74,7 @@ impl Level {
         match self {
             Self::Static => "GPUs not at their static layout".to_owned(),
             Self::Minimum => "slices missing to minCount".to_owned(),
+            Self::Share => SHARES.to_owned(),
             Self::Unserved(priority, Counted::Turns) => {
                 format!("requests that may be out of turn at priority {}", priority.0)
             }
@@ -202,6 +208,7 @@ pub(super) fn formulate(world: &World<'_>, turns: &Turns, question: Question) ->
     let (rows, unserved) = building.demand();
     let served = building.serving(&rows);
     building.room(&served);
+    building.shares(&served);
     building.bounds();
     let classes = building.classes();
     let Building { instance, costs, constants, own, .. } = building;
@@ -228,6 +235,9 @@ fn levels(world: &World<'_>, turns: &Turns, question: Question) -> Vec<Level> {
     // Where everybody is served in turn, nothing is left to age.
     if world.groups.len() > 1 && waiting <= AGES && turns.in_turn.contains(&false) {
         levels.insert(Level::Age);
+    }
+    if world.quotas.iter().any(|quota| quota.wanted(quota.min) > 0) {
+        levels.insert(Level::Share);
     }
     let mut any = |wanted: fn(&Bounds) -> bool, level| {
         if bounds(world).any(|(_, _, bounds)| wanted(bounds)) {
@@ -422,6 +432,41 @@ impl Building<'_, '_> {
                     if n > 0 {
                         self.instance.extras[*extra].coefficients.push((row, n));
                     }
+                }
+            }
+        }
+    }
+
+    /// Of each share: no more is given than it has room for, and as much as it
+    /// should have at least, as far as that is asked for.
+    fn shares(&mut self, served: &[(usize, usize, usize)]) {
+        let world = self.world;
+        for quota in &world.quotas {
+            let is_mine = |g: &usize| world.groups[*g].shares.contains(&quota.whose);
+            let asked = (0..world.groups.len()).filter(is_mine).fold(0_i64, |sum, g| {
+                let requests = i64::try_from(world.groups[g].requests.len()).unwrap_or(i64::MAX);
+                sum.saturating_add(world.groups[g].weight().saturating_mul(requests))
+            });
+            let mut rows = Vec::new();
+            if let Some(room) = quota.room().filter(|room| asked > *room) {
+                rows.push(self.row(Sense::AtMost, room));
+            }
+            let wanted = quota.wanted(asked);
+            if wanted > 0 && self.costs.contains(&Level::Share) {
+                let row = self.row(Sense::AtLeast, wanted);
+                let costs = self.costs(&[(Level::Share, 1)]);
+                self.extra(wanted, vec![(row, 1)], costs);
+                rows.push(row);
+            }
+            if rows.is_empty() {
+                continue;
+            }
+            let there = |c: &usize| world.cells[*c].policy == Some(quota.policy);
+            for (g, _, extra) in served.iter().filter(|(g, c, _)| is_mine(g) && there(c)) {
+                let weight = i32::try_from(world.groups[*g].weight()).unwrap_or(i32::MAX);
+                if weight > 0 {
+                    let terms = rows.iter().map(|row| (*row, weight));
+                    self.instance.extras[*extra].coefficients.extend(terms);
                 }
             }
         }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use mig::ProfileName;
 
+use super::shares::{Whose, of_request};
 use crate::demand::Request;
 use crate::eligible::Judge;
 use crate::inventory::{Inventory, Node, Room};
@@ -36,6 +37,8 @@ pub(super) struct Group<'a> {
     pub(super) nodes: Vec<bool>,
     /// What each of them takes of a node, where that is counted; else the most.
     pub(super) takes: Room,
+    /// The shares that they have.
+    pub(super) shares: Vec<Whose>,
 }
 
 impl Group<'_> {
@@ -55,6 +58,9 @@ pub(super) fn group<'a>(
     policy_of: &[Option<usize>],
 ) -> (Vec<Group<'a>>, Vec<Alone>) {
     let mut judge = Judge::new(inventory);
+    let has_shares = policies.iter().any(
+        |policy| matches!(&policy.layout, LayoutPolicy::DemandDriven { shares, .. } if !shares.is_empty()),
+    );
     let mut groups: BTreeMap<Key<'a>, Vec<&'a Request>> = BTreeMap::new();
     for request in requests.iter().filter(|r| is_planned(r)) {
         let counted: Vec<bool> = policies.iter().map(|policy| counts(policy, request)).collect();
@@ -67,11 +73,13 @@ pub(super) fn group<'a>(
                 eligible.is_yes() && node.schedulable && policy.is_none_or(|p| counted[p])
             })
             .collect();
-        let key = (std::cmp::Reverse(request.priority), &request.slices, nodes, request.takes);
+        let may_use = nodes.iter().zip(policy_of).filter(|(may, _)| **may).filter_map(|(_, policy)| *policy);
+        let shares = if has_shares { of_request(policies, &may_use.collect(), request) } else { vec![] };
+        let key = (std::cmp::Reverse(request.priority), &request.slices, nodes, request.takes, shares);
         groups.entry(key).or_default().push(request);
     }
     let several: Vec<bool> = (0..policy_of.len())
-        .map(|i| groups.keys().any(|(_, slices, nodes, _)| nodes[i] && slices.values().sum::<u32>() > 1))
+        .map(|i| groups.keys().any(|(_, slices, nodes, _, _)| nodes[i] && slices.values().sum::<u32>() > 1))
         .collect();
     let tight: Vec<bool> =
         inventory.nodes.values().enumerate().map(|(i, node)| is_tight(i, node, &groups)).collect();
@@ -84,8 +92,8 @@ pub(super) fn group<'a>(
     (merge(groups, &alone), alone)
 }
 
-/// Priority, slices, nodes, and what is taken of a node.
-type Key<'a> = (std::cmp::Reverse<i32>, &'a BTreeMap<ProfileName, u32>, Vec<bool>, Room);
+/// Priority, slices, nodes, what is taken of a node, and shares.
+type Key<'a> = (std::cmp::Reverse<i32>, &'a BTreeMap<ProfileName, u32>, Vec<bool>, Room, Vec<Whose>);
 
 /// Whether a node's room may run out before its slices do: the requests that
 /// take most of it, as many as it could ever serve, take more than there is.
@@ -93,8 +101,8 @@ fn is_tight(position: usize, node: &Node, groups: &BTreeMap<Key<'_>, Vec<&Reques
     let slices: usize = node.gpus.values().map(|gpu| usize::from(gpu.geometry.compute())).sum();
     let here: Vec<(Room, usize)> = groups
         .iter()
-        .filter(|((_, _, nodes, _), _)| nodes[position])
-        .map(|((_, _, _, takes), requests)| (*takes, requests.len()))
+        .filter(|((_, _, nodes, _, _), _)| nodes[position])
+        .map(|((_, _, _, takes, _), requests)| (*takes, requests.len()))
         .collect();
     let runs_out = |of: fn(&Room) -> i64| {
         let mut takes: Vec<(i64, usize)> = here.iter().map(|(takes, n)| (of(takes), *n)).collect();
@@ -117,15 +125,16 @@ fn is_tight(position: usize, node: &Node, groups: &BTreeMap<Key<'_>, Vec<&Reques
 /// elsewhere requests that differ in nothing else are one group.
 fn merge<'a>(groups: BTreeMap<Key<'a>, Vec<&'a Request>>, alone: &[Alone]) -> Vec<Group<'a>> {
     let mut merged: BTreeMap<_, Group<'a>> = BTreeMap::new();
-    for ((priority, slices, nodes, takes), requests) in groups {
+    for ((priority, slices, nodes, takes, shares), requests) in groups {
         let counted = nodes.iter().zip(alone).any(|(may, alone)| *may && *alone == Alone::ForItsRoom);
-        let key = (priority, slices, nodes.clone(), counted.then_some(takes));
+        let key = (priority, slices, nodes.clone(), counted.then_some(takes), shares.clone());
         let group = merged.entry(key).or_insert_with(|| Group {
             slices,
             priority: priority.0,
             requests: vec![],
             nodes,
             takes,
+            shares,
         });
         group.requests.extend(requests);
         group.takes = group.takes.max(takes);

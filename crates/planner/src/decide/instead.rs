@@ -24,6 +24,11 @@ pub(super) fn free_now(
     group: &Group<'_>,
     nodes: &[(&NodeName, &Node)],
 ) -> Option<Help> {
+    // It might be more than their share.
+    let max = |quota: &super::shares::Quota| quota.max.is_some() && group.shares.contains(&quota.whose);
+    if world.quotas.iter().any(max) {
+        return None;
+    }
     let mut asked = group.slices.iter();
     let (Some((asked, 1)), None) = (asked.next(), asked.next()) else { return None };
     let mut free: BTreeSet<ProfileName> = BTreeSet::new();

@@ -6,32 +6,33 @@
 //! `supply`).
 //!
 //! # The objective
-//! Hard: legality, what is in use, what is held, how much of a GPU can change,
+//! Hard: legality, what is in use, what was promised (`promises`), what is held, how much of a GPU can change,
 //! what is left of a node's CPU, memory, ephemeral storage and pod slots, `maxCount`. Then, level
 //! by level, each exact given the ones before as far as it is proved (`choose`
 //! says where it may not be; the certificate says how far off that can be):
 //!
 //! 1. GPUs that do not have their static layout;
 //! 2. slices missing to `minCount`;
-//! 3. unserved compute slices, one level for each pod priority, highest first.
+//! 3. compute slices missing to the shares of namespaces (`shares`; at most is hard);
+//! 4. unserved compute slices, one level for each pod priority, highest first.
 //!    Where a policy says `order: OldestFirst`, before them who is served, the
 //!    oldest first (`turns`);
-//! 4. age: the sum of the ranks of the unserved, the youngest of all that
+//! 5. age: the sum of the ranks of the unserved, the youngest of all that
 //!    wait having rank 1 (up to 512 waiting requests; beyond that age decides
 //!    among requests that ask for the same);
-//! 5. slices missing to `spareCount`;
-//! 6. under `unrequested: Whole`, idle GPUs that are not one full-size slice;
-//! 7. GPUs changed;
-//! 8. on GPUs that change as a whole: compute slices that no slice covers.
+//! 6. slices missing to `spareCount`;
+//! 7. under `unrequested: Whole`, idle GPUs that are not one full-size slice;
+//! 8. GPUs changed;
+//! 9. on GPUs that change as a whole: compute slices that no slice covers.
 //!    Without an agent nothing can be added to such a GPU once one of its
 //!    slices is in use, so what stays uncut is lost until all of it is idle.
 //!    And, twice as much, where nobody sees which slice a pod holds and a GPU
 //!    is cut into a profile of another GPU of its node: the other profiles
 //!    that it has. While anybody on a node holds a profile, no GPU of the node
 //!    that has it can be proved idle; so profiles tie GPUs together;
-//! 9. slices created and destroyed;
-//! 10. placements of large profiles that are no longer possible;
-//! 11. a fixed preference among equals.
+//! 10. slices created and destroyed;
+//! 11. placements of large profiles that are no longer possible;
+//! 12. a fixed preference among equals.
 //!
 //! Nodes are shared by choosing GPUs in the order of their nodes' names
 //! within each class; this is a heuristic, and the certificate says how many
@@ -47,7 +48,9 @@ mod group;
 mod in_the_way;
 mod instead;
 mod nodes;
+mod promises;
 mod reach;
+mod shares;
 mod situation;
 mod steps;
 mod supply;
@@ -61,7 +64,9 @@ mod world;
 use jiff::Timestamp;
 
 use self::choose::Chosen;
+pub(crate) use self::formulate::SHARES;
 use self::formulate::{Counted, Level};
+use self::promises::Promises;
 use crate::demand::Request;
 use crate::inventory::Inventory;
 use crate::plan::{Plan, UnderWay};
@@ -103,15 +108,36 @@ pub fn decide_while(
     now: Timestamp,
 ) -> Decision {
     let _ = now;
-    let chosen = match choose::choose(inventory, requests, policies, under_way) {
-        Ok(chosen) => chosen,
-        // Leaving everything as it is meets every row (see `Building::bounds`),
-        // so this is a bug of ours; nothing is changed, and the report says so.
-        Err(error) => {
-            debug_assert!(matches!(error, SolveError::NotFound { .. }), "{error}");
-            return explain::gave_up(requests, &error);
-        }
+    // Leaving everything as it is meets every row (see `Building::bounds`),
+    // so an error is a bug of ours; nothing is changed, and the report says so.
+    let gave_up = |error: SolveError| {
+        debug_assert!(matches!(error, SolveError::NotFound { .. }), "{error}");
+        explain::gave_up(requests, &error)
     };
+    if !promises::are_made(requests) {
+        return plan(inventory, requests, policies, under_way, true).unwrap_or_else(gave_up);
+    }
+    let beside_promises = || -> Result<Decision, SolveError> {
+        let promises = Promises::new(inventory, requests, policies, under_way)?;
+        // Whether a promise yields is decided by planning: no trial looks at that.
+        let tries = !promises.some_yield();
+        let mut decision = plan(&promises.inventory, &promises.requests, policies, under_way, tries)?;
+        promises.answer(&mut decision.report, requests);
+        Ok(decision)
+    };
+    beside_promises().unwrap_or_else(gave_up)
+}
+
+/// The plan for a fleet, and the report. `tries`: whether who is not served is
+/// told what would help.
+fn plan(
+    inventory: &Inventory,
+    requests: &[Request],
+    policies: &[Policy],
+    under_way: &UnderWay,
+    tries: bool,
+) -> Result<Decision, SolveError> {
+    let chosen = choose::choose(inventory, requests, policies, under_way)?;
     let levels = chosen.levels();
     let allocation = allocate::allocate(&chosen);
     let Chosen { world, turns, program, .. } = chosen;
@@ -135,15 +161,15 @@ pub fn decide_while(
         .collect();
     supply::add_unplaced(&world, &allocation, &mut certificate);
     certificate.push(nodes::certificate(&world, &allocation));
-    let floors = [Level::Static, Level::Minimum];
+    let floors = [Level::Static, Level::Minimum, Level::Share];
     let mut before_all = program.levels.iter().zip(&levels).filter(|(level, _)| floors.contains(level));
     let meets_floors = before_all.all(|(_, solved)| solved.value == 0);
     let report = Report {
-        requests: explain::requests(&world, &allocation, requests, meets_floors),
+        requests: explain::requests(&world, &allocation, requests, meets_floors, tries),
         policies: supply::policies(&world, &allocation),
         frozen_for_lack_of_agent: supply::frozen(&world),
         certificate,
         gave_up: None,
     };
-    Decision { plan, report }
+    Ok(Decision { plan, report })
 }

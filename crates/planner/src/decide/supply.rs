@@ -87,6 +87,7 @@ fn report(world: &World<'_>, allocation: &Allocation<'_>, position: usize, polic
         }
     }
     let mut unmet = unmet_bounds(world, position, &supply, &free_after);
+    unmet.extend(unmet_shares(world, position, allocation));
     if !static_missed.is_empty() {
         let total = nodes.iter().map(|name| world.node(name).gpus.len()).sum::<usize>();
         let missed = static_missed.len();
@@ -225,6 +226,32 @@ fn unmet_bounds(
         }
     }
     unmet
+}
+
+/// Shares of which those who ask get less than they should have.
+fn unmet_shares(world: &World<'_>, position: usize, allocation: &Allocation<'_>) -> Vec<UnmetBound> {
+    let mut unmet: BTreeMap<String, UnmetBound> = BTreeMap::new();
+    for quota in world.quotas.iter().filter(|quota| quota.policy == position && quota.min > 0) {
+        let (mut asked, mut given) = (0, 0);
+        for group in world.groups.iter().filter(|group| group.shares.contains(&quota.whose)) {
+            for request in &group.requests {
+                asked += group.weight();
+                let node = allocation.served.get(&request.id).map(|served| served.node);
+                let policy = node.and_then(|node| world.assignment.policy_of.get(node));
+                if policy == Some(&world.policies[position].name) {
+                    given += group.weight();
+                }
+            }
+        }
+        let wanted = quota.wanted(asked);
+        if given < wanted {
+            let number = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);
+            let field = quota.field("minComputeSlices");
+            let (wanted, reached) = (number(quota.held + wanted), number(quota.held + given));
+            unmet.entry(field.clone()).or_insert(UnmetBound { field, wanted, reached });
+        }
+    }
+    unmet.into_values().collect()
 }
 
 /// Profiles that a policy names and some, or all, of its models lack.

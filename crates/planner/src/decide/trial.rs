@@ -77,8 +77,14 @@ pub(super) struct Trials<'w> {
 }
 
 impl<'w> Trials<'w> {
-    /// `meets_floors`: whether the plan reaches every static layout and every floor.
-    pub(super) fn new(world: &World<'w>, allocation: &Allocation<'_>, meets_floors: bool) -> Self {
+    /// `meets_floors`: whether the plan reaches every static layout and every floor. `tries`: whether anything
+    /// is tried at all.
+    pub(super) fn new(
+        world: &World<'w>,
+        allocation: &Allocation<'_>,
+        meets_floors: bool,
+        tries: bool,
+    ) -> Self {
         let requests = world.groups.iter().flat_map(|group| group.requests.iter().copied());
         let unserved = requests.clone().map(|r| &r.id).filter(|id| !allocation.served.contains_key(id));
         let unserved: BTreeSet<RequestId> = unserved.cloned().collect();
@@ -91,11 +97,11 @@ impl<'w> Trials<'w> {
             requests: requests.cloned().collect(),
             unserved,
             room_runs_out: world.cells.iter().any(|cell| cell.room.is_some()),
-            left: (GPU_TRIALS / gpus.max(1)).min(UNSERVED_TRIALS / wait).max(LEAST),
+            left: if tries { (GPU_TRIALS / gpus.max(1)).min(UNSERVED_TRIALS / wait).max(LEAST) } else { 0 },
             effort: Effort { nodes: nodes.clamp(20, EFFORT.nodes) },
             unproved: (UNSERVED_UNPROVED / wait).clamp(1, UNPROVED),
             is_large: !world.is_small() && world.cells.iter().any(|cell| cell.one_by_one),
-            meets_floors,
+            meets_floors: meets_floors && tries,
             one_more: BTreeMap::new(),
         }
     }

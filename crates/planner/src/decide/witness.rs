@@ -56,8 +56,10 @@ impl OneMore {
         let name = &name;
         let policy = world.assignment.policy_of.get(name)?;
         let policy = world.policies.iter().find(|p| p.name == *policy)?;
-        let LayoutPolicy::DemandDriven { slices, .. } = &policy.layout else { return None };
-        if policy.mode == Mode::Paused || slices.values().any(|bounds| bounds.max.is_some()) {
+        let LayoutPolicy::DemandDriven { slices, shares, .. } = &policy.layout else { return None };
+        let has_maximum = slices.values().any(|bounds| bounds.max.is_some())
+            || shares.iter().any(|share| share.max.is_some());
+        if policy.mode == Mode::Paused || has_maximum {
             return None;
         }
         let class = world.classes.iter().find(|class| class.gpus.iter().any(|(node, _)| *node == name))?;

@@ -7,6 +7,7 @@ use mig::ProfileName;
 
 use super::evict::Evictions;
 use super::group::{self, Alone, Group};
+use super::shares::{self, Quota};
 use super::situation::situation;
 use super::targets::{Aim, Freedom, Geometries, Situation, Target};
 use crate::assign::{self, Assignment};
@@ -29,6 +30,8 @@ pub(super) struct World<'a> {
     pub(super) geometries: Geometries,
     /// What eviction does, whatever else is planned.
     pub(super) evictions: Evictions,
+    /// The shares of those who ask.
+    pub(super) quotas: Vec<Quota>,
 }
 
 /// Nodes that have one policy and that the same groups may use; pods can bind
@@ -140,8 +143,19 @@ impl<'a> World<'a> {
             .collect();
         let cells = Cells { inventory, groups: &groups, policy_of: &policy_of, alone: &alone, grain };
         let cells = cells.build(&evictions, &situations);
-        let mut world =
-            Self { inventory, policies, assignment, groups, cells, classes: vec![], geometries, evictions };
+        let whose = groups.iter().flat_map(|group| group.shares.iter().cloned()).collect();
+        let quotas = shares::quotas(whose, inventory, &policies, &policy_of, &evictions);
+        let mut world = Self {
+            inventory,
+            policies,
+            assignment,
+            groups,
+            cells,
+            classes: vec![],
+            geometries,
+            evictions,
+            quotas,
+        };
         world.classes = world.classes(&situations);
         world
     }

@@ -24,6 +24,7 @@ pub(crate) fn rules(actuator: Actuator) -> Rules {
         slices: BTreeMap::new(),
         unrequested: Unrequested::Keep,
         order: planner::policy::Order::MostServed,
+        shares: vec![],
     };
     Rules {
         actuator,

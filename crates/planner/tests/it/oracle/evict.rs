@@ -66,6 +66,7 @@ pub(crate) fn for_certain(node: &Node, policy: &Policy) -> BTreeSet<PodRef> {
 /// pod that goes gives one back; and nobody holds what nobody may hold.
 pub(crate) fn without(node: &Node, gone: &BTreeSet<PodRef>) -> Node {
     let mut after = node.clone();
+    after.held.retain(|pod, _| !gone.contains(pod));
     for (profile, held) in &mut after.allocated {
         let uses: Vec<&Use> = node.gpus.values().flat_map(|gpu| uses_of(gpu, *profile)).collect();
         let sure: Vec<&PodRef> = uses

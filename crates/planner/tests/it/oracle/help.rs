@@ -80,7 +80,7 @@ pub(crate) fn doubts(world: &World) -> Vec<String> {
                     }
                 }
                 Help::HoldEnds { node, .. } => {
-                    let mut world = world.clone();
+                    let mut world = taken_up(world, node);
                     let node = world.inventory.nodes.get_mut(node).expect("a node of the fleet");
                     (node.hold, node.schedulable) = (None, true);
                     node.gpus.values_mut().for_each(|gpu| gpu.hold = None::<Hold>);
@@ -132,10 +132,46 @@ pub(crate) fn doubts(world: &World) -> Vec<String> {
     doubts
 }
 
+/// Those who were promised something on a node have it: their pods are there.
+fn taken_up(world: &World, on: &NodeName) -> World {
+    let mut world = world.clone();
+    let owner = owner(&world.policies, &world.inventory.nodes[on]).cloned();
+    let kept: Vec<Request> = super::promises::kept(&world.inventory, &world.requests, &|_| owner.as_ref())
+        .into_iter()
+        .filter(|(_, node)| *node == on)
+        .map(|(request, _)| request.clone())
+        .collect();
+    let node = world.inventory.nodes.get_mut(on).expect("a node of the fleet");
+    for request in &kept {
+        let pod = PodRef { namespace: request.id.namespace.clone(), name: request.id.name.clone() };
+        node.room.cpu_milli -= request.takes.cpu_milli;
+        node.room.memory_bytes -= request.takes.memory_bytes;
+        node.room.storage_bytes -= request.takes.storage_bytes;
+        node.room.pods -= request.takes.pods;
+        for (profile, n) in &request.slices {
+            *node.held.entry(pod.clone()).or_default() += u32::from(profile.compute) * n;
+            *node.allocated.entry(*profile).or_default() += n;
+            let mut left = *n;
+            for gpu in node.gpus.values_mut() {
+                let profiles = apply::profiles(gpu);
+                for (used, _) in gpu.slices.uses_mut().zip(profiles).filter(|(_, of)| of == profile) {
+                    if left > 0 && used.is_idle() {
+                        *used = Use::InUse { by: pod.clone() };
+                        left -= 1;
+                    }
+                }
+            }
+        }
+    }
+    world.requests.retain(|request| !kept.iter().any(|kept| kept.id == request.id));
+    world
+}
+
 fn ended(world: &World, pod: &PodRef) -> World {
     let gone = BTreeSet::from([pod.clone()]);
     let nodes = world.inventory.nodes.iter().map(|(name, node)| (name.clone(), without(node, &gone)));
-    World { inventory: Inventory { nodes: nodes.collect() }, ..world.clone() }
+    let inventory = Inventory { nodes: nodes.collect(), ..world.inventory.clone() };
+    World { inventory, ..world.clone() }
 }
 
 /// Compute slices that pods hold, or may hold, on nodes that a request may use.
@@ -178,7 +214,18 @@ fn changed(world: &World, policy: &str, field: &str, to: Option<u32>) -> World {
                 slices: BTreeMap::new(),
                 unrequested: Unrequested::Keep,
                 order: Order::MostServed,
+                shares: vec![],
             };
+        }
+        LayoutPolicy::DemandDriven { shares, .. } if field.contains(".shares[") => {
+            let rest = field.strip_prefix("spec.layout.demandDriven.shares[").expect("a field of a share");
+            let (index, name) = rest.split_once("].").expect("a position");
+            let share = &mut shares[index.parse::<usize>().expect("a position")];
+            match name {
+                "maxComputeSlices" => share.max = to,
+                "minComputeSlices" => share.min = to.expect("a number"),
+                _ => panic!("{name} helps nobody"),
+            }
         }
         LayoutPolicy::DemandDriven { slices, .. } => {
             let (profile, name) = field
@@ -209,6 +256,7 @@ fn more(world: &World, like: &Node, model: &str, count: u32) -> World {
             hold: None,
             schedulable: true,
             allocated: BTreeMap::new(),
+            held: BTreeMap::new(),
             gpus: BTreeMap::from([(GpuIndex(0), gpu.clone())]),
             ..like.clone()
         };

@@ -11,6 +11,7 @@ pub(crate) mod evict;
 pub(crate) mod grid;
 pub(crate) mod help;
 pub(crate) mod may;
+pub(crate) mod promises;
 pub(crate) mod values;
 pub(crate) mod world;
 
@@ -28,8 +29,10 @@ use values::{Demand, Values};
 pub(crate) fn best(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> (Plan, Values) {
     let demand = Demand::new(inventory, requests, policies);
     let nodes: Vec<(&NodeName, &Node)> = inventory.nodes.iter().collect();
-    let options: Vec<Vec<Choice>> =
-        nodes.iter().map(|(name, node)| choices::of_node(&demand, node, demand.policy_of(name))).collect();
+    let of_node = |(name, node): &(&NodeName, &Node)| {
+        choices::of_node(&demand, &demand.as_promised(name, node), demand.policy_of(name))
+    };
+    let options: Vec<Vec<Choice>> = nodes.iter().map(of_node).collect();
     let mut search = Search { demand: &demand, options: &options, best: None, cap: 0 };
     search.run(&mut Vec::new());
     let (values, chosen) = search.best.expect("changing nothing is always possible");

@@ -4,19 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mig::ProfileName;
 use planner::demand::Request;
-use planner::inventory::{Inventory, Node, Room};
+use planner::inventory::{Hold, Inventory, Node, Room};
 use planner::names::NodeName;
 use planner::plan::Plan;
 use planner::policy::{Bounds, LayoutPolicy, Order, Policy};
 
 use super::choices::{Choice, planned};
-use super::{apply, may::may};
+use super::evict::for_certain;
+use super::{apply, may::may, promises};
 
 /// The levels of the objective; lower is better, and the first that differs decides.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Values {
     /// Slices missing to `minCount`.
     pub(crate) floors: u32,
+    /// Compute slices missing to shares.
+    pub(crate) shares: u32,
     /// Who is unserved, by priority, highest first.
     pub(crate) unserved: Vec<Unserved>,
     /// Ranks of the unserved; the youngest of all that wait has rank 1.
@@ -59,6 +62,19 @@ struct Wish {
     /// Which nodes it may use.
     may: Vec<bool>,
     takes: Room,
+    /// Which shares it counts for.
+    shares: Vec<bool>,
+}
+
+/// A share of somebody who asks.
+#[derive(Debug)]
+struct Shared {
+    /// The nodes of its policy.
+    mine: Vec<bool>,
+    /// So many compute slices are to be given, as far as they are asked for.
+    wanted: u32,
+    /// So many may be given.
+    most: Option<u32>,
 }
 
 /// Who wants what where.
@@ -69,9 +85,14 @@ pub(crate) struct Demand<'a> {
     owner: BTreeMap<&'a NodeName, &'a Policy>,
     /// Highest priority first.
     wishes: Vec<Wish>,
+    /// Of those who want something, highest first.
+    pub(crate) priorities: Vec<i32>,
     levels: usize,
+    /// By node, slices of each profile that are kept for somebody, and the room that these take.
+    taken: Vec<(Vec<u32>, Room)>,
     /// `(nodes, profile, bounds, how many there are now)`.
     bounds: Vec<(Vec<bool>, usize, Bounds, u32)>,
+    shares: Vec<Shared>,
 }
 
 pub(crate) fn distinct(profiles: &[ProfileName]) -> BTreeSet<ProfileName> {
@@ -89,12 +110,16 @@ impl<'a> Demand<'a> {
                 Some((*name, *selecting.first()?))
             })
             .collect();
+        let kept = promises::kept(inventory, requests, &|name| owner.get(name).copied());
+        let is_kept = |r: &Request| kept.iter().any(|(request, _)| request.id == r.id);
         let counted: Vec<&Request> = requests
             .iter()
             .filter(|r| r.whole_gpus == 0 && r.blocked_elsewhere.is_none() && r.refused.is_none())
+            .filter(|r| !is_kept(r))
             .collect();
+        let promised = kept.iter().map(|(request, _)| *request);
         let mut profiles: BTreeSet<ProfileName> =
-            counted.iter().flat_map(|r| r.slices.keys().copied()).collect();
+            counted.iter().copied().chain(promised).flat_map(|r| r.slices.keys().copied()).collect();
         for policy in policies {
             if let LayoutPolicy::DemandDriven { slices, .. } = &policy.layout {
                 profiles.extend(slices.keys());
@@ -116,9 +141,10 @@ impl<'a> Demand<'a> {
                 let rank = 1 + by_age.iter().position(|r| r.id == request.id).expect("sorted");
                 let rank = u32::try_from(rank).expect("few");
                 let may = nodes.iter().map(may).collect();
-                Wish { level, compute, rank, turn: None, slices, may, takes: request.takes }
+                Wish { level, compute, rank, turn: None, slices, may, takes: request.takes, shares: vec![] }
             })
             .collect();
+        let shares = share_out(inventory, policies, &nodes, &owner, &counted, &kept, &mut wishes);
         // Who may use a node of such a policy is in its queue; the oldest has the highest rank.
         let is_queued = |wish: &Wish| {
             let oldest_first = |policy: &&Policy| {
@@ -152,7 +178,32 @@ impl<'a> Demand<'a> {
             }
         }
         let levels = priorities.len();
-        Self { profiles, nodes, owner, wishes, levels, bounds }
+        let priorities = priorities.into_iter().map(|p| p.0).collect();
+        let of_node = |(name, _): &(&NodeName, &Node)| {
+            let mut taken = (vec![0; profiles.len()], Room::ZERO);
+            for (request, _) in kept.iter().filter(|(_, on)| on == name) {
+                for (n, profile) in taken.0.iter_mut().zip(&profiles) {
+                    *n += request.slices.get(profile).copied().unwrap_or(0);
+                }
+                taken.1.cpu_milli += request.takes.cpu_milli;
+                taken.1.memory_bytes += request.takes.memory_bytes;
+                taken.1.storage_bytes += request.takes.storage_bytes;
+                taken.1.pods += request.takes.pods;
+            }
+            taken
+        };
+        let taken = nodes.iter().map(of_node).collect();
+        Self { profiles, nodes, owner, wishes, priorities, levels, taken, bounds, shares }
+    }
+
+    /// A node as it may be planned for: nothing on it changes while anything is kept there.
+    pub(crate) fn as_promised(&self, name: &NodeName, node: &Node) -> Node {
+        let position = self.nodes.iter().position(|(other, _)| *other == name).expect("a node of the fleet");
+        let mut node = node.clone();
+        if self.taken[position].0.iter().any(|n| *n > 0) {
+            node.hold.get_or_insert(Hold::Changing);
+        }
+        node
     }
 
     /// What is worth creating under a policy: what it lists, what is asked for
@@ -164,6 +215,8 @@ impl<'a> Demand<'a> {
             for wish in self.wishes.iter().filter(|wish| wish.may[i]) {
                 menu.extend(self.profiles.iter().zip(&wish.slices).filter(|(_, n)| **n > 0).map(|(p, _)| *p));
             }
+            let kept = self.profiles.iter().zip(&self.taken[i].0).filter(|(_, n)| **n > 0);
+            menu.extend(kept.map(|(profile, _)| *profile));
             menu.extend(node.allocated.iter().filter(|(_, n)| **n > 0).map(|(p, _)| *p));
         }
         if let LayoutPolicy::DemandDriven { slices, .. } = &policy.layout {
@@ -213,18 +266,29 @@ impl<'a> Demand<'a> {
         }
         let mut free: Vec<Vec<u32>> = chosen.iter().map(|choice| choice.free.clone()).collect();
         let mut room: Vec<Room> = self.nodes.iter().map(|(_, node)| node.room).collect();
+        for ((free, room), (slices, takes)) in free.iter_mut().zip(&mut room).zip(&self.taken) {
+            for (free, n) in free.iter_mut().zip(slices) {
+                *free = free.checked_sub(*n)?;
+            }
+            room.cpu_milli -= takes.cpu_milli;
+            room.memory_bytes -= takes.memory_bytes;
+            room.storage_bytes -= takes.storage_bytes;
+            room.pods -= takes.pods;
+        }
         let cost = chosen.iter().fold([0; 4], |mut sum, choice| {
             sum.iter_mut().zip(choice.cost).for_each(|(sum, cost)| *sum += cost);
             sum
         });
         let mut best = None;
-        let mut left = Left { free: &mut free, room: &mut room };
+        let given = vec![0; self.shares.len()];
+        let mut left = Left { free: &mut free, room: &mut room, given };
         self.hand_out(0, &mut left, &mut self.nobody_unserved(), 0, &spare_missing, &mut best);
-        let (unserved, age, spare) = best.expect("serving nobody is possible");
+        let (shares, unserved, age, spare) = best.expect("serving nobody is possible");
         let [not_whole, changed, stranded, operations] = cost;
         let touched = chosen.iter().filter(|choice| !choice.targets.is_empty()).count();
         let nodes = u32::try_from(touched).expect("few");
-        let values = Values { floors, unserved, age, spare, not_whole, changed, stranded, operations, nodes };
+        let values =
+            Values { floors, shares, unserved, age, spare, not_whole, changed, stranded, operations, nodes };
         limit.is_none_or(|limit| values < *limit).then_some(values)
     }
 
@@ -241,9 +305,10 @@ impl<'a> Demand<'a> {
         unserved: &mut Vec<Unserved>,
         age: u32,
         spares: &[(&Vec<bool>, usize, u32)],
-        best: &mut Option<(Vec<Unserved>, u32, u32)>,
+        best: &mut Option<Handed>,
     ) {
-        let Some(Wish { level, compute, rank, turn, slices, may, takes }) = self.wishes.get(next) else {
+        let Some(Wish { level, compute, rank, turn, slices, may, takes, shares }) = self.wishes.get(next)
+        else {
             let missing = spares
                 .iter()
                 .map(|(mine, profile, spare)| {
@@ -254,18 +319,27 @@ impl<'a> Demand<'a> {
                     spare.saturating_sub(free)
                 })
                 .sum();
-            let found = (unserved.clone(), age, missing);
+            let to_shares =
+                self.shares.iter().zip(&left.given).map(|(share, n)| share.wanted.saturating_sub(*n));
+            let found = (to_shares.sum(), unserved.clone(), age, missing);
             if best.as_ref().is_none_or(|best| found < *best) {
                 *best = Some(found);
             }
             return;
         };
-        if best.as_ref().is_some_and(|(best, _, _)| *unserved > *best) {
+        let has_wanted = self.shares.iter().any(|share| share.wanted > 0);
+        if !has_wanted && best.as_ref().is_some_and(|(_, best, _, _)| *unserved > *best) {
             return;
         }
         for (node, may) in may.iter().enumerate() {
-            if *may && left.take(node, slices, *takes) {
+            let concerns = |s: &usize| shares[*s] && self.shares[*s].mine[node];
+            let concerned: Vec<usize> = (0..shares.len()).filter(concerns).collect();
+            let is_too_much =
+                |s: &usize| self.shares[*s].most.is_some_and(|most| left.given[*s] + compute > most);
+            if *may && !concerned.iter().any(is_too_much) && left.take(node, slices, *takes) {
+                concerned.iter().for_each(|s| left.given[*s] += compute);
                 self.hand_out(next + 1, left, unserved, age, spares, best);
+                concerned.iter().for_each(|s| left.given[*s] -= compute);
                 left.give_back(node, slices, *takes);
             }
         }
@@ -294,11 +368,82 @@ impl<'a> Demand<'a> {
             .map(|(name, node)| {
                 let steps = plan.steps.iter().filter(|step| step.node == **name);
                 let targets = steps.flat_map(|step| &step.gpus).map(|c| (c.gpu, c.after.as_slice()));
-                planned(self, node, self.policy_of(name), &targets.collect())
+                planned(self, &self.as_promised(name, node), self.policy_of(name), &targets.collect())
             })
             .collect();
         (self.values(&choices.iter().collect::<Vec<_>>(), None), choices)
     }
+}
+
+/// Compute slices missing to shares, who is unserved, their ranks, spares missing.
+type Handed = (u32, Vec<Unserved>, u32, u32);
+
+/// The shares of those who ask; says of each wish which it counts for.
+fn share_out<'a>(
+    inventory: &Inventory,
+    policies: &'a [Policy],
+    nodes: &[(&'a NodeName, &'a Node)],
+    owner: &BTreeMap<&NodeName, &'a Policy>,
+    counted: &[&Request],
+    kept: &[(&Request, &NodeName)],
+    wishes: &mut [Wish],
+) -> Vec<Shared> {
+    let mut shares = vec![];
+    for policy in policies {
+        let LayoutPolicy::DemandDriven { shares: all, .. } = &policy.layout else { continue };
+        let is_mine = |name: &NodeName| owner.get(name).is_some_and(|o| o.name == policy.name);
+        let mine: Vec<bool> = nodes.iter().map(|(name, _)| is_mine(name)).collect();
+        for share in all {
+            let is_of = |namespace: &str, labels: &BTreeMap<String, String>| {
+                share.namespaces.iter().all(|e| match labels.get(&e.key) {
+                    Some(value) => e.values.contains(value),
+                    None => {
+                        e.key == "kubernetes.io/metadata.name" && e.values.contains(&namespace.to_owned())
+                    }
+                })
+            };
+            let asks = |i: &usize| {
+                let may = wishes[*i].may.iter().zip(&mine).any(|(may, mine)| *may && *mine);
+                may && is_of(&counted[*i].id.namespace, &counted[*i].namespace_labels)
+            };
+            let all: Vec<usize> = (0..counted.len()).filter(asks).collect();
+            let mut each: Vec<Option<String>> =
+                all.iter().map(|i| share.per_namespace.then(|| counted[*i].id.namespace.clone())).collect();
+            each.sort();
+            each.dedup();
+            for one in each {
+                let in_it = |namespace: &str| match &one {
+                    Some(one) => one == namespace,
+                    None => is_of(namespace, inventory.namespaces.get(namespace).unwrap_or(&BTreeMap::new())),
+                };
+                // On a node that is drained, those who go hold nothing.
+                let stay = nodes.iter().filter(|(name, _)| is_mine(name)).flat_map(|(name, node)| {
+                    // Nobody goes from where something is kept.
+                    let is_kept = kept.iter().any(|(_, on)| on == name);
+                    let gone = if is_kept { BTreeSet::new() } else { for_certain(node, policy) };
+                    let stay = node.held.iter().filter(move |(pod, _)| !gone.contains(*pod));
+                    stay.filter(|(pod, _)| in_it(&pod.namespace)).map(|(_, n)| *n)
+                });
+                let promised = kept.iter().filter(|(_, node)| is_mine(node));
+                let promised = promised.filter(|(request, _)| in_it(&request.id.namespace));
+                let of = |r: &Request| r.slices.iter().map(|(p, n)| u32::from(p.compute) * n).sum::<u32>();
+                let held = stay.sum::<u32>() + promised.map(|(request, _)| of(request)).sum::<u32>();
+                let mut asked = 0;
+                let is_one = |i: &usize| one.as_ref().is_none_or(|one| *one == counted[*i].id.namespace);
+                let those: Vec<usize> = all.iter().copied().filter(is_one).collect();
+                for (i, wish) in wishes.iter_mut().enumerate() {
+                    wish.shares.push(those.contains(&i));
+                    asked += if those.contains(&i) { wish.compute } else { 0 };
+                }
+                shares.push(Shared {
+                    mine: mine.clone(),
+                    wanted: share.min.saturating_sub(held).min(asked),
+                    most: share.max.map(|max| max.saturating_sub(held)),
+                });
+            }
+        }
+    }
+    shares
 }
 
 fn selects(policy: &Policy, node: &Node) -> bool {
@@ -310,6 +455,8 @@ fn selects(policy: &Policy, node: &Node) -> bool {
 struct Left<'a> {
     free: &'a mut [Vec<u32>],
     room: &'a mut [Room],
+    /// What each share got.
+    given: Vec<u32>,
 }
 
 impl Left<'_> {

@@ -23,8 +23,18 @@ pub(crate) struct World {
 impl fmt::Debug for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, node) in &self.inventory.nodes {
-            let Node { labels, single_strategy, taints, room, scope, hold, schedulable, allocated, gpus } =
-                node;
+            let Node {
+                labels,
+                single_strategy,
+                taints,
+                room,
+                scope,
+                hold,
+                schedulable,
+                allocated,
+                held: _,
+                gpus,
+            } = node;
             let held: Vec<_> = allocated.iter().map(|(profile, n)| format!("{profile}x{n}")).collect();
             writeln!(
                 f,

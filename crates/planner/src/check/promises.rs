@@ -1,0 +1,154 @@
+//! What was promised is kept: the slices of a promise are there and nobody else gets them, and nothing on
+//! the node changes until the pod has one. Stated here from the fleet as it was seen; what the planner kept
+//! is not looked at.
+//!
+//! Only a higher priority breaks a promise that can be kept. So a step on such a node is wrong, unless
+//! somebody of a higher priority waits.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use mig::ProfileName;
+
+use super::note::{Note, Problem};
+use super::serves::free_now;
+use super::winner;
+use crate::demand::Request;
+use crate::eligible::judge;
+use crate::inventory::{Inventory, Node, Room};
+use crate::names::{NodeName, RequestId};
+use crate::plan::Plan;
+use crate::policy::{Drain, LayoutPolicy, Policy};
+use crate::predicted_labels::LabelsAfter;
+use crate::report::{Broken, Outcome, RequestReport};
+use crate::selector;
+
+/// The promises that the fleet as it was seen can keep, with their nodes; those
+/// to a higher priority first, then the older ones.
+fn keepable<'a>(
+    inventory: &'a Inventory,
+    requests: &'a [Request],
+    policies: &[Policy],
+) -> Vec<(&'a Request, &'a NodeName)> {
+    let mut promised: Vec<(&Request, &NodeName)> =
+        requests.iter().filter(|r| waits(r)).filter_map(|r| Some((r, r.promised.as_ref()?))).collect();
+    promised.sort_by_key(|(request, _)| (Reverse(request.priority), request.since, &request.id));
+    let mut left: BTreeMap<&NodeName, (Room, BTreeMap<ProfileName, u32>)> = BTreeMap::new();
+    promised.retain(|(request, name)| {
+        let Some(node) = inventory.nodes.get(*name) else { return false };
+        let policy = winner(node, policies);
+        let counts = policy.is_none_or(|policy| match &policy.layout {
+            LayoutPolicy::DemandDriven { namespaces, .. } => {
+                selector::matches(namespaces, &request.namespace_labels)
+            }
+            LayoutPolicy::Static { .. } => true,
+        });
+        // There, even who runs has to go.
+        let evicts = policy.is_some_and(|policy| {
+            matches!(policy.layout, LayoutPolicy::Static { .. }) && policy.drain == Drain::Evict
+        });
+        let may = judge(request, name, node, &LabelsAfter::predict(node)).is_yes();
+        if !node.schedulable || !counts || evicts && node.hold.is_none() || !may {
+            return false;
+        }
+        let (room, taken) = left.entry(*name).or_insert_with(|| (node.room, BTreeMap::new()));
+        let free = |(profile, n): (&ProfileName, &u32)| {
+            taken.get(profile).copied().unwrap_or(0) + n <= free_now(node, *profile)
+        };
+        let fits = room.holds(&request.takes) && request.slices.iter().all(free);
+        if fits {
+            *room = room.plus(request.takes, -1);
+            request.slices.iter().for_each(|(profile, n)| *taken.entry(*profile).or_default() += n);
+        }
+        fits
+    });
+    promised
+}
+
+/// Whether a request waits for slices that can be planned for.
+fn waits(request: &Request) -> bool {
+    request.whole_gpus == 0
+        && request.blocked_elsewhere.is_none()
+        && request.refused.is_none()
+        && request.slices.values().any(|n| *n > 0)
+}
+
+/// Says where a plan changes a node that was promised to somebody.
+pub(super) fn check(
+    plan: &Plan,
+    inventory: &Inventory,
+    requests: &[Request],
+    policies: &[Policy],
+    notes: &mut Vec<Note>,
+) {
+    if plan.steps.is_empty() {
+        return;
+    }
+    let highest = requests.iter().filter(|r| waits(r)).map(|r| r.priority).max();
+    for (request, node) in keepable(inventory, requests, policies) {
+        let changes = plan.steps.iter().any(|step| step.node == *node);
+        if changes && highest.is_none_or(|highest| highest <= request.priority) {
+            notes.push(Problem::PromiseBroken { request: request.id.clone() }.on(node));
+        }
+    }
+}
+
+/// Says which promises are not kept though they could be, as the answers tell
+/// it; and where more is given away than there is beside them.
+#[must_use]
+pub fn check_promises(
+    reports: &[RequestReport],
+    inventory: &Inventory,
+    requests: &[Request],
+    policies: &[Policy],
+) -> Vec<Note> {
+    let by_id: BTreeMap<&RequestId, &Request> = requests.iter().map(|r| (&r.id, r)).collect();
+    let answers: BTreeMap<&RequestId, &RequestReport> = reports.iter().map(|r| (&r.id, r)).collect();
+    let is_served = |id: &RequestId| {
+        answers.get(id).is_some_and(|report| !matches!(report.outcome, Outcome::Unserved { .. }))
+    };
+    let mut notes = Vec::new();
+    for (request, name) in keepable(inventory, requests, policies) {
+        let Some(report) = answers.get(&request.id) else { continue };
+        let is_kept = matches!(&report.outcome, Outcome::ServedNow { node, .. } if node == name);
+        let yields = match &report.broken {
+            Some(broken) => match &broken.why {
+                Broken::HigherPriority { to } => {
+                    is_served(to) && by_id.get(to).is_some_and(|to| to.priority > request.priority)
+                }
+                _ => false,
+            },
+            None => false,
+        };
+        if !is_kept && !yields {
+            notes.push(Problem::PromiseBroken { request: request.id.clone() }.on(name));
+        }
+    }
+    for (name, node) in &inventory.nodes {
+        notes.extend(over(name, node, reports, &by_id));
+    }
+    notes
+}
+
+/// Whether what is served at once on a node is more than is there.
+fn over(
+    name: &NodeName,
+    node: &Node,
+    reports: &[RequestReport],
+    by_id: &BTreeMap<&RequestId, &Request>,
+) -> Vec<Note> {
+    let mut needed: BTreeMap<ProfileName, u32> = BTreeMap::new();
+    for report in reports {
+        if let Outcome::ServedNow { node: on, .. } = &report.outcome
+            && on == name
+            && let Some(request) = by_id.get(&report.id)
+        {
+            request.slices.iter().for_each(|(profile, n)| *needed.entry(*profile).or_default() += n);
+        }
+    }
+    let over = needed.into_iter().filter_map(|(profile, needed)| {
+        let free = free_now(node, profile);
+        (needed > free).then(|| Problem::SupplyExceeded { profile, needed, free }.on(name))
+    });
+    over.collect()
+}

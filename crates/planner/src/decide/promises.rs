@@ -1,0 +1,328 @@
+//! What was promised: slices of a node that are kept for somebody until its pod has a node.
+//!
+//! A promise comes before everything that is planned. The slices of it count as taken, and nothing on its
+//! node changes: the pod can bind at any moment, and must find the node as it was told. So what is planned
+//! is planned for the fleet without these slices and without these requests.
+//!
+//! A promise is broken by what is not as it was (the node takes no pods, the slice is gone), and by a higher
+//! priority: if somebody of a higher priority could not be served otherwise. Of several promises those are
+//! kept first that were made to a higher priority, then to the older request: each that can be kept beside
+//! them without anybody of a higher priority getting less. The report says which was broken, and why.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use mig::ProfileName;
+
+use super::choose::{Chosen, choose};
+use super::evict::Evictions;
+use super::formulate::{Counted, Level};
+use super::group::{counts, is_planned};
+use super::situation::rule_for;
+use super::turn::Turns;
+use super::turns::Compared;
+use super::world::free_somewhere;
+use crate::assign;
+use crate::demand::Request;
+use crate::eligible::{Eligibility, judge};
+use crate::inventory::{Hold, Inventory, Node, Slices, Use};
+use crate::names::{GpuId, GpuIndex, NodeName, PodRef, RequestId};
+use crate::plan::UnderWay;
+use crate::policy::{Drain, LayoutPolicy, Mode, Policy};
+use crate::predicted_labels::LabelsAfter;
+use crate::report::{Broken, BrokenPromise, Outcome, Report, RequestReport};
+use crate::solver::SolveError;
+
+/// So many promises are looked at one by one when a higher priority needs some
+/// of them: each look is a plan. The others are broken then.
+const ONE_BY_ONE: usize = 12;
+
+/// What is kept, and what is left to plan with.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Promises {
+    /// The fleet without the slices that are kept.
+    pub(super) inventory: Inventory,
+    /// The requests without those for whom they are kept.
+    pub(super) requests: Vec<Request>,
+    kept: Vec<Kept>,
+    broken: BTreeMap<RequestId, BrokenPromise>,
+}
+
+/// A promise that is kept.
+#[derive(Clone, Debug)]
+struct Kept {
+    request: Request,
+    node: NodeName,
+    gpus: Vec<(GpuId, String, ProfileName)>,
+}
+
+/// Whether anything is promised to anybody.
+pub(super) fn are_made(requests: &[Request]) -> bool {
+    requests.iter().any(|request| request.promised.is_some() && is_planned(request))
+}
+
+impl Promises {
+    /// Keeps every promise that can be kept, and that a higher priority does not need.
+    ///
+    /// # Errors
+    /// If there is no plan at all.
+    pub(super) fn new(
+        inventory: &Inventory,
+        requests: &[Request],
+        policies: &[Policy],
+        under_way: &UnderWay,
+    ) -> Result<Self, SolveError> {
+        let keep = |given_up: &BTreeSet<&RequestId>| Self::keep(inventory, requests, policies, given_up);
+        let all = keep(&BTreeSet::new());
+        let plan = |promises: &Self| -> Result<Gets, SolveError> {
+            Ok(Gets::of(&choose(&promises.inventory, &promises.requests, policies, under_way)?))
+        };
+        let gets = plan(&all)?;
+        let needed = |kept: &&Kept| gets.misses_above(kept.request.priority);
+        let mut asked: Vec<&Kept> = all.kept.iter().filter(needed).collect();
+        if asked.is_empty() {
+            return Ok(all);
+        }
+        asked.sort_by_key(|kept| order(&kept.request));
+        let mut given_up: BTreeSet<&RequestId> = asked.iter().map(|kept| &kept.request.id).collect();
+        let mut now = plan(&keep(&given_up))?;
+        let lowest = asked[asked.len() - 1].request.priority;
+        // Mostly it is of no use to anybody.
+        if asked[0].request.priority == lowest && !now.is_better_above(lowest, &gets) {
+            return Ok(all);
+        }
+        for kept in asked.into_iter().take(ONE_BY_ONE) {
+            let mut fewer = given_up.clone();
+            fewer.remove(&kept.request.id);
+            let with = plan(&keep(&fewer))?;
+            if !now.is_better_above(kept.request.priority, &with) {
+                (given_up, now) = (fewer, with);
+            }
+        }
+        Ok(keep(&given_up))
+    }
+
+    /// Keeps what can be kept, beside what is given up.
+    fn keep(
+        inventory: &Inventory,
+        requests: &[Request],
+        policies: &[Policy],
+        given_up: &BTreeSet<&RequestId>,
+    ) -> Self {
+        let policy_of = assign::policy_of(inventory, policies).policy_of;
+        let policy_of = |node| policy_of.get(node).and_then(|name| policies.iter().find(|p| p.name == *name));
+        let mut promises = Self { inventory: inventory.clone(), ..Self::default() };
+        let mut sorted: Vec<&Request> = requests.iter().collect();
+        sorted.sort_by_key(|request| order(request));
+        for request in sorted {
+            let Some(name) = request.promised.as_ref().filter(|_| is_planned(request)) else {
+                promises.requests.push(request.clone());
+                continue;
+            };
+            let kept = match given_up.contains(&request.id) {
+                // Nobody knows yet who it is that gets it.
+                true => Err(Broken::HigherPriority { to: request.id.clone() }),
+                false => promises.reserve(request, name, policy_of(name)),
+            };
+            match kept {
+                Ok(gpus) => promises.kept.push(Kept { request: request.clone(), node: name.clone(), gpus }),
+                Err(why) => {
+                    promises.requests.push(request.clone());
+                    promises.broken.insert(request.id.clone(), BrokenPromise { node: name.clone(), why });
+                }
+            }
+        }
+        promises
+    }
+
+    /// Takes the slices of a promise out of the fleet, and says which they are.
+    fn reserve(
+        &mut self,
+        request: &Request,
+        name: &NodeName,
+        policy: Option<&Policy>,
+    ) -> Result<Vec<(GpuId, String, ProfileName)>, Broken> {
+        let node = self.inventory.nodes.get_mut(name).ok_or(Broken::NodeGone)?;
+        if !node.schedulable {
+            return Err(Broken::Unschedulable);
+        }
+        if let Eligibility::No { reason } = judge(request, name, node, &LabelsAfter::predict(node)) {
+            return Err(Broken::NotEligible { reason: reason.to_string() });
+        }
+        if policy.is_some_and(|policy| !counts(policy, request)) {
+            return Err(Broken::NoPolicy);
+        }
+        if let Some(policy) = policy.filter(|policy| evicts_for_its_layout(policy, node)) {
+            return Err(Broken::Layout { policy: policy.name.clone() });
+        }
+        let somewhere = free_somewhere(name, node, &Evictions::default());
+        let wanted = || request.slices.iter().filter(|(_, n)| **n > 0).map(|(profile, n)| (*profile, *n));
+        for (profile, n) in wanted() {
+            let idle = node.gpus.values().flat_map(|gpu| gpu.slices.iter());
+            let idle = idle.filter(|slice| slice.profile == profile && slice.used.is_idle()).count();
+            let free = somewhere.get(&profile).copied().unwrap_or(0);
+            if i64::try_from(idle).unwrap_or(i64::MAX).saturating_add(free) < i64::from(n) {
+                return Err(Broken::NoSlice { profile });
+            }
+        }
+        let gpus = wanted().flat_map(|(profile, n)| take(name, node, profile, n)).collect();
+        node.room = node.room.plus(request.takes, -1);
+        // It counts for shares as if it ran.
+        let RequestId { kind, namespace, name: of, ordinal } = &request.id;
+        let holder = PodRef { namespace: namespace.clone(), name: format!("{kind} {of} #{ordinal}") };
+        let weight = wanted().map(|(profile, n)| u32::from(profile.compute) * n).sum::<u32>();
+        *node.held.entry(holder).or_default() += weight;
+        // What holds it anyway is told as ever.
+        node.hold.get_or_insert_with(|| Hold::Promised { to: request.id.clone() });
+        let labels = &request.namespace_labels;
+        self.inventory.namespaces.entry(namespace.clone()).or_insert_with(|| labels.clone());
+        Ok(gpus)
+    }
+
+    /// Adds the answers to those for whom something is kept, and says of others
+    /// what is not kept. Slices that are kept are free, and asked for, as far as
+    /// the policies of their nodes are concerned.
+    pub(super) fn answer(&self, report: &mut Report, all: &[Request]) {
+        let Report { requests: reports, policies, .. } = report;
+        for Kept { request, node, .. } in &self.kept {
+            let Some(policy) = policies.iter_mut().find(|policy| policy.nodes.contains(node)) else {
+                continue;
+            };
+            for (profile, n) in &request.slices {
+                let supply = policy.supply.entry(*profile).or_default();
+                supply.requested += n;
+                supply.allocated = supply.allocated.saturating_sub(*n);
+            }
+        }
+        let by_id: BTreeMap<&RequestId, &Request> =
+            all.iter().map(|request| (&request.id, request)).collect();
+        let is_above = |id: &RequestId, than: i32| by_id.get(id).is_some_and(|r| r.priority > than);
+        // Who is served, the first first: who gets it instead is one of them.
+        let served: Vec<(&RequestId, &NodeName)> = reports
+            .iter()
+            .filter_map(|report| match &report.outcome {
+                Outcome::ServedNow { node, .. } | Outcome::ServedByPlan { node, .. } => {
+                    Some((&report.id, node))
+                }
+                Outcome::Unserved { .. } => None,
+            })
+            .collect();
+        let mut broken = self.broken.clone();
+        for (id, promise) in &mut broken {
+            if let Broken::HigherPriority { to } = &mut promise.why {
+                let than = by_id.get(id).map_or(i32::MAX, |request| request.priority);
+                let above = || served.iter().filter(|(other, _)| is_above(other, than));
+                let there = above().find(|(_, node)| **node == promise.node).or_else(|| above().next());
+                to.clone_from(there.map_or(id, |(other, _)| *other));
+            }
+        }
+        for report in reports.iter_mut() {
+            report.broken = broken.remove(&report.id);
+        }
+        reports.extend(self.kept.iter().map(|Kept { request, node, gpus }| RequestReport {
+            id: request.id.clone(),
+            policy: policies.iter().find(|policy| policy.nodes.contains(node)).map(|p| p.policy.clone()),
+            outcome: Outcome::ServedNow { node: node.clone(), gpus: gpus.clone() },
+            broken: None,
+        }));
+        reports.sort_by_key(|report| by_id.get(&report.id).map(|request| order(request)));
+    }
+
+    /// Whether somebody of a higher priority gets what was promised.
+    pub(super) fn some_yield(&self) -> bool {
+        self.broken.values().any(|promise| matches!(promise.why, Broken::HigherPriority { .. }))
+    }
+}
+
+/// The order in which promises are kept, and requests reported: the highest
+/// priority first, then the oldest.
+fn order(request: &Request) -> (Reverse<i32>, jiff::Timestamp, RequestId) {
+    (Reverse(request.priority), request.since, request.id.clone())
+}
+
+/// Whether a node gets another layout for which its policy evicts even those who run.
+fn evicts_for_its_layout(policy: &Policy, node: &Node) -> bool {
+    let LayoutPolicy::Static { gpus: rules } = &policy.layout else { return false };
+    let misses = |(index, gpu): (&GpuIndex, &crate::inventory::Gpu)| {
+        rule_for(rules, &gpu.model, *index).is_some_and(|rule| {
+            let mut has: BTreeMap<ProfileName, u8> = BTreeMap::new();
+            gpu.slices.profiles().for_each(|profile| *has.entry(profile).or_insert(0) += 1);
+            let wanted = rule.slices.iter().filter(|(_, n)| **n > 0).map(|(profile, n)| (*profile, *n));
+            gpu.hold.is_none() && has != wanted.collect()
+        })
+    };
+    policy.drain == Drain::Evict
+        && policy.mode != Mode::Paused
+        && node.hold.is_none()
+        && node.gpus.iter().any(misses)
+}
+
+/// Marks so many slices of a node as taken, nobody says by which pod: first
+/// those that are provably idle, then those of which it is not known which are free.
+fn take(name: &NodeName, node: &mut Node, profile: ProfileName, n: u32) -> Vec<(GpuId, String, ProfileName)> {
+    let busy = node.gpus.values().flat_map(|gpu| gpu.slices.iter());
+    let busy = busy.filter(|slice| slice.profile == profile && !slice.used.is_idle()).count();
+    let busy = u32::try_from(busy).unwrap_or(u32::MAX);
+    *node.allocated.entry(profile).or_insert(busy) += n;
+    let mut taken = Vec::new();
+    let mut perhaps = Vec::new();
+    for (index, gpu) in &mut node.gpus {
+        let found = (GpuId { node: name.clone(), gpu: *index }, gpu.model.clone(), profile);
+        let profiles: Vec<ProfileName> = gpu.slices.profiles().collect();
+        if matches!(gpu.slices, Slices::MigOff { .. }) {
+            continue;
+        }
+        for (used, _) in gpu.slices.uses_mut().zip(profiles).filter(|(_, of)| *of == profile) {
+            match used {
+                Use::Idle if taken.len() < n as usize => {
+                    *used = Use::MaybeInUse { by: vec![] };
+                    taken.push(found.clone());
+                }
+                Use::MaybeInUse { .. } => perhaps.push(found.clone()),
+                Use::Idle | Use::InUse { .. } => {}
+            }
+        }
+    }
+    let missing = n as usize - taken.len();
+    taken.extend(perhaps.into_iter().take(missing));
+    taken
+}
+
+/// What the requests get by a plan, priority by priority.
+struct Gets {
+    turns: Turns,
+    /// Compute slices that are not served.
+    unserved: BTreeMap<Reverse<i32>, i64>,
+}
+
+impl Gets {
+    fn of(chosen: &Chosen<'_>) -> Self {
+        let levels = chosen.program.levels.iter().zip(chosen.levels());
+        let unserved = levels.filter_map(|(level, solved)| match level {
+            Level::Unserved(priority, Counted::Slices) => Some((*priority, solved.value)),
+            _ => None,
+        });
+        Self { turns: chosen.turns.clone(), unserved: unserved.collect() }
+    }
+
+    /// Whether somebody of a higher priority is not served.
+    fn misses_above(&self, than: i32) -> bool {
+        self.unserved.iter().any(|(priority, unserved)| priority.0 > than && *unserved > 0)
+    }
+
+    /// Whether those of a higher priority get more, as far as both were found.
+    fn is_better_above(&self, than: i32, other: &Self) -> bool {
+        for (priority, mine) in self.unserved.iter().filter(|(priority, _)| priority.0 > than) {
+            match self.turns.compared(&other.turns, *priority) {
+                Compared::Better | Compared::Seems => return true,
+                Compared::Worse => return false,
+                Compared::Same => {}
+            }
+            let theirs = other.unserved.get(priority).copied().unwrap_or(0);
+            if *mine != theirs {
+                return *mine < theirs;
+            }
+        }
+        false
+    }
+}

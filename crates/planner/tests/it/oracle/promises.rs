@@ -1,0 +1,118 @@
+//! What was promised, restated for brute force: which promises can be kept, and which of them yield to a
+//! higher priority.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use mig::ProfileName;
+use planner::demand::Request;
+use planner::inventory::{Inventory, Node, Use};
+use planner::names::NodeName;
+use planner::policy::{Drain, LayoutPolicy, Policy};
+
+use super::choices::{rule, same};
+use super::may::may;
+use super::values::{Demand, Unserved};
+use super::{apply, best};
+
+fn is_planned(request: &Request) -> bool {
+    request.whole_gpus == 0 && request.blocked_elsewhere.is_none() && request.refused.is_none()
+}
+
+/// Slices of a profile that nobody holds.
+fn free(node: &Node, profile: ProfileName) -> u32 {
+    let (mut all, mut sure, mut maybe) = (0_u32, 0_u32, 0_u32);
+    for gpu in node.gpus.values() {
+        for (of, used) in apply::profiles(gpu).into_iter().zip(apply::uses(gpu)) {
+            if of == profile {
+                all += 1;
+                sure += u32::from(matches!(used, Use::InUse { .. }));
+                maybe += u32::from(matches!(used, Use::MaybeInUse { .. }));
+            }
+        }
+    }
+    let held = node.allocated.get(&profile).copied().unwrap_or(sure + maybe);
+    all - held.clamp(sure, sure + maybe)
+}
+
+/// The promises that can be kept, each with its node.
+pub(crate) fn kept<'a>(
+    inventory: &'a Inventory,
+    requests: &'a [Request],
+    owner: &dyn Fn(&NodeName) -> Option<&'a Policy>,
+) -> Vec<(&'a Request, &'a NodeName)> {
+    let mut sorted: Vec<&Request> = requests.iter().filter(|r| is_planned(r)).collect();
+    sorted.sort_by_key(|r| (Reverse(r.priority), r.since, r.id.clone()));
+    let mut rooms: BTreeMap<&NodeName, planner::inventory::Room> =
+        inventory.nodes.iter().map(|(name, node)| (name, node.room)).collect();
+    let mut taken: BTreeMap<(&NodeName, ProfileName), u32> = BTreeMap::new();
+    let mut kept = vec![];
+    for request in sorted {
+        let Some((name, node)) =
+            request.promised.as_ref().and_then(|name| inventory.nodes.get_key_value(name))
+        else {
+            continue;
+        };
+        let room = rooms[name];
+        let as_is = Node { room, ..node.clone() };
+        let changes = owner(name).is_some_and(|policy| node.hold.is_none() && evicted_for(policy, node));
+        let enough = request.slices.iter().all(|(profile, n)| {
+            taken.get(&(name, *profile)).copied().unwrap_or(0) + n <= free(node, *profile)
+        });
+        if changes || !enough || !may(request, name, &as_is, owner(name)) {
+            continue;
+        }
+        let mut room = room;
+        room.cpu_milli -= request.takes.cpu_milli;
+        room.memory_bytes -= request.takes.memory_bytes;
+        room.storage_bytes -= request.takes.storage_bytes;
+        room.pods -= request.takes.pods;
+        rooms.insert(name, room);
+        for (profile, n) in &request.slices {
+            *taken.entry((name, *profile)).or_default() += n;
+        }
+        kept.push((request, name));
+    }
+    kept
+}
+
+fn evicted_for(policy: &Policy, node: &Node) -> bool {
+    let LayoutPolicy::Static { gpus } = &policy.layout else { return false };
+    let misses = |(index, gpu): (&planner::names::GpuIndex, &planner::inventory::Gpu)| {
+        gpu.hold.is_none()
+            && rule(gpus, *index, gpu).is_some_and(|wanted| !same(&wanted, &apply::profiles(gpu)))
+    };
+    policy.drain == Drain::Evict
+        && policy.mode != planner::policy::Mode::Paused
+        && node.gpus.iter().any(misses)
+}
+
+/// The requests with the promises that are made to them, without those that
+/// yield to a higher priority: the highest first, then the oldest, each is kept
+/// if nobody of a higher priority gets less for it.
+pub(crate) fn settled(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Vec<Request> {
+    let demand = Demand::new(inventory, requests, policies);
+    let kept = kept(inventory, requests, &|name| demand.policy_of(name));
+    let mut promised: Vec<&Request> = kept.into_iter().map(|(request, _)| request).collect();
+    promised.sort_by_key(|r| (Reverse(r.priority), r.since, r.id.clone()));
+    let mut now: Vec<Request> = requests.to_vec();
+    let set = |requests: &mut Vec<Request>, of: &Request, to: Option<NodeName>| {
+        requests.iter_mut().filter(|r| r.id == of.id).for_each(|r| r.promised.clone_from(&to));
+    };
+    promised.iter().for_each(|request| set(&mut now, request, None));
+    for request in promised {
+        let mut with = now.clone();
+        set(&mut with, request, request.promised.clone());
+        if above(inventory, &with, policies, request) <= above(inventory, &now, policies, request) {
+            now = with;
+        }
+    }
+    now
+}
+
+/// What those of a higher priority than a request do not get.
+fn above(inventory: &Inventory, requests: &[Request], policies: &[Policy], than: &Request) -> Vec<Unserved> {
+    let priorities = Demand::new(inventory, requests, policies).priorities;
+    let levels = priorities.into_iter().filter(|priority| *priority > than.priority).count();
+    best(inventory, requests, policies).1.unserved[..levels].to_vec()
+}

@@ -1,0 +1,67 @@
+//! What is promised to whom from this round on: the `GpuNode` remembers it, and the next round keeps it.
+//!
+//! A promise is made when a time is told at which slices are ready (the node is past the point of return),
+//! and when a queue lets a workload start because they are. It lasts until the pods have nodes, since from
+//! then on nobody asks; until it cannot be kept; or until something else keeps the pod from running.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use planner::names::{NodeName, RequestId};
+use planner::report::Outcome;
+use rollout::Advance;
+
+use crate::admission::{CheckAnswer, CheckState};
+use crate::input::Input;
+use crate::planned_round::PlannedRound;
+
+/// Who is promised slices of each node, in the order of the report.
+pub(crate) fn promises(
+    input: &Input<'_>,
+    planned: &PlannedRound,
+    advances: &BTreeMap<NodeName, Advance>,
+    checks: &[CheckAnswer],
+) -> BTreeMap<NodeName, Vec<RequestId>> {
+    let before: BTreeMap<&RequestId, &NodeName> =
+        planned.view.requests.iter().filter_map(|r| Some((&r.id, r.promised.as_ref()?))).collect();
+    let mut promises: BTreeMap<NodeName, Vec<RequestId>> = BTreeMap::new();
+    // Without a plan nothing is known of what is kept.
+    if planned.report.gave_up.is_some() {
+        for (id, node) in before {
+            promises.entry(node.clone()).or_default().push(id.clone());
+        }
+        return promises;
+    }
+    let may_start = may_start(input, planned, checks);
+    for report in &planned.report.requests {
+        let Outcome::ServedNow { node, .. } = &report.outcome else { continue };
+        let progress = advances.get(node).map_or_else(|| planned.progress_of(node), |a| a.progress.clone());
+        let is_told = !progress.phase.can_return();
+        if is_told || before.get(&report.id) == Some(&node) || may_start.contains(&report.id) {
+            promises.entry(node.clone()).or_default().push(report.id.clone());
+        }
+    }
+    promises
+}
+
+/// Requests of workloads whose check says `Ready`, or does so now.
+fn may_start<'a>(
+    input: &Input<'_>,
+    planned: &'a PlannedRound,
+    checks: &[CheckAnswer],
+) -> BTreeSet<&'a RequestId> {
+    let mut may_start = BTreeSet::new();
+    for (key, queued) in &planned.view.queued {
+        let Some(workload) = input.objects.workloads.get(key) else { continue };
+        let is_ready = queued.checks.iter().any(|name| {
+            let due = checks.iter().find(|due| due.workload == *key && due.check == *name);
+            match due {
+                Some(due) => due.state == CheckState::Ready,
+                None => workload.check(name).is_some_and(|check| check.state == CheckState::Ready.name()),
+            }
+        });
+        if is_ready {
+            may_start.extend(queued.sets.iter().flat_map(|set| &set.requests));
+        }
+    }
+    may_start
+}
