@@ -4,6 +4,7 @@
 mod cluster;
 mod mangled;
 mod obstacles;
+mod promises;
 mod protection;
 mod published;
 mod queues;
