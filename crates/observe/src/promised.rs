@@ -10,7 +10,7 @@ use planner::names::{NodeName, RequestId};
 
 /// Marks the requests that a node was promised to. Of several nodes, which can
 /// only be where somebody else writes the status, the first by name counts.
-pub fn mark(requests: &mut [Request], gpu_nodes: &BTreeMap<String, Arc<GpuNode>>) {
+pub(crate) fn mark(requests: &mut [Request], gpu_nodes: &BTreeMap<String, Arc<GpuNode>>) {
     let mut promised: BTreeMap<RequestId, &String> = BTreeMap::new();
     for (name, node) in gpu_nodes {
         let rollout = node.status.as_ref().and_then(|status| status.rollout.as_ref());

@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::inventory::{Hold, Slices, Use};
 use crate::plan::GpuChange;
-use crate::report::{Broken, BrokenPromise, Help, Outcome, Why};
+use crate::report::{Broken, BrokenPromise, Help, Outcome, RequestReport, Why};
 
 /// `a, b and 3 more`: at most five names.
 fn some<T: fmt::Display>(items: &[T]) -> String {
@@ -159,6 +159,17 @@ impl fmt::Display for Outcome {
                 }
                 Ok(())
             }
+        }
+    }
+}
+
+impl RequestReport {
+    /// The answer in a sentence, with the promise that is not kept, if there is one.
+    #[must_use]
+    pub fn answer(&self) -> String {
+        match &self.broken {
+            Some(broken) => format!("{broken}; {}", self.outcome),
+            None => self.outcome.to_string(),
         }
     }
 }

@@ -80,8 +80,18 @@ impl Fingerprint {
 /// What of a node a layout depends on. Free CPU and memory move all the time,
 /// and labels with every component of the cluster: neither is part of it.
 fn of_node(policy: &PolicyName, node: &Node) -> Value {
-    let Node { labels: _, single_strategy: _, taints, room: _, scope, hold, schedulable, allocated: _, gpus } =
-        node;
+    let Node {
+        labels: _,
+        single_strategy: _,
+        taints,
+        room: _,
+        scope,
+        hold,
+        schedulable,
+        allocated: _,
+        held: _,
+        gpus,
+    } = node;
     let gpus: Vec<Value> = gpus
         .iter()
         .map(|(index, gpu)| json!([index, gpu.model, of_slices(&gpu.slices), of_hold(gpu.hold.as_ref())]))

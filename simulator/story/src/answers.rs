@@ -83,6 +83,7 @@ pub(crate) fn request(
         if let Some(policy) = &answer.policy {
             lines.push(format!("  Policy {policy} answers it."));
         }
+        lines.extend(answer.broken.as_ref().map(|broken| format!("  {broken}.")));
         match &answer.outcome {
             Outcome::Unserved { why, help } => {
                 lines.push(format!("  It is not served: {why}."));

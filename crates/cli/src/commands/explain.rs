@@ -129,7 +129,7 @@ fn for_programs(args: &Args, question: &Question, decision: &Decision) -> Result
                         "policy": report.policy,
                         "served": !matches!(report.outcome, planner::report::Outcome::Unserved { .. }),
                         "outcome": report.outcome,
-                        "answer": report.outcome.to_string(),
+                        "answer": report.answer(),
                     })
                 })
                 .collect();
@@ -166,7 +166,7 @@ fn for_programs(args: &Args, question: &Question, decision: &Decision) -> Result
 fn request(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Failure> {
     for report in requests(decision, name)? {
         let policy = report.policy.as_ref().map_or(String::new(), |policy| format!(" (policy {policy})"));
-        writeln!(out, "{}{policy}: {}", report.id, report.outcome)?;
+        writeln!(out, "{}{policy}: {}", report.id, report.answer())?;
     }
     Ok(())
 }

@@ -399,7 +399,7 @@ fn answer(report: &RequestReport) -> Answer {
     Answer {
         request: report.id.to_string(),
         served: !matches!(report.outcome, Outcome::Unserved { .. }),
-        answer: report.outcome.to_string(),
+        answer: report.answer(),
     }
 }
 

@@ -74,6 +74,10 @@ impl Promises {
     ) -> Result<Self, SolveError> {
         let keep = |given_up: &BTreeSet<&RequestId>| Self::keep(inventory, requests, policies, given_up);
         let all = keep(&BTreeSet::new());
+        let highest = all.requests.iter().filter(|r| is_planned(r)).map(|r| r.priority).max();
+        if !all.kept.iter().any(|kept| highest.is_some_and(|highest| highest > kept.request.priority)) {
+            return Ok(all);
+        }
         let plan = |promises: &Self| -> Result<Gets, SolveError> {
             Ok(Gets::of(&choose(&promises.inventory, &promises.requests, policies, under_way)?))
         };

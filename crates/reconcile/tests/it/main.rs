@@ -5,6 +5,7 @@ mod cluster;
 mod mangled;
 mod menu;
 mod obstacles;
+mod promises;
 mod protection;
 mod published;
 mod queues;

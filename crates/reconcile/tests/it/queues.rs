@@ -11,7 +11,7 @@ use planner::report::{Outcome, Why};
 use reconcile::{CheckAnswer, CheckState};
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Until};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
@@ -251,6 +251,41 @@ fn a_slice_that_somebody_took_first_is_no_loss_while_the_node_has_others_and_a_f
     assert_eq!(says(&cluster), []);
     cluster.add_pod(pod_of("thief", 55, SMALL, Some("n1")));
     assert_eq!(one(&cluster).state, CheckState::Retry, "its pods are kept to n1, which is full");
+}
+
+/// One slice is left. Who is older and comes later would have it, if nothing had
+/// been promised.
+#[test]
+fn the_slice_of_a_ready_workload_is_kept_for_it_until_its_pod_has_a_node() {
+    let mut cluster = fleet();
+    cluster.objects.nodes.remove("n2");
+    for n in 0..55 {
+        cluster.add_pod(pod_of("others", n, SMALL, Some("n1")));
+    }
+    add(&mut cluster, "Workload", of_job(workload("job", SMALL, 1), "job"));
+    let _ = cluster.step(Until::End);
+    let ready = one(&cluster);
+    assert_eq!(ready.state, CheckState::Ready, "{}", ready.message);
+    admit(&mut cluster, &ready);
+    let _ = cluster.step(Until::End);
+    let promised = |cluster: &Cluster| {
+        let rollout = cluster.objects.gpu_nodes["n1"].status.clone().unwrap().rollout.unwrap();
+        rollout.promised.into_iter().map(|to| to.name).collect::<Vec<_>>()
+    };
+    assert_eq!(promised(&cluster), ["job"]);
+    let mut older = pod_of("older", 0, SMALL, None);
+    older["metadata"]["creationTimestamp"] = "2026-11-21T07:00:00Z".into();
+    older["status"]["conditions"] = json!([{"type": "PodScheduled", "status": "False",
+        "reason": "Unschedulable", "message": "0/1 nodes are available"}]);
+    cluster.add_pod(older);
+    assert_eq!(says(&cluster), [], "what was said is not taken back");
+    let round = cluster.step(Until::End);
+    let told = round.answers.iter().find(|answer| answer.id.name == "older").unwrap();
+    assert!(told.text.starts_with("not served: "), "{}", told.text);
+    assert_eq!(promised(&cluster), ["job"]);
+    cluster.add_pod(pod_of("job", 0, SMALL, Some("n1")));
+    let _ = cluster.step(Until::End);
+    assert_eq!(promised(&cluster), Vec::<String>::new());
 }
 
 #[test]

@@ -32,9 +32,15 @@ pub(crate) fn doubts(world: &World) -> Vec<String> {
     for report in &reports {
         if let Outcome::Unserved { help, .. } = &report.outcome {
             let request = requests.iter().find(|r| r.id == report.id).expect("a request of the world");
-            let Request { slices, priority, constraints, namespace_labels, .. } = request;
+            let Request { slices, priority, namespace_labels, .. } = request;
+            // Who may use the same nodes, however they say so.
+            let nodes = inventory.nodes.iter().map(|(name, node)| {
+                let open = Node { schedulable: true, ..node.clone() };
+                may(request, name, &open, owner(policies, node))
+            });
+            let nodes: Vec<bool> = nodes.collect();
             // Who asks alike is told the same; what each takes may divide them.
-            let alike = format!("{help:?} {slices:?} {priority} {constraints:?} {namespace_labels:?}");
+            let alike = format!("{help:?} {slices:?} {priority} {nodes:?} {namespace_labels:?}");
             told.entry(alike).or_insert_with(|| (help.clone(), vec![])).1.push(request);
         }
     }

@@ -1,0 +1,95 @@
+//! What people were told of their slices is kept from round to round, by what the `GpuNode` remembers.
+use std::sync::Arc;
+
+use api::gpu_node::PromisedTo;
+use observe::Objects;
+use rollout::Phase;
+use serde_json::json;
+
+use crate::cluster::{Cluster, Until};
+
+/// A node of eight GPUs that were not cut yet, and bob, who asks for a part of one.
+fn asked_for() -> Cluster {
+    let mut cluster = Cluster::new();
+    cluster.hgx("n1");
+    cluster.pod("bob", "3g.40gb", None);
+    cluster
+}
+
+/// Carol asks for two of them on one node: it serves more to give her both.
+fn carol(cluster: &mut Cluster, priority: i32) {
+    let resources = json!({"nvidia.com/mig-3g.40gb": "2"});
+    cluster.add_pod(json!({
+        "metadata": {"namespace": "team", "name": "carol", "uid": "u-carol", "creationTimestamp": cluster.now},
+        "spec": {"priority": priority,
+            "containers": [{"name": "main", "resources": {"requests": resources, "limits": resources}}]},
+        "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+            "reason": "Unschedulable", "message": "0/1 nodes are available"}]},
+    }));
+}
+
+fn remembered(objects: &Objects) -> Vec<String> {
+    let rollout = objects.gpu_nodes.get("n1").and_then(|node| node.status.clone()?.rollout);
+    let promised = rollout.map(|rollout| rollout.promised).unwrap_or_default();
+    promised.into_iter().map(|PromisedTo { name, .. }| name).collect()
+}
+
+fn promised(cluster: &Cluster) -> Vec<String> {
+    remembered(&cluster.objects)
+}
+
+fn said(cluster: &Cluster, name: &str) -> String {
+    let round = cluster.round();
+    round.answers.into_iter().find(|answer| answer.id.name == name).unwrap().text
+}
+
+#[test]
+fn a_time_that_was_told_is_kept_when_somebody_comes_who_asks_for_more() {
+    let mut cluster = asked_for();
+    cluster.until("n1", Phase::Quiescing, |objects, _, _| {
+        assert_eq!(remembered(objects), Vec::<String>::new(), "what is planned is not promised");
+    });
+    cluster.until("n1", Phase::Changing, |_, _, _| {});
+    let _ = cluster.step(Until::End);
+    assert!(said(&cluster, "bob").contains("3g.40gb will be ready there, at about "));
+    assert_eq!(promised(&cluster), ["bob"]);
+    carol(&mut cluster, 0);
+    // The operator has nothing else than the objects, before a restart and after it.
+    assert!(said(&cluster, "bob").contains("3g.40gb will be ready there, at about "));
+    assert!(said(&cluster, "carol").starts_with("not served: "), "{}", said(&cluster, "carol"));
+    let _ = cluster.step(Until::End);
+    assert_eq!(promised(&cluster), ["bob"]);
+    // Without what is remembered it would be hers.
+    let mut forgetful = cluster;
+    let node = Arc::make_mut(forgetful.objects.gpu_nodes.get_mut("n1").unwrap());
+    node.status.as_mut().unwrap().rollout.as_mut().unwrap().promised.clear();
+    assert!(said(&forgetful, "bob").starts_with("not served: "), "{}", said(&forgetful, "bob"));
+}
+
+#[test]
+fn a_higher_priority_breaks_it_and_the_answer_says_so_once() {
+    let mut cluster = asked_for();
+    cluster.until("n1", Phase::Changing, |_, _, _| {});
+    let _ = cluster.step(Until::End);
+    carol(&mut cluster, 1_000);
+    let told = said(&cluster, "bob");
+    let why = "what was promised on n1 cannot be kept: Pod team/carol has a higher priority and needs what was promised; not served: ";
+    assert!(told.starts_with(why), "{told}");
+    let _ = cluster.step(Until::End);
+    assert_eq!(promised(&cluster), ["carol"]);
+    assert!(said(&cluster, "bob").starts_with("not served: "), "{}", said(&cluster, "bob"));
+}
+
+#[test]
+fn a_promise_is_forgotten_when_its_pod_has_a_node() {
+    let mut cluster = asked_for();
+    cluster.until("n1", Phase::Changing, |_, _, _| {});
+    let _ = cluster.step(Until::End);
+    assert_eq!(promised(&cluster), ["bob"]);
+    cluster.until("n1", Phase::Idle, |_, _, _| {});
+    let _ = cluster.step(Until::End);
+    assert_eq!(promised(&cluster), ["bob"], "the slice is there, and the pod is not bound yet");
+    cluster.pod("bob", "3g.40gb", Some("n1"));
+    let _ = cluster.step(Until::End);
+    assert_eq!(promised(&cluster), Vec::<String>::new());
+}
