@@ -188,6 +188,18 @@ pub enum ArgsError {
         #[source]
         source: std::io::Error,
     },
+    /// An agent that rests would count as stuck.
+    #[error(
+        "--stuck-after ({stuck_after:?}) must be longer than --look-every ({look_every:?}) and --driver-timeout ({driver_timeout:?}) together"
+    )]
+    Stuck {
+        /// When it counts as stuck.
+        stuck_after: Duration,
+        /// How long it rests.
+        look_every: Duration,
+        /// How long it may wait for the driver.
+        driver_timeout: Duration,
+    },
     /// The id of the boot is none.
     #[error("--boot-id-file: {} has no boot id, but `{found}`", path.display())]
     NoBootId {
@@ -214,7 +226,7 @@ impl Args {
     /// What the agent is told.
     ///
     /// # Errors
-    /// The id of the boot cannot be read.
+    /// The id of the boot cannot be read, or times contradict each other.
     pub fn settings(self) -> Result<Settings, ArgsError> {
         let Self { node, kubelet, driver, process } = self;
         let library = match (driver.library, driver.driver_root) {
@@ -222,6 +234,11 @@ impl Args {
             (None, Some(root)) => Library::Below(root),
             (None, None) => Library::System,
         };
+        let (stuck_after, look_every, driver_timeout) =
+            (process.stuck_after, kubelet.look_every, driver.driver_timeout);
+        if look_every.saturating_add(driver_timeout) >= stuck_after {
+            return Err(ArgsError::Stuck { stuck_after, look_every, driver_timeout });
+        }
         Ok(Settings {
             node: node.node_name,
             pod: PodUid(node.pod_uid),
@@ -281,6 +298,12 @@ mod tests {
         assert!(error.contains("--node-name"), "{error}");
         let error = read(&["--look-every=100ms"]).unwrap_err().to_string();
         assert!(error.contains("--look-every") && error.contains("1s or more"), "{error}");
+    }
+
+    #[test]
+    fn an_agent_that_rests_longer_than_it_may_stand_still_is_refused() {
+        let error = read(&["--look-every=10m"]).unwrap().settings().unwrap_err().to_string();
+        assert!(error.contains("--stuck-after") && error.contains("--look-every"), "{error}");
     }
 
     #[test]

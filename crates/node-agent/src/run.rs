@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{
-    Account, Act, BootId, Known, PodUid, Remembered, ReportNumber, Sight, SliceName, Step, WaitsFor,
+    Account, Act, BootId, Gate, Known, PodUid, Remembered, ReportNumber, Sight, SliceName, Step, WaitsFor,
 };
 use api::GpuNode;
 use api::node_agent::{AgentMode, Card, Identity};
@@ -31,7 +31,7 @@ use crate::settings::Settings;
 const SOON: Duration = Duration::from_secs(1);
 /// The longest pause before the API server is asked again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How often kubelet is asked what it offers, while a change waits for it to offer nothing.
+/// How often kubelet is asked what it offers, while a change waits for it to offer nothing, or everything again.
 const GATE: Duration = Duration::from_millis(250);
 /// Of a burst of changes of the checkpoint, the agent does not wait for the end longer than this many times `settle`.
 const LONGEST_BURST: u32 = 5;
@@ -202,13 +202,15 @@ impl Agent {
     }
 
     async fn step(&mut self, sight: Sight, driver: Option<String>) -> Until {
+        // After a change somebody waits for kubelet to offer what there is now.
+        let opens = sight.wish.is_some() && sight.look.gate.is != Gate::Open;
         let step = agent::next(&sight, &self.remembered);
         tracing::debug!(?step, "the next step");
         match step {
             Step::Look => Until::Now,
             Step::Rest => {
                 self.well();
-                Until::Something(self.settings.every)
+                if opens { Until::Gate } else { Until::Something(self.settings.every) }
             }
             Step::Wait(what) => {
                 tracing::debug!(%what, "the change waits");

@@ -364,7 +364,12 @@ fn the_agent_is_off_and_where_it_is_on_it_is_apart_from_the_operator() {
     }
     let container = &pod["containers"][0];
     assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
-    let writable: Vec<_> = container["volumeMounts"].as_array().unwrap().iter().filter(|mount| mount["readOnly"] != true).collect();
+    let writable: Vec<_> = container["volumeMounts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|mount| mount["readOnly"] != true)
+        .collect();
     assert_eq!(writable, [&json!({"name": "dev", "mountPath": "/dev"})]);
 }
 
