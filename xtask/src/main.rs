@@ -25,6 +25,7 @@ mod needs;
 mod python;
 mod release_check;
 mod rights;
+mod sanitize;
 mod sim_lib;
 mod steps;
 mod tasks;
@@ -66,6 +67,7 @@ enum Task {
     SimLib(sim_lib::Args),
     Clients(clients::Args),
     Fuzz(fuzz::Args),
+    Sanitize(sanitize::Args),
     Mutants(mutants::Args),
 }
 
@@ -94,6 +96,7 @@ fn run(task: Task, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Task::Bench(args) => tasks::bench(&args)?,
         Task::Clients(args) => clients::run(&args, out)?,
         Task::Fuzz(args) => fuzz::run(&args, out)?,
+        Task::Sanitize(args) => sanitize::run(&args, out)?,
         Task::Mutants(args) => mutants::run(&args, out)?,
         Task::Kind(args) => kind::run(&args, out)?,
         Task::E2e(args) => e2e::run(&args, out)?,
