@@ -18,7 +18,7 @@ use crate::tools::{self, Sources, Use};
 /// Runs real clients of NVML over the simulated library
 ///
 /// Rust's nvml-wrapper; go-nvml, go-gpuallocator, nvidia-mig-parted,
-/// gpu-feature-discovery, nvidia-ctk and NVIDIA's DRA driver, which are built
+/// gpu-feature-discovery, nvidia-ctk, NVIDIA's device plugin and DRA driver, which are built
 /// first where that has not happened yet; programs from Python's package index, which are installed
 /// into a virtual environment of their own. Without KIND all run, and what a
 /// missing tool leaves out is named and counted.
@@ -38,14 +38,16 @@ pub(crate) struct Args {
 enum Kind {
     /// nvml-wrapper
     Rust,
-    /// go-nvml, go-gpuallocator, nvidia-mig-parted, gpu-feature-discovery, nvidia-ctk, the DRA driver
+    /// go-nvml, go-gpuallocator, nvidia-mig-parted, gpu-feature-discovery, nvidia-ctk, the device plugin, the DRA
+    /// driver
     Go,
     /// nvidia-ml-py, nvitop, nvsmi, py3nvml, gpustat, GPUtil, Glances, Zeus, CodeCarbon, dask-cuda
     Python,
 }
 
 /// The test modules whose clients are Go programs.
-const GO: [&str; 5] = ["go_nvml::", "mig_parted::", "feature_discovery::", "cdi::", "dra_driver::"];
+const GO: [&str; 6] =
+    ["go_nvml::", "mig_parted::", "feature_discovery::", "device_plugin::", "cdi::", "dra_driver::"];
 
 /// What they need: the DRA driver publishes its devices on a real API server.
 const TOOLS: [Use; 2] = [Use::ControlPlane, Use::Clients];
@@ -74,7 +76,7 @@ pub(crate) fn steps(sources: &Sources) -> Vec<Step> {
         step("clients-rust", "nvml-wrapper over the simulated library", &[], "rust"),
         step(
             "clients-go",
-            "go-nvml, mig-parted, GFD, nvidia-ctk and the DRA driver over the simulated library",
+            "go-nvml, mig-parted, GFD, nvidia-ctk, device plugin and DRA driver over the simulated library",
             go,
             "go",
         ),

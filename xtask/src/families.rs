@@ -121,10 +121,11 @@ pub(crate) const FAMILIES: &[Family] = &[
         name: "gpu-feature-discovery",
         module: "device-plugin",
         used_for: Use::Clients,
-        binaries: &[(
-            "gpu-feature-discovery",
-            "github.com/NVIDIA/k8s-device-plugin/cmd/gpu-feature-discovery",
-        )],
+        binaries: &[
+            ("gpu-feature-discovery", "github.com/NVIDIA/k8s-device-plugin/cmd/gpu-feature-discovery"),
+            ("nvidia-device-plugin", "github.com/NVIDIA/k8s-device-plugin/cmd/nvidia-device-plugin"),
+            ("plugin-kubelet", "."),
+        ],
         cgo: true,
         ..PLAIN
     },
@@ -334,7 +335,7 @@ pub(crate) const FAMILIES: &[Family] = &[
         binaries: &[
             ("nvidia-device-plugin", "github.com/NVIDIA/k8s-device-plugin/cmd/nvidia-device-plugin"),
             ("config-manager", "github.com/NVIDIA/k8s-device-plugin/cmd/config-manager"),
-            // Of the clients, too; whoever brings a cluster up has built no clients.
+            // The clients have these two as well; whoever brings a cluster up has built no clients.
             ("gpu-feature-discovery", "github.com/NVIDIA/k8s-device-plugin/cmd/gpu-feature-discovery"),
         ],
         cgo: true,

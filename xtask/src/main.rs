@@ -26,6 +26,7 @@ mod python;
 mod release;
 mod release_check;
 mod rights;
+mod sanitize;
 mod sim_lib;
 mod steps;
 mod tasks;
@@ -69,6 +70,7 @@ enum Task {
     SimLib(sim_lib::Args),
     Clients(clients::Args),
     Fuzz(fuzz::Args),
+    Sanitize(sanitize::Args),
     Mutants(mutants::Args),
 }
 
@@ -99,6 +101,7 @@ fn run(task: Task, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         Task::Bench(args) => tasks::bench(&args)?,
         Task::Clients(args) => clients::run(&args, out)?,
         Task::Fuzz(args) => fuzz::run(&args, out)?,
+        Task::Sanitize(args) => sanitize::run(&args, out)?,
         Task::Mutants(args) => mutants::run(&args, out)?,
         Task::Kind(args) => kind::run(&args, out)?,
         Task::E2e(args) => e2e::run(&args, out)?,

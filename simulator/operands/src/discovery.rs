@@ -159,12 +159,24 @@ fn full(put: &mut impl FnMut(String, String), product: &str, gpus: &[&Gpu], conf
     }
     put("gpu.count".into(), gpus.len().to_string());
     put("gpu.memory".into(), first.model.memory_mib.to_string());
-    if let Some(mig) = first.mig() {
-        put("gpu.family".into(), mig.architecture.to_string().to_lowercase());
-    }
     if let Some((major, minor)) = first.model.compute_capability {
+        put("gpu.family".into(), family(major, minor).to_owned());
         put("gpu.compute.major".into(), major.to_string());
         put("gpu.compute.minor".into(), minor.to_string());
+    }
+}
+
+/// The architecture, as GFD calls it.
+const fn family(major: u8, minor: u8) -> &'static str {
+    match (major, minor) {
+        (6, _) => "pascal",
+        (7, 0..5) => "volta",
+        (7, _) => "turing",
+        (8, 0..9) => "ampere",
+        (8, _) => "ada-lovelace",
+        (9, _) => "hopper",
+        (10 | 12, _) => "blackwell",
+        _ => "undefined",
     }
 }
 

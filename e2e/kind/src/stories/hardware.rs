@@ -22,6 +22,24 @@ pub(super) fn plugin_restarts(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whole GPUs: the kubelet asks the plugin which two it prefers, and the plugin asks NVML where GPUs are.
+pub(super) fn two_whole_gpus(stage: &mut Stage<'_>) -> anyhow::Result<()> {
+    let (node, gpus) = stage.starts_as("all-disabled", ("gpu", 1))?;
+    ensure!(gpus >= 2, "{node} has {gpus} GPU");
+    stage.apply(&stage.pod(&node, "pair", "gpu", 2, "at-once"))?;
+    let given = stage.runs("pair")?;
+    ensure!(given.len() == 2 && given[0] != given[1], "two GPUs were asked for, and {given:?} given");
+    ensure!(given.iter().all(|uuid| uuid.starts_with("GPU-")), "{given:?} are no whole GPUs");
+    for uuid in &given {
+        stage.says("pair", uuid)?;
+    }
+    let plugin = stage.operand(&node, "nvidia-device-plugin-daemonset")?;
+    let said =
+        stage.kubectl(&["logs", "--namespace", NAMESPACE, &plugin, "--container", "nvidia-device-plugin"])?;
+    ensure!(!said.contains("unable to get device link information"), "the plugin finds no links:\n{said}");
+    stage.ends_work("pair")
+}
+
 /// A power cycle: instances do not survive it, and the label does.
 pub(super) fn reboot(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let (node, gpus) = stage.starts_as("all-1g.10gb", ("mig-1g.10gb", 7))?;

@@ -43,6 +43,11 @@ const STORIES: &[Story] = &[
         tell: hardware::plugin_restarts,
     },
     Story {
+        name: "two-gpus",
+        shows: "a pod of two whole GPUs gets them, of which the device plugin said that it prefers them",
+        tell: hardware::two_whole_gpus,
+    },
+    Story {
         name: "busy-slice",
         shows: "MIG manager fails at a slice that a program has open; parked operands are healed by a new manager's pod",
         tell: faults::busy_slice,

@@ -245,6 +245,34 @@ fn the_display_of_a_dgx_station_is_left_out_and_another_card_with_a_display_is_n
 }
 
 #[test]
+fn cards_without_mig_have_every_label() {
+    let card = |name: &str| match mig::sharing::find(name) {
+        Some(mig::sharing::Known::Card(card)) => Model::of_card(card),
+        _ => panic!("the catalogue has a {name}"),
+    };
+    for (name, family, capability) in
+        [("T4", "turing", "7.5"), ("L40S", "ada-lovelace", "8.9"), ("V100-32GB", "volta", "7.0")]
+    {
+        let model = card(name);
+        let machine = machine(&[]).with_gpu(&model.clone().into()).with_gpu(&model.clone().into());
+        let Some(real) = discovered(&machine, "mixed") else { return };
+        let (major, minor) = capability.split_once('.').unwrap();
+        for (key, value) in [
+            ("gpu.count", "2"),
+            ("gpu.family", family),
+            ("gpu.compute.major", major),
+            ("gpu.compute.minor", minor),
+            ("gpu.memory", &model.memory_mib.to_string()),
+            ("gpu.product", &model.product.replace(' ', "-")),
+            ("mig.capable", "false"),
+        ] {
+            says(&real, key, value);
+        }
+        operands_write_what_the_real_one_writes(&machine, None);
+    }
+}
+
+#[test]
 fn so_they_do_when_devices_are_shared() {
     let whole = machine(&["A100-80GB"]);
     let mut sliced = machine(&["A100-80GB"]);

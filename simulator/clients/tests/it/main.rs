@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod cdi;
+mod device_plugin;
 mod dra_driver;
 mod feature_discovery;
 mod go_nvml;

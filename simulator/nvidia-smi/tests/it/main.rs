@@ -5,4 +5,5 @@ mod captures;
 mod clients;
 mod node;
 mod stories;
+mod topology;
 mod whole;
