@@ -168,7 +168,11 @@ fn attainable(node: &Node, policy: &Policy) -> BTreeSet<ProfileName> {
             }
             // These pass: people wait for them.
             Some(
-                Hold::CoolingDown { .. } | Hold::Changing | Hold::Cordoned { .. } | Hold::ForeignWork { .. },
+                Hold::CoolingDown { .. }
+                | Hold::Changing
+                | Hold::Promised { .. }
+                | Hold::Cordoned { .. }
+                | Hold::ForeignWork { .. },
             )
             | None => {
                 let profiles = gpu.geometry.profiles().iter().map(|profile| profile.name);
