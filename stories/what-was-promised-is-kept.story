@@ -13,4 +13,4 @@ crash
 pod team-c/carol 3g.40gb:2
 run until quiet
 expect workbench team-a/bob running
-expect pod team-c/carol running
+expect pod team-c/carol pending

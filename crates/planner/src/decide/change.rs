@@ -147,11 +147,13 @@ pub(super) fn for_each_use(inventory: &mut Inventory, mut edit: impl FnMut(&mut 
     }
 }
 
-/// Slices of a GPU that pods hold, or may hold.
+/// Slices of a GPU that pods hold, or may hold. What was promised is held by no
+/// pod yet, so that there is none to wait for.
 pub(super) fn held(gpu: &Gpu) -> Vec<(Option<ProfileName>, Vec<PodRef>)> {
     let slices = gpu.slices.iter().map(|slice| (Some(slice.profile), slice.used));
     let whole = gpu.slices.whole().map(|used| (None, used));
-    slices.chain(whole).map(|(profile, used)| (profile, used.holders().to_vec())).collect()
+    let pods = |used: &Use| used.holders().iter().filter(|pod| !pod.namespace.is_empty()).cloned().collect();
+    slices.chain(whole).map(|(profile, used)| (profile, pods(used))).collect()
 }
 
 /// The fleet once a pod has ended: what only it held is idle.

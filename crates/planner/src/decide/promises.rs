@@ -169,7 +169,9 @@ impl Promises {
                 return Err(Broken::NoSlice { profile });
             }
         }
-        let gpus = wanted().flat_map(|(profile, n)| take(name, node, profile, n)).collect();
+        // No pod has it yet: what stands there is nobody to wait for.
+        let by = PodRef { namespace: String::new(), name: request.id.to_string() };
+        let gpus = wanted().flat_map(|(profile, n)| take(name, node, profile, n, &by)).collect();
         node.room = node.room.plus(request.takes, -1);
         // It counts for shares as if it ran.
         let RequestId { kind, namespace, name: of, ordinal } = &request.id;
@@ -261,9 +263,15 @@ fn evicts_for_its_layout(policy: &Policy, node: &Node) -> bool {
         && node.gpus.iter().any(misses)
 }
 
-/// Marks so many slices of a node as taken, nobody says by which pod: first
+/// Marks so many slices of a node as taken: first
 /// those that are provably idle, then those of which it is not known which are free.
-fn take(name: &NodeName, node: &mut Node, profile: ProfileName, n: u32) -> Vec<(GpuId, String, ProfileName)> {
+fn take(
+    name: &NodeName,
+    node: &mut Node,
+    profile: ProfileName,
+    n: u32,
+    by: &PodRef,
+) -> Vec<(GpuId, String, ProfileName)> {
     let busy = node.gpus.values().flat_map(|gpu| gpu.slices.iter());
     let busy = busy.filter(|slice| slice.profile == profile && !slice.used.is_idle()).count();
     let busy = u32::try_from(busy).unwrap_or(u32::MAX);
@@ -279,7 +287,7 @@ fn take(name: &NodeName, node: &mut Node, profile: ProfileName, n: u32) -> Vec<(
         for (used, _) in gpu.slices.uses_mut().zip(profiles).filter(|(_, of)| *of == profile) {
             match used {
                 Use::Idle if taken.len() < n as usize => {
-                    *used = Use::MaybeInUse { by: vec![] };
+                    *used = Use::InUse { by: by.clone() };
                     taken.push(found.clone());
                 }
                 Use::MaybeInUse { .. } => perhaps.push(found.clone()),
