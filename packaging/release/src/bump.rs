@@ -26,6 +26,7 @@ pub const PLACES: &[Place] = &[
     place("packaging/containers/must-gather.Containerfile", "slicewright/must-gather:{}"),
     place("docs/guides/flux.md", "tag: v{}"),
     place("examples/gitops/flux/helm-release.yaml", "tag: v{}"),
+    place("examples/policy-repo/snapshot-job.yaml", "slicewright/slicewright:{}"),
     place("docs/guides/olm.md", "slicewright-catalog:v{}"),
     place("docs/guides/olm.md", "slicewright.v{}"),
     place("docs/guides/images.md", "slicewright/slicewright:{}"),
@@ -34,7 +35,9 @@ pub const PLACES: &[Place] = &[
 
 /// A place that is not there.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file} has no {words:?}: correct packaging/release/src/bump.rs, which lists where the version stands")]
+#[error(
+    "{file} has no {words:?}: correct packaging/release/src/bump.rs, which lists where the version stands"
+)]
 pub struct NoPlace {
     file: String,
     words: String,
