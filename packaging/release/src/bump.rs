@@ -92,32 +92,33 @@ mod tests {
         assert!(error.to_string().starts_with("Cargo.toml has no"), "{error}");
     }
 
+    /// Generated, recorded, or other people's versions.
+    const OTHERS: [&str; 14] = [
+        "olm-bundle/",
+        "olm-catalog/",
+        "packaging/previous/",
+        "packaging/src/previous.rs",
+        "packaging/src/catalog.rs",
+        "packaging/tests/it/snapshots/",
+        "packaging/image/src/",
+        "packaging/release/",
+        "crates/cli/tests/golden/",
+        "examples/policy-repo/fleets/",
+        "Cargo.lock",
+        "fuzz/Cargo.lock",
+        "tools/",
+        "xtask/src/tools.rs",
+    ];
+
     /// Whoever writes the version by hand somewhere else is told.
     #[test]
     fn no_other_file_names_the_version_by_hand() {
         let version = packaging::bundle::version().unwrap();
         let output = std::process::Command::new("git")
-            .args(["grep", "--files-with-matches", "--fixed-strings", &format!("{version}")])
+            .args(["grep", "--files-with-matches", "--fixed-strings", &version])
             .current_dir(packaging::root())
             .output()
             .unwrap();
-        // Generated, recorded, or other people's versions.
-        const OTHERS: [&str; 14] = [
-            "olm-bundle/",
-            "olm-catalog/",
-            "packaging/previous/",
-            "packaging/src/previous.rs",
-            "packaging/src/catalog.rs",
-            "packaging/tests/it/snapshots/",
-            "packaging/image/src/",
-            "packaging/release/",
-            "crates/cli/tests/golden/",
-            "examples/policy-repo/fleets/",
-            "Cargo.lock",
-            "fuzz/Cargo.lock",
-            "tools/",
-            "xtask/src/tools.rs",
-        ];
         let found = String::from_utf8(output.stdout).unwrap();
         let unknown: Vec<&str> = found
             .lines()
