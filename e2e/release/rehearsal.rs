@@ -46,7 +46,10 @@ impl Clone {
     fn new() -> anyhow::Result<Self> {
         let folder = TempDir::new()?;
         let clone = Self { folder };
-        run(Command::new("git").args(["clone", "--quiet", "--no-hardlinks"]).arg(packaging::root()).arg(clone.root()))?;
+        run(Command::new("git")
+            .args(["clone", "--quiet", "--no-hardlinks"])
+            .arg(packaging::root())
+            .arg(clone.root()))?;
         clone.git(&["config", "user.name", "Rehearsal"])?;
         clone.git(&["config", "user.email", "maintainers@rehearsal.dev"])?;
         Ok(clone)
@@ -107,7 +110,15 @@ fn published(clone: &Clone, registry: &Registry, out: &Path) -> anyhow::Result<V
     let folder = out.to_str().context("a folder's name is text")?;
     let prefix = registry.prefix();
     run(&mut clone.xtask(&[
-        "publish", "--quick", "--insecure", "--registry", &prefix, "--out", folder, "--system", "linux-amd64",
+        "publish",
+        "--quick",
+        "--insecure",
+        "--registry",
+        &prefix,
+        "--out",
+        folder,
+        "--system",
+        "linux-amd64",
     ]))?;
     let text = std::fs::read_to_string(out.join("digests.txt"))?;
     let digests = text.lines().filter_map(|line| line.split_once('@'));
@@ -142,7 +153,9 @@ async fn rehearse() -> anyhow::Result<()> {
         clone.root().join("olm-bundle/manifests/slicewright.clusterserviceversion.yaml"),
     )?;
     ensure!(bundle.contains(&format!("name: slicewright.v{VERSION}")), "the bundle has another version");
-    ensure!(!clone.git(&["grep", "-c", "github.com/slicewright/slicewright", "--", "Cargo.toml", "docs"]).is_ok());
+    ensure!(
+        !clone.git(&["grep", "-c", "github.com/slicewright/slicewright", "--", "Cargo.toml", "docs"]).is_ok()
+    );
 
     let address = Registry::address()?;
     let registry = Registry::start(&address).await?;
@@ -172,7 +185,14 @@ async fn helm_installs(registry: &Registry, published: &[(String, String)]) -> a
     let helm = Helm::find()?;
     let mut install = helm.command();
     install.args(["install", "slicewright"]).arg(format!("oci://{}/charts/slicewright", registry.prefix()));
-    install.args(["--version", VERSION, "--plain-http", "--namespace", OPERATOR_NAMESPACE, "--create-namespace"]);
+    install.args([
+        "--version",
+        VERSION,
+        "--plain-http",
+        "--namespace",
+        OPERATOR_NAMESPACE,
+        "--create-namespace",
+    ]);
     install.arg("--kubeconfig").arg(plane.kubeconfig());
     let told = tokio::task::spawn_blocking(move || run(&mut install)).await??;
     ensure!(told.contains("It changes nothing until there is a policy"), "{told}");
@@ -180,7 +200,8 @@ async fn helm_installs(registry: &Registry, published: &[(String, String)]) -> a
     let spec = deployments.get("slicewright").await?.spec.context("a Deployment has a spec")?;
     let pod = spec.template.spec.context("a template has a spec")?;
     let image = pod.containers[0].image.clone().unwrap_or_default();
-    let (_, digest) = published.iter().find(|(name, _)| name == "/slicewright").context("there is an image")?;
+    let (_, digest) =
+        published.iter().find(|(name, _)| name == "/slicewright").context("there is an image")?;
     ensure!(image == format!("{}/slicewright@{digest}", registry.prefix()), "{image}");
     Ok(())
 }
@@ -188,17 +209,25 @@ async fn helm_installs(registry: &Registry, published: &[(String, String)]) -> a
 /// `opm` unpacks both images, and the catalog offers the bundle by its digest.
 fn opm_reads(registry: &Registry, published: &[(String, String)]) -> anyhow::Result<()> {
     let opm = tools::find("opm")?;
+    // What it may pull, which a machine with podman has said: here anything, from this registry alone.
+    let home = TempDir::new()?;
+    let containers = home.path().join(".config/containers");
+    std::fs::create_dir_all(&containers)?;
+    std::fs::write(containers.join("policy.json"), r#"{"default": [{"type": "insecureAcceptAnything"}]}"#)?;
     let rendered = |name: &str| {
         let (_, digest) = published.iter().find(|(found, _)| found == name).context("it is published")?;
         let image = format!("{}{name}@{digest}", registry.prefix());
-        let text = run(Command::new(&opm).args(["render", &image, "--output", "json", "--use-http"]))?;
+        let mut render = Command::new(&opm);
+        render.args(["render", &image, "--output", "json", "--use-http"]).env("HOME", home.path());
+        let text = run(&mut render)?;
         let documents = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
         Ok::<_, anyhow::Error>((image, documents.collect::<Result<Vec<_>, _>>()?))
     };
     let (bundle, alone) = rendered("/slicewright-bundle")?;
     ensure!(alone.len() == 1 && alone[0]["name"] == format!("slicewright.v{VERSION}"), "{alone:?}");
     let (_, catalog) = rendered("/slicewright-catalog")?;
-    let offered = catalog.iter().find(|document| document["schema"] == "olm.bundle").context("it has a bundle")?;
+    let offered =
+        catalog.iter().find(|document| document["schema"] == "olm.bundle").context("it has a bundle")?;
     ensure!(offered["image"] == bundle, "{}", offered["image"]);
     ensure!(offered["properties"] == alone[0]["properties"], "the catalog says something else of the bundle");
     Ok(())
@@ -220,7 +249,11 @@ fn is_signed(registry: &Registry, published: &[(String, String)], dist: &Path) -
     const HERE: [&str; 2] = ["--allow-http-registry", "--allow-insecure-registry"];
     let script = packaging::root().join("packaging/release/sign.sh");
     let mut sign = Command::new("bash");
-    sign.arg(script).arg(dist).args(["--key", "ours.key", "--signing-config", "none.json"]).args(HERE).current_dir(dist);
+    sign.arg(script)
+        .arg(dist)
+        .args(["--key", "ours.key", "--signing-config", "none.json"])
+        .args(HERE)
+        .current_dir(dist);
     run(sign.env("COSIGN", tools::find("cosign")?).env("COSIGN_PASSWORD", "").env("HOME", dist))?;
     let asked = |words: &[&str], key: &str, image: &str| -> anyhow::Result<String> {
         run(cosign()?.args(words).args(["--key", key, "--insecure-ignore-tlog"]).args(HERE).arg(image))

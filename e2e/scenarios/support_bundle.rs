@@ -50,7 +50,12 @@ fn files(folder: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let all = packaging::archives::below(folder, "")?;
     Ok(all
         .into_iter()
-        .map(|file| (file.path.trim_start_matches('/').to_owned(), String::from_utf8_lossy(&file.content).into_owned()))
+        .map(|file| {
+            (
+                file.path.trim_start_matches('/').to_owned(),
+                String::from_utf8_lossy(&file.content).into_owned(),
+            )
+        })
         .collect())
 }
 
@@ -96,7 +101,11 @@ fn what_a_maintainer_asks_for_first_is_collected_and_no_secret_and_without_names
             ("operator/leases.json", "holderIdentity"),
             ("version.json", "gitVersion"),
         ] {
-            ensure!(text(&whole, file)?.contains(says), "{file} does not say {says}:\n{}", text(&whole, file)?);
+            ensure!(
+                text(&whole, file)?.contains(says),
+                "{file} does not say {says}:\n{}",
+                text(&whole, file)?
+            );
         }
         // No kubelet runs here: what has no log is told, and the rest is there.
         ensure!(said.contains("read them before you hand them on"), "{said}");
@@ -120,7 +129,10 @@ async fn must_gather(place: &Place) -> anyhow::Result<()> {
     let (bin, gathered, called) = (folder.join("bin"), folder.join("must-gather"), folder.join("called"));
     std::fs::create_dir(&bin)?;
     let program = bin.join("slicewright");
-    std::fs::write(&program, format!("#!/bin/sh\necho \"$@\" >> {}\necho slicewright 1.2.3\n", called.display()))?;
+    std::fs::write(
+        &program,
+        format!("#!/bin/sh\necho \"$@\" >> {}\necho slicewright 1.2.3\n", called.display()),
+    )?;
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
     let script = packaging::root().join("packaging/containers/gather");
     let path = format!("{}:/usr/bin:/bin", bin.display());

@@ -18,8 +18,7 @@ const NEW: &str = "v1beta1";
 
 /// The policies of a version.
 async fn policies(client: &Client, version: &str) -> anyhow::Result<Api<DynamicObject>> {
-    let like =
-        json!({"apiVersion": format!("slicewright.io/{version}"), "kind": "GpuPartitionPolicy", "metadata": {}});
+    let like = json!({"apiVersion": format!("slicewright.io/{version}"), "kind": "GpuPartitionPolicy", "metadata": {}});
     Ok(objects::api_of(client, &like).await?.0)
 }
 

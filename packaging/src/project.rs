@@ -56,9 +56,7 @@ impl Project {
         let wrong = |why: String| Error::Syntax { file: FILE.to_owned(), why };
         let project: Self = serde_saphyr::from_str(text).map_err(|error| wrong(error.to_string()))?;
         match project.placeholders.iter().find(|key| !KEYS.contains(&key.as_str())) {
-            Some(key) => {
-                Err(wrong(format!("placeholders has {key:?}; there are {}", KEYS.join(", "))))
-            }
+            Some(key) => Err(wrong(format!("placeholders has {key:?}; there are {}", KEYS.join(", ")))),
             None => Ok(project),
         }
     }
@@ -87,9 +85,10 @@ impl Project {
 fn reserved(address: &str) -> bool {
     let host = address.split_once("://").map_or(address, |(_, rest)| rest);
     let host = host.split(['/', ':']).next().unwrap_or_default();
-    ["example.com", "example.net", "example.org"].iter().any(|name| {
-        host == *name || host.strip_suffix(name).is_some_and(|before| before.ends_with('.'))
-    }) || [".invalid", ".example", ".test"].iter().any(|end| host.ends_with(end))
+    ["example.com", "example.net", "example.org"]
+        .iter()
+        .any(|name| host == *name || host.strip_suffix(name).is_some_and(|before| before.ends_with('.')))
+        || [".invalid", ".example", ".test"].iter().any(|end| host.ends_with(end))
 }
 
 #[cfg(test)]

@@ -122,7 +122,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
 
 /// Runs the second half.
 pub(crate) fn publish(args: &PublishArgs, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    let PublishArgs { path: _, out: folder, registry, insecure, arch, system, quick, builder, sources } = args;
+    let PublishArgs { path: _, out: folder, registry, insecure, arch, system, quick, builder, sources } =
+        args;
     let folder = crate::root().join(folder);
     let (images, archives) = (folder.join("images"), folder.join("archives"));
     let text = |path: &PathBuf| path.to_str().map(str::to_owned).context("a folder's name is text");
@@ -142,11 +143,9 @@ pub(crate) fn publish(args: &PublishArgs, out: &mut dyn Write) -> anyhow::Result
     publish.args(registry.iter().flat_map(|registry| ["--registry", registry]));
     publish.args(builder.iter().flat_map(|builder| ["--builder", builder]));
     publish.args(insecure.then_some("--insecure"));
-    for binary in tools::ensure_built(
-        sources,
-        &[tools::Use::Packaging, tools::Use::Bundle, tools::Use::Publish],
-        out,
-    )? {
+    for binary in
+        tools::ensure_built(sources, &[tools::Use::Packaging, tools::Use::Bundle, tools::Use::Publish], out)?
+    {
         publish.env(binary.variable(), &binary.path);
     }
     ended("publishing", &mut publish)?;

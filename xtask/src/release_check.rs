@@ -46,7 +46,10 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
             ..step(
                 "tools",
                 "what the release check runs is built",
-                xtask(sources, &["tools", "control-plane", "packaging", "bundle", "release", "alerts", "publish"]),
+                xtask(
+                    sources,
+                    &["tools", "control-plane", "packaging", "bundle", "release", "alerts", "publish"],
+                ),
             )
         },
         Step {

@@ -62,7 +62,8 @@ pub async fn collect(calls: &Calls, ask: &Ask) -> Collected {
         let file = format!("{folder}/pods.json");
         let Some(pods) = reading.json(&file, &path).await else { continue };
         for name in names(&pods) {
-            let log = format!("/api/v1/namespaces/{namespace}/pods/{name}/log?timestamps=true&tailLines={LINES}");
+            let log =
+                format!("/api/v1/namespaces/{namespace}/pods/{name}/log?timestamps=true&tailLines={LINES}");
             reading.log(&format!("{folder}/{name}.log"), &log).await;
             // Why a container was restarted is in the log of the one before, which most pods do not have.
             if restarted(&pods, &name) {

@@ -39,7 +39,8 @@ impl Artifact {
         let mut files: BTreeMap<String, Vec<u8>> =
             [&manifest, &config, &content].map(|blob| (blob.path(), blob.content.clone())).into();
         files.insert("index.json".to_owned(), index.to_string().into_bytes());
-        files.insert("oci-layout".to_owned(), json!({"imageLayoutVersion": "1.0.0"}).to_string().into_bytes());
+        files
+            .insert("oci-layout".to_owned(), json!({"imageLayoutVersion": "1.0.0"}).to_string().into_bytes());
         Layout { digest: manifest.digest, files }
     }
 }
@@ -52,7 +53,11 @@ mod tests {
     fn the_same_artifact_has_one_digest_and_its_layout_has_every_blob() {
         let artifact = Artifact {
             config: ("application/vnd.cncf.helm.config.v1+json", b"{}".to_vec()),
-            content: ("application/vnd.cncf.helm.chart.content.v1.tar+gzip", "a-1.tgz".to_owned(), vec![1, 2]),
+            content: (
+                "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
+                "a-1.tgz".to_owned(),
+                vec![1, 2],
+            ),
             annotations: BTreeMap::from([("org.opencontainers.image.version".to_owned(), "1".to_owned())]),
         };
         let layout = artifact.layout();

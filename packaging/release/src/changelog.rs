@@ -72,7 +72,8 @@ pub fn entries(section: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "# Changes\n\n## Unreleased\n\nThe operator:\n\n- a\n  b\n- c\n\n## 0.1.0 (2026-01-01)\n\n- first\n";
+    const TEXT: &str =
+        "# Changes\n\n## Unreleased\n\nThe operator:\n\n- a\n  b\n- c\n\n## 0.1.0 (2026-01-01)\n\n- first\n";
 
     fn version(text: &str) -> Version {
         text.parse().unwrap()
@@ -81,7 +82,12 @@ mod tests {
     #[test]
     fn what_is_unreleased_becomes_the_section_of_the_version_and_nothing_is_lost() {
         let next = released(TEXT, version("0.2.0"), "2026-11-24").unwrap();
-        assert!(next.starts_with("# Changes\n\n## Unreleased\n\nNothing yet.\n\n## 0.2.0 (2026-11-24)\n\nThe operator:"), "{next}");
+        assert!(
+            next.starts_with(
+                "# Changes\n\n## Unreleased\n\nNothing yet.\n\n## 0.2.0 (2026-11-24)\n\nThe operator:"
+            ),
+            "{next}"
+        );
         assert!(next.ends_with("## 0.1.0 (2026-01-01)\n\n- first\n"), "{next}");
         let section = section(&next, version("0.2.0")).unwrap();
         assert_eq!(entries(&section), ["a b", "c"]);

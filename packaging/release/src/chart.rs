@@ -99,7 +99,11 @@ fn described(text: &str, image: &Image, project: &Project, changes: &[String]) -
 /// # Errors
 /// When a file cannot be read, or what is replaced is not there.
 pub fn chart(folder: &Path, image: &Image, project: &Project, changes: &[String]) -> Result<Chart, Error> {
-    let ignored = |path: &str| path.starts_with("slicewright/ci/") || path.ends_with("/README.md.head") || path.ends_with(".test.yaml");
+    let ignored = |path: &str| {
+        path.starts_with("slicewright/ci/")
+            || path.ends_with("/README.md.head")
+            || path.ends_with(".test.yaml")
+    };
     let mut files: Vec<File> =
         below(folder, "slicewright")?.into_iter().filter(|file| !ignored(&file.path)).collect();
     let mut description = Value::Null;

@@ -4,6 +4,9 @@ mod prepare;
 mod publish;
 mod registry;
 
+use std::io::Write as _;
+use std::process::ExitCode;
+
 use clap::Parser;
 
 /// Makes a release.
@@ -16,10 +19,18 @@ enum Args {
     Publish(publish::Args),
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
     let mut out = std::io::stdout();
-    match Args::parse() {
+    let done = match Args::parse() {
         Args::Prepare(args) => prepare::run(&args, &mut out),
         Args::Publish(args) => publish::run(&args, &mut out),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // The causes in one line, and no stack: what failed is said in words.
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }

@@ -75,7 +75,8 @@ fn downloads(args: &Args, out: &Path) -> anyhow::Result<()> {
         for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
             let path = entry?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-            let wanted = name.ends_with(".cdx.json") || name.ends_with(".tar.gz") || name == "slicewright.yaml";
+            let wanted =
+                name.ends_with(".cdx.json") || name.ends_with(".tar.gz") || name == "slicewright.yaml";
             if wanted {
                 write(&out.join(&name), &std::fs::read(&path)?)?;
             }
@@ -98,8 +99,16 @@ fn sums(folder: &Path) -> anyhow::Result<Vec<(String, String)>> {
     Ok(all)
 }
 
-fn notes(version: Version, changes: &str, published: &Published, project: &Project, registry: &Registry) -> String {
-    let mut text = format!("# Slicewright {version}\n\n{changes}\n\n## What is published\n\n| name | digest |\n|---|---|\n");
+fn notes(
+    version: Version,
+    changes: &str,
+    published: &Published,
+    project: &Project,
+    registry: &Registry,
+) -> String {
+    let mut text = format!(
+        "# Slicewright {version}\n\n{changes}\n\n## What is published\n\n| name | digest |\n|---|---|\n"
+    );
     for (name, digest) in &published.all {
         text.push_str(&format!("| `{name}` | `{digest}` |\n"));
     }
@@ -146,8 +155,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     let chart = chart::chart(&packaging::chart(), &operator, &project, &entries(&changes))?;
     write(&files.join(&chart.name), &chart.archive)?;
-    let pushed =
-        registry.publish(&chart.artifact.layout(), &layouts.join("chart"), "charts/slicewright", &version.to_string())?;
+    let pushed = registry.publish(
+        &chart.artifact.layout(),
+        &layouts.join("chart"),
+        "charts/slicewright",
+        &version.to_string(),
+    )?;
     published.add(&pushed, out)?;
     let hub = hub::artifact(&project).layout();
     published.add(&registry.publish(&hub, &layouts.join("hub"), "charts/slicewright", hub::TAG)?, out)?;
@@ -184,7 +197,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let statement = statement(&build, &subjects);
     write(&files.join("provenance.intoto.json"), serde_json::to_string_pretty(&statement)?.as_bytes())?;
     // The part that whoever signs attaches to each thing by itself.
-    write(&args.out.join("predicate.json"), serde_json::to_string_pretty(&statement["predicate"])?.as_bytes())?;
+    write(
+        &args.out.join("predicate.json"),
+        serde_json::to_string_pretty(&statement["predicate"])?.as_bytes(),
+    )?;
     let sums: String = sums(&files)?.iter().map(|(name, sum)| format!("{sum}  {name}\n")).collect();
     write(&files.join("SHA256SUMS"), sums.as_bytes())?;
     let notes = notes(version, &changes, &published, &project, &registry);
@@ -192,7 +208,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let digests: String = published.all.iter().map(|(name, digest)| format!("{name}@{digest}\n")).collect();
     write(&args.out.join("digests.txt"), digests.as_bytes())?;
     ensure!(published.all.len() == 5, "a release has five things in a registry");
-    writeln!(out, "{} has the files, the notes and the pull request for community catalogs", args.out.display())?;
+    writeln!(
+        out,
+        "{} has the files, the notes and the pull request for community catalogs",
+        args.out.display()
+    )?;
     Ok(())
 }
 

@@ -57,7 +57,8 @@ impl Registry {
         tag: &str,
     ) -> anyhow::Result<String> {
         if folder.exists() {
-            std::fs::remove_dir_all(folder).with_context(|| format!("cannot replace {}", folder.display()))?;
+            std::fs::remove_dir_all(folder)
+                .with_context(|| format!("cannot replace {}", folder.display()))?;
         }
         for (path, content) in &layout.files {
             let path = folder.join(path);

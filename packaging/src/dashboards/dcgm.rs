@@ -56,10 +56,7 @@ pub(super) const ROW: Row = Row {
             shape: Shape::Lines,
             unit: Unit::Watts,
             width: 6,
-            queries: &[query(
-                "{{Hostname}} gpu{{gpu}}",
-                "max by (Hostname, gpu) (DCGM_FI_DEV_POWER_USAGE)",
-            )],
+            queries: &[query("{{Hostname}} gpu{{gpu}}", "max by (Hostname, gpu) (DCGM_FI_DEV_POWER_USAGE)")],
         },
         Panel {
             title: "Temperature of each GPU",

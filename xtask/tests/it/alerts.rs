@@ -300,7 +300,10 @@ fn a_query_that_asks_dcgm_for_what_it_does_not_have_is_found() {
         ("DCGM_FI_DEV_POWER_USAGE{GPU_I_PROFILE!=\"\"}", "has no label GPU_I_PROFILE"),
         ("max by (GPU_I_ID) (DCGM_FI_DEV_GPU_TEMP)", "has the label GPU_I_ID"),
         ("DCGM_FI_DEV_GPU_UTIL", "there is no metric"),
-        ("label_replace(DCGM_FI_DEV_GPU_TEMP, \"profile\", \"$1\", \"GPU_I_PROFILE\", \"(.*)\")", "of which profile is made"),
+        (
+            "label_replace(DCGM_FI_DEV_GPU_TEMP, \"profile\", \"$1\", \"GPU_I_PROFILE\", \"(.*)\")",
+            "of which profile is made",
+        ),
     ] {
         let found = problems(query, &metrics);
         assert!(found.iter().any(|problem| problem.contains(says)), "{query}: {found:?}");

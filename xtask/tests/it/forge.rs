@@ -64,7 +64,8 @@ fn a_tag_publishes_what_is_tagged_and_signs_it_and_the_release_check_keeps_its_l
     let job = &release["jobs"]["publish"];
     // A release, and a signature in its own name: nothing else may be written.
     assert_eq!(job["permissions"], serde_json::json!({"contents": "write", "id-token": "write"}));
-    let steps: Vec<&str> = job["steps"].as_array().unwrap().iter().filter_map(|step| step["run"].as_str()).collect();
+    let steps: Vec<&str> =
+        job["steps"].as_array().unwrap().iter().filter_map(|step| step["run"].as_str()).collect();
     let at = |words: &str| {
         let place = steps.iter().position(|step| step.contains(words));
         place.unwrap_or_else(|| panic!("no step runs {words}: {steps:#?}"))
@@ -78,7 +79,11 @@ fn a_tag_publishes_what_is_tagged_and_signs_it_and_the_release_check_keeps_its_l
 
     let check = yaml(&root().join(".github/workflows/release-check.yaml"));
     let steps = check["jobs"]["check"]["steps"].as_array().unwrap();
-    assert!(steps.iter().any(|step| step["run"].as_str().is_some_and(|run| run.contains("| tee release-check.log"))));
+    assert!(
+        steps
+            .iter()
+            .any(|step| step["run"].as_str().is_some_and(|run| run.contains("| tee release-check.log")))
+    );
     let last = steps.last().unwrap();
     assert_eq!((&last["if"], &last["with"]["path"]), (&"always()".into(), &"release-check.log".into()));
 }

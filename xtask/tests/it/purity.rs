@@ -251,6 +251,13 @@ const OURS: &[Ours] = &[
         may_use: &["slicewright-tools"],
         pure: false,
     },
+    // Both halves of a release: it needs what is packed and how images are made, and neither needs it.
+    Ours {
+        package: "slicewright-release",
+        folder: "packaging/release",
+        may_use: &["slicewright-image", "slicewright-packaging", "slicewright-tools"],
+        pure: false,
+    },
     Ours { package: "xtask", folder: "xtask", may_use: &[], pure: false },
 ];
 

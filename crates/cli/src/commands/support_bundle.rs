@@ -123,7 +123,8 @@ fn collected(cluster: &Cluster, operator_namespace: &str) -> Result<Collected, F
 
 /// What one of our commands says of the recording, whatever its status is.
 fn made(words: &[&str], fleet: &Path, policies: Option<&Path>) -> String {
-    let line = ["slicewright"].iter().chain(words).map(OsString::from).chain(["--fleet".into(), fleet.into()]);
+    let line =
+        ["slicewright"].iter().chain(words).map(OsString::from).chain(["--fleet".into(), fleet.into()]);
     let line = line.chain(policies.into_iter().flat_map(|file| ["-f".into(), file.into()]));
     let (mut said, mut complained) = (Vec::new(), Vec::new());
     let _ = crate::run(line, &mut said, &mut complained);

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use clap::ValueEnum;
 use packaging::archives::{File, Release, System, digest, packed};
 
-const VERSION: &str = "0.1.0";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 const REPOSITORY: &str = "https://example.com/slicewright";
 
 fn archive(system: System) -> Vec<u8> {
@@ -44,7 +44,7 @@ fn krew_takes_the_manifest_and_refuses_one_that_is_wrong() {
     assert!(output.status.success(), "{manifest}\n{}", String::from_utf8_lossy(&output.stderr));
     for (right, wrong) in [
         ("matchLabels: {os: linux,", "matchLabels: {system: linux,"),
-        ("  version: v0.1.0", "  version: newest"),
+        (concat!("  version: v", env!("CARGO_PKG_VERSION")), "  version: newest"),
         ("      bin: slicewright\n", ""),
     ] {
         let broken = manifest.replacen(right, wrong, 1);

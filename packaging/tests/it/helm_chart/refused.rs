@@ -84,7 +84,8 @@ fn the_schema_of_values_is_closed_wherever_it_knows_the_fields_and_knows_every_v
         }
         match schema {
             Value::Object(map) => {
-                closed + map.iter().map(|(key, value)| open(&format!("{at}/{key}"), value, found)).sum::<usize>()
+                closed
+                    + map.iter().map(|(key, value)| open(&format!("{at}/{key}"), value, found)).sum::<usize>()
             }
             Value::Array(all) => closed + all.iter().map(|value| open(at, value, found)).sum::<usize>(),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => closed,
