@@ -20,6 +20,7 @@ mod gitops_tools;
 mod hostile_pods;
 mod impostors;
 mod installation;
+mod menu;
 mod metrics;
 mod mid_way;
 mod modes;

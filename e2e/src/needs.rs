@@ -25,6 +25,7 @@ const WHY: &[(&str, &str)] = &[
     ("hostile_pods::", "it measures the memory of an operator in the test's own process"),
     ("impostors::", "it makes MIG manager get stuck, and counts slices of a fleet of its own"),
     ("installation::", "it is about the chart and the API server alone"),
+    ("menu::", "OpenShift AI's own namespace and installation are not there on the kind cluster"),
     ("metrics::", "it is about what is scraped from the operator"),
     ("mid_way::", "it takes nodes away and restarts them, or reads the audit log"),
     ("modes::", "it reads the audit log"),

@@ -128,8 +128,7 @@ pub async fn install_operator(client: &Client) -> anyhow::Result<()> {
         gpu_operator_namespace: GPU_OPERATOR_NAMESPACE.to_owned(),
         patch_cluster_policy: true,
         secure_metrics: false,
-        kueue: controller::settings::Kueue::Off,
-        administrators_map: None,
+        ..controller::rbac::Installation::default()
     };
     for object in installation.manifests() {
         apply(client, &object).await?;

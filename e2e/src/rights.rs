@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
 use controller::Settings;
-use controller::settings::Kueue;
+use controller::settings::{HardwareProfiles, Kueue};
 use futures::future::try_join_all;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::api::{DeleteParams, PostParams};
@@ -64,16 +64,22 @@ pub(crate) fn values_for(settings: &Settings) -> Values {
         Kueue::Report => values.push("kueue=\"report\"".to_owned()),
         Kueue::AdmissionCheck => values.push("kueue=\"admission-check\"".to_owned()),
     }
+    match settings.hardware_profiles {
+        HardwareProfiles::Off => {}
+        HardwareProfiles::Report => values.push("hardwareProfiles.mode=\"report\"".to_owned()),
+        HardwareProfiles::Publish => values.push("hardwareProfiles.mode=\"publish\"".to_owned()),
+    }
     values
 }
 
 /// Every value that comes with a right.
-fn every_value() -> [String; 4] {
+fn every_value() -> [String; 5] {
     [
         "gpuOperator.patchClusterPolicy=true".to_owned(),
         format!("gpuOperator.administratorsMap=\"{TEAM}/layouts\""),
         "metrics.tls.secretName=\"metrics\"".to_owned(),
         "kueue=\"admission-check\"".to_owned(),
+        "hardwareProfiles.mode=\"publish\"".to_owned(),
     ]
 }
 

@@ -3,6 +3,11 @@
 {{- $kueue := .Values.kueue -}}
 {{- if or (kindIs "bool" $kueue) (kindIs "invalid" $kueue) -}}off{{- else -}}{{ $kueue }}{{- end -}}
 {{- end -}}
+{{/* What the operator has to do with hardware profiles; the same. */}}
+{{- define "slicewright.hardwareProfiles" -}}
+{{- $mode := .Values.hardwareProfiles.mode -}}
+{{- if or (kindIs "bool" $mode) (kindIs "invalid" $mode) -}}off{{- else -}}{{ $mode }}{{- end -}}
+{{- end -}}
 {{/* The operator's flags, without those that say what `slicewright-operator --help` has as the default: a flag wins
      over the environment, and one that is not there leaves the setting to whoever sets the environment, as OLM's
      Subscription does. A test compares the defaults here with those of the operator. */}}
@@ -17,6 +22,9 @@
   (list "stable-for" $values.rollout.stableFor "20s")
   (list "blocked-after" $values.rollout.blockedAfter "2m")
   (list "parallel-nodes" $values.rollout.parallelNodes "8")
+  (list "hardware-profiles" (include "slicewright.hardwareProfiles" .) "off")
+  (list "hardware-profile-queues" (join "," (default list $values.hardwareProfiles.queues)) "")
+  (list "hardware-profile-hold" $values.hardwareProfiles.hold "10m")
   (list "kueue" (include "slicewright.kueue" .) "off")
   (list "tell-names" $values.tellNames "own-namespace")
   (list "log-format" $values.logging.format "json")

@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use crate::publish::discreet::TellNames;
-use crate::settings::{Kueue, LeaseSettings, MapRef, MetricsTls, Settings};
+use crate::settings::{HardwareProfiles, Kueue, LeaseSettings, MapRef, MetricsTls, Settings};
 use crate::telemetry::Format;
 use crate::tls_profile::{NoSuite, OldestTls, TlsProfile};
 
@@ -27,6 +27,8 @@ use crate::tls_profile::{NoSuite, OldestTls, TlsProfile};
 pub struct Args {
     #[command(flatten)]
     process: Process,
+    #[command(flatten)]
+    openshift_ai: OpenShiftAi,
     #[command(flatten)]
     gpu_operator: GpuOperator,
     #[command(flatten)]
@@ -94,6 +96,42 @@ struct Process {
     /// The log filter: a level, or a list such as info,kube=debug
     #[arg(long, env = "SLICEWRIGHT_LOG", default_value = "info", value_name = "FILTER")]
     log: String,
+}
+
+/// What the operator publishes for OpenShift AI.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "OpenShift AI")]
+struct OpenShiftAi {
+    /// What the operator does with hardware profiles, in the namespace that
+    /// DSCInitialization names
+    #[arg(
+        long,
+        env = "SLICEWRIGHT_HARDWARE_PROFILES",
+        value_enum,
+        default_value = "off",
+        value_name = "WHAT"
+    )]
+    hardware_profiles: HardwareProfiles,
+    /// Local queues of Kueue for which hardware profiles are published as
+    /// well: projects with queues see only profiles of queues that they have
+    #[arg(long, env = "SLICEWRIGHT_HARDWARE_PROFILE_QUEUES", value_name = "NAME", value_delimiter = ',', value_parser = local_queue)]
+    hardware_profile_queues: Vec<String>,
+    /// How long a published profile has to be unattainable before it is
+    /// disabled, how long it has to be attainable before it is enabled again,
+    /// and how long it stays disabled before it is deleted
+    #[arg(long, env = "SLICEWRIGHT_HARDWARE_PROFILE_HOLD", default_value = "10m", value_name = "DURATION", value_parser = duration)]
+    hardware_profile_hold: Duration,
+}
+
+/// The name of a local queue, as Kubernetes allows it.
+fn local_queue(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let whole = !text.is_empty() && text.len() <= 63 && text.chars().all(plain);
+    let ends = !text.starts_with('-') && !text.ends_with('-');
+    if whole && ends {
+        return Ok(text.to_owned());
+    }
+    Err("write the name of a LocalQueue: lower case letters, digits and dashes, at most 63".to_owned())
 }
 
 /// What the operator shares with NVIDIA's GPU Operator.
@@ -271,7 +309,7 @@ impl Args {
     /// # Errors
     /// When flags contradict each other.
     pub fn settings(self) -> Result<Settings, ArgsError> {
-        let Self { process, gpu_operator, times, lease, api } = self;
+        let Self { process, openshift_ai, gpu_operator, times, lease, api } = self;
         let lease = LeaseSettings {
             namespace: lease.lease_namespace.unwrap_or_else(|| process.namespace.clone()),
             name: lease.lease_name,
@@ -301,6 +339,11 @@ impl Args {
             patch_cluster_policy: gpu_operator.patch_cluster_policy,
             tell_names: process.tell_names,
             kueue: process.kueue,
+            hardware_profiles: openshift_ai.hardware_profiles,
+            menu: reconcile::MenuSettings {
+                queues: openshift_ai.hardware_profile_queues,
+                hold: signed(openshift_ai.hardware_profile_hold),
+            },
             rollout: rollout::Settings {
                 map_settle: signed(gpu_operator.map_settle),
                 cordon_settle: signed(times.cordon_settle),
@@ -355,6 +398,7 @@ mod tests {
         assert_eq!(read.observe, default.observe);
         assert_eq!(read.batch_delay, default.batch_delay);
         assert_eq!(read.tell_names, default.tell_names);
+        assert_eq!(read.menu, default.menu);
         assert_eq!(read.lease.duration, default.lease.duration);
         assert_eq!(read.lease.name, default.lease.name);
         assert_eq!(read.map_name, default.map_name);

@@ -588,6 +588,8 @@ pub mod managers {
     /// the check names, so that it is taken from Kueue by force; a version in
     /// every write sees to it that nothing newer is overwritten.
     pub const KUEUE: Manager = Manager { name: "slicewright-kueue", ours_alone: true };
+    /// The hardware profiles that we publish.
+    pub const MENU: Manager = Manager { name: "slicewright-profiles", ours_alone: false };
     /// Events.
     pub const EVENTS: Manager = Manager { name: "slicewright-events", ours_alone: true };
     /// The scale of the operator's own Deployment, when it is uninstalled.

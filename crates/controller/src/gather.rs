@@ -132,7 +132,7 @@ impl Reading<'_> {
         let listed = self.calls.list_metadata_pages(&api, "namespaces", &params, self.ask.page_size).await;
         let listed = self.allowed("list namespaces", listed)?;
         self.take(Source::Namespaces, listed.into_iter().map(Item::namespace));
-        for foreign in Foreign::ALWAYS {
+        for foreign in Foreign::ALWAYS.into_iter().chain(Foreign::QUEUES) {
             let (group, kind, plural, versions) = foreign.names();
             let served = self.served(group, versions).await?;
             let version = versions.iter().find(|v| served.get(**v).is_some_and(|all| all.contains(plural)));
@@ -304,7 +304,7 @@ fn words(right: &Right, verb: &str, ask: &Ask) -> String {
     let group = if right.group.is_empty() { "" } else { "." };
     let within = match right.scope {
         Scope::GpuOperator => format!(" in namespace {}", ask.gpu_operator_namespace),
-        Scope::Cluster | Scope::Own => String::new(),
+        Scope::Cluster | Scope::Own | Scope::OpenShiftAi => String::new(),
     };
     format!("{verb} {}{group}{}{within}", right.resource, right.group)
 }

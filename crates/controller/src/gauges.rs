@@ -12,6 +12,7 @@ use planner::names::RequestId;
 use planner::policy::{LayoutPolicy, Policy};
 use planner::report::{Outcome, PolicyReport, RequestReport};
 use reconcile::Round;
+use reconcile::menu::Stand;
 use reconcile::why_name::why_name;
 use rollout::{Advance, Outlook, Phase, Progress};
 
@@ -25,6 +26,12 @@ pub fn set(metrics: &Metrics, objects: &Objects, round: &Round) {
     metrics.unserved(unserved(&round.planned.view.requests, &round.planned.report.requests));
     metrics.policies(policies(objects, round));
     metrics.nodes(nodes(round));
+    if round.menu.namespace.is_some() {
+        metrics.hardware_profiles(Stand::ALL.into_iter().map(|stand| {
+            let n = round.menu.stands.values().filter(|found| **found == stand).count();
+            (stand.name(), n)
+        }));
+    }
     let gpus = round.planned.plan.steps.iter().map(|step| step.gpus.len()).sum();
     metrics.plan(round.planned.plan.steps.len(), gpus);
     for (name, node) in &round.nodes {

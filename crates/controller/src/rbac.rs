@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use reconcile::MapRef;
 use serde_json::{Value, json};
 
-use crate::settings::{Kueue, Settings};
+use crate::settings::{HardwareProfiles, Kueue, Settings};
 use rights::right;
 
 pub use rights::RIGHTS;
@@ -26,6 +26,8 @@ pub enum Scope {
     Own,
     /// In the namespace of the GPU Operator.
     GpuOperator,
+    /// In the namespace of OpenShift AI's own applications.
+    OpenShiftAi,
 }
 
 /// When a right is needed.
@@ -41,6 +43,10 @@ pub enum When {
     ReadsQueues,
     /// With `--kueue=admission-check` only.
     AnswersChecks,
+    /// With `--hardware-profiles=report` and `--hardware-profiles=publish` only.
+    PlansProfiles,
+    /// With `--hardware-profiles=publish` only.
+    PublishesProfiles,
 }
 
 /// One right: verbs on a resource.
@@ -75,6 +81,10 @@ pub struct Installation {
     pub secure_metrics: bool,
     /// What the operator has to do with Kueue's queues.
     pub kueue: Kueue,
+    /// What the operator has to do with hardware profiles.
+    pub hardware_profiles: HardwareProfiles,
+    /// The namespace of OpenShift AI's own applications.
+    pub applications_namespace: String,
     /// The administrators' map, where the operator runs with
     /// `--administrators-map`.
     pub administrators_map: Option<MapRef>,
@@ -89,6 +99,8 @@ impl Default for Installation {
             patch_cluster_policy: false,
             secure_metrics: false,
             kueue: Kueue::Off,
+            hardware_profiles: HardwareProfiles::Off,
+            applications_namespace: "redhat-ods-applications".to_owned(),
             administrators_map: None,
         }
     }
@@ -102,6 +114,8 @@ impl Installation {
             When::SecureMetrics => self.secure_metrics,
             When::ReadsQueues => self.kueue.is_read(),
             When::AnswersChecks => self.kueue == Kueue::AdmissionCheck,
+            When::PlansProfiles => self.hardware_profiles.is_planned(),
+            When::PublishesProfiles => self.hardware_profiles == HardwareProfiles::Publish,
         };
         let wanted = |right: &&Right| right.scope == scope && due(right.when);
         rules(RIGHTS.iter().filter(wanted))
@@ -111,7 +125,7 @@ impl Installation {
     /// not among them.
     #[must_use]
     pub fn manifests(&self) -> Vec<Value> {
-        let Self { namespace, account, gpu_operator_namespace, .. } = self;
+        let Self { namespace, account, gpu_operator_namespace, applications_namespace, .. } = self;
         let rbac = "rbac.authorization.k8s.io/v1";
         let labels =
             json!({"app.kubernetes.io/name": "slicewright", "app.kubernetes.io/component": "operator"});
@@ -124,18 +138,23 @@ impl Installation {
             (Scope::Cluster, account.clone(), None),
             (Scope::Own, account.clone(), Some(namespace)),
             (Scope::GpuOperator, format!("{account}-maps"), Some(gpu_operator_namespace)),
+            (Scope::OpenShiftAi, format!("{account}-hardware-profiles"), Some(applications_namespace)),
         ];
         for (scope, name, within) in scopes {
             let (role, binding) = match scope {
                 Scope::Cluster => ("ClusterRole", "ClusterRoleBinding"),
-                Scope::Own | Scope::GpuOperator => ("Role", "RoleBinding"),
+                Scope::Own | Scope::GpuOperator | Scope::OpenShiftAi => ("Role", "RoleBinding"),
             };
+            let rules = self.rules(scope);
+            if rules.is_empty() {
+                continue;
+            }
             let mut metadata = json!({"name": name, "labels": labels});
             if let Some(within) = within {
                 metadata["namespace"] = json!(within);
             }
             manifests.push(json!({
-                "apiVersion": rbac, "kind": role, "metadata": metadata, "rules": self.rules(scope),
+                "apiVersion": rbac, "kind": role, "metadata": metadata, "rules": rules,
             }));
             manifests.push(json!({
                 "apiVersion": rbac, "kind": binding, "metadata": metadata,
@@ -211,12 +230,17 @@ pub fn rules_by_scope() -> Value {
     let reads = beyond(Installation { kueue: Kueue::Report, ..Installation::default() });
     let mut answers = beyond(Installation { kueue: Kueue::AdmissionCheck, ..Installation::default() });
     answers.retain(|rule| !reads.contains(rule));
+    let publishing = Installation { hardware_profiles: HardwareProfiles::Publish, ..Installation::default() };
+    let openshift_ai = publishing.rules(Scope::OpenShiftAi);
+    let plans = beyond(publishing);
     json!({
         "cluster": cluster,
         "patchClusterPolicy": patch,
         "secureMetrics": secure,
         "readsQueues": reads,
         "answersChecks": answers,
+        "plansProfiles": plans,
+        "openshiftAi": openshift_ai,
         "own": always.rules(Scope::Own),
         "gpuOperator": always.rules(Scope::GpuOperator),
         "release": rules(RELEASE.iter()),
@@ -254,6 +278,7 @@ pub fn page() -> String {
         (Scope::Cluster, "In the whole cluster"),
         (Scope::Own, "In its own namespace"),
         (Scope::GpuOperator, "In the namespace of the GPU Operator"),
+        (Scope::OpenShiftAi, "In the namespace that DSCInitialization names"),
     ];
     for (scope, title) in scopes {
         let _ = write!(page, "\n## {title}\n\n| resource | verb | why |\n|---|---|---|\n");
@@ -270,6 +295,10 @@ pub fn page() -> String {
                     When::SecureMetrics => " (only with `--metrics-certificate`)",
                     When::ReadsQueues => " (only with `--kueue=report` or `--kueue=admission-check`)",
                     When::AnswersChecks => " (only with `--kueue=admission-check`)",
+                    When::PlansProfiles => {
+                        " (only with `--hardware-profiles=report` or `--hardware-profiles=publish`)"
+                    }
+                    When::PublishesProfiles => " (only with `--hardware-profiles=publish`)",
                 };
                 let _ = writeln!(page, "| {resource} | {verb} | {why}{when} |");
             }

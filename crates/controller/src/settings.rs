@@ -38,6 +38,27 @@ impl Kueue {
     }
 }
 
+/// What the operator has to do with the hardware profiles of OpenShift AI.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum HardwareProfiles {
+    /// It reads them, and reports those that offer what nobody can have
+    #[default]
+    Off,
+    /// It also reports, in metrics and in its log, which profiles it would publish
+    Report,
+    /// It publishes a profile for each slice that the policies allow, in the
+    /// namespace that DSCInitialization names
+    Publish,
+}
+
+impl HardwareProfiles {
+    /// Whether it is worked out what should be published.
+    #[must_use]
+    pub const fn is_planned(self) -> bool {
+        matches!(self, Self::Report | Self::Publish)
+    }
+}
+
 /// How one operator runs. [`Settings::new`] has the defaults of the flags.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -56,6 +77,11 @@ pub struct Settings {
     pub patch_cluster_policy: bool,
     /// What the operator has to do with Kueue's queues.
     pub kueue: Kueue,
+    /// What the operator has to do with hardware profiles.
+    pub hardware_profiles: HardwareProfiles,
+    /// For which queues it publishes them, and how long it waits before it
+    /// takes one back.
+    pub menu: reconcile::MenuSettings,
     /// Whose names people read in events of their namespace.
     pub tell_names: TellNames,
     /// Times of the rollout protocol.
@@ -141,6 +167,8 @@ impl Settings {
             administrators_map: None,
             patch_cluster_policy: false,
             kueue: Kueue::default(),
+            hardware_profiles: HardwareProfiles::default(),
+            menu: reconcile::MenuSettings::default(),
             tell_names: TellNames::default(),
             rollout: rollout::Settings::default(),
             observe: observe::Settings::default(),

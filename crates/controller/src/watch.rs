@@ -95,7 +95,7 @@ impl Watches {
             tasks: JoinSet::new(),
             running: BTreeMap::new(),
             maps,
-            foreign: Foreign::read_with(settings.kueue).collect(),
+            foreign: Foreign::read_with(settings).collect(),
             operator_namespace: here.clone(),
             pauses: Pauses::new(settings.longest_watch_retry),
             call_timeout: settings.call_timeout,
@@ -215,11 +215,13 @@ impl Watches {
                     | Foreign::HardwareProfile
                     | Foreign::Workload
                     | Foreign::AdmissionCheck
-                    | Foreign::ResourceFlavor => {
+                    | Foreign::ResourceFlavor
+                    | Foreign::InferenceService
+                    | Foreign::LlmInferenceService => {
                         let api: Api<Bounded<DynamicObject>> = Api::all_with(client, &kind);
                         follow(api, all, out, Item::bounded).await;
                     }
-                    Foreign::ClusterPolicy | Foreign::GpuCluster => {
+                    Foreign::ClusterPolicy | Foreign::GpuCluster | Foreign::DscInitialization => {
                         follow_dynamic(client, kind, all, out).await;
                     }
                 }

@@ -146,7 +146,9 @@ fn has(slices: &Slices, name: ProfileName) -> bool {
     slices.profiles().any(|profile| profile == name)
 }
 
-fn allows(policy: &Policy, name: ProfileName) -> bool {
+/// Whether a policy lets its nodes have slices of a profile at all.
+#[must_use]
+pub fn allows(policy: &Policy, name: ProfileName) -> bool {
     match &policy.layout {
         LayoutPolicy::DemandDriven { slices, .. } => {
             slices.get(&name).is_none_or(|bounds| bounds.max != Some(0))

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::foreign::{
-    AdmissionCheck, ClusterPolicy, HardwareProfile, Notebook, ResourceFlavor, Workload, legacy,
+    AdmissionCheck, ClusterPolicy, DscInitialization, HardwareProfile, ModelServer, Notebook, ResourceFlavor,
+    Workload, legacy,
 };
 use api::located::{Located, Node as Tree};
 use api::{GpuNode, GpuPartitionPolicy, strict};
@@ -44,6 +45,10 @@ pub struct Objects {
     pub notebooks: BTreeMap<Key, Notebook>,
     /// Hardware profiles.
     pub hardware_profiles: BTreeMap<Key, HardwareProfile>,
+    /// Model servers, by kind.
+    pub model_servers: BTreeMap<(String, Key), ModelServer>,
+    /// How OpenShift AI is installed, by name.
+    pub installations: BTreeMap<String, DscInitialization>,
     /// Kueue's workloads.
     pub workloads: BTreeMap<Key, Workload>,
     /// Kueue's admission checks, by name.
@@ -66,6 +71,9 @@ pub struct Objects {
     /// as whoever holds the objects remembers ([`crate::ClusterView::starting`] of
     /// the round before). One that is not named begins now.
     pub starting_since: BTreeMap<Key, Timestamp>,
+    /// Since when each published hardware profile is not as it should be, as far
+    /// as whoever holds the objects remembers. One that is not named begins now.
+    pub menu_differs_since: BTreeMap<String, Timestamp>,
     /// What the StatefulSets of such workbenches say of why they make no pod.
     pub unmade: BTreeMap<Key, String>,
     /// Where each policy stands, for messages.
@@ -118,6 +126,8 @@ pub fn is_read(api_version: &str, kind: &str) -> bool {
                 | ("scheduling.k8s.io", "PriorityClass")
                 | ("kubeflow.org", "Notebook")
                 | ("infrastructure.opendatahub.io", "HardwareProfile")
+                | ("serving.kserve.io", "InferenceService" | "LLMInferenceService")
+                | ("dscinitialization.opendatahub.io", "DSCInitialization")
                 | ("kueue.x-k8s.io", "Workload" | "AdmissionCheck" | "ResourceFlavor")
                 | ("nvidia.com", "ClusterPolicy" | "GPUCluster")
         )
@@ -256,6 +266,13 @@ impl Objects {
             }
             ("infrastructure.opendatahub.io", "HardwareProfile") => {
                 reader.read(value, |profile| self.hardware_profiles.insert(key, profile));
+            }
+            ("serving.kserve.io", "InferenceService" | "LLMInferenceService") => {
+                let key = (kind.to_owned(), key);
+                reader.read(value, |server| self.model_servers.insert(key, server));
+            }
+            ("dscinitialization.opendatahub.io", "DSCInitialization") => {
+                reader.read(value, |found| self.installations.insert(name, found));
             }
             ("kueue.x-k8s.io", "Workload") => {
                 reader.read(value, |workload| self.workloads.insert(key, workload));

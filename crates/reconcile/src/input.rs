@@ -8,6 +8,8 @@ use observe::Objects;
 use planner::names::NodeName;
 use rollout::observed::{Listing, Refusal};
 
+use crate::menu::MenuSettings;
+
 /// Everything that a round is decided on. The same input gives the same round.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
@@ -96,4 +98,6 @@ pub struct Settings {
     pub administrators_map: Option<MapRef>,
     /// Whether we answer the admission checks that Kueue's queues ask.
     pub answers_checks: bool,
+    /// What is published for OpenShift AI, if anything.
+    pub menu: Option<MenuSettings>,
 }

@@ -14,6 +14,7 @@ use crate::answers::{self, Answer};
 use crate::gpu_node::{WantedGpuNode, gpu_nodes};
 use crate::input::Input;
 use crate::map::{MapRound, map};
+use crate::menu::{MenuRound, menu};
 use crate::planned_round::{PlannedRound, plan_round};
 use crate::policy_status::statuses;
 
@@ -33,6 +34,8 @@ pub struct Round {
     pub answers: Vec<Answer>,
     /// What our admission checks are to say of workloads in Kueue's queues.
     pub checks: Vec<CheckAnswer>,
+    /// The hardware profiles that are published.
+    pub menu: MenuRound,
     /// Our map.
     pub map: MapRound,
     /// When to look again at the latest, even if nothing changes.
@@ -66,7 +69,8 @@ pub fn follow(input: &Input<'_>, planned: PlannedRound) -> Round {
     let answers: Vec<Answer> =
         planned.report.requests.iter().map(|r| answers::answer(r, input, &planned, &advances)).collect();
     let checks = check_answers(input, &planned, &answers);
-    let wake_at = wake_at(input, &planned, &advances);
+    let menu = menu(input, &planned);
+    let wake_at = wake_at(input, &planned, &advances).into_iter().chain(menu.wake_at).min();
     let nodes = advances
         .into_iter()
         .map(|(name, advance)| {
@@ -74,7 +78,7 @@ pub fn follow(input: &Input<'_>, planned: PlannedRound) -> Round {
             (name, NodeRound { before, advance })
         })
         .collect();
-    Round { planned, nodes, policies, gpu_nodes, answers, checks, map, wake_at }
+    Round { planned, nodes, policies, gpu_nodes, answers, checks, menu, map, wake_at }
 }
 
 /// When something becomes due by time alone.

@@ -10,6 +10,33 @@ use serde::{Deserialize, Serialize};
 
 /// The annotation that hides a profile from the dashboard.
 pub const DISABLED: &str = "opendatahub.io/disabled";
+/// The label that says which program an object belongs to.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The value of [`MANAGED_BY`] of profiles that the operator has published.
+pub const MANAGER: &str = "slicewright";
+/// The annotation of a published profile that says what it offers, and where.
+pub const OFFERS: &str = "slicewright.io/offers";
+/// The annotation of a published profile with the digest of its spec, which is
+/// also the end of its name.
+pub const SPEC_DIGEST: &str = "slicewright.io/spec-digest";
+/// The annotation of a published profile with the time at which the operator
+/// disabled it.
+pub const WITHDRAWN: &str = "slicewright.io/withdrawn";
+/// The annotation by which a workbench or a model server names its profile.
+pub const PROFILE_NAME: &str = "opendatahub.io/hardware-profile-name";
+/// The annotation with the namespace of that profile; without it, the one of
+/// the object itself.
+pub const PROFILE_NAMESPACE: &str = "opendatahub.io/hardware-profile-namespace";
+
+/// Namespace and name of the hardware profile that an object names, if it
+/// names one.
+#[must_use]
+pub fn named_by(metadata: &ObjectMeta) -> Option<(String, String)> {
+    let annotation = |key: &str| metadata.annotations.as_ref()?.get(key).filter(|text| !text.is_empty());
+    let name = annotation(PROFILE_NAME)?;
+    let namespace = annotation(PROFILE_NAMESPACE).or(metadata.namespace.as_ref());
+    Some((namespace.cloned().unwrap_or_default(), name.clone()))
+}
 
 /// A hardware profile.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -109,6 +136,24 @@ impl HardwareProfile {
     /// Whether the dashboard hides it.
     #[must_use]
     pub fn is_disabled(&self) -> bool {
-        self.metadata.annotations.as_ref().and_then(|a| a.get(DISABLED)).is_some_and(|v| v == "true")
+        self.annotation(DISABLED) == Some("true")
+    }
+
+    /// The value of an annotation.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+    }
+
+    /// Whether the operator has published it: it has the label, and the name
+    /// that the operator gave it. A copy under another name is somebody else's.
+    #[must_use]
+    pub fn is_published(&self) -> bool {
+        let label = self.metadata.labels.as_ref().and_then(|labels| labels.get(MANAGED_BY));
+        let name = self.metadata.name.as_deref().unwrap_or_default();
+        let digest = self.annotation(SPEC_DIGEST).filter(|digest| !digest.is_empty());
+        label.is_some_and(|manager| manager == MANAGER)
+            && self.annotation(OFFERS).is_some()
+            && digest.is_some_and(|digest| name.ends_with(&format!("-{digest}")))
     }
 }

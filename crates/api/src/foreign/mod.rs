@@ -5,10 +5,12 @@ pub mod hardware_profile;
 pub mod kueue;
 pub mod legacy;
 pub mod notebook;
+pub mod platform;
 pub mod workload;
 
 pub use cluster_policy::ClusterPolicy;
 pub use hardware_profile::HardwareProfile;
 pub use kueue::{AdmissionCheck, ResourceFlavor};
 pub use notebook::Notebook;
+pub use platform::{DscInitialization, ModelServer};
 pub use workload::Workload;

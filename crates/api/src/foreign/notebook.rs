@@ -5,17 +5,15 @@ use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
+use super::hardware_profile;
+pub use super::hardware_profile::{PROFILE_NAME, PROFILE_NAMESPACE};
+
 /// The annotation that stops a workbench. Its value is the time of the stop,
 /// or [`LOCK`].
 pub const STOPPED: &str = "kubeflow-resource-stopped";
 /// The value of [`STOPPED`] while the workbench is being created: nobody
 /// stopped it.
 pub const LOCK: &str = "odh-notebook-controller-lock";
-/// The annotation that names the hardware profile.
-pub const PROFILE_NAME: &str = "opendatahub.io/hardware-profile-name";
-/// The annotation that names the hardware profile's namespace; without it, the
-/// workbench's own.
-pub const PROFILE_NAMESPACE: &str = "opendatahub.io/hardware-profile-namespace";
 /// The annotation with the time of the last activity, where culling is on.
 pub const LAST_ACTIVITY: &str = "notebooks.kubeflow.org/last-activity";
 
@@ -83,10 +81,7 @@ impl Notebook {
     /// Namespace and name of its hardware profile, if it names one.
     #[must_use]
     pub fn hardware_profile(&self) -> Option<(String, String)> {
-        let name = self.annotation(PROFILE_NAME).filter(|name| !name.is_empty())?;
-        let own = self.metadata.namespace.as_deref().unwrap_or_default();
-        let namespace = self.annotation(PROFILE_NAMESPACE).filter(|ns| !ns.is_empty()).unwrap_or(own);
-        Some((namespace.to_owned(), name.to_owned()))
+        hardware_profile::named_by(&self.metadata)
     }
 
     fn annotation(&self, key: &str) -> Option<&str> {

@@ -12,13 +12,21 @@ use crate::exit::{Failure, Status};
 use crate::question::{Empty, Question};
 use crate::source::Source;
 use crate::{Outcome, files, picture, structured};
+use subjects::Subject;
+
+mod subjects;
 
 /// Explains why a request is served or not and what would help, what a policy
 /// achieves, and what a node has and will have
+///
+/// A request can be named by the object that people know: a workbench, a pod, or a
+/// workload in a queue of Kueue. `profile` explains a hardware profile: whether
+/// anybody can have what it offers, and who names it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   slicewright explain request team-a/fraud-lab --fleet lab.yaml -f policies
+  slicewright explain workbench team-a/fraud-lab --fleet lab.yaml -f policies
   slicewright explain policy research --fleet lab.yaml -f policies
   slicewright explain node gpu-1 --fleet lab.yaml -f policies
   slicewright explain request team-a/fraud-lab --context lab -o json")]
@@ -26,7 +34,8 @@ pub struct Args {
     /// The kind of object to explain
     #[arg(value_enum)]
     what: What,
-    /// The name of the object; for a request, `namespace/name`
+    /// The name of the object: `namespace/name`, or the name alone if there is
+    /// only one. For a policy and a node, the name
     name: String,
     #[command(flatten)]
     source: Source,
@@ -51,9 +60,32 @@ enum Output {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum What {
+    /// A request, by the name of its root owner
     Request,
+    /// A workbench (Notebook)
+    Workbench,
+    /// A pod
+    Pod,
+    /// A workload in a queue of Kueue
+    Workload,
+    /// A hardware profile
+    Profile,
+    /// A policy
     Policy,
+    /// A node
     Node,
+}
+
+impl What {
+    /// The kind of object, for those that are no request, policy or node.
+    const fn subject(self) -> Subject {
+        match self {
+            Self::Workbench => Subject::Workbench,
+            Self::Workload => Subject::Workload,
+            Self::Profile => Subject::Profile,
+            Self::Pod | Self::Request | Self::Policy | Self::Node => Subject::Pod,
+        }
+    }
 }
 
 /// Runs it.
@@ -76,6 +108,9 @@ pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
     }
     match args.what {
         What::Request => request(&decision, &args.name, out)?,
+        What::Workbench | What::Pod | What::Workload | What::Profile => {
+            subjects::told(args.what.subject(), &question, &decision, &args.name)?.write(out)?;
+        }
         What::Policy => policy(&decision, &args.name, out)?,
         What::Node => node(&question, &decision, &args.name, colour, out)?,
     }
@@ -99,6 +134,9 @@ fn for_programs(args: &Args, question: &Question, decision: &Decision) -> Result
                 })
                 .collect();
             json!({"requests": answers})
+        }
+        What::Workbench | What::Pod | What::Workload | What::Profile => {
+            subjects::told(args.what.subject(), question, decision, &args.name)?.value()
         }
         What::Policy => json!({"policy": reported(decision, &args.name)?}),
         What::Node => {

@@ -10,6 +10,7 @@ pub mod gpus;
 pub mod layouts;
 pub mod man;
 pub mod plan;
+pub mod profiles;
 pub mod release;
 pub mod replay;
 pub mod simulate;

@@ -61,6 +61,7 @@ pub struct Metrics {
     went_back: Series<0, Counter>,
     ready: Series<0, Gauge>,
     refused: Series<1, Gauge>,
+    hardware_profiles: Series<1, Gauge>,
     objects: Series<1, Gauge>,
     slices: Series<3, Gauge>,
     pending: Series<1, Gauge>,
@@ -176,6 +177,11 @@ impl Metrics {
                 "refused_writes",
                 ["kind"],
                 "Writes that the API server refuses until an administrator allows them (permissions, an admission policy or webhook), by kind of object",
+            ),
+            hardware_profiles: t.figures(
+                "hardware_profiles",
+                ["state"],
+                "Hardware profiles that the operator publishes for OpenShift AI, or would publish, by state (offered, missing, outdated, withdrawn, in-use, set-by-hand, edited, name-taken)",
             ),
             objects: t.figures("objects", ["kind"], "Objects in the cache, by kind"),
             slices: t.figures(
@@ -341,6 +347,13 @@ impl Metrics {
     pub fn refused(&self, all: impl Iterator<Item = (&'static str, usize)>) {
         for (kind, n) in all {
             self.refused.of([kind.to_owned()]).set(i64::try_from(n).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// How many hardware profiles stand where.
+    pub fn hardware_profiles(&self, all: impl Iterator<Item = (&'static str, usize)>) {
+        for (state, n) in all {
+            self.hardware_profiles.of([state.to_owned()]).set(i64::try_from(n).unwrap_or(i64::MAX));
         }
     }
 

@@ -7,6 +7,7 @@ mod anew;
 mod batch;
 mod jumps;
 mod look;
+mod menu;
 pub(crate) mod owners;
 mod queues;
 mod refused;
@@ -39,7 +40,7 @@ use crate::publish::news::SentEvents;
 use crate::retries::Retries;
 use crate::settings::{Kueue, Settings};
 use crate::store::history::Read;
-use crate::store::{Change, Source, Store};
+use crate::store::{Change, Foreign, Source, Store};
 use crate::watch::{BACKLOG, Watches};
 use batch::Batch;
 
@@ -103,6 +104,7 @@ fn core(settings: &Settings) -> reconcile::Settings {
         rollout: settings.rollout,
         administrators_map: settings.administrators_map.clone(),
         answers_checks: settings.kueue == Kueue::AdmissionCheck,
+        menu: settings.hardware_profiles.is_planned().then(|| settings.menu.clone()),
     }
 }
 
@@ -130,8 +132,9 @@ struct Operator {
     unsent: tell::Unsent,
     /// Writes that the API server refuses until a human allows them.
     refused: refused::Refused,
-    /// The version of Kueue's kinds that is served, once that is known.
-    kueue_version: Option<String>,
+    /// The versions of foreign kinds that we write and that are served, once
+    /// they are known.
+    versions: BTreeMap<Foreign, String>,
     /// What somebody else changes each time that we have written it.
     undone: undone::Undone,
     /// Nodes that are not as we see them.
@@ -191,7 +194,7 @@ impl Operator {
             told: SentEvents::default(),
             unsent: tell::Unsent::default(),
             refused: refused::Refused::default(),
-            kueue_version: None,
+            versions: BTreeMap::new(),
             outdated: BTreeSet::new(),
             wake: None,
             settles_until: None,

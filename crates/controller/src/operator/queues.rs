@@ -52,7 +52,7 @@ impl Operator {
         if inactive.is_empty() && answers.is_empty() {
             return 0;
         }
-        let version = match self.version_of_kueue().await {
+        let version = match self.served_version(Foreign::Workload).await {
             Ok(version) => version,
             Err(error) => return self.judge("Kueue's version", Err(error)),
         };
@@ -80,7 +80,9 @@ impl Operator {
                 }
                 Err(error) => {
                     // Another version may be served by now.
-                    self.kueue_version = self.kueue_version.take().filter(|_| !error.is_not_found());
+                    if error.is_not_found() {
+                        self.versions.remove(&Foreign::Workload);
+                    }
                     failures += self.judge(&what, Err(error));
                 }
             }
@@ -96,12 +98,12 @@ impl Operator {
         CheckAnswer { message: told(&answer.message), gist: told(&answer.gist), ..answer.clone() }
     }
 
-    /// The version of Kueue's kinds that is served here; asked once.
-    async fn version_of_kueue(&mut self) -> Result<String, CallError> {
-        if let Some(version) = &self.kueue_version {
+    /// The version of a foreign kind that is served here; asked once.
+    pub(super) async fn served_version(&mut self, foreign: Foreign) -> Result<String, CallError> {
+        if let Some(version) = self.versions.get(&foreign) {
             return Ok(version.clone());
         }
-        let (group, _, _, versions) = Foreign::Workload.names();
+        let (group, _, _, versions) = foreign.names();
         let calls = Arc::clone(&self.calls);
         let served = self
             .pump(async move {
@@ -114,7 +116,7 @@ impl Operator {
         let serves =
             |version: &str| group.is_some_and(|group| group.versions.iter().any(|v| v.version == version));
         let version = versions.iter().find(|version| serves(version)).unwrap_or(&versions[0]);
-        self.kueue_version = Some((*version).to_owned());
+        self.versions.insert(foreign, (*version).to_owned());
         Ok((*version).to_owned())
     }
 }

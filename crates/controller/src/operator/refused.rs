@@ -24,6 +24,8 @@ pub(super) enum For {
     ClusterPolicy,
     /// What a check says of a workload in a queue, or that it is active.
     Queue(String),
+    /// A hardware profile.
+    Profile(String),
     /// The events of a namespace.
     Events(String),
 }
@@ -38,14 +40,23 @@ impl For {
             Self::Map => "ConfigMap",
             Self::ClusterPolicy => "ClusterPolicy",
             Self::Queue(_) => "Workload",
+            Self::Profile(_) => "HardwareProfile",
             Self::Events(_) => "Event",
         }
     }
 }
 
 /// All kinds, for a metric.
-const KINDS: [&str; 7] =
-    ["Node", "GpuNode", "GpuPartitionPolicy", "ConfigMap", "ClusterPolicy", "Workload", "Event"];
+const KINDS: [&str; 8] = [
+    "Node",
+    "GpuNode",
+    "GpuPartitionPolicy",
+    "ConfigMap",
+    "ClusterPolicy",
+    "Workload",
+    "HardwareProfile",
+    "Event",
+];
 
 /// All that are refused now.
 #[derive(Debug, Default)]
@@ -88,6 +99,7 @@ impl Refused {
             For::Policy(policy) => round.policies.contains_key(policy),
             For::Map => round.map.write.is_some(),
             For::Queue(_) => !round.checks.is_empty(),
+            For::Profile(name) => round.menu.writes.iter().any(|write| write.name == *name),
             For::ClusterPolicy | For::Events(_) => true,
         });
     }

@@ -109,6 +109,7 @@ impl Operator {
         }
         failures += self.publish(&objects, &round, remembered.stored, now, &mut awaited).await;
         failures += Box::pin(self.answer_checks(&objects, &round, now, &mut awaited)).await;
+        failures += Box::pin(self.publish_menu(&round, now, &mut awaited)).await;
         let instant = clock::instant();
         for subject in awaited {
             self.store.wait_for(subject, instant);

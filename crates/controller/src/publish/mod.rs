@@ -5,5 +5,6 @@ pub mod discreet;
 pub mod events;
 pub mod gpu_node;
 pub mod kueue;
+pub mod menu;
 pub mod news;
 pub mod policy;

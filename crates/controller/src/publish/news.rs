@@ -248,7 +248,7 @@ fn of_requests(told: &mut SentEvents, objects: &Objects, answers: &[Answer], dra
 
 /// What is told of the menu, and of a workbench that gets nothing of it: the
 /// word, and what it means.
-pub(super) const PROBLEMS: [(&str, &str); 2] = [
+pub(super) const PROBLEMS: [(&str, &str); 3] = [
     (
         "ProfileProblem",
         "on a HardwareProfile: no user can get the slice that it offers, or the dashboard hides it; the note says why",
@@ -257,6 +257,7 @@ pub(super) const PROBLEMS: [(&str, &str); 2] = [
         "WorkbenchProblem",
         "on a Notebook that requests no slice: its hardware profile is not applied to it; the note says why",
     ),
+    ("MenuProblem", "on a GpuPartitionPolicy: no hardware profiles are published for it; the note says why"),
 ];
 
 /// What is wrong with hardware profiles, and with workbenches that ask for
@@ -270,14 +271,11 @@ fn of_others(told: &mut SentEvents, objects: &Objects, round: &Round, drafts: &m
         .collect();
     let mut now = BTreeSet::new();
     let any_policy = !round.planned.view.policies.is_empty();
-    for problem in
-        round.planned.view.problems.iter().filter(|p| any_policy && p.severity == Severity::Warning)
-    {
-        let Some((kind, (namespace, name))) =
-            problem.object.split_once(' ').and_then(|(kind, name)| Some((kind, name.split_once('/')?)))
-        else {
-            continue;
-        };
+    let menu = round.menu.problems.iter();
+    let problems = round.planned.view.problems.iter().filter(|p| p.object.contains('/')).chain(menu);
+    for problem in problems.filter(|p| any_policy && p.severity == Severity::Warning) {
+        let Some((kind, name)) = problem.object.split_once(' ') else { continue };
+        let (namespace, name) = name.split_once('/').unwrap_or(("", name));
         let key = (namespace.to_owned(), name.to_owned());
         let (regarding, reason) = match kind {
             "HardwareProfile" => {
@@ -289,6 +287,10 @@ fn of_others(told: &mut SentEvents, objects: &Objects, round: &Round, drafts: &m
             "Notebook" if !answered.contains(&problem.object) => {
                 let Some(notebook) = objects.notebooks.get(&key) else { continue };
                 (reference("kubeflow.org/v1", kind, &notebook.metadata), PROBLEMS[1].0)
+            }
+            "GpuPartitionPolicy" => {
+                let Some(policy) = objects.policies.get(name) else { continue };
+                (reference(api::API_VERSION, kind, &policy.metadata), PROBLEMS[2].0)
             }
             _ => continue,
         };

@@ -122,10 +122,7 @@ pub const RIGHTS: &[Right] = &[
         Scope::Cluster,
         "infrastructure.opendatahub.io",
         "hardwareprofiles",
-        &[
-            ("list", LIST),
-            ("watch", "to know which profiles users are offered; the operator never writes them"),
-        ],
+        &[("list", LIST), ("watch", "to know which profiles users are offered")],
     ),
     right(
         Scope::Cluster,
@@ -224,6 +221,55 @@ pub const RIGHTS: &[Right] = &[
             "kueue.x-k8s.io",
             "admissionchecks/status",
             &[("patch", "to mark its own checks as active: a queue with an inactive check admits nothing")],
+        )
+    },
+    Right {
+        when: When::PlansProfiles,
+        ..right(
+            Scope::Cluster,
+            "dscinitialization.opendatahub.io",
+            "dscinitializations",
+            &[
+                ("list", LIST),
+                ("watch", "to know in which namespace hardware profiles are offered to all projects"),
+            ],
+        )
+    },
+    Right {
+        when: When::PlansProfiles,
+        ..right(
+            Scope::Cluster,
+            "serving.kserve.io",
+            "inferenceservices",
+            &[
+                ("list", LIST),
+                ("watch", "to know which hardware profiles model servers name: these are not deleted"),
+            ],
+        )
+    },
+    Right {
+        when: When::PlansProfiles,
+        ..right(
+            Scope::Cluster,
+            "serving.kserve.io",
+            "llminferenceservices",
+            &[
+                ("list", LIST),
+                ("watch", "to know which hardware profiles model servers name: these are not deleted"),
+            ],
+        )
+    },
+    Right {
+        when: When::PublishesProfiles,
+        ..right(
+            Scope::OpenShiftAi,
+            "infrastructure.opendatahub.io",
+            "hardwareprofiles",
+            &[
+                ("create", "to publish a hardware profile for a slice that the policies allow"),
+                ("patch", "to disable it when no node can have the slice any more, and to enable it again"),
+                ("delete", "to delete it once it is disabled and nothing names it"),
+            ],
         )
     },
     right(

@@ -21,6 +21,14 @@ pub const SNAPSHOT: &[Right] = &[
     right(Scope::Cluster, "infrastructure.opendatahub.io", "hardwareprofiles", &[("list", RECORD)]),
     right(
         Scope::Cluster,
+        "kueue.x-k8s.io",
+        "workloads",
+        &[("list", "to record what waits in Kueue's queues")],
+    ),
+    right(Scope::Cluster, "kueue.x-k8s.io", "admissionchecks", &[("list", RECORD)]),
+    right(Scope::Cluster, "kueue.x-k8s.io", "resourceflavors", &[("list", RECORD)]),
+    right(
+        Scope::Cluster,
         "apps",
         "replicasets",
         &[("get", "to record who stands behind a pod (metadata only)")],
@@ -89,11 +97,12 @@ mod tests {
             .into_iter()
             .filter(|(_, group, _, verb)| ["get", "list"].contains(verb) && *group != "coordination.k8s.io");
         // Discovery tells which kinds there are, without any right on CRDs; what a
-        // StatefulSet says of why it makes no pod is no part of a fleet, nor is what waits in
-        // queues.
+        // StatefulSet says of why it makes no pod is no part of a fleet, nor is what says
+        // which hardware profiles may be published.
         let passed_over: Vec<_> =
             reads.filter(|right| !records.contains(right)).map(|(_, _, resource, _)| resource).collect();
-        let queues = ["admissionchecks", "resourceflavors", "workloads"];
-        assert_eq!(passed_over, [&["customresourcedefinitions", "events"][..], &queues].concat());
+        let menu = ["inferenceservices", "llminferenceservices"];
+        let rest = ["customresourcedefinitions", "dscinitializations", "events"];
+        assert_eq!(passed_over, [&rest[..], &menu].concat());
     }
 }

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use api::foreign::hardware_profile::{PROFILE_NAME, PROFILE_NAMESPACE};
 use k8s_openapi::api::core::v1::{
     Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodSpec,
 };
@@ -109,6 +110,7 @@ enum Place {
     /// The object itself, or the template in it.
     Object,
     Metadata,
+    Annotations,
     Spec,
     Status,
     Containers,
@@ -149,6 +151,11 @@ impl Place {
                 "phase" | "reason" | "nominatedNodeName" | "conditions" | "readyReplicas" | "admission"
                 | "admissionChecks" | "clusterName",
             ) => bounded,
+            // By it a profile is known to be in use, whatever else is noted there.
+            (Self::Annotations, PROFILE_NAME | PROFILE_NAMESPACE) => bounded,
+            (Self::Annotations, "kubectl.kubernetes.io/last-applied-configuration") => None,
+            (Self::Annotations, _) => Some((Self::Rest, None)),
+            (Self::Metadata, "annotations") => Some((Self::Annotations, Some(MOST_OF_A_MEMBER))),
             (Self::Metadata, "managedFields")
             | (Self::Container | Self::PodSet | Self::Spec | Self::Status, _) => None,
             (Self::Object | Self::Metadata, _) => bounded,

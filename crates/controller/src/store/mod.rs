@@ -351,6 +351,16 @@ impl Store {
                     self.costs.add(&key.0, before, &mut notebook.spec.template.spec);
                 }
             }
+            Source::Foreign(foreign @ (Foreign::InferenceService | Foreign::LlmInferenceService)) => {
+                let at = (foreign.names().1.to_owned(), key.clone());
+                if let Some(server) = self.objects.model_servers.get_mut(&at) {
+                    *server = trim::model_server(std::mem::take(server));
+                    // Only one that names a profile keeps it from being deleted.
+                    if server.hardware_profile().is_none() {
+                        self.objects.model_servers.remove(&at);
+                    }
+                }
+            }
             Source::Foreign(Foreign::HardwareProfile) => {
                 if let Some(profile) = self.objects.hardware_profiles.get_mut(key) {
                     if bounds::was_cut(profile.metadata.annotations.as_ref()) {
@@ -413,6 +423,13 @@ impl Store {
             Source::Foreign(Foreign::Notebook) => objects.notebooks.keys().cloned().collect(),
             Source::Foreign(Foreign::HardwareProfile) => objects.hardware_profiles.keys().cloned().collect(),
             Source::Foreign(Foreign::Workload) => objects.workloads.keys().cloned().collect(),
+            Source::Foreign(Foreign::DscInitialization) => {
+                objects.installations.keys().map(cluster).collect()
+            }
+            Source::Foreign(foreign @ (Foreign::InferenceService | Foreign::LlmInferenceService)) => {
+                let of_kind = objects.model_servers.keys().filter(|(kind, _)| kind == foreign.names().1);
+                of_kind.map(|(_, key)| key.clone()).collect()
+            }
             Source::Foreign(Foreign::AdmissionCheck) => {
                 objects.admission_checks.keys().map(cluster).collect()
             }
@@ -440,6 +457,10 @@ impl Store {
             Source::Foreign(Foreign::ClusterPolicy) => &objects.cluster_policies.get(&key.1)?.metadata,
             Source::Foreign(Foreign::Notebook) => &objects.notebooks.get(key)?.metadata,
             Source::Foreign(Foreign::HardwareProfile) => &objects.hardware_profiles.get(key)?.metadata,
+            Source::Foreign(Foreign::DscInitialization) => &objects.installations.get(&key.1)?.metadata,
+            Source::Foreign(foreign @ (Foreign::InferenceService | Foreign::LlmInferenceService)) => {
+                &objects.model_servers.get(&(foreign.names().1.to_owned(), key.clone()))?.metadata
+            }
             Source::Foreign(Foreign::Workload) => &objects.workloads.get(key)?.metadata,
             Source::Foreign(Foreign::AdmissionCheck) => &objects.admission_checks.get(&key.1)?.metadata,
             Source::Foreign(Foreign::ResourceFlavor) => &objects.resource_flavors.get(&key.1)?.metadata,
@@ -479,6 +500,10 @@ impl Store {
             }
             Source::Foreign(Foreign::Notebook) => objects.notebooks.remove(key).is_some(),
             Source::Foreign(Foreign::HardwareProfile) => objects.hardware_profiles.remove(key).is_some(),
+            Source::Foreign(Foreign::DscInitialization) => objects.installations.remove(name).is_some(),
+            Source::Foreign(foreign @ (Foreign::InferenceService | Foreign::LlmInferenceService)) => {
+                objects.model_servers.remove(&(foreign.names().1.to_owned(), key.clone())).is_some()
+            }
             Source::Foreign(Foreign::Workload) => objects.workloads.remove(key).is_some(),
             Source::Foreign(Foreign::AdmissionCheck) => objects.admission_checks.remove(name).is_some(),
             Source::Foreign(Foreign::ResourceFlavor) => objects.resource_flavors.remove(name).is_some(),

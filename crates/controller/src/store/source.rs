@@ -1,6 +1,6 @@
 //! The sources of objects, with one watch each.
 
-use crate::settings::{Kueue, MapRef};
+use crate::settings::{MapRef, Settings};
 
 /// Where an object comes from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +48,12 @@ pub enum Foreign {
     Notebook,
     /// What OpenShift AI offers.
     HardwareProfile,
+    /// Where OpenShift AI is installed.
+    DscInitialization,
+    /// Model servers.
+    InferenceService,
+    /// Model servers for large language models.
+    LlmInferenceService,
     /// What waits in Kueue's queues.
     Workload,
     /// What Kueue's queues ask before they admit.
@@ -63,10 +69,15 @@ impl Foreign {
     /// Those of Kueue, which are read where somebody wants it.
     pub const QUEUES: [Self; 3] = [Self::Workload, Self::AdmissionCheck, Self::ResourceFlavor];
 
-    /// Those that are read where the operator has this to do with queues.
-    pub fn read_with(kueue: Kueue) -> impl Iterator<Item = Self> {
-        let queues = Self::QUEUES.into_iter().filter(move |_| kueue.is_read());
-        Self::ALWAYS.into_iter().chain(queues)
+    /// Those that say which hardware profiles may be published and deleted.
+    pub const MENU: [Self; 3] = [Self::DscInitialization, Self::InferenceService, Self::LlmInferenceService];
+
+    /// Those that an operator with these settings reads.
+    pub fn read_with(settings: &Settings) -> impl Iterator<Item = Self> + use<> {
+        let (queues, menu) = (settings.kueue.is_read(), settings.hardware_profiles.is_planned());
+        let queues = Self::QUEUES.into_iter().filter(move |_| queues);
+        let menu = Self::MENU.into_iter().filter(move |_| menu);
+        Self::ALWAYS.into_iter().chain(queues).chain(menu)
     }
 
     /// Group, kind, plural, and the versions that we can read, best first.
@@ -83,6 +94,18 @@ impl Foreign {
             Self::ResourceFlavor => {
                 ("kueue.x-k8s.io", "ResourceFlavor", "resourceflavors", &["v1beta2", "v1beta1"])
             }
+            Self::DscInitialization => {
+                ("dscinitialization.opendatahub.io", "DSCInitialization", "dscinitializations", &["v2", "v1"])
+            }
+            Self::InferenceService => {
+                ("serving.kserve.io", "InferenceService", "inferenceservices", &["v1beta1"])
+            }
+            Self::LlmInferenceService => (
+                "serving.kserve.io",
+                "LLMInferenceService",
+                "llminferenceservices",
+                &["v1alpha2", "v1alpha1"],
+            ),
             Self::HardwareProfile => {
                 ("infrastructure.opendatahub.io", "HardwareProfile", "hardwareprofiles", &["v1", "v1alpha1"])
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use api::foreign::notebook::{self, NotebookSpec, NotebookTemplate};
 use api::foreign::workload::{PodSet, PodTemplate, WorkloadSpec, WorkloadStatus};
-use api::foreign::{HardwareProfile, Notebook, Workload, hardware_profile};
+use api::foreign::{HardwareProfile, ModelServer, Notebook, Workload, hardware_profile};
 use k8s_openapi::api::core::v1::{
     Affinity, ConfigMap, Container, Node, NodeSpec, NodeStatus, NodeSystemInfo, Pod, PodSpec, PodStatus,
     ResourceRequirements,
@@ -289,14 +289,29 @@ pub fn workload(full: Workload) -> Workload {
     Workload { metadata: meta, spec, status: WorkloadStatus { conditions, ..status } }
 }
 
-/// A hardware profile, for a recording.
+/// A hardware profile: what it offers, and whether it is one of ours.
 #[must_use]
 pub fn hardware_profile(full: HardwareProfile) -> HardwareProfile {
+    use hardware_profile::{DISABLED, MANAGED_BY, OFFERS, SPEC_DIGEST, WITHDRAWN};
     let HardwareProfile { metadata: meta, spec } = full;
     let mut meta = metadata(meta);
-    meta.annotations = keep(meta.annotations, |key| key == hardware_profile::DISABLED);
-    meta.labels = None;
+    let read = [DISABLED, OFFERS, SPEC_DIGEST, WITHDRAWN];
+    meta.annotations = keep(meta.annotations, |key| read.contains(&key));
+    meta.labels = keep(meta.labels, |key| key == MANAGED_BY);
     HardwareProfile { metadata: meta, spec }
+}
+
+/// A model server: the profile that it names.
+#[must_use]
+pub fn model_server(full: ModelServer) -> ModelServer {
+    let mut meta = metadata(full.metadata);
+    let read = [notebook::PROFILE_NAME, notebook::PROFILE_NAMESPACE];
+    meta.annotations = keep(meta.annotations, |key| read.contains(&key));
+    for value in meta.annotations.iter_mut().flat_map(BTreeMap::values_mut) {
+        *value = bounds::cut(std::mem::take(value), LONGEST_OWNER);
+    }
+    meta.labels = None;
+    ModelServer { metadata: meta }
 }
 
 /// Whether a pod does nothing but take room on its node: it is bound, has

@@ -76,6 +76,8 @@ async fn plain_cluster(except: &[&str]) -> MockServer {
         ("kubeflow.org", "v1beta1"),
         ("infrastructure.opendatahub.io", "v1"),
         ("infrastructure.opendatahub.io", "v1alpha1"),
+        ("kueue.x-k8s.io", "v1beta2"),
+        ("kueue.x-k8s.io", "v1beta1"),
     ] {
         answers(&server, &format!("/apis/{group}/{version}"), status(404, "NotFound")).await;
     }
@@ -99,12 +101,15 @@ async fn a_cluster_without_our_kinds_and_openshift_ai_is_recorded_and_says_what_
     assert_eq!(
         gathered.absent,
         [
+            "admissionchecks.kueue.x-k8s.io",
             "clusterpolicies.nvidia.com",
             "gpuclusters.nvidia.com",
             "gpunodes.slicewright.io",
             "gpupartitionpolicies.slicewright.io",
             "hardwareprofiles.infrastructure.opendatahub.io",
             "notebooks.kubeflow.org",
+            "resourceflavors.kueue.x-k8s.io",
+            "workloads.kueue.x-k8s.io",
         ]
     );
     let asked = server.received_requests().await.unwrap();

@@ -51,6 +51,9 @@ fn documents(objects: &Objects) -> Vec<Value> {
         priority_classes,
         notebooks,
         hardware_profiles,
+        // What is published for OpenShift AI is no part of a plan.
+        model_servers: _,
+        installations: _,
         workloads,
         admission_checks,
         resource_flavors,
@@ -64,6 +67,7 @@ fn documents(objects: &Objects) -> Vec<Value> {
         // The memory of a process.
         starting_since: _,
         unmade: _,
+        menu_differs_since: _,
         // Neither is planned with: what is told of the one needs no object, the
         // other says where a text stood.
         legacy: _,

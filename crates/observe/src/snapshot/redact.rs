@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::foreign::notebook::{PROFILE_NAME, PROFILE_NAMESPACE, STOPPED};
-use api::foreign::{HardwareProfile, Notebook, hardware_profile};
+use api::foreign::{AdmissionCheck, HardwareProfile, Notebook, ResourceFlavor, Workload, hardware_profile};
 use api::gpu_node::{GpuNodeStatus, PodName};
 use api::{GpuNode, GpuPartitionPolicy};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, PodSpec};
@@ -74,10 +74,12 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
         priority_classes,
         notebooks,
         hardware_profiles,
-        // What waits in queues is not recorded.
-        workloads: _,
-        admission_checks: _,
-        resource_flavors: _,
+        // What is published for OpenShift AI is no part of a plan.
+        model_servers: _,
+        installations: _,
+        workloads,
+        admission_checks,
+        resource_flavors,
         cluster_policies,
         gpu_cluster,
         policies,
@@ -87,6 +89,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
         // The memory of a process: a recording has none.
         starting_since: _,
         unmade: _,
+        menu_differs_since: _,
         legacy: _,
         sources: _,
     } = objects;
@@ -119,9 +122,27 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
             .iter()
             .map(|(key, profile)| (of(key), by.profile(profile)))
             .collect(),
-        workloads: BTreeMap::new(),
-        admission_checks: BTreeMap::new(),
-        resource_flavors: BTreeMap::new(),
+        model_servers: BTreeMap::new(),
+        installations: BTreeMap::new(),
+        workloads: workloads.iter().map(|(key, workload)| (of(key), by.workload(key, workload))).collect(),
+        admission_checks: admission_checks
+            .iter()
+            .map(|(name, check)| {
+                let metadata = plain(&check.metadata);
+                let mut check = AdmissionCheck { metadata, ..check.clone() };
+                // Whether it has parameters is read, and not which.
+                check.spec.parameters = check.spec.parameters.map(|_| serde_json::Value::Bool(true));
+                check.status.conditions.clear();
+                (name.clone(), check)
+            })
+            .collect(),
+        resource_flavors: resource_flavors
+            .iter()
+            .map(|(name, flavor)| {
+                let metadata = plain(&flavor.metadata);
+                (name.clone(), ResourceFlavor { metadata, ..flavor.clone() })
+            })
+            .collect(),
         cluster_policies: cluster_policies
             .iter()
             .map(|(name, policy)| {
@@ -131,6 +152,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
             .collect(),
         starting_since: BTreeMap::new(),
         unmade: BTreeMap::new(),
+        menu_differs_since: BTreeMap::new(),
         gpu_cluster: *gpu_cluster,
         policies: policies.iter().map(|(name, policy)| (name.clone(), self::policy(policy))).collect(),
         gpu_nodes: gpu_nodes.iter().map(|(name, node)| (name.clone(), Arc::new(by.gpu_node(node)))).collect(),
@@ -168,6 +190,15 @@ fn pseudonyms(objects: &Objects, keep: &Keep) -> Pseudonyms {
         }
         for owner in pod.metadata.owner_references.iter().flatten() {
             learn(namespace, &owner.name);
+        }
+    }
+    for ((namespace, name), workload) in &objects.workloads {
+        learn(namespace, name);
+        for owner in workload.metadata.owner_references.iter().flatten() {
+            // A pod's own name may end with its number.
+            if !objects.pods.contains_key(&(namespace.clone(), owner.name.clone())) {
+                learn(namespace, &owner.name);
+            }
         }
     }
     for ((_, (namespace, name)), owner) in &objects.owners {
@@ -245,6 +276,12 @@ fn selected_by(objects: &Objects, keep: &Keep) -> BTreeSet<String> {
         for term in required.iter().flat_map(|selector| &selector.node_selector_terms) {
             keys.extend(term.match_expressions.iter().flatten().map(|expression| expression.key.clone()));
         }
+    }
+    for flavor in objects.resource_flavors.values() {
+        keys.extend(flavor.spec.node_labels.keys().cloned());
+    }
+    for set in objects.workloads.values().flat_map(|workload| &workload.spec.pod_sets) {
+        keys.extend(set.template.spec.node_selector.iter().flat_map(|labels| labels.keys().cloned()));
     }
     for profile in objects.hardware_profiles.values() {
         let node = profile.spec.scheduling.as_ref().and_then(|scheduling| scheduling.node.as_ref());
@@ -370,6 +407,26 @@ impl Redactor<'_> {
         let mut notebook = Notebook { metadata, ..notebook.clone() };
         notebook.spec.template.spec = self.spec(namespace, name, &notebook.spec.template.spec);
         notebook
+    }
+
+    /// Which queue it is in tells who it is of, and what checks say names pods.
+    fn workload(&self, (namespace, name): &Key, workload: &Workload) -> Workload {
+        let mut workload = Workload { metadata: self.metadata(&workload.metadata), ..workload.clone() };
+        workload.spec.queue_name = REDACTED.to_owned();
+        for set in &mut workload.spec.pod_sets {
+            set.template.spec = self.spec(namespace, name, &set.template.spec);
+        }
+        if let Some(admission) = &mut workload.status.admission {
+            admission.cluster_queue = REDACTED.to_owned();
+        }
+        for check in &mut workload.status.admission_checks {
+            check.message = self.names.in_text(&check.message);
+        }
+        for condition in &mut workload.status.conditions {
+            condition.message = String::new();
+        }
+        workload.status.cluster_name = workload.status.cluster_name.map(|_| REDACTED.to_owned());
+        workload
     }
 
     fn profile(&self, profile: &HardwareProfile) -> HardwareProfile {

@@ -293,6 +293,67 @@ proptest! {
     }
 }
 
+/// A workload of a StatefulSet that has quota, and a check that is ours.
+fn queued(namespace: &str, name: &str) -> Vec<Value> {
+    let kueue = |kind: &str, mut object: Value| {
+        object["apiVersion"] = json!("kueue.x-k8s.io/v1beta2");
+        object["kind"] = json!(kind);
+        object
+    };
+    vec![
+        kueue(
+            "AdmissionCheck",
+            json!({"metadata": {"name": "gpu-slices", "labels": {"by": "quagga"}},
+            "spec": {"controllerName": "slicewright.io/slices"}}),
+        ),
+        kueue(
+            "ResourceFlavor",
+            json!({"metadata": {"name": "pool"},
+            "spec": {"nodeLabels": {"example.com/cost-centre": "c1"}}}),
+        ),
+        kueue(
+            "Workload",
+            json!({
+                "metadata": {"namespace": namespace, "name": format!("statefulset-{name}-5d8f1"),
+                    "creationTimestamp": "2026-11-20T07:00:00Z",
+                    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": "u"}]},
+                "spec": {"queueName": "quagga-queue", "podSets": [{"name": "main", "count": 2, "template": {"spec": {
+                    "containers": [{"name": name, "resources": {"limits": {"nvidia.com/mig-2g.20gb": "1"}}}]}}}]},
+                "status": {
+                    "conditions": [{"type": "QuotaReserved", "status": "True", "reason": "", "message": "by quagga",
+                        "lastTransitionTime": "2026-11-20T07:00:00Z"}],
+                    "admission": {"clusterQueue": "quagga", "podSetAssignments": [
+                        {"name": "main", "flavors": {"nvidia.com/mig-2g.20gb": "pool"}, "count": 2}]},
+                    "admissionChecks": [{"name": "gpu-slices", "state": "Pending",
+                        "message": format!("not served: {namespace}/{name} has it")}],
+                },
+            }),
+        ),
+    ]
+}
+
+#[test]
+fn what_waits_in_a_queue_is_recorded_without_names_and_is_the_same_request() {
+    let mut all = queued("dugong", "gnu");
+    let mut n1 = node("n1", "a", "all-2g.20gb", &json!({"nvidia.com/mig-2g.20gb": "6"}));
+    n1["metadata"]["labels"]["example.com/cost-centre"] = json!("c1");
+    all.extend([n1, policy("a", "a", &json!({"type": "DemandDriven"}))]);
+    let world = objects(all);
+    let (redacted, names) = redact(&world, &Keep::default());
+    let text = written(&redacted, Provenance::default());
+    for secret in ["quagga", "dugong", "gnu", "5d8f"] {
+        assert!(!text.contains(secret), "{secret} is left: {text}");
+    }
+    let ((before, plan), (after, hidden)) = (thought(&world), thought(&read(&text).objects));
+    assert_eq!(before.requests.len(), 2, "{:?}", before.problems);
+    assert_eq!(asked(&before.requests, Some(&names)), asked(&after.requests, None));
+    let served = |decision: &Decision| {
+        decision.report.requests.iter().filter(|r| r.outcome.to_string().contains("free on n1")).count()
+    };
+    assert_eq!((served(&plan), served(&hidden)), (2, 2), "the label of the flavor is kept");
+    assert_eq!(after.queued.len(), 1);
+}
+
 #[test]
 fn what_expectations_and_policies_speak_of_keeps_its_name() {
     let ask = |namespace: &str| Ask {

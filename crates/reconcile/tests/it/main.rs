@@ -3,6 +3,7 @@
 
 mod cluster;
 mod mangled;
+mod menu;
 mod obstacles;
 mod protection;
 mod published;

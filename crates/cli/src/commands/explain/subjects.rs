@@ -1,0 +1,243 @@
+//! What is said of the objects that people know: a workbench, a pod, a workload in a queue, a hardware
+//! profile. Each leads to its requests, and the answers are those of the requests.
+
+use std::io::Write;
+
+use observe::objects::{Key, Objects};
+use observe::owners;
+use planner::decide::Decision;
+use planner::names::RequestId;
+use planner::report::{Outcome, RequestReport};
+use serde_json::{Value, json};
+
+use super::unknown;
+use crate::exit::Failure;
+use crate::question::Question;
+
+/// A kind of object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// A workbench.
+    Workbench,
+    /// A pod.
+    Pod,
+    /// A workload in a queue.
+    Workload,
+    /// A hardware profile.
+    Profile,
+}
+
+impl Subject {
+    /// Its name, for people.
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Workbench => "workbench",
+            Self::Pod => "pod",
+            Self::Workload => "workload",
+            Self::Profile => "hardware profile",
+        }
+    }
+
+    fn keys(self, objects: &Objects) -> Vec<&Key> {
+        match self {
+            Self::Workbench => objects.notebooks.keys().collect(),
+            Self::Pod => objects.pods.keys().collect(),
+            Self::Workload => objects.workloads.keys().collect(),
+            Self::Profile => objects.hardware_profiles.keys().collect(),
+        }
+    }
+}
+
+/// What is said of one object.
+pub(super) struct Told<'a> {
+    subject: Subject,
+    key: &'a Key,
+    /// How it stands, in sentences.
+    facts: Vec<String>,
+    /// The answers to its requests.
+    requests: Vec<&'a RequestReport>,
+}
+
+/// What is said of the object of this name.
+pub(super) fn told<'a>(
+    subject: Subject,
+    question: &'a Question,
+    decision: &'a Decision,
+    name: &str,
+) -> Result<Told<'a>, Failure> {
+    let objects = &question.snapshot.objects;
+    let keys = subject.keys(objects);
+    let is_it = |key: &&&Key| format!("{}/{}", key.0, key.1) == name;
+    let by_name: Vec<&Key> = keys.iter().copied().filter(|key| key.1 == name).collect();
+    let key = match (keys.iter().find(is_it), by_name.as_slice()) {
+        (Some(key), _) | (None, [key]) => *key,
+        (None, []) => {
+            let known = keys.iter().map(|(namespace, name)| format!("{namespace}/{name}"));
+            return Err(unknown(subject.title(), name, known));
+        }
+        (None, several) => {
+            let several: Vec<String> = several.iter().map(|key| format!("{}/{}", key.0, key.1)).collect();
+            return Err(Failure::Usage(format!(
+                "there are several of the name `{name}`: write one of {}",
+                several.join(", ")
+            )));
+        }
+    };
+    let mut facts = Vec::new();
+    let ids = match subject {
+        Subject::Workbench => workbench(objects, key, &mut facts),
+        Subject::Pod => pod(objects, key, &mut facts),
+        Subject::Workload => workload(question, key, &mut facts),
+        Subject::Profile => {
+            profile(question, key, &mut facts);
+            Vec::new()
+        }
+    };
+    let requests: Vec<&RequestReport> =
+        decision.report.requests.iter().filter(|report| ids.iter().any(|id| is_of(id, &report.id))).collect();
+    if requests.is_empty() && facts.is_empty() {
+        facts.push("it requests no slice that it does not have".to_owned());
+    }
+    Ok(Told { subject, key, facts, requests })
+}
+
+/// Whether a request is one of this owner, whatever its ordinal.
+fn is_of(owner: &RequestId, id: &RequestId) -> bool {
+    (&owner.kind, &owner.namespace, &owner.name) == (&id.kind, &id.namespace, &id.name)
+}
+
+fn owner(kind: &str, (namespace, name): &Key) -> RequestId {
+    RequestId { kind: kind.to_owned(), namespace: namespace.clone(), name: name.clone(), ordinal: 0 }
+}
+
+fn workbench(objects: &Objects, key: &Key, facts: &mut Vec<String>) -> Vec<RequestId> {
+    let notebook = &objects.notebooks[key];
+    if let api::foreign::notebook::Intent::Stopped { since } = notebook.intent() {
+        facts.push(format!("it is stopped (since {since}), so it requests nothing"));
+    }
+    let own = owner("Notebook", key);
+    for pod in objects.pods.values().filter(|pod| is_of(&own, &owners::root(objects, pod))) {
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        if let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) {
+            facts.push(format!("its pod {name} runs on {node}"));
+        }
+    }
+    vec![own]
+}
+
+fn pod(objects: &Objects, key: &Key, facts: &mut Vec<String>) -> Vec<RequestId> {
+    let pod = &objects.pods[key];
+    if let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) {
+        facts.push(format!("it has a node: {node}"));
+        return Vec::new();
+    }
+    let root = owners::root(objects, pod);
+    facts.push(format!("it belongs to {} {}/{}", root.kind, root.namespace, root.name));
+    vec![root]
+}
+
+/// Whether a workload is a request depends on its quota and on our check.
+fn workload(question: &Question, key: &Key, facts: &mut Vec<String>) -> Vec<RequestId> {
+    let workload = &question.snapshot.objects.workloads[key];
+    for check in &workload.status.admission_checks {
+        let message = if check.message.is_empty() { String::new() } else { format!(": {}", check.message) };
+        facts.push(format!("its admission check {} is {}{message}", check.name, check.state));
+    }
+    if workload.spec.active == Some(false) {
+        facts.push(
+            "it is deactivated, so it requests nothing; somebody has to set spec.active to true".to_owned(),
+        );
+    } else if !workload.is("QuotaReserved") {
+        facts.push(format!(
+            "it waits for quota in the queue {}: no slice is made for it before it has its quota",
+            workload.spec.queue_name
+        ));
+    }
+    let queued = question.seen.queued.get(key);
+    queued.into_iter().flat_map(|queued| &queued.sets).flat_map(|set| set.requests.clone()).collect()
+}
+
+fn profile(question: &Question, key: &Key, facts: &mut Vec<String>) {
+    let objects = &question.snapshot.objects;
+    let profile = &objects.hardware_profiles[key];
+    if profile.is_disabled() {
+        facts.push("it is disabled: the dashboard does not offer it".to_owned());
+    }
+    if profile.is_published() {
+        facts.push("the operator has published it".to_owned());
+    }
+    let offers: Vec<&str> = profile
+        .spec
+        .identifiers
+        .iter()
+        .map(|identifier| identifier.identifier.as_str())
+        .filter(|resource| resource.starts_with(mig::ProfileName::RESOURCE_PREFIX))
+        .collect();
+    if offers.is_empty() {
+        facts.push("it offers no slice".to_owned());
+    }
+    let object = format!("HardwareProfile {}/{}", key.0, key.1);
+    let problems: Vec<String> = question
+        .problems
+        .iter()
+        .filter(|problem| problem.object == object)
+        .map(|problem| format!("it {}", problem.message))
+        .collect();
+    if problems.is_empty() && !offers.is_empty() && !profile.is_disabled() {
+        facts.push(format!("some node can have what it offers ({})", offers.join(", ")));
+    }
+    facts.extend(problems);
+    let mut users: Vec<String> = objects
+        .notebooks
+        .iter()
+        .filter(|(_, notebook)| notebook.hardware_profile().as_ref() == Some(key))
+        .map(|((namespace, name), _)| format!("{namespace}/{name}"))
+        .collect();
+    users.sort();
+    match users.as_slice() {
+        [] => facts.push("no workbench names it".to_owned()),
+        some => facts.push(format!("these workbenches name it: {}", some.join(", "))),
+    }
+}
+
+impl Told<'_> {
+    /// For people.
+    pub(super) fn write(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let Self { subject, key: (namespace, name), facts, requests } = self;
+        writeln!(out, "{} {namespace}/{name}", subject.title())?;
+        for fact in facts {
+            writeln!(out, "  {fact}")?;
+        }
+        for report in requests {
+            writeln!(out, "  {}", answer(report))?;
+        }
+        Ok(())
+    }
+
+    /// For programs.
+    pub(super) fn value(&self) -> Value {
+        let Self { subject, key: (namespace, name), facts, requests } = self;
+        let requests: Vec<Value> = requests
+            .iter()
+            .map(|report| {
+                json!({
+                    "request": report.id.to_string(),
+                    "policy": report.policy,
+                    "served": !matches!(report.outcome, Outcome::Unserved { .. }),
+                    "outcome": report.outcome,
+                    "answer": report.outcome.to_string(),
+                })
+            })
+            .collect();
+        json!({
+            "kind": subject.title(), "namespace": namespace, "name": name,
+            "facts": facts, "requests": requests,
+        })
+    }
+}
+
+/// The answer to a request, with its number where an owner has several.
+fn answer(report: &RequestReport) -> String {
+    let policy = report.policy.as_ref().map_or(String::new(), |policy| format!(" (policy {policy})"));
+    format!("{}{policy}: {}", report.id, report.outcome)
+}

@@ -1,0 +1,87 @@
+//! The hardware profiles that are published for OpenShift AI: carries out what the round decided.
+
+use jiff::Timestamp;
+use reconcile::{MenuWrite, Round};
+
+use super::Operator;
+use super::refused::For;
+use super::steps::together;
+use crate::apply::Executor;
+use crate::calls::CallError;
+use crate::publish::menu;
+use crate::settings::HardwareProfiles;
+use crate::store::Foreign;
+use crate::store::awaited::Subject;
+
+/// What came of one write; `None` when we may not write any more.
+type Outcome = (String, Option<Result<Option<Subject>, CallError>>);
+
+impl Operator {
+    /// Writes the hardware profiles that are due; with `report`, nothing is.
+    pub(super) async fn publish_menu(
+        &mut self,
+        round: &Round,
+        now: Timestamp,
+        awaited: &mut Vec<Subject>,
+    ) -> usize {
+        self.store.objects.menu_differs_since.clone_from(&round.menu.differs_since);
+        let Some(namespace) = &round.menu.namespace else { return 0 };
+        let due: Vec<MenuWrite> =
+            round.menu.writes.iter().filter(|write| self.may_write(&subject(&write.name))).cloned().collect();
+        let served = self.store.definitions.contains(&Foreign::HardwareProfile.definition());
+        if self.settings.hardware_profiles != HardwareProfiles::Publish || due.is_empty() || !served {
+            return 0;
+        }
+        let version = match self.served_version(Foreign::HardwareProfile).await {
+            Ok(version) => version,
+            Err(error) => return self.judge("the version of hardware profiles", Err(error)),
+        };
+        let mut work = Vec::new();
+        for due in due {
+            let (executor, version, namespace) = (self.executor.clone(), version.clone(), namespace.clone());
+            work.push(async move { write(executor, version, namespace, due, now).await });
+        }
+        let outcomes = self.pump(together(self.settings.parallel_nodes, work)).await;
+        let mut failures = 0;
+        for (name, outcome) in outcomes {
+            let Some(outcome) = outcome else { continue };
+            let what = subject(&name);
+            self.refused.note(For::Profile(name), &outcome);
+            match outcome {
+                Ok(subject) => {
+                    awaited.extend(subject);
+                    self.retries.succeeded(&what);
+                }
+                Err(error) => {
+                    if error.is_not_found() {
+                        self.versions.remove(&Foreign::HardwareProfile);
+                    }
+                    failures += self.judge(&what, Err(error));
+                }
+            }
+        }
+        failures
+    }
+}
+
+async fn write(
+    executor: Executor,
+    version: String,
+    namespace: String,
+    due: MenuWrite,
+    now: Timestamp,
+) -> Outcome {
+    if !executor.may_write() {
+        return (due.name, None);
+    }
+    let outcome = menu::write(&executor.calls, &version, &namespace, &due, now).await;
+    if outcome.is_ok() {
+        let done = menu::done(&due.act);
+        tracing::info!(namespace, profile = due.name, done, "a hardware profile of the menu is written");
+    }
+    (due.name, Some(outcome))
+}
+
+fn subject(name: &str) -> String {
+    format!("HardwareProfile {name}")
+}
