@@ -44,7 +44,7 @@ pub enum HardwareProfiles {
     /// It reads them, and reports those that offer what nobody can have
     #[default]
     Off,
-    /// It also reports, in metrics and in its log, which profiles it would publish
+    /// It also reports, in the metric slicewright_hardware_profiles, which profiles it would publish
     Report,
     /// It publishes a profile for each slice that the policies allow, in the
     /// namespace that DSCInitialization names

@@ -9,6 +9,7 @@ mod layouts_and_fit;
 mod plan;
 mod policy_repo;
 mod previews;
+mod profiles;
 mod reference;
 mod replay;
 mod revisions;

@@ -353,7 +353,14 @@ impl Metrics {
     /// How many hardware profiles stand where.
     pub fn hardware_profiles(&self, all: impl Iterator<Item = (&'static str, usize)>) {
         for (state, n) in all {
-            self.hardware_profiles.of([state.to_owned()]).set(i64::try_from(n).unwrap_or(i64::MAX));
+            self.hardware_profiles.with_labels([state.to_owned()]).set(i64::try_from(n).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// How many hardware profiles stand where.
+    pub fn hardware_profiles(&self, all: impl Iterator<Item = (&'static str, usize)>) {
+        for (state, n) in all {
+            self.hardware_profiles.with_labels([state.to_owned()]).set(i64::try_from(n).unwrap_or(i64::MAX));
         }
     }
 

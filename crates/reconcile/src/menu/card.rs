@@ -210,9 +210,31 @@ impl Card {
     }
 }
 
-/// The digest of a spec as it is read.
+/// The digest of a spec as it is read. What is absent is no part of it: a field that a later release of the
+/// operator reads must not make another profile of each that is published.
 pub(super) fn spec_digest(spec: &HardwareProfileSpec) -> String {
-    let mut all = digest(&serde_json::to_vec(spec).expect("a spec is plain data"));
+    let said = said(serde_json::to_value(spec).expect("a spec is plain data"));
+    let mut all = digest(said.to_string().as_bytes());
     all.truncate(DIGEST_LENGTH);
     all
+}
+
+/// A value without what is empty in it.
+fn said(value: Value) -> Value {
+    let is_said = |value: &Value| match value {
+        Value::Null => false,
+        Value::Array(all) => !all.is_empty(),
+        Value::Object(all) => !all.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    };
+    match value {
+        Value::Array(all) => Value::Array(all.into_iter().map(said).collect()),
+        Value::Object(all) => {
+            // In the order of the keys, however the library keeps them.
+            let sorted: BTreeMap<String, Value> = all.into_iter().collect();
+            let kept = sorted.into_iter().map(|(key, value)| (key, said(value)));
+            Value::Object(kept.filter(|(_, value)| is_said(value)).collect())
+        }
+        other => other,
+    }
 }

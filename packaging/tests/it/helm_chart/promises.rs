@@ -95,7 +95,7 @@ fn every_flag_is_one_that_the_operator_knows() {
     let reference = read("docs/reference/operator.md");
     let objects = Bench::new().with(&EVERY_SETTING);
     let flags = arguments(&objects);
-    assert_eq!(flags.len(), 16, "{flags:?}");
+    assert_eq!(flags.len(), 19, "{flags:?}");
     for flag in flags {
         let name = flag.split('=').next().unwrap();
         let known = reference.lines().any(|line| line.trim().split([' ', '\n']).next() == Some(name));
@@ -113,7 +113,8 @@ fn every_flag_is_one_that_the_operator_knows() {
 }
 
 /// Every setting of the operator that is a value, and none as it is by default.
-const EVERY_SETTING: [&str; 5] = [
+const EVERY_SETTING: [&str; 6] = [
+    r#"hardwareProfiles={"mode":"publish","namespace":"opendatahub","queues":["a","b"],"hold":"5m"}"#,
     "tellNames=\"all\"",
     r#"gpuOperator={"namespace":"gpu-operator","patchClusterPolicy":true,"administratorsMap":"a/b"}"#,
     r#"rollout={"mapSettle":"3m","cordonSettle":"6s","batchDelay":"1s","stableFor":"30s","blockedAfter":"3m","parallelNodes":9}"#,
@@ -155,6 +156,8 @@ fn a_setting_that_is_left_at_its_default_is_no_flag() {
         ("--stable-for", "/rollout/stableFor"),
         ("--blocked-after", "/rollout/blockedAfter"),
         ("--parallel-nodes", "/rollout/parallelNodes"),
+        ("--hardware-profiles", "/hardwareProfiles/mode"),
+        ("--hardware-profile-hold", "/hardwareProfiles/hold"),
         ("--tell-names", "/tellNames"),
         ("--metrics-tls-min-version", "/metrics/tls/minVersion"),
         ("--log-format", "/logging/format"),
@@ -167,6 +170,31 @@ fn a_setting_that_is_left_at_its_default_is_no_flag() {
         let differs = arguments(&bench.with(&EVERY_SETTING));
         assert!(differs.iter().any(|found| found.starts_with(&format!("{flag}="))), "{flag} of {differs:?}");
     }
+}
+
+/// Where OpenShift AI has its applications is the only place for hardware profiles.
+#[test]
+fn hardware_profiles_are_written_in_one_namespace_and_only_where_the_value_says_publish() {
+    let bench = Bench::new();
+    let name = "slicewright-hardware-profiles";
+    let roles = |values: &[&str]| {
+        let objects = bench.with(values);
+        objects
+            .into_iter()
+            .filter(|o| o["kind"] == "Role" && o["metadata"]["name"] == name)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(roles(&[]), Vec::<Value>::new());
+    assert_eq!(roles(&[r#"hardwareProfiles.mode="report""#]), Vec::<Value>::new());
+    assert_eq!(roles(&["rbac.configuredByEnvironment=true"]), Vec::<Value>::new());
+    let roles = roles(&[r#"hardwareProfiles.mode="publish""#, r#"hardwareProfiles.namespace="opendatahub""#]);
+    assert_eq!(roles.len(), 1);
+    assert_eq!(roles[0]["metadata"]["namespace"], "opendatahub");
+    assert_eq!(
+        roles[0]["rules"],
+        json!([{"apiGroups": ["infrastructure.opendatahub.io"], "resources": ["hardwareprofiles"],
+            "verbs": ["create", "patch", "delete"]}])
+    );
 }
 
 #[test]
@@ -209,6 +237,7 @@ fn rights_of_what_is_set_by_the_environment_are_granted_where_the_value_says_so(
         "gpuOperator.patchClusterPolicy=true",
         r#"metrics.tls.secretName="tls""#,
         r#"kueue="admission-check""#,
+        r#"hardwareProfiles.mode="publish""#,
     ]);
     let by_environment = bench.with(&["rbac.configuredByEnvironment=true"]);
     let of = |objects: &[Value]| rules(the(objects, "ClusterRole", "slicewright"));

@@ -1,0 +1,126 @@
+//! `profiles export`, and `explain` of the objects that people know.
+
+use cli::exit::Status;
+use serde_json::{Value, json};
+
+use crate::plan::run;
+
+#[test]
+fn the_export_has_a_complete_profile_for_each_slice_that_the_policies_allow_and_none_of_the_operators_marks() {
+    let words = "profiles export --fleet examples/fleet/lab.yaml -f examples/policies --queue research --namespace opendatahub";
+    let (status, out, err) = run(words);
+    assert_eq!((status, err.as_str()), (Status::Success, ""));
+    let profiles: Vec<Value> = out
+        .split("---\n")
+        .filter(|text| !text.is_empty())
+        .map(|text| serde_saphyr::from_str(text).expect("YAML"))
+        .collect();
+    let names: Vec<&str> = profiles.iter().filter_map(|p| p["metadata"]["name"].as_str()).collect();
+    assert!(names[0].starts_with("gpu-research-a100-sxm4-80gb-1g-10gb-"), "{names:?}");
+    assert!(names.iter().any(|name| name.starts_with("gpu-q-research-3g-40gb-")), "{names:?}");
+    // A pool with two products has the slices of both.
+    assert!(names.iter().any(|name| name.contains("-a30-")), "{names:?}");
+    for profile in &profiles {
+        assert_eq!(profile["metadata"]["namespace"], "opendatahub");
+        assert_eq!(profile["metadata"]["labels"], Value::Null, "the operator would take it for its own");
+        let resources: Vec<&Value> = profile["spec"]["identifiers"]
+            .as_array()
+            .expect("identifiers")
+            .iter()
+            .map(|identifier| &identifier["identifier"])
+            .collect();
+        assert_eq!(resources.len(), 3);
+        assert_eq!((resources[0], resources[1]), (&json!("cpu"), &json!("memory")));
+    }
+    assert_eq!(run(words).1, out, "the same fleet gives the same file");
+}
+
+#[test]
+fn an_export_for_a_fleet_that_no_policy_selects_says_so() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("export");
+    std::fs::create_dir_all(&folder).expect("a folder for the test");
+    let policy = folder.join("policy.yaml");
+    let text = "apiVersion: slicewright.io/v1alpha1\nkind: GpuPartitionPolicy\nmetadata: {name: p}\nspec:\n  nodeSelector: {matchLabels: {pool: nowhere}}\n  layout: {type: DemandDriven}\n";
+    std::fs::write(&policy, text).expect("written");
+    let (status, out, err) =
+        run(&format!("profiles export --fleet examples/fleet/lab.yaml -f {}", policy.display()));
+    assert_eq!((status, out.as_str()), (Status::Data, ""));
+    assert!(err.contains("the policies allow no slice on any node of the fleet"), "{err}");
+}
+
+/// The fleet of the examples, with a workbench, a workload in a queue, and two
+/// hardware profiles.
+fn fleet(name: &str) -> String {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut text = std::fs::read_to_string(root.join("examples/fleet/lab.yaml")).expect("the example");
+    let profile = |name: &str, resource: &str| {
+        let identifier = |resource: &str| json!({"identifier": resource, "displayName": resource, "minCount": 1, "defaultCount": 1, "maxCount": 1});
+        json!({"apiVersion": "infrastructure.opendatahub.io/v1", "kind": "HardwareProfile",
+            "metadata": {"namespace": "redhat-ods-applications", "name": name},
+            "spec": {"identifiers": [identifier("cpu"), identifier("memory"), identifier(resource)]}})
+    };
+    let limits = json!({"nvidia.com/mig-3g.40gb": "1"});
+    for object in [
+        json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook",
+            "metadata": {"namespace": "team-a", "name": "churn", "annotations": {
+                "opendatahub.io/hardware-profile-name": "small",
+                "opendatahub.io/hardware-profile-namespace": "redhat-ods-applications"}},
+            "spec": {"template": {"spec": {"containers": [{"name": "churn"}]}}}}),
+        json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck", "metadata": {"name": "gpu-slices"},
+            "spec": {"controllerName": "slicewright.io/slices"}}),
+        json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload",
+            "metadata": {"namespace": "team-b", "name": "job-train-1",
+                "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": true}]},
+            "spec": {"queueName": "research", "podSets": [{"name": "main", "count": 1, "template": {"spec": {
+                "containers": [{"name": "train", "resources": {"limits": limits}}]}}}]},
+            "status": {"conditions": [{"type": "QuotaReserved", "status": "True", "reason": "", "message": "",
+                "lastTransitionTime": "2026-11-20T07:50:00Z"}],
+                "admissionChecks": [{"name": "gpu-slices", "state": "Pending", "message": "planned"}]}}),
+        profile("small", "nvidia.com/mig-1g.10gb"),
+        profile("wrong", "nvidia.com/mig-1g.5gb"),
+    ] {
+        text.push_str(&format!("  - {object}\n"));
+    }
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&folder).expect("a folder for the test");
+    let path = folder.join("fleet.yaml");
+    std::fs::write(&path, text).expect("written");
+    path.display().to_string()
+}
+
+#[test]
+fn a_workbench_a_pod_a_workload_and_a_profile_are_explained_by_the_name_that_people_know() {
+    let fleet = fleet("explained");
+    let explained = |what: &str| {
+        let (status, out, err) = run(&format!("explain {what} --fleet {fleet} -f examples/policies"));
+        assert_eq!((status, err.as_str()), (Status::Success, ""), "{out}");
+        out
+    };
+    let workbench = explained("workbench team-a/churn");
+    assert!(workbench.contains("its pod churn-0 runs on gpu-1"), "{workbench}");
+    assert_eq!(explained("workbench churn"), workbench, "one name is enough where there is one");
+    let pod = explained("pod team-a/fraud-lab-0");
+    assert!(pod.contains("3g.40gb on gpu-2/gpu0"), "{pod}");
+    let workload = explained("workload team-b/job-train-1");
+    assert!(workload.contains("its admission check gpu-slices is Pending: planned"), "{workload}");
+    assert!(workload.contains("Job team-b/train"), "{workload}");
+    let small = explained("profile small");
+    assert!(small.contains("some node can have what it offers (nvidia.com/mig-1g.10gb)"), "{small}");
+    assert!(small.contains("these workbenches name it: team-a/churn"), "{small}");
+    let wrong = explained("profile wrong");
+    assert!(wrong.contains("offers 1g.5gb, which no GPU of the fleet can have"), "{wrong}");
+    let (_, json, _) =
+        run(&format!("explain workload job-train-1 -o json --fleet {fleet} -f examples/policies"));
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["requests"].as_array().map(Vec::len), Some(1), "{json}");
+    assert_eq!(json["formatVersion"], 1);
+}
+
+#[test]
+fn a_name_that_nothing_has_is_refused_with_those_that_there_are() {
+    let fleet = fleet("refused");
+    let (status, out, err) = run(&format!("explain workbench chrun --fleet {fleet} -f examples/policies"));
+    assert_eq!((status, out.as_str()), (Status::Usage, ""));
+    assert!(err.contains("there is no workbench `chrun`"), "{err}");
+    assert!(err.contains("There are: team-a/churn"), "{err}");
+}
