@@ -62,6 +62,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
     let mut agent = Agent {
         object: Object::new(Calls::new(client, settings.call_timeout), &settings.node),
         objects: objects.default_backoff().boxed(),
+        listed: false,
         changes: Changes::of(&settings.eyes.checkpoint)?,
         turns: Turns::default(),
         cards: Cards::default(),
@@ -85,6 +86,8 @@ struct Agent {
     settings: Settings,
     object: Object,
     objects: BoxStream<'static, Result<Event<GpuNode>, watcher::Error>>,
+    /// Whether the list with which the watch began has the object.
+    listed: bool,
     changes: Changes,
     turns: Turns,
     cards: Cards,
@@ -356,12 +359,21 @@ impl Agent {
     /// Whether the agent has to look for what the watch says.
     fn heard(&mut self, event: Option<Result<Event<GpuNode>, watcher::Error>>) -> bool {
         match event {
-            Some(Ok(Event::Apply(node) | Event::InitApply(node))) => self.object.offer(node),
-            Some(Ok(Event::Delete(_))) => {
+            Some(Ok(Event::Apply(node))) => self.object.offer(node),
+            Some(Ok(Event::InitApply(node))) => {
+                self.listed = true;
+                self.object.offer(node)
+            }
+            Some(Ok(Event::Init)) => {
+                self.listed = false;
+                false
+            }
+            // It may have been deleted while nobody watched.
+            Some(Ok(Event::InitDone)) if self.listed => false,
+            Some(Ok(Event::InitDone | Event::Delete(_))) => {
                 self.object.gone();
                 true
             }
-            Some(Ok(Event::Init | Event::InitDone)) => false,
             Some(Err(error)) => {
                 tracing::warn!(error = chain(&error), "the watch of the GpuNode failed: it begins again");
                 false
