@@ -179,29 +179,9 @@ impl Agent {
             boot: self.settings.boot.clone(),
             version: self.object.version()?,
             wish,
-            account: self.account(node),
+            account: account(node),
             look: seen.look.clone(),
         })
-    }
-
-    /// What was told last. Of what no agent can have written, only the number counts: numbers never go back.
-    fn account(&self, node: &GpuNode) -> Option<Account> {
-        let status = node.status.as_ref()?;
-        match api::node_agent::account(status) {
-            Ok(account) => account,
-            Err(error) => {
-                tracing::warn!(%error, "what the GpuNode says of an agent cannot be read: it is written anew");
-                let told = status.agent.as_ref()?;
-                Some(Account {
-                    report: ReportNumber(u64::try_from(told.report).unwrap_or_default()),
-                    agent: PodUid(told.pod_uid.clone()),
-                    boot: BootId(told.boot_id.clone()),
-                    gate: None,
-                    known: Known::default(),
-                    change: None,
-                })
-            }
-        }
     }
 
     async fn step(&mut self, sight: Sight, driver: Option<String>) -> Until {
@@ -283,7 +263,7 @@ impl Agent {
             Ok(Err(error)) => Some(chain(&error)),
             Err(error) => Some(chain(&error)),
         };
-        let turn = self.turns.next();
+        let turn = self.turns.tick();
         match said {
             None => {
                 self.remembered.did(act, &slice, turn);
@@ -380,6 +360,26 @@ impl Agent {
             }
             // A watcher never ends.
             None => true,
+        }
+    }
+}
+
+/// What was told last. Of what no agent can have written, only the number counts: numbers never go back.
+fn account(node: &GpuNode) -> Option<Account> {
+    let status = node.status.as_ref()?;
+    match api::node_agent::account(status) {
+        Ok(account) => account,
+        Err(error) => {
+            tracing::warn!(%error, "what the GpuNode says of an agent cannot be read: it is written anew");
+            let told = status.agent.as_ref()?;
+            Some(Account {
+                report: ReportNumber(u64::try_from(told.report).unwrap_or_default()),
+                agent: PodUid(told.pod_uid.clone()),
+                boot: BootId(told.boot_id.clone()),
+                gate: None,
+                known: Known::default(),
+                change: None,
+            })
         }
     }
 }
