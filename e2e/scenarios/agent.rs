@@ -3,7 +3,7 @@
 use api::GpuNode;
 use api::gpu_node::{ObservedBy, SliceUse};
 use e2e::wait::until_one;
-use e2e::{NodeSpec, POOL, Scene, mig, pod, policy, scenario};
+use e2e::{NodeSpec, POOL, Scene, mig, pod, policy, scenario, workbench};
 use kube::api::{Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
@@ -13,16 +13,18 @@ fn eight_gpus(name: &str) -> NodeSpec {
     NodeSpec::new(name, 8, "A100-80GB").label(POOL, "research").layout("all-3g.40gb")
 }
 
-/// The slices of a node that are held, each with its GPU, its place and who has it, as its `GpuNode` says.
+/// The slices of a node that are held, each with who has it, as its `GpuNode` says.
 fn held(node: &GpuNode) -> Vec<String> {
     let observed = node.status.as_ref().and_then(|status| status.observed.as_ref());
     let mut held = Vec::new();
     for gpu in observed.iter().flat_map(|observed| &observed.gpus) {
         for slice in gpu.slices.iter().filter(|slice| slice.used != SliceUse::Idle) {
             let by: Vec<_> = slice.by.iter().map(|pod| pod.name.as_str()).collect();
-            held.push(format!("{} on a GPU by {}", slice.profile, by.join(" ")));
+            held.push(format!("{} by {}", slice.profile, by.join(" ")));
         }
     }
+    // Which slice a pod gets is kubelet's choice.
+    held.sort();
     held
 }
 
@@ -56,14 +58,37 @@ fn each_slice_is_told_with_its_place_and_its_holder_and_the_operator_leaves_it_s
             observed.gpus.iter().flat_map(|gpu| gpu.slices.iter().map(|s| s.start)).collect();
         assert_eq!(places, [Some(0), Some(4)].repeat(8), "every place is known");
         assert!(observed.gpus.iter().all(|gpu| gpu.uuid.is_some()));
+        until_held(scene, "n2", &[]).await?;
         scene.apply(pod("train", &mig("3g.40gb"), 1).with("/spec/nodeName", "n2")).await?;
-        let n2 = until_held(scene, "n2", &["3g.40gb on a GPU by train"]).await?;
+        let n2 = until_held(scene, "n2", &["3g.40gb by train"]).await?;
         let agent = n2.status.as_ref().and_then(|status| status.agent.as_ref()).unwrap();
         assert!(agent.report >= 2, "{agent:?}");
         scene.delete(pod("train", "", 0)).await?;
         until_held(scene, "n2", &[]).await?;
         drop(agents);
         scene.converged("research").await
+    });
+}
+
+/// Counts alone cannot tell which of sixteen equal slices the pod has, so that no GPU of the node is provably idle.
+#[test]
+fn a_gpu_that_only_the_agent_knows_to_be_idle_is_recut_for_who_waits() {
+    scenario(async |scene| {
+        scene.nodes_are([eight_gpus("n1")]).await?;
+        scene.agents_are_installed().await?;
+        scene.operator().await?;
+        scene.apply(policy("research", "research")).await?;
+        scene.apply(pod("train", &mig("3g.40gb"), 1)).await?;
+        assert_eq!(scene.runs("train").await?, "n1");
+        scene.apply(workbench("lab", &mig("1g.10gb"), 1)).await?;
+        scene.is_unserved("research", "lab").await?;
+        let agent = scene.agent_on("n1").await?;
+        assert_eq!(scene.workbench_runs("lab").await?, "n1");
+        assert_eq!(scene.runs("train").await?, "n1", "who computes there goes on");
+        until_held(scene, "n1", &["1g.10gb by lab-0", "3g.40gb by train"]).await?;
+        scene.converged("research").await?;
+        drop(agent);
+        Ok(())
     });
 }
 
@@ -110,7 +135,7 @@ fn an_agent_writes_its_own_fields_of_its_own_node_and_nothing_else() {
         let observed = json!({"observed": {"by": "Agent", "at": "2026-11-24T00:00:00Z", "gpus": []}});
         says(&agent, "n1", observed).await.unwrap();
         for (what, status) in [
-            ("the rollout", json!({"rollout": {"phase": "Idle"}})),
+            ("the rollout", json!({"rollout": {"phase": "Changing"}})),
             ("the slices", json!({"slices": "none"})),
             ("a condition", json!({"conditions": []})),
             ("the generation", json!({"observedGeneration": 9})),

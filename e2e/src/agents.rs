@@ -252,7 +252,8 @@ impl Follower {
                 .filter(|pod| pod.holds() && !pod.devices.is_empty())
                 .map(|pod| (pod.spec.name.clone(), pod.devices.clone()))
                 .collect();
-            let plugin = engine.operand_pod(Operand::DevicePlugin).is_some_and(|pod| pod.is_ready());
+            let plugin =
+                engine.operand_pod(Operand::DevicePlugin).is_some_and(operands::OperandPod::is_ready);
             let now = (truth, given, plugin);
             if last.as_ref() == Some(&now) {
                 continue;

@@ -18,7 +18,7 @@ pub struct Turns(u64);
 
 impl Turns {
     /// The next moment.
-    pub fn next(&mut self) -> Turn {
+    pub fn tick(&mut self) -> Turn {
         self.0 = self.0.saturating_add(1);
         Turn(self.0)
     }
@@ -74,10 +74,10 @@ impl Eyes {
     /// Looks. `cards` is what was known of the GPUs, and learns.
     pub async fn look(&self, turns: &mut Turns, cards: &mut Cards) -> Sighting {
         let Self { kubelet, checkpoint, driver } = self;
-        let gate_turn = turns.next();
+        let gate_turn = turns.tick();
         let session = kubelet.connect().await.map_err(Arc::new);
         let healthy = ask(&session, async |session| session.healthy().await).await;
-        let books_turn = turns.next();
+        let books_turn = turns.tick();
         let listed = ask(&session, async |session| session.list().await).await;
         drop(session);
         let path = checkpoint.clone();
@@ -86,7 +86,7 @@ impl Eyes {
             let source = std::io::Error::other(gone);
             Err(CheckpointError::Unreadable { path: checkpoint.clone(), source })
         });
-        let layout_turn = turns.next();
+        let layout_turn = turns.tick();
         let machine = driver.look().await;
         let layout = match &machine {
             Ok(machine) => hardware::layout(machine, cards),

@@ -62,6 +62,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
     let mut agent = Agent {
         object: Object::new(Calls::new(client, settings.call_timeout), &settings.node),
         objects: objects.default_backoff().boxed(),
+        listed: false,
         changes: Changes::of(&settings.eyes.checkpoint)?,
         turns: Turns::default(),
         cards: Cards::default(),
@@ -85,6 +86,8 @@ struct Agent {
     settings: Settings,
     object: Object,
     objects: BoxStream<'static, Result<Event<GpuNode>, watcher::Error>>,
+    /// Whether the list with which the watch began has the object.
+    listed: bool,
     changes: Changes,
     turns: Turns,
     cards: Cards,
@@ -176,29 +179,9 @@ impl Agent {
             boot: self.settings.boot.clone(),
             version: self.object.version()?,
             wish,
-            account: self.account(node),
+            account: account(node),
             look: seen.look.clone(),
         })
-    }
-
-    /// What was told last. Of what no agent can have written, only the number counts: numbers never go back.
-    fn account(&self, node: &GpuNode) -> Option<Account> {
-        let status = node.status.as_ref()?;
-        match api::node_agent::account(status) {
-            Ok(account) => account,
-            Err(error) => {
-                tracing::warn!(%error, "what the GpuNode says of an agent cannot be read: it is written anew");
-                let told = status.agent.as_ref()?;
-                Some(Account {
-                    report: ReportNumber(u64::try_from(told.report).unwrap_or_default()),
-                    agent: PodUid(told.pod_uid.clone()),
-                    boot: BootId(told.boot_id.clone()),
-                    gate: None,
-                    known: Known::default(),
-                    change: None,
-                })
-            }
-        }
     }
 
     async fn step(&mut self, sight: Sight, driver: Option<String>) -> Until {
@@ -280,7 +263,7 @@ impl Agent {
             Ok(Err(error)) => Some(chain(&error)),
             Err(error) => Some(chain(&error)),
         };
-        let turn = self.turns.next();
+        let turn = self.turns.tick();
         match said {
             None => {
                 self.remembered.did(act, &slice, turn);
@@ -356,18 +339,47 @@ impl Agent {
     /// Whether the agent has to look for what the watch says.
     fn heard(&mut self, event: Option<Result<Event<GpuNode>, watcher::Error>>) -> bool {
         match event {
-            Some(Ok(Event::Apply(node) | Event::InitApply(node))) => self.object.offer(node),
-            Some(Ok(Event::Delete(_))) => {
+            Some(Ok(Event::Apply(node))) => self.object.offer(node),
+            Some(Ok(Event::InitApply(node))) => {
+                self.listed = true;
+                self.object.offer(node)
+            }
+            Some(Ok(Event::Init)) => {
+                self.listed = false;
+                false
+            }
+            // It may have been deleted while nobody watched.
+            Some(Ok(Event::InitDone)) if self.listed => false,
+            Some(Ok(Event::InitDone | Event::Delete(_))) => {
                 self.object.gone();
                 true
             }
-            Some(Ok(Event::Init | Event::InitDone)) => false,
             Some(Err(error)) => {
                 tracing::warn!(error = chain(&error), "the watch of the GpuNode failed: it begins again");
                 false
             }
             // A watcher never ends.
             None => true,
+        }
+    }
+}
+
+/// What was told last. Of what no agent can have written, only the number counts: numbers never go back.
+fn account(node: &GpuNode) -> Option<Account> {
+    let status = node.status.as_ref()?;
+    match api::node_agent::account(status) {
+        Ok(account) => account,
+        Err(error) => {
+            tracing::warn!(%error, "what the GpuNode says of an agent cannot be read: it is written anew");
+            let told = status.agent.as_ref()?;
+            Some(Account {
+                report: ReportNumber(u64::try_from(told.report).unwrap_or_default()),
+                agent: PodUid(told.pod_uid.clone()),
+                boot: BootId(told.boot_id.clone()),
+                gate: None,
+                known: Known::default(),
+                change: None,
+            })
         }
     }
 }

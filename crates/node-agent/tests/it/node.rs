@@ -36,7 +36,7 @@ pub(crate) fn machine() -> Machine {
             let slice = nvml.create_gpu_instance_with_placement(device, id, placement).unwrap();
             let whole = nvml.compute_instance_profiles(slice).unwrap();
             let whole = whole.iter().find(|(compute, _)| compute.slices == slices).unwrap().0.id;
-            nvml.create_compute_instance(slice, u32::from(whole)).unwrap();
+            nvml.create_compute_instance(slice, whole).unwrap();
         }
     }
     machine
