@@ -28,6 +28,7 @@ expect workbench course/kim running on bea
 # and Carol starts a training that opens its slice at once.
 advance 50m
 workbench team-a/alice 1g.10gb
+advance 6m
 workbench team-a/bob 3g.40gb
 pod team-b/carol-training 4g.40gb works 4h opens
 advance 15m

@@ -10,7 +10,7 @@ policy:
   metadata:
     name: research
     annotations:
-      slicewright.io/reviewed-plan: plan=44a2e83b23c9c744,policies=c7c345ac87646556,nodes=0480a13d17da3269,demand=4f53cda18c2baa0c
+      slicewright.io/reviewed-plan: plan=44a2e83b23c9c744,policies=2d04237527c8314b,nodes=0480a13d17da3269,demand=4f53cda18c2baa0c
       slicewright.io/reviewed-nodes: n1=b78ffd00
   spec:
     nodeSelector: {matchLabels: {pool: research}}

@@ -16,7 +16,7 @@ pub enum Gate {
     Closed,
     /// Something, but not what the GPUs have.
     Ajar,
-    /// Exactly what the GPUs have.
+    /// Every slice that the GPUs have, and nothing that they have not.
     Open,
 }
 
@@ -33,8 +33,11 @@ impl Gate {
             return Self::Closed;
         }
         let slices = layout.slices().flat_map(|(_, slice)| slice.devices.iter().cloned());
+        let slices: BTreeSet<_> = slices.collect();
         let whole = layout.gpus.iter().filter(|gpu| gpu.state == GpuState::Whole);
-        let present: BTreeSet<_> = slices.chain(whole.map(|gpu| DeviceId(gpu.uuid.0.clone()))).collect();
-        if offered == present { Self::Open } else { Self::Ajar }
+        let whole: BTreeSet<_> = whole.map(|gpu| DeviceId(gpu.uuid.0.clone())).collect();
+        // Not every GPU without MIG is offered: a display card is none that pods get.
+        let known = offered.iter().all(|device| slices.contains(device) || whole.contains(device));
+        if known && slices.is_subset(&offered) { Self::Open } else { Self::Ajar }
     }
 }

@@ -83,13 +83,19 @@ impl Actuator {
     /// Who changes a node: this line is where a way of changing nodes is chosen.
     /// The agent, where it lives and may; it keeps what was handed over to it,
     /// and what it has begun, when it is away. What MIG manager has begun it ends.
-    pub(crate) fn of(agent: Option<&AgentOfNode<'_>>, memory: &Memory, facts: &Observed) -> Self {
+    /// Where MIG is off on a GPU, MIG manager switches it on first.
+    pub(crate) fn of(
+        agent: Option<&AgentOfNode<'_>>,
+        memory: &Memory,
+        facts: &Observed,
+        is_mig_off: bool,
+    ) -> Self {
         let target = memory.progress.target.as_ref();
         let begun = target.is_some_and(|target| target.slices.is_some());
         let handed = facts.operands.config.as_deref() == Some(rollout::names::HANDED_TO_AGENT);
         match (agent, target) {
             (Some(agent), _) if agent.changes && (begun || handed) => Self::Agent,
-            (Some(agent), None) if agent.changes && agent.alive => Self::Agent,
+            (Some(agent), None) if agent.changes && agent.alive && !is_mig_off => Self::Agent,
             _ => Self::Operands,
         }
     }

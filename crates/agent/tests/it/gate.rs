@@ -1,6 +1,6 @@
 //! The gate, by kubelet's list of healthy devices.
 
-use agent::{Device, DeviceId, Gate};
+use agent::{Device, DeviceId, Gate, GpuLayout, GpuState, GpuUuid};
 
 use crate::scene::{device, layout};
 
@@ -28,9 +28,20 @@ fn whatever_is_offered_under_any_name_keeps_it_from_being_closed() {
 }
 
 #[test]
-fn it_is_open_when_exactly_what_is_there_is_offered() {
+fn it_is_open_when_exactly_the_slices_that_are_there_are_offered() {
     check(&[device("1g@0"), device("3g@4")], "1g@0 3g@4", Gate::Open);
     check(&[device("1g@0"), device("3g@4"), device("1g@1")], "1g@0 3g@4", Gate::Ajar);
+}
+
+#[test]
+fn a_gpu_without_mig_may_be_offered_or_not() {
+    let mut there = layout("1g@0");
+    there.gpus.push(GpuLayout { uuid: GpuUuid("GPU-display".to_owned()), state: GpuState::Whole });
+    let whole = |id: &str| other("nvidia.com/gpu", id);
+    assert_eq!(Gate::of(Some(&[device("1g@0")]), &there), Gate::Open);
+    assert_eq!(Gate::of(Some(&[device("1g@0"), whole("GPU-display")]), &there), Gate::Open);
+    assert_eq!(Gate::of(Some(&[whole("GPU-display")]), &there), Gate::Ajar);
+    assert_eq!(Gate::of(Some(&[device("1g@0"), whole("GPU-other")]), &there), Gate::Ajar);
 }
 
 #[test]

@@ -211,6 +211,15 @@ fn overlapping_instances_are_an_error() {
 }
 
 #[test]
+fn mig_manager_switches_mig_on_before_the_agent_gets_the_node() {
+    let mut off = report(&json!([]));
+    off["status"]["observed"]["gpus"][1]["migEnabled"] = false.into();
+    off["status"]["observed"]["gpus"][1]["slices"] = json!([]);
+    let seen = see(&[node("n1"), off, agent_pod()]);
+    assert_eq!((actuator(&seen), node_of(&seen, "n1").scope), (Actuator::Operands, ChangeScope::EmptyNode));
+}
+
+#[test]
 fn what_the_agent_has_begun_or_been_given_stays_its_own_while_it_is_away() {
     let mut handed = node("n1");
     handed["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();

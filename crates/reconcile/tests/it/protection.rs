@@ -265,7 +265,7 @@ fn the_cooldown_of_a_policy_that_is_gone_is_not_inherited() {
     cluster.objects.policies.clear();
     let _ = cluster.step(Until::End);
     cluster.policy(json!({"type": "DemandDriven"}));
-    cluster.edit_policy(|policy| policy.spec.rollout.cooldown = "0s".parse().unwrap());
+    cluster.edit_policy(|policy| policy.spec.rollout.cooldown = Some("0s".to_owned()));
     let _ = cluster.step(Until::End);
     assert_eq!(known(&cluster).cooldown_until, None, "the next policy lets it rest for no time");
 }

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use reconcile::remembered;
 use rollout::outlook::{FailureReason, Trouble, Unproven};
 use rollout::progress::{Rung, SetBack, Target, Verified};
-use rollout::{GpuLayout, NodeLayout, Phase, Progress};
+use rollout::{GpuLayout, GpuSlices, ListAsked, NodeLayout, Phase, Progress, SliceChange, SlicePlace};
 
 fn at() -> impl Strategy<Value = Timestamp> {
     (0i64..4_000_000_000, 0i32..1_000_000_000).prop_map(|(s, n)| Timestamp::new(s, n).unwrap())
@@ -48,6 +48,7 @@ fn unproven() -> impl Strategy<Value = Unproven> {
         Just(Unproven::PluginPod),
         Just(Unproven::CountLabels),
         Just(Unproven::Stability),
+        Just(Unproven::Offered),
         text().prop_map(|label| Unproven::Shared { label }),
         (resources(), resources()).prop_map(|(expected, found)| Unproven::Allocatable { expected, found }),
     ]
@@ -66,6 +67,13 @@ fn trouble() -> impl Strategy<Value = Trouble> {
         Just(Trouble::NotBack),
         unproven().prop_map(|missing| Trouble::NotSchedulable { missing }),
         Just(Trouble::ManagerGone),
+        Just(Trouble::HoldLifted),
+        text().prop_map(|missing| Trouble::NotProved { missing }),
+        Just(Trouble::NotClaimed),
+        Just(Trouble::AgentAway),
+        Just(Trouble::AgentSlow),
+        unproven().prop_map(|missing| Trouble::NotOffered { missing }),
+        text().prop_map(|said| Trouble::AgentEnded { said }),
         text().prop_map(|who| Trouble::Interrupted { who }),
     ]
 }
@@ -83,7 +91,8 @@ fn target() -> impl Strategy<Value = Target> {
     let names = (layout(), text(), of(layout()), of(text()), text(), of(text()), of(text()));
     let rung = prop::sample::select(vec![Rung::First, Rung::Alias, Rung::Restart, Rung::RollBack]);
     let state = (rung, any::<bool>(), any::<u32>(), any::<bool>(), any::<bool>(), vec(text(), 0..3));
-    (names, state, (of(at()), of(at()), of(at()))).prop_map(|(names, state, times)| {
+    let times = (of(at()), of(at()), of(at()));
+    (names, state, times, of(slices())).prop_map(|(names, state, times, slices)| {
         let (layout, label, from, label_before, boot_id, plugin_before, manager_before) = names;
         let (rung, restore, attempt, healed, cleared, bystanders) = state;
         let (mapped_at, cordoned_at, written_at) = times;
@@ -104,8 +113,19 @@ fn target() -> impl Strategy<Value = Target> {
             manager_before,
             cleared,
             bystanders,
+            slices,
         }
     })
+}
+
+fn slices() -> impl Strategy<Value = SliceChange> {
+    let place = || (profile(), any::<u8>()).prop_map(|(profile, start)| SlicePlace { profile, start });
+    let gpu = (any::<u16>(), text(), vec(place(), 0..3), vec(place(), 0..3));
+    let gpu =
+        gpu.prop_map(|(gpu, uuid, before, after)| GpuSlices { gpu: GpuIndex(gpu), uuid, before, after });
+    let asked = (any::<u64>(), at(), of(at()));
+    let asked = asked.prop_map(|(report, at, older)| ListAsked { report, at, older });
+    (text(), vec(gpu, 0..3), of(asked)).prop_map(|(id, gpus, listed)| SliceChange { id, gpus, listed })
 }
 
 fn progress() -> impl Strategy<Value = Progress> {

@@ -2,6 +2,8 @@
 
 use agent::{ChangeId, Gate, Outcome, Stage};
 
+use mig::ProfileName;
+
 use crate::names;
 use crate::outlook::{FailureReason, Trouble, Unproven, WaitsFor};
 use crate::progress::{Phase, Verified};
@@ -49,8 +51,11 @@ impl Run<'_> {
             return Some(Unproven::Offered);
         }
         let (present, _) = self.counts(&[])?;
-        let expected = present.allocatable(self.seen.operator.strategy).unwrap_or_default();
-        let found = self.seen.offers();
+        let mut expected = present.allocatable(self.seen.operator.strategy).unwrap_or_default();
+        let mut found = self.seen.offers();
+        // Whole GPUs did not change, and not all of them are offered.
+        expected.retain(|resource, _| resource.starts_with(ProfileName::RESOURCE_PREFIX));
+        found.retain(|resource, _| resource.starts_with(ProfileName::RESOURCE_PREFIX));
         (expected != found).then_some(Unproven::Allocatable { expected, found })
     }
 
