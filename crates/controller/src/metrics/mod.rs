@@ -357,13 +357,6 @@ impl Metrics {
         }
     }
 
-    /// How many hardware profiles stand where.
-    pub fn hardware_profiles(&self, all: impl Iterator<Item = (&'static str, usize)>) {
-        for (state, n) in all {
-            self.hardware_profiles.with_labels([state.to_owned()]).set(i64::try_from(n).unwrap_or(i64::MAX));
-        }
-    }
-
     /// How many objects are in the cache.
     pub fn cached(&self, kind: &'static str, n: usize) {
         self.objects.with_labels([kind.to_owned()]).set(i64::try_from(n).unwrap_or(i64::MAX));
