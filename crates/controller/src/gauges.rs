@@ -322,6 +322,7 @@ mod tests {
                     Outcome::ServedNow { node: planner::names::NodeName("n".to_owned()), gpus: Vec::new() }
                 }
             },
+            broken: None,
         };
         let reports = [
             report(&requests[0], Some(Why::AllUsed)),
