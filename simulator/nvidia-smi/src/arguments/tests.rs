@@ -196,3 +196,39 @@ fn one_thing_at_a_time() {
     }
     assert_eq!(parsed("mig -h"), Ok(Command::MigHelp));
 }
+
+/// Every option and subcommand in the help of drivers 590 and 595, as captured.
+const OPTIONS_OF_THE_HELP: &str = "
+--accounting-mode --applications-clocks --auto-boost-default --auto-boost-permission
+--clear-accounted-apps --columns --compute-mode --cuda-clocks --debug --display --dram-encryption
+--dtd --ecc-config --error-on-warning --filename --format --get-hostname --gom --gpu-reset
+--gpu-target-temp --help --help-query-accounted-apps --help-query-compute-apps --help-query-gpu
+--help-query-remapped-rows --help-query-retired-pages --help-query-supported-clocks --id
+--list-excluded-gpus --list-gpus --lock-gpu-clocks --lock-memory-clocks
+--lock-memory-clocks-deferred --loop --loop-ms --mode --multi-instance-gpu --persistence-mode
+--power-limit --query --query-accounted-apps --query-compute-apps --query-gpu --query-remapped-rows
+--query-retired-pages --query-supported-clocks --reset-applications-clocks --reset-ecc-errors
+--reset-gpu-clocks --reset-memory-clocks --reset-memory-clocks-deferred --scope --set-hostname
+--toggle-led --unit --version --virt-mode --xml-format -B -L -ac -am -c -caa -cc -col -d -den -e
+-eow -f -gtt -h -i -l -lgc -lmc -lmcd -lms -m -mig -p -pl -pm -q -r -rac -rgc -rmc -rmcd -sc -t -u
+-vm -x";
+const SUBCOMMANDS_OF_THE_HELP: &str = "
+base-clocks boost-slider c2c clocks compute-policy conf-compute daemon dmon drain encodersessions
+fbcsessions gpm mig nvlink pci pmon power-hint power-profiles power-smoothing prm replay rusd soc
+topo vgpu";
+
+#[test]
+fn nothing_that_the_real_help_names_is_taken_for_a_typing_error() {
+    let unknown = |words: &[&str]| {
+        let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+        let about = format!("Option {} is not recognized", words[0]);
+        matches!(parse(&words), Err(Refused::Wrong(said)) if said.contains(&about))
+    };
+    for option in OPTIONS_OF_THE_HELP.split_whitespace() {
+        assert!(!unknown(&[option, "0"]), "{option}");
+    }
+    for subcommand in SUBCOMMANDS_OF_THE_HELP.split_whitespace() {
+        assert!(!unknown(&[subcommand]), "{subcommand}");
+    }
+    assert!(unknown(&["--power-limits"]) && unknown(&["nvlinks"]));
+}
