@@ -4,12 +4,9 @@ use agent::ObjectVersion;
 use api::GpuNode;
 use api::gpu_node::{GpuNodeStatus, Observed};
 use api::node_agent::AgentStatus;
-use controller::calls::{CallError, Calls, Manager};
+use controller::calls::{CallError, Calls, managers};
 use kube::Api;
 use serde_json::{Map, Value, json};
-
-/// Ours: `status.agent`, and `status.observed` but its labels, which only the operator knows.
-const AGENT: Manager = Manager { name: "slicewright-agent", ours_alone: false };
 
 /// The object, as this process knows it.
 #[derive(Debug)]
@@ -110,7 +107,7 @@ impl Object {
         }
         let body = json!({"metadata": {"resourceVersion": if_version.0}, "status": patch});
         let (api, title) = (self.api(), self.title());
-        match self.calls.merge_status(&api, &title, &AGENT, &self.name, &body).await {
+        match self.calls.merge_status(&api, &title, &managers::AGENT, &self.name, &body).await {
             Ok(written) => {
                 self.latest = Some(written);
                 Ok(())
