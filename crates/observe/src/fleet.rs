@@ -68,8 +68,8 @@ pub fn read(
             }
         }
         let users = living.map(|agent| agent.gpus(&pods));
-        let users = users.as_ref();
-        let found = layouts::establish(name, node, gpu_node, strategy, &maps, catalog, users, problems)
+        let record = layouts::Record { gpu_node, users: users.as_ref() };
+        let found = layouts::establish(name, node, record, strategy, &maps, catalog, problems)
             .or_else(|| elsewhere(node, strategy, objects));
         if found.is_none() && gpu_node.is_none() {
             continue;

@@ -203,20 +203,28 @@ fn shared(node: &Node) -> Option<String> {
     ))
 }
 
-/// The GPUs of a node; `None` when it has none that can be cut. `users` is who
-/// holds what by a living agent: of one that does not live, only the layout
-/// counts.
+/// What is recorded of a node.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// Its `GpuNode`.
+    pub gpu_node: Option<&'a GpuNode>,
+    /// Who holds what by a living agent: of one that does not live, only the
+    /// layout counts.
+    pub users: Option<&'a BTreeMap<i32, ObservedGpu>>,
+}
+
+/// The GPUs of a node; `None` when it has none that can be cut.
 #[must_use]
 pub fn establish<'a>(
     name: &str,
     node: &Node,
-    gpu_node: Option<&GpuNode>,
+    record: Record<'_>,
     strategy: Strategy,
     maps: &Maps,
     catalog: &'a Catalog,
-    users: Option<&BTreeMap<i32, ObservedGpu>>,
     problems: &mut Vec<Problem>,
 ) -> Option<Established<'a>> {
+    let Record { gpu_node, users } = record;
     let nothing = |doubt: String| Established {
         gpus: BTreeMap::new(),
         strategy,

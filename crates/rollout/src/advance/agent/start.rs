@@ -98,7 +98,7 @@ impl Run<'_> {
             let Some(uuid) = agent.gpus.get(index) else { continue };
             let gpu = agent.account.known.layout.gpu(uuid);
             let before: BTreeSet<_> =
-                gpu.into_iter().flat_map(|gpu| gpu.slices()).map(|slice| slice.place).collect();
+                gpu.into_iter().flat_map(agent::GpuLayout::slices).map(|slice| slice.place).collect();
             if before == *places {
                 continue;
             }

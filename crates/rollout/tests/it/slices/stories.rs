@@ -210,3 +210,54 @@ fn what_only_creates_needs_no_proof() {
     until(&mut walk, "it rests", Walk::rests);
     assert!(!walk.actions.contains(&"ListPods"));
 }
+
+/// A pod to which the plugin has given a slice of the first GPU, and which
+/// kubelet has not yet entered into its books.
+fn in_flight(walk: &mut Walk) {
+    walk.world.kubelet.bind(Ask::Plain, "1g.10gb".parse().unwrap());
+    for _ in 0..3 {
+        let breaches = walk.world.kubelet.admit(&walk.world.gpus);
+        assert_eq!(breaches, [] as [String; 0]);
+    }
+    assert!(walk.world.kubelet.pods.iter().any(|pod| !pod.given.is_empty() || pod.is_live()));
+    assert_eq!(walk.world.kubelet.recorded(), [], "no book has it");
+}
+
+/// Everybody but kubelet takes steps: the choice stays on its way.
+#[track_caller]
+fn no_permit_while_it_is_on_its_way(walk: &mut Walk) {
+    let mut said = Vec::new();
+    for _ in 0..20 {
+        walk.world.agent(Luck::Fine, 0);
+        while !walk.world.process.is_between_looks() {
+            walk.world.agent(Luck::Fine, 0);
+        }
+        walk.step(Dies::Never);
+        walk.step(Dies::Never);
+        walk.world.plugin();
+        assert!(walk.world.node.now().1.is_none_or(|wish| wish.permit.is_none()), "no permit is given");
+        if let Some(Outlook::Working { waits_for, .. }) = walk.last.as_ref().map(|answer| &answer.outlook) {
+            said.push(waits_for.to_string());
+        }
+    }
+    assert!(said.iter().any(|text| text.contains("kubelet may be about to give")), "{said:#?}");
+    assert_eq!(walk.world.breaches, [] as [String; 0]);
+}
+
+#[test]
+fn a_choice_that_is_on_its_way_keeps_every_slice_of_its_profile() {
+    let mut walk = Walk::new(["1g@0 1g@1 2g@2 3g@4", "3g@0 3g@4"]);
+    in_flight(&mut walk);
+    walk.want(0, "3g@0 3g@4");
+    no_permit_while_it_is_on_its_way(&mut walk);
+}
+
+#[test]
+fn a_list_of_before_this_change_proves_nothing_about_who_came_since() {
+    let mut walk = Walk::new(["1g@0 1g@1 2g@2 3g@4", "3g@0 3g@4"]);
+    walk.want(1, "7g@0");
+    until(&mut walk, "the first change is done", |walk| walk.has("gpu-b") == places("7g@0") && walk.rests());
+    in_flight(&mut walk);
+    walk.want(0, "3g@0 3g@4");
+    no_permit_while_it_is_on_its_way(&mut walk);
+}
