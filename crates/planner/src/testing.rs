@@ -4,7 +4,9 @@
 //!
 //! They panic on what a test would not write on purpose.
 
+mod fleet;
 pub mod generate;
+mod shares;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,14 +14,16 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use mig::{Geometry, ProfileName, ProfileSpec};
 
+pub use fleet::{FleetBuilder, fleet};
+
 use crate::check::JudgedPlan;
 use crate::demand::{Constraints, Evidence, Expression, Operator, Refusal, Request, Term, Toleration};
 use crate::inventory::{
-    ChangeScope, CountedSlice, Gpu, Hold, Inventory, Node, PlacedSlice, Room, Slice, Slices, Taint, Use,
+    ChangeScope, CountedSlice, Gpu, Hold, Node, PlacedSlice, Room, Slice, Slices, Taint, Use,
 };
 use crate::names::{GpuIndex, PodRef, RequestId};
 use crate::plan::Plan;
-use crate::policy::{Bounds, Drain, LayoutPolicy, Mode, Order, Policy, Share, StaticRule, Unrequested};
+use crate::policy::{Bounds, Drain, LayoutPolicy, Mode, Order, Policy, StaticRule, Unrequested};
 
 /// A profile name that the test's author knows to be one.
 #[must_use]
@@ -337,31 +341,6 @@ impl NodeBuilder {
     }
 }
 
-/// A fleet without nodes.
-#[must_use]
-pub fn fleet() -> FleetBuilder {
-    FleetBuilder(Inventory::default())
-}
-
-/// A fleet.
-#[derive(Clone, Debug)]
-pub struct FleetBuilder(Inventory);
-
-impl FleetBuilder {
-    /// A node more.
-    #[must_use]
-    pub fn node(mut self, name: &str, node: NodeBuilder) -> Self {
-        assert!(self.0.nodes.insert(name.into(), node.build()).is_none(), "two nodes {name}");
-        self
-    }
-
-    /// The inventory.
-    #[must_use]
-    pub fn build(self) -> Inventory {
-        self.0
-    }
-}
-
 /// A pending pod in namespace `lab`, written `name` or `namespace/name`, that
 /// asks for nothing yet.
 #[must_use]
@@ -584,22 +563,6 @@ impl PolicyBuilder {
             panic!("a static policy has no order of requests")
         };
         *order = Order::OldestFirst;
-        self
-    }
-
-    /// A share of the namespace of this name, or of every namespace by itself.
-    #[must_use]
-    pub fn share(mut self, namespace: Option<&str>, min: u32, max: Option<u32>) -> Self {
-        let LayoutPolicy::DemandDriven { shares, .. } = &mut self.0.layout else {
-            panic!("a static policy has no shares")
-        };
-        let named = |name: &str| Expression {
-            key: "kubernetes.io/metadata.name".to_owned(),
-            operator: Operator::In,
-            values: vec![name.to_owned()],
-        };
-        let namespaces = namespace.map(named).into_iter().collect();
-        shares.push(Share { namespaces, per_namespace: namespace.is_none(), min, max });
         self
     }
 
