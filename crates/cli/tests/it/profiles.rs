@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::plan::run;
 
 #[test]
-fn the_export_has_a_complete_profile_for_each_slice_that_the_policies_allow_and_none_of_the_operators_marks() {
+fn the_export_has_a_complete_profile_for_each_slice_that_the_policies_allow_and_none_of_the_operators_marks()
+{
     let words = "profiles export --fleet examples/fleet/lab.yaml -f examples/policies --queue research --namespace opendatahub";
     let (status, out, err) = run(words);
     assert_eq!((status, err.as_str()), (Status::Success, ""));
