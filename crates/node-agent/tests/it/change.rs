@@ -151,8 +151,10 @@ async fn an_agent_that_dies_at_any_write_is_followed_by_one_that_ends_the_change
                 let operating = operator(&scene);
                 tokio::pin!(operating);
                 tokio::select! {
-                    outcome = &mut operating => panic!("{strike:?} never came: {outcome:?}"),
+                    // The write may be what the operator waits for, too.
+                    biased;
                     () = scene.api.struck() => {}
+                    outcome = &mut operating => panic!("{strike:?} never came: {outcome:?}"),
                 }
             };
             scene.patiently(operated).await;
@@ -187,8 +189,9 @@ async fn an_agent_that_dies_in_a_call_of_the_driver_is_followed_by_one_that_ends
                 }
             };
             tokio::select! {
-                outcome = &mut operating => panic!("{verb:?} was never called: {outcome:?}"),
+                biased;
                 () = hangs => {}
+                outcome = &mut operating => panic!("{verb:?} was never called: {outcome:?}"),
             }
         };
         scene.patiently(operated).await;
