@@ -154,7 +154,7 @@ async fn rehearse() -> anyhow::Result<()> {
     )?;
     ensure!(bundle.contains(&format!("name: slicewright.v{VERSION}")), "the bundle has another version");
     ensure!(
-        !clone.git(&["grep", "-c", "github.com/slicewright/slicewright", "--", "Cargo.toml", "docs"]).is_ok()
+        clone.git(&["grep", "-c", "github.com/slicewright/slicewright", "--", "Cargo.toml", "docs"]).is_err()
     );
 
     let address = Registry::address()?;
@@ -233,6 +233,9 @@ fn opm_reads(registry: &Registry, published: &[(String, String)]) -> anyhow::Res
     Ok(())
 }
 
+/// A registry on localhost speaks plain HTTP.
+const HERE: [&str; 2] = ["--allow-http-registry", "--allow-insecure-registry"];
+
 /// What the workflow does in its own name is done here with a key: everything is signed by its digest, and says where it
 /// comes from; with another key nothing is.
 fn is_signed(registry: &Registry, published: &[(String, String)], dist: &Path) -> anyhow::Result<()> {
@@ -246,7 +249,6 @@ fn is_signed(registry: &Registry, published: &[(String, String)], dist: &Path) -
     }
     // Without a transparency log: there is none here.
     run(cosign()?.args(["signing-config", "create", "--out", "none.json"]))?;
-    const HERE: [&str; 2] = ["--allow-http-registry", "--allow-insecure-registry"];
     let script = packaging::root().join("packaging/release/sign.sh");
     let mut sign = Command::new("bash");
     sign.arg(script)

@@ -144,7 +144,7 @@ async fn follow() -> anyhow::Result<()> {
     for step in &steps {
         let said = reader.runs(step).await.with_context(|| wrong.join("\n"))?;
         // Shown where the test fails.
-        println!("$ {}\n{said}", step.words.join(" "));
+        eprintln!("$ {}\n{said}", step.words.join(" "));
         wrong.extend(step.differs(&said));
     }
     ensure!(wrong.is_empty(), "docs/tutorial.md\n{}", wrong.join("\n"));

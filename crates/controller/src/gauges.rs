@@ -267,6 +267,7 @@ mod tests {
             hold: None,
             schedulable: true,
             allocated: BTreeMap::new(),
+            held: BTreeMap::new(),
             gpus: gpus
                 .iter()
                 .enumerate()

@@ -20,6 +20,10 @@ const MAY: [(&str, &str); 7] = [
     ("crates/controller/src/release.rs", "it takes our mark away"),
     ("crates/controller/src/store", "it keeps of a node what the reader reads"),
     ("crates/planner/src/predicted_labels.rs", "it says what selectors will find after a change"),
+    (
+        "crates/reconcile/src/menu/offers.rs",
+        "it writes them into the selectors of hardware profiles, and tells which taints are GPUs'",
+    ),
 ];
 
 /// How names of labels and annotations begin that are read or written.

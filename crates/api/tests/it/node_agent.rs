@@ -86,7 +86,7 @@ fn account(books: &Books, change: Option<ChangeState>) -> Account {
 fn written(account: &Account) -> GpuNodeStatus {
     let card = |n: u8| (gpu(n), Card { index: 3 - n, model: "A100-80GB".to_owned(), unhealthy: None });
     let cards: BTreeMap<_, _> = (0..4).map(card).collect();
-    let identity = Identity { version: "0.1.0".to_owned(), driver: None, mode: AgentMode::Change };
+    let identity = Identity { version: "9.8.7".to_owned(), driver: None, mode: AgentMode::Change };
     let at = Timestamp::UNIX_EPOCH;
     GpuNodeStatus {
         observed: Some(node_agent::observed(account, &cards, at).unwrap()),

@@ -47,8 +47,9 @@ const BEGIN: [&str; 8] = [
     "feature.node.kubernetes.io/system-os_release.OSTREE_VERSION",
 ];
 
-/// The labels of operands that are read whatever they say; of the others it is
-/// read whether they are parked.
+/// The labels of operands that are read whatever they say, beside those that an
+/// agent's change pauses where they are `true`; of the others it is read whether
+/// they are parked.
 const DEPLOYS: [&str; 2] = [rollout::names::DEPLOY_MIG_MANAGER, rollout::names::DEPLOY_DRA];
 
 /// Whether a label is read whoever asks for what. Of how devices are shared it
@@ -58,7 +59,9 @@ fn is_read(key: &str, value: &str) -> bool {
         return true;
     }
     if key.starts_with(rollout::names::DEPLOY_PREFIX) {
-        return DEPLOYS.contains(&key) || value.starts_with("paused-");
+        return DEPLOYS.contains(&key)
+            || rollout::names::PAUSED_BY_US.contains(&key)
+            || value.starts_with("paused-");
     }
     BEGIN.iter().any(|prefix| key.starts_with(prefix))
         || key.ends_with(".count")

@@ -192,7 +192,9 @@ fn sum(full: &PodSpec) -> Option<BTreeMap<String, Quantity>> {
 /// The containers that ask for GPUs, and of them that.
 fn of_gpus(containers: &[Container]) -> Vec<Container> {
     let asks = |all: &Option<BTreeMap<String, Quantity>>| {
-        let gpus = all.iter().flatten().filter(|(resource, _)| mig::GpuResource::is_one(resource));
+        let gpus =
+            all.iter().flatten().filter(|(resource, n)| mig::GpuResource::is_one(resource) && n.0 != "0");
+        let gpus = gpus.take(bounds::MOST_RESOURCES);
         let gpus: BTreeMap<_, _> = gpus.map(|(name, n)| (name.clone(), n.clone())).collect();
         (!gpus.is_empty()).then_some(gpus)
     };

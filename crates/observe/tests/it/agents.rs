@@ -27,7 +27,7 @@ fn report(slices: &Value) -> Value {
                 ]},
             ]},
             "agent": {
-                "podUid": "uid-agent", "bootId": "b-1", "version": "0.1.0", "mode": "Change", "report": 7,
+                "podUid": "uid-agent", "bootId": "b-1", "version": "9.8.7", "mode": "Change", "report": 7,
                 "at": "2026-11-21T08:59:00Z",
             },
         },
