@@ -402,6 +402,7 @@ mod tests {
         let mut settings = Settings::new("", "");
         assert_eq!(values_for(&settings), default_values());
         settings.kueue = Kueue::AdmissionCheck;
+        settings.hardware_profiles = HardwareProfiles::Publish;
         settings.patch_cluster_policy = true;
         settings.administrators_map =
             Some(controller::MapRef { namespace: TEAM.to_owned(), name: "layouts".to_owned() });

@@ -5,7 +5,7 @@
 {{- end -}}
 {{/* What the operator has to do with hardware profiles; the same. */}}
 {{- define "slicewright.hardwareProfiles" -}}
-{{- $mode := .Values.hardwareProfiles.mode -}}
+{{- $mode := (.Values.hardwareProfiles).mode -}}
 {{- if or (kindIs "bool" $mode) (kindIs "invalid" $mode) -}}off{{- else -}}{{ $mode }}{{- end -}}
 {{- end -}}
 {{/* The operator's flags, without those that say what `slicewright-operator --help` has as the default: a flag wins
@@ -23,8 +23,8 @@
   (list "blocked-after" $values.rollout.blockedAfter "2m")
   (list "parallel-nodes" $values.rollout.parallelNodes "8")
   (list "hardware-profiles" (include "slicewright.hardwareProfiles" .) "off")
-  (list "hardware-profile-queues" (join "," (default list $values.hardwareProfiles.queues)) "")
-  (list "hardware-profile-hold" $values.hardwareProfiles.hold "10m")
+  (list "hardware-profile-queues" (join "," (default list ($values.hardwareProfiles).queues)) "")
+  (list "hardware-profile-hold" (default "10m" ($values.hardwareProfiles).hold) "10m")
   (list "kueue" (include "slicewright.kueue" .) "off")
   (list "tell-names" $values.tellNames "own-namespace")
   (list "log-format" $values.logging.format "json")
