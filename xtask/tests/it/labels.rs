@@ -12,7 +12,7 @@ const JUDGED: [&str; 8] =
     ["planner", "rollout", "observe", "reconcile", "replay", "controller", "cli", "multicall"];
 
 /// Who may name a label of a node, and why.
-const MAY: [(&str, &str); 7] = [
+const MAY: [(&str, &str); 8] = [
     ("crates/observe/src", "it is the reader"),
     ("crates/rollout/src/names.rs", "it is where the names are written down"),
     ("crates/rollout/src/release.rs", "it tells a human which label stays"),
