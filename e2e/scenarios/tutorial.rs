@@ -143,8 +143,6 @@ async fn follow() -> anyhow::Result<()> {
     let mut wrong = Vec::new();
     for step in &steps {
         let said = reader.runs(step).await.with_context(|| wrong.join("\n"))?;
-        // Shown where the test fails.
-        eprintln!("$ {}\n{said}", step.words.join(" "));
         wrong.extend(step.differs(&said));
     }
     ensure!(wrong.is_empty(), "docs/tutorial.md\n{}", wrong.join("\n"));

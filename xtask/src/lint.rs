@@ -40,7 +40,8 @@ pub(crate) fn compile_with(driver: &PathBuf, steps: &mut [Step]) {
 /// select beside it, has no warning.
 pub(crate) fn check(driver: Option<PathBuf>, args: &'static [&'static str]) -> Result<(), String> {
     let mut command = cargo(args);
-    command.args(["--message-format", "json-render-diagnostics"]);
+    // Not `json-render-diagnostics`: with it cargo shows the warnings, and none is in what we count.
+    command.args(["--message-format", "json"]);
     if let Some(driver) = driver {
         command.env(WRAPPER, driver);
     }
@@ -51,8 +52,14 @@ pub(crate) fn check(driver: Option<PathBuf>, args: &'static [&'static str]) -> R
         .spawn()
         .map_err(|error| format!("cannot run cargo: {error}"))?;
     let stdout = child.stdout.take().expect("it was asked for");
-    let warnings =
-        BufReader::new(stdout).lines().map_while(Result::ok).filter(|line| is_warning(line)).count();
+    let mut warnings = 0;
+    for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+        let message: Value = serde_json::from_str(&line).unwrap_or_default();
+        if let Some(text) = message["message"]["rendered"].as_str() {
+            eprint!("{text}");
+        }
+        warnings += usize::from(is_warning(&line));
+    }
     let status = child.wait().map_err(|error| format!("cannot wait for cargo: {error}"))?;
     match (status.success(), warnings) {
         (true, 0) => Ok(()),

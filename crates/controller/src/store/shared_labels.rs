@@ -271,8 +271,8 @@ mod tests {
         for (key, value) in [
             ("nvidia.com/mig-1g.10gb.engines.ofa", "0"),
             ("nvidia.com/mig-1g.10gb.replicas", "1"),
-            ("nvidia.com/gpu.deploy.dcgm", "true"),
-            ("nvidia.com/gpu.deploy.dcgm", "false"),
+            ("nvidia.com/gpu.deploy.gpu-feature-discovery", "true"),
+            ("nvidia.com/gpu.deploy.gpu-feature-discovery", "false"),
             ("feature.node.kubernetes.io/cpu-cpuid.AVX512F", "true"),
         ] {
             assert!(!is_read(key, value), "{key}={value}");
