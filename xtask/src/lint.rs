@@ -4,7 +4,7 @@
 //! second time. But clippy's driver is a complete compiler: as the wrapper of the workspace's crates it
 //! lints while it builds, and cargo repeats the warnings of crates that are built already.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -56,7 +56,8 @@ pub(crate) fn check(driver: Option<PathBuf>, args: &'static [&'static str]) -> R
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
         let message: Value = serde_json::from_str(&line).unwrap_or_default();
         if let Some(text) = message["message"]["rendered"].as_str() {
-            eprint!("{text}");
+            // Nobody may read it.
+            let _ = std::io::stderr().write_all(text.as_bytes());
         }
         warnings += usize::from(is_warning(&line));
     }
