@@ -261,3 +261,26 @@ fn a_list_of_before_this_change_proves_nothing_about_who_came_since() {
     walk.want(0, "3g@0 3g@4");
     no_permit_while_it_is_on_its_way(&mut walk);
 }
+
+#[test]
+fn while_the_pods_cannot_be_listed_the_list_of_the_change_before_gives_no_permit() {
+    let mut walk = Walk::new(["1g@0 1g@1 2g@2 3g@4", "3g@0 3g@4"]);
+    walk.want(1, "7g@0");
+    until(&mut walk, "the first change is done", |walk| walk.has("gpu-b") == places("7g@0") && walk.rests());
+    in_flight(&mut walk);
+    walk.want(0, "3g@0 3g@4");
+    walk.lists_fail = true;
+    let mut proved = 0;
+    for _ in 0..20 {
+        walk.world.agent(Luck::Fine, 0);
+        while !walk.world.process.is_between_looks() {
+            walk.world.agent(Luck::Fine, 0);
+        }
+        walk.step(Dies::Never);
+        walk.step(Dies::Never);
+        walk.world.plugin();
+        proved += usize::from(phase(&walk) == Phase::Quiescing);
+        assert!(walk.world.node.now().1.is_none_or(|wish| wish.permit.is_none()), "no permit is given");
+    }
+    assert!(proved > 5, "the walk waits for its proof: {:?}", walk.phases);
+}

@@ -54,6 +54,8 @@ pub(super) struct Walk {
     pub(super) manager: bool,
     pub(super) manager_pod: bool,
     pub(super) config: Option<String>,
+    /// The API server does not answer when the pods are to be listed.
+    pub(super) lists_fail: bool,
     version: u64,
     listed: Option<(Timestamp, Vec<Pod>)>,
     read: Option<Read>,
@@ -80,6 +82,7 @@ impl Walk {
             manager: false,
             manager_pod: false,
             config: Some(names::HANDED_TO_AGENT.to_owned()),
+            lists_fail: false,
             version: 1,
             listed: None,
             read: None,
@@ -258,6 +261,7 @@ impl Walk {
             Action::SetConfigLabel { value, if_version, .. } => {
                 write(if_version, &mut |walk| walk.config = Some(value.clone()))
             }
+            Action::ListPods if self.lists_fail => false,
             Action::ListPods => {
                 self.listed = Some((self.now, self.pods()));
                 true
