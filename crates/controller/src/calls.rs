@@ -429,6 +429,7 @@ impl Calls {
         api: &Api<K>,
         title: &str,
         manager: &Manager,
+        target: Target,
         name: &str,
         body: &Value,
     ) -> Result<K, CallError>
@@ -436,27 +437,11 @@ impl Calls {
         K: Clone + DeserializeOwned + fmt::Debug,
     {
         let params = PatchParams { field_manager: Some(manager.name.to_owned()), ..PatchParams::default() };
-        self.limit(Verb::Patch, title, api.patch(name, &params, &Patch::Merge(body))).await
-    }
-
-    /// A merge patch of the status of an object, under the condition that it
-    /// still has the version that `body` names.
-    ///
-    /// # Errors
-    /// When it was not, or may not have been, patched.
-    pub async fn merge_status<K>(
-        &self,
-        api: &Api<K>,
-        title: &str,
-        manager: &Manager,
-        name: &str,
-        body: &Value,
-    ) -> Result<K, CallError>
-    where
-        K: Clone + DeserializeOwned + fmt::Debug,
-    {
-        let params = PatchParams { field_manager: Some(manager.name.to_owned()), ..PatchParams::default() };
-        self.limit(Verb::Patch, title, api.patch_status(name, &params, &Patch::Merge(body))).await
+        let patch = Patch::Merge(body);
+        match target {
+            Target::Object => self.limit(Verb::Patch, title, api.patch(name, &params, &patch)).await,
+            Target::Status => self.limit(Verb::Patch, title, api.patch_status(name, &params, &patch)).await,
+        }
     }
 
     /// Scales a Deployment to nothing, through its `scale` alone.
@@ -563,11 +548,11 @@ impl Calls {
             Some(false) => body["spec"] = json!({"unschedulable": null}),
             None => {}
         }
-        self.merge(&api, &format!("Node {name}"), manager, name, &body).await
+        self.merge(&api, &format!("Node {name}"), manager, Target::Object, name, &body).await
     }
 }
 
-/// What of an object is applied.
+/// What of an object is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Everything but the status.

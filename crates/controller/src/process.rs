@@ -34,6 +34,16 @@ async fn operate(args: Args) -> anyhow::Result<()> {
     let (kubeconfig, context) = args.api_server();
     let client = client::connect(kubeconfig, context).await?;
     let settings = args.settings()?;
+    let shutdown = asked_to_stop()?;
+    crate::run(client, settings, shutdown).await?;
+    Ok(())
+}
+
+/// Cancelled when the process is asked to stop: by SIGTERM, or by Ctrl-C.
+///
+/// # Errors
+/// When nobody can listen for SIGTERM.
+pub fn asked_to_stop() -> anyhow::Result<CancellationToken> {
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();
     let mut term = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
@@ -45,6 +55,5 @@ async fn operate(args: Args) -> anyhow::Result<()> {
         tracing::info!("stopping, as requested");
         stop.cancel();
     });
-    crate::run(client, settings, shutdown).await?;
-    Ok(())
+    Ok(shutdown)
 }

@@ -4,7 +4,7 @@ use agent::ObjectVersion;
 use api::GpuNode;
 use api::gpu_node::{GpuNodeStatus, Observed};
 use api::node_agent::AgentStatus;
-use controller::calls::{CallError, Calls, managers};
+use controller::calls::{CallError, Calls, Target, managers};
 use kube::Api;
 use serde_json::{Map, Value, json};
 
@@ -107,7 +107,7 @@ impl Object {
         }
         let body = json!({"metadata": {"resourceVersion": if_version.0}, "status": patch});
         let (api, title) = (self.api(), self.title());
-        match self.calls.merge_status(&api, &title, &managers::AGENT, &self.name, &body).await {
+        match self.calls.merge(&api, &title, &managers::AGENT, Target::Status, &self.name, &body).await {
             Ok(written) => {
                 self.latest = Some(written);
                 Ok(())

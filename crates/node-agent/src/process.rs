@@ -3,12 +3,10 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::Parser;
 use controller::class::chain;
+use controller::process::asked_to_stop;
 use controller::{client, telemetry};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
 
@@ -32,17 +30,7 @@ async fn work(args: Args) -> anyhow::Result<()> {
     let (kubeconfig, context) = args.api_server();
     let client = client::connect(kubeconfig, context).await?;
     let settings = args.settings()?;
-    let shutdown = CancellationToken::new();
-    let stop = shutdown.clone();
-    let mut term = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = term.recv() => {}
-            _ = tokio::signal::ctrl_c() => {}
-        }
-        tracing::info!("stopping, as requested");
-        stop.cancel();
-    });
+    let shutdown = asked_to_stop()?;
     crate::run::run(client, settings, shutdown).await?;
     Ok(())
 }

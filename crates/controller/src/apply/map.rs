@@ -79,7 +79,8 @@ pub async fn point_to(
         "spec": {"migManager": {"config": {"name": map_name}}},
     });
     let title = format!("ClusterPolicy {cluster_policy}");
-    let written = calls.merge(&api, &title, &managers::CLUSTER_POLICY, cluster_policy, &body).await?;
+    let written =
+        calls.merge(&api, &title, &managers::CLUSTER_POLICY, Target::Object, cluster_policy, &body).await?;
     Ok(Subject::Version {
         source: Source::Foreign(Foreign::ClusterPolicy),
         key: (String::new(), cluster_policy.to_owned()),

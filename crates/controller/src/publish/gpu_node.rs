@@ -77,7 +77,7 @@ pub async fn write(
         let written: GpuNode = match nothing_left(target, &body, now) {
             Some(spec) => {
                 let body = json!({"metadata": {"resourceVersion": version}, "spec": spec});
-                calls.merge(&api, &title, &manager, name, &body).await?
+                calls.merge(&api, &title, &manager, Target::Object, name, &body).await?
             }
             None => calls.apply(&api, &title, &manager, target, name, &body).await?,
         };

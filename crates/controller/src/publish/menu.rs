@@ -8,7 +8,7 @@ use kube::core::GroupVersionKind;
 use reconcile::{MenuAct, MenuWrite};
 use serde_json::{Value, json};
 
-use crate::calls::{CallError, Calls, managers};
+use crate::calls::{CallError, Calls, Target, managers};
 use crate::store::awaited::Subject;
 use crate::store::{Foreign, Source};
 
@@ -46,11 +46,11 @@ pub async fn write(
         }
         MenuAct::Withdraw { if_version } => {
             let body = annotated(if_version, "true", &json!(format!("{now:.0}")));
-            calls.merge(&api, &title, &managers::MENU, name, &body).await?
+            calls.merge(&api, &title, &managers::MENU, Target::Object, name, &body).await?
         }
         MenuAct::OfferAgain { if_version } => {
             let body = annotated(if_version, "false", &Value::Null);
-            calls.merge(&api, &title, &managers::MENU, name, &body).await?
+            calls.merge(&api, &title, &managers::MENU, Target::Object, name, &body).await?
         }
         MenuAct::Delete { if_version, uid } => {
             let conditions =
