@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// What a command line said: its status, its output, and its messages.
-struct Said {
+struct Output {
     status: Status,
     out: String,
     err: String,
 }
 
 /// Runs the command in this process, beside everything else that goes on.
-async fn slicewright(words: Vec<OsString>) -> anyhow::Result<Said> {
+async fn slicewright(words: Vec<OsString>) -> anyhow::Result<Output> {
     let ran = tokio::task::spawn_blocking(move || {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let line = std::iter::once(OsString::from("slicewright")).chain(words);
@@ -29,7 +29,7 @@ async fn slicewright(words: Vec<OsString>) -> anyhow::Result<Said> {
         (status, out, err)
     });
     let (status, out, err) = ran.await?;
-    Ok(Said { status, out: String::from_utf8(out)?, err: String::from_utf8(err)? })
+    Ok(Output { status, out: String::from_utf8(out)?, err: String::from_utf8(err)? })
 }
 
 /// The preview of policies on a recorded fleet.
@@ -71,7 +71,7 @@ impl Recorder {
     }
 
     /// Records with these further words.
-    async fn try_record(&self, more: &[&str]) -> anyhow::Result<Said> {
+    async fn try_record(&self, more: &[&str]) -> anyhow::Result<Output> {
         let mut words: Vec<OsString> = vec!["snapshot".into()];
         words.extend(["--kubeconfig".into(), self.kubeconfig.clone().into()]);
         words.extend(["-o".into(), self.fleet().into()]);

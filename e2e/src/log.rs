@@ -52,16 +52,16 @@ pub(crate) fn no_longer_on_this_thread() {
 
 impl<S: Subscriber> Layer<S> for Log {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut said = Said(format!("{} {}", event.metadata().level(), event.metadata().target()));
+        let mut said = Line(format!("{} {}", event.metadata().level(), event.metadata().target()));
         event.record(&mut said);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(said.0);
     }
 }
 
 /// A message with its fields, in one line.
-struct Said(String);
+struct Line(String);
 
-impl Visit for Said {
+impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         use fmt::Write;
         let _ = write!(self.0, " {field}={value:?}");

@@ -51,7 +51,7 @@ impl Known {
     /// has, which is nothing new. What a `GpuNode` has no room for makes the
     /// whole GPU, or the books, count as unreadable.
     #[must_use]
-    pub fn of(layout: &NodeLayout, books: &Books) -> Self {
+    pub fn new(layout: &NodeLayout, books: &Books) -> Self {
         let mut layout = layout.clone();
         for gpu in &mut layout.gpus {
             if let Some(why) = gpu.untellable() {
@@ -59,7 +59,7 @@ impl Known {
             }
             let GpuState::Cut(slices) = &mut gpu.state else { continue };
             for slice in slices {
-                let explained = books.of(&gpu.uuid, slice).next().is_some();
+                let explained = books.who_holds(&gpu.uuid, slice).next().is_some();
                 slice.busy &= !explained;
             }
         }

@@ -289,7 +289,7 @@ impl Books {
     }
 
     /// Who holds a slice: one of its devices, or the GPU that it is on.
-    pub fn of<'a>(&'a self, gpu: &GpuUuid, slice: &'a Slice) -> impl Iterator<Item = &'a Holder> {
+    pub fn who_holds<'a>(&'a self, gpu: &GpuUuid, slice: &'a Slice) -> impl Iterator<Item = &'a Holder> {
         let whole = self.holders.get(&DeviceId(gpu.0.clone()));
         let parts = slice.devices.iter().filter_map(|device| self.holders.get(&device.unshared()));
         parts.chain(whole).flatten()
@@ -315,7 +315,7 @@ impl Books {
             Holder::Recorded { pod, .. } => !gone.contains(pod),
         };
         let slice = layout.slice(name)?;
-        if let Some(by) = self.of(&name.gpu, slice).find(counts) {
+        if let Some(by) = self.who_holds(&name.gpu, slice).find(counts) {
             return Some(Blocker::Held { by: by.clone() });
         }
         if slice.busy {

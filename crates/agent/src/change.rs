@@ -12,14 +12,14 @@ use crate::names::{PodUid, SliceName};
 use crate::position::Position;
 use crate::remembered::Remembered;
 use crate::report;
-use crate::sight::Sight;
+use crate::sight::Observation;
 use crate::step::{Act, Step, WaitsFor, Writes};
 use crate::wish::Wish;
 
 /// The next step of the agent. After a crash, a lost answer or a lost write the
 /// next call comes to the same end, from what the hardware and the `GpuNode` say.
 #[must_use]
-pub fn next(sight: &Sight, remembered: &Remembered) -> Step {
+pub fn next(sight: &Observation, remembered: &Remembered) -> Step {
     if !sight.look.is_good(remembered.acted()) {
         return Step::Look;
     }
@@ -33,7 +33,7 @@ pub fn next(sight: &Sight, remembered: &Remembered) -> Step {
         return write(sight, Writes::Report, report::renewed(sight));
     }
     let Some(wish) = &sight.wish else { return Step::Rest };
-    let change = Change { sight, told, wish, remembered, at: Position::of(wish, &sight.look.layout.is) };
+    let change = Change { sight, told, wish, remembered, at: Position::new(wish, &sight.look.layout.is) };
     match told.stage(&wish.id) {
         None => change.unclaimed(),
         Some(Stage::Claimed) => change.forward(),
@@ -42,13 +42,13 @@ pub fn next(sight: &Sight, remembered: &Remembered) -> Step {
     }
 }
 
-fn write(sight: &Sight, what: Writes, account: Account) -> Step {
+fn write(sight: &Observation, what: Writes, account: Account) -> Step {
     Step::Write { what, account: Box::new(account), if_version: sight.version.clone() }
 }
 
 /// Ends a change that was claimed and that nobody wants any longer. The
 /// controller does not do this; whoever deletes a `GpuNode` does.
-fn deserted(sight: &Sight, told: &Account) -> Option<Step> {
+fn deserted(sight: &Observation, told: &Account) -> Option<Step> {
     let claimed = told.change.as_ref()?;
     let wanted = sight.wish.as_ref().is_some_and(|wish| wish.id == claimed.id);
     if wanted || matches!(claimed.stage, Stage::Ended(_)) {
@@ -61,7 +61,7 @@ fn deserted(sight: &Sight, told: &Account) -> Option<Step> {
 
 /// A change, and all that its next step depends on.
 struct Change<'a> {
-    sight: &'a Sight,
+    sight: &'a Observation,
     told: &'a Account,
     wish: &'a Wish,
     remembered: &'a Remembered,

@@ -25,7 +25,7 @@ impl Gate {
     /// of its pod-resources socket) and by the driver's layout. A list that
     /// could not be had (`None`) proves nothing: the gate counts as ajar.
     #[must_use]
-    pub fn of(healthy: Option<&[Device]>, layout: &NodeLayout) -> Self {
+    pub fn from_devices(healthy: Option<&[Device]>, layout: &NodeLayout) -> Self {
         let Some(healthy) = healthy else { return Self::Ajar };
         let offered: BTreeSet<_> =
             healthy.iter().filter(|device| device.is_gpu()).map(|device| device.id.unshared()).collect();

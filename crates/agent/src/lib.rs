@@ -35,6 +35,6 @@ pub use layout::{GpuLayout, GpuState, NodeLayout, Slice};
 pub use names::{BootId, ChangeId, DeviceId, GpuUuid, ObjectVersion, Place, PodUid, ReportNumber, SliceName};
 pub use prove::{Container, Pod, PodLife, PodList, Unproven, prove};
 pub use remembered::Remembered;
-pub use sight::{Look, Seen, Sight, Turn};
+pub use sight::{Look, Observation, Seen, Turn};
 pub use step::{Act, Step, WaitsFor, Writes};
 pub use wish::{GpuChange, Malformed, Permit, Wish};

@@ -36,7 +36,7 @@ pub struct Position {
 impl Position {
     /// Where the GPUs of `wish` are, by the driver's layout.
     #[must_use]
-    pub fn of(wish: &Wish, layout: &NodeLayout) -> Self {
+    pub fn new(wish: &Wish, layout: &NodeLayout) -> Self {
         let mut position = Self::default();
         for change in &wish.gpus {
             position.add(change, layout);

@@ -183,7 +183,7 @@ pub fn gpus_of(pod: &Pod, account: &Account) -> Option<BTreeSet<GpuUuid>> {
     accounted(pod, &profiles, account).ok()?;
     let Known { layout, books } = &account.known;
     let mine = |by: &Holder| matches!(by, Holder::Recorded { pod: uid, .. } if *uid == pod.uid);
-    let slices = layout.slices().filter(|(gpu, slice)| books.of(gpu, slice).any(mine));
+    let slices = layout.slices().filter(|(gpu, slice)| books.who_holds(gpu, slice).any(mine));
     let whole = layout
         .gpus
         .iter()
@@ -198,8 +198,9 @@ fn is_recorded(pod: &Pod, container: &str, holder: &Holder) -> bool {
 /// How many slices the container has, by kubelet's checkpoint.
 fn has(pod: &Pod, container: &str, account: &Account, counts: impl Fn(&Slice) -> bool) -> u64 {
     let books = &account.known.books;
-    let mine =
-        |gpu: &GpuUuid, slice: &Slice| books.of(gpu, slice).any(|holder| is_recorded(pod, container, holder));
+    let mine = |gpu: &GpuUuid, slice: &Slice| {
+        books.who_holds(gpu, slice).any(|holder| is_recorded(pod, container, holder))
+    };
     let slices = account.known.layout.slices().filter(|(_, slice)| slice.devices.len() == 1);
     slices.filter(|(gpu, slice)| counts(slice) && mine(gpu, slice)).map(|_| 1).sum()
 }

@@ -9,14 +9,14 @@ use crate::books::{Books, Holder};
 use crate::gate::Gate;
 use crate::layout::NodeLayout;
 use crate::names::DeviceId;
-use crate::sight::{Look, Sight};
+use crate::sight::{Look, Observation};
 use crate::wish::Wish;
 
 /// A new account of what is seen, with the next number. Where a change is, is
 /// taken over.
 #[must_use]
-pub fn renewed(sight: &Sight) -> Account {
-    let Sight { me, boot, version: _, wish, account, look } = sight;
+pub fn renewed(sight: &Observation) -> Account {
+    let Observation { me, boot, version: _, wish, account, look } = sight;
     let said = wish.as_ref().map(|wish| GateSaid { change: wish.id.clone(), gate: look.gate.is });
     Account {
         report: account.as_ref().map(|account| account.report).unwrap_or_default().next(),
@@ -29,12 +29,12 @@ pub fn renewed(sight: &Sight) -> Account {
 }
 
 fn known(look: &Look) -> Known {
-    Known::of(&look.layout.is, &look.books.is)
+    Known::new(&look.layout.is, &look.books.is)
 }
 
 /// Whether what is seen differs from what was told, in a way that matters now.
 #[must_use]
-pub fn is_due(sight: &Sight, told: &Account) -> bool {
+pub fn is_due(sight: &Observation, told: &Account) -> bool {
     let look = &sight.look;
     let news = || known(look) != told.known;
     let Some(wish) = &sight.wish else { return news() };

@@ -42,7 +42,7 @@ impl Look {
 
 /// All that a step depends on, beside what the process remembers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sight {
+pub struct Observation {
     /// Our own pod.
     pub me: PodUid,
     /// The present boot.

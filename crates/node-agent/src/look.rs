@@ -96,7 +96,7 @@ impl Eyes {
             listed.as_deref().map_err(|error| chain(error.as_ref())),
             recorded.as_deref().map_err(|error| chain(error)),
         );
-        let gate = Gate::of(healthy.as_deref().ok(), &layout);
+        let gate = Gate::from_devices(healthy.as_deref().ok(), &layout);
         Sighting {
             look: Look {
                 gate: Seen { turn: gate_turn, is: gate },

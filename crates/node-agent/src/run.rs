@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{
-    Account, Act, BootId, Gate, Known, PodUid, Remembered, ReportNumber, Sight, SliceName, Step, WaitsFor,
+    Account, Act, BootId, Gate, Known, Observation, PodUid, Remembered, ReportNumber, SliceName, Step,
+    WaitsFor,
 };
 use api::GpuNode;
 use api::node_agent::{AgentMode, Card, Identity};
@@ -63,7 +64,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
         object: Object::new(Calls::new(client, settings.call_timeout), &settings.node),
         objects: objects.default_backoff().boxed(),
         listed: false,
-        changes: Changes::of(&settings.eyes.checkpoint)?,
+        changes: Changes::watch(&settings.eyes.checkpoint)?,
         turns: Turns::default(),
         cards: Cards::default(),
         remembered: Remembered::default(),
@@ -162,7 +163,7 @@ impl Agent {
         }
     }
 
-    fn sight(&self, seen: &Sighting) -> Option<Sight> {
+    fn sight(&self, seen: &Sighting) -> Option<Observation> {
         let node = self.object.latest()?;
         let wish = match (self.settings.mode, &node.spec.change) {
             (AgentMode::Change, Some(change)) => match api::node_agent::wish(change) {
@@ -174,7 +175,7 @@ impl Agent {
             },
             (AgentMode::Report | AgentMode::Change, _) => None,
         };
-        Some(Sight {
+        Some(Observation {
             me: self.settings.pod.clone(),
             boot: self.settings.boot.clone(),
             version: self.object.version()?,
@@ -184,7 +185,7 @@ impl Agent {
         })
     }
 
-    async fn step(&mut self, sight: Sight, driver: Option<String>) -> Until {
+    async fn step(&mut self, sight: Observation, driver: Option<String>) -> Until {
         // After a change somebody waits for kubelet to offer what there is now.
         let opens = sight.wish.is_some() && sight.look.gate.is != Gate::Open;
         let step = agent::next(&sight, &self.remembered);

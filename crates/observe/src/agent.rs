@@ -64,7 +64,7 @@ impl Agent<'_> {
 
     /// The GPUs with who holds them now, by these pods.
     pub(crate) fn gpus(&self, pods: &[Bound<'_>]) -> BTreeMap<i32, ObservedGpu> {
-        let live = Live::of(pods);
+        let live = Live::new(pods);
         let unknown = self.observed.doubts.iter().flat_map(|doubts| &doubts.unknown_devices);
         let strangers: BTreeSet<PodRef> =
             unknown.flat_map(|device| live.all(&device.holders).into_iter()).collect();
@@ -124,7 +124,7 @@ struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    fn of(pods: &'a [Bound<'_>]) -> Self {
+    fn new(pods: &'a [Bound<'_>]) -> Self {
         let live = || pods.iter().filter(|pod| pod.seen.phase != PodPhase::Ended);
         Self {
             by_uid: live()

@@ -80,7 +80,7 @@ pub fn read(
         let models = hardware::models(found.as_ref(), gpu_node);
         let mut facts = facts::read(node, &pods, &models, strategy, &ours, objects);
         let is_mig_off = found.as_ref().is_some_and(|found| found.gpus.values().any(|gpu| !gpu.cut.is_mig()));
-        let actuator = Actuator::of(agent.as_ref(), &memory, &facts, is_mig_off);
+        let actuator = Actuator::choose(agent.as_ref(), &memory, &facts, is_mig_off);
         facts.agent = agent.as_ref().filter(|_| actuator == Actuator::Agent).map(agent::Agent::seen);
         let name = NodeName(name.clone());
         if let Some(found) = &found {

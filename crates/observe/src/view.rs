@@ -84,7 +84,7 @@ impl Actuator {
     /// The agent, where it lives and may; it keeps what was handed over to it,
     /// and what it has begun, when it is away. What MIG manager has begun it ends.
     /// Where MIG is off on a GPU, MIG manager switches it on first.
-    pub(crate) fn of(
+    pub(crate) fn choose(
         agent: Option<&AgentOfNode<'_>>,
         memory: &Memory,
         facts: &Observed,

@@ -75,7 +75,7 @@ fn row(name: &str, inventory: &Inventory, requests: &[Request]) -> Duration {
         true => policy("p").oldest_first().build(),
         false => policy("p").build(),
     }];
-    let (time, decision) = timed(|| decide(inventory, requests, &policies, at(0)));
+    let (time, decision) = timed(|| decide(inventory, requests, &policies));
     let notes = check(&decision.plan, inventory, requests, &policies);
     assert!(is_sound(&notes), "{name}: {notes:?}");
     let level = |start: &str| {

@@ -52,7 +52,7 @@ pub fn see(input: &Input<'_>) -> ClusterView {
 pub fn plan_round(input: &Input<'_>) -> PlannedRound {
     let view = see(input);
     let ClusterView { inventory, requests, policies, under_way, .. } = &view;
-    let Decision { plan, report } = decide_while(inventory, requests, policies, under_way, input.now);
+    let Decision { plan, report } = decide_while(inventory, requests, policies, under_way);
     let plan = JudgedPlan::new(plan, inventory, requests, policies);
     let policy_of = planner::assign::policy_of(inventory, policies).policy_of;
     PlannedRound { view, policy_of, plan, report }

@@ -33,7 +33,7 @@ pub fn peak_layouts(
     let requests = see::requests(&there, &trace.requests);
     let policy = everywhere(rules.policy.clone());
     let under_way = planner::plan::UnderWay::default();
-    let wanted = Player::Slicewright.wants(&inventory, &requests, &policy, &under_way, at)?;
+    let wanted = Player::Slicewright.wants(&inventory, &requests, &policy, &under_way)?;
     let node = |name: &planner::names::NodeName| fleet.nodes.iter().position(|node| node.name == *name);
     let cuts = wanted.into_iter().filter_map(|(name, target)| Some((node(&name)?, target)));
     Ok(cuts.flat_map(|(node, target)| target.into_iter().map(move |(gpu, cut)| ((node, gpu), cut))).collect())

@@ -10,7 +10,6 @@ use planner::plan::UnderWay;
 use planner::policy::Policy;
 
 use crate::pick::{self, Best};
-use crate::see::moment;
 use crate::target::{Cut, Wanted};
 
 /// Who decides what GPUs are cut into.
@@ -50,10 +49,9 @@ impl Player {
         requests: &[Request],
         policy: &Policy,
         under_way: &UnderWay,
-        now: i64,
     ) -> Result<Wanted, Unsafe> {
         match self {
-            Self::Slicewright => planned(inventory, requests, policy, under_way, now),
+            Self::Slicewright => planned(inventory, requests, policy, under_way),
             Self::Static => Ok(Wanted::new()),
             Self::FirstFit => Ok(pick::pick(inventory, requests, Best::First)),
             Self::BestFit => Ok(pick::pick(inventory, requests, Best::Tightest)),
@@ -66,10 +64,9 @@ fn planned(
     requests: &[Request],
     policy: &Policy,
     under_way: &UnderWay,
-    now: i64,
 ) -> Result<Wanted, Unsafe> {
     let policies = std::slice::from_ref(policy);
-    let decision = decide_while(inventory, requests, policies, under_way, moment(now));
+    let decision = decide_while(inventory, requests, policies, under_way);
     let judged = JudgedPlan::new(decision.plan, inventory, requests, policies);
     let Some(plan) = judged.checked() else {
         return Err(Unsafe { notes: judged.notes().iter().map(ToString::to_string).collect() });

@@ -256,8 +256,7 @@ impl Run<'_> {
         let requests = see::requests(&self.waiting, trace);
         let under_way = see::under_way(&self.world, self.fleet);
         self.counted.plans += 1;
-        let wanted: Wanted =
-            self.player.wants(&inventory, &requests, &self.rules.policy, &under_way, self.now)?;
+        let wanted: Wanted = self.player.wants(&inventory, &requests, &self.rules.policy, &under_way)?;
         let at =
             |name: &planner::names::NodeName| self.fleet.nodes.iter().position(|node| node.name == *name);
         let mut targets: BTreeMap<usize, Target> = BTreeMap::new();

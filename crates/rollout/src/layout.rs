@@ -24,7 +24,7 @@ pub enum GpuLayout {
 impl GpuLayout {
     /// MIG is on, with these slices.
     #[must_use]
-    pub fn of(profiles: impl IntoIterator<Item = ProfileName>) -> Self {
+    pub fn from_profiles(profiles: impl IntoIterator<Item = ProfileName>) -> Self {
         let mut counts = BTreeMap::new();
         for profile in profiles {
             *counts.entry(profile).or_insert(0_u8) += 1;

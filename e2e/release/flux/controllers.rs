@@ -49,7 +49,7 @@ pub(super) struct Flux<'a> {
 
 /// What a Kustomization says of itself.
 #[derive(Clone, Debug)]
-pub(super) struct Said {
+pub(super) struct ReadyCondition {
     /// Why it is, or is not, ready.
     pub(super) reason: String,
     /// The same, in a sentence.
@@ -235,7 +235,7 @@ impl<'a> Flux<'a> {
     }
 
     /// Waits until a revision is refused; says why.
-    pub(super) async fn refused(&self, revision: &str) -> anyhow::Result<Said> {
+    pub(super) async fn refused(&self, revision: &str) -> anyhow::Result<ReadyCondition> {
         self.kustomization(POLICIES, &format!("refuses {revision}"), |object| {
             let (status, said) = ready(object)?;
             let tried = object["status"]["lastAttemptedRevision"] == revision;
@@ -262,11 +262,11 @@ impl<'a> Flux<'a> {
 }
 
 /// What a Kustomization says about being ready.
-fn ready(object: &Value) -> Option<(String, Said)> {
+fn ready(object: &Value) -> Option<(String, ReadyCondition)> {
     let conditions = object["status"]["conditions"].as_array()?;
     let ready = conditions.iter().find(|condition| condition["type"] == "Ready")?;
     let text = |field: &str| ready[field].as_str().unwrap_or_default().to_owned();
-    Some((text("status"), Said { reason: text("reason"), message: text("message") }))
+    Some((text("status"), ReadyCondition { reason: text("reason"), message: text("message") }))
 }
 
 /// Watches one object of a kind that only the API server knows.

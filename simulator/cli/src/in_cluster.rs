@@ -29,9 +29,9 @@ impl Server {
 }
 
 /// That somebody wants it to stop: a kubelet, or a person at a terminal.
-pub(crate) struct Told(Signal);
+pub(crate) struct StopSignal(Signal);
 
-impl Told {
+impl StopSignal {
     /// Listens from now on.
     pub(crate) fn listen() -> anyhow::Result<Self> {
         Ok(Self(signal(SignalKind::terminate()).context("cannot be told to stop")?))

@@ -6,7 +6,7 @@ use std::io::Write;
 use cluster::Clock;
 use tokio_util::sync::CancellationToken;
 
-use crate::in_cluster::{Server, Told};
+use crate::in_cluster::{Server, StopSignal};
 
 /// Acts as OpenShift AI for workbenches, on a cluster that does not have it, until it is stopped.
 ///
@@ -21,7 +21,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, out: &mut (dyn Write + Send)) -> anyhow::Result<()> {
     let client = args.server.client().await?;
-    let told = Told::listen()?;
+    let told = StopSignal::listen()?;
     writeln!(out, "doing OpenShift AI's part for workbenches")?;
     out.flush()?;
     let stop = CancellationToken::new();

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::in_cluster::{Server, Told};
+use crate::in_cluster::{Server, StopSignal};
 
 /// Acts as the GPU Operator on a cluster with NVIDIA's components, until it is stopped.
 ///
@@ -20,7 +20,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, out: &mut (dyn Write + Send)) -> anyhow::Result<()> {
     let client = args.server.client().await?;
-    let told = Told::listen()?;
+    let told = StopSignal::listen()?;
     writeln!(out, "doing the GPU Operator's part in the namespace {}", args.namespace)?;
     out.flush()?;
     tokio::select! {

@@ -18,5 +18,5 @@ mod running;
 pub use api_server::ApiServer;
 pub use found::{Found, find};
 pub use layout::cut;
-pub use node::{Node, Said, json_lines};
+pub use node::{Node, Output, json_lines};
 pub use running::Running;

@@ -25,7 +25,7 @@ pub struct Node {
 
 /// What a program said, and how it ended.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct Output {
     /// Its exit status.
     pub code: i32,
     /// Its standard output.
@@ -99,7 +99,7 @@ impl Node {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn run(&self, program: &str, args: &[&str], input: &str) -> anyhow::Result<Said> {
+    pub fn run(&self, program: &str, args: &[&str], input: &str) -> anyhow::Result<Output> {
         let mut command = Command::new(program);
         command.args(args);
         self.finish(command, input)
@@ -109,7 +109,7 @@ impl Node {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn run_inside(&self, program: &str, args: &[&str]) -> anyhow::Result<Said> {
+    pub fn run_inside(&self, program: &str, args: &[&str]) -> anyhow::Result<Output> {
         self.finish(self.inside(program, args), "")
     }
 
@@ -147,7 +147,7 @@ impl Node {
         Ok(())
     }
 
-    fn finish(&self, mut command: Command, input: &str) -> anyhow::Result<Said> {
+    fn finish(&self, mut command: Command, input: &str) -> anyhow::Result<Output> {
         self.surround(&mut command)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let program = command.get_program().to_owned();
@@ -159,7 +159,7 @@ impl Node {
         stdin.write_all(input.as_bytes())?;
         drop(stdin);
         let output = child.wait_with_output()?;
-        Ok(Said {
+        Ok(Output {
             code: output.status.code().unwrap_or(-1),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),
             err: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -171,7 +171,7 @@ impl Node {
 ///
 /// # Errors
 /// When it did not end well, or a line is no JSON.
-pub fn json_lines(said: &Said) -> anyhow::Result<Vec<Value>> {
+pub fn json_lines(said: &Output) -> anyhow::Result<Vec<Value>> {
     ensure!(said.code == 0, "ended with {}: {}", said.code, said.err);
     said.out.lines().map(|line| serde_json::from_str(line).with_context(|| line.to_owned())).collect()
 }

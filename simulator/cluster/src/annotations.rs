@@ -26,7 +26,7 @@ pub const FAILS_AFTER: &str = "sim.slicewright.io/fails-after";
 
 /// What a pod's annotations say about its life.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct LifeAnnotations {
     pub(crate) opens: Opens,
     pub(crate) starts_after: Option<SignedDuration>,
     pub(crate) stops_after: Option<SignedDuration>,
@@ -38,8 +38,8 @@ pub(crate) struct Said {
 
 /// Reads a pod's annotations. What cannot be read counts as not said, and is
 /// told.
-pub(crate) fn said(pod: &Pod) -> Said {
-    let mut said = Said::default();
+pub(crate) fn said(pod: &Pod) -> LifeAnnotations {
+    let mut said = LifeAnnotations::default();
     let value = |key: &str| pod.metadata.annotations.as_ref().and_then(|a| a.get(key)).map(String::as_str);
     let mut duration = |key: &str| match value(key)?.parse::<SignedDuration>() {
         Ok(duration) if !duration.is_negative() => Some(duration),
@@ -66,7 +66,7 @@ pub(crate) fn said(pod: &Pod) -> Said {
             }
         },
     };
-    Said { opens, starts_after, stops_after, succeeds_after, fails_after, unread: said.unread }
+    LifeAnnotations { opens, starts_after, stops_after, succeeds_after, fails_after, unread: said.unread }
 }
 
 #[cfg(test)]
@@ -76,22 +76,25 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(annotations: serde_json::Value, expect: &Said) {
+    fn check(annotations: serde_json::Value, expect: &LifeAnnotations) {
         let pod = serde_json::from_value(json!({"metadata": {"annotations": annotations}})).expect("a pod");
         assert_eq!(&said(&pod), expect);
     }
 
     #[test]
     fn a_pod_says_when_it_starts_opens_and_ends() {
-        check(json!({}), &Said::default());
-        check(json!({OPENS: "at-once"}), &Said { opens: Opens::AtOnce, ..Said::default() });
+        check(json!({}), &LifeAnnotations::default());
+        check(
+            json!({OPENS: "at-once"}),
+            &LifeAnnotations { opens: Opens::AtOnce, ..LifeAnnotations::default() },
+        );
         check(
             json!({OPENS: "90s", STARTS_AFTER: "5m", SUCCEEDS_AFTER: "1h"}),
-            &Said {
+            &LifeAnnotations {
                 opens: Opens::After(SignedDuration::from_secs(90)),
                 starts_after: Some(SignedDuration::from_mins(5)),
                 succeeds_after: Some(SignedDuration::from_hours(1)),
-                ..Said::default()
+                ..LifeAnnotations::default()
             },
         );
     }
@@ -102,6 +105,9 @@ mod tests {
             format!("{STARTS_AFTER} is `soon`; it is a duration such as `90s` or `5m`"),
             format!("{OPENS} is `later`; it is `never`, `at-once` or a duration such as `90s`"),
         ];
-        check(json!({STARTS_AFTER: "soon", OPENS: "later"}), &Said { unread, ..Said::default() });
+        check(
+            json!({STARTS_AFTER: "soon", OPENS: "later"}),
+            &LifeAnnotations { unread, ..LifeAnnotations::default() },
+        );
     }
 }

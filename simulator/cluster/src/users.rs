@@ -191,7 +191,7 @@ impl User {
     }
 
     /// When and how it ends by itself.
-    fn end_of(&self, said: &crate::annotations::Said) -> Option<(Timestamp, Life)> {
+    fn end_of(&self, said: &crate::annotations::LifeAnnotations) -> Option<(Timestamp, Life)> {
         let since = self.running?;
         let succeeds = said.succeeds_after.map(|after| (since + after, Life::Succeeded));
         let fails = said.fails_after.map(|after| {

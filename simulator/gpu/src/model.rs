@@ -115,7 +115,7 @@ impl Model {
     /// # Errors
     /// No such model; or the figures that are missing to simulate it.
     pub fn find(text: &str) -> Result<Arc<Self>, ModelError> {
-        Ok(Arc::new(Self::of(Catalog::builtin().find(text)?, text)?))
+        Ok(Arc::new(Self::for_product(Catalog::builtin().find(text)?, text)?))
     }
 
     /// A model of the catalogue, as the product that is named; its most usual
@@ -123,7 +123,7 @@ impl Model {
     ///
     /// # Errors
     /// The figures that are missing to simulate it.
-    pub fn of(model: &mig::Model, product: &str) -> Result<Self, NotSimulatable> {
+    pub fn for_product(model: &mig::Model, product: &str) -> Result<Self, NotSimulatable> {
         model.simulatable()?;
         // Everything is known, or `simulatable` is wrong: the defaults are never taken.
         let known = |n: Option<u8>| u32::from(n.unwrap_or_default());

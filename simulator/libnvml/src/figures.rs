@@ -21,7 +21,7 @@ pub(crate) struct Versions {
 }
 
 impl Versions {
-    pub(crate) fn of(state: &State) -> Self {
+    pub(crate) fn from_state(state: &State) -> Self {
         let cuda = match state.machine.driver().0 {
             ..=459 => 11000,
             460..=469 => 11020,

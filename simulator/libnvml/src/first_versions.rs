@@ -19,7 +19,7 @@ pub(crate) struct PciInfoV1 {
 
 impl PciInfoV1 {
     /// What this version has of the last one.
-    pub(crate) const fn of(info: &sys::nvmlPciInfo_t) -> Self {
+    pub(crate) const fn from_last(info: &sys::nvmlPciInfo_t) -> Self {
         Self {
             bus_id: info.busIdLegacy,
             domain: info.domain,

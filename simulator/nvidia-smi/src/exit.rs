@@ -23,7 +23,7 @@ impl Exit {
     pub(crate) const OTHER: Self = Self(255);
 
     /// The status for a code of the library.
-    pub(crate) const fn of(code: Code) -> Self {
+    pub(crate) const fn from_code(code: Code) -> Self {
         match code {
             Code::InvalidArgument => Self::INVALID_ARGUMENT,
             Code::NotSupported => Self(3),

@@ -74,7 +74,7 @@ impl Form {
 
 impl Driver {
     /// The driver of a version such as `535.183.01`.
-    pub(crate) fn of(version: &str) -> Self {
+    pub(crate) fn from_version(version: &str) -> Self {
         let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
         match parts.next() {
             Some(Some(major)) => Self { major, minor: parts.next().flatten().unwrap_or(0) },
@@ -100,7 +100,7 @@ mod tests {
 
     #[track_caller]
     fn check(version: &str, has: &[Form], lacks: &[Form]) {
-        let driver = Driver::of(version);
+        let driver = Driver::from_version(version);
         for form in has {
             assert!(driver.has(*form), "{version} has {form:?}");
         }
@@ -132,7 +132,7 @@ mod tests {
         for (version, tells) in
             [("580.105.08", false), ("580.173.02", true), ("590.48.01", false), ("595.80", true)]
         {
-            assert_eq!(Driver::of(version).tells_partition(), tells, "{version}");
+            assert_eq!(Driver::from_version(version).tells_partition(), tells, "{version}");
         }
     }
 }

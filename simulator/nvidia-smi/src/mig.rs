@@ -20,7 +20,7 @@ pub(crate) fn run(
     all: Selection<'_>,
     command: &MigCommand,
 ) -> io::Result<Exit> {
-    let driver = Driver::of(&ask::system(library).driver);
+    let driver = Driver::from_version(&ask::system(library).driver);
     let MigCommand { targets: _, gpu_instances, compute_instances, action } = command;
     let supported: Vec<_> = all.found.into_iter().filter(|found| found.gpu.mig_mode().is_ok()).collect();
     if supported.is_empty() {

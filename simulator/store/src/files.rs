@@ -49,7 +49,7 @@ pub(crate) fn adopt(root: &Path, state: &State) -> Result<(), StoreError> {
     if Manifest::read(root).map_err(io)?.is_some() {
         return Ok(());
     }
-    for (path, entry) in tree::of(state) {
+    for (path, entry) in tree::entries(state) {
         let there = fs::symlink_metadata(root.join(&path));
         if !matches!(entry, Entry::Folder) && there.is_ok() {
             return Err(StoreError::InTheWay { root: root.to_owned(), path });
@@ -75,7 +75,7 @@ pub(crate) fn bring_anew(root: &Path, state: &State, generation: u64) -> std::io
 }
 
 fn lay_out(root: &Path, state: &State, generation: u64, old: &Manifest) -> std::io::Result<()> {
-    let mut wanted = tree::of(state);
+    let mut wanted = tree::entries(state);
     let sums: BTreeMap<_, _> = wanted.iter().map(|(path, entry)| (path.clone(), entry.sum())).collect();
     // First what is ours from now on, so that nothing is left behind if this process dies.
     let mut both = Manifest { generation: 0, entries: old.entries.clone() };

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use agent::{
     Account, Act, Books, BootId, Device, DeviceId, Gate, GpuLayout, GpuState, GpuUuid, Listed, Look,
-    NodeLayout, ObjectVersion, Place, PodUid, Recorded, Remembered, Seen, Sight, Slice, SliceName, Step,
-    Turn,
+    NodeLayout, ObjectVersion, Observation, Place, PodUid, Recorded, Remembered, Seen, Slice, SliceName,
+    Step, Turn,
 };
 use api::node_agent::{self, AgentMode, Card, Identity};
 use api::{GpuNode, GpuNodeSpec};
@@ -131,7 +131,7 @@ fn in_words(stage: &agent::Stage) -> String {
 }
 
 /// What the agent of a node sees, in the order in which it has to look.
-fn look(world: &mut World, name: &str) -> Option<Sight> {
+fn look(world: &mut World, name: &str) -> Option<Observation> {
     let World { hosts, gpu_nodes, pods, .. } = world;
     let host = hosts.get_mut(name)?;
     let (gate_turn, books_turn, layout_turn) =
@@ -157,14 +157,14 @@ fn look(world: &mut World, name: &str) -> Option<Sight> {
     let account = object.and_then(|node| node_agent::account(node.status.as_ref()?).ok().flatten());
     let wish = object.and_then(|node| node_agent::wish(node.spec.change.as_ref()?).ok());
     let version = object.and_then(|node| node.metadata.resource_version.clone()).unwrap_or_default();
-    Some(Sight {
+    Some(Observation {
         me: PodUid(pod_uid(name)),
         boot: BootId(host.node.boot_id()),
         version: ObjectVersion(version),
         wish,
         account,
         look: Look {
-            gate: Seen { turn: gate_turn, is: Gate::of(Some(&healthy), &layout) },
+            gate: Seen { turn: gate_turn, is: Gate::from_devices(Some(&healthy), &layout) },
             books: Seen { turn: books_turn, is: Books::join(Ok(&listed), Ok(&recorded)) },
             layout: Seen { turn: layout_turn, is: layout },
         },

@@ -318,7 +318,7 @@ struct Tree {
 }
 
 impl Tree {
-    fn of(package: &str) -> Self {
+    fn read(package: &str) -> Self {
         let edges = "normal,build";
         let text =
             cargo(&["tree", "-p", package, "--all-features", "--locked", "-e", edges, "--prefix", "depth"]);
@@ -360,7 +360,7 @@ fn every_crate_is_in_the_table_of_dependency_directions() {
 fn dependencies_point_from_the_shell_to_the_core() {
     for ours in OURS {
         let allowed: BTreeSet<_> = ours.may_use.iter().copied().collect();
-        let tree = Tree::of(ours.package);
+        let tree = Tree::read(ours.package);
         let direct = tree.direct();
         let used: BTreeSet<_> = OURS.iter().map(|o| o.package).filter(|p| direct.contains(p)).collect();
         let extra: Vec<_> = used.difference(&allowed).collect();
@@ -372,7 +372,7 @@ fn dependencies_point_from_the_shell_to_the_core() {
 fn pure_crates_bring_no_runtime_client_clock_or_randomness() {
     let mut wrong = Vec::new();
     for ours in OURS.iter().filter(|ours| ours.pure) {
-        let below = Tree::of(ours.package).chains;
+        let below = Tree::read(ours.package).chains;
         for (what, crates) in FORBIDDEN {
             for name in *crates {
                 if let Some(chain) = below.get(*name) {
@@ -386,7 +386,7 @@ fn pure_crates_bring_no_runtime_client_clock_or_randomness() {
 
 #[test]
 fn the_kubernetes_types_come_without_a_client() {
-    let below = Tree::of("slicewright-api").chains;
+    let below = Tree::read("slicewright-api").chains;
     assert!(below.contains_key("kube-derive"), "api derives its CRDs with kube");
     assert!(!below.contains_key("kube-client"), "{:?}", below.get("kube-client"));
 }
@@ -394,7 +394,7 @@ fn the_kubernetes_types_come_without_a_client() {
 #[test]
 fn chrono_is_for_tests_of_the_rules_alone() {
     for ours in OURS {
-        let below = Tree::of(ours.package).chains;
+        let below = Tree::read(ours.package).chains;
         assert!(!below.contains_key("chrono"), "{}: {:?}", ours.package, below.get("chrono"));
     }
 }

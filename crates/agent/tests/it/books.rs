@@ -74,7 +74,7 @@ fn two_pods_of_one_device_are_told_and_both_hold_it() {
     assert_eq!(twice(&by_name), ["MIG-1g@0"]);
     let by_uid = books(&[], &[recorded("u1", "main", "1g@1"), recorded("u2", "main", "1g@1")]);
     assert_eq!(twice(&by_uid), ["MIG-1g@1"]);
-    assert_eq!(by_uid.of(&gpu(), &there.gpus[0].slices()[1]).count(), 2);
+    assert_eq!(by_uid.who_holds(&gpu(), &there.gpus[0].slices()[1]).count(), 2);
     // One pod in both books, and an init container's device that another container takes over.
     let one =
         books(&[listed("nb", "1g@0")], &[recorded("u1", "init", "1g@0"), recorded("u1", "main", "1g@0")]);

@@ -6,7 +6,7 @@ use crate::scene::{device, layout};
 
 #[track_caller]
 fn check(healthy: &[Device], there: &str, expect: Gate) {
-    assert_eq!(Gate::of(Some(healthy), &layout(there)), expect);
+    assert_eq!(Gate::from_devices(Some(healthy), &layout(there)), expect);
 }
 
 fn other(resource: &str, id: &str) -> Device {
@@ -38,13 +38,13 @@ fn a_gpu_without_mig_may_be_offered_or_not() {
     let mut there = layout("1g@0");
     there.gpus.push(GpuLayout { uuid: GpuUuid("GPU-display".to_owned()), state: GpuState::Whole });
     let whole = |id: &str| other("nvidia.com/gpu", id);
-    assert_eq!(Gate::of(Some(&[device("1g@0")]), &there), Gate::Open);
-    assert_eq!(Gate::of(Some(&[device("1g@0"), whole("GPU-display")]), &there), Gate::Open);
-    assert_eq!(Gate::of(Some(&[whole("GPU-display")]), &there), Gate::Ajar);
-    assert_eq!(Gate::of(Some(&[device("1g@0"), whole("GPU-other")]), &there), Gate::Ajar);
+    assert_eq!(Gate::from_devices(Some(&[device("1g@0")]), &there), Gate::Open);
+    assert_eq!(Gate::from_devices(Some(&[device("1g@0"), whole("GPU-display")]), &there), Gate::Open);
+    assert_eq!(Gate::from_devices(Some(&[whole("GPU-display")]), &there), Gate::Ajar);
+    assert_eq!(Gate::from_devices(Some(&[device("1g@0"), whole("GPU-other")]), &there), Gate::Ajar);
 }
 
 #[test]
 fn a_list_that_could_not_be_had_proves_nothing() {
-    assert_eq!(Gate::of(None, &layout("1g@0")), Gate::Ajar);
+    assert_eq!(Gate::from_devices(None, &layout("1g@0")), Gate::Ajar);
 }

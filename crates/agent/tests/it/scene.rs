@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agent::{
     Account, Act, Books, BootId, ChangeId, Container, Device, DeviceId, Gate, GpuChange, GpuLayout, GpuState,
-    GpuUuid, Listed, Look, NodeLayout, ObjectVersion, Permit, Pod, PodLife, PodList, PodUid, Recorded,
-    Remembered, ReportNumber, Seen, Sight, Slice, SliceName, Stage, Step, Turn, Wish, Writes,
+    GpuUuid, Listed, Look, NodeLayout, ObjectVersion, Observation, Permit, Pod, PodLife, PodList, PodUid,
+    Recorded, Remembered, ReportNumber, Seen, Slice, SliceName, Stage, Step, Turn, Wish, Writes,
 };
 
 use crate::model::places;
@@ -92,9 +92,9 @@ impl Scene {
         }
     }
 
-    pub(crate) fn sight(&mut self) -> Sight {
+    pub(crate) fn sight(&mut self) -> Observation {
         self.turn += 3;
-        Sight {
+        Observation {
             me: PodUid("agent".to_owned()),
             boot: BootId(self.boot.to_owned()),
             version: ObjectVersion("7".to_owned()),

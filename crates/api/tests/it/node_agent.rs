@@ -78,7 +78,7 @@ fn account(books: &Books, change: Option<ChangeState>) -> Account {
         agent: PodUid("pod-of-the-agent".to_owned()),
         boot: BootId("boot".to_owned()),
         gate: Some(GateSaid { change: ChangeId("c1".to_owned()), gate: Gate::Ajar }),
-        known: Known::of(&layout(), books),
+        known: Known::new(&layout(), books),
         change,
     }
 }

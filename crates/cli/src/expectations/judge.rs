@@ -273,7 +273,7 @@ impl<'a> Figures<'a> {
                 .collect(),
             ..Inventory::default()
         };
-        let decided = planner::decide::decide(&inventory, &[], &seen.policies, self.question.now());
+        let decided = planner::decide::decide(&inventory, &[], &seen.policies);
         let supplies = decided.report.policies.iter().filter_map(|policy| policy.supply.get(&profile));
         let by_policies: u32 = supplies.map(|supply| supply.attainable).sum();
         // Nobody changes a node without a policy: it offers what it has.

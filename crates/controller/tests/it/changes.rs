@@ -56,7 +56,7 @@ fn names(store: &Store) -> Vec<&str> {
     store.objects.pods.keys().map(|(_, name)| name.as_str()).collect()
 }
 
-const fn of(version: u64) -> Read {
+const fn read_at(version: u64) -> Read {
     Read { version: Some(version), highest_before: 0 }
 }
 
@@ -123,13 +123,13 @@ fn a_consistent_list_of_one_node_ends_no_pod_of_another() {
         a_pod("waits", None, SLICE),
     ]);
     let here = || vec![serde_json::from_value::<Pod>(a_pod("here", Some("a1"), SLICE)).unwrap()];
-    assert!(!store.take_pods_of("a1", here(), of(50)), "nothing is new");
+    assert!(!store.take_pods_of("a1", here(), read_at(50)), "nothing is new");
     assert_eq!(names(&store), ["here", "there", "waits"]);
-    assert!(store.take_pods_of("a1", Vec::new(), of(50)));
+    assert!(store.take_pods_of("a1", Vec::new(), read_at(50)));
     assert_eq!(names(&store), ["there", "waits"]);
     // One is gone, and another is as it was: that is news, whichever comes first.
     let mut store = fleet(&[a_pod("gone", Some("a1"), SLICE), a_pod("here", Some("a1"), SLICE)]);
-    assert!(store.take_pods_of("a1", here(), of(50)));
+    assert!(store.take_pods_of("a1", here(), read_at(50)));
     assert_eq!(names(&store), ["here"]);
 }
 
@@ -139,9 +139,9 @@ fn a_node_of_which_the_watch_tells_later_than_it_was_read_is_there() {
     let mut newer = a_node("a1");
     newer.metadata.resource_version = Some("9".to_owned());
     store.take(&Source::Nodes, Change::Put(Item::node(newer)));
-    assert!(!store.take_node("a1", None, of(8)), "it was registered anew after the read");
+    assert!(!store.take_node("a1", None, read_at(8)), "it was registered anew after the read");
     assert!(store.objects.nodes.contains_key("a1"));
-    assert!(store.take_node("a1", None, of(10)));
+    assert!(store.take_node("a1", None, read_at(10)));
     assert!(!store.objects.nodes.contains_key("a1"));
 }
 

@@ -35,9 +35,9 @@ fn pod(name: &str, version: u64, on: Option<&str>, resource: &str) -> Item {
 }
 
 /// A consistent read of after everything that was seen.
-const LATER: Read = of(50);
+const LATER: Read = read_at(50);
 
-const fn of(version: u64) -> Read {
+const fn read_at(version: u64) -> Read {
     Read { version: Some(version), highest_before: 0 }
 }
 
@@ -262,13 +262,13 @@ fn a_node_that_was_read_is_as_new_as_it_is_and_one_that_is_gone_is_gone() {
     };
     store.wait_for(cordon.clone(), now);
     assert_eq!(store.node_of(&cordon).as_deref(), Some("a1"));
-    assert!(store.take_node("a1", Some(read(5, true)), of(5)), "it is cordoned now");
+    assert!(store.take_node("a1", Some(read(5, true)), read_at(5)), "it is cordoned now");
     assert!(store.awaited().is_empty(), "what was awaited was read");
-    assert!(!store.take_node("a1", Some(read(6, true)), of(6)), "only its version moved");
+    assert!(!store.take_node("a1", Some(read(6, true)), read_at(6)), "only its version moved");
     store.take(&Source::Nodes, Change::Put(Item::node(read(3, false))));
     let spec = store.objects.nodes["a1"].spec.clone();
     assert_eq!(spec.and_then(|spec| spec.unschedulable), Some(true), "the watch tells of an earlier moment");
-    assert!(store.take_node("a1", None, of(7)));
+    assert!(store.take_node("a1", None, read_at(7)));
     assert!(store.objects.nodes.is_empty());
 }
 

@@ -45,7 +45,7 @@ impl Changes {
     /// # Errors
     /// The path has no file name. That there is no folder yet is no error:
     /// [`Changes::ensure`] tries again.
-    pub fn of(path: &Path) -> Result<Self, WatchError> {
+    pub fn watch(path: &Path) -> Result<Self, WatchError> {
         let (folder, name) = path
             .parent()
             .zip(path.file_name())
@@ -90,9 +90,9 @@ impl Changes {
             let told = drain(watch.get_ref(), self.name.as_bytes());
             ready.clear_ready();
             match told {
-                Told::Nothing => {}
-                Told::Changed => return,
-                Told::Lost => {
+                Noticed::Nothing => {}
+                Noticed::Changed => return,
+                Noticed::Lost => {
                     self.watch = None;
                     return;
                 }
@@ -102,7 +102,7 @@ impl Changes {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Told {
+enum Noticed {
     Nothing,
     Changed,
     /// The folder is another one now, or the watch broke.
@@ -110,27 +110,27 @@ enum Told {
 }
 
 /// Reads all that there is.
-fn drain(fd: &OwnedFd, name: &[u8]) -> Told {
+fn drain(fd: &OwnedFd, name: &[u8]) -> Noticed {
     let mut space = [MaybeUninit::<u8>::uninit(); 4096];
     let mut reader = inotify::Reader::new(fd, &mut space);
-    let mut told = Told::Nothing;
+    let mut told = Noticed::Nothing;
     loop {
         let now = match reader.next() {
             Ok(event) => {
                 let lost = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED;
                 if event.events().intersects(lost) {
-                    Told::Lost
+                    Noticed::Lost
                 } else if event.events().contains(ReadFlags::QUEUE_OVERFLOW)
                     || event.file_name().is_some_and(|file| file.to_bytes() == name)
                 {
-                    Told::Changed
+                    Noticed::Changed
                 } else {
-                    Told::Nothing
+                    Noticed::Nothing
                 }
             }
-            Err(Errno::INTR) => Told::Nothing,
+            Err(Errno::INTR) => Noticed::Nothing,
             Err(Errno::AGAIN) => return told,
-            Err(_) => return Told::Lost,
+            Err(_) => return Noticed::Lost,
         };
         told = told.max(now);
     }
@@ -154,7 +154,7 @@ mod tests {
     async fn a_file_that_is_replaced_is_told_and_its_neighbours_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kubelet_internal_checkpoint");
-        let mut changes = Changes::of(&path).unwrap();
+        let mut changes = Changes::watch(&path).unwrap();
         changes.ensure().unwrap();
         replace(&folder.path().join("kubelet.sock"));
         // Whatever happened before is in the queue already, so one turn of the loop sees it.
@@ -173,7 +173,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("device-plugins");
         let path = folder.join("checkpoint");
-        let mut changes = Changes::of(&path).unwrap();
+        let mut changes = Changes::watch(&path).unwrap();
         let error = changes.ensure().unwrap_err().to_string();
         assert!(error.contains(&folder.display().to_string()), "{error}");
         std::fs::create_dir(&folder).unwrap();
@@ -188,6 +188,6 @@ mod tests {
 
     #[test]
     fn a_path_without_a_file_is_refused() {
-        assert!(matches!(Changes::of(Path::new("/")), Err(WatchError::NoFile { .. })));
+        assert!(matches!(Changes::watch(Path::new("/")), Err(WatchError::NoFile { .. })));
     }
 }

@@ -192,7 +192,7 @@ fn world(asks: &[Ask], holders: &[Ask]) -> Objects {
 
 fn thought(objects: &Objects) -> (ClusterView, Decision) {
     let seen = observe(objects, Catalog::builtin(), &Settings::default(), now());
-    let decision = decide(&seen.inventory, &seen.requests, &seen.policies, now());
+    let decision = decide(&seen.inventory, &seen.requests, &seen.policies);
     (seen, decision)
 }
 

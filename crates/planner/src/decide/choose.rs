@@ -141,7 +141,7 @@ pub(super) fn choose<'a>(
     policies: &'a [Policy],
     under_way: &UnderWay,
 ) -> Result<Chosen<'a>, SolveError> {
-    let fresh = of(inventory, requests, policies, None)?;
+    let fresh = choose_with(inventory, requests, policies, None)?;
     // With nothing under way, what goes on is the fleet as it is.
     if under_way.gpus.is_empty() && fresh.is_proven() {
         return Ok(fresh);
@@ -149,7 +149,7 @@ pub(super) fn choose<'a>(
     if is_better_than_any_that_goes_on(&fresh, inventory, requests, policies, under_way) {
         return Ok(fresh);
     }
-    match of(inventory, requests, policies, Some(under_way)) {
+    match choose_with(inventory, requests, policies, Some(under_way)) {
         Ok(going_on) if !fresh.is_better_than(&going_on, under_way.gpus.is_empty()) => {
             Ok(going_on.with_bounds_of(&fresh))
         }
@@ -194,7 +194,7 @@ fn is_better_than_any_that_goes_on(
     false
 }
 
-fn of<'a>(
+fn choose_with<'a>(
     inventory: &'a Inventory,
     requests: &'a [Request],
     policies: &'a [Policy],

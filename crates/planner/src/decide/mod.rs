@@ -61,8 +61,6 @@ mod turns;
 mod witness;
 mod world;
 
-use jiff::Timestamp;
-
 use self::choose::Chosen;
 pub(crate) use self::formulate::SHARES;
 use self::formulate::{Counted, Level};
@@ -92,9 +90,9 @@ pub struct Decision {
 /// [`Hold::Changing`](crate::inventory::Hold::Changing); otherwise what it is
 /// about to offer would be planned a second time elsewhere.
 ///
-/// `now` dates nothing yet: what is timed (cooldown, windows) arrives as holds.
-pub fn decide(inventory: &Inventory, requests: &[Request], policies: &[Policy], now: Timestamp) -> Decision {
-    decide_while(inventory, requests, policies, &UnderWay::default(), now)
+/// What is timed (a cooldown, a window) arrives as a hold of its node: no clock is asked.
+pub fn decide(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Decision {
+    decide_while(inventory, requests, policies, &UnderWay::default())
 }
 
 /// Decides while a plan is being carried out: another one replaces it only
@@ -105,9 +103,7 @@ pub fn decide_while(
     requests: &[Request],
     policies: &[Policy],
     under_way: &UnderWay,
-    now: Timestamp,
 ) -> Decision {
-    let _ = now;
     // Leaving everything as it is meets every row (see `Building::bounds`),
     // so an error is a bug of ours; nothing is changed, and the report says so.
     let gave_up = |error: SolveError| {

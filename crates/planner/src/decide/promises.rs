@@ -79,7 +79,7 @@ impl Promises {
             return Ok(all);
         }
         let plan = |promises: &Self| -> Result<Gets, SolveError> {
-            Ok(Gets::of(&choose(&promises.inventory, &promises.requests, policies, under_way)?))
+            Ok(Gets::from_chosen(&choose(&promises.inventory, &promises.requests, policies, under_way)?))
         };
         let gets = plan(&all)?;
         let needed = |kept: &&Kept| gets.misses_above(kept.request.priority);
@@ -308,7 +308,7 @@ struct Gets {
 }
 
 impl Gets {
-    fn of(chosen: &Chosen<'_>) -> Self {
+    fn from_chosen(chosen: &Chosen<'_>) -> Self {
         let levels = chosen.program.levels.iter().zip(chosen.levels());
         let unserved = levels.filter_map(|(level, solved)| match level {
             Level::Unserved(priority, Counted::Slices) => Some((*priority, solved.value)),

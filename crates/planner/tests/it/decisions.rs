@@ -1,7 +1,6 @@
 //! The planner's decisions, in stories: a small fleet, some requests, one policy, and the outcome that its
 //! author would expect.
 
-use jiff::Timestamp;
 use mig::ProfileName;
 use planner::decide::{Decision, decide};
 use planner::demand::Request;
@@ -11,12 +10,8 @@ use planner::policy::{Mode, Policy};
 use planner::report::{Help, Outcome, Why};
 use planner::testing::{a30, a100, at, fleet, node, pod, policy, profile, request};
 
-fn now() -> Timestamp {
-    at(100_000)
-}
-
 fn plan(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Decision {
-    let decision = decide(inventory, requests, policies, now());
+    let decision = decide(inventory, requests, policies);
     for level in decision.report.certificate.iter().filter(|level| level.level != "nodes touched") {
         assert!(level.is_proven(), "{level:?}");
     }

@@ -6,10 +6,10 @@ use planner::demand::Request;
 use planner::inventory::{ChangeScope, Inventory};
 use planner::policy::Policy;
 use planner::report::{Outcome, Why};
-use planner::testing::{a30, a100, at, fleet, node, pod, policy, profile, request};
+use planner::testing::{a30, a100, fleet, node, pod, policy, profile, request};
 
 fn plan(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Decision {
-    let decision = decide(inventory, requests, policies, at(100_000));
+    let decision = decide(inventory, requests, policies);
     let notes = check(&decision.plan, inventory, requests, policies);
     assert!(is_sound(&notes), "{notes:?}");
     for level in decision.report.certificate.iter().filter(|level| level.level != "nodes touched") {

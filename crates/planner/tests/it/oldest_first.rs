@@ -11,7 +11,7 @@ use planner::plan::{NodeStep, UnderWay};
 use planner::policy::{LayoutPolicy, Order, Policy};
 use planner::report::{Help, LevelCertificate, Outcome, Why};
 use planner::testing::generate::rooms::{Rooms, rooms};
-use planner::testing::{PolicyBuilder, a30, a100, at, fleet, node, policy, request};
+use planner::testing::{PolicyBuilder, a30, a100, fleet, node, policy, request};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -31,7 +31,7 @@ fn served(decision: &Decision) -> Vec<String> {
 
 /// Decides, and has everything checked that can be.
 fn decided(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Decision {
-    let decision = decide(inventory, requests, policies, at(0));
+    let decision = decide(inventory, requests, policies);
     assert!(is_sound(&check(&decision.plan, inventory, requests, policies)));
     assert_eq!(check_certificate(&decision.plan, inventory, &decision.report.certificate), vec![]);
     assert_eq!(check_turns(&decision.report.requests, inventory, requests, policies), vec![]);
@@ -128,7 +128,7 @@ fn somebody_younger_who_has_what_an_older_one_could_have_is_found() {
         request("early").asks("7g.80gb", 1).since(1).build(),
         request("late").asks("7g.80gb", 1).since(2).build(),
     ];
-    let right = decide(&inventory, &swapped, &policies, at(0)).report.requests;
+    let right = decide(&inventory, &swapped, &policies).report.requests;
     let mut wrong = right.clone();
     let outcome = wrong[0].outcome.clone();
     wrong[0].outcome = std::mem::replace(&mut wrong[1].outcome, outcome);
@@ -142,7 +142,7 @@ fn somebody_younger_who_has_what_an_older_one_could_have_is_found() {
     );
     // Where the sum decides, that is nobody's business; nor where the older one wants more.
     assert_eq!(said(&[policy("p").build()], &wrong), Vec::<String>::new());
-    let most = decide(&inventory, &requests, &[policy("p").build()], at(0)).report.requests;
+    let most = decide(&inventory, &requests, &[policy("p").build()]).report.requests;
     assert_eq!(check_turns(&most, &inventory, &requests, &policies), vec![]);
 }
 
@@ -215,7 +215,7 @@ proptest! {
     #[test]
     fn no_plan_is_better_and_the_certificate_proves_it(world in queues()) {
         let World { inventory, requests, policies } = &world;
-        let decision = decide(inventory, requests, policies, at(0));
+        let decision = decide(inventory, requests, policies);
         let (best_plan, best) = crate::oracle::best(inventory, requests, policies);
         let best = Values { nodes: u32::try_from(decision.plan.steps.len()).expect("few"), ..best };
         let values = Demand::new(inventory, requests, policies).values_of(&decision.plan).0;
@@ -235,13 +235,13 @@ proptest! {
     #[test]
     fn the_order_of_input_is_of_no_account_and_planning_again_changes_nothing(world in queues()) {
         let World { inventory, requests, policies } = &world;
-        let first = decide(inventory, requests, policies, at(0));
+        let first = decide(inventory, requests, policies);
         let (mut requests, mut policies) = (requests.clone(), policies.clone());
         requests.reverse();
         policies.reverse();
-        prop_assert_eq!(&decide(inventory, &requests, &policies, at(0)), &first);
+        prop_assert_eq!(&decide(inventory, &requests, &policies), &first);
         let after = crate::oracle::apply::apply(inventory, first.plan.steps.iter());
-        prop_assert_eq!(decide(&after, &requests, &policies, at(0)).plan.steps, vec![]);
+        prop_assert_eq!(decide(&after, &requests, &policies).plan.steps, vec![]);
     }
 }
 
@@ -285,7 +285,7 @@ fn a_long_queue_is_served_as_one_after_the_other_would_be() {
     let mut accepted: Vec<Request> = vec![];
     for next in &requests {
         accepted.push(next.clone());
-        let all = decide(&inventory, &accepted, &[policy("p").build()], at(0));
+        let all = decide(&inventory, &accepted, &[policy("p").build()]);
         if served(&all).len() < accepted.len() {
             accepted.pop();
         }
@@ -315,7 +315,7 @@ fn where_rooms_are_short_nobody_has_what_somebody_older_could_have() {
         let (steps, left) = decision.plan.steps.split_at(done);
         let after = crate::oracle::apply::apply(&inventory, steps.iter());
         let under_way = UnderWay::from_steps(left);
-        let again = decide_while(&after, &requests, &policies, &under_way, at(0));
+        let again = decide_while(&after, &requests, &policies, &under_way);
         assert_eq!(served(&again), served(&decision), "after {done} steps");
         let nodes = |steps: &[NodeStep]| -> BTreeSet<_> { steps.iter().map(|s| s.node.clone()).collect() };
         let gpus = |steps: &[NodeStep]| -> usize { steps.iter().map(|step| step.gpus.len()).sum() };

@@ -8,7 +8,7 @@ use planner::demand::Request;
 use planner::inventory::{Hold, Inventory};
 use planner::policy::{LayoutPolicy, Order, Policy};
 use planner::report::{Broken, Help, Outcome, RequestReport};
-use planner::testing::{a100, at, fleet, node, policy, request};
+use planner::testing::{a100, fleet, node, policy, request};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
@@ -19,7 +19,7 @@ use crate::oracle::world::{World, worlds};
 
 /// Decides, and has everything checked that can be.
 fn decided(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Decision {
-    let decision = decide(inventory, requests, policies, at(0));
+    let decision = decide(inventory, requests, policies);
     let notes = check(&decision.plan, inventory, requests, policies);
     assert!(is_sound(&notes), "{notes:?}");
     assert_eq!(check_promises(&decision.report.requests, inventory, requests, policies), vec![]);
@@ -103,7 +103,7 @@ fn what_was_promised_is_given_to_nobody_else() {
 #[test]
 fn a_plan_that_changes_what_was_promised_breaks_a_rule() {
     let (inventory, policies) = (cut_for_bob(), [policy("p").build()]);
-    let plan = decide(&inventory, &[bob().build(), carol().build()], &policies, at(0)).plan;
+    let plan = decide(&inventory, &[bob().build(), carol().build()], &policies).plan;
     let fatal = |bob: Request, carol: Request| -> Vec<String> {
         let notes = check(&plan, &inventory, &[bob, carol], &policies);
         notes.iter().filter(|n| n.severity == Severity::Fatal).map(ToString::to_string).collect()
@@ -247,7 +247,7 @@ proptest! {
     #[test]
     fn no_plan_is_better_and_the_certificate_proves_it(world in promising()) {
         let World { inventory, requests, policies } = &world;
-        let decision = decide(inventory, requests, policies, at(0));
+        let decision = decide(inventory, requests, policies);
         let settled = settled(inventory, requests, policies);
         let yields: BTreeSet<_> =
             requests.iter().zip(&settled).filter(|(a, b)| a.promised != b.promised).map(|(a, _)| &a.id).collect();
@@ -273,7 +273,7 @@ proptest! {
     #[test]
     fn what_would_help_helps(mut world in promising()) {
         let World { inventory, requests, policies } = &world;
-        let reports = decide(inventory, requests, policies, at(0)).report.requests;
+        let reports = decide(inventory, requests, policies).report.requests;
         // What could not be kept was told, and is remembered by nobody.
         let broken = |id| reports.iter().any(|report| report.id == id && report.broken.is_some());
         world.requests.iter_mut().filter(|r| broken(r.id.clone())).for_each(|r| r.promised = None);
@@ -283,11 +283,11 @@ proptest! {
     #[test]
     fn the_order_of_input_is_of_no_account(world in promising()) {
         let World { inventory, requests, policies } = &world;
-        let first = decide(inventory, requests, policies, at(0));
+        let first = decide(inventory, requests, policies);
         let (mut requests, mut policies) = (requests.clone(), policies.clone());
         requests.reverse();
         policies.reverse();
-        prop_assert_eq!(&decide(inventory, &requests, &policies, at(0)), &first);
+        prop_assert_eq!(&decide(inventory, &requests, &policies), &first);
     }
 }
 
@@ -299,7 +299,7 @@ fn promises_make_a_difference_in_these_worlds() {
     for _ in 0..300 {
         let mut world = promising().new_tree(&mut runner).expect("a world").current();
         let World { inventory, requests, policies } = &world;
-        let promised = decide(inventory, requests, policies, at(0));
+        let promised = decide(inventory, requests, policies);
         yields += promised
             .report
             .requests
@@ -310,7 +310,7 @@ fn promises_make_a_difference_in_these_worlds() {
             .count();
         world.requests.iter_mut().for_each(|request| request.promised = None);
         let World { inventory, requests, policies } = &world;
-        different += usize::from(decide(inventory, requests, policies, at(0)).plan != promised.plan);
+        different += usize::from(decide(inventory, requests, policies).plan != promised.plan);
     }
     assert!(different >= 10 && yields >= 3, "{different} plans differ, {yields} promises yield");
 }

@@ -10,14 +10,14 @@ use planner::check::{Severity, check, check_certificate};
 use planner::decide::{Decision, decide, decide_while};
 use planner::names::{GpuIndex, NodeName};
 use planner::plan::{NodeStep, Plan, UnderWay};
-use planner::testing::{a100, at, fleet, node, policy, request};
+use planner::testing::{a100, fleet, node, policy, request};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
 
 fn plan(world: &World) -> Plan {
     let World { inventory, requests, policies } = world;
-    decide(inventory, requests, policies, at(0)).plan
+    decide(inventory, requests, policies).plan
 }
 
 /// The GPUs that a plan changes.
@@ -80,7 +80,7 @@ proptest! {
     fn the_certificate_is_what_brute_force_finds(world in worlds()) {
         let World { inventory, requests, policies } = &world;
         let (_, best) = crate::oracle::best(inventory, requests, policies);
-        let Decision { plan, report } = decide(inventory, requests, policies, at(0));
+        let Decision { plan, report } = decide(inventory, requests, policies);
         prop_assert_eq!(check_certificate(&plan, inventory, &report.certificate), vec![]);
         for level in &report.certificate {
             if level.level == "nodes touched" {
@@ -115,12 +115,12 @@ proptest! {
     #[test]
     fn the_order_of_input_is_of_no_account_and_every_request_has_an_answer(world in worlds()) {
         let World { inventory, requests, policies } = &world;
-        let first = decide(inventory, requests, policies, at(0));
-        prop_assert_eq!(&decide(inventory, requests, policies, at(0)), &first);
+        let first = decide(inventory, requests, policies);
+        prop_assert_eq!(&decide(inventory, requests, policies), &first);
         let (mut requests, mut policies) = (requests.clone(), policies.clone());
         requests.reverse();
         policies.reverse();
-        prop_assert_eq!(&decide(inventory, &requests, &policies, at(0)), &first);
+        prop_assert_eq!(&decide(inventory, &requests, &policies), &first);
         let answered: BTreeSet<_> = first.report.requests.iter().map(|r| &r.id).collect();
         prop_assert_eq!(answered, requests.iter().map(|r| &r.id).collect::<BTreeSet<_>>());
         prop_assert_eq!(first.report.requests.len(), requests.len());
@@ -218,7 +218,7 @@ fn is_followed_to_its_end(world: &World) {
         let steps: Vec<_> = first.steps[..done].iter().collect();
         let World { inventory, requests, policies } = &after(world, &steps);
         let left = &first.steps[done..];
-        let again = decide_while(inventory, requests, policies, &UnderWay::from_steps(left), at(0)).plan;
+        let again = decide_while(inventory, requests, policies, &UnderWay::from_steps(left)).plan;
         let gpus = |steps: &[NodeStep]| -> BTreeSet<_> {
             changed(&Plan { steps: steps.to_vec() }).into_iter().collect()
         };

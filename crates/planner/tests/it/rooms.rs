@@ -15,11 +15,11 @@ use planner::report::Outcome;
 use planner::solver::{Asked, Class, Column, Effort, Extra, Instance, Part, Row, Sense, solve, solve_parts};
 use planner::testing::generate::Numbers;
 use planner::testing::generate::rooms::{Rooms, rooms};
-use planner::testing::{at, policy};
+use planner::testing::policy;
 
 fn plan(inventory: &Inventory, requests: &[Request]) -> Decision {
     let policies = [policy("p").build()];
-    let decision = decide(inventory, requests, &policies, at(0));
+    let decision = decide(inventory, requests, &policies);
     let notes = check(&decision.plan, inventory, requests, &policies);
     assert!(is_sound(&notes), "{notes:?}");
     assert_eq!(check_certificate(&decision.plan, inventory, &decision.report.certificate), vec![]);

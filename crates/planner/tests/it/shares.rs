@@ -7,7 +7,7 @@ use planner::inventory::Inventory;
 use planner::policy::{LayoutPolicy, Order, Policy, Share};
 use planner::report::{Help, Outcome, RequestReport, Why};
 use planner::testing::generate::rooms::{Rooms, rooms};
-use planner::testing::{a100, at, fleet, node, policy, request};
+use planner::testing::{a100, fleet, node, policy, request};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -18,7 +18,7 @@ use crate::oracle::world::{World, worlds};
 
 /// Decides, and has everything checked that can be.
 fn decided(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Decision {
-    let decision = decide(inventory, requests, policies, at(0));
+    let decision = decide(inventory, requests, policies);
     let notes = check(&decision.plan, inventory, requests, policies);
     assert!(is_sound(&notes), "{notes:?}");
     let Decision { plan, report } = &decision;
@@ -138,7 +138,7 @@ fn the_share_of_others_is_named_where_it_is_in_the_way() {
 #[test]
 fn a_plan_that_gives_more_than_a_share_breaks_a_rule() {
     let (inventory, requests) = (busy(), asks("vision", 4));
-    let plan = decide(&inventory, &requests, &[policy("p").build()], at(0)).plan;
+    let plan = decide(&inventory, &requests, &[policy("p").build()]).plan;
     let policies = [policy("p").share(Some("vision"), 0, Some(35)).build()];
     let notes = check(&plan, &inventory, &requests, &policies);
     let said: Vec<String> = notes.iter().map(ToString::to_string).collect();
@@ -182,7 +182,7 @@ proptest! {
     #[test]
     fn no_plan_is_better_and_the_certificate_proves_it(world in sharing()) {
         let World { inventory, requests, policies } = &world;
-        let Decision { plan, report } = decide(inventory, requests, policies, at(0));
+        let Decision { plan, report } = decide(inventory, requests, policies);
         let (best_plan, best) = crate::oracle::best(inventory, requests, policies);
         let best = Values { nodes: u32::try_from(plan.steps.len()).expect("few"), ..best };
         let values = Demand::new(inventory, requests, policies).values_of(&plan).0;
@@ -205,13 +205,13 @@ proptest! {
     #[test]
     fn the_order_of_input_is_of_no_account_and_planning_again_changes_nothing(world in sharing()) {
         let World { inventory, requests, policies } = &world;
-        let first = decide(inventory, requests, policies, at(0));
+        let first = decide(inventory, requests, policies);
         let (mut requests, mut policies) = (requests.clone(), policies.clone());
         requests.reverse();
         policies.reverse();
-        prop_assert_eq!(&decide(inventory, &requests, &policies, at(0)), &first);
+        prop_assert_eq!(&decide(inventory, &requests, &policies), &first);
         let after = crate::oracle::apply::apply(inventory, first.plan.steps.iter());
-        prop_assert_eq!(decide(&after, &requests, &policies, at(0)).plan.steps, vec![]);
+        prop_assert_eq!(decide(&after, &requests, &policies).plan.steps, vec![]);
     }
 }
 

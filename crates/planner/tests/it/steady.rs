@@ -14,7 +14,7 @@ use planner::plan::UnderWay;
 use planner::report::Outcome;
 use planner::testing::generate::Numbers;
 use planner::testing::generate::rooms::{Rooms, rooms};
-use planner::testing::{at, policy};
+use planner::testing::policy;
 
 use crate::oracle::apply::apply;
 
@@ -47,7 +47,7 @@ impl Fleet {
 
     fn plan(&self) -> Decision {
         let policies = [policy("p").build()];
-        let decision = decide_while(&self.inventory, &self.waiting, &policies, &self.under_way, at(0));
+        let decision = decide_while(&self.inventory, &self.waiting, &policies, &self.under_way);
         let notes = check(&decision.plan, &self.inventory, &self.waiting, &policies);
         assert!(is_sound(&notes), "{notes:?}");
         decision

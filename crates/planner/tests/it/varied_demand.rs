@@ -9,10 +9,10 @@ use planner::policy::Policy;
 use planner::report::Outcome;
 use planner::solver::{Class, Column, Effort, Extra, Instance, Row, Sense, solve};
 use planner::testing::generate::Numbers;
-use planner::testing::{a100, at, fleet, node, policy, request};
+use planner::testing::{a100, fleet, node, policy, request};
 
 fn plan(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Decision {
-    let decision = decide(inventory, requests, policies, at(100_000));
+    let decision = decide(inventory, requests, policies);
     let notes = check(&decision.plan, inventory, requests, policies);
     assert!(is_sound(&notes), "{notes:?}");
     for level in &decision.report.certificate {

@@ -70,7 +70,7 @@ impl Share {
 
     /// What a hardware profile of ours gives.
     #[must_use]
-    pub fn of(profile: &HardwareProfile) -> Option<Self> {
+    pub fn from_profile(profile: &HardwareProfile) -> Option<Self> {
         let count = |name: &str| {
             let found = profile.spec.identifiers.iter().find(|i| i.identifier == name);
             found.and_then(|identifier| identifier.default_count.as_ref())

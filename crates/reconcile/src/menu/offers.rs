@@ -142,7 +142,7 @@ pub(super) fn offers(
 fn kept(card: Card, published: &BTreeMap<&str, Vec<&HardwareProfile>>) -> Card {
     let of = card.offers();
     let same = published.get(of.as_str()).into_iter().flatten().find_map(|profile| {
-        let share = Share::of(profile)?;
+        let share = Share::from_profile(profile)?;
         let candidate = Card { share, ..card.clone() };
         let fits = share.cpu <= card.share.cpu && share.memory_gib <= card.share.memory_gib;
         let is_most =

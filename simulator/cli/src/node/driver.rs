@@ -12,7 +12,7 @@ use store::{Store, StoreError};
 mod library;
 
 use super::{restart, setup, show};
-use crate::in_cluster::Told;
+use crate::in_cluster::StopSignal;
 
 /// Does on a node what the container of NVIDIA's driver does, until it is stopped.
 ///
@@ -40,7 +40,7 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(dir: &Path, args: Args, out: &mut (dyn Write + Send)) -> anyhow::Result<()> {
-    let told = Told::listen()?;
+    let told = StopSignal::listen()?;
     let root = args.root.clone();
     lay_out(dir, args, out)?;
     writeln!(out, "the driver root {} is laid out", root.display())?;

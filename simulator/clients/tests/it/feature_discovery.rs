@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clients::{Node, Said, cut, find};
+use clients::{Node, Output, cut, find};
 use gpu::{DriverBranch, Machine, Model, PciClass};
 use operands::{Setup, Strategy};
 
@@ -24,7 +24,7 @@ fn discovered(machine: &Machine, strategy: &str) -> Option<Labels> {
 }
 
 /// Runs it once, with a configuration of the device plugin if there is one.
-fn run(machine: &Machine, strategy: &str, configuration: Option<&str>) -> Option<Said> {
+fn run(machine: &Machine, strategy: &str, configuration: Option<&str>) -> Option<Output> {
     let found = find(&["gpu-feature-discovery"])?;
     let node = Node::new(machine.clone(), found.library).unwrap();
     let product = node.file("sys/class/dmi/id/product_name");
@@ -40,7 +40,7 @@ fn run(machine: &Machine, strategy: &str, configuration: Option<&str>) -> Option
 }
 
 /// The labels in what it said: its settings share the standard output.
-fn written(said: &Said) -> Labels {
+fn written(said: &Output) -> Labels {
     let labels = said.out.lines().filter_map(|line| {
         let (key, value) = line.strip_prefix("nvidia.com/")?.split_once('=')?;
         Some((key.to_owned(), value.to_owned()))

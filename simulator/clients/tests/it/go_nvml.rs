@@ -29,7 +29,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn of(model: &str) -> Option<Self> {
+    fn for_model(model: &str) -> Option<Self> {
         Self::with_driver(model, DriverBranch(580))
     }
 
@@ -75,7 +75,7 @@ fn the_profiles_of_an_a100_40gb_are_those_of_nvidias_own_table() {
 
 #[test]
 fn the_profiles_of_an_h100_are_those_that_nvidia_smi_lists() {
-    let Some(bench) = Bench::of("H100-80GB") else { return };
+    let Some(bench) = Bench::for_model("H100-80GB") else { return };
     bench.gives("mode 0 1", SUCCESS);
     // `mig -lgip` and `-lgipp`: name, id, free/total, GiB, SM, DEC, ENC, CE, JPEG, OFA, starts, size.
     let listed = [
@@ -125,7 +125,7 @@ fn row(profile: &Value) -> String {
 
 #[test]
 fn without_mig_there_is_a_gpu_and_nothing_on_it() {
-    let Some(bench) = Bench::of("A100-80GB") else { return };
+    let Some(bench) = Bench::for_model("A100-80GB") else { return };
     let gpu = bench.gpu();
     assert_eq!(gpu["name"], "NVIDIA A100-SXM4-80GB");
     assert_eq!((&gpu["index"], &gpu["minor"], &gpu["isMig"]), (&json!(0), &json!(0), &json!(false)));
@@ -142,7 +142,7 @@ fn without_mig_there_is_a_gpu_and_nothing_on_it() {
 
 #[test]
 fn seven_slices_come_in_the_order_of_the_capture_and_other_processes_see_them() {
-    let Some(bench) = Bench::of("H100-80GB") else { return };
+    let Some(bench) = Bench::for_model("H100-80GB") else { return };
     bench.gives("mode 0 1", SUCCESS);
     let commands: Vec<_> = (0..8).map(|_| format!("gi 0 {ONE_SLICE}")).collect();
     let answers = bench.session(&commands);
@@ -194,7 +194,7 @@ fn the_guides_examples_come_out_as_printed() {
         &[(SEVEN_SLICES, Ok("0@0:8")), (one.0, Err(INSUFFICIENT_RESOURCES))],
     ];
     for case in cases {
-        let Some(bench) = Bench::of("A100-80GB") else { return };
+        let Some(bench) = Bench::for_model("A100-80GB") else { return };
         bench.gives("mode 0 1", SUCCESS);
         let commands: Vec<_> = case.iter().map(|(profile, _)| format!("gi 0 {profile}")).collect();
         for (made, (_, expected)) in bench.session(&commands).iter().zip(case) {
@@ -209,7 +209,7 @@ fn the_guides_examples_come_out_as_printed() {
 
 #[test]
 fn a_placement_is_taken_at_its_word_or_refused() {
-    let Some(bench) = Bench::of("A100-80GB") else { return };
+    let Some(bench) = Bench::for_model("A100-80GB") else { return };
     bench.gives("mode 0 1", SUCCESS);
     let made = bench.ask(&format!("gi 0 {TWO_SLICES} 2"));
     assert_eq!((&made["id"], &made["start"], &made["profileId"]), (&json!(4), &json!(2), &json!(14)));
@@ -221,7 +221,7 @@ fn a_placement_is_taken_at_its_word_or_refused() {
 #[test]
 fn a_2g_of_an_h100_has_two_compute_profiles_of_one_slice() {
     // NVIDIA/go-nvml issue 146: 16 SMs for profile 0, 26 for profile 7, of which there is one.
-    let Some(bench) = Bench::of("H100-80GB") else { return };
+    let Some(bench) = Bench::for_model("H100-80GB") else { return };
     bench.gives("mode 0 1", SUCCESS);
     bench.gives(&format!("gi 0 {TWO_SLICES}"), SUCCESS);
     let gpu = bench.gpu();
@@ -238,7 +238,7 @@ fn a_2g_of_an_h100_has_two_compute_profiles_of_one_slice() {
 
 #[test]
 fn partial_compute_instances_share_the_memory_of_their_slice() {
-    let Some(bench) = Bench::of("A100-80GB") else { return };
+    let Some(bench) = Bench::for_model("A100-80GB") else { return };
     bench.gives("mode 0 1", SUCCESS);
     bench.gives(&format!("gi 0 {THREE_SLICES}"), SUCCESS);
     let commands: Vec<_> = (0..4).map(|_| format!("ci 0 2 {ONE_SLICE}")).collect();
@@ -259,7 +259,7 @@ fn partial_compute_instances_share_the_memory_of_their_slice() {
 
 #[test]
 fn an_xid_error_is_an_event_of_the_gpu_and_a_quiet_one_times_out() {
-    let Some(bench) = Bench::of("H100-80GB") else { return };
+    let Some(bench) = Bench::for_model("H100-80GB") else { return };
     let after = |milliseconds| {
         bench.node.change(|machine| {
             let at = machine.now() + Duration::from_millis(milliseconds);

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use clients::{Node, Said, cut, find};
+use clients::{Node, Output, cut, find};
 use gpu::{Activity, Client, DriverBranch, Gpu, Machine, MigMode, Mode, Model, PciClass, Target};
 use serde::Deserialize;
 use serde_json::Value;
@@ -74,15 +74,15 @@ impl Bench {
         Some(Self { node: Node::new(machine, found.library).unwrap(), program, configuration })
     }
 
-    fn of(model: &str) -> Option<Self> {
+    fn for_model(model: &str) -> Option<Self> {
         Self::new(|machine| machine.with_gpu(&Model::find(model).unwrap()))
     }
 
-    fn run(&self, args: &[&str]) -> Said {
+    fn run(&self, args: &[&str]) -> Output {
         self.node.run_inside(&self.program, args).unwrap()
     }
 
-    fn with_layout(&self, verb: &str, layout: &str) -> Said {
+    fn with_layout(&self, verb: &str, layout: &str) -> Output {
         self.run(&[verb, "-f", &self.configuration, "-c", layout])
     }
 
@@ -140,7 +140,7 @@ fn mode(gpu: &Gpu) -> Option<bool> {
 /// Every layout that has something for this model, one after the other on one
 /// GPU, so that each begins with what another left.
 fn every_layout(model: &str, at_least: usize) {
-    let Some(bench) = Bench::of(model) else { return };
+    let Some(bench) = Bench::for_model(model) else { return };
     let text = std::fs::read_to_string(&bench.configuration).unwrap();
     let configuration: Configuration = serde_saphyr::from_str(&text).unwrap();
     let known = Model::find(model).unwrap();
@@ -186,7 +186,7 @@ fn every_default_layout_of_an_h100_is_applied_asserted_and_exported() {
 fn a_layout_of_another_model_leaves_the_gpu_empty_and_is_not_asserted() {
     // go-nvlib knows only the names of profiles that the GPU has. mig-parted drops a layout with an
     // unknown name altogether, clears the GPU, and calls it applied: `assert` tells.
-    let Some(bench) = Bench::of("A100-80GB") else { return };
+    let Some(bench) = Bench::for_model("A100-80GB") else { return };
     bench.applies("all-1g.10gb");
     bench.applies("all-2g.12gb");
     assert_eq!((mode(&bench.gpu(0)), bench.slices(0)), (Some(true), Slices::new()));
@@ -241,7 +241,7 @@ fn where_the_driver_cannot_reset_the_gpu_itself_it_is_reset_through_nvidia_smi()
 
 #[test]
 fn a_slice_that_is_open_stops_it_and_stays() {
-    let Some(bench) = Bench::of("H100-80GB") else { return };
+    let Some(bench) = Bench::for_model("H100-80GB") else { return };
     bench.applies("all-1g.10gb");
     let (gi, ci) = {
         let gpu = bench.gpu(0);
@@ -269,7 +269,7 @@ fn a_slice_that_is_open_stops_it_and_stays() {
 
 #[test]
 fn a_busy_gpu_keeps_its_mode_until_it_is_left() {
-    let Some(bench) = Bench::of("A100-80GB") else { return };
+    let Some(bench) = Bench::for_model("A100-80GB") else { return };
     let Some(_) = find(&["nvidia-smi"]) else { return };
     let client = Client {
         pid: std::process::id(),
@@ -335,7 +335,7 @@ fn a_checkpoint_brings_every_slice_back_to_its_place_after_a_reboot() {
 
 #[test]
 fn export_prints_the_form_of_its_readme() {
-    let Some(bench) = Bench::of("A100-80GB") else { return };
+    let Some(bench) = Bench::for_model("A100-80GB") else { return };
     bench.applies("all-balanced");
     let said = bench.run(&["export"]);
     let expected = "\

@@ -55,12 +55,12 @@ fn subsystem_id(gpu: &Gpu) -> u32 {
 
 entries! {
     fn nvmlDeviceGetPciInfo(call, device: Device, pci: Out<PciInfoV1>) {
-        pci.set(PciInfoV1::of(&info(call, device)?))
+        pci.set(PciInfoV1::from_last(&info(call, device)?))
     }
 
     fn nvmlDeviceGetPciInfo_v2(call, device: Device, pci: Out<PciInfoV2>) {
         let info = info(call, device)?;
-        pci.set(PciInfoV2 { v1: PciInfoV1::of(&info), pci_sub_system_id: info.pciSubSystemId, reserved: [0; 4] })
+        pci.set(PciInfoV2 { v1: PciInfoV1::from_last(&info), pci_sub_system_id: info.pciSubSystemId, reserved: [0; 4] })
     }
 
     fn nvmlDeviceGetPciInfo_v3(call, device: Device, pci: Out<nvmlPciInfo_t>) {

@@ -11,7 +11,7 @@ use crate::entry::Call;
 use crate::figures::Versions;
 
 fn versions(call: &Call<'_>) -> Versions {
-    Versions::of(call.session.state())
+    Versions::from_state(call.session.state())
 }
 
 entries! {

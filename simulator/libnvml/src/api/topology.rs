@@ -209,7 +209,7 @@ entries! {
 
     fn nvmlDeviceGetNvLinkRemotePciInfo(call, device: Device, link: c_uint, pci: Out<PciInfoV2>) {
         let info = remote(call, device, link)?;
-        pci.set(PciInfoV2 { v1: PciInfoV1::of(&info), pci_sub_system_id: info.pciSubSystemId, reserved: [0; 4] })
+        pci.set(PciInfoV2 { v1: PciInfoV1::from_last(&info), pci_sub_system_id: info.pciSubSystemId, reserved: [0; 4] })
     }
 
     fn nvmlDeviceGetNvLinkRemotePciInfo_v2(call, device: Device, link: c_uint, pci: Out<sys::nvmlPciInfo_t>) {

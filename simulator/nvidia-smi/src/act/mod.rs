@@ -29,5 +29,5 @@ pub(crate) fn code_of(error: &Error) -> Code {
 /// Says that a command about instances failed, and how it ends.
 pub(crate) fn failed(out: Out<'_>, what: &str, code: Code) -> io::Result<Exit> {
     writeln!(out, "Failed to {what}: {}", code.words())?;
-    Ok(Exit::of(code))
+    Ok(Exit::from_code(code))
 }

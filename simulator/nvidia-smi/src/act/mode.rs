@@ -46,7 +46,7 @@ pub(crate) fn set(out: Out<'_>, found: &[Found<'_>], on: bool) -> io::Result<Exi
                 writeln!(out, "Unable to {verb} MIG Mode for GPU {bus}: {}", code.words())?;
                 if code != Code::NotSupported {
                     writeln!(out, "Terminating early due to previous errors.")?;
-                    return Ok(Exit::of(code));
+                    return Ok(Exit::from_code(code));
                 }
                 writeln!(out, "Treating as warning and moving on.")?;
             }

@@ -24,7 +24,7 @@ pub(crate) fn set(out: Out<'_>, library: &nvml::Library, found: &[Found<'_>], on
                 let code = code_of(&error);
                 writeln!(out, "Unable to set persistence mode for GPU {bus}: {}", code.words())?;
                 writeln!(out, "Terminating early due to previous errors.")?;
-                return Ok(Exit::of(code));
+                return Ok(Exit::from_code(code));
             }
         }
     }

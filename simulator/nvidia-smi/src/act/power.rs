@@ -37,7 +37,7 @@ pub(crate) fn set(out: Out<'_>, library: &Library, found: &[Found<'_>], milliwat
                 let code = code_of(&error);
                 writeln!(out, "Failed to set power management limit for GPU {bus}: {}", code.words())?;
                 writeln!(out, "Terminating early due to previous errors.")?;
-                return Ok(Exit::of(code));
+                return Ok(Exit::from_code(code));
             }
         }
     }

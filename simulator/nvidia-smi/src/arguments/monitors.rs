@@ -15,7 +15,7 @@ pub(crate) enum Metric {
 }
 
 impl Metric {
-    fn of(letter: char) -> Option<Self> {
+    fn from_letter(letter: char) -> Option<Self> {
         Some(match letter {
             'p' => Self::Power,
             'u' => Self::Utilization,
@@ -37,7 +37,7 @@ pub(crate) enum ProcessMetric {
 }
 
 impl ProcessMetric {
-    fn of(letter: char) -> Option<Self> {
+    fn from_letter(letter: char) -> Option<Self> {
         Some(match letter {
             'u' => Self::Utilization,
             'm' => Self::Memory,
@@ -54,7 +54,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    fn of(letters: &str) -> Result<Self, Refused> {
+    fn from_letters(letters: &str) -> Result<Self, Refused> {
         let mut stamp = Self::default();
         for letter in letters.chars() {
             match letter {
@@ -97,7 +97,7 @@ pub(super) fn dmon(mut words: Words) -> Result<Command, Refused> {
     while let Some(word) = words.next() {
         match word.as_str() {
             "-h" | "--help" => return Ok(Command::MonitorHelp),
-            "-s" | "--select" => metrics = chosen(&words.value()?, Metric::of)?,
+            "-s" | "--select" => metrics = chosen(&words.value()?, Metric::from_letter)?,
             "--format" | "--gpm-metrics" | "--gpm-options" => {
                 return Err(Refused::not_simulated(&format!("dmon {word}")));
             }
@@ -114,7 +114,7 @@ pub(super) fn pmon(mut words: Words) -> Result<Command, Refused> {
     while let Some(word) = words.next() {
         match word.as_str() {
             "-h" | "--help" => return Ok(Command::MonitorHelp),
-            "-s" | "--select" => metrics = chosen(&words.value()?, ProcessMetric::of)?,
+            "-s" | "--select" => metrics = chosen(&words.value()?, ProcessMetric::from_letter)?,
             other => asked.take("pmon", other, &mut words)?,
         }
     }
@@ -141,7 +141,7 @@ impl Asked {
     fn take(&mut self, monitor: &str, word: &str, words: &mut Words) -> Result<(), Refused> {
         match word {
             "-i" | "--id" => self.targets = Targets(Some(words.list()?)),
-            "-o" | "--options" => self.stamp = Stamp::of(&words.value()?)?,
+            "-o" | "--options" => self.stamp = Stamp::from_letters(&words.value()?)?,
             "-f" | "--filename" => self.file = Some(words.value()?),
             "-c" | "--count" => self.rounds.count = Some(at_least_one(&words.value()?)?),
             "-d" | "--delay" => {

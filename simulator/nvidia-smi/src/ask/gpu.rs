@@ -40,7 +40,7 @@ fn named(found: &Found<'_>, rounding: Rounding) -> Result<Gpu, Error> {
 /// The library's, about its name or UUID.
 pub(crate) fn everything(library: &nvml::Library, found: &Found<'_>) -> Result<Gpu, Error> {
     let device = found.gpu.device();
-    let rounding = Rounding::of(Driver::of(&library.driver_version().unwrap_or_default()));
+    let rounding = Rounding::for_driver(Driver::from_version(&library.driver_version().unwrap_or_default()));
     let identity = Gpu {
         minor: device.minor_number().ok(),
         brand: device.brand().ok().and_then(brand),
@@ -87,10 +87,10 @@ pub(crate) fn everything(library: &nvml::Library, found: &Found<'_>) -> Result<G
             width: device.current_pcie_link_width().ok(),
             max_width: device.max_pcie_link_width().ok(),
         },
-        readings: readings::of(&found.gpu, rounding),
+        readings: readings::read(&found.gpu, rounding),
         ..settings
     };
-    let processes = processes::of(library, found, all.mig_is_on());
+    let processes = processes::list(library, found, all.mig_is_on());
     Ok(Gpu { processes, ..all })
 }
 

@@ -15,7 +15,7 @@ const NAME: usize = 256;
 
 /// The processes of a GPU. With MIG on they are asked for device by device,
 /// which those without privileges may; a GPU's own list leaves them out then.
-pub(super) fn of(library: &Library, found: &Found<'_>, mig_is_on: bool) -> Vec<Process> {
+pub(super) fn list(library: &Library, found: &Found<'_>, mig_is_on: bool) -> Vec<Process> {
     // By place and process: one may compute and draw.
     let mut all: BTreeMap<(Option<(u32, u32)>, u32), Process> = BTreeMap::new();
     let mut add = |device: &Device<'_>| {

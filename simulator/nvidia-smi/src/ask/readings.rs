@@ -19,7 +19,7 @@ use crate::snapshot::{
 const MEMORY_SCOPE: u32 = 2;
 
 /// All of it.
-pub(super) fn of(gpu: &Gpu<'_>, rounding: Rounding) -> Readings {
+pub(super) fn read(gpu: &Gpu<'_>, rounding: Rounding) -> Readings {
     let device = gpu.device();
     Readings {
         pci_class: gpu.pci_class().ok(),

@@ -11,7 +11,7 @@ pub(super) enum Rounding {
 }
 
 impl Rounding {
-    pub(super) fn of(driver: Driver) -> Self {
+    pub(super) fn for_driver(driver: Driver) -> Self {
         if driver.has(Form::R550) { Self::Up } else { Self::Down }
     }
 

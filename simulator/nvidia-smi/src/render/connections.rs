@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_matrix_of_one_gpu_as_captured() {
-        let text = matrix(&[row(0, &[Connection::Itself])], Driver::of("590.48.01"));
+        let text = matrix(&[row(0, &[Connection::Itself])], Driver::from_version("590.48.01"));
         assert_eq!(text, include_str!("../../tests/captures/topo-h100-590.txt"));
     }
 
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(links(&gpu, None), include_str!("../../tests/captures/nvlink-l40s-595.txt"));
         let row = Neighbours { cpus: Some("0-7".to_owned()), ..row(0, &[Connection::Itself]) };
         let seen = include_str!("../../tests/captures/topo-l40s-595.txt");
-        assert_eq!(matrix(&[row], Driver::of("595.80")), seen);
+        assert_eq!(matrix(&[row], Driver::from_version("595.80")), seen);
     }
 
     #[test]
@@ -108,7 +108,7 @@ mod tests {
             row(0, &[Connection::Itself, Connection::NvLinks(12)]),
             Neighbours { memory: None, ..row(1, &[Connection::NvLinks(12), Connection::Itself]) },
         ];
-        let text = matrix(&rows, Driver::of("525.105.17"));
+        let text = matrix(&rows, Driver::from_version("525.105.17"));
         let lines: Vec<_> = text.lines().take(3).collect();
         assert_eq!(
             lines,

@@ -37,7 +37,7 @@ mod tests {
             instance("2g.12gb", 5, 2, (2, 2)),
         ];
         let seen = include_str!("../../tests/captures/lgi-a30-535.txt");
-        assert_eq!(gpu_instances(&rows, Driver::of("535")), seen);
+        assert_eq!(gpu_instances(&rows, Driver::from_version("535")), seen);
     }
 
     #[test]
@@ -48,6 +48,6 @@ mod tests {
             instance("1g.10gb+me", 20, 11, (4, 1)),
         ];
         let seen = include_str!("../../tests/captures/lgi-h100-580.txt");
-        assert_eq!(gpu_instances(&rows, Driver::of("580")), seen);
+        assert_eq!(gpu_instances(&rows, Driver::from_version("580")), seen);
     }
 }

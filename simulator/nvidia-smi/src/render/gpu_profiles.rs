@@ -73,15 +73,15 @@ mod tests {
     fn an_h100_in_both_widths() {
         let rows = h100([7, 1, 4, 3, 2, 1, 1]);
         let narrow = include_str!("../../tests/captures/lgip-h100-narrow.txt");
-        assert_eq!(gpu_profiles(&rows, Driver::of("560")), narrow);
+        assert_eq!(gpu_profiles(&rows, Driver::from_version("560")), narrow);
         let wide = include_str!("../../tests/captures/lgip-h100-580.txt");
-        assert_eq!(gpu_profiles(&rows, Driver::of("580")), wide);
+        assert_eq!(gpu_profiles(&rows, Driver::from_version("580")), wide);
     }
 
     #[test]
     fn an_h100_with_instances() {
         let cut = include_str!("../../tests/captures/lgip-h100-cut-580.txt");
-        assert_eq!(gpu_profiles(&h100([1, 0, 0, 0, 0, 0, 0]), Driver::of("580")), cut);
+        assert_eq!(gpu_profiles(&h100([1, 0, 0, 0, 0, 0, 0]), Driver::from_version("580")), cut);
     }
 
     #[test]
@@ -100,6 +100,6 @@ mod tests {
             row(32, "4g.96gb+gfx", (1, 1), 97408, 188, [4, 4, 4, 4, 1]),
         ];
         let seen = include_str!("../../tests/captures/lgip-rtx-pro-6000-610.txt");
-        assert_eq!(gpu_profiles(&rows, Driver::of("580")), seen);
+        assert_eq!(gpu_profiles(&rows, Driver::from_version("580")), seen);
     }
 }

@@ -47,7 +47,7 @@ fn command(arguments: &[String], clock: &mut dyn Clock, out: Out<'_>, err: Out<'
         Command::MigHelp => Some(help::MIG.to_owned()),
         Command::MonitorHelp => Some(help::MONITORS.to_owned()),
         Command::HelpQuery(query) => {
-            Some(help::query(*query, Driver::of(version().as_deref().unwrap_or_default())))
+            Some(help::query(*query, Driver::from_version(version().as_deref().unwrap_or_default())))
         }
         Command::Help => Some(help::general(version().as_deref())),
         _ => None,
@@ -98,11 +98,11 @@ fn without_library(out: Out<'_>, error: &Error) -> io::Result<Exit> {
                 out,
                 "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.\n"
             )?;
-            Ok(Exit::of(code))
+            Ok(Exit::from_code(code))
         }
         (_, code) => {
             writeln!(out, "Failed to initialize NVML: {}", code.words())?;
-            Ok(Exit::of(code))
+            Ok(Exit::from_code(code))
         }
     }
 }
@@ -214,7 +214,7 @@ impl Session<'_> {
         let nobody = selection.found.is_empty();
         let exit = if nobody { Exit::SUCCESS } else { work(self, selection)? };
         Ok(match silent.first() {
-            Some((_, code)) if exit == Exit::SUCCESS => Exit::of(*code),
+            Some((_, code)) if exit == Exit::SUCCESS => Exit::from_code(*code),
             _ => exit,
         })
     }
@@ -250,7 +250,7 @@ impl Session<'_> {
     }
 
     fn driver(&self) -> Driver {
-        Driver::of(&ask::system(self.library).driver)
+        Driver::from_version(&ask::system(self.library).driver)
     }
 
     /// Now, as above the tables.

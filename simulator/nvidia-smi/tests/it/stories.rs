@@ -12,7 +12,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::node::{Node, Said, host, with, with_display};
+use crate::node::{Node, Output, host, with, with_display};
 use gpu::{Activity, Fault, Labelling, Target};
 
 #[test]
@@ -109,8 +109,8 @@ fn play(script: &str) -> String {
     played
 }
 
-fn answer(said: &Said) -> String {
-    let Said { out, err, status } = said;
+fn answer(said: &Output) -> String {
+    let Output { out, err, status } = said;
     let mut text = timeless(out);
     text.push_str(err);
     if *status != 0 {

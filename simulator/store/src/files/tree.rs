@@ -79,7 +79,7 @@ impl Tree {
 }
 
 /// All files, by their paths under the root.
-pub(super) fn of(state: &State) -> BTreeMap<String, Entry> {
+pub(super) fn entries(state: &State) -> BTreeMap<String, Entry> {
     let mut tree = Tree(BTreeMap::new());
     driver(&mut tree, &state.driver_version);
     let mut capable = false;

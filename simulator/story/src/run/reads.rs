@@ -5,7 +5,7 @@
 use api::foreign::workload::WorkloadStatus;
 use jiff::{SignedDuration, Timestamp};
 use reconcile::answers::Kind;
-use workbenches::dashboard::{InQueue, RELEASES, Told, Workbench, event_log, status_line};
+use workbenches::dashboard::{InQueue, RELEASES, ShownEvent, Workbench, event_log, status_line};
 
 use super::*;
 
@@ -28,7 +28,7 @@ run until quiet
 /// Somebody who starts `team-a/lab`, and looks at the dashboard.
 struct Person {
     clicked: Timestamp,
-    told: Vec<Told>,
+    told: Vec<ShownEvent>,
     /// What the operator said last: kind and topic.
     answer: Option<(Kind, &'static str)>,
     /// The lines that were read, per release.
@@ -45,14 +45,14 @@ impl Person {
     fn hears(&mut self, now: Timestamp, warning: bool, reason: &str, message: &str) {
         let nth = 1 + i64::try_from(self.told.len()).unwrap_or_default();
         let at = now + SignedDuration::from_micros(nth);
-        self.told.push(Told { warning, reason: reason.to_owned(), message: message.to_owned(), at });
+        self.told.push(ShownEvent { warning, reason: reason.to_owned(), message: message.to_owned(), at });
     }
 
     /// The events that the pod has by now; each is told once, as a series is.
     fn listens(&mut self, teller: &Teller<'_>) {
         let world = &teller.world;
         let Some(pod) = world.pods.get("team-a/lab-0") else { return };
-        let known = |told: &[Told], reason: &str| told.iter().any(|t| t.reason == reason);
+        let known = |told: &[ShownEvent], reason: &str| told.iter().any(|t| t.reason == reason);
         let mut conditions = pod.status.iter().flat_map(|s| s.conditions.iter().flatten());
         let refused = conditions.rfind(|c| c.type_ == "PodScheduled" && c.status == "False");
         if let Some(refused) = refused.filter(|_| !known(&self.told, "FailedScheduling")) {

@@ -2,7 +2,7 @@
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-use super::{Release, Told};
+use super::{Release, ShownEvent};
 
 /// For how long after the last activity warnings are held back.
 const GRACE: SignedDuration = SignedDuration::from_secs(30);
@@ -11,14 +11,18 @@ const CAP: SignedDuration = SignedDuration::from_mins(20);
 
 /// The events that count, oldest first.
 pub(super) struct Counting<'a> {
-    pub(super) told: Vec<&'a Told>,
+    pub(super) told: Vec<&'a ShownEvent>,
     /// Whether warnings are held back now.
     pub(super) grace: bool,
 }
 
 /// The events of this start, oldest first: in the first releases those since
 /// the last activity, later all that there are.
-pub(super) fn of_this_start<'a>(release: &Release, told: &'a [Told], activity: Timestamp) -> Vec<&'a Told> {
+pub(super) fn of_this_start<'a>(
+    release: &Release,
+    told: &'a [ShownEvent],
+    activity: Timestamp,
+) -> Vec<&'a ShownEvent> {
     let mut told: Vec<_> = told.iter().filter(|told| release.counts_old || told.at >= activity).collect();
     told.sort_by_key(|told| told.moment());
     told
@@ -26,7 +30,7 @@ pub(super) fn of_this_start<'a>(release: &Release, told: &'a [Told], activity: T
 
 pub(super) fn counting<'a>(
     release: &Release,
-    told: &'a [Told],
+    told: &'a [ShownEvent],
     activity: Timestamp,
     now: Timestamp,
 ) -> Counting<'a> {

@@ -8,15 +8,15 @@
 //! the browser writes in its own time zone. Checks of a Workload are not
 //! asked for: no release has them in this line.
 
+mod event;
 mod filter;
 mod queue;
 mod release;
 mod steps;
-mod told;
 
+pub use event::ShownEvent;
 pub use queue::InQueue;
 pub use release::{RELEASES, Release};
-pub use told::Told;
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -51,7 +51,7 @@ impl Line {
 pub struct Workbench<'a> {
     /// The events of its pod; without a pod, those of its StatefulSet. Never
     /// those of the Notebook.
-    pub told: &'a [Told],
+    pub told: &'a [ShownEvent],
     /// The names of its containers.
     pub containers: &'a [&'a str],
     /// Its Workload, where Kueue has made one.
@@ -84,7 +84,7 @@ pub fn status_line(release: &Release, workbench: &Workbench<'_>, now: Timestamp)
 /// What the newest event that counts says.
 fn event_line(release: &Release, workbench: &Workbench<'_>, now: Timestamp) -> Option<Line> {
     let seen = filter::counting(release, workbench.told, workbench.last_activity, now);
-    let line = |told: &Told| steps::line(release, workbench.containers, told, seen.grace);
+    let line = |told: &ShownEvent| steps::line(release, workbench.containers, told, seen.grace);
     let newest = seen.told.last()?;
     if !release.heaviest_of_a_moment {
         return Some(line(newest));

@@ -1,14 +1,14 @@
 //! What one event says, as a line.
 
 use super::release::Containers;
-use super::{Line, Release, Told, Weight};
+use super::{Line, Release, ShownEvent, Weight};
 
 /// Containers of the proxy that asks people who they are.
 const PROXIES: [&str; 3] = ["oauth-proxy", "ose-oauth-proxy", "kube-rbac-proxy"];
 
 /// What an event says. In the first seconds (`grace`) two kinds of trouble are
 /// not called by their names.
-pub(super) fn line(release: &Release, containers: &[&str], told: &Told, grace: bool) -> Line {
+pub(super) fn line(release: &Release, containers: &[&str], told: &ShownEvent, grace: bool) -> Line {
     use Weight::{Error, Information, Warning};
     match &release.containers {
         Containers::Two { marks, proxy, unknown_of_proxy, .. }
@@ -51,18 +51,18 @@ pub(super) fn line(release: &Release, containers: &[&str], told: &Told, grace: b
     }
 }
 
-fn back_off(release: &Release, told: &Told) -> &'static str {
+fn back_off(release: &Release, told: &ShownEvent) -> &'static str {
     let pulls = told.message.to_lowercase().contains("pulling image");
     let named = matches!(release.containers, Containers::Named);
     if named && !pulls { "CrashLoopBackOff" } else { "ImagePullBackOff" }
 }
 
-fn is_of_a_container(told: &Told) -> bool {
+fn is_of_a_container(told: &ShownEvent) -> bool {
     ["Pulling", "Pulled", "Created", "Started", "Killing"].contains(&told.reason.as_str())
 }
 
 /// Whose container an event of kubelet is about, by the longest name in it.
-fn whose<'a>(containers: &[&'a str], told: &Told) -> Option<&'a str> {
+fn whose<'a>(containers: &[&'a str], told: &ShownEvent) -> Option<&'a str> {
     let named = containers.iter().copied().filter(|name| told.message.contains(name));
     let found = named.rev().max_by_key(|name| name.len())?;
     let main =
@@ -75,7 +75,7 @@ fn whose<'a>(containers: &[&'a str], told: &Told) -> Option<&'a str> {
 }
 
 /// What kubelet says of a container; its end only where containers have names.
-fn of_container(told: &Told, start: &str, within: &str, ends: bool) -> Option<Line> {
+fn of_container(told: &ShownEvent, start: &str, within: &str, ends: bool) -> Option<Line> {
     let text = match told.reason.as_str() {
         "Pulling" => format!("Pulling {within} image"),
         "Pulled" => format!("{start} image pulled"),
@@ -88,7 +88,7 @@ fn of_container(told: &Told, start: &str, within: &str, ends: bool) -> Option<Li
 }
 
 /// What is said of the second container, where there are two.
-fn of_proxy(told: &Told, (start, within): (&str, &str), unknown: &str) -> Line {
+fn of_proxy(told: &ShownEvent, (start, within): (&str, &str), unknown: &str) -> Line {
     let (text, weight) = match told.reason.as_str() {
         "Pulling" => (format!("Pulling {within}"), Weight::Information),
         "Pulled" => (format!("{start} pulled"), Weight::Information),

@@ -9,8 +9,8 @@ fn at(seconds: i64) -> Timestamp {
     "2026-11-20T08:00:00Z".parse::<Timestamp>().expect("a time") + SignedDuration::from_secs(seconds)
 }
 
-fn told(seconds: i64, kind: &str, reason: &str, message: &str) -> Told {
-    Told {
+fn told(seconds: i64, kind: &str, reason: &str, message: &str) -> ShownEvent {
+    ShownEvent {
         warning: kind == "Warning",
         reason: reason.to_owned(),
         message: message.to_owned(),
@@ -19,7 +19,7 @@ fn told(seconds: i64, kind: &str, reason: &str, message: &str) -> Told {
 }
 
 /// What is read with these events, in every release from the oldest on.
-fn read(told: &[Told], now: i64) -> Vec<String> {
+fn read(told: &[ShownEvent], now: i64) -> Vec<String> {
     let containers = ["lab", "kube-rbac-proxy"];
     let workbench =
         Workbench { told, containers: &containers, queue: None, last_activity: at(0), starting: true };
@@ -29,11 +29,11 @@ fn read(told: &[Told], now: i64) -> Vec<String> {
 
 /// The same, where all releases agree.
 #[track_caller]
-fn all_read(told: &[Told], now: i64, line: &str) {
+fn all_read(told: &[ShownEvent], now: i64, line: &str) {
     assert_eq!(read(told, now), vec![line; RELEASES.len()]);
 }
 
-fn weights(told: &[Told], now: i64) -> Vec<Weight> {
+fn weights(told: &[ShownEvent], now: i64) -> Vec<Weight> {
     let workbench =
         Workbench { told, containers: &["lab"], queue: None, last_activity: at(0), starting: true };
     RELEASES

@@ -2,8 +2,8 @@
 //! and does what that says. It may die, fail or lose an answer at each point.
 
 use agent::{
-    Act, Books, Gate, Listed, Look, NodeLayout, ObjectVersion, PodUid, Recorded, Remembered, Seen, Sight,
-    SliceName, Step, Turn, Writes,
+    Act, Books, Gate, Listed, Look, NodeLayout, ObjectVersion, Observation, PodUid, Recorded, Remembered,
+    Seen, SliceName, Step, Turn, Writes,
 };
 
 use super::World;
@@ -80,14 +80,14 @@ impl World {
         let (layout_turn, layout) = process.layout.take().unwrap();
         let seen = self.node.versions.len().saturating_sub(lag).max(process.wrote);
         let (version, wish, account) = self.node.at(seen);
-        let sight = Sight {
+        let sight = Observation {
             me: PodUid("agent".to_owned()),
             boot: self.boot.clone(),
             version,
             wish,
             account,
             look: Look {
-                gate: Seen { turn: gate_turn, is: Gate::of(Some(&healthy), &layout) },
+                gate: Seen { turn: gate_turn, is: Gate::from_devices(Some(&healthy), &layout) },
                 books: Seen { turn: books_turn, is: Books::join(Ok(&listed), Ok(&recorded)) },
                 layout: Seen { turn: layout_turn, is: layout },
             },

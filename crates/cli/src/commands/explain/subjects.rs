@@ -49,7 +49,7 @@ impl Subject {
 }
 
 /// What is said of one object.
-pub(super) struct Told<'a> {
+pub(super) struct Answer<'a> {
     subject: Subject,
     key: &'a Key,
     /// How it stands, in sentences.
@@ -64,7 +64,7 @@ pub(super) fn told<'a>(
     question: &'a Question,
     decision: &'a Decision,
     name: &str,
-) -> Result<Told<'a>, Failure> {
+) -> Result<Answer<'a>, Failure> {
     let objects = &question.snapshot.objects;
     let keys = subject.keys(objects);
     let is_it = |key: &&&Key| format!("{}/{}", key.0, key.1) == name;
@@ -98,7 +98,7 @@ pub(super) fn told<'a>(
     if requests.is_empty() && facts.is_empty() {
         facts.push("it requests no slice that it does not have".to_owned());
     }
-    Ok(Told { subject, key, facts, requests })
+    Ok(Answer { subject, key, facts, requests })
 }
 
 /// Whether a request is one of this owner, whatever its ordinal.
@@ -200,7 +200,7 @@ fn profile(question: &Question, key: &Key, facts: &mut Vec<String>) {
     }
 }
 
-impl Told<'_> {
+impl Answer<'_> {
     /// For people.
     pub(super) fn write(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let Self { subject, key: (namespace, name), facts, requests } = self;

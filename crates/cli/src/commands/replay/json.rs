@@ -3,13 +3,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Row, Size, Told};
+use super::{Findings, Row, Size};
 
 /// It grows when a field changes its meaning or goes.
 const FORMAT_VERSION: u32 = 1;
 
-pub(super) fn value(told: &Told<'_>) -> Value {
-    let Told { args, trace, fleet, bound, rows, sizes, too_large } = told;
+pub(super) fn value(told: &Findings<'_>) -> Value {
+    let Findings { args, trace, fleet, bound, rows, sizes, too_large } = told;
     let (from, until) = trace.span();
     let (peak, peak_at) = trace.peak();
     json!({

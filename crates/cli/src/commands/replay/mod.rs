@@ -146,7 +146,7 @@ struct Size {
 }
 
 /// Everything that is told.
-struct Told<'a> {
+struct Findings<'a> {
     args: &'a Args,
     trace: &'a Trace,
     fleet: &'a Fleet,
@@ -228,7 +228,7 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Outcome {
         }
     }
     let too_large = trace.requests.iter().filter(|a| a.count > fleet.most_on_a_node(a.profile)).count();
-    let told = Told { args, trace: &trace, fleet: &fleet, bound, rows, sizes: of_sizes, too_large };
+    let told = Findings { args, trace: &trace, fleet: &fleet, bound, rows, sizes: of_sizes, too_large };
     match args.output {
         Output::Text => text::print(&told, out)?,
         Output::Json => crate::structured::json(&json::value(&told), out)?,

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use replay::{Level, Timeline};
 
 use super::text::{share, time, words};
-use super::{Row, Told};
+use super::{Findings, Row};
 use crate::page::escape;
 
 /// How wide the picture is, where the panels begin, and how long they are.
@@ -28,7 +28,7 @@ const STYLE: &str = "
 .held { fill: #3b82e6 } .idle { fill: #27466f } .away { fill: #8a6a1f } .asked { stroke: #ff8a80 } }
 ";
 
-pub(super) fn picture(told: &Told<'_>) -> String {
+pub(super) fn picture(told: &Findings<'_>) -> String {
     let mut body = String::new();
     let capacity = told.fleet.compute();
     // What is asked for may be more than there is: all panels have one scale.

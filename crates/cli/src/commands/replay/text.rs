@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use replay::{Actuator, Figures, Replay};
 
-use super::{Row, Size, Told};
+use super::{Findings, Row, Size};
 
-pub(super) fn print(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let Told { args, trace, fleet, bound, rows, sizes, too_large } = told;
+pub(super) fn print(told: &Findings<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let Findings { args, trace, fleet, bound, rows, sizes, too_large } = told;
     let (from, until) = trace.span();
     let (peak, at) = trace.peak();
     writeln!(
@@ -97,7 +97,7 @@ fn times(rows: &[Row], map_settle: i64, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// How many GPUs are enough.
-fn enough(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn enough(told: &Findings<'_>, out: &mut dyn Write) -> io::Result<()> {
     let header =
         ["NODES", "GPUS", "", "DELIVERED", "NOBODY MORE THAN", "NEVER", "P50", "P99", "LONGEST", "IDLE"];
     let mut table = vec![header.map(str::to_owned).to_vec()];

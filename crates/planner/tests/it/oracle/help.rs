@@ -9,7 +9,6 @@ use planner::inventory::{Gpu, Hold, Inventory, Node, PlacedSlice, Room, Slices, 
 use planner::names::{GpuIndex, NodeName, PodRef, RequestId};
 use planner::policy::{LayoutPolicy, Order, Policy, Unrequested};
 use planner::report::{Help, Outcome};
-use planner::testing::at;
 
 use super::apply;
 use super::evict::{holders, without};
@@ -19,7 +18,7 @@ use super::world::World;
 /// Who is served in a world.
 pub(crate) fn served(world: &World) -> BTreeSet<RequestId> {
     let World { inventory, requests, policies } = world;
-    let reports = decide(inventory, requests, policies, at(0)).report.requests;
+    let reports = decide(inventory, requests, policies).report.requests;
     let served = reports.into_iter().filter(|r| !matches!(r.outcome, Outcome::Unserved { .. }));
     served.map(|r| r.id).collect()
 }
@@ -27,7 +26,7 @@ pub(crate) fn served(world: &World) -> BTreeSet<RequestId> {
 /// What is wrong with what a report says would help.
 pub(crate) fn doubts(world: &World) -> Vec<String> {
     let World { inventory, requests, policies } = world;
-    let reports = decide(inventory, requests, policies, at(0)).report.requests;
+    let reports = decide(inventory, requests, policies).report.requests;
     let mut told: BTreeMap<String, (Vec<Help>, Vec<&Request>)> = BTreeMap::new();
     for report in &reports {
         if let Outcome::Unserved { help, .. } = &report.outcome {

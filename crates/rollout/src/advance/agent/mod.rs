@@ -122,7 +122,7 @@ impl Run<'_> {
         for (index, uuid) in &agent.gpus {
             let layout = match known.gpu(uuid).map(|gpu| &gpu.state) {
                 Some(agent::GpuState::Cut(slices)) => {
-                    GpuLayout::of(slices.iter().map(|slice| slice.place.profile))
+                    GpuLayout::from_profiles(slices.iter().map(|slice| slice.place.profile))
                 }
                 _ => GpuLayout::Off,
             };
@@ -130,7 +130,7 @@ impl Run<'_> {
         }
         let mut then = now.clone();
         for GpuSlices { gpu, after, .. } in changes {
-            then.0.insert(*gpu, GpuLayout::of(after.iter().map(|place| place.profile)));
+            then.0.insert(*gpu, GpuLayout::from_profiles(after.iter().map(|place| place.profile)));
         }
         Some((now, then))
     }

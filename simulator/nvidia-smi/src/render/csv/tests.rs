@@ -23,7 +23,7 @@ fn check(names: &str, format: Format, gpu: &Gpu, expected: &str) {
     let system = System { driver: "580.173.02".to_owned(), ..System::default() };
     let subject = Subject { time: String::new(), system, count: 1, gpu: gpu.clone() };
     let header = if format.header { header(&fields) } else { String::new() };
-    assert_eq!(header + &row(&fields, &subject, Driver::of("580.173.02"), format), expected);
+    assert_eq!(header + &row(&fields, &subject, Driver::from_version("580.173.02"), format), expected);
 }
 
 const FULL: Format = Format { header: true, units: true };
@@ -94,7 +94,7 @@ fn every_field_of_the_real_help_has_its_heading() {
         let fields = find(GPU_FIELDS, &names).unwrap();
         assert_eq!(header(&fields), format!("{}\n", capture.lines().next().unwrap()), "{driver}");
         // The help of that driver lists these, in this order, and no others.
-        let listed = |field: &&Field<Subject>| field.is_listed(Driver::of(driver));
+        let listed = |field: &&Field<Subject>| field.is_listed(Driver::from_version(driver));
         let listed: Vec<_> =
             GPU_FIELDS.iter().copied().flatten().filter(listed).map(|field| field.names[0]).collect();
         assert_eq!(listed.join(","), names, "{driver}");
@@ -106,7 +106,7 @@ fn what_the_library_does_not_give_is_marked_as_the_real_one_marks_it() {
     // A GPU of which nothing is known: wherever the capture has a mark, so have we.
     let (names, row) = all_fields(include_str!("../../../tests/captures/query-gpu-l40s-595.txt"));
     let fields = find(GPU_FIELDS, &names).unwrap();
-    let driver = Driver::of("595.80");
+    let driver = Driver::from_version("595.80");
     let subject = Subject { time: String::new(), system: System::default(), count: 1, gpu: Gpu::default() };
     for (field, seen) in fields.iter().zip(row) {
         let cell = field.cell(&subject, driver, true);
@@ -130,7 +130,7 @@ fn l40s() -> Gpu {
 fn whole<T>(all: &'static [Field<T>], names: &str, rows: &[T], capture: &str) {
     let groups: &'static [&'static [Field<T>]] = Box::leak(Box::new([all]));
     let fields = find(groups, names).unwrap();
-    let driver = Driver::of("595.80");
+    let driver = Driver::from_version("595.80");
     let rows: String = rows.iter().map(|of| row(&fields, of, driver, FULL)).collect();
     assert_eq!(header(&fields) + &rows, capture);
 }

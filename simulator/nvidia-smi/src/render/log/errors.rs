@@ -11,11 +11,11 @@ pub(super) fn nodes(gpu: &Gpu, driver: Driver) -> Vec<Node> {
     let mode = gpu.ecc.map(|ecc| (switch(Some(ecc.current)), switch(Some(ecc.pending))));
     let title = if driver.has(Form::R530) { "ECC Mode" } else { "Ecc Mode" };
     vec![
-        both(title, "ecc_mode", ("current_ecc", "pending_ecc"), mode).of(Section::Ecc),
-        block("ECC Errors", "ecc_errors", errors(gpu, driver)).of(Section::Ecc),
-        retired_in_text(gpu).of(Section::PageRetirement).in_text(),
+        both(title, "ecc_mode", ("current_ecc", "pending_ecc"), mode).in_section(Section::Ecc),
+        block("ECC Errors", "ecc_errors", errors(gpu, driver)).in_section(Section::Ecc),
+        retired_in_text(gpu).in_section(Section::PageRetirement).in_text(),
         retired_in_xml(gpu).in_xml(),
-        remapped(gpu, driver).of(Section::RowRemapper),
+        remapped(gpu, driver).in_section(Section::RowRemapper),
     ]
 }
 

@@ -27,10 +27,13 @@ pub(super) fn nodes(gpu: &Gpu, driver: Driver) -> Vec<Node> {
         nodes.push(entry("Addressing Mode", "addressing_mode", modes.addressing.unwrap_or(untold)));
     }
     nodes.extend(mig(gpu, driver));
-    nodes.push(entry("Accounting Mode", "accounting_mode", switch(gpu.accounting)).of(Section::Accounting));
+    nodes.push(
+        entry("Accounting Mode", "accounting_mode", switch(gpu.accounting)).in_section(Section::Accounting),
+    );
     let buffer = given(modes.accounting_buffer);
     nodes.push(
-        entry("Accounting Mode Buffer Size", "accounting_mode_buffer_size", buffer).of(Section::Accounting),
+        entry("Accounting Mode Buffer Size", "accounting_mode_buffer_size", buffer)
+            .in_section(Section::Accounting),
     );
     nodes.push(both("Driver Model", "driver_model", ("current_dm", "pending_dm"), None));
     nodes.extend(board(gpu, driver));
@@ -218,7 +221,8 @@ fn inforom(gpu: &Gpu, driver: Driver) -> Vec<Node> {
 fn state(gpu: &Gpu, driver: Driver) -> Vec<Node> {
     let modes = &gpu.readings.modes;
     let version = given(gpu.readings.board.gsp_version.as_ref());
-    let gsp = entry("GSP Firmware Version", "gsp_firmware_version", version).of(Section::GspFirmwareVersion);
+    let gsp = entry("GSP Firmware Version", "gsp_firmware_version", version)
+        .in_section(Section::GspFirmwareVersion);
     let mut nodes = vec![both(
         "GPU Operation Mode",
         "gpu_operation_mode",

@@ -26,7 +26,7 @@ const WIDE: usize = 55;
 /// The log, under a time such as `Thu Nov 21 07:12:15 2024`. No sections means
 /// all of it.
 pub(crate) fn log(time: &str, system: &System, gpus: &[Gpu], count: u32, sections: &[Section]) -> String {
-    let driver = Driver::of(&system.driver);
+    let driver = Driver::from_version(&system.driver);
     let column = if driver.has(Form::WideLog) { WIDE } else { NARROW };
     let mut text = "\n==============NVSMI LOG==============\n\n".to_owned();
     let System { driver: version, nvml: _, cuda } = system;
@@ -45,7 +45,7 @@ pub(crate) fn log(time: &str, system: &System, gpus: &[Gpu], count: u32, section
 
 /// The log as an XML document.
 pub(crate) fn document(time: &str, system: &System, gpus: &[Gpu], count: u32) -> String {
-    let driver = Driver::of(&system.driver);
+    let driver = Driver::from_version(&system.driver);
     let System { driver: version, nvml: _, cuda } = system;
     let cuda = cuda.as_deref().unwrap_or("Not Found");
     let schema = schema(driver);

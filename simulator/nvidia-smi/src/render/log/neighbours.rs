@@ -100,7 +100,7 @@ fn supported_clocks(gpu: &Gpu) -> Vec<Node> {
         });
         (block("Supported Clocks", "", lines.collect()), block("", "supported_clocks", elements.collect()))
     };
-    vec![in_text.of(Section::SupportedClocks).on_request(), in_xml.in_xml()]
+    vec![in_text.in_section(Section::SupportedClocks).on_request(), in_xml.in_xml()]
 }
 
 fn processes(processes: &[Process]) -> Vec<Node> {
@@ -128,9 +128,9 @@ fn processes(processes: &[Process]) -> Vec<Node> {
     let narrow = if processes.is_empty() { in_text } else { in_text.narrow() };
     let infos = processes.iter().map(|process| block("", "process_info", described(process))).collect();
     vec![
-        narrow.of(Section::Pids).in_text(),
+        narrow.in_section(Section::Pids).in_text(),
         block("", "processes", infos).in_xml(),
         block("", "accounted_processes", Vec::new()).in_xml(),
-        entry("Accounted Processes", "", "None").of(Section::Accounting).on_request(),
+        entry("Accounted Processes", "", "None").in_section(Section::Accounting).on_request(),
     ]
 }

@@ -8,14 +8,14 @@ use crate::snapshot::{Clocks, Gpu};
 
 /// From the temperature to the voltage.
 pub(super) fn nodes(gpu: &Gpu, driver: Driver) -> Vec<Node> {
-    let mut nodes = vec![temperature(gpu, driver).of(Section::Temperature)];
+    let mut nodes = vec![temperature(gpu, driver).in_section(Section::Temperature)];
     nodes.extend(target());
     nodes.extend(power(gpu, driver));
     nodes.extend(clocks(gpu, driver));
     if !driver.has(Form::R580) {
         let voltage = if driver.has(Form::R575) { DEPRECATED } else { NOT_GIVEN };
         let nodes_of_it = vec![entry("Graphics", "graphics_volt", voltage)];
-        nodes.push(block("Voltage", "voltage", nodes_of_it).of(Section::Voltage));
+        nodes.push(block("Voltage", "voltage", nodes_of_it).in_section(Section::Voltage));
     }
     nodes
 }
@@ -69,7 +69,7 @@ fn target() -> [Node; 2] {
         entry("GPU Target Temp Max", "gpu_target_temp_max", NOT_GIVEN),
     ];
     let node = block("Supported GPU Target Temp", "supported_gpu_target_temp", nodes);
-    [node.clone().of(Section::SupportedTargetTemperature).on_request(), node.in_xml()]
+    [node.clone().in_section(Section::SupportedTargetTemperature).on_request(), node.in_xml()]
 }
 
 fn power(gpu: &Gpu, driver: Driver) -> Vec<Node> {
@@ -100,30 +100,31 @@ fn power(gpu: &Gpu, driver: Driver) -> Vec<Node> {
         watts(power.max_limit),
     ]));
     let mut nodes = vec![
-        block("GPU Power Readings", "gpu_power_readings", own).of(Section::Power),
-        samples("Power Samples").of(Section::Power).on_request(),
+        block("GPU Power Readings", "gpu_power_readings", own).in_section(Section::Power),
+        samples("Power Samples").in_section(Section::Power).on_request(),
     ];
     if driver.has(Form::R545) {
         let average = watts(detail.memory_average);
         let memory = draw(average.clone(), NOT_GIVEN.to_owned(), average);
         // The space is the real program's.
         nodes.push(
-            block("GPU Memory Power Readings ", "gpu_memory_power_readings", memory).of(Section::Power),
+            block("GPU Memory Power Readings ", "gpu_memory_power_readings", memory)
+                .in_section(Section::Power),
         );
     }
     let mut module = vec![state()];
     module.extend(draw(NOT_GIVEN.to_owned(), NOT_GIVEN.to_owned(), NOT_GIVEN.to_owned()));
     module.extend(limits([NOT_GIVEN; 5].map(str::to_owned)));
-    nodes.push(block("Module Power Readings", "module_power_readings", module).of(Section::Power));
+    nodes.push(block("Module Power Readings", "module_power_readings", module).in_section(Section::Power));
     if driver.has(Form::R570) {
         let smoothing = entry("Power Smoothing", "power_smoothing", NOT_GIVEN);
-        nodes.push(smoothing.of(Section::PowerSmoothing));
+        nodes.push(smoothing.in_section(Section::PowerSmoothing));
         let profiles = vec![
             entry("Requested Profiles", "power_profile_requested_profiles", NOT_GIVEN),
             entry("Enforced Profiles", "power_profile_enforced_profiles", NOT_GIVEN),
         ];
         let profiles = block("Workload Power Profiles", "power_profiles", profiles);
-        nodes.push(profiles.of(Section::PowerProfiles));
+        nodes.push(profiles.in_section(Section::PowerProfiles));
     }
     if driver.has(Form::R590) {
         // NVML 13.0 does not tell it.
@@ -157,8 +158,8 @@ fn old_power(gpu: &Gpu) -> Vec<Node> {
         entry("Max Power Limit", "max_power_limit", watts(power.max_limit)),
     ];
     vec![
-        block("Power Readings", "power_readings", nodes).of(Section::Power),
-        samples("Power Samples").of(Section::Power).on_request(),
+        block("Power Readings", "power_readings", nodes).in_section(Section::Power),
+        samples("Power Samples").in_section(Section::Power).on_request(),
     ]
 }
 
@@ -208,5 +209,5 @@ fn clocks(gpu: &Gpu, driver: Driver) -> Vec<Node> {
         samples("Memory Clock Samples").on_request(),
         block("Clock Policy", "clock_policy", policy),
     ]);
-    nodes.into_iter().map(|node| node.of(Section::Clock)).collect()
+    nodes.into_iter().map(|node| node.in_section(Section::Clock)).collect()
 }

@@ -124,7 +124,7 @@ impl Node {
     }
 
     /// It belongs to this section.
-    pub(super) fn of(self, section: Section) -> Self {
+    pub(super) fn in_section(self, section: Section) -> Self {
         Self { section: Some(section), ..self }
     }
 
@@ -267,9 +267,9 @@ mod tests {
     #[test]
     fn one_tree_is_both_texts() {
         let tree = [
-            entry("Bus", "pci_bus", "0x0B").with_xml("0B").of(Section::Compute),
-            block("Clocks", "clocks", vec![entry("SM", "sm_clock", "345 MHz")]).of(Section::Clock),
-            entry("Samples", "", "3").of(Section::Clock).on_request(),
+            entry("Bus", "pci_bus", "0x0B").with_xml("0B").in_section(Section::Compute),
+            block("Clocks", "clocks", vec![entry("SM", "sm_clock", "345 MHz")]).in_section(Section::Clock),
+            entry("Samples", "", "3").in_section(Section::Clock).on_request(),
             word("mig_devices", "None"),
         ];
         let whole = "    Bus   : 0x0B\n    Clocks\n        SM: 345 MHz\n";

@@ -9,22 +9,22 @@ use crate::snapshot::{ComputeMode, EventCounters, Gpu, Sessions};
 /// From the fan to the encryption of memory.
 pub(super) fn nodes(gpu: &Gpu, driver: Driver) -> Vec<Node> {
     let mut nodes = vec![entry("Fan Speed", "fan_speed", with_unit(gpu.fan, "%"))];
-    nodes.extend(performance(gpu, driver).into_iter().map(|node| node.of(Section::Performance)));
-    nodes.extend(memory(gpu, driver).into_iter().map(|node| node.of(Section::Memory)));
+    nodes.extend(performance(gpu, driver).into_iter().map(|node| node.in_section(Section::Performance)));
+    nodes.extend(memory(gpu, driver).into_iter().map(|node| node.in_section(Section::Memory)));
     let mode = compute_mode(gpu.compute_mode);
-    nodes.push(entry("Compute Mode", "compute_mode", mode).of(Section::Compute));
-    nodes.push(utilization(gpu, driver).of(Section::Utilization));
+    nodes.push(entry("Compute Mode", "compute_mode", mode).in_section(Section::Compute));
+    nodes.push(utilization(gpu, driver).in_section(Section::Utilization));
     for title in [
         "GPU Utilization Samples",
         "Memory Utilization Samples",
         "ENC Utilization Samples",
         "DEC Utilization Samples",
     ] {
-        nodes.push(samples(title).of(Section::Utilization).on_request());
+        nodes.push(samples(title).in_section(Section::Utilization).on_request());
     }
     let encoding = sessions("Encoder Stats", "encoder_stats", gpu.readings.encoding);
-    nodes.push(encoding.of(Section::EncoderStats));
-    nodes.push(sessions("FBC Stats", "fbc_stats", gpu.readings.grabbing).of(Section::FbcStats));
+    nodes.push(encoding.in_section(Section::EncoderStats));
+    nodes.push(sessions("FBC Stats", "fbc_stats", gpu.readings.grabbing).in_section(Section::FbcStats));
     if driver.has(Form::R570) {
         let modes = gpu.readings.modes.dram_encryption;
         let modes = modes.map(|(current, pending)| (switch(Some(current)), switch(Some(pending))));

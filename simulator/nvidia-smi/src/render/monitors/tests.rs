@@ -29,7 +29,7 @@ fn l40s(watts: u32, temperature: u32, memory: u32) -> Gpu {
 
 #[test]
 fn an_l40s_that_comes_to_rest() {
-    let driver = Driver::of("595.80");
+    let driver = Driver::from_version("595.80");
     let looks = [(66, 57, 9001), (65, 57, 9001), (65, 56, 9001), (51, 55, 405), (37, 54, 405)];
     let lines = looks.map(|(watts, temperature, memory)| {
         device_line(FIRST, &l40s(watts, temperature, memory), PUC, driver)
@@ -40,7 +40,7 @@ fn an_l40s_that_comes_to_rest() {
 
 #[test]
 fn with_mig_on_nobody_knows_how_busy_the_gpu_is() {
-    let driver = Driver::of("590.48.01");
+    let driver = Driver::from_version("590.48.01");
     let gpu = Gpu {
         mig: Some(MigMode { current: true, pending: true }),
         memory_temperature: Some(48),
@@ -53,7 +53,7 @@ fn with_mig_on_nobody_knows_how_busy_the_gpu_is() {
 
 #[test]
 fn processes_with_what_each_uses() {
-    let driver = Driver::of("595.80");
+    let driver = Driver::from_version("595.80");
     let process = |pid| Process {
         pid,
         kind: ProcessKind::Compute,
@@ -77,7 +77,7 @@ fn processes_with_what_each_uses() {
 
 #[test]
 fn a_gpu_without_processes_has_a_line_of_dashes() {
-    let lines = process_lines(FIRST, &Gpu::default(), &BTreeMap::new(), LOAD, Driver::of("595.80"));
+    let lines = process_lines(FIRST, &Gpu::default(), &BTreeMap::new(), LOAD, Driver::from_version("595.80"));
     assert_eq!(
         lines,
         "    0          -     -      -      -      -      -      -      -    -              \n"
@@ -87,7 +87,7 @@ fn a_gpu_without_processes_has_a_line_of_dashes() {
 #[test]
 fn every_metric_has_its_columns() {
     let all = [Metric::Violations, Metric::Memory, Metric::Errors, Metric::Throughput];
-    let driver = Driver::of("590.48.01");
+    let driver = Driver::from_version("590.48.01");
     let gpu = Gpu {
         memory: Some(Memory { total: 81_559, used: 59, free: 81_022, reserved: 479 }),
         ..Gpu::default()
@@ -105,7 +105,7 @@ fn the_columns_stand_as_they_are_asked_for_behind_the_date() {
     // An A10 with a driver of branch 535 or later, in January 2024.
     let metrics = [Metric::Memory, Metric::Utilization, Metric::Throughput, Metric::Clocks];
     let stamp = Stamp { date: true, time: true };
-    let driver = Driver::of("535.129.03");
+    let driver = Driver::from_version("535.129.03");
     let now: Zoned = "2024-01-04T13:54:35[UTC]".parse().unwrap();
     let gpu = Gpu {
         memory: Some(Memory { total: 23_028, used: 239, free: 22_508, reserved: 281 }),
@@ -135,7 +135,7 @@ fn what_processes_hold_is_shown_by_every_driver() {
         |pid, kind, name: &str, memory| Process { pid, kind, name: name.to_owned(), memory, instance: None };
     let both = [ProcessMetric::Utilization, ProcessMetric::Memory];
     let text = |driver, gpu: &Gpu, loads: &BTreeMap<u32, ProcessLoad>, metrics: &[ProcessMetric]| {
-        let driver = Driver::of(driver);
+        let driver = Driver::from_version(driver);
         process_heading(PLAIN, metrics, driver) + &process_lines(FIRST, gpu, loads, metrics, driver)
     };
     let desktop = Gpu {

@@ -38,7 +38,7 @@ pub(super) struct Headings {
 }
 
 impl Headings {
-    pub(super) fn of(driver: Driver) -> Self {
+    pub(super) fn for_driver(driver: Driver) -> Self {
         [(Form::R580, R580), (Form::R570, R570), (Form::R555, R555), (Form::R545, R545), (Form::R530, R530)]
             .into_iter()
             .find(|(form, _)| driver.has(*form))

@@ -14,7 +14,7 @@ use headings::Headings;
 
 /// The tables, under a time such as `Thu Nov 21 07:12:15 2024`.
 pub(crate) fn summary(time: &str, system: &System, gpus: &[Gpu]) -> String {
-    let headings = Headings::of(Driver::of(&system.driver));
+    let headings = Headings::for_driver(Driver::from_version(&system.driver));
     let mut text = format!("{time:<31}\n");
     text.push_str(&gpus::table(system, gpus, &headings));
     if gpus.iter().any(Gpu::mig_is_on) {

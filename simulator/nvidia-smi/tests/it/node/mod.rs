@@ -19,7 +19,7 @@ pub(crate) struct Node {
 
 /// What a command said.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct Output {
     pub(crate) out: String,
     pub(crate) err: String,
     pub(crate) status: i32,
@@ -71,7 +71,7 @@ impl Node {
     }
 
     /// A command line in a shell, as an ordinary user; `sudo` makes it root's.
-    pub(crate) fn shell(&self, line: &str) -> Said {
+    pub(crate) fn shell(&self, line: &str) -> Output {
         let script = format!("sudo() {{ SLICEWRIGHT_SIM_PRIVILEGED=1 \"$@\"; }}\n{line}");
         let output = Command::new("sh")
             .arg("-c")
@@ -82,7 +82,7 @@ impl Node {
             .env("SLICEWRIGHT_SIM_PRIVILEGED", "0")
             .output()
             .unwrap();
-        Said {
+        Output {
             out: String::from_utf8(output.stdout).unwrap(),
             err: String::from_utf8(output.stderr).unwrap(),
             status: output.status.code().unwrap(),
@@ -92,7 +92,7 @@ impl Node {
     /// What a command says that must succeed.
     #[track_caller]
     pub(crate) fn says(&self, line: &str) -> String {
-        let Said { out, err, status } = self.shell(line);
+        let Output { out, err, status } = self.shell(line);
         assert_eq!((status, err.as_str()), (0, ""), "{line}\n{out}");
         out
     }

@@ -6,7 +6,7 @@ use k8s_openapi::jiff::Timestamp;
 
 /// An event of a pod or of a StatefulSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ShownEvent {
     /// Whether its type is `Warning`, and not `Normal`.
     pub warning: bool,
     /// Its reason.
@@ -18,7 +18,7 @@ pub struct Told {
     pub at: Timestamp,
 }
 
-impl Told {
+impl ShownEvent {
     /// The order by time, as texts have it: within a second, moments with a
     /// fraction come before one without.
     pub(super) fn moment(&self) -> (i64, bool, i32) {
@@ -27,7 +27,7 @@ impl Told {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for ShownEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { warning, reason, message, at } = self;
         let kind = if *warning { "Warning" } else { "Normal" };
