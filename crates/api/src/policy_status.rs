@@ -40,6 +40,12 @@ pub struct GpuPartitionPolicyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unserved: Option<Unserved>,
 
+    /// Workbenches that hold slices of the policy's nodes and that nobody has
+    /// used for at least an hour. Present if there are any, which only culling
+    /// can tell: without it, OpenShift AI writes no last activity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_holders: Option<IdleHolders>,
+
     /// The number of nodes of the policy, by their state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<NodeCounts>,
@@ -184,6 +190,10 @@ pub struct ProfileSupply {
 pub struct Unserved {
     /// The number of unserved requests; `requests` shows at most 50 of them.
     pub total: i32,
+    /// How many of them no layout could serve, so that somebody has to change
+    /// the request, the policy or the fleet. The others wait for slices.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cannot_be_served: i32,
     /// The oldest unserved requests. At most 50.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
@@ -209,6 +219,42 @@ pub struct UnservedRequest {
     pub reason: String,
     /// Why the request is not served, and what would help.
     pub message: String,
+}
+
+/// Workbenches that hold slices and are idle.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IdleHolders {
+    /// The number of idle workbenches; `workbenches` shows at most 50 of them.
+    pub total: i32,
+    /// Those that have been idle longest. At most 50.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 50))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub workbenches: Vec<IdleHolder>,
+}
+
+/// A workbench that holds slices and is idle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IdleHolder {
+    /// The namespace of the workbench.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The node of its pod.
+    pub node: String,
+    /// The slices that it holds, such as `1 x 3g.40gb`.
+    pub slices: String,
+    /// The hour of its last activity, as culling sees it: kernels and
+    /// terminals, not the use of the GPU.
+    pub last_activity: Timestamp,
+}
+
+// serde calls it with a reference.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+const fn is_zero(n: &i32) -> bool {
+    *n == 0
 }
 
 /// Nodes by what they are doing.

@@ -19,6 +19,7 @@ pub mod facts;
 pub mod fleet;
 pub mod hardware;
 mod holds;
+pub mod idle;
 pub mod labels;
 pub mod layouts;
 pub mod manifest;
@@ -104,6 +105,7 @@ pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: T
         queued,
         policies,
         rollouts,
+        idle: idle::idle_holders(objects, now),
         under_way,
         problems,
     }

@@ -14,6 +14,7 @@ use rollout::observed::{Listing, MapSeen, Observed, Refusal};
 
 use crate::agent::Agent as AgentOfNode;
 use crate::hardware::Models;
+use crate::idle::IdleHolders;
 use crate::memory::Memory;
 use crate::objects::Key;
 use crate::problem::Problem;
@@ -40,6 +41,8 @@ pub struct ClusterView {
     pub starting: BTreeMap<Key, Timestamp>,
     /// The workloads of Kueue that have their quota and a check of ours.
     pub queued: BTreeMap<Key, QueuedWorkload>,
+    /// The workbenches that hold slices and have been idle for a while.
+    pub idle: IdleHolders,
     /// The policies, by name. One that makes no sense is there as `Paused`,
     /// so that its nodes do not fall to another policy by a typing error.
     pub policies: Vec<Policy>,

@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::GpuPartitionPolicyStatus;
 use api::condition::{self, reason};
-use api::policy_status::{Level, NodeCounts, ProfileSupply, Unserved, UnservedRequest};
+use api::policy_status::{
+    IdleHolder, IdleHolders, Level, NodeCounts, ProfileSupply, Unserved, UnservedRequest,
+};
 use api::review::REVIEWED_PLAN;
+use mig::ProfileName;
 use observe::ClusterView;
 use observe::{Problem, Severity};
 use planner::demand::Request;
@@ -22,7 +25,7 @@ use crate::map::MapRound;
 use crate::planned_round::PlannedRound;
 use crate::policy_digest::policy_digest;
 use crate::review::{Fingerprint, review};
-use crate::why_name::why_name;
+use crate::why_name::{may_pass, why_name};
 
 /// How many unserved requests a status shows; the CRD takes no more. Readers
 /// see the oldest, and how many there are.
@@ -66,6 +69,7 @@ pub(crate) fn statuses(
                 slices: report.map(in_one_line),
                 supply: report.map(supply).unwrap_or_default(),
                 unserved: Some(unserved(&about.requests, &planned.view.requests)),
+                idle_holders: idle_holders(&policy.name, planned),
                 nodes: Some(nodes(report, planned, advances)),
                 policy_digest: Some(policy_digest.clone()),
                 plan_digest: Some(planned.plan.digest()),
@@ -299,13 +303,33 @@ fn unserved(reports: &[&RequestReport], requests: &[Request]) -> Unserved {
         reason: why_name(why).to_owned(),
         message: report.outcome.to_string(),
     });
-    Unserved { total: i32::try_from(waiting.len()).unwrap_or(i32::MAX), requests: shown.collect() }
+    let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
+    let never = waiting.iter().filter(|(_, _, why)| !may_pass(why)).count();
+    Unserved { total: count(waiting.len()), cannot_be_served: count(never), requests: shown.collect() }
+}
+
+/// The workbenches on nodes of this policy that hold slices and are idle.
+fn idle_holders(policy: &PolicyName, planned: &PlannedRound) -> Option<IdleHolders> {
+    let mine = |node: &NodeName| planned.policy_of.get(node) == Some(policy);
+    let all: Vec<_> = planned.view.idle.holders.iter().filter(|holder| mine(&holder.node)).collect();
+    let shown = all.iter().take(MOST_REQUESTS).map(|holder| {
+        let (namespace, name) = holder.notebook.clone();
+        let slices = profiles(&holder.slices).join(", ");
+        IdleHolder { namespace, name, node: holder.node.0.clone(), slices, last_activity: holder.since }
+    });
+    let shown =
+        IdleHolders { total: i32::try_from(all.len()).unwrap_or(i32::MAX), workbenches: shown.collect() };
+    (!all.is_empty()).then_some(shown)
+}
+
+/// `1 x 3g.40gb`, by profile.
+fn profiles(slices: &BTreeMap<ProfileName, u32>) -> Vec<String> {
+    slices.iter().map(|(profile, n)| format!("{n} x {profile}")).collect()
 }
 
 /// `1 x 3g.40gb, 2 x 1g.10gb`.
 fn slices(request: &Request) -> String {
-    let mut parts: Vec<String> =
-        request.slices.iter().map(|(profile, n)| format!("{n} x {profile}")).collect();
+    let mut parts = profiles(&request.slices);
     if request.whole_gpus > 0 {
         parts.push(format!("{} x {}", request.whole_gpus, rollout::names::RESOURCE_GPU));
     }

@@ -101,5 +101,6 @@ fn wake_at(
         Some(Hold::CoolingDown { until }) => Some(*until),
         _ => None,
     });
-    steps.chain(blocked).chain(cooling).chain(input.obstacles.settling(input.now)).min()
+    let idle = planned.view.idle.next;
+    steps.chain(blocked).chain(cooling).chain(idle).chain(input.obstacles.settling(input.now)).min()
 }

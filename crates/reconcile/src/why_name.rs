@@ -1,4 +1,4 @@
-//! Why a request is not served, in one word.
+//! Why a request is not served, in one word, and whether waiting is enough.
 
 use planner::report::Why;
 
@@ -21,5 +21,29 @@ pub const fn why_name(why: &Why) -> &'static str {
         Why::BlockedElsewhere { .. } => "BlockedElsewhere",
         Why::Refused { .. } => "Refused",
         Why::NoPlan { .. } => "NoPlan",
+    }
+}
+
+/// Whether waiting can be enough: somebody ends, a hold passes, a turn comes.
+/// Where it is not, somebody has to change the request, the policy or the fleet.
+#[must_use]
+pub const fn may_pass(why: &Why) -> bool {
+    match why {
+        Why::NoRoom
+        | Why::AllUsed
+        | Why::NotItsTurn { .. }
+        | Why::Fragmented
+        | Why::Held { .. }
+        | Why::IdlenessNotProvable { .. }
+        | Why::BlockedElsewhere { .. }
+        // A bound counts what others hold now.
+        | Why::PolicyForbids { .. }
+        | Why::NoPlan { .. } => true,
+        Why::WholeGpu
+        | Why::NoPolicy
+        | Why::NoEligibleNode
+        | Why::NoSuchProfile { .. }
+        | Why::TooLarge { .. }
+        | Why::Refused { .. } => false,
     }
 }

@@ -1,6 +1,7 @@
 //! A workbench: `kubeflow.org` `Notebook` (v1, v1beta1 and v1alpha1 have one
 //! schema).
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
@@ -82,6 +83,12 @@ impl Notebook {
     #[must_use]
     pub fn hardware_profile(&self) -> Option<(String, String)> {
         hardware_profile::named_by(&self.metadata)
+    }
+
+    /// When somebody last used it, where culling is on and says so.
+    #[must_use]
+    pub fn last_activity(&self) -> Option<Timestamp> {
+        self.annotation(LAST_ACTIVITY)?.parse().ok()
     }
 
     fn annotation(&self, key: &str) -> Option<&str> {

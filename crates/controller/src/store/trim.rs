@@ -294,14 +294,26 @@ pub fn notebook(full: Notebook) -> Notebook {
     let Notebook { metadata: meta, spec, status } = full;
     let mut meta = metadata(meta);
     let was_cut = bounds::was_cut(meta.annotations.as_ref());
+    let active_in = meta.annotations.as_ref().and_then(|all| hour(all.get(notebook::LAST_ACTIVITY)?));
     let read = [notebook::STOPPED, notebook::PROFILE_NAME, notebook::PROFILE_NAMESPACE];
     meta.annotations = keep(meta.annotations, |key| read.contains(&key));
     for value in meta.annotations.iter_mut().flat_map(BTreeMap::values_mut) {
         *value = bounds::cut(std::mem::take(value), LONGEST_OWNER);
     }
+    if let Some(hour) = active_in {
+        meta.annotations.get_or_insert_default().insert(notebook::LAST_ACTIVITY.to_owned(), hour);
+    }
     meta.labels = None;
     let spec = NotebookSpec { template: NotebookTemplate { spec: waiting(spec.template.spec, was_cut) } };
     Notebook { metadata: meta, spec, status }
+}
+
+/// The hour of a time. Culling writes the last activity of each workbench that
+/// is used every minute, which would be news for nobody.
+fn hour(time: &str) -> Option<String> {
+    let time: jiff::Timestamp = time.parse().ok()?;
+    let down = jiff::TimestampRound::new().smallest(jiff::Unit::Hour).mode(jiff::RoundMode::Trunc);
+    Some(time.round(down).ok()?.to_string())
 }
 
 /// A workload of a queue: the pods that it wants, its quota, and what checks

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::foreign::notebook::{PROFILE_NAME, PROFILE_NAMESPACE, STOPPED};
+use api::foreign::notebook::{LAST_ACTIVITY, PROFILE_NAME, PROFILE_NAMESPACE, STOPPED};
 use api::foreign::{AdmissionCheck, HardwareProfile, Notebook, ResourceFlavor, Workload, hardware_profile};
 use api::gpu_node::{GpuNodeStatus, PodName, PromisedTo};
 use api::{GpuNode, GpuPartitionPolicy};
@@ -410,7 +410,8 @@ impl Redactor<'_> {
     fn notebook(&self, (namespace, name): &Key, notebook: &Notebook) -> Notebook {
         let mut metadata = self.metadata(&notebook.metadata);
         let mut annotations =
-            retain(&notebook.metadata.annotations, |key| key == STOPPED).unwrap_or_default();
+            retain(&notebook.metadata.annotations, |key| [STOPPED, LAST_ACTIVITY].contains(&key))
+                .unwrap_or_default();
         if let Some((of, profile)) = notebook.hardware_profile() {
             annotations.insert(PROFILE_NAME.to_owned(), self.names.thing(&of, &profile));
             annotations.insert(PROFILE_NAMESPACE.to_owned(), self.names.namespace(&of));

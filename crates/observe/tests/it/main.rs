@@ -4,6 +4,7 @@
 mod agents;
 mod fleet;
 mod foreign_hands;
+mod idle;
 mod memory;
 mod menu;
 mod owners;

@@ -15,3 +15,4 @@ mod said;
 mod tenants;
 mod transitions;
 mod under_way;
+mod waiting;
