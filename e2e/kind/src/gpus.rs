@@ -238,7 +238,7 @@ fn images(ours: &Ours) -> anyhow::Result<Vec<Contents>> {
                 vec![
                     tool("nvidia-mig-manager", "usr/bin/nvidia-mig-manager")?,
                     tool("nvidia-mig-parted", "usr/bin/nvidia-mig-parted")?,
-                    (smi, "usr/bin/nvidia-smi"),
+                    (smi.clone(), "usr/bin/nvidia-smi"),
                 ],
             ),
             files: vec![enter],
@@ -246,7 +246,14 @@ fn images(ours: &Ours) -> anyhow::Result<Vec<Contents>> {
         },
         Contents {
             name: "slicewright.local/dra-driver",
-            programs: with(shell()?, vec![tool("gpu-kubelet-plugin", "usr/bin/gpu-kubelet-plugin")?]),
+            programs: with(
+                shell()?,
+                vec![
+                    tool("gpu-kubelet-plugin", "usr/bin/gpu-kubelet-plugin")?,
+                    // With what the library loads.
+                    (smi.clone(), "usr/bin/nvidia-smi"),
+                ],
+            ),
             files: vec![enter],
             entrypoint: vec!["/usr/bin/gpu-kubelet-plugin"],
         },
