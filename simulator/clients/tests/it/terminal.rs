@@ -36,8 +36,8 @@ fn text(drawn: &str) -> String {
 }
 
 /// Runs a program on a terminal until all of these are on it.
-fn shows(program: &str, arguments: &str, wanted: &[&str]) {
-    let Some(found) = find(&[program_of(program)]) else { return };
+fn shows(program: &'static str, arguments: &str, wanted: &[&str]) {
+    let Some(found) = find(&[program]) else { return };
     let node = node(found.library);
     let line = format!("stty rows 60 cols 180; TERM=xterm exec {} {arguments}", found.programs[0].display());
     let mut running = node.start_inside("script", &["-q", "-f", "-e", "-c", &line, "/dev/null"]).unwrap();
@@ -48,14 +48,6 @@ fn shows(program: &str, arguments: &str, wanted: &[&str]) {
         Ok(wanted.iter().all(|word| text.contains(word)).then_some(()))
     };
     running.until(&format!("{wanted:?} on the screen of {program}"), look).unwrap();
-}
-
-/// The variable by which `cargo xtask clients terminal` names it.
-fn program_of(program: &str) -> &'static str {
-    match program {
-        "nvtop" => "nvtop",
-        _ => "btm",
-    }
 }
 
 #[test]
@@ -75,6 +67,18 @@ fn nvtop_draws_both_gpus_and_who_computes() {
         "4242",
     ];
     shows("nvtop", "", &wanted);
+}
+
+#[test]
+fn bottom_draws_the_memory_of_both_gpus() {
+    // What the driver reserves is not in use here: it asks the second version of the function.
+    let wanted = ["NVIDIA H100 80GB HBM3: 50%", "40.0GiB/79.6GiB", "NVIDIA H100 80GB HBM3:  0%"];
+    shows("btm", "--expanded --default_widget_type mem", &wanted);
+}
+
+#[test]
+fn bottom_draws_their_temperatures() {
+    shows("btm", "--expanded --default_widget_type temp", &["NVIDIA H100 80GB HBM3", "55°C", "31°C"]);
 }
 
 #[test]
