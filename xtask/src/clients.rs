@@ -1,6 +1,7 @@
 //! `cargo xtask clients`: real programs that talk to NVML, unmodified, over the
 //! simulated library.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -10,6 +11,7 @@ use anyhow::Context;
 
 use crate::building;
 use crate::installing::Install;
+use crate::needs;
 use crate::python::{self, PYTHON};
 use crate::sim_lib;
 use crate::steps::{self, Action, Step, Tool};
@@ -20,13 +22,15 @@ use crate::tools::{self, Sources, Use};
 /// Rust's nvml-wrapper; go-nvml, go-gpuallocator, nvidia-mig-parted,
 /// gpu-feature-discovery, nvidia-ctk, NVIDIA's device plugin and DRA driver, which are built
 /// first where that has not happened yet; programs from Python's package index, which are installed
-/// into a virtual environment of their own. Without KIND all run, and what a
-/// missing tool leaves out is named and counted.
+/// into a virtual environment of their own. Without KIND all but those on a
+/// terminal run, and what a missing tool leaves out is named and counted.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Treat a missing tool as a failure
     #[arg(long, env = "CI", value_parser = clap::builder::FalseyValueParser::new())]
     ci: bool,
+    #[arg(long, hide = true, env = "PATH", default_value = "")]
+    path: OsString,
     #[command(flatten)]
     sources: Sources,
     /// Which ones
@@ -41,9 +45,28 @@ enum Kind {
     /// go-nvml, go-gpuallocator, nvidia-mig-parted, gpu-feature-discovery, nvidia-ctk, the device plugin, the DRA
     /// driver
     Go,
-    /// nvidia-ml-py, nvitop, nvsmi, py3nvml, gpustat, GPUtil, Glances, Zeus, CodeCarbon, dask-cuda
+    /// nvidia-ml-py, nvitop, nvsmi, py3nvml, gpustat, GPUtil, Glances, Zeus, CodeCarbon, dask-cuda, cuda-core
     Python,
+    /// nvtop and bottom, which draw on a terminal; only where it is asked for, since nothing here builds them
+    Terminal,
 }
+
+/// The test modules whose clients draw on a terminal.
+const TERMINAL_TESTS: [&str; 1] = ["terminal::"];
+
+/// These clients: packages of distributions.
+const TERMINALS: [Tool; 2] = [
+    Tool {
+        name: "nvtop",
+        probe: &["nvtop", "--version"],
+        install: Install::ByHand("install nvtop; on Debian 12 it is in contrib"),
+    },
+    Tool {
+        name: "btm",
+        probe: &["btm", "--version"],
+        install: Install::ByHand("install bottom, for instance by `cargo install bottom --locked`"),
+    },
+];
 
 /// The test modules whose clients are Go programs.
 const GO: [&str; 6] =
@@ -82,7 +105,7 @@ pub(crate) fn steps(sources: &Sources) -> Vec<Step> {
         ),
         step(
             "clients-python",
-            "nvidia-ml-py and nine programs in Python over the simulated library",
+            "nvidia-ml-py and ten programs in Python over the simulated library",
             &[PYTHON],
             "python",
         ),
@@ -101,7 +124,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     match kind {
         Kind::Rust => {
             test.args(["--lib", "--test", "it", "--"]);
-            test.args(GO.iter().chain(&PYTHON_TESTS).flat_map(|module| ["--skip", module]));
+            test.args(
+                GO.iter().chain(&PYTHON_TESTS).chain(&TERMINAL_TESTS).flat_map(|module| ["--skip", module]),
+            );
         }
         Kind::Go => {
             test.args(["--test", "it", "--"]).args(GO);
@@ -109,6 +134,16 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
                 test.env(binary.variable(), &binary.path);
             }
             with_nvidia_smi(&library)?;
+        }
+        Kind::Terminal => {
+            needs::require("cargo xtask clients terminal", &TERMINALS)?;
+            test.args(["--test", "it", "--"]).args(TERMINAL_TESTS);
+            for tool in TERMINALS {
+                let mut places = std::env::split_paths(&args.path).map(|folder| folder.join(tool.name));
+                let found = places.find(|path| path.is_file());
+                let found = found.with_context(|| format!("{} is not in PATH", tool.name))?;
+                test.env(format!("TEST_ASSET_{}", tool.name.to_uppercase()), found);
+            }
         }
         Kind::Python => {
             test.args(["--test", "it", "--"]).args(PYTHON_TESTS);

@@ -49,7 +49,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         built("slicewright-kind")?;
     }
     if is("up") {
-        for binary in tools::ensure_built(&args.sources, &[Use::ControlPlane, Use::Kind], out)? {
+        for binary in tools::ensure_built(&args.sources, &[Use::ControlPlane, Use::Clients, Use::Kind], out)?
+        {
             command.env(binary.variable(), &binary.path);
         }
         let library = sim_lib::ensure_built(&sim_lib::Args::default())?;

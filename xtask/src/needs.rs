@@ -82,7 +82,7 @@ pub(crate) fn components(sources: &Sources, uses: &[Use]) -> Vec<Tool> {
 pub(crate) fn kind(sources: &Sources, up: bool, story: bool) -> Vec<Tool> {
     let mut needed = Vec::new();
     if up {
-        needed.extend(components(sources, &[Use::ControlPlane, Use::Kind]));
+        needed.extend(components(sources, &[Use::ControlPlane, Use::Clients, Use::Kind]));
         needed.extend_from_slice(ENGINE);
     }
     if story {

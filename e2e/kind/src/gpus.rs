@@ -50,11 +50,7 @@ pub fn bring<W: Write>(
         let cleaned = crate::place::remove(&scratch);
         loaded.and(cleaned).map(|()| tag)
     })?;
-    let read = |file: &str| -> anyhow::Result<String> {
-        let text = fs::read_to_string(manifests(file)).with_context(|| format!("cannot read {file}"))?;
-        // Another tag is another image: what runs an older one is replaced.
-        Ok(text.replace(":TAG", &format!(":{tag}")))
-    };
+    let read = |file: &str| manifest(file, &tag);
     let workers = cluster.spec()?.context("the cluster does not say what it is made of")?.workers;
     progress.step("simulated drivers and NVIDIA's components", || {
         apply(cluster, include_str!("../../../simulator/cluster/crds/nvidia.com_clusterpolicies.yaml"))?;
@@ -124,7 +120,17 @@ fn manifests(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests").join(file)
 }
 
-fn apply(cluster: &Cluster<'_>, text: &str) -> anyhow::Result<()> {
+/// One of the manifests, with the images of this tag.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn manifest(file: &str, tag: &str) -> anyhow::Result<String> {
+    let text = fs::read_to_string(manifests(file)).with_context(|| format!("cannot read {file}"))?;
+    // Another tag is another image: what runs an older one is replaced.
+    Ok(text.replace(":TAG", &format!(":{tag}")))
+}
+
+pub(crate) fn apply(cluster: &Cluster<'_>, text: &str) -> anyhow::Result<()> {
     call_with(
         cluster.kubectl()?.args(["apply", "--server-side", "--force-conflicts", "-f", "-"]),
         text.as_bytes(),
@@ -203,6 +209,8 @@ fn images(ours: &Ours) -> anyhow::Result<Vec<Contents>> {
                     (ours.simulator.clone(), "usr/bin/slicewright-sim"),
                     (fs::canonicalize(&library)?, "usr/lib64/libnvidia-ml.so.1"),
                     (smi.clone(), "usr/bin/nvidia-smi"),
+                    // Into the driver root, where hooks of CDI specifications find it on the node.
+                    tool("nvidia-ctk", "usr/bin/nvidia-ctk")?,
                 ],
             ),
             files: Vec::new(),
@@ -230,11 +238,24 @@ fn images(ours: &Ours) -> anyhow::Result<Vec<Contents>> {
                 vec![
                     tool("nvidia-mig-manager", "usr/bin/nvidia-mig-manager")?,
                     tool("nvidia-mig-parted", "usr/bin/nvidia-mig-parted")?,
-                    (smi, "usr/bin/nvidia-smi"),
+                    (smi.clone(), "usr/bin/nvidia-smi"),
                 ],
             ),
             files: vec![enter],
             entrypoint: vec!["/usr/bin/nvidia-mig-manager"],
+        },
+        Contents {
+            name: "slicewright.local/dra-driver",
+            programs: with(
+                shell()?,
+                vec![
+                    tool("gpu-kubelet-plugin", "usr/bin/gpu-kubelet-plugin")?,
+                    // With what the library loads.
+                    (smi.clone(), "usr/bin/nvidia-smi"),
+                ],
+            ),
+            files: vec![enter],
+            entrypoint: vec!["/usr/bin/gpu-kubelet-plugin"],
         },
         Contents {
             name: "slicewright.local/nfd",

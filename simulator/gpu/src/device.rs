@@ -12,6 +12,7 @@ use crate::driver::DriverBranch;
 use crate::mode::{MigMode, Mode};
 use crate::model::{MigFacts, Model, ProfileFacts};
 use crate::power::Meter;
+use crate::reserved::reserved_kib;
 use crate::uuid;
 
 /// Which of the two ways a 7-slice chip numbers its GPU instances.
@@ -200,6 +201,12 @@ impl Gpu {
             }
             _ => 0,
         }
+    }
+
+    /// What this driver keeps of the memory for itself, in KiB.
+    #[must_use]
+    pub fn reserved_kib(&self, driver: DriverBranch) -> u32 {
+        reserved_kib(&self.model.product, driver, self.mig_is_on())
     }
 
     /// The facts of a GPU instance's profile.

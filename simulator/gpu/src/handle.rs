@@ -82,8 +82,10 @@ pub struct ComputeInstanceInfo {
 pub struct Memory {
     /// All of it.
     pub total_mib: u32,
-    /// What clients have. A driver's own use is not simulated.
+    /// What clients have.
     pub used_mib: u32,
+    /// What the driver keeps of it, in KiB; nothing of a MIG device's memory.
+    pub reserved_kib: u32,
 }
 
 /// What `nvmlDeviceGetAttributes_v2` answers for a MIG device.

@@ -21,6 +21,7 @@ mod mode;
 mod model;
 mod power;
 mod question;
+mod reserved;
 mod saved;
 mod session;
 mod topology;

@@ -310,8 +310,12 @@ impl<'m> Nvml<'m> {
             Device::Gpu { .. } => {
                 let gpu = self.whole(device)?;
                 self.read(gpu, |nvml| {
-                    let total_mib = nvml.state(gpu).model.memory_mib;
-                    Ok(Memory { total_mib, used_mib: nvml.used(total_mib, |at| at.gpu() == gpu) })
+                    let state = nvml.state(gpu);
+                    let (total_mib, reserved_kib) =
+                        (state.model.memory_mib, state.reserved_kib(nvml.machine.driver()));
+                    let for_clients = total_mib.saturating_sub(reserved_kib.div_ceil(1024));
+                    let used_mib = nvml.used(for_clients, |at| at.gpu() == gpu);
+                    Ok(Memory { total_mib, used_mib, reserved_kib })
                 })
             }
             Device::Mig(handle) => {
@@ -322,7 +326,7 @@ impl<'m> Nvml<'m> {
                     Target::Gpu(_) => false,
                     Target::GpuInstance(g, i) | Target::ComputeInstance(g, i, _) => (g, i) == (gpu, id),
                 });
-                Ok(Memory { total_mib, used_mib })
+                Ok(Memory { total_mib, used_mib, reserved_kib: 0 })
             }
         }
     }

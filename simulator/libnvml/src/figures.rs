@@ -103,16 +103,6 @@ pub(crate) struct Sheet {
     pub(crate) pcie: u32,
 }
 
-/// What is left of a card's memory when the driver has taken what it reserves,
-/// in MiB, where it was measured.
-fn usable_mib(gpu: &Gpu) -> Option<u32> {
-    match gpu.model.product.as_str() {
-        "NVIDIA H100 80GB HBM3" => Some(81_081),
-        "NVIDIA H200" => Some(143_157),
-        _ => None,
-    }
-}
-
 /// Lanes of the PCI Express interface of every card in the table.
 pub(crate) const PCIE_LANES: u32 = 16;
 
@@ -157,6 +147,13 @@ pub(crate) fn temperature(of: Subject<'_>) -> u32 {
     if of.is_busy() { 55 } else { 31 }
 }
 
+/// What is left of a card's memory when the driver has taken what it reserves,
+/// in MiB, where it was seen what that is.
+fn usable_mib(of: Subject<'_>) -> Option<u32> {
+    let reserved = of.gpu.reserved_kib(of.machine.driver());
+    (reserved > 0).then(|| of.gpu.model.memory_mib.saturating_sub(reserved / 1024))
+}
+
 /// The driver from which on MIG devices share what the card's memory leaves of
 /// the address window.
 const BAR1_BESIDE_MEMORY: u16 = 580;
@@ -168,11 +165,11 @@ const BAR1_KEPT: u32 = 512;
 /// a GPU: its memory, as a power of two. Of a MIG device its share by memory:
 /// up to driver 560 of the window, of which 1 MiB is missing in every capture;
 /// from 580 on of what the card's memory leaves of it, which the card then shows
-/// as used. Where nobody measured what the driver reserves, as before.
+/// as used. Where no capture shows what the driver reserves, as before.
 pub(crate) fn bar1_mib(of: Subject<'_>) -> Option<(u32, u32)> {
     let memory = of.gpu.model.memory_mib;
     let mut whole = memory.checked_next_power_of_two()?;
-    let beside = usable_mib(of.gpu).filter(|_| of.machine.driver().0 >= BAR1_BESIDE_MEMORY);
+    let beside = usable_mib(of).filter(|_| of.machine.driver().0 >= BAR1_BESIDE_MEMORY);
     // A window that has no room beside the memory is twice as large.
     if beside.is_some_and(|usable| whole < usable + BAR1_KEPT) {
         whole *= 2;

@@ -25,6 +25,7 @@ nvidia-smi [OPTION [VALUE]] ...      a value may also stand behind =
                                      SUPPORTED_GPU_TARGET_TEMP, VOLTAGE, ROW_REMAPPER,
                                      GSP_FIRMWARE_VERSION, POWER_SMOOTHING, POWER_PROFILES
     -x,   --xml-format               with -q: as XML
+    --dtd                            the DTD of that document; with -q -x: in it
     --query-gpu=                     chosen fields of GPUs; --help-query-gpu lists them
     --query-compute-apps=            chosen fields of processes; each query has its --help-query-...
     --query-accounted-apps=          ... of processes that the driver remembers

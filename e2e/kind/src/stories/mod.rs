@@ -5,6 +5,8 @@
 //! A story takes its worker as it finds it and brings it to the layout that it
 //! needs, so that any of them can run alone, and after any other.
 
+mod cdi;
+mod dra;
 mod faults;
 mod hardware;
 mod labels;
@@ -46,6 +48,16 @@ const STORIES: &[Story] = &[
         name: "two-gpus",
         shows: "a pod of two whole GPUs gets them, of which the device plugin said that it prefers them",
         tell: hardware::two_whole_gpus,
+    },
+    Story {
+        name: "cdi",
+        shows: "a container gets its slice by CDI, under the slice's UUID, with the library that its image lacks",
+        tell: cdi::tell,
+    },
+    Story {
+        name: "dra",
+        shows: "NVIDIA's DRA driver publishes every placement that our rules know, and makes a slice for a claim",
+        tell: dra::tell,
     },
     Story {
         name: "busy-slice",

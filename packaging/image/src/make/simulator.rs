@@ -17,7 +17,12 @@ use super::{Base, Contents};
 /// when the root is read-only.
 const STATE: &str = "run/slicewright-sim";
 
+/// What programs load: a link.
 const LIBRARY: &str = "libnvidia-ml.so.1";
+
+/// The file, as in a driver root: with the version of the driver that a node has unless it is told another
+/// one. Programs that make CDI specifications read the version from there.
+const FILE: &str = "libnvidia-ml.so.580.65.06";
 
 pub(super) fn contents(
     workspace: &Workspace,
@@ -50,16 +55,18 @@ pub(super) fn contents(
     }
     let mut programs = Tree::new();
     let mut linked = Vec::new();
+    let folder = folder.trim_start_matches('/');
     let places = [
         ("usr/bin/slicewright-sim".to_owned(), sim),
         ("usr/bin/nvidia-smi".to_owned(), smi),
-        (format!("{}/{LIBRARY}", folder.trim_start_matches('/')), nvml),
+        (format!("{folder}/{FILE}"), nvml),
     ];
     for (path, made) in places {
         let sha256 = digest(&made.content).trim_start_matches("sha256:").to_owned();
         linked.push(Program { path: format!("/{path}"), sha256, packages: made.packages });
         programs.program(&path, made.content);
     }
+    programs.link(&format!("{folder}/{LIBRARY}"), FILE);
     Ok(Contents {
         base: tree,
         programs,

@@ -173,6 +173,10 @@ fn the_build_of_a_containerfile_makes_what_its_image_copies_and_starts() {
         assert!(image.join(format!("usr/share/sbom/{}.cdx.json", product.name())).is_file());
         let library = image.join("usr/lib64/libnvidia-ml.so.1");
         assert_eq!(library.is_file(), product == Product::Simulator);
+        if product == Product::Simulator {
+            let file = std::fs::read_link(&library).unwrap();
+            assert_eq!(file, Path::new("libnvidia-ml.so.580.65.06"), "the file has the driver's version");
+        }
         let others = ["libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"];
         assert!(
             others.iter().all(|name| !image.join("usr/lib64").join(name).exists()),

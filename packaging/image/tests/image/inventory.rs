@@ -14,7 +14,7 @@ use crate::support::Read;
 fn audited(product: Product, image: &Read) -> BTreeMap<String, VersionInfo> {
     let programs: &[&str] = match product {
         Product::Operator => &["usr/bin/slicewright"],
-        Product::Simulator => &["usr/bin/slicewright-sim", "usr/bin/nvidia-smi", "libnvidia-ml.so.1"],
+        Product::Simulator => &["usr/bin/slicewright-sim", "usr/bin/nvidia-smi", "libnvidia-ml.so.580.65.06"],
     };
     let found = image.things.iter().filter(|(path, _)| programs.iter().any(|name| path.ends_with(name)));
     let lists: BTreeMap<_, _> = found

@@ -9,3 +9,4 @@ mod go_nvml;
 mod mig_parted;
 mod nvml_wrapper;
 mod python;
+mod terminal;

@@ -1,5 +1,5 @@
 //! nvidia-ml-py, NVIDIA's binding for Python, and what is written over it: nvitop, gpustat, Glances, Zeus,
-//! CodeCarbon, dask-cuda; py3nvml, an older binding; nvsmi and GPUtil, which start nvidia-smi. All of them
+//! CodeCarbon, dask-cuda; cuda-core, with NVIDIA's compiled bindings; py3nvml, an older binding; nvsmi and GPUtil, which start nvidia-smi. All of them
 //! are unmodified. Of Zeus, CodeCarbon, Glances and dask-cuda only the modules that ask for GPUs are loaded.
 
 use clients::{Node, cut, find, json_lines};
@@ -317,9 +317,10 @@ import json
 from glances.plugins.gpu.cards.nvidia import NvidiaGPU
 print(json.dumps([[gpu['name'], round(gpu['mem']), gpu['proc'], gpu['temperature']] for gpu in NvidiaGPU().get_device_stats()]))";
     let a100 = json!("NVIDIA A100-SXM4-80GB");
+    // What the driver reserves counts as used: one per cent of an A100, and more of a small card.
     assert_eq!(
         evaluated(&node, &python, program),
-        json!([[a100, 49, 100, 55], [a100, 0, null, 31], ["Tesla T4", 0, 0, 31], ["NVIDIA L40S", 0, 0, 31]])
+        json!([[a100, 50, 100, 55], [a100, 1, null, 31], ["Tesla T4", 3, 0, 31], ["NVIDIA L40S", 1, 0, 31]])
     );
 }
 
@@ -341,4 +342,48 @@ print(json.dumps(told))"
     );
     let told = evaluated(&node, &python, &program);
     assert!(told.is_null() || told == json!([4, 2, [true, true], 15_360, 3, "GPU-"]), "{told}");
+}
+
+#[test]
+fn cuda_core_finds_gpus_and_slices_over_nvidias_compiled_bindings() {
+    let Some((node, python)) = node(|machine| {
+        let model = Model::find("H100-80GB").unwrap();
+        let mut machine = machine.with_gpu(&model).with_gpu(&model);
+        cut(&mut machine, 1, &["3g.40gb", "2g.20gb"]);
+        machine
+    }) else {
+        return;
+    };
+    let program = "
+import json, sys
+if sys.version_info < (3, 11):
+    print(json.dumps('there is no cuda-core for this Python'))
+    raise SystemExit
+from cuda.core import system
+def seen(device):
+    memory = device.memory_info
+    slices = [[mig.mig.is_mig_device, mig.uuid, mig.memory_info.total >> 20, mig.mig.parent.uuid] for mig in device.mig.get_all_devices()] if device.mig.mode else []
+    return [device.name, device.uuid, device.cuda_compute_capability, [memory.total >> 20, memory.reserved >> 10, memory.used >> 20], slices]
+print(json.dumps([system.get_num_devices(), system.get_kernel_mode_driver_version(), [seen(system.Device(index=i)) for i in range(2)]]))";
+    let told = evaluated(&node, &python, program);
+    if told.is_string() {
+        return;
+    }
+    assert_eq!((&told[0], &told[1]), (&json!(2), &json!([580, 65, 6])));
+    let machine = node.machine().unwrap();
+    let whole = &told[2][0];
+    assert_eq!(
+        (&whole[0], &whole[1]),
+        (&json!("NVIDIA H100 80GB HBM3"), &json!(machine.gpu(0).unwrap().uuid))
+    );
+    // 478.5 MiB are the driver's.
+    assert_eq!((&whole[2], &whole[3], &whole[4]), (&json!([9, 0]), &json!([81_559, 489_984, 0]), &json!([])));
+    let gpu = machine.gpu(1).unwrap();
+    let wanted: Vec<_> = gpu.mig_devices().map(|(gi, ci)| gpu.mig_uuid(gi, ci)).collect();
+    let slices = told[2][1][4].as_array().unwrap();
+    let memory = [40_448, 20_096];
+    assert_eq!(slices.len(), 2);
+    for ((slice, uuid), memory) in slices.iter().zip(&wanted).zip(memory) {
+        assert_eq!(slice, &json!([true, uuid, memory, gpu.uuid]));
+    }
 }

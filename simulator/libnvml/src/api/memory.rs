@@ -12,22 +12,28 @@ use crate::handle::Device;
 
 const MIB: c_ulonglong = 1024 * 1024;
 
+/// In bytes: all of it, what the driver reserves, and what clients use.
+fn bytes(has: gpu::Memory) -> (c_ulonglong, c_ulonglong, c_ulonglong) {
+    let gpu::Memory { total_mib, used_mib, reserved_kib } = has;
+    let reserved = c_ulonglong::from(reserved_kib) * 1024;
+    (c_ulonglong::from(total_mib) * MIB, reserved, c_ulonglong::from(used_mib) * MIB)
+}
+
 entries! {
+    /// What the driver reserves counts as used here.
     fn nvmlDeviceGetMemoryInfo(call, device: Device, memory: Out<nvmlMemory_t>) {
         let device = call.device(device)?;
-        let has = call.query(|nvml| nvml.memory(device))?;
-        let (total, used) = (c_ulonglong::from(has.total_mib) * MIB, c_ulonglong::from(has.used_mib) * MIB);
-        memory.set(nvmlMemory_t { total, free: total - used, used })
+        let (total, reserved, used) = bytes(call.query(|nvml| nvml.memory(device))?);
+        memory.set(nvmlMemory_t { total, free: total - reserved - used, used: reserved + used })
     }
 
-    /// With what the driver reserves apart; it reserves nothing here.
+    /// With what the driver reserves apart.
     fn nvmlDeviceGetMemoryInfo_v2(call, device: Device, memory: Versioned) {
         let memory = memory.must_be::<nvmlMemory_v2_t>(2)?;
         let version = memory.get()?.version;
         let device = call.device(device)?;
-        let has = call.query(|nvml| nvml.memory(device))?;
-        let (total, used) = (c_ulonglong::from(has.total_mib) * MIB, c_ulonglong::from(has.used_mib) * MIB);
-        memory.set(nvmlMemory_v2_t { version, total, reserved: 0, free: total - used, used })
+        let (total, reserved, used) = bytes(call.query(|nvml| nvml.memory(device))?);
+        memory.set(nvmlMemory_v2_t { version, total, reserved, free: total - reserved - used, used })
     }
 
     fn nvmlDeviceGetBAR1MemoryInfo(call, device: Device, memory: Out<nvmlBAR1Memory_t>) {

@@ -44,6 +44,7 @@ fn windows(driver: u16, name: &str, profiles: &[u32]) -> (Vec<u64>, (u64, u64)) 
 fn slices_share_what_the_memory_leaves_of_the_address_window() {
     assert_eq!(windows(590, "H100-80GB", &[9, 14, 19]), (vec![24_739, 12_369, 6_184], (131_072, 81_081)));
     assert_eq!(windows(580, "H200-141GB", &[9, 14, 19]).0, [59_237, 29_618, 14_809]);
+    assert_eq!(windows(580, "A100-40GB", &[9, 14, 19]).0, [12_211, 6_105, 3_052]);
     // Up to 560 they shared all of it.
     assert_eq!(windows(560, "H100-94GB", &[9, 14, 19]), (vec![65_535, 32_767, 16_383], (131_072, 0)));
 }
@@ -62,6 +63,33 @@ fn memory_of_slices_is_that_of_the_driver() {
     };
     assert_eq!(memory(535), [4864, 9856, 19_968, 19_968]);
     assert_eq!(memory(580), [4864, 9984, 20_096, 20_096]);
+}
+
+#[test]
+fn what_the_driver_reserves_is_apart_from_what_is_used_only_in_the_second_version() {
+    let sim = node(590, &[model("H100-80GB"), model("A30")]);
+    let memory = |index| {
+        let device = sim.gpu(index).unwrap();
+        let first: nvmlMemory_t =
+            ask(|memory| unsafe { sim.lib.nvmlDeviceGetMemoryInfo(device, memory) }).unwrap();
+        let mut second = nvmlMemory_v2_t { version: 0x0200_0028, total: 0, reserved: 0, free: 0, used: 0 };
+        assert_eq!(unsafe { sim.lib.nvmlDeviceGetMemoryInfo_v2(device, &raw mut second) }, 0);
+        assert_eq!(first.total, first.used + first.free);
+        assert_eq!(second.total, second.reserved + second.used + second.free);
+        assert_eq!((first.used, first.free), (second.reserved + second.used, second.free));
+        (second.reserved, second.used)
+    };
+    assert_eq!(memory(0), (478 * 1_048_576 + 524_288, 0));
+    // Nobody captured an A30.
+    assert_eq!(memory(1), (0, 0));
+    // A slice has all of its memory.
+    let device = sim.gpu(0).unwrap();
+    sim.set_mode(device, 1).unwrap();
+    let gi = sim.create(device, 19).unwrap();
+    sim.compute(gi, 0).unwrap();
+    let slice = sim.mig(device, 0).unwrap();
+    let has: nvmlMemory_t = ask(|memory| unsafe { sim.lib.nvmlDeviceGetMemoryInfo(slice, memory) }).unwrap();
+    assert_eq!((has.total, has.used), (9984 << 20, 0));
 }
 
 #[test]

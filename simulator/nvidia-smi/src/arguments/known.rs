@@ -9,7 +9,6 @@ const OPTIONS: &[&str] = &[
     "--columns",
     "-u",
     "--unit",
-    "--dtd",
     "-e",
     "--ecc-config",
     "-p",

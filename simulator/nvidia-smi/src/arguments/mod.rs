@@ -36,6 +36,10 @@ pub(crate) enum Command {
         form: LogForm,
         repeated: Repeated,
     },
+    /// The DTD of the document that `-x` prints.
+    Dtd {
+        file: Option<String>,
+    },
     Query {
         query: Query,
         targets: Targets,
@@ -91,8 +95,8 @@ pub(crate) enum Query {
 pub(crate) enum LogForm {
     /// Lines; of these sections only, if there are any.
     Text(Vec<Section>),
-    /// An XML document.
-    Xml,
+    /// An XML document, which has its DTD in it or only names it.
+    Xml { with_dtd: bool },
 }
 
 /// Where output goes, and whether it is made again and again.

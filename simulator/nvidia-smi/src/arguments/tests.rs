@@ -53,7 +53,13 @@ fn the_log_by_sections() {
     let sections = vec![Section::Memory, Section::Ecc];
     let log = |form| Ok(Command::Log { targets: Targets::default(), form, repeated: Repeated::default() });
     assert_eq!(parsed("-q -d MEMORY,ecc"), log(LogForm::Text(sections)));
-    assert_eq!(parsed("-q -x"), log(LogForm::Xml));
+    assert_eq!(parsed("-q -x"), log(LogForm::Xml { with_dtd: false }));
+    assert_eq!(parsed("-q -x --dtd"), log(LogForm::Xml { with_dtd: true }));
+    assert_eq!(parsed("--dtd"), Ok(Command::Dtd { file: None }));
+    assert_eq!(parsed("--dtd -f x"), Ok(Command::Dtd { file: Some("x".to_owned()) }));
+    for line in ["-q --dtd", "--dtd -x", "--dtd -i 0", "--dtd -l 1", "--dtd -L"] {
+        assert_eq!(parsed(line), Err(Refused::combination()), "{line}");
+    }
     assert_eq!(parsed("-a"), log(LogForm::Text(Vec::new())));
     // As the real one's help says of -d.
     assert_eq!(parsed("-q -x -d ECC"), Err(Refused::combination()));

@@ -18,6 +18,7 @@ pub(super) struct Wishes {
     format: Option<Format>,
     repeated: Repeated,
     xml: bool,
+    dtd: bool,
 }
 
 enum Action {
@@ -80,6 +81,7 @@ impl Wishes {
             }
             "--format" => self.format = Some(format(&words.list()?)?),
             "-x" | "--xml-format" => self.xml = true,
+            "--dtd" => self.dtd = true,
             "-f" | "--filename" => self.repeated.file = Some(words.value()?),
             "-l" | "--loop" => {
                 let seconds = words.optional_number().unwrap_or(LOOP);
@@ -94,17 +96,27 @@ impl Wishes {
     }
 
     pub(super) fn command(self) -> Result<Command, Refused> {
-        let Self { targets, mut actions, sections, format, repeated, xml } = self;
+        let Self { targets, mut actions, sections, format, repeated, xml, dtd } = self;
         let action = actions.pop();
         if !actions.is_empty() {
             return Err(Refused::combination());
         }
         let logs = matches!(action, Some(Action::Log));
+        if dtd && action.is_none() {
+            let alone = Repeated { file: repeated.file.clone(), ..Repeated::default() };
+            let is_alone = targets == Targets::default() && sections.is_none() && format.is_none() && !xml;
+            return if is_alone && repeated == alone {
+                Ok(Command::Dtd { file: repeated.file })
+            } else {
+                Err(Refused::combination())
+            };
+        }
         let queries = matches!(action, Some(Action::Query(..)));
         let may_repeat = logs || queries || action.is_none();
         if (format.is_some() && !queries)
             || (sections.is_some() && (!logs || xml))
             || (xml && !logs)
+            || (dtd && !xml)
             || (repeated != Repeated::default() && !may_repeat)
         {
             return Err(Refused::combination());
@@ -114,7 +126,11 @@ impl Wishes {
             Some(Action::Done(command)) => command,
             Some(Action::List) => Command::List(targets),
             Some(Action::Log) => {
-                let form = if xml { LogForm::Xml } else { LogForm::Text(sections.unwrap_or_default()) };
+                let form = if xml {
+                    LogForm::Xml { with_dtd: dtd }
+                } else {
+                    LogForm::Text(sections.unwrap_or_default())
+                };
                 Command::Log { targets, form, repeated }
             }
             Some(Action::Query(query, fields)) => {

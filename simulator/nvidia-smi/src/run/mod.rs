@@ -56,6 +56,18 @@ fn command(arguments: &[String], clock: &mut dyn Clock, out: Out<'_>, err: Out<'
         write!(out, "{text}")?;
         return Ok(Exit::SUCCESS);
     }
+    if let Command::Dtd { file } = &command {
+        let driver = Driver::from_version(version().as_deref().unwrap_or_default());
+        let text = log::dtd(driver);
+        return match file.as_deref().map(|name| (name, std::fs::write(name, &text))) {
+            None => write!(out, "{text}").map(|()| Exit::SUCCESS),
+            Some((_, Ok(()))) => Ok(Exit::SUCCESS),
+            Some((name, Err(error))) => {
+                writeln!(err, "cannot write {name}: {error}")?;
+                Ok(Exit::OTHER)
+            }
+        };
+    }
     let library = match Library::load(None) {
         Ok(library) => library,
         Err(error) => return without_library(out, &error),
@@ -117,9 +129,12 @@ struct Session<'s> {
 impl Session<'_> {
     fn run(mut self, command: Command) -> io::Result<Exit> {
         match command {
-            Command::Help | Command::HelpQuery(_) | Command::MigHelp | Command::MonitorHelp => {
-                Ok(Exit::SUCCESS)
-            }
+            // They ask no GPU, and are answered before there is a session.
+            Command::Help
+            | Command::HelpQuery(_)
+            | Command::MigHelp
+            | Command::MonitorHelp
+            | Command::Dtd { .. } => Ok(Exit::SUCCESS),
             Command::Version => self.version(),
             Command::Summary { targets, repeated } => self.repeat(&repeated, |session, _| {
                 session.with(&targets, |session, all| {
@@ -243,7 +258,7 @@ impl Session<'_> {
         let system = ask::system(self.library);
         let text = match form {
             LogForm::Text(sections) => log::log(&self.date(), &system, &gpus, all.count, sections),
-            LogForm::Xml => log::document(&self.date(), &system, &gpus, all.count),
+            LogForm::Xml { with_dtd } => log::document(&self.date(), &system, &gpus, all.count, *with_dtd),
         };
         write!(self.out, "{text}")?;
         Ok(Exit::SUCCESS)

@@ -9,6 +9,8 @@ mod power;
 #[cfg(test)]
 mod tests;
 mod tree;
+#[cfg(test)]
+mod validity;
 mod words;
 mod work;
 
@@ -43,14 +45,15 @@ pub(crate) fn log(time: &str, system: &System, gpus: &[Gpu], count: u32, section
     text
 }
 
-/// The log as an XML document.
-pub(crate) fn document(time: &str, system: &System, gpus: &[Gpu], count: u32) -> String {
+/// The log as an XML document, which has its DTD in it or only names it.
+pub(crate) fn document(time: &str, system: &System, gpus: &[Gpu], count: u32, with_dtd: bool) -> String {
     let driver = Driver::from_version(&system.driver);
     let System { driver: version, nvml: _, cuda } = system;
     let cuda = cuda.as_deref().unwrap_or("Not Found");
-    let schema = schema(driver);
+    let schema =
+        if with_dtd { format!("[\n{}]", dtd(driver)) } else { format!("SYSTEM \"{}\"", schema(driver)) };
     let mut text = format!(
-        "<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM \"{schema}\">\n<nvidia_smi_log>\n\t<timestamp>{time}</timestamp>\n\t<driver_version>{version}</driver_version>\n\t<cuda_version>{cuda}</cuda_version>\n\t<attached_gpus>{count}</attached_gpus>\n"
+        "<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log {schema}>\n<nvidia_smi_log>\n\t<timestamp>{time}</timestamp>\n\t<driver_version>{version}</driver_version>\n\t<cuda_version>{cuda}</cuda_version>\n\t<attached_gpus>{count}</attached_gpus>\n"
     );
     for gpu in gpus {
         let elements = tree::xml(&nodes(gpu, driver), 2);
@@ -58,6 +61,12 @@ pub(crate) fn document(time: &str, system: &System, gpus: &[Gpu], count: u32) ->
     }
     text.push_str("</nvidia_smi_log>\n");
     text
+}
+
+/// The DTD of the documents of a driver. It is the same text for all drivers, so
+/// that every document is valid by it; the name is the driver's.
+pub(crate) fn dtd(driver: Driver) -> String {
+    format!("<!-- {} -->\n{}", schema(driver), include_str!("device.dtd"))
 }
 
 /// The name of the schema that documents of a driver say they follow.

@@ -10,7 +10,7 @@ use crate::snapshot::{
     Utilization,
 };
 
-fn system(driver: &str) -> System {
+pub(super) fn system(driver: &str) -> System {
     System { driver: driver.to_owned(), nvml: None, cuda: Some("13.0".to_owned()) }
 }
 
@@ -59,7 +59,7 @@ fn a_process_as_driver_535_lists_it() {
 }
 
 /// The L40S of driver 595 at work, with every figure that NVML gives.
-fn l40s() -> Gpu {
+pub(super) fn l40s() -> Gpu {
     let process = |pid, memory| Process {
         pid,
         kind: ProcessKind::Compute,
@@ -282,7 +282,7 @@ fn the_column_became_wide_within_branch_580() {
 #[test]
 fn the_document_has_the_elements_of_real_ones() {
     let system = System { driver: "595.80".to_owned(), nvml: None, cuda: Some("13.2".to_owned()) };
-    let text = document("Fri Jul  3 08:33:53 2026", &system, &[l40s()], 1);
+    let text = document("Fri Jul  3 08:33:53 2026", &system, &[l40s()], 1, false);
     for line in [
         "<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v13.dtd\">",
         "\t<attached_gpus>1</attached_gpus>",
@@ -308,7 +308,7 @@ fn the_document_has_the_elements_of_real_ones() {
     let schemas = [("575.51.02", "v12"), ("580.65.06", "v13"), ("515.65.01", "v11")];
     for (driver, version) in schemas {
         let system = System { driver: driver.to_owned(), ..System::default() };
-        let text = document("", &system, &[], 0);
+        let text = document("", &system, &[], 0, false);
         assert!(text.contains(&format!("nvsmi_device_{version}.dtd")), "{driver}");
     }
 }
@@ -316,7 +316,7 @@ fn the_document_has_the_elements_of_real_ones() {
 #[test]
 fn every_element_is_closed() {
     for driver in ["515.86.01", "535.54.03", "560.35.03", "580.105.08", "595.80"] {
-        let text = document("", &system(driver), &[l40s(), Gpu::default()], 2);
+        let text = document("", &system(driver), &[l40s(), Gpu::default()], 2, false);
         let mut open: Vec<&str> = Vec::new();
         for tag in text.split('<').skip(1).filter_map(|part| part.split_once('>')).map(|(tag, _)| tag) {
             let name = tag.split(' ').next().unwrap_or(tag);
