@@ -161,7 +161,7 @@ async fn rehearse() -> anyhow::Result<()> {
     let registry = Registry::start(&address).await?;
     let folder = TempDir::new()?;
     let first = published(&clone, &registry, &folder.path().join("first"))?;
-    ensure!(first.len() == 5, "{first:?}");
+    ensure!(first.len() == 6, "{first:?}");
     helm_installs(&registry, &first).await?;
     opm_reads(&registry, &first)?;
     is_signed(&registry, &first, &folder.path().join("first"))?;
@@ -265,7 +265,7 @@ fn is_signed(registry: &Registry, published: &[(String, String)], dist: &Path) -
         asked(&["verify"], "ours.pub", &image)?;
         ensure!(asked(&["verify"], "other.pub", &image).is_err(), "{image} is signed with any key");
         asked(&["verify-attestation", "--type", "slsaprovenance1"], "ours.pub", &image)?;
-        if name == "/slicewright" {
+        if ["/slicewright", "/must-gather"].contains(&name.as_str()) {
             asked(&["verify-attestation", "--type", "cyclonedx"], "ours.pub", &image)?;
         }
     }
