@@ -58,7 +58,7 @@ pub(crate) const GIT: Tool = Tool {
     install: Install::ByHand("clone the repository with git"),
 };
 
-/// One of these opens pages (`crates/cli/tests/browser/browser.rs` has the same names).
+/// One of these opens pages (`crates/cli/tests/it/browser/chromium.rs` has the same names).
 const BROWSER: Tool = Tool {
     name: "Chromium or Chrome",
     probe: &[
@@ -248,11 +248,11 @@ fn all(args: &Args) -> Vec<Step> {
     steps
 }
 
-/// The pages of plans and fleets, opened. The test is built already, with all others; it does nothing until it is
-/// told that there is a browser.
+/// The pages of plans and fleets, opened. The tests are built already, and were run with all others; they do nothing
+/// until they are told that there is a browser.
 fn browser() -> Step {
     // Of the whole workspace, as the step `build`: another selection would build the dependencies anew.
-    let mut opens = cargo(&["test", "--workspace", "--locked", "--test", "browser"]);
+    let mut opens = cargo(&["test", "--workspace", "--locked", "--test", "it", "--", "browser::"]);
     opens.env("SLICEWRIGHT_BROWSER", "1");
     Step {
         after: Some("build"),

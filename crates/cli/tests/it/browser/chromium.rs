@@ -42,7 +42,8 @@ impl Browser {
     /// The browser, where `SLICEWRIGHT_BROWSER` says that there is one.
     #[expect(
         clippy::disallowed_methods,
-        reason = "a test is told by its environment whether it may open a browser"
+        clippy::print_stdout,
+        reason = "a test is told by its environment whether it may open a browser, and says that it was left out"
     )]
     pub(crate) fn asked_for() -> Option<Self> {
         if std::env::var_os("SLICEWRIGHT_BROWSER").is_none() {

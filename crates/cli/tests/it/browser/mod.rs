@@ -3,9 +3,7 @@
 //! screenshot. A script that only the test adds measures what a person would see: whether every text is inside the
 //! picture and its slice, large enough, and in contrast to what is behind it.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod browser;
+mod chromium;
 mod eights;
 
 use std::fs;
@@ -14,7 +12,7 @@ use std::path::Path;
 use cli::exit::Status;
 use serde_json::Value;
 
-use browser::{Browser, Seen, Window};
+use chromium::{Browser, Seen, Window};
 
 const NARROW: Window = Window { width: 500, dark: false };
 const WINDOWS: [Window; 4] = [
