@@ -63,12 +63,13 @@ impl Clone {
         run(Command::new("git").args(words).current_dir(self.root()))
     }
 
-    /// `cargo xtask` of the clone. What this test was built with is reused, so that only our crates are compiled.
+    /// `cargo xtask` of the clone, with a target folder of its own. In ours cargo would take its crates for the same, and,
+    /// since they are newer, leave us programs whose sources are gone; the next rehearsal finds the dependencies built.
     fn xtask(&self, words: &[&str]) -> Command {
         let mut command = Command::new("cargo");
         command.args(["run", "--quiet", "--locked", "--package", "xtask", "--"]).args(words);
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap_or(Path::new("target"));
-        command.current_dir(self.root()).env("CARGO_TARGET_DIR", target).env("CI", "");
+        command.current_dir(self.root()).env("CARGO_TARGET_DIR", target.join("rehearsal")).env("CI", "");
         command
     }
 }
