@@ -2,5 +2,6 @@
 //! for every change. `cargo xtask release-check` builds the prerequisites and runs them.
 
 mod flux;
+mod must_gather;
 mod olm;
 mod rehearsal;

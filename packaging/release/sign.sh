@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Signs what `cargo xtask publish` put into the registry, by digest, and attaches where it comes from and, to the image
-# of the operator, what it is made of. The workflow signs with its own identity; the rehearsal with a key:
+# of the operator and that for must-gather, what it is made of. The workflow signs with its own identity; the rehearsal with a key:
 #
 #   sign.sh DIST [OPTION OF COSIGN...]
 set -euo pipefail
@@ -11,10 +11,11 @@ while read -r reference; do
     "$COSIGN" sign --yes "$@" "$reference"
     "$COSIGN" attest --yes "$@" --type slsaprovenance1 --predicate "$dist/predicate.json" "$reference"
     case $reference in
-        */slicewright@*)
-            for inventory in "$dist"/files/operator-*.cdx.json; do
-                "$COSIGN" attest --yes "$@" --type cyclonedx --predicate "$inventory" "$reference"
-            done
-            ;;
+        */slicewright@*) made=operator ;;
+        */must-gather@*) made=must-gather ;;
+        *) continue ;;
     esac
+    for inventory in "$dist/files/$made"-*.cdx.json; do
+        "$COSIGN" attest --yes "$@" --type cyclonedx --predicate "$inventory" "$reference"
+    done
 done < "$dist/digests.txt"

@@ -44,9 +44,9 @@ pub(crate) enum System {
     LinuxAmd64,
     /// aarch64, any distribution
     LinuxArm64,
-    /// Intel; needs Apple's SDK, whose folder SDKROOT names
+    /// Intel; needs Apple's SDK, whose folder SDKROOT names, or packaging/apple
     DarwinAmd64,
-    /// Apple silicon; needs Apple's SDK, whose folder SDKROOT names
+    /// Apple silicon; needs Apple's SDK, whose folder SDKROOT names, or packaging/apple
     DarwinArm64,
     /// Windows 10 or later, x86_64
     WindowsAmd64,

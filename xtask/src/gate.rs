@@ -58,6 +58,17 @@ pub(crate) const GIT: Tool = Tool {
     install: Install::ByHand("clone the repository with git"),
 };
 
+/// One of these opens pages (`crates/cli/tests/it/browser/chromium.rs` has the same names).
+const BROWSER: Tool = Tool {
+    name: "Chromium or Chrome",
+    probe: &[
+        "sh",
+        "-c",
+        "command -v chromium || command -v chromium-browser || command -v google-chrome || command -v google-chrome-stable",
+    ],
+    install: Install::Debian("chromium"),
+};
+
 /// The step that is left out unless it is asked for.
 const ADVISORIES: &str = "advisories";
 
@@ -188,6 +199,7 @@ fn all(args: &Args) -> Vec<Step> {
                 cargo(&["run", "--quiet", "--locked", "--package", "xtask", "--", "book"]),
             )
         },
+        browser(),
         Step {
             after: Some("build"),
             ..step(
@@ -234,6 +246,23 @@ fn all(args: &Args) -> Vec<Step> {
         lint::compile_with(driver, &mut steps);
     }
     steps
+}
+
+/// The pages of plans and fleets, opened. The tests are built already, and were run with all others; they do nothing
+/// until they are told that there is a browser.
+fn browser() -> Step {
+    // Of the whole workspace, as the step `build`: another selection would build the dependencies anew.
+    let mut opens = cargo(&["test", "--workspace", "--locked", "--test", "it", "--", "browser::"]);
+    opens.env("SLICEWRIGHT_BROWSER", "1");
+    Step {
+        after: Some("build"),
+        tools: &[BROWSER],
+        ..step(
+            "browser",
+            "the pages of plans and fleets are readable in a real browser, wide and narrow",
+            opens,
+        )
+    }
 }
 
 fn git_status() -> Option<String> {
@@ -291,6 +320,7 @@ mod tests {
                 "clients-python",
                 "docs",
                 "book",
+                "browser",
                 "generated",
                 "deny",
                 "tree"

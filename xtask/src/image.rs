@@ -38,6 +38,13 @@ const MUSL_ARM64: Tool = Tool {
     install: Install::Command("rustup target add aarch64-unknown-linux-musl"),
 };
 
+/// What runs the image for the other processor, on a machine of servers.
+const EMULATOR: Tool = Tool {
+    name: "an emulator for the other processor",
+    probe: &["sh", "-c", "command -v qemu-aarch64-static && command -v qemu-x86_64-static"],
+    install: Install::Debian("qemu-user-static"),
+};
+
 /// What the image of a release needs.
 pub(crate) const RELEASED: &[Tool] = &[crate::gate::GIT, PYTHON, MUSL, MUSL_ARM64];
 
@@ -68,22 +75,22 @@ pub(crate) fn release_steps(sources: &Sources) -> Vec<Step> {
     vec![
         image(
             "images",
-            "both images as they are published keep their promises, and containerd loads them",
+            "the images as they are published keep their promises, and containerd loads them",
             &["--load"],
             &[PYTHON, MUSL, CC, GO],
         ),
         image(
             "image-arm64",
-            "the operator's image for both processors",
+            "the operator's image for both processors, the other one in an emulator",
             &["operator", "--quick", "--arch", "amd64,arm64"],
-            &[PYTHON, MUSL, MUSL_ARM64],
+            &[PYTHON, MUSL, MUSL_ARM64, EMULATOR],
         ),
         containerfiles(),
         Step {
             after: Some("images"),
             ..image(
                 "reproducible",
-                "built once more in another folder, both images have the same digests",
+                "built once more in another folder, the images have the same digests",
                 &["--again"],
                 &[PYTHON, MUSL, CC],
             )

@@ -130,6 +130,10 @@ pub(crate) fn publish(args: &PublishArgs, out: &mut dyn Write) -> anyhow::Result
     let mut image = xtask(sources, &["image", "operator", "--arch", arch, "--out", &text(&images)?]);
     image.args(quick.then_some("--quick"));
     ended("building the operator's image", &mut image)?;
+    // With the C library of this machine, and therefore for its processor alone.
+    let mut gathers = xtask(sources, &["image", "must-gather", "--out", &text(&images)?]);
+    gathers.args(quick.then_some("--quick"));
+    ended("building the image for must-gather", &mut gathers)?;
     let mut publish = program()?;
     if !system.is_empty() {
         let mut pack = xtask(sources, &["archives", "--system", system, "--out", &text(&archives)?]);

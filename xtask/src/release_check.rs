@@ -103,6 +103,15 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
             )
         },
         Step {
+            after: Some("tools"),
+            tools: needs::IMAGE,
+            ..step(
+                "must-gather",
+                "the image for `oc adm must-gather` collects from a live fleet what a maintainer asks for first",
+                xtask(sources, &["e2e", "--release", "must_gather"]),
+            )
+        },
+        Step {
             tools: needs::kind_check().leak(),
             ..step(
                 "kind",
@@ -134,4 +143,42 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     steps::run_chosen(all(&args.tools)?, &args.chosen, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::installing::Install;
+
+    /// In a workflow a missing tool is a failure, after hours. The machines of a forge have a container engine, a C
+    /// compiler and Python.
+    #[test]
+    fn the_workflow_installs_what_a_command_can_install() {
+        let text =
+            std::fs::read_to_string(crate::root().join(".github/workflows/release-check.yaml")).unwrap();
+        let mut many = 0;
+        let nowhere = tempfile::tempdir().unwrap();
+        for step in all(&Sources::kept_in(nowhere.path())).unwrap() {
+            for tool in step.tools {
+                let needed: Vec<String> = match tool.install {
+                    // `rustup target add TARGET`, `rustup toolchain install TOOLCHAIN …`
+                    Install::Command(command) => {
+                        let name = command.split(' ').nth(3).unwrap_or(command).trim_matches('"');
+                        vec![name.replace("$(uname", "x86_64-unknown-linux-musl")]
+                    }
+                    Install::Debian(packages) if step.name != "kind" => packages
+                        .split(' ')
+                        .filter(|name| name.starts_with("qemu"))
+                        .map(str::to_owned)
+                        .collect(),
+                    Install::Debian(_) | Install::ByHand(_) => Vec::new(),
+                };
+                for name in needed {
+                    assert!(text.contains(&name), "{} needs {name}: {}", step.name, tool.install);
+                    many += 1;
+                }
+            }
+        }
+        assert!(many > 10, "{many}");
+    }
 }

@@ -30,6 +30,20 @@ pub struct Question {
     pub skipped: Vec<Skipped>,
 }
 
+/// The policy of `examples/first`, for people who have none yet.
+const FIRST_POLICY: &str = "\
+apiVersion: slicewright.io/v1alpha1
+kind: GpuPartitionPolicy
+metadata:
+  name: fleet
+spec:
+  mode: Preview
+  nodeSelector:
+    matchLabels:
+      nvidia.com/gpu.present: \"true\"
+  layout:
+    type: DemandDriven";
+
 /// Whether a folder of policies may be without any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Empty {
@@ -58,6 +72,19 @@ pub fn fleet(path: &Path) -> Result<(Snapshot, Vec<Problem>), Failure> {
     Ok((snapshot, problems))
 }
 
+/// What to name or to write, where people named policies that are not there.
+fn missing_policies(path: &Path, failure: Failure) -> Failure {
+    match failure {
+        Failure::Data(message) if !path.exists() && !files::is_standard_input(path) => {
+            Failure::Data(format!(
+                "{message}; policies are in a file, or in a folder of manifests. A first one, which plans for all GPUs and \
+             changes nothing:\n\n{FIRST_POLICY}"
+            ))
+        }
+        other => other,
+    }
+}
+
 impl Question {
     /// The fleet of a snapshot under the policies of a file or folder; those
     /// of the snapshot itself when there is none. Other objects among the
@@ -76,7 +103,7 @@ impl Question {
         if let Some(path) = policies {
             snapshot.objects.policies.clear();
             snapshot.objects.sources.clear();
-            let texts = manifests::read_manifests(path)?;
+            let texts = manifests::read_manifests(path).map_err(|failure| missing_policies(path, failure))?;
             if texts.is_empty() && empty == Empty::Refused {
                 return Err(Failure::Data(format!(
                     "{} holds no manifest: there is no file *.yaml, *.yml or *.json in it",

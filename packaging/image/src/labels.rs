@@ -3,22 +3,28 @@
 
 use std::collections::BTreeMap;
 
-/// One of the two images.
+/// One of the images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Product {
     /// The operator, and the command that its chart's hook calls.
     Operator,
     /// Simulated GPUs: `slicewright-sim`, NVML and nvidia-smi.
     Simulator,
+    /// What `oc adm must-gather` runs: the command, and a shell.
+    MustGather,
 }
 
 impl Product {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Operator, Self::Simulator, Self::MustGather];
+
     /// Its name on the command line and of its files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Operator => "operator",
             Self::Simulator => "simulator",
+            Self::MustGather => "must-gather",
         }
     }
 
@@ -35,6 +41,7 @@ impl Product {
         match self {
             Self::Operator => "slicewright/slicewright",
             Self::Simulator => "slicewright/simulator",
+            Self::MustGather => "slicewright/must-gather",
         }
     }
 
@@ -44,6 +51,7 @@ impl Product {
         match self {
             Self::Operator => "/usr/bin/slicewright-operator",
             Self::Simulator => "/usr/bin/slicewright-sim",
+            Self::MustGather => "/usr/bin/gather",
         }
     }
 
@@ -51,6 +59,7 @@ impl Product {
         match self {
             Self::Operator => "Slicewright",
             Self::Simulator => "Slicewright simulator",
+            Self::MustGather => "Slicewright must-gather",
         }
     }
 
@@ -58,6 +67,9 @@ impl Product {
         match self {
             Self::Operator => "Cuts the GPUs of a cluster into MIG slices as its users ask for them",
             Self::Simulator => "Simulated GPUs with MIG for clusters and machines without any",
+            Self::MustGather => {
+                "Collects what the maintainers of Slicewright need to find out what went wrong"
+            }
         }
     }
 
@@ -70,6 +82,10 @@ impl Product {
             Self::Simulator => {
                 "A libnvidia-ml.so.1 and an nvidia-smi over simulated GPUs, and virtual GPU nodes on any API \
                  server: for tests and for trying things out, never for production."
+            }
+            Self::MustGather => {
+                "The fleet as it was, the plan for it, statuses, and the logs of the operator and of MIG manager; no \
+                 Secrets."
             }
         }
     }

@@ -15,6 +15,6 @@ pub mod packages;
 pub mod sbom;
 pub mod tree;
 
-/// The user and the group that both images run as: nobody's on any machine,
+/// The user and the group that all images run as: nobody's on any machine,
 /// and what the chart says.
 pub const USER: u32 = 65532;

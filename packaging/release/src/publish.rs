@@ -147,6 +147,15 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         registry.push(&args.images.join("operator"), "slicewright", &version.to_string(), digest.trim())?;
     published.add(&operator, out)?;
     let operator: bundle::Image = operator.parse()?;
+    let digest = std::fs::read_to_string(args.images.join("must-gather.digest"))
+        .context("there is no image for must-gather: `cargo xtask image must-gather` makes it")?;
+    let gathers = registry.push(
+        &args.images.join("must-gather"),
+        "must-gather",
+        &version.to_string(),
+        digest.trim(),
+    )?;
+    published.add(&gathers, out)?;
 
     let helm = Helm::find()?;
     let files = args.out.join("files");
@@ -207,7 +216,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     write(&args.out.join("NOTES.md"), notes.as_bytes())?;
     let digests: String = published.all.iter().map(|(name, digest)| format!("{name}@{digest}\n")).collect();
     write(&args.out.join("digests.txt"), digests.as_bytes())?;
-    ensure!(published.all.len() == 5, "a release has five things in a registry");
+    ensure!(published.all.len() == 6, "a release has six things in a registry");
     writeln!(
         out,
         "{} has the files, the notes and the pull request for community catalogs",

@@ -4,6 +4,7 @@
 mod alerts;
 mod docs;
 mod forge;
+mod fuzzing;
 mod korean;
 mod labels;
 mod pictures;

@@ -44,7 +44,16 @@ pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
     } else {
         std::fs::read_to_string(&args.story).map(|read| text = read)
     };
-    read.map_err(|error| Failure::Data(format!("{name}: cannot be read: {error}")))?;
+    read.map_err(|error| {
+        let hint = match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                "; a story is a text file with nodes, policies and what happens, as those in the folder stories of the \
+                 repository"
+            }
+            _ => "",
+        };
+        Failure::Data(format!("{name}: cannot be read: {error}{hint}"))
+    })?;
     let folder = args.story.parent().map(Path::to_path_buf).unwrap_or_default();
     let mut written = Ok(());
     let told = tell(&text, &folder, &mut |entry| {

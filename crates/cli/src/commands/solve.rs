@@ -51,7 +51,15 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Outcome {
     } else {
         std::fs::read_to_string(&args.file)
     };
-    let text = text.map_err(|e| Failure::Data(format!("{name}: {e}")))?;
+    let text = text.map_err(|e| {
+        let hint = match e.kind() {
+            std::io::ErrorKind::NotFound => {
+                "; a problem is a JSON file, as examples/problems/morning.json of the repository"
+            }
+            _ => "",
+        };
+        Failure::Data(format!("{name}: cannot be read: {e}{hint}"))
+    })?;
     let problem = Problem::from_json(&text)
         .map_err(|e| Failure::Data(format!("{name}: {}", crate::exit::chain(&e))))?;
     let actuation = if args.whole_gpu { Actuation::WholeGpu } else { Actuation::SliceBySlice };

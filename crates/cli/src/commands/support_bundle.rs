@@ -31,7 +31,7 @@ use crate::{Outcome, files};
 Examples:
   slicewright support-bundle --to slicewright-support
   slicewright support-bundle --to slicewright-support --redact
-  oc adm must-gather --image=REGISTRY/slicewright/must-gather")]
+  oc adm must-gather --image=REGISTRY/slicewright/must-gather:VERSION")]
 pub struct Args {
     /// The folder, which is made, and may not have anything in it yet
     #[arg(long, value_name = "DIR")]

@@ -43,7 +43,7 @@ p.made, figcaption { color: var(--dim); margin: .25rem 0; }
 ul { padding-left: 1.2rem; margin: .25rem 0; } li { margin: .2rem 0; }
 .kind { display: inline-block; min-width: 5.5rem; font-weight: 600; }
 .kind.red { color: var(--red); } .kind.yellow { color: var(--yellow); } .kind.green { color: var(--green); }
-figure { margin: .5rem 0; overflow-x: auto; } figure svg { max-width: 100%; height: auto; }
+figure, .wide { margin: .5rem 0; overflow-x: auto; } figure svg { max-width: 100%; min-width: 46rem; height: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { color: var(--dim); font-weight: 600; } td.num, th.num { text-align: right; font-variant-numeric: tabular-nums; }

@@ -135,7 +135,7 @@ fn nodes(preview: &Preview, body: &mut String) {
     if preview.nodes.is_empty() {
         return;
     }
-    body.push_str("<h2>Nodes, in the order in which they change</h2>\n<table><tr><th>node</th><th>policy</th><th>GPUs</th><th></th></tr>\n");
+    body.push_str("<h2>Nodes, in the order in which they change</h2>\n<div class=\"wide\"><table><tr><th>node</th><th>policy</th><th>GPUs</th><th></th></tr>\n");
     for node in &preview.nodes {
         let gpus: Vec<String> = node
             .gpus
@@ -161,11 +161,13 @@ fn nodes(preview: &Preview, body: &mut String) {
             cell(&notes)
         );
     }
-    body.push_str("</table>\n");
+    body.push_str("</table></div>\n");
 }
 
 fn supply(preview: &Preview, body: &mut String) {
-    body.push_str("<h2>Supply and demand</h2>\n<table><tr><th>policy</th><th>profile</th>");
+    body.push_str(
+        "<h2>Supply and demand</h2>\n<div class=\"wide\"><table><tr><th>policy</th><th>profile</th>",
+    );
     for title in ["there now", "planned", "allocated", "asked for", "unserved", "attainable"] {
         let _ = write!(body, "<th class=\"num\">{title}</th>");
     }
@@ -184,7 +186,7 @@ fn supply(preview: &Preview, body: &mut String) {
             body.push_str("</tr>\n");
         }
     }
-    body.push_str("</table>\n");
+    body.push_str("</table></div>\n");
 }
 
 fn requests(preview: &Preview, body: &mut String) {

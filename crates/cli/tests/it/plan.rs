@@ -126,6 +126,25 @@ fn a_file_that_does_not_exist_is_named() {
     assert!(err.contains("`slicewright snapshot` records"), "{err}");
 }
 
+/// People who have no policy yet are shown one, and it can be planned as it is.
+#[test]
+fn policies_that_are_not_there_are_named_with_one_that_can_be_written_there() {
+    let (status, _, err) = run("plan --fleet examples/fleet/lab.yaml -f nope");
+    assert_eq!(status, Status::Data);
+    assert!(err.starts_with("error: cannot read nope: No such file or directory"), "{err}");
+    let (_, policy) = err.split_once("\n\n").expect("a policy is shown");
+    let example = fs::read_to_string(root().join("examples/first/policy.yaml")).expect("the example");
+    assert_eq!(policy, example.split_once('\n').expect("its first line is a comment").1);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("first");
+    fs::create_dir_all(&folder).expect("a folder for the test");
+    fs::write(folder.join("policy.yaml"), policy).expect("written");
+    let words = format!("plan --fleet examples/fleet/lab.yaml -f {}", folder.display());
+    let (status, out, err) = run(&words);
+    assert_eq!((status, err.as_str()), (Status::Changes, ""), "{out}");
+    let (status, _, err) = run("plan --fleet examples/fleet/lab.yaml -f examples/policies --base nope");
+    assert!(status == Status::Data && err.contains("\n  mode: Preview\n"), "{err}");
+}
+
 #[test]
 fn a_misspelt_field_of_a_policy_is_refused_with_its_place() {
     refused(

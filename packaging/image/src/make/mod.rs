@@ -4,6 +4,7 @@ mod again;
 mod build;
 mod licences;
 mod machine;
+mod must_gather;
 mod operator;
 mod simulator;
 
@@ -34,7 +35,7 @@ use build::Workspace;
 #[derive(Debug, clap::Parser)]
 #[command(name = "slicewright-image", bin_name = "cargo xtask image", max_term_width = 100)]
 pub(crate) struct Args {
-    /// Which images [default: both]
+    /// Which images [default: all]
     #[arg(value_enum, value_name = "PRODUCT")]
     products: Vec<Product>,
     /// For which processors; more than one makes one image of all [default: this machine's]
@@ -110,11 +111,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut wanted = if args.arch.is_empty() { vec![here] } else { args.arch.clone() };
     wanted.sort_unstable();
     wanted.dedup();
-    let products = if args.products.is_empty() {
-        vec![Product::Operator, Product::Simulator]
-    } else {
-        args.products.clone()
-    };
+    let products = if args.products.is_empty() { Product::ALL.to_vec() } else { args.products.clone() };
     if let Some(tree) = &args.tree {
         let ([product], [architecture]) = (products.as_slice(), wanted.as_slice()) else {
             bail!("--tree is for one product and for this machine's processor");
@@ -130,10 +127,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     for product in &products {
         let product = *product;
-        if let Some(other) = wanted.iter().find(|arch| product == Product::Simulator && **arch != here) {
+        if let Some(other) = wanted.iter().find(|arch| product != Product::Operator && **arch != here) {
             bail!(
-                "the simulator's image has the C library of the machine that builds it: build it for {} on such a \
-                 machine",
+                "the image {} has the C library of the machine that builds it: build it for {} on such a machine",
+                product.name(),
                 other.name()
             );
         }
@@ -150,6 +147,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
             let contents = match product {
                 Product::Operator => operator::contents(&workspace, *architecture, Base::None)?,
                 Product::Simulator => simulator::contents(&workspace, *architecture, Base::None)?,
+                Product::MustGather => must_gather::contents(&workspace, *architecture)?,
             };
             let (image, bill) =
                 assemble(&workspace, product, *architecture, contents, created, commit.as_ref())?;
@@ -258,6 +256,9 @@ fn write_tree(
     let contents = match product {
         Product::Operator => operator::contents(workspace, architecture, Base::Image)?,
         Product::Simulator => simulator::contents(workspace, architecture, Base::Image)?,
+        Product::MustGather => {
+            bail!("packaging/containers/must-gather.Containerfile takes its files from the operator's image")
+        }
     };
     let (legal, _) = legal(workspace, product, &contents, created)?;
     for tree in [&contents.base, &contents.programs, &legal] {

@@ -47,11 +47,13 @@ fn pairs(text: &str) -> BTreeMap<String, String> {
     pairs
 }
 
+/// Those that are built from the sources; that for must-gather takes the
+/// command from the operator's image.
 const PRODUCTS: [Product; 2] = [Product::Operator, Product::Simulator];
 
 #[test]
 fn a_containerfile_has_the_labels_of_our_image() {
-    for product in PRODUCTS {
+    for product in Product::ALL {
         let build = labels::Build {
             version: "${VERSION}",
             source: env!("CARGO_PKG_REPOSITORY"),
@@ -68,7 +70,7 @@ fn a_containerfile_has_the_labels_of_our_image() {
 
 #[test]
 fn a_containerfile_runs_as_nobody_and_starts_the_same_program() {
-    for product in PRODUCTS {
+    for product in Product::ALL {
         assert_eq!(one(product, "USER"), format!("{0}:{0}", image::USER));
         assert_eq!(one(product, "ENTRYPOINT"), format!("[\"{}\"]", product.entrypoint()));
         let all = last_stage(product);

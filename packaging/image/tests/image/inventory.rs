@@ -13,7 +13,7 @@ use crate::support::Read;
 /// The programs that are built of crates, and the lists in them.
 fn audited(product: Product, image: &Read) -> BTreeMap<String, VersionInfo> {
     let programs: &[&str] = match product {
-        Product::Operator => &["usr/bin/slicewright"],
+        Product::Operator | Product::MustGather => &["usr/bin/slicewright"],
         Product::Simulator => &["usr/bin/slicewright-sim", "usr/bin/nvidia-smi", "libnvidia-ml.so.580.65.06"],
     };
     let found = image.things.iter().filter(|(path, _)| programs.iter().any(|name| path.ends_with(name)));
@@ -40,7 +40,7 @@ fn each_program_says_what_it_was_built_from() {
             };
             assert!(has("slicewright-mig"), "{path} lacks the rules of a GPU");
             assert!(!has("serde_derive") && !has("syn"), "{path}: macros are no part of it");
-            if product == Product::Operator {
+            if product != Product::Simulator {
                 assert!(has("rustls") && has("aws-lc-sys") && has("kube-client"), "{path}");
                 assert!(!has("libloading") && !has("slicewright-nvml"), "{path} could load a library");
             }
@@ -125,6 +125,7 @@ fn the_licences_of_all_that_is_in_it_are_there() {
         let folders: &[&str] = match product {
             Product::Operator => &["rust-std", "musl", "zig"],
             Product::Simulator => &["rust-std"],
+            Product::MustGather => &["rust-std", "musl", "zig", "bash", "tar"],
         };
         for folder in folders {
             let below = format!("licenses/{folder}/");
@@ -134,8 +135,8 @@ fn the_licences_of_all_that_is_in_it_are_there() {
                 .filter(|(path, thing)| path.starts_with(&below) && !thing.content.is_empty());
             assert!(texts.count() > 0, "there is no text in {below}");
         }
-        if product == Product::Simulator {
-            let sbom = image.text("usr/share/sbom/simulator.cdx.json");
+        if product != Product::Operator {
+            let sbom = image.text(&format!("usr/share/sbom/{}.cdx.json", product.name()));
             let document: Value = serde_json::from_str(&sbom).unwrap();
             let packages = document["components"].as_array().unwrap().iter().filter(|c| {
                 c["purl"]

@@ -23,11 +23,11 @@ fn the_operator_s_image_has_one_static_program_under_both_names() {
     }
 }
 
-/// Every library that a program of the simulator asks for is in the image,
-/// where the loader looks without a cache.
+/// Every library that a program asks for is in the image, where the loader
+/// looks without a cache.
 #[test]
-fn the_simulator_s_image_has_every_library_that_it_asks_for() {
-    for (_, image) in images().into_iter().filter(|(product, _)| *product == Product::Simulator) {
+fn an_image_with_a_c_library_has_every_library_that_it_asks_for() {
+    for (_, image) in images().into_iter().filter(|(product, _)| *product != Product::Operator) {
         for (path, thing) in image.things.iter().filter(|(_, thing)| thing.content.starts_with(b"\x7fELF")) {
             let needs = elf::needs(&thing.content).unwrap();
             for asked in needs.libraries.iter().chain(needs.loader.as_ref()) {
@@ -102,6 +102,28 @@ fn the_operator_runs_in_a_root_that_has_nothing_else() {
     }
 }
 
+/// What this machine cannot run itself, an emulator runs, where there is one: the release check asks for it.
+#[test]
+fn the_operator_s_image_for_another_processor_runs_in_an_emulator() {
+    for (_, image) in images().into_iter().filter(|(p, i)| *p == Product::Operator && !of_this_machine(i)) {
+        let emulator = match image.architecture.as_str() {
+            "arm64" => "qemu-aarch64-static",
+            _ => "qemu-x86_64-static",
+        };
+        if Command::new(emulator).arg("--version").output().is_err() {
+            println!("left out: there is no {emulator} to run the image for {}", image.architecture);
+            continue;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("slicewright");
+        std::fs::write(&program, &image.file("usr/bin/slicewright").content).unwrap();
+        let run =
+            |args: &[&str]| Command::new(emulator).arg(&program).args(args).env_clear().output().unwrap();
+        prints(run(&["--version"]), &format!("slicewright {}\n", env!("CARGO_PKG_VERSION")));
+        prints(run(&["layouts", "A100-80GB"]), "1g.10gb");
+    }
+}
+
 #[test]
 fn the_simulator_runs_in_a_root_that_has_nothing_else() {
     for (_, image) in images().into_iter().filter(|(p, i)| *p == Product::Simulator && of_this_machine(i)) {
@@ -114,5 +136,41 @@ fn the_simulator_runs_in_a_root_that_has_nothing_else() {
         assert!(setup.status.success(), "{}", String::from_utf8_lossy(&setup.stderr));
         // nvidia-smi finds the library where the loader looks, and the library the node.
         prints(inside(root.path(), "/usr/bin/nvidia-smi", &["-L"]), "GPU 0: NVIDIA A100");
+    }
+}
+
+/// `oc adm must-gather` starts a shell with the collection in a session of its own, ends that session when the disk fills
+/// up, waits in a second container until all is collected, and copies with tar. Where there is no cluster, our command says
+/// so, and the rest works.
+#[test]
+fn the_image_for_must_gather_has_what_oc_starts_in_it() {
+    for (_, image) in images().into_iter().filter(|(p, i)| *p == Product::MustGather && of_this_machine(i)) {
+        let root = tempfile::tempdir().unwrap();
+        image.unpack(root.path());
+        std::fs::create_dir(root.path().join("must-gather")).unwrap();
+        let version = env!("CARGO_PKG_VERSION");
+        let bash = |script: &str| inside(root.path(), "/bin/bash", &["-c", script]);
+        let nowhere = bash(
+            "setsid --wait bash <<END\n/usr/bin/env A=b /usr/bin/gather\nEND\nstatus=$?; sync; exit $status",
+        );
+        assert!(!nowhere.status.success(), "there is no cluster here");
+        let said = String::from_utf8_lossy(&nowhere.stderr).into_owned();
+        assert!(said.contains("slicewright: "), "{said}");
+        prints(bash("cat /must-gather/version"), &format!("slicewright\nslicewright {version}\n"));
+        prints(bash("tar --create --directory /must-gather . | tar --list"), "./version");
+        prints(bash("df -P / 2>&1; du -s /must-gather | awk '{print \"used\", $1}'"), "used ");
+        prints(
+            bash(
+                "echo one 2 | sed 's/one/two/' | sort | tail -n 1 | wc -l; sleep 0; date +%s; ls /must-gather",
+            ),
+            "version",
+        );
+        prints(bash("ps --version; pkill --version"), "pkill");
+        prints(
+            bash(
+                "sh -c 'echo in sh' | grep in | head -n 1; mkdir /must-gather/a; cp /must-gather/version /must-gather/a; rm /must-gather/a/version",
+            ),
+            "in sh",
+        );
     }
 }

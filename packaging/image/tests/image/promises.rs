@@ -25,10 +25,7 @@ pub(crate) fn folder() -> Option<PathBuf> {
 #[expect(clippy::disallowed_methods, reason = "a test has no command line of its own")]
 pub(crate) fn products() -> Vec<Product> {
     let named = std::env::var("SLICEWRIGHT_IMAGES_MADE").unwrap_or_default();
-    [Product::Operator, Product::Simulator]
-        .into_iter()
-        .filter(|p| named.split(',').any(|n| n == p.name()))
-        .collect()
+    Product::ALL.into_iter().filter(|p| named.split(',').any(|n| n == p.name())).collect()
 }
 
 /// Every image that was built, for each processor.
