@@ -2,6 +2,7 @@
 //! test's name is the sentence that it proves.
 
 mod agent;
+mod agent_changes;
 mod alerts;
 mod any_cluster;
 mod bad_weather;

@@ -3,22 +3,22 @@
 //! both follow the virtual node.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::OpenOptions;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use cluster::Handle;
+use cluster::{Given, Handle};
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
-use kube::api::{ListParams, PostParams};
+use kube::api::PostParams;
 use kube::config::Kubeconfig;
 use kube::{Api, Client, ResourceExt};
-use operands::Operand;
 use packaging::{Helm, Render};
 use serde_json::{Value, json};
 use sim_kubelet::{Books, Container, Kubelet};
-use store::{State, Store};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
@@ -37,22 +37,27 @@ const FOLLOWED_EVERY: Duration = Duration::from_millis(50);
 
 /// An agent that runs. It ends when this is dropped.
 pub struct Agent {
-    folder: TempDir,
     process: Child,
-    follows: JoinHandle<()>,
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        self.follows.abort();
-    }
+    beside: Arc<Beside>,
 }
 
 impl Agent {
-    /// What it logged.
+    /// What it and those before it on its node logged.
     #[must_use]
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("agent.log")).unwrap_or_default()
+        std::fs::read_to_string(self.beside.file("agent.log")).unwrap_or_default()
+    }
+
+    /// How often kubelet was asked on its node.
+    #[must_use]
+    pub fn kubelet_calls(&self) -> sim_kubelet::Calls {
+        self.beside.kubelet.calls()
+    }
+
+    /// Its process id; none once it has ended.
+    #[must_use]
+    pub fn id(&self) -> Option<u32> {
+        self.process.id()
     }
 
     /// Ends it where it is, as when its process is killed.
@@ -64,10 +69,42 @@ impl Agent {
     }
 }
 
+/// What an agent finds on a virtual node: the driver's files, and a stand-in for kubelet. Agents come and go beside it.
+pub(crate) struct Beside {
+    folder: TempDir,
+    kubelet: Arc<Kubelet>,
+    follows: JoinHandle<()>,
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.follows.abort();
+    }
+}
+
+impl Beside {
+    fn start(hands: &Handle, node: &str) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        hands.share_gpus(node, &folder.path().join("gpus"))?;
+        let kubelet = Arc::new(Kubelet::start(folder.path(), Books::default())?);
+        let boot = folder.path().join("boot_id");
+        std::fs::write(&boot, hands.books(node)?.boot_id)?;
+        let follower =
+            Follower { hands: hands.clone(), node: node.to_owned(), boot, kubelet: Arc::clone(&kubelet) };
+        Ok(Self { folder, kubelet, follows: tokio::spawn(follower.follow()) })
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
 /// What the chart installs for agents, and nothing else of it: their DaemonSet, and the rest.
 fn installed() -> anyhow::Result<(Value, Vec<Value>)> {
     let set = [packaging::REGISTRY.to_owned(), format!("fullnameOverride=\"{OPERATOR_ACCOUNT}\"")];
-    let set = set.into_iter().chain(["agent.enabled=true".to_owned()]).collect();
+    // Whatever the chart is called, the operator knows its agents.
+    let ours = ["agent.enabled=true", "nameOverride=\"gpu-slices\""].map(str::to_owned);
+    let set = set.into_iter().chain(ours).collect();
     let mut objects = Helm::find()?.objects(&packaging::chart(), &Render { set, ..Render::default() })?;
     objects.retain(|object| object["metadata"]["labels"]["app.kubernetes.io/component"] == "agent");
     let daemons = objects.iter().position(|object| object["kind"] == "DaemonSet");
@@ -117,50 +154,55 @@ impl Scene {
         kubeconfig(self.client(), self.administrator(), None).await
     }
 
-    /// Starts an agent beside a virtual node.
+    /// Starts an agent beside a virtual node, which reports.
     ///
     /// # Errors
     /// When it cannot be started.
-    pub async fn agent_on(&self, node: &str) -> anyhow::Result<Agent> {
+    pub async fn agent_on(&mut self, node: &str) -> anyhow::Result<Agent> {
+        self.agent_with(node, &["--mode", "report"]).await
+    }
+
+    /// The same for one that changes slices, too.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub async fn agent_that_changes(&mut self, node: &str) -> anyhow::Result<Agent> {
+        self.agent_with(node, &["--mode", "change"]).await
+    }
+
+    async fn agent_with(&mut self, node: &str, flags: &[&str]) -> anyhow::Result<Agent> {
         let (kubeconfig, pod) = self.agent_kubeconfig(node).await?;
-        let folder = tempfile::tempdir()?;
-        let engine = self.hands().engine(node)?;
-        let store = Store::create(&folder.path().join("gpus"), State::new(engine.machine().clone()))?;
-        let kubelet = Kubelet::start(folder.path(), Books::default())?;
-        let file = |name: &str| folder.path().join(name);
-        std::fs::write(file("kubeconfig"), serde_json::to_string(&kubeconfig)?)?;
-        std::fs::write(file("boot_id"), engine.boot_id())?;
-        let log = std::fs::File::create(file("agent.log"))?;
+        let beside = match self.beside.get(node) {
+            Some(beside) => Arc::clone(beside),
+            None => Arc::new(Beside::start(self.hands(), node)?),
+        };
+        self.beside.insert(node.to_owned(), Arc::clone(&beside));
+        std::fs::write(beside.file("kubeconfig"), serde_json::to_string(&kubeconfig)?)?;
+        let log = OpenOptions::new().create(true).append(true).open(beside.file("agent.log"))?;
         let process = Command::new(program()?)
             .env_clear()
-            .env(store::DIRECTORY_VARIABLE, file("gpus"))
+            .env(store::DIRECTORY_VARIABLE, beside.file("gpus"))
             .env("SLICEWRIGHT_SIM_PRIVILEGED", "1")
             .args(["--node-name", node, "--pod-uid", pod.metadata.uid.as_deref().unwrap_or_default()])
             .args(["--health-address", "none", "--log-format", "text", "--settle", "100ms"])
             .arg("--kubeconfig")
-            .arg(file("kubeconfig"))
+            .arg(beside.file("kubeconfig"))
             .arg("--boot-id-file")
-            .arg(file("boot_id"))
+            .arg(beside.file("boot_id"))
             .arg("--pod-resources-socket")
-            .arg(kubelet.socket())
+            .arg(beside.kubelet.socket())
             .arg("--checkpoint")
-            .arg(kubelet.checkpoint())
+            .arg(beside.kubelet.checkpoint())
             .arg("--library")
             .arg(library()?)
+            .args(flags)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
             .kill_on_drop(true)
             .spawn()
             .context("the agent cannot be started")?;
-        let follower = Follower {
-            client: self.client(),
-            hands: self.hands().clone(),
-            node: node.to_owned(),
-            store,
-            kubelet,
-        };
-        Ok(Agent { folder, process, follows: tokio::spawn(follower.follow()) })
+        Ok(Agent { process, beside })
     }
 }
 
@@ -230,13 +272,12 @@ fn library() -> anyhow::Result<PathBuf> {
     Ok(library)
 }
 
-/// Keeps a driver and a kubelet of files as the virtual node is.
+/// Keeps kubelet's stand-in as the kubelet of the virtual node is.
 struct Follower {
-    client: Client,
     hands: Handle,
     node: String,
-    store: Store,
-    kubelet: Kubelet,
+    boot: PathBuf,
+    kubelet: Arc<Kubelet>,
 }
 
 impl Follower {
@@ -245,79 +286,46 @@ impl Follower {
         let mut last = None;
         loop {
             tick.tick().await;
-            let Ok(engine) = self.hands.engine(&self.node) else { return };
-            let truth = engine.truth();
-            let given: BTreeMap<_, _> = engine
-                .pods()
-                .filter(|pod| pod.holds() && !pod.devices.is_empty())
-                .map(|pod| (pod.spec.name.clone(), pod.devices.clone()))
-                .collect();
-            let plugin =
-                engine.operand_pod(Operand::DevicePlugin).is_some_and(operands::OperandPod::is_ready);
-            let now = (truth, given, plugin);
+            let Ok(now) = self.hands.books(&self.node) else { return };
             if last.as_ref() == Some(&now) {
                 continue;
             }
-            // The books change after the hardware: a kubelet never has a device before it is there.
-            let changed = self.store.update(|state| state.machine = engine.machine().clone());
-            let Ok(pods) = self.pods(&now.1).await else { continue };
-            let healthy = if plugin { healthy(&engine) } else { BTreeMap::new() };
-            if changed.is_ok() && self.kubelet.update(|books| *books = Books { healthy, pods }).is_ok() {
+            // One moment of the engine: whoever was given a device while there were any is in it.
+            let pods = now.pods.iter().map(entry).collect();
+            let healthy = now.healthy.clone();
+            let told = self.kubelet.update(|books| *books = Books { healthy, pods });
+            if told.is_ok() && std::fs::write(&self.boot, &now.boot_id).is_ok() {
                 last = Some(now);
             }
         }
     }
-
-    /// The pods that have devices, with the uids and containers that the API knows.
-    async fn pods(
-        &self,
-        given: &BTreeMap<operands::PodName, BTreeMap<String, Vec<String>>>,
-    ) -> anyhow::Result<Vec<sim_kubelet::Pod>> {
-        let api: Api<Pod> = Api::all(self.client.clone());
-        let here = ListParams::default().fields(&format!("spec.nodeName={}", self.node));
-        let listed = api.list(&here).await?;
-        let mut pods = Vec::new();
-        for (name, devices) in given {
-            let is_it = |pod: &&Pod| {
-                pod.name_any() == name.name && pod.namespace().as_deref() == Some(name.namespace.as_str())
-            };
-            let pod = listed.items.iter().find(is_it).context("the pod is not in the API")?;
-            let resource = devices.keys().next().context("it has devices")?;
-            let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-            let asks = |container: &&k8s_openapi::api::core::v1::Container| {
-                let limits = container.resources.as_ref().and_then(|resources| resources.limits.as_ref());
-                limits.is_some_and(|limits| limits.contains_key(resource))
-            };
-            let container = containers.into_iter().find(asks).context("no container asks for it")?;
-            let devices =
-                devices.iter().map(|(resource, ids)| (resource.clone(), ids.iter().cloned().collect()));
-            pods.push(sim_kubelet::Pod {
-                namespace: name.namespace.clone(),
-                name: name.name.clone(),
-                uid: pod.metadata.uid.clone().context("it has a uid")?,
-                ended: false,
-                containers: vec![Container {
-                    name: container.name.clone(),
-                    init: false,
-                    recorded: true,
-                    devices: devices.collect(),
-                }],
-            });
-        }
-        Ok(pods)
-    }
 }
 
-/// What a plugin registers of a machine under strategy `mixed`.
-fn healthy(engine: &operands::Node) -> BTreeMap<String, BTreeSet<String>> {
-    let mut healthy: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for gpu in engine.truth() {
-        let whole = engine.machine().gpu(gpu.index).filter(|_| !gpu.mig).map(|gpu| gpu.uuid.clone());
-        healthy.entry("nvidia.com/gpu".to_owned()).or_default().extend(whole);
-        for slice in gpu.slices {
-            healthy.entry(slice.profile.resource_name()).or_default().extend(slice.uuid);
+/// A pod as kubelet's books have it: each container with as many devices as it asks for.
+fn entry(given: &Given) -> sim_kubelet::Pod {
+    let Given { object, devices } = given;
+    let mut left: BTreeMap<_, _> = devices.iter().map(|(resource, ids)| (resource, ids.iter())).collect();
+    let spec = object.spec.as_ref();
+    let init = spec.into_iter().flat_map(|spec| spec.init_containers.iter().flatten()).map(|one| (one, true));
+    let all = init.chain(spec.into_iter().flat_map(|spec| &spec.containers).map(|one| (one, false)));
+    let container = |(container, init): (&k8s_openapi::api::core::v1::Container, bool)| {
+        let limits = container.resources.as_ref().and_then(|resources| resources.limits.as_ref());
+        let mut mine: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (resource, n) in limits.into_iter().flatten() {
+            let count = n.0.parse().unwrap_or(0);
+            let ids: BTreeSet<_> =
+                left.get_mut(resource).into_iter().flatten().take(count).cloned().collect();
+            if !ids.is_empty() {
+                mine.insert(resource.clone(), ids);
+            }
         }
+        Container { name: container.name.clone(), init, recorded: true, devices: mine }
+    };
+    sim_kubelet::Pod {
+        namespace: object.namespace().unwrap_or_default(),
+        name: object.name_any(),
+        uid: object.uid().unwrap_or_default(),
+        ended: false,
+        containers: all.map(container).filter(|one| !one.devices.is_empty()).collect(),
     }
-    healthy.retain(|_, ids| !ids.is_empty());
-    healthy
 }

@@ -1,5 +1,7 @@
 //! One scenario: a cluster, the virtual GPU nodes in it, the running operators, and the actions.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -13,6 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::agents::Beside;
 use crate::audit::Audit;
 use crate::control_plane::{ControlPlane, client_of};
 use crate::empty::{empty, remove_made};
@@ -56,6 +59,8 @@ pub struct Scene {
     /// Kueue, where the scenario has queues. Its webhooks and finalizers stay
     /// in the cluster, which nobody else gets after it.
     kueue: Option<Kueue>,
+    /// What agents find on their nodes.
+    pub(crate) beside: BTreeMap<String, Arc<Beside>>,
 }
 
 /// The virtual GPU nodes.
@@ -118,6 +123,7 @@ impl Scene {
             cordoned: Vec::new(),
             harmed: 0,
             kueue: None,
+            beside: BTreeMap::new(),
         })
     }
 

@@ -2,13 +2,15 @@
 //! them share watches.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use k8s_openapi::api::core::v1 as core;
 use kube::api::{DeleteParams, ListParams};
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use operands::{Change, PodName};
+use store::{State, Store, StoreError};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -31,14 +33,47 @@ const WRITES: usize = 32;
 pub(crate) struct Kept {
     pub(crate) name: String,
     host: Mutex<Host>,
+    /// Where its GPUs are while programs have them, too.
+    gpus: OnceLock<Store>,
     pub(crate) wake: Notify,
     pub(crate) stop: CancellationToken,
 }
 
 impl Kept {
-    pub(crate) fn host(&self) -> MutexGuard<'_, Host> {
+    fn host(&self) -> MutexGuard<'_, Host> {
         // A panic elsewhere is told by the task that had it.
         self.host.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the node, or acts upon it, while nobody else does: no program
+    /// that has its GPUs either.
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Host) -> T) -> T {
+        let mut host = self.host();
+        let Some(store) = self.gpus.get() else { return act(&mut host) };
+        let (mut act, mut answer) = (Some(act), None);
+        let shared = store.update(|state| {
+            host.node.found_machine(state.machine.clone());
+            answer = act.take().map(|act| act(&mut host));
+            state.machine = host.node.machine().clone();
+        });
+        if let Err(error) = shared {
+            tracing::error!(
+                node = self.name,
+                error = &error as &dyn std::error::Error,
+                "its GPUs are not shared"
+            );
+        }
+        answer.or_else(|| act.map(|act| act(&mut host))).expect("it was acted once")
+    }
+
+    /// From now on programs have the GPUs, too, through the simulator's library
+    /// and this folder.
+    pub(crate) fn share_gpus(&self, folder: &Path) -> Result<(), StoreError> {
+        let host = self.host();
+        let store = Store::create(folder, State::new(host.node.machine().clone()))?;
+        // Who came first has them already.
+        let _ = self.gpus.set(store);
+        Ok(())
     }
 }
 
@@ -67,7 +102,7 @@ impl Shared {
     /// and nothing that they saw is later than what they see now.
     pub(crate) fn api_went_back(&self) {
         for kept in self.hosts() {
-            kept.host().api_went_back();
+            kept.with(Host::api_went_back);
         }
         self.anew.send_modify(|times| *times += 1);
     }
@@ -113,11 +148,10 @@ impl Shared {
 
     /// Lets a node's time pass, does something to it, and wakes its driver.
     pub(crate) fn with<T>(&self, kept: &Kept, act: impl FnOnce(&mut Host) -> T) -> T {
-        let result = {
-            let mut host = kept.host();
+        let result = kept.with(|host| {
             host.advance(self.clock.now());
-            act(&mut host)
-        };
+            act(host)
+        });
         kept.wake.notify_one();
         result
     }
@@ -142,6 +176,7 @@ impl Shared {
         let kept = Arc::new(Kept {
             name: name.clone(),
             host: Mutex::new(host),
+            gpus: OnceLock::new(),
             wake: Notify::new(),
             stop: self.stop.child_token(),
         });
@@ -163,12 +198,11 @@ impl Shared {
             return;
         }
         kept.stop.cancel();
-        let names: Vec<PodName> = {
-            let host = kept.host();
+        let names: Vec<PodName> = kept.with(|host| {
             let past = host.node.breaches().iter().map(|breach| format!("{}: {breach}", kept.name));
             self.past.lock().unwrap_or_else(PoisonError::into_inner).extend(past);
             host.pod_names().into_iter().collect()
-        };
+        });
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner).remove(&kept.name);
         for name in names {
             let api: Api<core::Pod> = Api::namespaced(self.client.clone(), &name.namespace);

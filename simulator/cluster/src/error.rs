@@ -38,6 +38,15 @@ pub enum Error {
         /// The names that there are.
         known: Vec<String>,
     },
+    /// Programs cannot have its GPUs.
+    #[error("the GPUs of the simulated node `{node}` cannot be shared with programs")]
+    NotShared {
+        /// The node.
+        node: String,
+        /// Why not.
+        #[source]
+        source: store::StoreError,
+    },
     /// A fault that is not understood.
     #[error(transparent)]
     NodeFault(#[from] FaultError),

@@ -1,5 +1,7 @@
 //! The interface by which tests and commands change a running cluster, and read what its API does not show.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1 as core;
@@ -14,6 +16,26 @@ use crate::cluster::{Kept, Shared};
 use crate::error::Error;
 use crate::fleet::NodeSpec;
 use crate::host::Host;
+
+/// What a kubelet knows of devices.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Books {
+    /// The boot in which it runs.
+    pub boot_id: String,
+    /// The devices that it can give away, by resource.
+    pub healthy: BTreeMap<String, BTreeSet<String>>,
+    /// The pods that have some.
+    pub pods: Vec<Given>,
+}
+
+/// A pod that was given devices.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Given {
+    /// The pod, as the kubelet saw it last.
+    pub object: core::Pod,
+    /// Its devices, by resource.
+    pub devices: BTreeMap<String, Vec<String>>,
+}
 
 /// Acts upon a running cluster. Clones act upon the same.
 #[derive(Clone)]
@@ -134,7 +156,8 @@ impl Handle {
     }
 
     fn on_pod(&self, pod: &PodName, act: impl FnOnce(&mut operands::Node, &PodName)) -> bool {
-        let found = self.shared.hosts().into_iter().find(|kept| kept.host().node.pod(pod).is_some());
+        let found =
+            self.shared.hosts().into_iter().find(|kept| kept.with(|host| host.node.pod(pod).is_some()));
         found.is_some_and(|kept| {
             self.shared.with(&kept, |host| act(&mut host.node, pod));
             true
@@ -148,6 +171,37 @@ impl Handle {
     pub fn truth(&self, name: &str) -> Result<Vec<GpuTruth>, Error> {
         let kept = self.node(name)?;
         Ok(self.shared.with(&kept, |host| host.node.truth()))
+    }
+
+    /// From now on programs have the GPUs of a node, too: through the
+    /// simulator's library, which finds them in this folder. What they change
+    /// the node has at once, and they have what the node changes.
+    ///
+    /// # Errors
+    /// There is no such node, or the folder cannot be used.
+    pub fn share_gpus(&self, name: &str, folder: &Path) -> Result<(), Error> {
+        let kept = self.node(name)?;
+        kept.share_gpus(folder).map_err(|source| Error::NotShared { node: name.to_owned(), source })
+    }
+
+    /// What the kubelet of a node has in its books, at one moment.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn books(&self, name: &str) -> Result<Books, Error> {
+        let kept = self.node(name)?;
+        Ok(self.shared.with(&kept, |host| {
+            let mut healthy: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+            for (resource, id) in host.node.healthy_devices() {
+                healthy.entry(resource.clone()).or_default().insert(id.clone());
+            }
+            let given = |pod: &operands::Pod| {
+                let object = host.users.object(&pod.spec.name)?.clone();
+                Some(Given { object, devices: pod.devices.clone() })
+            };
+            let pods = host.node.pods().filter(|pod| pod.is_entered()).filter_map(given).collect();
+            Books { boot_id: host.node.boot_id(), healthy, pods }
+        }))
     }
 
     /// The node's engine as it is now, to be looked into.
@@ -165,8 +219,10 @@ impl Handle {
     pub fn breaches(&self) -> Vec<String> {
         let mut breaches = self.shared.past_breaches();
         for kept in self.shared.hosts() {
-            let host = kept.host();
-            breaches.extend(host.node.breaches().iter().map(|breach| format!("{}: {breach}", kept.name)));
+            kept.with(|host| {
+                let all = host.node.breaches().iter();
+                breaches.extend(all.map(|breach| format!("{}: {breach}", kept.name)));
+            });
         }
         breaches
     }

@@ -24,10 +24,7 @@ const SOON: Duration = Duration::from_millis(200);
 pub(crate) async fn renew(shared: Arc<Shared>, kept: Arc<Kept>) {
     let api: Api<Lease> = Api::namespaced(shared.client.clone(), NAMESPACE);
     loop {
-        let (uid, ready) = {
-            let host = kept.host();
-            (host.uid(), host.node.ready())
-        };
+        let (uid, ready) = kept.with(|host| (host.uid(), host.node.ready()));
         let mut wait = EVERY;
         match uid {
             None => wait = SOON,

@@ -43,7 +43,7 @@ pub use clock::Clock;
 pub use cluster::Cluster;
 pub use error::Error;
 pub use fleet::{Fleet, FleetError, GpuSpec, NodeError, NodeSpec};
-pub use handle::Handle;
+pub use handle::{Books, Given, Handle};
 pub use openshift_ai::keep_workbenches;
 pub use setup::openshift_ai_crds;
 

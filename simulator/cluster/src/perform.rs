@@ -24,15 +24,12 @@ const AT_ONCE: usize = 8;
 pub(crate) async fn drive(shared: Arc<Shared>, kept: Arc<Kept>) {
     let mut backoff = Duration::from_millis(50);
     loop {
-        let (writes, next) = {
-            let mut host = kept.host();
+        let due = kept.with(|host| {
             host.advance(shared.clock.now());
-            shared.tell(&mut host);
-            if host.is_gone() {
-                break;
-            }
-            (host.due(real_now()), host.next_event())
-        };
+            shared.tell(host);
+            (!host.is_gone()).then(|| (host.due(real_now()), host.next_event()))
+        });
+        let Some((writes, next)) = due else { break };
         if kept.stop.is_cancelled() {
             break;
         }
@@ -86,7 +83,7 @@ async fn do_one(shared: &Shared, kept: &Kept, write: Write) -> bool {
     };
     drop(permit);
     let done = !matches!(answer, Answer::Failed);
-    kept.host().wrote(&write, answer, shared.clock.now());
+    kept.with(|host| host.wrote(&write, answer, shared.clock.now()));
     done
 }
 

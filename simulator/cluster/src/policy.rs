@@ -299,9 +299,10 @@ async fn keep_state(shared: &Shared) {
     let api = policies(&shared.client);
     loop {
         let ready = shared.hosts().iter().all(|kept| {
-            let host = kept.host();
-            let validator = host.node.operand_pod(Operand::OperatorValidator);
-            !host.node.ready() || validator.is_none_or(operands::OperandPod::is_ready)
+            kept.with(|host| {
+                let validator = host.node.operand_pod(Operand::OperatorValidator);
+                !host.node.ready() || validator.is_none_or(operands::OperandPod::is_ready)
+            })
         });
         let (name, said) = {
             let policy = shared.policy.lock().unwrap_or_else(PoisonError::into_inner);

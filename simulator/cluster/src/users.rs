@@ -70,6 +70,11 @@ impl Users {
         }
     }
 
+    /// A pod as it was seen last.
+    pub(crate) fn object(&self, name: &PodName) -> Option<&core::Pod> {
+        self.pods.get(name).map(|user| &user.seen)
+    }
+
     /// Nothing that was seen is later than what will be; nor is a pod gone for
     /// good that the API server did not know.
     pub(crate) fn api_went_back(&mut self) {

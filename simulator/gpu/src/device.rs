@@ -272,6 +272,13 @@ impl Gpu {
 }
 
 impl GpuInstance {
+    /// Its number: no other instance of the machine ever had it. One that is
+    /// made again at the same place has the same UUID, and another serial.
+    #[must_use]
+    pub const fn serial(&self) -> u64 {
+        self.generation
+    }
+
     pub(crate) fn spans(&self) -> Vec<Span> {
         let span = |ci: &ComputeInstance| Span { profile: ci.profile, start: ci.start, slices: ci.slices };
         self.compute.values().map(span).collect()

@@ -10,7 +10,7 @@ use crate::change::What;
 use crate::node::{Node, Task};
 use crate::operand::Operand;
 use crate::plugin;
-use crate::pod::{Opens, Pod, PodName, PodPhase, PodSpec};
+use crate::pod::{Admission, Opens, Pod, PodName, PodPhase, PodSpec};
 use crate::sharing;
 
 impl Node {
@@ -31,11 +31,18 @@ impl Node {
             Ok(devices) => (PodPhase::Starting, devices),
             Err((reason, message)) => (PodPhase::Failed { reason, message }, BTreeMap::new()),
         };
+        let (answers, entered) = (self.setup.timings.plugin_answers, self.setup.timings.books_entered);
+        let is_asked = !devices.is_empty() && answers + entered > SignedDuration::ZERO;
         if phase == PodPhase::Starting {
-            self.queue.push((self.now + starts, Task::PodRuns(name.clone(), self.now)));
+            let wait = if is_asked { answers + entered + starts } else { starts };
+            self.queue.push((self.now + wait, Task::PodRuns(name.clone(), self.now)));
+        }
+        if is_asked {
+            self.queue.push((self.now + answers, Task::PluginAnswers(name.clone(), self.now)));
         }
         self.changed(What::Pod { name: name.clone(), phase: phase.clone() });
-        let pod = Pod { spec, bound: self.now, phase, devices, clients: Vec::new() };
+        let admission = if is_asked { Admission::Chosen } else { Admission::Entered };
+        let pod = Pod { spec, bound: self.now, phase, devices, admission, clients: Vec::new() };
         self.pods.insert(name.clone(), pod);
         self.refresh_allocations();
         &self.pods[&name].phase
@@ -97,6 +104,44 @@ impl Node {
             given.insert(resource.clone(), free.into_iter().take(wanted_here).cloned().collect());
         }
         Ok(given)
+    }
+
+    /// The plugin has said how the devices that were chosen come into the
+    /// container. Only afterwards the kubelet enters them.
+    pub(crate) fn plugin_answers(&mut self, name: &PodName, bound: Timestamp) {
+        let at = self.now + self.setup.timings.books_entered;
+        let pod = self.pods.get_mut(name).filter(|pod| pod.bound == bound && pod.holds());
+        if let Some(pod) = pod.filter(|pod| pod.admission == Admission::Chosen) {
+            pod.admission = Admission::Answered;
+            self.queue.push((at, Task::BooksEntered(name.clone(), bound)));
+        }
+    }
+
+    pub(crate) fn books_entered(&mut self, name: &PodName, bound: Timestamp) {
+        let pod = self.pods.get_mut(name).filter(|pod| pod.bound == bound);
+        if let Some(pod) = pod.filter(|pod| pod.admission == Admission::Answered) {
+            pod.admission = Admission::Entered;
+        }
+    }
+
+    /// The plugin's stream has ended: whoever waits for its answer is refused.
+    pub(crate) fn plugin_does_not_answer(&mut self) {
+        let waits = |pod: &Pod| pod.holds() && pod.admission == Admission::Chosen;
+        let names: Vec<_> =
+            self.pods.iter().filter(|(_, pod)| waits(pod)).map(|(name, _)| name.clone()).collect();
+        for name in names {
+            let Some(mut pod) = self.pods.remove(&name) else { continue };
+            self.release(&pod);
+            pod.devices.clear();
+            pod.phase = PodPhase::Failed {
+                reason: "UnexpectedAdmissionError".to_owned(),
+                message: "Allocate failed due to can't allocate unregistered device, which is unexpected"
+                    .to_owned(),
+            };
+            self.changed(What::Pod { name: name.clone(), phase: pod.phase.clone() });
+            self.pods.insert(name, pod);
+        }
+        self.refresh_allocations();
     }
 
     /// A pod is gone: it ended, or was deleted or evicted and has stopped.

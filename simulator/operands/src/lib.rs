@@ -34,7 +34,7 @@ pub use config::{ConfigError, MigConfigs};
 pub use fault::{NodeFault, ScheduledFault};
 pub use node::{MIG_CONFIG, MIG_CONFIG_STATE, Node, PAUSED, SetupError};
 pub use operand::{Operand, OperandPhase, OperandPod};
-pub use pod::{Opens, Pod, PodName, PodPhase, PodSpec};
+pub use pod::{Admission, Opens, Pod, PodName, PodPhase, PodSpec};
 pub use setup::{Flavour, Setup, Stack, Strategy, Timings};
 pub use sharing::{Method, PLUGIN_CONFIG, PluginConfig, PluginConfigError, Sharing};
 pub use version::{ManagerVersion, PluginVersion, Release, ReleaseError, VersionError};

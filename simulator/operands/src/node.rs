@@ -44,6 +44,8 @@ pub(crate) enum Task {
     MountPlugin(BTreeMap<String, String>),
     Reconfigure(Operand),
     PluginLooks(u64),
+    PluginAnswers(PodName, Timestamp),
+    BooksEntered(PodName, Timestamp),
     PodRuns(PodName, Timestamp),
     PodOpens(PodName, Timestamp),
     Boot,
@@ -288,6 +290,8 @@ impl Node {
                     self.plugin_looks(serial);
                 }
             }
+            Task::PluginAnswers(name, bound) => self.plugin_answers(&name, bound),
+            Task::BooksEntered(name, bound) => self.books_entered(&name, bound),
             Task::PodRuns(name, bound) => self.pod_runs(&name, bound),
             Task::PodOpens(name, bound) => self.pod_opens(&name, bound),
             Task::Boot => self.boot(),
@@ -507,6 +511,18 @@ impl Node {
             self.queue.push((at, Task::WriteGfd(gfd.serial)));
         }
         &mut self.machine
+    }
+
+    /// The GPUs as a program on the host left them that changes them through
+    /// the driver's library. Who notices is as after a change by hand.
+    pub fn found_machine(&mut self, machine: Machine) {
+        let cut =
+            |machine: &Machine| machine.gpus().iter().map(|gpu| (gpu.mode, gpu.layout())).collect::<Vec<_>>();
+        if cut(&self.machine) == cut(&machine) {
+            self.machine = machine;
+        } else {
+            *self.machine_mut() = machine;
+        }
     }
 
     pub(crate) fn changed(&mut self, what: What) {

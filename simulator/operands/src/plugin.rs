@@ -221,6 +221,7 @@ impl Node {
     /// capacity goes after a grace.
     pub(crate) fn plugin_stopped(&mut self, serial: u64) {
         self.registered.clear();
+        self.plugin_does_not_answer();
         let at = self.now + self.setup.timings.status_sync;
         self.queue.push((at, Task::ZeroAllocatable(serial)));
         let at = self.now + self.setup.timings.capacity_grace;

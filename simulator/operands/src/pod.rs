@@ -70,6 +70,19 @@ pub enum PodPhase {
     },
 }
 
+/// How far the kubelet is with the devices of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Admission {
+    /// They are chosen, and nobody else gets them. The plugin was asked: if it
+    /// goes before it has answered, the pod is refused.
+    Chosen,
+    /// The plugin has answered. The pod gets them, whatever becomes of the
+    /// plugin; in the books that others read they are not yet.
+    Answered,
+    /// They are in the books.
+    Entered,
+}
+
 /// A pod on the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pod {
@@ -81,6 +94,8 @@ pub struct Pod {
     pub phase: PodPhase,
     /// The devices that the kubelet gave it: UUIDs by resource.
     pub devices: BTreeMap<String, Vec<String>>,
+    /// How far the kubelet is with them.
+    pub admission: Admission,
     pub(crate) clients: Vec<ClientId>,
 }
 
@@ -89,6 +104,12 @@ impl Pod {
     #[must_use]
     pub const fn holds(&self) -> bool {
         matches!(self.phase, PodPhase::Starting | PodPhase::Running)
+    }
+
+    /// Whether the kubelet's books have its devices.
+    #[must_use]
+    pub fn is_entered(&self) -> bool {
+        self.holds() && self.admission == Admission::Entered && !self.devices.is_empty()
     }
 
     /// Whether its processes have a device open.

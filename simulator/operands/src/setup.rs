@@ -112,7 +112,11 @@ pub struct Timings {
     pub gfd_loss: SignedDuration,
     /// How long the kubelet keeps the capacity of a plugin that is gone.
     pub capacity_grace: SignedDuration,
-    /// From binding to a running container.
+    /// From the kubelet's choice of devices to the plugin's answer.
+    pub plugin_answers: SignedDuration,
+    /// From that answer to the entry in the kubelet's books.
+    pub books_entered: SignedDuration,
+    /// From then on to a running container.
     pub pod_starts: SignedDuration,
     /// The host reboots: from going down to a ready node.
     pub reboot: SignedDuration,
@@ -143,6 +147,8 @@ impl Default for Timings {
             gfd_labels: SignedDuration::from_secs(30),
             gfd_loss: SignedDuration::from_secs(1),
             capacity_grace: SignedDuration::from_mins(5),
+            plugin_answers: SignedDuration::ZERO,
+            books_entered: SignedDuration::ZERO,
             pod_starts: SignedDuration::from_secs(4),
             reboot: SignedDuration::from_mins(5),
             manager_after_boot: SignedDuration::from_secs(30),

@@ -37,6 +37,9 @@ pub struct GpuTruth {
 pub struct SliceTruth {
     /// Its GPU instance's id.
     pub gpu_instance: u8,
+    /// Which of all that were ever there it is: one that was made again at the
+    /// same place has the same UUID, and another serial.
+    pub serial: u64,
     /// Its profile.
     pub profile: ProfileName,
     /// Where it starts, in memory units.
@@ -162,6 +165,7 @@ impl Node {
                 let (start, size) = gpu.span_of(gi);
                 SliceTruth {
                     gpu_instance: gi.id,
+                    serial: gi.serial(),
                     profile: gpu.profile_of(gi).name,
                     start,
                     size,

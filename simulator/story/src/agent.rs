@@ -51,7 +51,7 @@ pub(crate) fn pods(world: &World) -> Vec<Pod> {
     let pod = |name: &String| {
         serde_json::from_value(json!({
             "metadata": {"namespace": NAMESPACE, "name": format!("agent-{name}"), "uid": pod_uid(name),
-                "labels": {"app.kubernetes.io/name": "slicewright", "app.kubernetes.io/component": "agent"},
+                "labels": {"app.kubernetes.io/part-of": "slicewright", "app.kubernetes.io/component": "agent"},
                 "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent",
                     "controller": true}]},
             "spec": {"nodeName": name, "containers": [{"name": "agent"}]},
@@ -139,7 +139,7 @@ fn look(world: &mut World, name: &str) -> Option<Observation> {
     let layout = layout(host);
     let healthy: Vec<_> = host.node.healthy_devices().map(device).collect();
     let (mut listed, mut recorded) = (Vec::new(), Vec::new());
-    for pod in host.node.pods().filter(|pod| pod.holds()) {
+    for pod in host.node.pods().filter(|pod| pod.is_entered()) {
         let operands::PodName { namespace, name } = &pod.spec.name;
         let object = pods.get(&path(namespace, name))?;
         let uid = PodUid(object.metadata.uid.clone().unwrap_or_default());

@@ -7,5 +7,6 @@ mod gate;
 mod model;
 mod play;
 mod prove;
+mod race;
 mod report;
 mod scene;

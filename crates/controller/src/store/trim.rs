@@ -28,6 +28,7 @@ const POD_LABELS: &[&str] = &[
     "serving.kserve.io/inferenceservice",
     "app.kubernetes.io/component",
     "app.kubernetes.io/name",
+    "app.kubernetes.io/part-of",
     "apps.kubernetes.io/pod-index",
     "batch.kubernetes.io/job-completion-index",
     observe::requests::POD_SET,
@@ -373,10 +374,12 @@ pub fn only_takes_room(pod: &Pod) -> bool {
     is_bound && !is_operand && !is_agent(pod) && !concerns_gpus(pod)
 }
 
-/// Whether a pod is an agent of ours: its readiness says that it lives.
+/// Whether a pod is an agent of ours: its readiness says that it lives. Its
+/// name is the chart's `nameOverride` if there is one; the other two are not
+/// to be chosen.
 fn is_agent(pod: &Pod) -> bool {
     let label = |key| pod.metadata.labels.as_ref()?.get(key).map(String::as_str);
-    label("app.kubernetes.io/name") == Some("slicewright")
+    label("app.kubernetes.io/part-of") == Some("slicewright")
         && label("app.kubernetes.io/component") == Some("agent")
 }
 

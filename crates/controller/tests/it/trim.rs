@@ -220,6 +220,26 @@ fn a_pod_that_asks_for_a_gpu_in_a_limit_alone_concerns_gpus() {
 }
 
 #[test]
+fn an_agents_pod_does_not_only_take_room_whatever_the_chart_is_called() {
+    let pod = |labels: Value| -> Pod {
+        let spec = json!({"nodeName": "n1", "containers": [{"name": "agent"}]});
+        read(
+            &json!({"metadata": {"name": "agent-x", "namespace": "slicewright-agent", "labels": labels}, "spec": spec}),
+        )
+    };
+    let agents = json!({
+        "app.kubernetes.io/name": "gpu-slices", "app.kubernetes.io/component": "agent",
+        "app.kubernetes.io/part-of": "slicewright",
+    });
+    let agents = pod(agents);
+    assert!(!trim::only_takes_room(&agents));
+    assert!(!trim::only_takes_room(&trim::pod(agents)), "what is kept of it says so, too");
+    let of_others =
+        json!({"app.kubernetes.io/component": "agent", "app.kubernetes.io/part-of": "observability"});
+    assert!(trim::only_takes_room(&pod(of_others)));
+}
+
+#[test]
 fn only_owners_that_control_and_have_a_name_that_can_be_are_kept() {
     let owner = |kind: &str, name: &str, controls: bool| json!({"apiVersion": "v1", "kind": kind, "name": name, "uid": "u", "controller": controls});
     let long = "n".repeat(512 - 3);

@@ -1,0 +1,179 @@
+//! A thousand admissions that race with forty recuts on a node with eight GPUs: pods whose `nodeName` somebody wrote by
+//! hand come at any moment, no cordon keeps them away, and kubelet gives them the first free slice, which is where the
+//! next recut is. No pod that was given a slice loses it, by the serial of the slice.
+//!
+//! Without the gate the test fails, and with the gate but without the proof it fails, too: both were tried.
+
+use std::collections::BTreeSet;
+
+use agent::{GpuUuid, Outcome, Place, Step};
+
+use crate::model::{Ask, Life, Luck, Patience, World, places};
+
+const GPUS: [&str; 8] = ["gpu-a", "gpu-b", "gpu-c", "gpu-d", "gpu-e", "gpu-f", "gpu-g", "gpu-h"];
+const LAYOUTS: [&str; 6] = [
+    "1g@0 1g@1 2g@2 3g@4",
+    "3g@0 3g@4",
+    "1g@0 1g@1 1g@2 1g@3 3g@4",
+    "2g@0 2g@2 3g@4",
+    "3g@0 2g@4 1g@6",
+    "2g@0 1g@2 1g@3 2g@4 1g@6",
+];
+const PROFILES: [&str; 3] = ["1g.10gb", "2g.20gb", "3g.40gb"];
+
+const ADMISSIONS: usize = 1_000;
+const RECUTS: usize = 40;
+/// Turns after which the operator takes back what the agent has not claimed.
+const PATIENCE: usize = 600;
+/// For as many turns at most kubelet waits in the midst of an admission: the plugin is slow to answer.
+const LONGEST_WAIT: usize = 150;
+/// A race that takes longer does not end.
+const LONGEST: usize = 1_000_000;
+
+/// What comes next: the same for the same seed (SplitMix64).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((mixed ^ (mixed >> 31)) % n as u64).unwrap()
+    }
+
+    fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        all[self.below(all.len())]
+    }
+}
+
+struct Race {
+    world: World,
+    dice: Dice,
+    bound: usize,
+    /// When the present change began.
+    since: usize,
+    turn: usize,
+    /// Until when kubelet waits in the midst of an admission.
+    waits_until: usize,
+}
+
+impl Race {
+    fn new(seed: u64) -> Self {
+        let mut world = World::new(&GPUS.map(|gpu| (gpu, LAYOUTS[0])));
+        world.controller.released = true;
+        Self { world, dice: Dice(seed), bound: 0, since: 0, turn: 0, waits_until: 0 }
+    }
+
+    fn done(&self) -> usize {
+        self.world.controller.ended.iter().filter(|ended| **ended == Some(Outcome::Done)).count()
+    }
+
+    /// The places of a GPU that a live pod was given.
+    fn held(&self, gpu: &GpuUuid) -> BTreeSet<Place> {
+        let live = self.world.kubelet.pods.iter().filter(|pod| pod.is_live());
+        let given: BTreeSet<u64> = live.flat_map(|pod| pod.given.iter().copied()).collect();
+        let slices = &self.world.gpus.slices[gpu];
+        slices.iter().filter(|(_, serial)| given.contains(*serial)).map(|(place, _)| *place).collect()
+    }
+
+    /// As the planner does: what goes is free, as far as anybody knows.
+    fn plan(&mut self) {
+        let layout = self.dice.of(&LAYOUTS);
+        for name in GPUS {
+            let gpu = GpuUuid(name.to_owned());
+            let (held, wanted) = (self.held(&gpu), places(layout));
+            let present: BTreeSet<_> = self.world.gpus.slices[&gpu].keys().copied().collect();
+            if present.is_subset(&wanted) || !held.is_subset(&wanted) {
+                continue;
+            }
+            self.world.controller.plan(name, layout);
+            self.since = self.turn;
+            return;
+        }
+    }
+
+    fn bind(&mut self) {
+        let waiting = self.world.kubelet.pods.iter().filter(|pod| pod.life == Life::Bound).count();
+        if waiting < 3 && self.bound < ADMISSIONS {
+            let ask = [Ask::Plain, Ask::Plain, Ask::OnlyInit, Ask::Two][self.dice.below(4)];
+            self.world.kubelet.bind(ask, self.dice.of(&PROFILES).parse().unwrap());
+            self.bound += 1;
+        }
+    }
+
+    fn end_one(&mut self) {
+        let mut admitted: Vec<_> =
+            self.world.kubelet.pods.iter_mut().filter(|pod| pod.life == Life::Admitted).collect();
+        if admitted.len() > 8 {
+            let at = self.dice.below(admitted.len());
+            admitted[at].life = if self.dice.below(2) == 0 { Life::Ended } else { Life::Deleted };
+        }
+    }
+
+    fn turn(&mut self) {
+        self.turn += 1;
+        let begun = self.world.controller.begun;
+        match self.dice.below(32) {
+            0..=9 => self.world.agent(Luck::Fine, 0),
+            10..=15 => {
+                let late = self.turn - self.since > PATIENCE;
+                self.world.controller(if late { Patience::HasEnough } else { Patience::Waits });
+            }
+            16..=22 if self.turn < self.waits_until => {}
+            16..=22 => {
+                if self.dice.below(12) == 0 {
+                    self.waits_until = self.turn + self.dice.below(LONGEST_WAIT);
+                }
+                let breaches = self.world.kubelet.admit(&self.world.gpus);
+                self.world.breaches.extend(breaches);
+            }
+            23..=25 => self.world.plugin(),
+            26..=28 => self.bind(),
+            29..=30 => self.end_one(),
+            _ if self.dice.below(4) == 0
+                && self.world.controller.plans.is_empty()
+                && self.world.controller.ended.len() == self.world.controller.begun =>
+            {
+                self.plan();
+            }
+            _ => {}
+        }
+        if self.world.controller.begun > begun {
+            self.since = self.turn;
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let World { controller, process, .. } = &self.world;
+        self.bound >= ADMISSIONS
+            && self.done() >= RECUTS
+            && controller.ended.len() == controller.begun
+            && process.last == Some(Step::Rest)
+    }
+
+    #[track_caller]
+    fn run(mut self) -> Self {
+        while !self.is_over() {
+            self.turn();
+            assert!(self.world.breaches.is_empty(), "{:?}: {:#?}", self.world.breaches, self.world.log);
+            assert!(self.turn < LONGEST, "{} recuts, {} pods", self.done(), self.bound);
+        }
+        self
+    }
+}
+
+#[test]
+fn of_a_thousand_admissions_that_race_with_forty_recuts_no_pod_loses_its_slice() {
+    let (mut given, mut withdrawn) = (0, 0);
+    for seed in 1..=3 {
+        let race = Race::new(seed).run();
+        assert!(race.done() >= RECUTS);
+        given += race.world.kubelet.pods.iter().filter(|pod| !pod.given.is_empty()).count();
+        withdrawn += race.world.controller.ended.iter().filter(|ended| ended.is_none()).count();
+        let of_them = race.world.kubelet.pods.len();
+        assert!(of_them >= ADMISSIONS, "{of_them}");
+    }
+    // They did meet: pods got slices, and some of them one that was to go.
+    assert!(given > 400, "{given} pods were given a slice, {withdrawn} recuts were taken back");
+    assert!(withdrawn > 8, "{withdrawn} recuts were taken back, {given} pods were given a slice");
+}
