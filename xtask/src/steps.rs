@@ -89,6 +89,9 @@ pub(crate) struct Chosen {
     /// Only these steps (`--list` names them); all when none is named
     #[arg(value_name = "STEP")]
     pub(crate) steps: Vec<String>,
+    /// Leave a step out, for a machine that cannot have what it needs
+    #[arg(long, value_name = "STEP")]
+    pub(crate) without: Vec<String>,
     /// List the steps and stop
     #[arg(long)]
     pub(crate) list: bool,
@@ -106,19 +109,23 @@ pub(crate) fn run_chosen(
     chosen: &Chosen,
     out: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
-    let Chosen { steps: wanted, list, ci } = chosen;
+    let Chosen { steps: wanted, without, list, ci } = chosen;
     if *list {
         for Step { name, what, .. } in &steps {
             writeln!(out, "{name:<14} {what}")?;
         }
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(unknown) = wanted.iter().find(|wanted| !steps.iter().any(|s| s.name == wanted.as_str())) {
+    if let Some(unknown) = wanted.iter().chain(without).find(|wanted| !steps.iter().any(|s| s.name == wanted.as_str())) {
         let names: Vec<_> = steps.iter().map(|s| s.name).collect();
         bail!("there is no step {unknown:?}; there are {}", names.join(", "));
     }
     if !wanted.is_empty() {
         steps.retain(|s| wanted.iter().any(|wanted| wanted == s.name));
+    }
+    for left_out in without {
+        steps.retain(|step| step.name != left_out);
+        writeln!(out, "{left_out}: left out, as asked")?;
     }
     let good = run(steps, *ci, out).context("cannot write the progress")?;
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
