@@ -290,7 +290,7 @@ mod tests {
     fn args(steps: &[&str], list: bool) -> Args {
         let steps = steps.iter().map(|s| (*s).to_owned()).collect();
         Args {
-            chosen: Chosen { steps, list, ci: false },
+            chosen: Chosen { steps, without: Vec::new(), list, ci: false },
             advisories: false,
             tools: tools::Sources::default(),
         }

@@ -116,7 +116,9 @@ pub(crate) fn run_chosen(
         }
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(unknown) = wanted.iter().chain(without).find(|wanted| !steps.iter().any(|s| s.name == wanted.as_str())) {
+    if let Some(unknown) =
+        wanted.iter().chain(without).find(|wanted| !steps.iter().any(|s| s.name == wanted.as_str()))
+    {
         let names: Vec<_> = steps.iter().map(|s| s.name).collect();
         bail!("there is no step {unknown:?}; there are {}", names.join(", "));
     }
