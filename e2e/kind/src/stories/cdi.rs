@@ -12,6 +12,10 @@ use crate::gpus::NAMESPACE;
 
 const PLUGIN: &str = "nvidia-device-plugin-daemonset";
 
+/// NVIDIA's toolkit looks for the folder of CUDA's library in the driver root; there is no CUDA here.
+pub(super) const WITH_CUDA: &str = ": > /run/nvidia/driver/usr/lib64/libcuda.so.580.65.06";
+pub(super) const WITHOUT_CUDA: &str = "rm -f /run/nvidia/driver/usr/lib64/libcuda.so.580.65.06";
+
 /// Where the plugin writes its specification, on the node.
 const SPECIFICATION: &str = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json";
 
@@ -20,14 +24,17 @@ const KIND: &str = "k8s.device-plugin.nvidia.com/gpu";
 
 pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let (node, gpus) = stage.starts_as("all-1g.10gb", ("mig-1g.10gb", 7))?;
-    // The plugin's toolkit looks for the folder of CUDA's library; there is no CUDA here. On every worker: the
-    // plugin of each is told the same.
-    for worker in stage.nodes()?.keys() {
-        stage.in_driver(worker, ": > /run/nvidia/driver/usr/lib64/libcuda.so.580.65.06")?;
+    // On every worker: the plugin of each is told the same.
+    let workers: Vec<String> = stage.nodes()?.into_keys().collect();
+    for worker in &workers {
+        stage.in_driver(worker, WITH_CUDA)?;
     }
     let told = strategy(stage, "cdi-annotations").and_then(|()| by_cdi(stage, &node, 7 * gpus));
     // Whatever came of it: the next story finds the plugin as it was.
     let back = strategy(stage, "envvar").and_then(|()| stage.offers(&node, &[("mig-1g.10gb", 7 * gpus)]));
+    for worker in &workers {
+        stage.in_driver(worker, WITHOUT_CUDA)?;
+    }
     told.and(back)
 }
 

@@ -7,6 +7,7 @@ use anyhow::{Context, ensure};
 use gpu::Model;
 use serde_json::{Value, json};
 
+use super::cdi::{WITH_CUDA, WITHOUT_CUDA};
 use super::stage::{Stage, TEAM};
 use crate::gpus::{self, NAMESPACE};
 
@@ -18,12 +19,13 @@ const MODEL: &str = "H100-80GB";
 pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let (node, gpus) = stage.worker(MODEL)?;
     stage.cut(&node, "all-disabled", &[("gpu", gpus)])?;
-    stage.in_driver(&node, ": > /run/nvidia/driver/usr/lib64/libcuda.so.580.65.06")?;
+    stage.in_driver(&node, WITH_CUDA)?;
     let manifest = gpus::manifest("dra.yaml", &stage.tag)?;
     gpus::apply(stage.cluster, &manifest)?;
     stage.kubectl(&["label", "node", &node, "--overwrite", &format!("{HERE}=true")])?;
     let told = claims(stage, &node, gpus);
     // The next story finds the worker without it.
+    stage.in_driver(&node, WITHOUT_CUDA)?;
     stage.kubectl(&["label", "node", &node, &format!("{HERE}-")])?;
     let gone =
         stage.kubectl(&["delete", "daemonset", "--namespace", NAMESPACE, "dra-driver", "--timeout=120s"]);
