@@ -1,5 +1,7 @@
 //! The input and output of the solver.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 /// The position of a row in [`Instance::rows`].
@@ -49,8 +51,9 @@ pub enum Sense {
 pub struct Class {
     /// How many GPUs.
     pub count: u32,
-    /// What each of them can choose; at least one.
-    pub columns: Vec<Column>,
+    /// What each of them can choose; at least one. Whoever solves one instance
+    /// after another hands in the same ones again, see [`Memory`](super::Memory).
+    pub columns: Arc<[Column]>,
 }
 
 /// One choice of a class: what one GPU that takes it gives to the rows, and
