@@ -162,6 +162,11 @@ impl Instance {
     /// # Errors
     /// The first place that breaks one.
     pub fn validate(&self) -> Result<(), SolveError> {
+        self.validate_new(|_| false)
+    }
+
+    /// The same, but for classes of which it is known already.
+    pub(super) fn validate_new(&self, is_known: impl Fn(&Arc<[Column]>) -> bool) -> Result<(), SolveError> {
         let fail = |place: String, problem: String| Err(SolveError::Malformed { place, problem });
         let magnitude = |value: i64| value.unsigned_abs() <= MAGNITUDE.unsigned_abs();
         for (i, row) in self.rows.iter().enumerate() {
@@ -192,7 +197,7 @@ impl Instance {
             }
             Ok(())
         };
-        for (c, class) in self.classes.iter().enumerate() {
+        for (c, class) in self.classes.iter().enumerate().filter(|(_, class)| !is_known(&class.columns)) {
             if class.columns.is_empty() {
                 return fail(
                     format!("classes[{c}]"),

@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::basis::{Basis, Var};
-use super::instance::{Column, Sense};
+use super::instance::{Column, Instance, Sense};
 use super::program::{Draft, Program};
 
 /// What is kept between instances. Whoever solves one instance after another
@@ -18,10 +18,26 @@ use super::program::{Draft, Program};
 /// recognised by that.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
+    /// How many rows and levels instances have.
+    shape: (usize, usize),
     levels: Vec<Kept>,
 }
 
 impl Memory {
+    /// Forgets everything where instances have another number of rows or levels.
+    pub(super) fn begin(&mut self, instance: &Instance) {
+        let shape = (instance.rows.len(), instance.levels);
+        if self.shape != shape {
+            *self = Self { shape, ..Self::default() };
+        }
+    }
+
+    /// Whether a class was part of an instance before, and so keeps the rules.
+    pub(super) fn knows(&self, columns: &Arc<[Column]>) -> bool {
+        let same = Same(Arc::clone(columns));
+        self.levels.first().is_some_and(|kept| kept.classes.contains_key(&same))
+    }
+
     /// What is kept of a level, if its rows are of the same kinds; and room
     /// for so many classes.
     pub(super) fn of_level(&mut self, level: usize, senses: &[Sense], classes: usize) -> &mut Kept {
@@ -48,6 +64,8 @@ pub(super) struct Kept {
     /// Their numbers. Columns have no tags here: a tag follows from the block.
     numbers: HashMap<Arc<[Draft]>, usize>,
     basis: Option<KeptBasis>,
+    /// The last program: the numbers of its blocks, and its extras.
+    program: Option<(Vec<usize>, Vec<Draft>, Program)>,
 }
 
 /// Columns that are known by where they are.
@@ -116,6 +134,29 @@ impl Kept {
     /// The columns of a block.
     pub(super) fn block(&self, number: usize) -> &Arc<[Draft]> {
         &self.blocks[number]
+    }
+
+    /// A program of these blocks and extras: the last one with other counts, if
+    /// it is of the same. `rows` begins a program, which `make` fills.
+    pub(super) fn program(
+        &mut self,
+        numbers: &[usize],
+        extras: Vec<Draft>,
+        rows: Program,
+        make: impl FnOnce(&Self, &[Draft], Program) -> Program,
+    ) -> Program {
+        if let Some((of, with, last)) = &self.program
+            && of == numbers
+            && *with == extras
+            && last.rows.len() == rows.rows.len()
+        {
+            let mut program = last.clone();
+            program.rows.iter_mut().zip(&rows.rows).for_each(|(row, now)| row.rhs = now.rhs);
+            return program;
+        }
+        let program = make(self, &extras, rows);
+        self.program = Some((numbers.to_vec(), extras, program.clone()));
+        program
     }
 
     /// Keeps an optimal basis of a program that has these blocks and then extras.

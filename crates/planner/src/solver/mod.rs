@@ -68,7 +68,8 @@ pub fn solve(instance: &Instance, effort: Effort) -> Result<Solved, SolveError> 
 /// # Errors
 /// As [`solve`].
 pub fn solve_next(instance: &Instance, effort: Effort, memory: &mut Memory) -> Result<Solved, SolveError> {
-    instance.validate()?;
+    memory.begin(instance);
+    instance.validate_new(|columns| memory.knows(columns))?;
     lexicographic::solve(instance, effort, memory)
 }
 

@@ -39,7 +39,7 @@ impl Projection {
         let first_level_row = instance.rows.len();
         let mut rows: Vec<(Sense, i64)> = instance.rows.iter().map(|r| (r.sense, r.rhs)).collect();
         rows.extend(fixed.iter().map(|value| (Sense::AtMost, *value)));
-        let (mut program, row_map) = Program::new(&rows);
+        let (program, row_map) = Program::new(&rows);
         let senses: Vec<Sense> = rows.iter().map(|(sense, _)| *sense).collect();
         let kept = memory.of_level(level, &senses, instance.classes.len());
         let draft = |coefficients: &[(RowIndex, i32)], costs: &[i64]| {
@@ -77,23 +77,30 @@ impl Projection {
             blocks[block].1 += i64::from(class.count);
             classes.push((block, original));
         }
-        for (number, count) in &blocks {
-            for draft in kept.block(*number).iter() {
-                program.push_column(draft, &row_map);
-            }
-            program.end_block(*count);
-        }
         let first_extra = blocks.len();
-        for extra in &instance.extras {
+        let (numbers, mut counts): (Vec<usize>, Vec<i64>) = blocks.into_iter().unzip();
+        let extras = instance.extras.iter().map(|extra| {
             let mut used = draft(&extra.coefficients, &extra.costs);
             used.tag = content(&(&used.terms, used.cost)) | 1;
-            program.push_column(&Draft { cost: 0, terms: Vec::new(), tag: 0 }, &row_map);
-            program.push_column(&used, &row_map);
-            program.end_block(extra.upper);
-        }
-        program.extra = (0..program.blocks()).map(|b| b >= first_extra).collect();
-        program.finish();
-        let numbers = blocks.into_iter().map(|(number, _)| number).collect();
+            used
+        });
+        let make = |kept: &Kept, extras: &[Draft], mut program: Program| {
+            for number in &numbers {
+                kept.block(*number).iter().for_each(|draft| program.push_column(draft, &row_map));
+                program.end_block(0);
+            }
+            for used in extras {
+                program.push_column(&Draft { cost: 0, terms: Vec::new(), tag: 0 }, &row_map);
+                program.push_column(used, &row_map);
+                program.end_block(0);
+            }
+            program.extra = (0..program.blocks()).map(|b| b >= first_extra).collect();
+            program.finish();
+            program
+        };
+        let mut program = kept.program(&numbers, extras.collect(), program, make);
+        counts.extend(instance.extras.iter().map(|extra| extra.upper));
+        program.count = counts;
         (Self { program, classes, numbers, first_extra }, kept)
     }
 
