@@ -5,7 +5,8 @@
 //!
 //! A plan is timed from the checked problem in memory to the list of changes:
 //! the first two objectives alone, all three, and all three again after one
-//! slice has changed.
+//! slice has changed. Each is done three times and the shortest counts, since
+//! other processes can only make it longer.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
@@ -20,6 +21,15 @@ fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
     let start = Instant::now();
     let result = work();
     (start.elapsed(), result)
+}
+
+/// The shortest of three times.
+fn best_of_three<T>(mut run: impl FnMut() -> (Duration, T)) -> (Duration, T) {
+    let first = run();
+    (0..2).fold(first, |best, _| {
+        let again = run();
+        if again.0 < best.0 { again } else { best }
+    })
 }
 
 fn percentile(times: &mut [Duration], percent: usize) -> f64 {
@@ -49,11 +59,15 @@ fn main() {
             let family = Family::ALL[seed % Family::ALL.len()];
             let mut problem = generate(family, gpus, seed as u64);
             let session = || Session::new(Actuation::SliceBySlice, Effort::default());
-            let (time, plan) = timed(|| session().up_to(Objective::GpusChanged).plan(&problem));
+            let (time, plan) =
+                best_of_three(|| timed(|| session().up_to(Objective::GpusChanged).plan(&problem)));
             let first = plan.expect("a plan");
             two.push(time);
-            let mut session = session();
-            let (time, plan) = timed(|| session.plan(&problem));
+            let (time, (plan, session)) = best_of_three(|| {
+                let mut session = session();
+                let (time, plan) = timed(|| session.plan(&problem));
+                (time, (plan, session))
+            });
             let plan = plan.expect("a plan");
             cold.push(time);
             same &= (first.unserved_weight, first.gpus_changed) == (plan.unserved_weight, plan.gpus_changed);
@@ -63,7 +77,10 @@ fn main() {
                 *count += usize::from(!level.is_proven());
             }
             change_one_slice(&mut problem, &mut Numbers::new(seed as u64));
-            let (time, again) = timed(|| session.plan(&problem));
+            let (time, again) = best_of_three(|| {
+                let mut session = session.clone();
+                timed(|| session.plan(&problem))
+            });
             warm.push(time);
             same &= again.ok() == problem.solve(Actuation::SliceBySlice, Effort::default()).ok();
         }

@@ -1,5 +1,5 @@
 //! Planning where nodes are short of CPU and memory: the times and gaps that
-//! the documentation quotes, on one core.
+//! the documentation quotes, on one core, in processor time of the thread.
 //!
 //! `cargo bench -p slicewright-planner --bench rooms -- [SNAPSHOT ...]`
 //!
@@ -10,7 +10,9 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 #![expect(clippy::unwrap_used, reason = "what is read was written for this")]
 
-use std::time::{Duration, Instant};
+mod clock;
+
+use std::time::Duration;
 
 use planner::check::{check, is_sound};
 use planner::decide::decide;
@@ -20,12 +22,7 @@ use planner::testing::generate::rooms::{Rooms, rooms};
 use planner::testing::{a100, at, fleet, node, policy, request};
 use serde_json::Value;
 
-fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
-    #[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
-    let start = Instant::now();
-    let result = work();
-    (start.elapsed(), result)
-}
+use crate::clock::timed;
 
 /// A snapshot of nodes that are all idle, and of pods that all wait.
 fn read(path: &str) -> (Inventory, Vec<Request>) {
@@ -115,6 +112,7 @@ fn main() {
         times.push(row(&format!("100 nodes, seed {seed}"), &inventory, &requests));
     }
     times.sort_unstable();
+    println!("\nmedian of {}: {:.2} s", times.len(), times[times.len() / 2].as_secs_f64());
     println!("\nlongest of {}: {:.2} s\n", times.len(), times[times.len() - 1].as_secs_f64());
     let (inventory, requests) = rooms(Rooms { nodes: 1_000, gpus: 8, pods: 5_000, kinds: 40 }, 1);
     row("1,000 nodes", &inventory, &requests);

@@ -158,7 +158,7 @@ fn answer(
         Why::Held { nodes: held.collect() }
     } else if !frozen.is_empty() && trials.is_unprovable(group) {
         Why::IdlenessNotProvable { gpus: frozen }
-    } else if let Some(policy) = trials.oldest_first(group) {
+    } else if let Some(policy) = trials.oldest_first(world, group) {
         Why::NotItsTurn { policy }
     } else if super::trial::is_fragmented(group, &counted) {
         Why::Fragmented

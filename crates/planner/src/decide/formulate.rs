@@ -496,7 +496,7 @@ impl Building<'_, '_> {
             } else {
                 let count = u32::try_from(class.gpus.len()).unwrap_or(u32::MAX);
                 self.own[class.cell].classes.push(self.instance.classes.len());
-                self.instance.classes.push(solver::Class { count, columns });
+                self.instance.classes.push(solver::Class { count, columns: columns.into() });
                 chosen.push(i);
             }
         }

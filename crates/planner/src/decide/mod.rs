@@ -124,6 +124,15 @@ pub fn decide_while(
     beside_promises().unwrap_or_else(gave_up)
 }
 
+/// Decides, and tells nobody what would help: so that what telling it costs can be measured.
+///
+/// # Panics
+/// If there is no plan: a bug of ours.
+#[cfg(any(test, feature = "testing"))]
+pub fn decide_without_advice(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Decision {
+    plan(inventory, requests, policies, &UnderWay::default(), false).expect("leaving everything as it is")
+}
+
 /// The plan for a fleet, and the report. `tries`: whether who is not served is
 /// told what would help.
 fn plan(

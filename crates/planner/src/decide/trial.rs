@@ -212,12 +212,11 @@ impl<'w> Trials<'w> {
     }
 
     /// The policy that serves the oldest first, if that is why the group is not
-    /// served: it would be, if nobody else waited.
-    pub(super) fn oldest_first(&mut self, group: &Group<'_>) -> Option<PolicyName> {
-        let world = World::new(self.inventory, &self.requests, &self.policies, Grain::Alike);
+    /// served: it would be, if nobody else waited. `world`: what was planned.
+    pub(super) fn oldest_first(&mut self, world: &World<'_>, group: &Group<'_>) -> Option<PolicyName> {
         let asks = group.requests.first()?;
         let position = world.groups.iter().position(|g| g.requests.iter().any(|r| r.id == asks.id))?;
-        let policy = turns::oldest_first(&world, position)?.name.clone();
+        let policy = turns::oldest_first(world, position)?.name.clone();
         let alone = group.requests.iter().map(|request| (*request).clone()).collect();
         let all = std::mem::replace(&mut self.requests, alone);
         let inventory = self.inventory;
@@ -366,7 +365,7 @@ impl Trials<'_> {
             .entry(name.clone())
             .or_insert_with(|| OneMore::evaluate(fleet, &self.unserved, (like, gpu)));
         let asks = group.requests.iter().map(|r| &r.id).filter(|id| self.unserved.contains(id));
-        let count = one_more.as_ref()?.enough_for(group.priority, asks)?;
+        let count = one_more.as_mut()?.enough_for(group.priority, asks)?;
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         Some(Help::EnoughGpus { count, model: gpu.model.clone() })
     }

@@ -18,6 +18,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::formulate::{Counted, Level, Program, Question, Unserved, formulate};
 use super::turn::{Queue, Turn, Turns};
@@ -363,9 +364,9 @@ fn longest(all: usize, guess: usize, mut ask: impl FnMut(usize) -> Option<bool>)
 fn first_levels(instance: &Instance, levels: usize) -> Instance {
     let mut instance = instance.clone();
     instance.levels = levels;
-    let of_classes = instance.classes.iter_mut().flat_map(|class| &mut class.columns).map(|c| &mut c.costs);
-    of_classes
-        .chain(instance.extras.iter_mut().map(|e| &mut e.costs))
-        .for_each(|costs| costs.truncate(levels));
+    for class in &mut instance.classes {
+        Arc::make_mut(&mut class.columns).iter_mut().for_each(|column| column.costs.truncate(levels));
+    }
+    instance.extras.iter_mut().for_each(|extra| extra.costs.truncate(levels));
     instance
 }

@@ -29,6 +29,8 @@ pub(super) struct OneMore {
     reached: BTreeSet<RequestId>,
     /// The layouts that a new GPU can have: what is free in each.
     layouts: Vec<Slices>,
+    /// What was found out already, by priority.
+    enough: BTreeMap<i32, Option<usize>>,
 }
 
 /// Requests that are alike and not served.
@@ -84,19 +86,29 @@ impl OneMore {
                 waiting.push(Waiting { priority, slices, count, may: group.nodes[position] });
             }
         }
-        Some(Self { waiting, reached, layouts })
+        Some(Self { waiting, reached, layouts, enough: BTreeMap::new() })
     }
 
     /// So many GPUs that everybody who waits at a priority or above it is
     /// served on them, those who ask among them; nothing, if that cannot be.
     pub(super) fn enough_for<'r>(
-        &self,
+        &mut self,
         priority: i32,
         mut asks: impl Iterator<Item = &'r RequestId>,
     ) -> Option<usize> {
         if !asks.all(|id| self.reached.contains(id)) {
             return None;
         }
+        if let Some(known) = self.enough.get(&priority) {
+            return *known;
+        }
+        let enough = self.enough_at(priority);
+        self.enough.insert(priority, enough);
+        enough
+    }
+
+    /// So many GPUs that everybody who waits at a priority or above it is served on them.
+    fn enough_at(&self, priority: i32) -> Option<usize> {
         let mut waiting: Vec<&Waiting> = self.waiting.iter().filter(|w| w.priority >= priority).collect();
         if waiting.iter().any(|waiting| !waiting.may) {
             return None;

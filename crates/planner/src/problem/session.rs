@@ -1,11 +1,16 @@
 //! From a problem to the integer program over classes of GPUs, and from its counts back to one final layout
 //! for every GPU that changes. A session keeps results that the next plan of a similar fleet can reuse.
 
+mod fleet;
+
+use std::sync::Arc;
+
 use mig::ProfileIndex;
 
+use self::fleet::Fleet;
 use super::{Actuation, Change, Demand, Gpu, Model, Objective, Plan, Problem, Unmet};
 use crate::options::{GpuState, Keep, LayoutOption, OptionClasses, Supply};
-use crate::solver::{self, Class, Column, Effort, Extra, Instance, Level, Row, Sense, SolveError};
+use crate::solver::{self, Class, Column, Effort, Extra, Instance, Level, Memory, Row, Sense, SolveError};
 
 /// Plans one fleet repeatedly. A plan is the same, byte for byte, whether the
 /// session has planned before or not.
@@ -19,6 +24,8 @@ pub struct Session {
     tables: Vec<Table>,
     /// The position in `tables` of each model.
     table_of: Vec<usize>,
+    fleet: Fleet,
+    memory: Memory,
 }
 
 /// What models with equal geometries share.
@@ -27,6 +34,27 @@ struct Table {
     options: OptionClasses,
     /// The row of each profile that the options count.
     rows: Vec<usize>,
+    /// The columns of each class of the options, as far as they were asked for.
+    columns: Vec<Option<Arc<[Column]>>>,
+}
+
+impl Table {
+    /// The columns of a class, up to so many objectives: made once.
+    fn columns(&mut self, class: usize, levels: usize) -> Arc<[Column]> {
+        let Self { options, rows, columns } = self;
+        columns.resize(columns.len().max(class + 1), None);
+        let column = |(supply, operations): &(Supply, u8)| Column {
+            coefficients: (rows.iter().enumerate())
+                .map(|(i, row)| (*row, i32::from(supply.get(i))))
+                .filter(|(_, a)| *a > 0)
+                .collect(),
+            costs: (Objective::ALL.into_iter().take(levels))
+                .map(|objective| objective.of_gpu(i64::from(*operations)))
+                .collect(),
+        };
+        let made = columns[class].get_or_insert_with(|| options.counted(class).iter().map(column).collect());
+        Arc::clone(made)
+    }
 }
 
 impl Session {
@@ -41,6 +69,8 @@ impl Session {
             wanted: Vec::new(),
             tables: Vec::new(),
             table_of: Vec::new(),
+            fleet: Fleet::default(),
+            memory: Memory::default(),
         }
     }
 
@@ -49,6 +79,7 @@ impl Session {
     #[must_use]
     pub fn up_to(mut self, last: Objective) -> Self {
         self.last = last;
+        self.tables.iter_mut().for_each(|table| table.columns.clear());
         self
     }
 
@@ -58,36 +89,39 @@ impl Session {
     /// As [`Problem::solve`].
     pub fn plan(&mut self, problem: &Problem) -> Result<Plan, SolveError> {
         self.prepare(problem);
-        let mut order: Vec<usize> = (0..problem.gpus.len()).collect();
-        order.sort_unstable_by(|a, b| problem.gpus[*a].id.cmp(&problem.gpus[*b].id));
+        let mut fleet = std::mem::take(&mut self.fleet);
+        fleet.look(&problem.gpus, |gpu| (self.table_of[gpu.model], self.class(gpu)));
+        let tables = &self.tables;
+        let contents = |table: usize, class: usize| tables[table].options.counted(class);
         // Classes by what is counted of their options, not by first appearance.
-        let mut keys: Vec<(usize, usize)> =
-            problem.gpus.iter().map(|gpu| (self.table_of[gpu.model], self.class(gpu))).collect();
-        let place: Vec<(usize, usize)> = keys.clone();
-        keys.sort_unstable();
-        let mut counted: Vec<((usize, usize), u32)> = Vec::new();
-        for key in keys {
-            match counted.last_mut() {
-                Some((last, n)) if *last == key => *n += 1,
-                _ => counted.push((key, 1)),
-            }
-        }
-        counted.sort_by(|((a, x), _), ((b, y), _)| {
-            (a, self.tables[*a].options.counted(*x)).cmp(&(b, self.tables[*b].options.counted(*y)))
-        });
-        let instance = self.instance(&counted);
-        let solved = solver::solve(&instance, self.effort)?;
+        let counted = fleet.counted(|(a, x), (b, y)| (a, contents(*a, *x)).cmp(&(b, contents(*b, *y))));
+        let plan = self.plan_classes(problem, &fleet, &counted);
+        self.fleet = fleet;
+        plan
+    }
+
+    /// Plans for so many GPUs of each class.
+    fn plan_classes(
+        &mut self,
+        problem: &Problem,
+        fleet: &Fleet,
+        counted: &[((usize, usize), u32)],
+    ) -> Result<Plan, SolveError> {
+        let instance = self.instance(counted);
+        let solved = solver::solve_next(&instance, self.effort, &mut self.memory)?;
 
         let mut quotas = vec![Vec::new(); counted.len()];
-        let mut position = std::collections::HashMap::new();
-        for (c, (key, _)) in counted.iter().enumerate() {
-            position.insert(*key, c);
-            let points = self.tables[key.0].options.counted(key.1);
+        let mut position: Vec<Vec<usize>> = vec![Vec::new(); self.tables.len()];
+        for (c, ((table, class), _)) in counted.iter().enumerate() {
+            let places = &mut position[*table];
+            places.resize(places.len().max(class + 1), usize::MAX);
+            places[*class] = c;
+            let points = self.tables[*table].options.counted(*class);
             quotas[c] = solved.classes[c].iter().filter(|(j, _)| points[*j].1 > 0).copied().rev().collect();
         }
         let mut changes = Vec::new();
-        for g in order {
-            let quota: &mut Vec<(usize, u32)> = &mut quotas[position[&place[g]]];
+        for (g, (table, class)) in fleet.in_order() {
+            let quota: &mut Vec<(usize, u32)> = &mut quotas[position[table][class]];
             let Some((column, left)) = quota.last_mut() else { continue };
             let column = *column;
             *left -= 1;
@@ -139,6 +173,7 @@ impl Session {
         self.models.clone_from(&problem.models);
         self.tables.clear();
         self.table_of.clear();
+        self.fleet = Fleet::default();
         for (m, model) in self.models.iter().enumerate() {
             let geometry = &model.geometry;
             if let Some(equal) = self.models[..m].iter().position(|other| other.geometry == *geometry) {
@@ -149,7 +184,8 @@ impl Session {
                 .filter_map(|(row, d)| Some((geometry.profile_named(d.profile)?, row)))
                 .unzip();
             self.table_of.push(self.tables.len());
-            self.tables.push(Table { options: OptionClasses::new(geometry, profiles, Keep::Pareto), rows });
+            let options = OptionClasses::new(geometry, profiles, Keep::Pareto);
+            self.tables.push(Table { options, rows, columns: Vec::new() });
         }
     }
 
@@ -166,25 +202,12 @@ impl Session {
         self.tables[self.table_of[gpu.model]].options.for_state(state).class
     }
 
-    fn instance(&self, counted: &[((usize, usize), u32)]) -> Instance {
+    fn instance(&mut self, counted: &[((usize, usize), u32)]) -> Instance {
         let levels = self.last as usize + 1;
-        let column = |table: &Table, (supply, operations): (Supply, u8)| Column {
-            coefficients: (table.rows.iter().enumerate())
-                .map(|(i, row)| (*row, i32::from(supply.get(i))))
-                .filter(|(_, a)| *a > 0)
-                .collect(),
-            costs: (Objective::ALL.into_iter().take(levels))
-                .map(|objective| objective.of_gpu(i64::from(operations)))
-                .collect(),
-        };
-        let classes = counted
-            .iter()
-            .map(|((table, class), count)| {
-                let table = &self.tables[*table];
-                let points = table.options.counted(*class);
-                Class { count: *count, columns: points.iter().map(|p| column(table, *p)).collect() }
-            })
-            .collect();
+        let mut classes = Vec::with_capacity(counted.len());
+        for ((table, class), count) in counted {
+            classes.push(Class { count: *count, columns: self.tables[*table].columns(*class, levels) });
+        }
         Instance {
             rows: self.wanted.iter().map(|d| Row { sense: Sense::AtLeast, rhs: d.count }).collect(),
             classes,

@@ -87,7 +87,7 @@ mod tests {
             ],
             classes: vec![Class {
                 count: 2,
-                columns: vec![Column::default(), Column { coefficients: vec![(0, 3)], costs: vec![0, 1] }],
+                columns: [Column::default(), Column { coefficients: vec![(0, 3)], costs: vec![0, 1] }].into(),
             }],
             extras: vec![unserved(0), unserved(1), served(0, 2), served(1, 1)],
             levels: 2,

@@ -1,5 +1,7 @@
 //! The input and output of the solver.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 /// The position of a row in [`Instance::rows`].
@@ -49,8 +51,9 @@ pub enum Sense {
 pub struct Class {
     /// How many GPUs.
     pub count: u32,
-    /// What each of them can choose; at least one.
-    pub columns: Vec<Column>,
+    /// What each of them can choose; at least one. Whoever solves one instance
+    /// after another hands in the same ones again, see [`Memory`](super::Memory).
+    pub columns: Arc<[Column]>,
 }
 
 /// One choice of a class: what one GPU that takes it gives to the rows, and
@@ -159,6 +162,11 @@ impl Instance {
     /// # Errors
     /// The first place that breaks one.
     pub fn validate(&self) -> Result<(), SolveError> {
+        self.validate_new(|_| false)
+    }
+
+    /// The same, but for classes of which it is known already.
+    pub(super) fn validate_new(&self, is_known: impl Fn(&Arc<[Column]>) -> bool) -> Result<(), SolveError> {
         let fail = |place: String, problem: String| Err(SolveError::Malformed { place, problem });
         let magnitude = |value: i64| value.unsigned_abs() <= MAGNITUDE.unsigned_abs();
         for (i, row) in self.rows.iter().enumerate() {
@@ -189,7 +197,7 @@ impl Instance {
             }
             Ok(())
         };
-        for (c, class) in self.classes.iter().enumerate() {
+        for (c, class) in self.classes.iter().enumerate().filter(|(_, class)| !is_known(&class.columns)) {
             if class.columns.is_empty() {
                 return fail(
                     format!("classes[{c}]"),

@@ -3,6 +3,7 @@
 
 use super::greedy::complete;
 use super::instance::{Effort, Instance, Level, SolveError, Solved};
+use super::memory::Memory;
 use super::project::{Choice, Projection};
 use super::search::minimise;
 use super::tree::Wanted;
@@ -12,8 +13,8 @@ use super::tree::Wanted;
 /// every level is not ten times as long in being given up.
 const AFTER_AN_OPEN_LEVEL: u64 = 8;
 
-pub(super) fn solve(instance: &Instance, effort: Effort) -> Result<Solved, SolveError> {
-    let mut levels = Levels::new(instance, effort);
+pub(super) fn solve(instance: &Instance, effort: Effort, memory: &mut Memory) -> Result<Solved, SolveError> {
+    let mut levels = Levels::new(instance, effort, memory);
     levels.up_to(instance.levels)?;
     Ok(levels.solved())
 }
@@ -22,6 +23,7 @@ pub(super) fn solve(instance: &Instance, effort: Effort) -> Result<Solved, Solve
 /// first levels does not depend on whether the later ones are looked at.
 pub(super) struct Levels<'a> {
     instance: &'a Instance,
+    memory: &'a mut Memory,
     effort: Effort,
     /// Nodes that the next level may take.
     nodes: u64,
@@ -31,8 +33,8 @@ pub(super) struct Levels<'a> {
 }
 
 impl<'a> Levels<'a> {
-    pub(super) fn new(instance: &'a Instance, effort: Effort) -> Self {
-        Self { instance, effort, nodes: effort.nodes, fixed: vec![], bounds: vec![], best: None }
+    pub(super) fn new(instance: &'a Instance, effort: Effort, memory: &'a mut Memory) -> Self {
+        Self { instance, memory, effort, nodes: effort.nodes, fixed: vec![], bounds: vec![], best: None }
     }
 
     /// Solves all levels before this one that are not solved yet; the first in any case.
@@ -58,12 +60,15 @@ impl<'a> Levels<'a> {
     }
 
     fn next(&mut self) -> Result<(), SolveError> {
-        let Self { instance, effort, fixed, .. } = self;
+        let Self { instance, effort, fixed, memory, .. } = self;
         let level = fixed.len();
-        let projection = Projection::new(instance, fixed);
+        let (projection, kept) = Projection::new(instance, fixed, memory);
         // Of the earlier levels only the value is of use.
         let wanted = if level + 1 < instance.levels { Wanted::Value } else { Wanted::Solution };
-        let optimum = minimise(&projection.program, wanted, self.nodes);
+        let optimum = minimise(&projection.program, wanted, self.nodes, projection.start(kept));
+        if let Some(basis) = &optimum.basis {
+            projection.keep(kept, basis);
+        }
         if optimum.infeasible {
             return Err(SolveError::Infeasible);
         }

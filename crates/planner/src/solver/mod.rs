@@ -18,7 +18,7 @@
 //! let cut = Column { coefficients: vec![(0, 2)], costs: vec![0, 1] };
 //! let instance = Instance {
 //!     rows: vec![Row { sense: Sense::AtLeast, rhs: 5 }],
-//!     classes: vec![Class { count: 3, columns: vec![idle, cut] }],
+//!     classes: vec![Class { count: 3, columns: [idle, cut].into() }],
 //!     extras: vec![Extra { upper: 5, coefficients: vec![(0, 1)], costs: vec![1] }],
 //!     levels: 2,
 //! };
@@ -34,6 +34,7 @@ mod bound;
 mod greedy;
 mod instance;
 mod lexicographic;
+mod memory;
 mod parts;
 mod program;
 mod project;
@@ -47,6 +48,7 @@ mod tree;
 pub use instance::{
     Class, Column, Effort, Extra, Instance, Level, MAGNITUDE, Row, RowIndex, Sense, SolveError, Solved,
 };
+pub use memory::Memory;
 pub use parts::{Asked, Copy, Part, Parted, solve_parts};
 
 /// Finds the best choice, level by level.
@@ -57,8 +59,18 @@ pub use parts::{Asked, Copy, Part, Parted, solve_parts};
 /// If the instance is malformed, cannot be met, or no solution was found
 /// within the effort.
 pub fn solve(instance: &Instance, effort: Effort) -> Result<Solved, SolveError> {
-    instance.validate()?;
-    lexicographic::solve(instance, effort)
+    solve_next(instance, effort, &mut Memory::default())
+}
+
+/// The same, byte by byte, after instances that were like this one: faster by
+/// what is remembered of them.
+///
+/// # Errors
+/// As [`solve`].
+pub fn solve_next(instance: &Instance, effort: Effort, memory: &mut Memory) -> Result<Solved, SolveError> {
+    memory.begin(instance);
+    instance.validate_new(|columns| memory.knows(columns))?;
+    lexicographic::solve(instance, effort, memory)
 }
 
 /// Whether some choice comes to no more than the target at the level after
@@ -66,7 +78,8 @@ pub fn solve(instance: &Instance, effort: Effort) -> Result<Solved, SolveError> 
 /// before that was found or proved.
 #[must_use]
 pub fn reaches(instance: &Instance, held: &[i64], target: i64, effort: Effort) -> Option<bool> {
-    let projection = project::Projection::new(instance, held);
+    let mut memory = Memory::default();
+    let (projection, _) = project::Projection::new(instance, held, &mut memory);
     search::reaches(&projection.program, target, effort.nodes)
 }
 
@@ -74,6 +87,7 @@ pub fn reaches(instance: &Instance, held: &[i64], target: i64, effort: Effort) -
 /// values: what the relaxation proves, tightened, without a search.
 #[must_use]
 pub fn bound_of(instance: &Instance, held: &[i64]) -> i64 {
-    let projection = project::Projection::new(instance, held);
-    search::minimise(&projection.program, tree::Wanted::Value, 1).bound
+    let mut memory = Memory::default();
+    let (projection, _) = project::Projection::new(instance, held, &mut memory);
+    search::minimise(&projection.program, tree::Wanted::Value, 1, None).bound
 }

@@ -5,8 +5,11 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
+use super::basis::Basis;
 use super::instance::{Instance, RowIndex, Sense};
+use super::memory::{Kept, Memory};
 use super::program::{Draft, Program};
 
 /// A level's program, and how its columns come back to the instance.
@@ -14,7 +17,9 @@ pub(super) struct Projection {
     pub(super) program: Program,
     /// For each class, its block and the column of the instance that each
     /// column of the block stands for.
-    classes: Vec<(usize, Vec<usize>)>,
+    classes: Vec<(usize, Arc<[usize]>)>,
+    /// The numbers of its blocks in what is kept of the level.
+    numbers: Vec<usize>,
     /// The first block of an extra; they follow in order.
     first_extra: usize,
 }
@@ -24,13 +29,19 @@ pub(super) type Choice = (Vec<Vec<(usize, u32)>>, Vec<i64>);
 
 impl Projection {
     /// The program of level `fixed.len()`, with the earlier levels held at
-    /// the values `fixed`.
-    pub(super) fn new(instance: &Instance, fixed: &[i64]) -> Self {
+    /// the values `fixed`; and what is kept of the level.
+    pub(super) fn new<'m>(
+        instance: &Instance,
+        fixed: &[i64],
+        memory: &'m mut Memory,
+    ) -> (Self, &'m mut Kept) {
         let level = fixed.len();
         let first_level_row = instance.rows.len();
         let mut rows: Vec<(Sense, i64)> = instance.rows.iter().map(|r| (r.sense, r.rhs)).collect();
         rows.extend(fixed.iter().map(|value| (Sense::AtMost, *value)));
-        let (mut program, row_map) = Program::new(&rows);
+        let (program, row_map) = Program::new(&rows);
+        let senses: Vec<Sense> = rows.iter().map(|(sense, _)| *sense).collect();
+        let kept = memory.of_level(level, &senses, instance.classes.len());
         let draft = |coefficients: &[(RowIndex, i32)], costs: &[i64]| {
             let mut terms: Vec<(RowIndex, i64)> =
                 coefficients.iter().filter(|(_, a)| *a != 0).map(|(r, a)| (*r, i64::from(*a))).collect();
@@ -45,50 +56,62 @@ impl Projection {
             let tag = u64::from(costs.iter().any(|c| *c != 0));
             Draft { cost: Instance::cost(costs, level), terms, tag }
         };
-        let mut blocks: Vec<(Vec<Draft>, i64)> = Vec::new();
-        let mut known: HashMap<Vec<Draft>, usize> = HashMap::new();
+        let mut blocks: Vec<(usize, i64)> = Vec::new();
+        let mut known: HashMap<usize, usize> = HashMap::new();
         let mut classes = Vec::new();
         for class in &instance.classes {
-            let mut drafts: Vec<(Draft, usize)> = (class.columns.iter().enumerate())
-                .map(|(j, c)| (draft(&c.coefficients, &c.costs), j))
-                .collect();
-            drafts.sort_unstable();
-            drafts.dedup_by(|a, b| a.0.cost == b.0.cost && a.0.terms == b.0.terms);
-            drop_dominated(&mut drafts, &rows);
-            let (drafts, original): (Vec<_>, Vec<_>) = drafts.into_iter().unzip();
-            let block = match known.get(&drafts) {
-                Some(block) => *block,
-                None => {
-                    known.insert(drafts.clone(), blocks.len());
-                    blocks.push((drafts, 0));
-                    blocks.len() - 1
-                }
+            let make = || {
+                let mut drafts: Vec<(Draft, usize)> = (class.columns.iter().enumerate())
+                    .map(|(j, c)| (draft(&c.coefficients, &c.costs), j))
+                    .collect();
+                drafts.sort_unstable();
+                drafts.dedup_by(|a, b| a.0.cost == b.0.cost && a.0.terms == b.0.terms);
+                drop_dominated(&mut drafts, &rows);
+                drafts.into_iter().unzip()
             };
+            let (number, original) = kept.class(&class.columns, make, |drafts| tagged(drafts, level));
+            let block = *known.entry(number).or_insert_with(|| {
+                blocks.push((number, 0));
+                blocks.len() - 1
+            });
             blocks[block].1 += i64::from(class.count);
             classes.push((block, original));
         }
-        for (drafts, count) in &blocks {
-            let name = content(drafts);
-            for draft in drafts {
-                let mut draft = draft.clone();
-                if draft.tag != 0 || level == 0 && !draft.terms.is_empty() {
-                    draft.tag = content(&(name, &draft.terms, draft.cost)) | 1;
-                }
-                program.push_column(&draft, &row_map);
-            }
-            program.end_block(*count);
-        }
         let first_extra = blocks.len();
-        for extra in &instance.extras {
+        let (numbers, mut counts): (Vec<usize>, Vec<i64>) = blocks.into_iter().unzip();
+        let extras = instance.extras.iter().map(|extra| {
             let mut used = draft(&extra.coefficients, &extra.costs);
             used.tag = content(&(&used.terms, used.cost)) | 1;
-            program.push_column(&Draft { cost: 0, terms: Vec::new(), tag: 0 }, &row_map);
-            program.push_column(&used, &row_map);
-            program.end_block(extra.upper);
-        }
-        program.extra = (0..program.blocks()).map(|b| b >= first_extra).collect();
-        program.finish();
-        Self { program, classes, first_extra }
+            used
+        });
+        let make = |kept: &Kept, extras: &[Draft], mut program: Program| {
+            for number in &numbers {
+                kept.block(*number).iter().for_each(|draft| program.push_column(draft, &row_map));
+                program.end_block(0);
+            }
+            for used in extras {
+                program.push_column(&Draft { cost: 0, terms: Vec::new(), tag: 0 }, &row_map);
+                program.push_column(used, &row_map);
+                program.end_block(0);
+            }
+            program.extra = (0..program.blocks()).map(|b| b >= first_extra).collect();
+            program.finish();
+            program
+        };
+        let mut program = kept.program(&numbers, extras.collect(), program, make);
+        counts.extend(instance.extras.iter().map(|extra| extra.upper));
+        program.count = counts;
+        (Self { program, classes, numbers, first_extra }, kept)
+    }
+
+    /// The basis that was optimal for the level when it was last looked at.
+    pub(super) fn start(&self, kept: &Kept) -> Option<Basis> {
+        kept.start(&self.program, &self.numbers)
+    }
+
+    /// Keeps the basis that is optimal now.
+    pub(super) fn keep(&self, kept: &mut Kept, basis: &Basis) {
+        kept.keep(&self.program, &self.numbers, basis);
     }
 
     /// Spreads the units of each block over the classes that it stands for,
@@ -133,6 +156,17 @@ fn content(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
+}
+
+/// A block's columns with their names: each follows from all of the block's columns.
+fn tagged(mut drafts: Vec<Draft>, level: usize) -> Vec<Draft> {
+    let name = content(&drafts);
+    for draft in &mut drafts {
+        if draft.tag != 0 || level == 0 && !draft.terms.is_empty() {
+            draft.tag = content(&(name, &draft.terms, draft.cost)) | 1;
+        }
+    }
+    drafts
 }
 
 /// Drops every column that another one replaces in any solution: at least as

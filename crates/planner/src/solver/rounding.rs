@@ -142,24 +142,27 @@ impl<'a> Combination<'a> {
 
     /// The combination's coefficient of a column, before anything is rounded.
     fn unrounded(&self, j: u32) -> i64 {
-        self.with(&self.numerators, j)
-    }
-
-    fn with(&self, factors: &[i64], j: u32) -> i64 {
         let terms = self.program.terms(j as usize);
         (self.program.term_row[terms.clone()].iter().zip(&self.program.term[terms]))
-            .map(|(row, a)| factors[*row as usize] * a)
+            .map(|(row, a)| self.numerators[*row as usize] * a)
             .sum()
     }
 
     fn rounded(&self, n: i64) -> i64 {
-        n.div_euclid(self.denominator) * (self.denominator - self.remainder)
-            + (n.rem_euclid(self.denominator) - self.remainder).max(0)
+        let whole = n.div_euclid(self.denominator);
+        let rest = n - whole * self.denominator;
+        whole * (self.denominator - self.remainder) + (rest - self.remainder).max(0)
     }
 
     fn coefficient(&self, j: u32) -> i64 {
         let block = self.program.block_of[j as usize] as usize;
-        self.rounded(self.unrounded(j) - self.key[block]) - self.with(&self.slack, j)
+        let terms = self.program.terms(j as usize);
+        let (mut unrounded, mut of_slacks) = (0, 0);
+        for (row, a) in self.program.term_row[terms.clone()].iter().zip(&self.program.term[terms]) {
+            unrounded += self.numerators[*row as usize] * a;
+            of_slacks += self.slack[*row as usize] * a;
+        }
+        self.rounded(unrounded - self.key[block]) - of_slacks
     }
 
     /// How far the point is beyond the row, relative to the row's length in

@@ -24,6 +24,8 @@ pub(super) struct Optimum {
     pub(super) bound: i64,
     /// It is proved that there is no solution.
     pub(super) infeasible: bool,
+    /// The basis that is optimal for the relaxation.
+    pub(super) basis: Option<Basis>,
 }
 
 impl Optimum {
@@ -33,17 +35,19 @@ impl Optimum {
     }
 }
 
-/// Minimises, with so many nodes to spend.
-pub(super) fn minimise(program: &Program, wanted: Wanted, nodes: u64) -> Optimum {
-    let mut simplex = Simplex::new(program);
-    let end = simplex.optimise();
+/// Minimises, with so many nodes to spend. `start`: a basis that was optimal for
+/// a program like this one. The relaxation's optimum does not depend on it.
+pub(super) fn minimise(program: &Program, wanted: Wanted, nodes: u64, start: Option<Basis>) -> Optimum {
+    let (simplex, end) = relax(program, start);
+    let mut found = None;
     let mut search = Search { program, wanted, best: None, proved: i64::MIN };
     match &end {
         End::Infeasible(ray) if Bound::refutes(program, &[], ray) => {
-            return Optimum { best: None, bound: i64::MAX, infeasible: true };
+            return Optimum { best: None, bound: i64::MAX, infeasible: true, basis: None };
         }
         End::Optimal => {
             let basis = simplex.basis();
+            found = Some(basis.clone());
             search.at_optimum(program, &simplex);
             if search.is_open() {
                 let tight = tighten(program, basis, |values| integral(values).is_some());
@@ -62,7 +66,20 @@ pub(super) fn minimise(program: &Program, wanted: Wanted, nodes: u64) -> Optimum
     }
     let Search { program: _, wanted: _, best, proved } = search;
     let bound = best.as_ref().map_or(proved, |(_, value)| proved.min(*value));
-    Optimum { best, bound, infeasible: false }
+    Optimum { best, bound, infeasible: false, basis: found }
+}
+
+/// The relaxation's optimum. From whatever basis the simplex comes, its optimum
+/// is the same; of what else it ends with only the end from the start is told.
+fn relax(program: &Program, start: Option<Basis>) -> (Simplex<'_>, End) {
+    if let Some(mut simplex) = start.and_then(|basis| Simplex::from_another(program, basis))
+        && simplex.optimise() == End::Optimal
+    {
+        return (simplex, End::Optimal);
+    }
+    let mut simplex = Simplex::new(program);
+    let end = simplex.optimise();
+    (simplex, end)
 }
 
 /// Whether a program has a solution that costs no more than the target, with

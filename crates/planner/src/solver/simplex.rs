@@ -69,6 +69,33 @@ impl<'a> Simplex<'a> {
         Self::with_basis(program, Basis { key, working })
     }
 
+    /// Starts from a basis that was optimal for a program with other counts,
+    /// right-hand sides, or blocks: it need not be feasible, but for the dual.
+    /// Nothing, if it is not even that.
+    pub(super) fn from_another(program: &'a Program, basis: Basis) -> Option<Self> {
+        let mut simplex = Self::with_basis(program, basis);
+        let no_step = vec![0.0; simplex.rows()];
+        simplex.price_columns(&no_step);
+        // A block without working columns takes part in the basis by its key
+        // alone, so that it can have another one.
+        for b in 0..program.blocks() {
+            let reduced = |j: usize| simplex.reduced[j];
+            let key = simplex.key[b] as usize;
+            let least = program.block(b).min_by(|i, j| reduced(*i).total_cmp(&reduced(*j)))?;
+            if simplex.working_in[b] == 0 {
+                simplex.key[b] = least as u32;
+            } else if reduced(least) < reduced(key) - FEASIBLE {
+                return None;
+            }
+        }
+        let is_priced = |r: usize| -simplex.prices[r] * simplex.slack(r) >= -FEASIBLE;
+        if !(0..simplex.rows()).all(is_priced) {
+            return None;
+        }
+        simplex.refactor();
+        Some(simplex)
+    }
+
     pub(super) fn with_basis(program: &'a Program, basis: Basis) -> Self {
         let Basis { key, working } = basis;
         let mut simplex = Self {

@@ -217,21 +217,24 @@ fn a_policys_figures_count_what_is_kept_as_asked_for_and_free() {
     assert_eq!(with.unmet, without.unmet, "the other one is the only spare");
 }
 
-/// Small worlds in which some of those who ask were promised a node: the first
-/// that has slices of theirs, or any.
+/// Promises a node to some of those who ask: the first that has slices of theirs, or any.
+pub(crate) fn promise(world: &mut World, which: u16) {
+    let names: Vec<_> = world.inventory.nodes.keys().cloned().collect();
+    for (i, request) in world.requests.iter_mut().enumerate() {
+        let has = |name: &&planner::names::NodeName| {
+            let slices = world.inventory.nodes[*name].gpus.values().flat_map(|gpu| gpu.slices.iter());
+            let mut idle = slices.filter(|slice| slice.used.is_idle()).map(|slice| slice.profile);
+            idle.any(|profile| request.slices.contains_key(&profile))
+        };
+        let found = names.iter().find(has).or_else(|| names.get(i % names.len()));
+        request.promised = found.filter(|_| which >> i & 1 == 1).cloned();
+    }
+}
+
+/// Small worlds in which some of those who ask were promised a node.
 fn promising() -> impl Strategy<Value = World> {
     (worlds(), any::<(u16, u16)>(), any::<bool>()).prop_map(|(mut world, which, queue)| {
-        let which = which.0 | which.1;
-        let names: Vec<_> = world.inventory.nodes.keys().cloned().collect();
-        for (i, request) in world.requests.iter_mut().enumerate() {
-            let has = |name: &&planner::names::NodeName| {
-                let slices = world.inventory.nodes[*name].gpus.values().flat_map(|gpu| gpu.slices.iter());
-                let mut idle = slices.filter(|slice| slice.used.is_idle()).map(|slice| slice.profile);
-                idle.any(|profile| request.slices.contains_key(&profile))
-            };
-            let found = names.iter().find(has).or_else(|| names.get(i % names.len()));
-            request.promised = found.filter(|_| which >> i & 1 == 1).cloned();
-        }
+        promise(&mut world, which.0 | which.1);
         for policy in world.policies.iter_mut().filter(|_| queue) {
             if let LayoutPolicy::DemandDriven { order, .. } = &mut policy.layout {
                 *order = Order::OldestFirst;

@@ -150,28 +150,39 @@ fn a_plan_that_gives_more_than_a_share_breaks_a_rule() {
     );
 }
 
+/// Shares as they are drawn: whose, at least, at most.
+type Drawn = (u8, u32, Option<u32>);
+
+pub(crate) fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
+    vec((0_u8..4, 0_u32..8, prop::option::of(0_u32..10)), 1..=2)
+}
+
+/// Gives the policies of a world these shares, and some of them the order of age.
+pub(crate) fn share_out(world: &mut World, drawn: &[Drawn], how: u8) {
+    for (i, policy) in world.policies.iter_mut().enumerate() {
+        let LayoutPolicy::DemandDriven { shares, order, .. } = &mut policy.layout else { continue };
+        if how >> i & 1 == 1 && how & 4 == 0 {
+            *order = Order::OldestFirst;
+        }
+        for (whose, min, max) in drawn {
+            let like = planner::testing::policy("like");
+            let max = max.map(|max| max.max(*min));
+            let like = match whose {
+                0 => like.share(None, *min, max),
+                1 => like.share(Some("lab"), *min, max),
+                2 => like.share(Some("guests"), *min, max),
+                _ => like.share(None, *min, max),
+            };
+            let LayoutPolicy::DemandDriven { shares: drawn, .. } = like.build().layout else { continue };
+            shares.extend(drawn.into_iter().map(|share| Share { per_namespace: *whose == 0, ..share }));
+        }
+    }
+}
+
 /// Small worlds with shares; in some of them the oldest comes first.
 fn sharing() -> impl Strategy<Value = World> {
-    let share = (0_u8..4, 0_u32..8, prop::option::of(0_u32..10));
-    (worlds(), vec(share, 1..=2), any::<u8>()).prop_map(|(mut world, drawn, how)| {
-        for (i, policy) in world.policies.iter_mut().enumerate() {
-            let LayoutPolicy::DemandDriven { shares, order, .. } = &mut policy.layout else { continue };
-            if how >> i & 1 == 1 && how & 4 == 0 {
-                *order = Order::OldestFirst;
-            }
-            for (whose, min, max) in &drawn {
-                let like = planner::testing::policy("like");
-                let max = max.map(|max| max.max(*min));
-                let like = match whose {
-                    0 => like.share(None, *min, max),
-                    1 => like.share(Some("lab"), *min, max),
-                    2 => like.share(Some("guests"), *min, max),
-                    _ => like.share(None, *min, max),
-                };
-                let LayoutPolicy::DemandDriven { shares: drawn, .. } = like.build().layout else { continue };
-                shares.extend(drawn.into_iter().map(|share| Share { per_namespace: *whose == 0, ..share }));
-            }
-        }
+    (worlds(), drawn(), any::<u8>()).prop_map(|(mut world, drawn, how)| {
+        share_out(&mut world, &drawn, how);
         world
     })
 }

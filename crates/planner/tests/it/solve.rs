@@ -260,6 +260,43 @@ fn a_session_plans_as_one_that_never_planned_before() {
     }
 }
 
+/// Slices come and go, GPUs too, and demand: after each of it the session's plan is that of one that never
+/// planned before, byte by byte.
+#[test]
+fn whatever_changes_a_session_plans_as_one_that_never_planned_before() {
+    for (family, seed) in Family::ALL.into_iter().zip(31..) {
+        for actuation in BOTH {
+            let mut problem = generate(family, 24 + 40 * (seed as usize % 3), seed);
+            let mut numbers = Numbers::new(seed);
+            let mut session = Session::new(actuation, Effort::default());
+            for step in 0..14 {
+                let fresh = serde_json::to_string(&solve(&problem, actuation)).unwrap();
+                let kept = serde_json::to_string(&session.plan(&problem).unwrap()).unwrap();
+                assert_eq!(kept, fresh, "{family:?} {actuation:?} step {step}");
+                let position = |n: usize, numbers: &mut Numbers| numbers.below(n as u64) as usize;
+                match numbers.below(7) {
+                    0 => {
+                        let gone = position(problem.gpus.len(), &mut numbers);
+                        problem.gpus.remove(gone);
+                    }
+                    1 => {
+                        let mut more = problem.gpus[position(problem.gpus.len(), &mut numbers)].clone();
+                        more.id = format!("a-new/gpu{step}");
+                        problem.gpus.push(more);
+                    }
+                    2 if !problem.demand.is_empty() => {
+                        let at = position(problem.demand.len(), &mut numbers);
+                        let demand = &mut problem.demand[at];
+                        demand.count = (demand.count + numbers.below(9) as i64 - 4).max(0);
+                    }
+                    3 => problem.gpus.reverse(),
+                    _ => change_one_slice(&mut problem, &mut numbers),
+                }
+            }
+        }
+    }
+}
+
 /// The stored problems beside a checkout, where there are any.
 #[test]
 fn stored_problems_reach_their_known_optima() {

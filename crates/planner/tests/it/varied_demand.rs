@@ -110,7 +110,7 @@ fn instance(numbers: &mut Numbers) -> Instance {
                 (0..profiles).map(|p| (p as usize, small(number(0, 7)))).filter(|(_, n)| *n > 0).collect();
             columns.push(Column { coefficients, costs: vec![0, number(1, 3)] });
         }
-        instance.classes.push(Class { count: u32::try_from(number(2, 6)).unwrap(), columns });
+        instance.classes.push(Class { count: u32::try_from(number(2, 6)).unwrap(), columns: columns.into() });
     }
     for _ in 0..groups {
         let (asked, row) = (number(1, 3), instance.rows.len());

@@ -20,6 +20,7 @@ use self::model::Model;
 use self::split::{Open, State};
 use super::instance::{Effort, Instance, Level, RowIndex, SolveError, Solved};
 use super::lexicographic::Levels;
+use super::memory::Memory;
 
 /// A part of an instance of which there are several copies. The instance has
 /// the sums over all of them: right-hand sides, counts and upper bounds are
@@ -95,7 +96,8 @@ pub fn solve_parts(
     effort: Effort,
 ) -> Result<Parted, SolveError> {
     instance.validate()?;
-    let mut together = Levels::new(instance, effort);
+    let mut memory = Memory::default();
+    let mut together = Levels::new(instance, effort, &mut memory);
     if parts.is_empty() {
         together.up_to(instance.levels)?;
         return Ok(Parted { solved: together.solved(), copies: vec![] });

@@ -10,6 +10,7 @@ use super::split::State;
 use super::{Copy, Part, Settled};
 use crate::solver::instance::{Class, Column, Effort, Instance, Row, Sense};
 use crate::solver::lexicographic;
+use crate::solver::memory::Memory;
 
 /// Nodes of the search for what one copy does at least cost, per level.
 const ONE: Effort = Effort { nodes: 20 };
@@ -93,11 +94,11 @@ pub(super) fn settle(model: &Model<'_>, parts: &[Part], state: &State) -> Option
                     of_member.push(Way { pattern: first + i, classes });
                 }
             }
-            instance.classes.push(Class { count: part.copies, columns });
+            instance.classes.push(Class { count: part.copies, columns: columns.into() });
             ways.push((member.part, of_member));
         }
     }
-    let solved = lexicographic::solve(&instance, ALL).ok()?;
+    let solved = lexicographic::solve(&instance, ALL, &mut Memory::default()).ok()?;
     let mut copies: Vec<Vec<Copy>> = vec![vec![]; parts.len()];
     for ((part, ways), chosen) in ways.iter().zip(&solved.classes[free.len()..]) {
         for (j, n) in chosen {
@@ -186,7 +187,7 @@ fn cheapest(model: &Model<'_>, part: &Part, pattern: &Pattern) -> Option<Vec<Vec
         let count = u32::try_from(i64::from(class.count) / copies).unwrap_or(u32::MAX);
         instance.classes.push(Class { count, columns: columns.collect() });
     }
-    Some(lexicographic::solve(&instance, ONE).ok()?.classes)
+    Some(lexicographic::solve(&instance, ONE, &mut Memory::default()).ok()?.classes)
 }
 
 /// What a copy gives to the rows, and costs, as one column.

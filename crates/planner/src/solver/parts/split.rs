@@ -11,6 +11,7 @@ use super::shape::Place;
 use crate::solver::greedy;
 use crate::solver::instance::{Class, Column, Effort, Extra, Instance, Row, RowIndex, Sense, Solved};
 use crate::solver::lexicographic;
+use crate::solver::memory::Memory;
 use crate::solver::program::Draft;
 
 /// Extras that count the same thing at slightly different costs are counted
@@ -162,7 +163,7 @@ impl State {
     /// Decides what is open anew. What the result's pieces do is in their order.
     pub(super) fn decide(&mut self, model: &Model<'_>, open: &Open<'_>, effort: Effort) -> Option<()> {
         let sub = Sub::new(model, self, open);
-        let solved = lexicographic::solve(&sub.instance, effort).ok()?;
+        let solved = lexicographic::solve(&sub.instance, effort, &mut Memory::default()).ok()?;
         let chosen = |class: &Vec<(usize, u32)>| class.iter().map(|(j, n)| (*j, i64::from(*n))).collect();
         let mut classes = solved.classes.iter();
         if open.rest {
