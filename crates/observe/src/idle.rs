@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use api::foreign::Notebook;
 use jiff::{SignedDuration, Timestamp};
 use mig::ProfileName;
 use planner::names::NodeName;
@@ -53,7 +54,7 @@ pub(crate) fn idle_holders(objects: &Objects, now: Timestamp) -> IdleHolders {
         let root = owners::root(objects, pod);
         let key = (root.namespace, root.name);
         let notebook = objects.notebooks.get(&key).filter(|_| root.kind == "Notebook");
-        let Some(since) = notebook.and_then(|notebook| notebook.last_activity()) else { continue };
+        let Some(since) = notebook.and_then(Notebook::last_activity) else { continue };
         let slices = pods::takes(spec).slices;
         if slices.is_empty() {
             continue;

@@ -55,7 +55,7 @@ fn decisions(c: &mut Criterion) {
             b.iter(|| decide_without_advice(black_box(&inventory), &requests, &policies));
         });
         group.bench_function(BenchmarkId::new("with advice", &name), |b| {
-            b.iter(|| decide(black_box(&inventory), &requests, &policies, at(0)));
+            b.iter(|| decide(black_box(&inventory), &requests, &policies));
         });
     }
     group.finish();

@@ -316,11 +316,11 @@ fn of_a_workbench_and_a_profile_nothing_else_is_kept() {
 
 #[test]
 fn the_hour_of_the_last_activity_of_a_workbench_is_kept_and_no_minute_of_it() {
+    const LAST_ACTIVITY: &str = "notebooks.kubeflow.org/last-activity";
     let lab = |annotations: Value| {
         let full = json!({"metadata": {"name": "lab", "namespace": "vision", "annotations": annotations}});
         trim::notebook(read(&full)).metadata.annotations.unwrap_or_default()
     };
-    const LAST_ACTIVITY: &str = "notebooks.kubeflow.org/last-activity";
     let kept = |at: &str| lab(json!({LAST_ACTIVITY: at})).get(LAST_ACTIVITY).cloned();
     assert_eq!(kept("2026-11-21T08:00:00Z").as_deref(), Some("2026-11-21T08:00:00Z"));
     assert_eq!(kept("2026-11-21T08:59:59.9Z"), kept("2026-11-21T08:00:01Z"), "each minute is no news");
