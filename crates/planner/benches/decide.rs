@@ -10,7 +10,7 @@ use planner::decide::{decide, decide_without_advice};
 use planner::demand::Request;
 use planner::inventory::{Inventory, Room};
 use planner::testing::generate::rooms::{Rooms, rooms};
-use planner::testing::{at, policy};
+use planner::testing::policy;
 
 /// Fleets without limits of CPU and memory, and with three priorities, on which about so many wait in vain.
 fn many_wait(nodes: usize, pods: usize) -> (Inventory, Vec<Request>) {
