@@ -190,6 +190,8 @@ const OURS: &[Ours] = &[
             "slicewright-mig",
             "slicewright-sim-gpu",
             "slicewright-sim-operands",
+            // The machine of a virtual node that an agent process opens, too.
+            "slicewright-sim-store",
             "slicewright-sim-workbenches",
         ],
         pure: false,
