@@ -5,6 +5,10 @@
 /// What is not there on real nodes, or makes no difference there.
 const WHY: &[(&str, &str)] = &[
     ("agent::", "its agents are processes beside virtual nodes"),
+    (
+        "agent_changes::",
+        "its agents and kubelets are processes beside virtual nodes, and their GPUs are simulated",
+    ),
     ("alerts::", "it is about what is scraped from the operator, and makes virtual nodes fail"),
     (
         "bad_weather::",
