@@ -9,31 +9,32 @@ use std::collections::BTreeSet;
 use crate::account::{Account, ChangeState, Outcome, Stage, Why};
 use crate::gate::Gate;
 use crate::names::{PodUid, SliceName};
+use crate::observation::Observation;
 use crate::position::Position;
 use crate::remembered::Remembered;
 use crate::report;
-use crate::sight::Observation;
 use crate::step::{Act, Step, WaitsFor, Writes};
 use crate::wish::Wish;
 
 /// The next step of the agent. After a crash, a lost answer or a lost write the
 /// next call comes to the same end, from what the hardware and the `GpuNode` say.
 #[must_use]
-pub fn next(sight: &Observation, remembered: &Remembered) -> Step {
-    if !sight.look.is_good(remembered.acted()) {
+pub fn next(observation: &Observation, remembered: &Remembered) -> Step {
+    if !observation.look.is_good(remembered.acted()) {
         return Step::Look;
     }
     // Between its predecessor's last look and our first nobody looked: what was proved then is void.
-    let told = sight.account.as_ref().filter(|told| remembered.reported() == Some(told.report));
-    let Some(told) = told else { return write(sight, Writes::Report, report::renewed(sight)) };
-    if let Some(step) = deserted(sight, told) {
+    let told = observation.account.as_ref().filter(|told| remembered.reported() == Some(told.report));
+    let Some(told) = told else { return write(observation, Writes::Report, report::renewed(observation)) };
+    if let Some(step) = deserted(observation, told) {
         return step;
     }
-    if report::is_due(sight, told) {
-        return write(sight, Writes::Report, report::renewed(sight));
+    if report::is_due(observation, told) {
+        return write(observation, Writes::Report, report::renewed(observation));
     }
-    let Some(wish) = &sight.wish else { return Step::Rest };
-    let change = Change { sight, told, wish, remembered, at: Position::new(wish, &sight.look.layout.is) };
+    let Some(wish) = &observation.wish else { return Step::Rest };
+    let change =
+        Change { observation, told, wish, remembered, at: Position::new(wish, &observation.look.layout.is) };
     match told.stage(&wish.id) {
         None => change.unclaimed(),
         Some(Stage::Claimed) => change.forward(),
@@ -42,26 +43,26 @@ pub fn next(sight: &Observation, remembered: &Remembered) -> Step {
     }
 }
 
-fn write(sight: &Observation, what: Writes, account: Account) -> Step {
-    Step::Write { what, account: Box::new(account), if_version: sight.version.clone() }
+fn write(observation: &Observation, what: Writes, account: Account) -> Step {
+    Step::Write { what, account: Box::new(account), if_version: observation.version.clone() }
 }
 
 /// Ends a change that was claimed and that nobody wants any longer. The
 /// controller does not do this; whoever deletes a `GpuNode` does.
-fn deserted(sight: &Observation, told: &Account) -> Option<Step> {
+fn deserted(observation: &Observation, told: &Account) -> Option<Step> {
     let claimed = told.change.as_ref()?;
-    let wanted = sight.wish.as_ref().is_some_and(|wish| wish.id == claimed.id);
+    let wanted = observation.wish.as_ref().is_some_and(|wish| wish.id == claimed.id);
     if wanted || matches!(claimed.stage, Stage::Ended(_)) {
         return None;
     }
     let stage = Stage::Ended(Outcome::Left { why: Why::WishGone });
     let change = Some(ChangeState { stage, ..claimed.clone() });
-    Some(write(sight, Writes::Outcome, Account { change, ..report::renewed(sight) }))
+    Some(write(observation, Writes::Outcome, Account { change, ..report::renewed(observation) }))
 }
 
 /// A change, and all that its next step depends on.
 struct Change<'a> {
-    sight: &'a Observation,
+    observation: &'a Observation,
     told: &'a Account,
     wish: &'a Wish,
     remembered: &'a Remembered,
@@ -107,7 +108,7 @@ impl Change<'_> {
     /// The last moment before a slice goes. Each of these holds by itself; what
     /// each of them is for is in `docs/adr/0013-node-agent.md`.
     fn may_destroy(&self, slice: &SliceName) -> Result<(), WaitsFor> {
-        let look = &self.sight.look;
+        let look = &self.observation.look;
         let said = self.told.gate_for(&self.wish.id);
         if said != Some(Gate::Closed) || look.gate.is != Gate::Closed {
             return Err(WaitsFor::Gate);
@@ -123,7 +124,7 @@ impl Change<'_> {
 
     /// What ends a claimed change whichever way it goes, or makes it wait.
     fn interrupted(&self) -> Option<Step> {
-        if self.told.change.as_ref().is_some_and(|change| change.boot != self.sight.boot) {
+        if self.told.change.as_ref().is_some_and(|change| change.boot != self.observation.boot) {
             return Some(self.end(Outcome::Left { why: Why::Rebooted }));
         }
         let gpu = self.at.silent.clone()?;
@@ -197,17 +198,17 @@ impl Change<'_> {
     }
 
     fn state(&self, stage: Stage) -> Option<ChangeState> {
-        let boot = self.sight.boot.clone();
+        let boot = self.observation.boot.clone();
         Some(ChangeState { id: self.wish.id.clone(), boot, stage })
     }
 
     /// Says how far the change is. That is no new account: the proof stands.
     fn stage(&self, what: Writes, stage: Stage) -> Step {
-        write(self.sight, what, Account { change: self.state(stage), ..self.told.clone() })
+        write(self.observation, what, Account { change: self.state(stage), ..self.told.clone() })
     }
 
     fn end(&self, outcome: Outcome) -> Step {
         let change = self.state(Stage::Ended(outcome));
-        write(self.sight, Writes::Outcome, Account { change, ..report::renewed(self.sight) })
+        write(self.observation, Writes::Outcome, Account { change, ..report::renewed(self.observation) })
     }
 }

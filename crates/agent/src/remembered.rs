@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::account::{Account, Stage};
 use crate::names::{ReportNumber, SliceName};
-use crate::sight::Turn;
+use crate::observation::Turn;
 use crate::step::Act;
 
 /// How often the driver is asked for one thing, before the agent gives up.

@@ -9,14 +9,14 @@ use crate::books::{Books, Holder};
 use crate::gate::Gate;
 use crate::layout::NodeLayout;
 use crate::names::DeviceId;
-use crate::sight::{Look, Observation};
+use crate::observation::{Look, Observation};
 use crate::wish::Wish;
 
 /// A new account of what is seen, with the next number. Where a change is, is
 /// taken over.
 #[must_use]
-pub fn renewed(sight: &Observation) -> Account {
-    let Observation { me, boot, version: _, wish, account, look } = sight;
+pub fn renewed(observation: &Observation) -> Account {
+    let Observation { me, boot, version: _, wish, account, look } = observation;
     let said = wish.as_ref().map(|wish| GateSaid { change: wish.id.clone(), gate: look.gate.is });
     Account {
         report: account.as_ref().map(|account| account.report).unwrap_or_default().next(),
@@ -34,10 +34,10 @@ fn known(look: &Look) -> Known {
 
 /// Whether what is seen differs from what was told, in a way that matters now.
 #[must_use]
-pub fn is_due(sight: &Observation, told: &Account) -> bool {
-    let look = &sight.look;
+pub fn is_due(observation: &Observation, told: &Account) -> bool {
+    let look = &observation.look;
     let news = || known(look) != told.known;
-    let Some(wish) = &sight.wish else { return news() };
+    let Some(wish) = &observation.wish else { return news() };
     let said = told.gate_for(&wish.id);
     match told.stage(&wish.id) {
         // The gate opens again: told once, when kubelet offers all that there is.

@@ -37,7 +37,7 @@ pub struct Eyes {
 
 /// What one look found.
 #[derive(Debug)]
-pub struct Sighting {
+pub struct NodeReading {
     /// For the core.
     pub look: Look,
     /// The driver's version, where it said so.
@@ -72,7 +72,7 @@ impl Blind {
 
 impl Eyes {
     /// Looks. `cards` is what was known of the GPUs, and learns.
-    pub async fn look(&self, turns: &mut Turns, cards: &mut Cards) -> Sighting {
+    pub async fn look(&self, turns: &mut Turns, cards: &mut Cards) -> NodeReading {
         let Self { kubelet, checkpoint, driver } = self;
         let gate_turn = turns.tick();
         let session = kubelet.connect().await.map_err(Arc::new);
@@ -97,7 +97,7 @@ impl Eyes {
             recorded.as_deref().map_err(|error| chain(error)),
         );
         let gate = Gate::from_devices(healthy.as_deref().ok(), &layout);
-        Sighting {
+        NodeReading {
             look: Look {
                 gate: Seen { turn: gate_turn, is: gate },
                 books: Seen { turn: books_turn, is: books },

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::hardware::Cards;
 use crate::kubelet::changed::{Changes, WatchError};
-use crate::look::{Sighting, Turns};
+use crate::look::{NodeReading, Turns};
 use crate::object::{Object, WriteError};
 use crate::settings::Settings;
 
@@ -139,9 +139,9 @@ impl Agent {
             self.health.incomplete(seen.blind.words());
             return Until::Something(self.settings.every.min(LONGEST_PAUSE));
         }
-        let Some(sight) = self.sight(&seen) else { return Until::Something(self.settings.every) };
-        let changes = sight.wish.is_some();
-        match self.step(sight, seen.driver).await {
+        let Some(observation) = self.observation(&seen) else { return Until::Something(self.settings.every) };
+        let changes = observation.wish.is_some();
+        match self.step(observation, seen.driver).await {
             // The next step of a change needs another look. Without one, kubelet's list is left alone.
             Until::Now if !changes => Until::Something(self.settings.every),
             until => until,
@@ -163,7 +163,7 @@ impl Agent {
         }
     }
 
-    fn sight(&self, seen: &Sighting) -> Option<Observation> {
+    fn observation(&self, seen: &NodeReading) -> Option<Observation> {
         let node = self.object.latest()?;
         let wish = match (self.settings.mode, &node.spec.change) {
             (AgentMode::Change, Some(change)) => match api::node_agent::wish(change) {
@@ -185,10 +185,10 @@ impl Agent {
         })
     }
 
-    async fn step(&mut self, sight: Observation, driver: Option<String>) -> Until {
+    async fn step(&mut self, observation: Observation, driver: Option<String>) -> Until {
         // After a change somebody waits for kubelet to offer what there is now.
-        let opens = sight.wish.is_some() && sight.look.gate.is != Gate::Open;
-        let step = agent::next(&sight, &self.remembered);
+        let opens = observation.wish.is_some() && observation.look.gate.is != Gate::Open;
+        let step = agent::next(&observation, &self.remembered);
         tracing::debug!(?step, "the next step");
         match step {
             Step::Look => Until::Now,
@@ -285,7 +285,7 @@ impl Agent {
     }
 
     /// Logs what cannot be seen, when that changes.
-    fn say(&mut self, seen: &Sighting) {
+    fn say(&mut self, seen: &NodeReading) {
         let words = seen.blind.words();
         if words == self.said {
             return;

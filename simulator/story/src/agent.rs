@@ -81,13 +81,13 @@ pub(crate) fn act(world: &mut World) {
 
 /// One step of one agent; whether it did something.
 fn step(world: &mut World, name: &str) -> bool {
-    let Some(sight) = look(world, name) else { return false };
+    let Some(observation) = look(world, name) else { return false };
     let Some(host) = world.hosts.get_mut(name) else { return false };
-    match agent::next(&sight, &host.process.remembered) {
+    match agent::next(&observation, &host.process.remembered) {
         Step::Rest | Step::Wait(_) | Step::Look => false,
         Step::Write { what: _, account, if_version: _ } => {
             host.process.remembered.wrote(&account);
-            if sight.account.as_ref().and_then(|told| told.change.clone()) != account.change
+            if observation.account.as_ref().and_then(|told| told.change.clone()) != account.change
                 && let Some(change) = &account.change
             {
                 let text = format!("the agent: {}", in_words(&change.stage));

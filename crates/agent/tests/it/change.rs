@@ -103,17 +103,17 @@ fn a_slice_that_somebody_turns_out_to_have_is_not_destroyed() {
 #[test]
 fn books_that_were_read_before_the_gate_are_read_again() {
     let mut scene = Scene::claimed("1g@0", "2g@0");
-    let mut sight = scene.sight();
-    std::mem::swap(&mut sight.look.gate.turn, &mut sight.look.books.turn);
-    assert_eq!(agent::next(&sight, &scene.remembered), Step::Look);
+    let mut observation = scene.observation();
+    std::mem::swap(&mut observation.look.gate.turn, &mut observation.look.books.turn);
+    assert_eq!(agent::next(&observation, &scene.remembered), Step::Look);
 }
 
 #[test]
 fn what_was_seen_before_our_own_act_is_not_believed() {
     let mut scene = Scene::claimed("1g@0", "2g@0");
-    let sight = scene.sight();
+    let observation = scene.observation();
     scene.remembered.did(Act::Destroy, &name("1g@0"), Turn(scene.turn + 1));
-    assert_eq!(agent::next(&sight, &scene.remembered), Step::Look);
+    assert_eq!(agent::next(&observation, &scene.remembered), Step::Look);
 }
 
 #[test]

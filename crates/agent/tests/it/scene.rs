@@ -92,7 +92,7 @@ impl Scene {
         }
     }
 
-    pub(crate) fn sight(&mut self) -> Observation {
+    pub(crate) fn observation(&mut self) -> Observation {
         self.turn += 3;
         Observation {
             me: PodUid("agent".to_owned()),
@@ -113,8 +113,8 @@ impl Scene {
 
     /// The next step; what is to be written is written.
     pub(crate) fn step(&mut self) -> Step {
-        let sight = self.sight();
-        let step = agent::next(&sight, &self.remembered);
+        let observation = self.observation();
+        let step = agent::next(&observation, &self.remembered);
         if let Step::Write { account, .. } = &step {
             self.remembered.wrote(account);
             self.account = Some((**account).clone());

@@ -410,8 +410,11 @@ impl Redactor<'_> {
     fn notebook(&self, (namespace, name): &Key, notebook: &Notebook) -> Notebook {
         let mut metadata = self.metadata(&notebook.metadata);
         let mut annotations =
-            retain(&notebook.metadata.annotations, |key| [STOPPED, LAST_ACTIVITY].contains(&key))
-                .unwrap_or_default();
+            retain(&notebook.metadata.annotations, |key| key == STOPPED).unwrap_or_default();
+        // As we read it: what else stands there may be a name.
+        if let Some(at) = notebook.last_activity() {
+            annotations.insert(LAST_ACTIVITY.to_owned(), at.to_string());
+        }
         if let Some((of, profile)) = notebook.hardware_profile() {
             annotations.insert(PROFILE_NAME.to_owned(), self.names.thing(&of, &profile));
             annotations.insert(PROFILE_NAMESPACE.to_owned(), self.names.namespace(&of));

@@ -357,6 +357,32 @@ fn what_waits_in_a_queue_is_recorded_without_names_and_is_the_same_request() {
 }
 
 #[test]
+fn who_holds_a_slice_and_is_idle_is_recorded_without_a_name_whatever_stands_where_the_time_should() {
+    let lab = |name: &str, active: &str| {
+        json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "metadata": {
+            "namespace": "dugong", "name": name, "annotations": {"notebooks.kubeflow.org/last-activity": active}}})
+    };
+    let world = objects(vec![
+        node("n1", "a", "all-2g.20gb", &json!({"nvidia.com/mig-2g.20gb": "6"})),
+        lab("gnu", "2026-11-20T05:00:00Z[quagga]"),
+        pod("dugong", "gnu-0", Some(("StatefulSet", "gnu")), "2g.20gb", Some("n1")),
+        lab("yak", "since quagga went"),
+        pod("dugong", "yak-0", Some(("StatefulSet", "yak")), "2g.20gb", Some("n1")),
+    ]);
+    let text = written(&redact(&world, &Keep::default()).0, Provenance::default());
+    for secret in ["quagga", "dugong", "gnu", "yak"] {
+        assert!(!text.contains(secret), "{secret} is left: {text}");
+    }
+    let since = |objects: &Objects| {
+        let (seen, _) = thought(objects);
+        seen.idle.holders.iter().map(|holder| (holder.node.0.clone(), holder.since)).collect::<Vec<_>>()
+    };
+    let hidden = since(&read(&text).objects);
+    assert_eq!(hidden.len(), 1, "{hidden:?}");
+    assert_eq!(hidden[0].1, since(&world)[0].1);
+}
+
+#[test]
 fn what_expectations_and_policies_speak_of_keeps_its_name() {
     let ask = |namespace: &str| Ask {
         namespace: namespace.to_owned(),

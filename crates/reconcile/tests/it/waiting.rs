@@ -50,7 +50,7 @@ fn a_workbench_that_was_left_alone_is_named_to_who_looks_for_slices_and_wakes_th
         lab.metadata.annotations.get_or_insert_default().insert(LAST_ACTIVITY.to_owned(), at.to_string());
     };
     used(&mut cluster);
-    // Its pod is numbered, as those of a StatefulSet are.
+    // The label by which its controller makes the pod its own.
     let key = ("team".to_owned(), "trains-3".to_owned());
     let pod = std::sync::Arc::make_mut(cluster.objects.pods.get_mut(&key).unwrap());
     pod.metadata.labels = Some([("notebook-name".to_owned(), "trains-3".to_owned())].into());
@@ -75,4 +75,12 @@ fn a_workbench_that_was_left_alone_is_named_to_who_looks_for_slices_and_wakes_th
 
     used(&mut cluster);
     assert_eq!(idle(&cluster.round()), [], "somebody came back");
+
+    // Who is idle on nodes of nobody, or of another policy, is no news to this one.
+    cluster.now += observe::idle::IDLE_AFTER;
+    cluster.edit_policy(|policy| {
+        policy.spec.node_selector.match_labels = [("pool".to_owned(), "elsewhere".to_owned())].into();
+    });
+    let round = cluster.round();
+    assert_eq!((round.planned.view.idle.holders.len(), idle(&round)), (1, vec![]));
 }

@@ -80,7 +80,7 @@ impl World {
         let (layout_turn, layout) = process.layout.take().unwrap();
         let seen = self.node.versions.len().saturating_sub(lag).max(process.wrote);
         let (version, wish, account) = self.node.at(seen);
-        let sight = Observation {
+        let observation = Observation {
             me: PodUid("agent".to_owned()),
             boot: self.boot.clone(),
             version,
@@ -92,7 +92,7 @@ impl World {
                 layout: Seen { turn: layout_turn, is: layout },
             },
         };
-        let step = agent::next(&sight, &process.remembered);
+        let step = agent::next(&observation, &process.remembered);
         process.last = Some(step.clone());
         match step {
             Step::Rest | Step::Wait(_) | Step::Look => {}

@@ -223,19 +223,25 @@ fn in_flight(walk: &mut Walk) {
     assert_eq!(walk.world.kubelet.recorded(), [], "no book has it");
 }
 
-/// Everybody but kubelet takes steps: the choice stays on its way.
+/// Everybody but kubelet takes a turn, after which no permit is given.
+#[track_caller]
+fn turn_without_a_permit(walk: &mut Walk) {
+    walk.world.agent(Luck::Fine, 0);
+    while !walk.world.process.is_between_looks() {
+        walk.world.agent(Luck::Fine, 0);
+    }
+    walk.step(Dies::Never);
+    walk.step(Dies::Never);
+    walk.world.plugin();
+    assert!(walk.world.node.now().1.is_none_or(|wish| wish.permit.is_none()), "no permit is given");
+}
+
+/// The choice stays on its way, since kubelet takes no step.
 #[track_caller]
 fn no_permit_while_it_is_on_its_way(walk: &mut Walk) {
     let mut said = Vec::new();
     for _ in 0..20 {
-        walk.world.agent(Luck::Fine, 0);
-        while !walk.world.process.is_between_looks() {
-            walk.world.agent(Luck::Fine, 0);
-        }
-        walk.step(Dies::Never);
-        walk.step(Dies::Never);
-        walk.world.plugin();
-        assert!(walk.world.node.now().1.is_none_or(|wish| wish.permit.is_none()), "no permit is given");
+        turn_without_a_permit(walk);
         if let Some(Outlook::Working { waits_for, .. }) = walk.last.as_ref().map(|answer| &answer.outlook) {
             said.push(waits_for.to_string());
         }
@@ -272,15 +278,8 @@ fn while_the_pods_cannot_be_listed_the_list_of_the_change_before_gives_no_permit
     walk.lists_fail = true;
     let mut proved = 0;
     for _ in 0..20 {
-        walk.world.agent(Luck::Fine, 0);
-        while !walk.world.process.is_between_looks() {
-            walk.world.agent(Luck::Fine, 0);
-        }
-        walk.step(Dies::Never);
-        walk.step(Dies::Never);
-        walk.world.plugin();
+        turn_without_a_permit(&mut walk);
         proved += usize::from(phase(&walk) == Phase::Quiescing);
-        assert!(walk.world.node.now().1.is_none_or(|wish| wish.permit.is_none()), "no permit is given");
     }
     assert!(proved > 5, "the walk waits for its proof: {:?}", walk.phases);
 }
