@@ -160,8 +160,11 @@ fn status(
         // A new object has generation 1.
         api::condition::set(&mut conditions, wanted, generation.unwrap_or(1), input.now);
     }
+    // A node whose change ends in this round is ready in this write: what it has must not be what it had. The
+    // view shows a node past the point of return as it will be, which is what was proved now.
+    let on_its_way = changing && !matches!(outlook, Some(rollout::Outlook::Idle));
     let slices = match node {
-        Some(node) if !changing => Some(in_one_line(node)),
+        Some(node) if !on_its_way => Some(in_one_line(node)),
         _ => before.slices,
     };
     GpuNodeStatus {

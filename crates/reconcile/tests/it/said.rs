@@ -78,6 +78,36 @@ fn the_node_remembers_what_it_has_and_since_when_slices_are_free() {
     assert!(rollout.schedulable_since.is_empty());
 }
 
+/// Somebody waits for `Ready` and reads the next column: the write that says the one says the other.
+#[test]
+fn the_write_that_calls_a_changed_node_ready_says_what_it_has_now() {
+    let mut cluster = Cluster::new();
+    cluster.hgx("n1");
+    cluster.hgx("n2");
+    cluster.pod("works", "7g.80gb", Some("n2"));
+    cluster.settle();
+    let before = cluster.objects.gpu_nodes["n1"].status.clone().unwrap().slices;
+    cluster.pod("asks", "1g.10gb", None);
+    let mut changed = false;
+    for _ in 0..200 {
+        let writes = cluster.writes;
+        let round = cluster.step(Until::End);
+        let (status, reason, _) = Cluster::node_condition(&round, "n1", "Ready").unwrap();
+        let has = cluster.objects.gpu_nodes["n1"].status.clone().unwrap().slices;
+        changed |= reason == "Changing";
+        if changed && status == "True" {
+            assert_ne!(has, before, "it is ready, and says what it had");
+            assert!(has.unwrap().contains("1g.10gb"));
+            return;
+        }
+        if writes == cluster.writes {
+            let soon = cluster.now + jiff::SignedDuration::from_secs(1);
+            cluster.now = round.wake_at.unwrap_or(soon).max(soon);
+        }
+    }
+    panic!("it is never ready again");
+}
+
 #[test]
 fn a_progress_that_cannot_be_read_holds_the_node_and_is_kept() {
     let mut cluster = Cluster::new();
