@@ -71,6 +71,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
         health,
         said: Vec::new(),
         failures: 0,
+        outdated: 0,
         settings,
     };
     tracing::info!(node = agent.settings.node, mode = ?agent.settings.mode, "the agent starts");
@@ -98,6 +99,8 @@ struct Agent {
     said: Vec<String>,
     /// Writes that failed in a row.
     failures: u32,
+    /// Writes in a row that met one of the operator's.
+    outdated: u32,
 }
 
 /// What makes the agent look again.
@@ -187,7 +190,8 @@ impl Agent {
 
     async fn step(&mut self, observation: Observation, driver: Option<String>) -> Until {
         // After a change somebody waits for kubelet to offer what there is now.
-        let opens = observation.wish.is_some() && observation.look.gate.is != Gate::Open;
+        let changes = observation.wish.is_some();
+        let opens = changes && observation.look.gate.is != Gate::Open;
         let step = agent::next(&observation, &self.remembered);
         tracing::debug!(?step, "the next step");
         match step {
@@ -208,7 +212,7 @@ impl Agent {
             }
             Step::Write { what, account, if_version } => {
                 tracing::info!(report = account.report.0, ?what, "writing the GpuNode");
-                self.write(*account, &if_version, driver).await
+                self.write(*account, &if_version, driver, changes).await
             }
             Step::Drive { act, slice } => self.drive(act, slice).await,
         }
@@ -219,6 +223,7 @@ impl Agent {
         account: Account,
         if_version: &agent::ObjectVersion,
         driver: Option<String>,
+        changes: bool,
     ) -> Until {
         let now = clock::now();
         let identity =
@@ -236,9 +241,13 @@ impl Agent {
             Ok(()) => {
                 self.remembered.wrote(&account);
                 self.well();
+                self.outdated = 0;
                 Until::Now
             }
-            Err(WriteError::Outdated) => Until::Something(SOON),
+            Err(WriteError::Outdated) => {
+                self.outdated = self.outdated.saturating_add(1);
+                after_outdated(self.outdated, changes)
+            }
             Err(error @ WriteError::Call(_)) => {
                 let text = chain(&error);
                 tracing::warn!(error = text, "the GpuNode is not written");
@@ -365,6 +374,13 @@ impl Agent {
     }
 }
 
+/// When to try again after so many writes in a row that met another writer's. The object was read anew after each.
+/// While single slices are changed, pods wait behind a closed gate and the operator writes about as often as the agent:
+/// the first try follows at once. Otherwise kubelet's list is left alone for a while, since nobody waits for a report.
+const fn after_outdated(in_a_row: u32, changes: bool) -> Until {
+    if changes && in_a_row == 1 { Until::Now } else { Until::Something(SOON) }
+}
+
 /// What was told last. Of what no agent can have written, only the number counts: numbers never go back.
 fn account(node: &GpuNode) -> Option<Account> {
     let status = node.status.as_ref()?;
@@ -382,5 +398,17 @@ fn account(node: &GpuNode) -> Option<Account> {
                 change: None,
             })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_met_the_operators_is_tried_again_at_once_while_pods_wait_and_only_once() {
+        assert_eq!(after_outdated(1, true), Until::Now);
+        assert_eq!(after_outdated(2, true), Until::Something(SOON));
+        assert_eq!(after_outdated(1, false), Until::Something(SOON));
     }
 }
