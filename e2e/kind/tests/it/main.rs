@@ -1,5 +1,7 @@
 //! The command line, on a machine on which no cluster of ours runs: nothing here starts one.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::path::Path;
 use std::process::Command;
 
