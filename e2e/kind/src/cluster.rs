@@ -199,18 +199,9 @@ impl<'a> Cluster<'a> {
     fn routes(&self) -> anyhow::Result<()> {
         let format = r#"jsonpath={range .items[*]}{.metadata.name} {.spec.podCIDR} {.status.addresses[?(@.type=="InternalIP")].address}{"\n"}{end}"#;
         let said = call(self.kubectl()?.args(["get", "nodes", "-o", format]))?;
-        let nodes: Vec<Vec<&str>> = said.lines().map(|line| line.split(' ').collect()).collect();
-        for node in &nodes {
-            for other in &nodes {
-                let ([name, ..], [_, range, address]) = (node.as_slice(), other.as_slice()) else {
-                    bail!("kubectl says {said:?} of the nodes, and not name, range and address of each");
-                };
-                ensure!(!range.is_empty(), "{other:?} has no range of addresses for its pods");
-                if node != other {
-                    let route = ["exec", name, "ip", "route", "replace", range, "via", address];
-                    call(self.engine.command().args(route))?;
-                }
-            }
+        for [node, range, address] in routes(&said)? {
+            let route = ["exec", node, "ip", "route", "replace", range, "via", address];
+            call(self.engine.command().args(route))?;
         }
         Ok(())
     }
@@ -291,13 +282,33 @@ pub fn status(place: &Place) -> anyhow::Result<Status> {
     let cluster = Cluster { place, engine };
     let format = r#"jsonpath={range .items[*]}{.metadata.name} {.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}"#;
     match call(cluster.kubectl()?.args(["--request-timeout=10s", "get", "nodes", "-o", format])) {
-        Ok(said) => {
-            let nodes = said.lines().filter_map(|line| line.split_once(' '));
-            status.nodes = nodes.map(|(name, ready)| (name.to_owned(), ready == "True")).collect();
-        }
+        Ok(said) => status.nodes = readiness(&said),
         Err(_) => status.left.push("containers of a cluster whose API server does not answer".to_owned()),
     }
     Ok(status)
+}
+
+/// From the name, the range of pods' addresses and the address of each node, a line each: on which node the
+/// route to which range goes by which address. Nothing is routed unless everything is known.
+fn routes(said: &str) -> anyhow::Result<Vec<[&str; 3]>> {
+    let mut nodes = Vec::new();
+    for line in said.lines() {
+        let [name, range, address] = line.split(' ').collect::<Vec<_>>()[..] else {
+            bail!("kubectl says {line:?} of a node, and not its name, range and address");
+        };
+        ensure!(!range.is_empty(), "the node {name} has no range of addresses for its pods");
+        ensure!(!address.is_empty(), "the node {name} has no address");
+        nodes.push((name, range, address));
+    }
+    let pairs = nodes.iter().flat_map(|node| nodes.iter().map(move |other| (node, other)));
+    let others = pairs.filter(|(node, other)| node.0 != other.0);
+    Ok(others.map(|((node, ..), (_, range, address))| [*node, *range, *address]).collect())
+}
+
+/// From the name of each node and the status of its condition, a line each: whether it is ready.
+fn readiness(said: &str) -> BTreeMap<String, bool> {
+    let nodes = said.lines().filter_map(|line| line.split_once(' '));
+    nodes.map(|(name, ready)| (name.to_owned(), ready == "True")).collect()
 }
 
 /// What kind is told. Kubelets look at their pods' maps every ten seconds
@@ -337,6 +348,70 @@ mod tests {
         let text = config(&spec, "node:1");
         assert!(text.contains("- {role: control-plane, image: \"node:1\"}\n- role: worker\n"), "{text}");
         assert_eq!(text.matches("sim.slicewright.io/gpus: \"").count(), 3);
+    }
+
+    #[test]
+    fn a_worker_is_asked_for_with_its_label_and_the_image_of_all() {
+        let spec = Spec { workers: vec!["8xH100-80GB".parse().unwrap()] };
+        let text = config(&spec, "localhost/node:1");
+        let (_, nodes) = text.split_once("nodes:\n").unwrap();
+        assert_eq!(
+            nodes,
+            "- {role: control-plane, image: \"localhost/node:1\"}\n- role: worker\n  image: \"localhost/node:1\"\n  \
+             labels:\n    sim.slicewright.io/gpus: \"8xH100-80GB\"\n"
+        );
+    }
+
+    #[test]
+    fn every_node_has_a_route_to_the_pods_of_every_other() {
+        let said = "cp 10.244.0.0/24 172.31.0.2\na 10.244.1.0/24 172.31.0.3\nb 10.244.2.0/24 172.31.0.4\n";
+        assert_eq!(
+            routes(said).unwrap(),
+            [
+                ["cp", "10.244.1.0/24", "172.31.0.3"],
+                ["cp", "10.244.2.0/24", "172.31.0.4"],
+                ["a", "10.244.0.0/24", "172.31.0.2"],
+                ["a", "10.244.2.0/24", "172.31.0.4"],
+                ["b", "10.244.0.0/24", "172.31.0.2"],
+                ["b", "10.244.1.0/24", "172.31.0.3"],
+            ]
+        );
+    }
+
+    #[test]
+    fn a_node_about_which_something_is_unknown_is_named_and_nothing_is_routed() {
+        let error = |said: &str| routes(said).unwrap_err().to_string();
+        let whole = "cp 10.244.0.0/24 172.31.0.2\n";
+        assert_eq!(
+            error(&format!("{whole}a  172.31.0.3\n")),
+            "the node a has no range of addresses for its pods"
+        );
+        assert_eq!(error(&format!("{whole}a 10.244.1.0/24 \n")), "the node a has no address");
+        assert_eq!(
+            error(&format!("{whole}a\n")),
+            "kubectl says \"a\" of a node, and not its name, range and address"
+        );
+    }
+
+    #[test]
+    fn a_node_that_says_nothing_of_itself_is_not_ready() {
+        let nodes = readiness("cp True\na False\nb Unknown\nc \n");
+        let ready: Vec<_> =
+            nodes.iter().filter(|(_, ready)| **ready).map(|(name, _)| name.as_str()).collect();
+        assert_eq!((ready, nodes.len()), (vec!["cp"], 4));
+    }
+
+    #[test]
+    fn what_a_cluster_was_made_of_is_read_again_and_a_damaged_note_is_no_cluster() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::at(dir.path()).unwrap();
+        let made = Spec { workers: fleet::usual() };
+        fs::write(place.cluster(), serde_json::to_vec_pretty(&made).unwrap()).unwrap();
+        assert_eq!(spec(&place).unwrap(), Some(made));
+        for damaged in ["", "{", r#"{"workers": ["0xA30"]}"#] {
+            fs::write(place.cluster(), damaged).unwrap();
+            assert_eq!(spec(&place).unwrap(), None, "{damaged}");
+        }
     }
 
     #[test]

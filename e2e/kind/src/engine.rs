@@ -135,3 +135,48 @@ impl Engine {
         Ok(said.lines().map(str::to_owned).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is run, and what it finds in its environment; nothing stands for a variable that is taken away.
+    fn run(command: &Command) -> (Vec<String>, Vec<(String, String)>) {
+        let text = |word: &std::ffi::OsStr| word.to_str().unwrap().to_owned();
+        let words = std::iter::once(command.get_program()).chain(command.get_args()).map(text).collect();
+        let variables =
+            command.get_envs().map(|(name, value)| (text(name), value.map(text).unwrap_or_default()));
+        (words, variables.collect())
+    }
+
+    fn own() -> Engine {
+        Engine { kind: Kind::Own { socket: "/tmp/place/docker.sock".into(), namespace: "ns" } }
+    }
+
+    #[test]
+    fn with_an_engine_of_the_machine_programs_run_as_they_are() {
+        let docker = Engine { kind: Kind::Existing("docker") };
+        assert_eq!(run(&docker.inside("kind")), (vec!["kind".to_owned()], Vec::new()));
+        assert_eq!(run(&docker.command()).0, ["docker"]);
+        assert!(!docker.is_ours());
+        assert_eq!(docker.name(), "docker of this machine");
+    }
+
+    #[test]
+    fn kind_is_told_of_podman_which_it_would_not_look_for() {
+        let podman = Engine { kind: Kind::Existing("podman") };
+        let told = ("KIND_EXPERIMENTAL_PROVIDER".to_owned(), "podman".to_owned());
+        assert_eq!(run(&podman.inside("kind")).1, [told]);
+        assert_eq!(run(&podman.command()).0, ["podman"]);
+    }
+
+    #[test]
+    fn an_engine_of_our_own_is_reached_in_its_namespace_whatever_the_user_has_set_up() {
+        let (words, variables) = run(&own().command());
+        assert_eq!(words, ["nsenter", "--net=/run/netns/ns", "--", "docker"]);
+        // A context of the user's would lead to another engine.
+        let of = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(variables, [of("DOCKER_CONTEXT", ""), of("DOCKER_HOST", "unix:///tmp/place/docker.sock")]);
+        assert!(own().is_ours());
+    }
+}

@@ -106,8 +106,12 @@ pub fn bring<W: Write>(
 
 /// How many workers have GPUs or slices for pods.
 fn offering(cluster: &Cluster<'_>) -> anyhow::Result<usize> {
-    let said = call(cluster.kubectl()?.args(["get", "nodes", "--selector", LABEL, "--output=json"]))?;
-    let nodes: serde_json::Value = serde_json::from_str(&said).context("kubectl does not answer in JSON")?;
+    offers(&call(cluster.kubectl()?.args(["get", "nodes", "--selector", LABEL, "--output=json"]))?)
+}
+
+/// How many of these nodes have GPUs or slices for pods.
+fn offers(said: &str) -> anyhow::Result<usize> {
+    let nodes: serde_json::Value = serde_json::from_str(said).context("kubectl does not answer in JSON")?;
     let offers = |node: &serde_json::Value| {
         let all = node["status"]["allocatable"].as_object().into_iter().flatten();
         let mut ours = all.filter(|(name, _)| name.starts_with("nvidia.com/"));
@@ -281,5 +285,53 @@ mod tests {
         assert!(text.contains("sim.slicewright.io/gpus: 2xA100-80GB"), "{text}");
         assert!(text.contains("args: [--gpus, A100-80GB=2, --host, "), "{text}");
         assert!(text.lines().all(|line| line.starts_with('#') || !line.contains("NAME}")), "{text}");
+    }
+
+    #[test]
+    fn only_a_node_that_offers_something_of_nvidias_counts() {
+        let node =
+            |allocatable: serde_json::Value| serde_json::json!({"status": {"allocatable": allocatable}});
+        let nodes = |all: &[serde_json::Value]| serde_json::json!({"items": all}).to_string();
+        let whole = node(serde_json::json!({"cpu": "8", "nvidia.com/gpu": "8"}));
+        let cut = node(serde_json::json!({"nvidia.com/gpu": "0", "nvidia.com/mig-1g.10gb": "7"}));
+        let paused = node(serde_json::json!({"nvidia.com/gpu": "0", "nvidia.com/mig-1g.10gb": "0"}));
+        let bare = node(serde_json::json!({"cpu": "8"}));
+        let young = serde_json::json!({"metadata": {"name": "young"}});
+        assert_eq!(offers(&nodes(&[whole, cut, paused, bare, young])).unwrap(), 2);
+        assert_eq!(offers(&nodes(&[])).unwrap(), 0);
+        assert_eq!(offers("Unable to connect").unwrap_err().to_string(), "kubectl does not answer in JSON");
+    }
+
+    #[test]
+    fn every_image_of_ours_in_a_manifest_has_the_tag_of_this_build() {
+        let mut found = 0;
+        for entry in fs::read_dir(manifests("")).unwrap() {
+            let file = entry.unwrap().file_name().into_string().unwrap();
+            if !file.ends_with(".yaml") {
+                continue;
+            }
+            for line in
+                manifest(&file, "0a1b2c").unwrap().lines().filter(|line| line.contains("slicewright.local/"))
+            {
+                assert!(line.contains(":0a1b2c"), "{file}: {line}");
+                found += 1;
+            }
+        }
+        assert!(found >= 6, "{found}");
+        assert!(
+            manifest("nothing.yaml", "t").unwrap_err().to_string().starts_with("cannot read nothing.yaml")
+        );
+    }
+
+    #[test]
+    fn what_is_not_built_is_named_before_anything_is_looked_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let ours = Ours { simulator: dir.path().join("slicewright-sim"), library: dir.path().to_owned() };
+        for file in ["nvidia-smi", "libnvidia-ml.so.1", "slicewright-sim"] {
+            let error = images(&ours).unwrap_err().to_string();
+            let path = dir.path().join(file);
+            assert_eq!(error, format!("{} is missing: `cargo xtask kind up` builds it", path.display()));
+            fs::write(path, "").unwrap();
+        }
     }
 }

@@ -27,3 +27,6 @@ mod control_plane;
 mod own_engine;
 mod parts;
 mod rootfs;
+
+#[cfg(test)]
+mod archive_tests;

@@ -48,7 +48,7 @@ pub fn collect(cluster: &Cluster<'_>, place: &Place, into: &Path) -> anyhow::Res
     }
     let format = "jsonpath={range .items[*]}{.metadata.namespace} {.metadata.name}{\"\\n\"}{end}";
     let pods = asked(&["get", "pods", "--all-namespaces", &format!("--output={format}")]).unwrap_or_default();
-    for (namespace, name) in pods.lines().filter_map(|line| line.split_once(' ')) {
+    for (namespace, name) in named(&pods) {
         let all = ["logs", "--namespace", namespace, name, "--all-containers", "--prefix", "--tail=5000"];
         keep(&format!("pods/{namespace}/{name}.txt"), asked(&all))?;
         let mut before = all.to_vec();
@@ -72,4 +72,30 @@ pub fn collect(cluster: &Cluster<'_>, place: &Place, into: &Path) -> anyhow::Res
         keep("dockerd.txt", fs::read_to_string(&engine).context("the engine's log"))?;
     }
     Ok(lacking)
+}
+
+/// From the namespace and the name of each pod, a line each.
+fn named(said: &str) -> impl Iterator<Item = (&str, &str)> {
+    said.lines().filter_map(|line| line.split_once(' ')).filter(|(_, name)| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_question_has_a_file_of_its_own_and_changes_nothing() {
+        let files: BTreeSet<_> = ASKED.iter().map(|(file, _)| *file).collect();
+        assert_eq!(files.len(), ASKED.len());
+        assert!(files.iter().all(|file| !file.contains('/')), "{files:?}");
+        assert!(ASKED.iter().all(|(_, args)| args[0] == "get"));
+    }
+
+    #[test]
+    fn a_pod_is_its_namespace_and_its_name() {
+        let pods: Vec<_> =
+            named("gpu-operator nvidia-mig-manager-x\n\nstory \nteam-a notebook-0\n").collect();
+        assert_eq!(pods, [("gpu-operator", "nvidia-mig-manager-x"), ("team-a", "notebook-0")]);
+    }
 }

@@ -42,7 +42,15 @@ pub fn install(cluster: &Cluster<'_>, place: &Place) -> anyhow::Result<()> {
     let mut helm = cluster.inside(tools::find("helm")?);
     helm.args(["upgrade", "--install", RELEASE]).arg(chart);
     helm.args(["--namespace", NAMESPACE, "--create-namespace", "--wait", "--timeout=180s"]);
-    for value in [
+    for value in values(&digest) {
+        helm.arg("--set").arg(value);
+    }
+    call(&mut helm).map(drop)
+}
+
+/// What is different from the chart's defaults.
+fn values(digest: &str) -> [String; 6] {
+    [
         // As `cargo xtask image` names what is loaded and never pulled.
         "image.registry=localhost".to_owned(),
         // Another image goes by the same tag: pods of an earlier one are replaced.
@@ -52,10 +60,7 @@ pub fn install(cluster: &Cluster<'_>, place: &Place) -> anyhow::Result<()> {
         // The kubelets here look every ten seconds, and not every minute.
         "rollout.mapSettle=25s".to_owned(),
         "rollout.stableFor=5s".to_owned(),
-    ] {
-        helm.arg("--set").arg(value);
-    }
-    call(&mut helm).map(drop)
+    ]
 }
 
 /// Uninstalls its release, as a person does; does nothing where it is not
@@ -95,4 +100,46 @@ pub fn remove(cluster: &Cluster<'_>) -> anyhow::Result<()> {
         "--ignore-not-found",
     ])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the values of the chart have a path: keys are told apart by how far they are indented.
+    fn has(chart: &str, path: &str) -> bool {
+        let mut lines = chart.lines().filter(|line| !line.trim_start().starts_with('#'));
+        path.split('.').enumerate().all(|(depth, key)| {
+            let begin = format!("{}{key}:", "  ".repeat(depth));
+            let found = lines.by_ref().take_while(|line| {
+                // Out of the block of the key before: it is not in there.
+                depth == 0 || line.trim().is_empty() || line.starts_with(&"  ".repeat(depth))
+            });
+            found.into_iter().any(|line| line.starts_with(&begin))
+        })
+    }
+
+    #[test]
+    fn every_value_that_is_set_is_one_of_the_chart() {
+        let chart = include_str!("../../../charts/slicewright/values.yaml");
+        for value in values("sha256:1234\n") {
+            let (path, value) = value.split_once('=').unwrap();
+            // Annotations are free.
+            let path = if path.starts_with("podAnnotations.") { "podAnnotations" } else { path };
+            assert!(has(chart, path), "the chart has no value {path}");
+            assert!(!value.is_empty() && value.trim() == value, "{path}={value:?}");
+        }
+        assert!(
+            !has(chart, "rollout.registry") && !has(chart, "image.mapSettle"),
+            "a path is not only its end"
+        );
+    }
+
+    #[test]
+    fn another_image_under_the_same_tag_is_another_pod() {
+        let annotation =
+            |digest| values(digest).into_iter().find(|value| value.starts_with("podAnnotations."));
+        assert_eq!(annotation("sha256:1\n").unwrap(), "podAnnotations.image=sha256:1");
+        assert_ne!(annotation("sha256:1"), annotation("sha256:2"));
+    }
 }

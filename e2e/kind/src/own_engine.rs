@@ -102,7 +102,11 @@ pub(crate) fn start(place: &Place) -> anyhow::Result<()> {
 
 /// Whether a process here may have a capability.
 fn may_have(capability: u32) -> anyhow::Result<bool> {
-    let status = fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?;
+    bounds(&fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?, capability)
+}
+
+/// Whether what the kernel says of a process lets it have a capability.
+fn bounds(status: &str, capability: u32) -> anyhow::Result<bool> {
     let bounding = status.lines().find_map(|line| line.strip_prefix("CapBnd:"));
     let set = bounding.and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
     Ok(set.context("/proc/self/status has no CapBnd")? & (1 << capability) != 0)
@@ -182,6 +186,28 @@ fn members() -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_kernel_does_not_let_a_process_have_is_known_before_containers_ask_for_it() {
+        let status = |set| format!("Name:\tsh\nCapEff:\t000001ffffffffff\nCapBnd:\t{set}\nSeccomp:\t0\n");
+        assert!(bounds(&status("000001ffffffffff"), SYS_RESOURCE).unwrap());
+        // All but that one; then that one alone.
+        assert!(!bounds(&status("000001fffeffffff"), SYS_RESOURCE).unwrap());
+        assert!(bounds(&status("0000000001000000"), SYS_RESOURCE).unwrap());
+        for wrong in ["Name:\tsh\n", &status("none")] {
+            let error = bounds(wrong, SYS_RESOURCE).unwrap_err().to_string();
+            assert_eq!(error, "/proc/self/status has no CapBnd");
+        }
+    }
+
+    #[test]
+    fn the_last_lines_of_its_log_are_told_and_none_where_it_has_not_begun() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::at(dir.path()).unwrap();
+        assert_eq!(last(&place), "");
+        fs::write(log(&place), "1\n2\n3\n4\n5\n6\n7\n").unwrap();
+        assert_eq!(last(&place), "3\n4\n5\n6\n7");
+    }
 
     #[test]
     fn a_file_that_names_somebody_elses_process_ends_nobody() {

@@ -163,8 +163,42 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_that_has_everything_is_told_nothing() {
+        programs("a cluster", &[("sh", "dash"), ("tar", "tar")]).unwrap();
+        programs("a cluster", &[]).unwrap();
+    }
+
+    #[test]
+    fn every_program_is_looked_for_once_and_has_a_package() {
+        for wanted in [OWN_ENGINE, OWN_IMAGE] {
+            let mut names: Vec<_> = wanted.iter().map(|(program, _)| *program).collect();
+            names.sort_unstable();
+            let all = names.len();
+            names.dedup();
+            assert_eq!(names.len(), all);
+            let is_name = |text: &str| {
+                !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || ".-0123456789".contains(c))
+            };
+            assert!(
+                wanted.iter().all(|(program, package)| is_name(program) && is_name(package)),
+                "{wanted:?}"
+            );
+        }
+    }
+
+    #[test]
     fn an_old_kernel_is_said() {
-        old_kernel("6.18.44-fc-v657").unwrap();
+        for will_do in ["6.18.44-fc-v657", "4.19.0-27-amd64", "5.0", "10.1"] {
+            old_kernel(will_do).unwrap();
+        }
+        for too_old in ["4.18.0-553.el8_10.x86_64", "3.99"] {
+            assert!(
+                old_kernel(too_old)
+                    .unwrap_err()
+                    .to_string()
+                    .starts_with(&format!("this kernel is {too_old}, "))
+            );
+        }
         old_kernel("something else").unwrap();
         let error = old_kernel("3.10.0-1160.el7").unwrap_err().to_string();
         assert!(

@@ -41,3 +41,23 @@ impl<W: Write> Progress<W> {
 fn clock() -> Instant {
     Instant::now()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_is_told_what_begins_and_that_it_ended() {
+        let mut told = Vec::new();
+        assert_eq!(Progress::new(&mut told).step("loading", || Ok(7)).unwrap(), 7);
+        assert_eq!(String::from_utf8(told).unwrap(), "kind: loading …\nkind: loading: 0 s\n");
+    }
+
+    #[test]
+    fn what_failed_is_not_told_as_done() {
+        let mut told = Vec::new();
+        let step = Progress::new(&mut told).step("loading", || anyhow::bail!("no room"));
+        assert_eq!(step.map(|()| "done").unwrap_err().to_string(), "no room");
+        assert_eq!(String::from_utf8(told).unwrap(), "kind: loading …\n");
+    }
+}

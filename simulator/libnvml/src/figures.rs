@@ -41,7 +41,8 @@ impl Versions {
             570..=574 => 12080,
             575..=579 => 12090,
             580..=589 => 13000,
-            _ => 13010,
+            590..=594 => 13010,
+            _ => 13020,
         };
         Self { driver: state.driver_version.clone(), cuda }
     }
@@ -147,6 +148,16 @@ pub(crate) fn temperature(of: Subject<'_>) -> u32 {
     if of.is_busy() { 55 } else { 31 }
 }
 
+/// How warm a card's memory is, in °C, where it is measured.
+pub(crate) fn memory_temperature(of: Subject<'_>) -> Option<u32> {
+    board(of.gpu)?.memory.map(|memory| temperature(of) + memory.warmer_c)
+}
+
+/// What a card's memory draws, in mW, where it is measured.
+pub(crate) fn memory_power(of: Subject<'_>) -> Option<c_uint> {
+    board(of.gpu)?.memory.map(|memory| memory.power_mw[usize::from(of.is_busy())])
+}
+
 /// What is left of a card's memory when the driver has taken what it reserves,
 /// in MiB, where it was seen what that is.
 fn usable_mib(of: Subject<'_>) -> Option<u32> {
@@ -241,8 +252,19 @@ pub(crate) struct Board {
     limits: Limits,
     /// The highest clock of its video engines, in MHz.
     pub(crate) video_mhz: c_uint,
+    /// What its memory tells of itself, where it is measured.
+    memory: Option<MemorySensors>,
     /// Whether its link to a processor is in use, where it has one.
     pub(crate) c2c: Option<bool>,
+}
+
+/// The sensors of a card's memory: what they show at rest, and at work.
+#[derive(Clone, Copy, Debug)]
+struct MemorySensors {
+    /// How much warmer than the GPU it is, in °C.
+    warmer_c: u32,
+    /// What it draws, in mW.
+    power_mw: [c_uint; 2],
 }
 
 /// Temperatures at which a card shuts down, slows down, or works no longer as
@@ -271,6 +293,8 @@ const BOARDS: &[Board] = &[
         limit_c: 87,
         limits: Limits { shutdown: -8, slowdown: -2, gpu_max: 0, memory_max: Some(0) },
         video_mhz: 1545,
+        // 48 °C beside 42, and 58 beside 53.
+        memory: Some(MemorySensors { warmer_c: 6, power_mw: [44_000, 93_980] }),
         c2c: Some(false),
     },
     Board {
@@ -286,6 +310,7 @@ const BOARDS: &[Board] = &[
         limit_c: 88,
         limits: Limits { shutdown: -5, slowdown: -2, gpu_max: 0, memory_max: None },
         video_mhz: 1965,
+        memory: None,
         c2c: None,
     },
 ];

@@ -65,6 +65,11 @@ entries! {
         version.set(length, text)?
     }
 
+    /// It is never damaged.
+    fn nvmlDeviceValidateInforom(call, device: Device) {
+        call.ask(device, |of| board(of).map(drop))?
+    }
+
     fn nvmlDeviceGetBoardPartNumber(call, device: Device, number: OutText, length: c_uint) {
         number.set(length, call.ask(device, board)?.part)?
     }

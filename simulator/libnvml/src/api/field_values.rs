@@ -24,6 +24,9 @@ const QUERIES_WITHOUT_MIG: u16 = 536;
 /// The scope of power fields that means the card: others are its memory's and its module's.
 const OF_GPU: c_uint = sys::NVML_POWER_SCOPE_GPU;
 
+/// The scope of power fields that means the card's memory.
+const OF_MEMORY: c_uint = sys::NVML_POWER_SCOPE_MEMORY;
+
 /// The value of a field. Rows are not remapped.
 fn value(of: Subject<'_>, field: c_uint, scope: c_uint) -> Reply<Value> {
     let gpu = of.whole(NvmlError::NotSupported)?;
@@ -50,6 +53,13 @@ fn value(of: Subject<'_>, field: c_uint, scope: c_uint) -> Reply<Value> {
         id::NVML_FI_DEV_REMAPPED_COR..=id::NVML_FI_DEV_REMAPPED_FAILURE => {
             super::ecc::remaps(of)?;
             if gpu.instances.is_empty() { Ok(Value::Int(0)) } else { Err(NvmlError::NotSupported) }
+        }
+        id::NVML_FI_DEV_MEMORY_TEMP => {
+            figures::memory_temperature(of).map(Value::Int).ok_or(NvmlError::NotSupported)
+        }
+        // An average alone, as captured.
+        id::NVML_FI_DEV_POWER_AVERAGE if scope == OF_MEMORY => {
+            figures::memory_power(of).map(Value::Int).ok_or(NvmlError::NotSupported)
         }
         id::NVML_FI_DEV_POWER_AVERAGE..=id::NVML_FI_DEV_POWER_REQUESTED_LIMIT if scope != OF_GPU => {
             Err(NvmlError::NotSupported)

@@ -20,7 +20,6 @@ not_supported! {
     nvmlDeviceClearCpuAffinity(a: Device);
     nvmlDeviceGetNumaNodeId(a: Device, b: Ignored);
     nvmlDeviceGetInforomConfigurationChecksum(a: Device, b: Ignored);
-    nvmlDeviceValidateInforom(a: Device);
     nvmlDeviceGetLastBBXFlushTime(a: Device, b: Ignored, c: Ignored);
     nvmlDeviceGetGpcClkVfOffset(a: Device, b: Ignored);
     nvmlDeviceGetSupportedMemoryClocks(a: Device, b: Ignored, c: Ignored);

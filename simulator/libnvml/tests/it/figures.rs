@@ -162,6 +162,34 @@ fn a_field_value_is_that_of_its_scope() {
 }
 
 #[test]
+fn memory_that_has_sensors_tells_how_warm_it_is_and_what_it_draws() {
+    let sim = node(590, &[model("H100-80GB"), model("L40S")]);
+    let value = |index, id, scope| {
+        let mut field: nvmlFieldValue_t = unsafe { std::mem::zeroed() };
+        (field.fieldId, field.scopeId) = (id, scope);
+        let device = sim.gpu(index).unwrap();
+        assert_eq!(unsafe { sim.lib.nvmlDeviceGetFieldValues(device, 1, &mut field) }, 0);
+        if field.nvmlReturn == 0 { Ok(unsafe { field.value.uiVal }) } else { Err(field.nvmlReturn) }
+    };
+    let temperature = |index| value(index, field_id::NVML_FI_DEV_MEMORY_TEMP, 0);
+    let gpu = ask(|celsius| unsafe { sim.lib.nvmlDeviceGetTemperature(sim.gpu(0).unwrap(), 0, celsius) });
+    assert_eq!((temperature(0), temperature(1)), (gpu.map(|celsius| celsius + 6), Err(NOT_SUPPORTED)));
+    let power = |index, id| value(index, id, NVML_POWER_SCOPE_MEMORY);
+    let average = |index| power(index, field_id::NVML_FI_DEV_POWER_AVERAGE);
+    assert_eq!((average(0), average(1)), (Ok(44_000), Err(NOT_SUPPORTED)));
+    assert_eq!(power(0, field_id::NVML_FI_DEV_POWER_INSTANT), Err(NOT_SUPPORTED));
+}
+
+#[test]
+fn each_driver_has_the_cuda_that_it_was_seen_with() {
+    let cuda = |driver| {
+        let sim = node(driver, &[model("L40S")]);
+        ask(|version| unsafe { sim.lib.nvmlSystemGetCudaDriverVersion(version) })
+    };
+    assert_eq!([535, 580, 590, 595].map(cuda), [Ok(12_020), Ok(13_000), Ok(13_010), Ok(13_020)]);
+}
+
+#[test]
 fn a_part_of_a_slice_has_multiprocessors_and_its_older_name_finds_it() {
     let sim = node(580, &[model("H200-141GB")]);
     let device = sim.gpu(0).unwrap();
