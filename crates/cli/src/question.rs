@@ -85,6 +85,17 @@ fn missing_policies(path: &Path, failure: Failure) -> Failure {
     }
 }
 
+/// Refuses policies that are not there, before a cluster is asked for anything.
+///
+/// # Errors
+/// Names what is missing, and shows a first policy.
+pub fn policies_exist(path: &Path) -> Result<(), Failure> {
+    if path.exists() || files::is_standard_input(path) {
+        return Ok(());
+    }
+    files::read(path).map(drop).map_err(|failure| missing_policies(path, failure))
+}
+
 impl Question {
     /// The fleet of a snapshot under the policies of a file or folder; those
     /// of the snapshot itself when there is none. Other objects among the

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::draw::Colour;
 use crate::exit::{Failure, Status};
-use crate::question::{Empty, Question};
+use crate::question::{Empty, Question, policies_exist};
 use crate::source::Source;
 use crate::{Outcome, files, picture, structured};
 use subjects::Subject;
@@ -95,6 +95,7 @@ pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
             "--fleet and -f cannot both be standard input: name a file for one".to_owned(),
         ));
     }
+    args.file.iter().try_for_each(|path| policies_exist(path))?;
     let (snapshot, problems) = args.source.read()?;
     let question = Question::read(&snapshot, problems, args.file.as_deref(), Empty::Refused)?;
     let decision = question.decide()?;

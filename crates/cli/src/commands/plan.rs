@@ -9,7 +9,7 @@ use crate::draw::Colour;
 use crate::exit::Failure;
 use crate::expectations::{self, Expectation};
 use crate::preview::{Freshness, markdown, preview, print};
-use crate::question::{Empty, Question, refuse_errors};
+use crate::question::{self, Empty, Question, refuse_errors};
 use crate::source::Source;
 use crate::{Outcome, files, page};
 
@@ -109,6 +109,8 @@ pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
             "--fleet and -f cannot both be standard input: name a file for one".to_owned(),
         ));
     }
+    // A slip of the pen is said at once, and not after a cluster has been read, or has not answered.
+    std::iter::once(&args.file).chain(&args.base).try_for_each(|path| question::policies_exist(path))?;
     let (snapshot, problems) = args.source.read()?;
     // With something to compare with, having no policy (any more) is an answer.
     let empty = if args.base.is_some() { Empty::Allowed } else { Empty::Refused };

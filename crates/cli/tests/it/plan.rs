@@ -145,6 +145,18 @@ fn policies_that_are_not_there_are_named_with_one_that_can_be_written_there() {
     assert!(status == Status::Data && err.contains("\n  mode: Preview\n"), "{err}");
 }
 
+/// Nobody has to have a cluster, or to wait for one, to read that a file is not there.
+#[test]
+fn policies_that_are_not_there_are_named_before_a_cluster_is_asked() {
+    for files in ["-f nope", "-f examples/policies --base nope"] {
+        let (status, _, err) = run(&format!("plan --kubeconfig no/such/config {files}"));
+        assert_eq!(status, Status::Data);
+        assert!(err.starts_with("error: cannot read nope: No such file or directory"), "{err}");
+    }
+    let (_, _, err) = run("plan --kubeconfig no/such/config -f examples/policies");
+    assert!(err.contains("no/such/config"), "{err}");
+}
+
 #[test]
 fn a_misspelt_field_of_a_policy_is_refused_with_its_place() {
     refused(

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use mig::ProfileName;
 
 use super::note::{Note, Problem};
-use super::serves::free_now;
+use super::serves::{free_after, free_now};
 use super::winner;
 use crate::demand::Request;
 use crate::eligible::judge;
@@ -25,7 +25,7 @@ use crate::selector;
 
 /// The promises that the fleet as it was seen can keep, with their nodes; those
 /// to a higher priority first, then the older ones.
-fn keepable<'a>(
+pub(super) fn keepable<'a>(
     inventory: &'a Inventory,
     requests: &'a [Request],
     policies: &[Policy],
@@ -73,6 +73,11 @@ fn waits(request: &Request) -> bool {
         && request.slices.values().any(|n| *n > 0)
 }
 
+/// Whether somebody of a higher priority waits, who may get what was promised to this one.
+pub(super) fn may_yield(promised: &Request, requests: &[Request]) -> bool {
+    requests.iter().any(|request| waits(request) && request.priority > promised.priority)
+}
+
 /// Says where a plan changes a node that was promised to somebody.
 pub(super) fn check(
     plan: &Plan,
@@ -84,10 +89,9 @@ pub(super) fn check(
     if plan.steps.is_empty() {
         return;
     }
-    let highest = requests.iter().filter(|r| waits(r)).map(|r| r.priority).max();
     for (request, node) in keepable(inventory, requests, policies) {
         let changes = plan.steps.iter().any(|step| step.node == *node);
-        if changes && highest.is_none_or(|highest| highest <= request.priority) {
+        if changes && !may_yield(request, requests) {
             notes.push(Problem::PromiseBroken { request: request.id.clone() }.on(node));
         }
     }
@@ -97,6 +101,7 @@ pub(super) fn check(
 /// it; and where more is given away than there is beside them.
 #[must_use]
 pub fn check_promises(
+    plan: &Plan,
     reports: &[RequestReport],
     inventory: &Inventory,
     requests: &[Request],
@@ -125,29 +130,32 @@ pub fn check_promises(
         }
     }
     for (name, node) in &inventory.nodes {
-        notes.extend(over(name, node, reports, &by_id));
+        notes.extend(over(name, node, plan, reports, &by_id));
     }
     notes
 }
 
-/// Whether what is served at once on a node is more than is there.
+/// Whether what is given away on a node is more than is there, or will be when its step is done and who is evicted
+/// has gone.
 fn over(
     name: &NodeName,
     node: &Node,
+    plan: &Plan,
     reports: &[RequestReport],
     by_id: &BTreeMap<&RequestId, &Request>,
 ) -> Vec<Note> {
     let mut needed: BTreeMap<ProfileName, u32> = BTreeMap::new();
     for report in reports {
-        if let Outcome::ServedNow { node: on, .. } = &report.outcome
+        if let Outcome::ServedNow { node: on, .. } | Outcome::ServedByPlan { node: on, .. } = &report.outcome
             && on == name
             && let Some(request) = by_id.get(&report.id)
         {
             request.slices.iter().for_each(|(profile, n)| *needed.entry(*profile).or_default() += n);
         }
     }
+    let step = plan.steps.iter().find(|step| step.node == *name);
     let over = needed.into_iter().filter_map(|(profile, needed)| {
-        let free = free_now(node, profile);
+        let free = step.map_or_else(|| free_now(node, profile), |step| free_after(step, node, profile));
         (needed > free).then(|| Problem::SupplyExceeded { profile, needed, free }.on(name))
     });
     over.collect()

@@ -119,7 +119,7 @@ pub(super) fn free_now(node: &Node, profile: ProfileName) -> u32 {
 
 /// How many slices of a profile the node will have free after the step: all
 /// that it will have, less those that its pods hold and keep.
-fn free_after(step: &NodeStep, node: &Node, profile: ProfileName) -> u32 {
+pub(super) fn free_after(step: &NodeStep, node: &Node, profile: ProfileName) -> u32 {
     let evicted: BTreeSet<&PodRef> = step.evicts.iter().collect();
     let (mut total, mut in_use, mut given_back, mut still) = (0_u32, 0_u32, 0_u32, 0_u32);
     let (mut sure, mut maybe) = (BTreeSet::new(), BTreeSet::new());

@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::note::{Note, Problem};
+use super::promises::{keepable, may_yield};
 use super::winner;
 use crate::decide::SHARES;
 use crate::demand::Request;
 use crate::eligible::judge;
-use crate::inventory::Inventory;
+use crate::inventory::{Inventory, Node};
 use crate::names::{NodeName, RequestId};
 use crate::plan::Plan;
 use crate::policy::{LayoutPolicy, Policy, Share};
@@ -22,6 +23,7 @@ struct Count {
     position: usize,
     min: i64,
     max: Option<i64>,
+    /// By pods, and by those for whom slices are kept.
     held: i64,
     asked: i64,
     given: i64,
@@ -31,9 +33,39 @@ fn weight(request: &Request) -> i64 {
     request.slices.iter().map(|(profile, n)| i64::from(profile.compute) * i64::from(*n)).sum()
 }
 
+/// Who gets what: the requests that are served, and those for whom slices are kept, each with its node. What is
+/// kept was given before, under the policy of then; so it counts as held, and a share that was lowered
+/// since takes it from nobody.
+struct Given<'a> {
+    served: BTreeMap<&'a RequestId, &'a NodeName>,
+    kept: Vec<(&'a Request, &'a NodeName)>,
+}
+
+impl<'a> Given<'a> {
+    fn new(
+        served: impl Iterator<Item = (&'a RequestId, &'a NodeName)>,
+        kept: Vec<(&'a Request, &'a NodeName)>,
+    ) -> Self {
+        let mut served: BTreeMap<_, _> = served.collect();
+        served.retain(|id, _| kept.iter().all(|(request, _)| request.id != **id));
+        Self { served, kept }
+    }
+
+    fn is_kept(&self, request: &Request) -> bool {
+        self.kept.iter().any(|(kept, _)| kept.id == request.id)
+    }
+
+    /// A node as others find it: what is kept there takes its room.
+    fn beside_kept(&self, name: &NodeName, node: &Node) -> Node {
+        let here = self.kept.iter().filter(|(_, on)| *on == name);
+        let room = here.fold(node.room, |room, (request, _)| room.plus(request.takes, -1));
+        Node { room, ..node.clone() }
+    }
+}
+
 /// Counts the shares of everybody who asks, if these requests are served on these nodes and these pods go.
 fn count(
-    served: &BTreeMap<&RequestId, &NodeName>,
+    given: &Given<'_>,
     plan: &Plan,
     inventory: &Inventory,
     requests: &[Request],
@@ -42,22 +74,26 @@ fn count(
     let mut counts = Vec::new();
     for (p, policy) in policies.iter().enumerate() {
         let LayoutPolicy::DemandDriven { shares, namespaces, .. } = &policy.layout else { continue };
+        if shares.is_empty() {
+            continue;
+        }
         let nodes = inventory.nodes.iter();
         let mine = nodes.filter(|(_, node)| winner(node, policies).is_some_and(|w| w.name == policy.name));
-        let mine: Vec<_> = mine.map(|(name, node)| (name, node, LabelsAfter::predict(node))).collect();
+        let mine: Vec<_> = mine
+            .map(|(name, node)| (name, given.beside_kept(name, node), LabelsAfter::predict(node)))
+            .collect();
+        let is_mine = |node: &NodeName| mine.iter().any(|(name, ..)| *name == node);
         let waits = |request: &&Request| {
             request.whole_gpus == 0
                 && request.blocked_elsewhere.is_none()
                 && request.refused.is_none()
+                && !given.is_kept(request)
                 && selector::matches(namespaces, &request.namespace_labels)
         };
         let may_use = |request: &Request| {
             mine.iter()
                 .any(|(name, node, labels)| node.schedulable && judge(request, name, node, labels).is_yes())
         };
-        if shares.is_empty() {
-            continue;
-        }
         let here: Vec<&Request> = requests.iter().filter(waits).filter(|request| may_use(request)).collect();
         for (position, share) in shares.iter().enumerate() {
             let Share { namespaces, per_namespace, min, max } = share;
@@ -66,14 +102,14 @@ fn count(
             let each: BTreeSet<Option<&String>> =
                 asks.iter().map(|r| per_namespace.then_some(&r.id.namespace)).collect();
             for one in each {
-                let counts_for = |namespace: &String| match one {
+                let counts_for = |namespace: &String, labels: Option<&BTreeMap<String, String>>| match one {
                     Some(one) => one == namespace,
                     None => {
                         let named = || {
                             BTreeMap::from([("kubernetes.io/metadata.name".to_owned(), namespace.clone())])
                         };
-                        let labels = inventory.namespaces.get(namespace).cloned().unwrap_or_else(named);
-                        selector::matches(namespaces, &labels)
+                        let known = inventory.namespaces.get(namespace).or(labels);
+                        selector::matches(namespaces, &known.cloned().unwrap_or_else(named))
                     }
                 };
                 let goes = |name: &NodeName, pod| {
@@ -81,20 +117,23 @@ fn count(
                 };
                 let held = mine.iter().flat_map(|(name, node, _)| {
                     let stay = node.held.iter().filter(|(pod, _)| !goes(name, pod));
-                    stay.filter(|(pod, _)| counts_for(&pod.namespace)).map(|(_, n)| i64::from(*n))
+                    stay.filter(|(pod, _)| counts_for(&pod.namespace, None)).map(|(_, n)| i64::from(*n))
+                });
+                let kept = given.kept.iter().filter(|(request, node)| {
+                    is_mine(node) && counts_for(&request.id.namespace, Some(&request.namespace_labels))
                 });
                 let of_one = asks.iter().filter(|r| one.is_none_or(|one| *one == r.id.namespace));
-                let given = of_one.clone().filter(|request| {
-                    served.get(&request.id).is_some_and(|node| mine.iter().any(|(name, ..)| name == node))
-                });
+                let gets = of_one
+                    .clone()
+                    .filter(|request| given.served.get(&request.id).is_some_and(|node| is_mine(node)));
                 counts.push(Count {
                     policy: p,
                     position,
                     min: i64::from(*min),
                     max: max.map(i64::from),
-                    held: held.sum(),
+                    held: held.sum::<i64>() + kept.map(|(request, _)| weight(request)).sum::<i64>(),
                     asked: of_one.map(|request| weight(request)).sum(),
-                    given: given.map(|request| weight(request)).sum(),
+                    given: gets.map(|request| weight(request)).sum(),
                 });
             }
         }
@@ -126,7 +165,13 @@ pub(super) fn check(
         return;
     }
     let by_step = plan.steps.iter().flat_map(|step| step.serves.iter().map(move |id| (id, &step.node)));
-    notes.extend(too_much(&count(&by_step.collect(), plan, inventory, requests, policies), policies));
+    let served: Vec<_> = by_step.collect();
+    // A promise may yield to a higher priority. Which one does, the steps do not say: those that
+    // could are not counted here, and are counted by the answers.
+    let kept = keepable(inventory, requests, policies);
+    let kept = kept.into_iter().filter(|(request, _)| !may_yield(request, requests)).collect();
+    let given = Given::new(served.into_iter(), kept);
+    notes.extend(too_much(&count(&given, plan, inventory, requests, policies), policies));
 }
 
 /// Says where the answers give somebody more than their share, and whether the
@@ -144,7 +189,11 @@ pub fn check_shares(
         Outcome::ServedNow { node, .. } | Outcome::ServedByPlan { node, .. } => Some((&report.id, node)),
         Outcome::Unserved { .. } => None,
     });
-    let counts = count(&served.collect(), plan, inventory, requests, policies);
+    let broken: BTreeSet<&RequestId> =
+        reports.iter().filter(|report| report.broken.is_some()).map(|report| &report.id).collect();
+    let mut kept = keepable(inventory, requests, policies);
+    kept.retain(|(request, _)| !broken.contains(&request.id));
+    let counts = count(&Given::new(served, kept), plan, inventory, requests, policies);
     let mut notes = too_much(&counts, policies);
     let missing: i64 = counts
         .iter()

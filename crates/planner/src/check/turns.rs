@@ -66,6 +66,7 @@ pub fn check_turns(
                     && younger.priority == older.priority
                     // Of others it may be less than their share, or more than one's own.
                     && (shares.is_empty() || younger.id.namespace == older.id.namespace)
+                    && (older.slices == younger.slices || shares.iter().all(|share| share.min == 0))
                     && (older.since, &older.id) < (younger.since, &younger.id)
                     && older.slices.iter().all(|(p, n)| younger.slices.get(p).is_some_and(|has| has >= n))
                     && left.plus(younger.takes, 1).holds(&older.takes)

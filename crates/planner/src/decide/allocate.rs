@@ -153,14 +153,17 @@ fn exchange<'a>(world: &World<'a>, allocation: &mut Allocation<'a>, pools: &mut 
     }
 }
 
-/// Whether one may have what the other gets, as far as shares are concerned.
-fn share_alike(world: &World<'_>, node: &NodeName, a: &Request, b: &Request) -> bool {
+/// Whether the older one may have what the younger one gets, as far as shares are concerned: it is of the
+/// same namespace, and no less is given to a namespace that should have at least so much.
+fn share_alike(world: &World<'_>, node: &NodeName, older: &Request, younger: &Request) -> bool {
     let policy = world.assignment.policy_of.get(node);
     let policy = policy.and_then(|name| world.policies.iter().find(|p| p.name == *name));
-    let has_shares = policy.is_some_and(
-        |policy| matches!(&policy.layout, LayoutPolicy::DemandDriven { shares, .. } if !shares.is_empty()),
-    );
-    !has_shares || a.id.namespace == b.id.namespace
+    let Some(LayoutPolicy::DemandDriven { shares, .. }) = policy.map(|policy| &policy.layout) else {
+        return true;
+    };
+    shares.is_empty()
+        || older.id.namespace == younger.id.namespace
+            && (older.slices == younger.slices || shares.iter().all(|share| share.min == 0))
 }
 
 /// For each group, how many of it are served on which nodes: on one of a

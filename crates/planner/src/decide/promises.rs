@@ -272,10 +272,15 @@ fn take(
     n: u32,
     by: &PodRef,
 ) -> Vec<(GpuId, String, ProfileName)> {
-    let busy = node.gpus.values().flat_map(|gpu| gpu.slices.iter());
-    let busy = busy.filter(|slice| slice.profile == profile && !slice.used.is_idle()).count();
-    let busy = u32::try_from(busy).unwrap_or(u32::MAX);
-    *node.allocated.entry(profile).or_insert(busy) += n;
+    let uses =
+        || node.gpus.values().flat_map(|gpu| gpu.slices.iter()).filter(|slice| slice.profile == profile);
+    let count = |counts: fn(&Use) -> bool| uses().filter(|slice| counts(slice.used)).count();
+    let busy = u32::try_from(count(|used| !used.is_idle())).unwrap_or(u32::MAX);
+    let sure = u32::try_from(count(|used| matches!(used, Use::InUse { .. }))).unwrap_or(u32::MAX);
+    // No fewer are held than somebody holds for certain, whatever the node counts: what is
+    // promised comes on top of that.
+    let held = node.allocated.get(&profile).map_or(busy, |held| (*held).max(sure));
+    node.allocated.insert(profile, held.saturating_add(n));
     let mut taken = Vec::new();
     let mut perhaps = Vec::new();
     for (index, gpu) in &mut node.gpus {

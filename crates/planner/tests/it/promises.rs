@@ -22,7 +22,10 @@ fn decided(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> 
     let decision = decide(inventory, requests, policies);
     let notes = check(&decision.plan, inventory, requests, policies);
     assert!(is_sound(&notes), "{notes:?}");
-    assert_eq!(check_promises(&decision.report.requests, inventory, requests, policies), vec![]);
+    assert_eq!(
+        check_promises(&decision.plan, &decision.report.requests, inventory, requests, policies),
+        vec![]
+    );
     assert_eq!(check_turns(&decision.report.requests, inventory, requests, policies), vec![]);
     decision
 }
@@ -95,7 +98,7 @@ fn what_was_promised_is_given_to_nobody_else() {
         reports[0].outcome = std::mem::replace(&mut reports[1].outcome, outcome);
         reports
     };
-    let notes = check_promises(&swapped, &inventory, &requests, &[policy("p").build()]);
+    let notes = check_promises(&decision.plan, &swapped, &inventory, &requests, &[policy("p").build()]);
     let said: Vec<String> = notes.iter().map(ToString::to_string).collect();
     assert_eq!(said, ["fatal: n1: its slices were promised to Pod lab/bob, and the plan does not keep them"]);
 }
@@ -269,7 +272,7 @@ proptest! {
         prop_assert_eq!(check_certificate(&decision.plan, inventory, &decision.report.certificate), vec![]);
         let notes = check(&decision.plan, inventory, requests, policies);
         prop_assert!(is_sound(&notes), "{:?}", notes);
-        prop_assert_eq!(check_promises(&decision.report.requests, inventory, requests, policies), vec![]);
+        prop_assert_eq!(check_promises(&decision.plan, &decision.report.requests, inventory, requests, policies), vec![]);
         prop_assert_eq!(check_turns(&decision.report.requests, inventory, requests, policies), vec![]);
     }
 

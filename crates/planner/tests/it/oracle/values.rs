@@ -136,8 +136,12 @@ impl<'a> Demand<'a> {
                 let slices: Vec<u32> =
                     profiles.iter().map(|p| request.slices.get(p).copied().unwrap_or(0)).collect();
                 let compute = request.slices.iter().map(|(p, n)| u32::from(p.compute) * n).sum();
-                let may =
-                    |(name, node): &(&NodeName, &Node)| may(request, name, node, owner.get(name).copied());
+                // What is kept there takes its room, so who needs all of it may not use the node.
+                let may = |(name, node): &(&NodeName, &Node)| {
+                    let here = kept.iter().filter(|(_, on)| on == name);
+                    let room = here.fold(node.room, |room, (request, _)| room.plus(request.takes, -1));
+                    may(request, name, &Node { room, ..(*node).clone() }, owner.get(name).copied())
+                };
                 let rank = 1 + by_age.iter().position(|r| r.id == request.id).expect("sorted");
                 let rank = u32::try_from(rank).expect("few");
                 let may = nodes.iter().map(may).collect();
