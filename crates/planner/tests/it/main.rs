@@ -14,3 +14,4 @@ mod shares;
 mod solve;
 mod steady;
 mod varied_demand;
+mod whole_gpus;
