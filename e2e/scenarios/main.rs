@@ -52,3 +52,4 @@ mod tutorial;
 mod unmade;
 mod versions;
 mod virtual_nodes;
+mod whole_gpus;

@@ -59,6 +59,7 @@ const WHY: &[(&str, &str)] = &[
     ("unmade::", "it wants two nodes with eight GPUs each"),
     ("versions::", "it is about the API server alone"),
     ("virtual_nodes::", "it is about the virtual nodes themselves"),
+    ("whole_gpus::", "it wants a node with eight GPUs"),
 ];
 
 /// Why a scenario is left out where GPU nodes are real; `None` when nobody

@@ -114,7 +114,7 @@ pub struct WantedGpu {
     pub index: i32,
     /// Its model, such as `A100-80GB`.
     pub model: String,
-    /// Its slices, by start. At most 16.
+    /// Its slices, by start. At most 16. None: MIG is to be off.
     #[schemars(length(max = 16))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub slices: Vec<WantedSlice>,

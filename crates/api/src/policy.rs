@@ -345,9 +345,15 @@ pub struct StaticLayout {
     pub gpus: Vec<StaticGpus>,
 }
 
-/// What some GPUs are cut into.
+/// What some GPUs are cut into, or that they stay whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.mig) || !has(self.slices)")
+        .message("a GPU with `mig: Disabled` has no slices: remove `slices`, or remove `mig`"),
+    validation = Rule::new("has(self.mig) || has(self.slices)")
+        .message("the rule does not say what becomes of its GPUs: write `slices`, such as `slices: [{profile: 1g.10gb, count: 7}]`, or `mig: Disabled` for whole GPUs")
+)]
 pub struct StaticGpus {
     /// Only GPUs of this model, such as `A100-80GB`. If it is absent, any model
     /// matches.
@@ -362,10 +368,27 @@ pub struct StaticGpus {
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub indices: Option<Vec<i32>>,
 
-    /// The slices of each of these GPUs. 1 to 16 profiles.
+    /// The slices of each of these GPUs. 1 to 16 profiles. A rule has either
+    /// `slices` or `mig: Disabled`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 16))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["profile".into()]))]
     pub slices: Vec<StaticSlices>,
+
+    /// `Disabled`: MIG is switched off on these GPUs, and each of them is one
+    /// `nvidia.com/gpu`. They can be beside GPUs of the same node that are cut.
+    /// Switching MIG on or off needs a node on which no pod holds a GPU or a
+    /// slice. The MIG strategy of the GPU Operator has to be `mixed`, unless no
+    /// GPU of the node is cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mig: Option<MigMode>,
+}
+
+/// The MIG mode of GPUs that are not cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum MigMode {
+    /// MIG is off: pods get the GPU as a whole.
+    Disabled,
 }
 
 /// How many slices of one profile each GPU gets.

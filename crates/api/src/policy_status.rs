@@ -160,11 +160,13 @@ pub enum HowMoved {
     Changed,
 }
 
-/// Supply and demand of one profile.
+/// Supply and demand of one profile, or of whole GPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProfileSupply {
-    /// The profile.
+    /// The profile. `gpu` stands for GPUs with MIG off, each of which is one
+    /// `nvidia.com/gpu`; they are listed if the policy has a rule with
+    /// `mig: Disabled`.
     pub profile: String,
     /// The largest number of slices that a layout could offer while it keeps
     /// the slices in use.

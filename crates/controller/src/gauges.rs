@@ -261,6 +261,7 @@ mod tests {
         Node {
             labels: BTreeMap::new(),
             single_strategy: false,
+            whole_held: 0,
             taints: Vec::new(),
             room: Room::ZERO,
             scope: ChangeScope::IdleGpus,
@@ -375,6 +376,7 @@ mod tests {
             lost: Vec::new(),
             supply: BTreeMap::from([("1g.10gb".parse().expect("a profile"), supply)]),
             unmet: Vec::new(),
+            whole_gpus: None,
             static_missed: Vec::new(),
             unknown_profiles: Vec::new(),
         };

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Node;
 use mig::Catalog;
 use planner::inventory::{self, ChangeScope, CountedSlice, Gpu, Hold, Inventory, Room, Slices, Taint, Use};
 use planner::names::{GpuIndex, NodeName};
-use planner::policy::{LayoutPolicy, Policy};
+use planner::policy::{LayoutPolicy, Policy, StaticCut};
 use rollout::observed::{MapSeen, Observed};
 use rollout::progress::Target;
 use rollout::{GpuLayout, Strategy};
@@ -79,7 +79,11 @@ pub fn read(
         }
         let models = hardware::models(found.as_ref(), gpu_node);
         let mut facts = facts::read(node, &pods, &models, strategy, &ours, objects);
-        let is_mig_off = found.as_ref().is_some_and(|found| found.gpus.values().any(|gpu| !gpu.cut.is_mig()));
+        let is_whole = |found: &Established<'_>| {
+            let labels = labels::known_labels(node, gpu_node, &memory);
+            has_whole_gpus(found) || wants_whole_gpus(found, owner(policies, &labels))
+        };
+        let is_mig_off = found.as_ref().is_some_and(is_whole);
         let actuator = Actuator::choose(agent.as_ref(), &memory, &facts, is_mig_off);
         facts.agent = agent.as_ref().filter(|_| actuator == Actuator::Agent).map(agent::Agent::seen);
         let name = NodeName(name.clone());
@@ -141,6 +145,22 @@ fn owner<'a>(policies: &'a [Policy], labels: &BTreeMap<String, String>) -> Optio
         .min_by_key(|policy| (std::cmp::Reverse(policy.priority), policy.name.clone()))
 }
 
+fn has_whole_gpus(found: &Established<'_>) -> bool {
+    found.gpus.values().any(|gpu| !gpu.cut.is_mig())
+}
+
+/// Whether the policy of a node wants MIG off on one of its GPUs.
+fn wants_whole_gpus(found: &Established<'_>, policy: Option<&Policy>) -> bool {
+    let Some(LayoutPolicy::Static { gpus: rules }) = policy.map(|policy| &policy.layout) else {
+        return false;
+    };
+    let wanted = |(index, gpu): (&GpuIndex, &layouts::GpuFound<'_>)| {
+        let rule = rules.iter().find(|rule| rule.is_for(&gpu.model.id, *index));
+        rule.is_some_and(|rule| rule.cut == StaticCut::MigOff)
+    };
+    found.gpus.iter().any(wanted)
+}
+
 /// What is known of one node.
 struct OneNode<'a> {
     name: &'a NodeName,
@@ -193,6 +213,7 @@ impl OneNode<'_> {
                 hold: Some(Hold::Changing),
                 schedulable: true,
                 allocated: held.counts(),
+                whole_held: held.whole_gpus(found),
                 held: holds,
                 gpus: match &target.slices {
                     Some(change) if found.exact => {
@@ -213,13 +234,14 @@ impl OneNode<'_> {
         {
             hold = Some(Hold::NotEstablished { why: single_advice(objects) });
         }
-        let any_off = slices.values().any(Slices::is_mig_off);
+        let all_off = !slices.is_empty() && slices.values().all(Slices::is_mig_off);
         inventory::Node {
             labels,
             single_strategy,
             taints,
             room,
-            scope: match (any_off, found.users && facts.agent.is_some()) {
+            // Where nothing is cut, every change switches MIG on; that clears the node.
+            scope: match (all_off, found.users && facts.agent.is_some()) {
                 (true, _) => ChangeScope::EmptyNode,
                 (false, true) => ChangeScope::SliceBySlice,
                 (false, false) => ChangeScope::IdleGpus,
@@ -227,6 +249,7 @@ impl OneNode<'_> {
             hold,
             schedulable: facts.ready && !is_cordoned,
             allocated,
+            whole_held: held.whole_gpus(found),
             held: holds,
             gpus: gpus_as_found(found, slices),
         }
@@ -302,7 +325,9 @@ fn gpus_to_come(target: &Target, models: &Models, mut held: Held) -> BTreeMap<Gp
     for (index, layout) in order {
         let Some(Some(model)) = models.get(index) else { continue };
         let slices = match layout {
-            GpuLayout::Off => Slices::MigOff { used: Use::MaybeInUse { by: Vec::new() } },
+            GpuLayout::Off => {
+                Slices::MigOff { used: held.take_whole().map_or(Use::Idle, |by| Use::InUse { by }) }
+            }
             GpuLayout::Mig(counts) => {
                 let mut slices = Vec::new();
                 for (profile, n) in counts {

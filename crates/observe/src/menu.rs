@@ -153,6 +153,6 @@ pub fn allows(policy: &Policy, name: ProfileName) -> bool {
         LayoutPolicy::DemandDriven { slices, .. } => {
             slices.get(&name).is_none_or(|bounds| bounds.max != Some(0))
         }
-        LayoutPolicy::Static { gpus } => gpus.iter().any(|rule| rule.slices.contains_key(&name)),
+        LayoutPolicy::Static { gpus } => gpus.iter().any(|rule| rule.cuts_into(name)),
     }
 }

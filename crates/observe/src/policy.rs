@@ -14,7 +14,9 @@ use mig::{Catalog, ProfileName};
 use planner::demand::{Expression, Operator};
 use planner::inventory::Inventory;
 use planner::names::{GpuIndex, PolicyName};
-use planner::policy::{Bounds, Drain, LayoutPolicy, Mode, Order, Policy, Share, StaticRule, Unrequested};
+use planner::policy::{
+    Bounds, Drain, LayoutPolicy, Mode, Order, Policy, Share, StaticCut, StaticRule, Unrequested,
+};
 use rollout::fleet::PolicyRollout;
 use rollout::window::Window;
 use rollout::{MaxUnavailable, RolloutRules};
@@ -194,6 +196,10 @@ fn static_rule(rule: &spec::StaticGpus) -> StaticRule {
         let profile: ProfileName = slice.profile.parse().ok()?;
         Some((profile, u8::try_from(slice.count).ok()?))
     });
+    let cut = match rule.mig {
+        Some(spec::MigMode::Disabled) => StaticCut::MigOff,
+        None => StaticCut::Slices(slices.collect()),
+    };
     let catalog = Catalog::builtin();
     StaticRule {
         // One name for a model, however it was written.
@@ -205,7 +211,7 @@ fn static_rule(rule: &spec::StaticGpus) -> StaticRule {
             .indices
             .as_ref()
             .map(|all| all.iter().filter_map(|i| u16::try_from(*i).ok()).map(GpuIndex).collect()),
-        slices: slices.collect(),
+        cut,
     }
 }
 

@@ -45,14 +45,31 @@ impl Held {
 
     /// Takes one slice of a profile away from the last of those that hold some.
     pub fn take(&mut self, profile: ProfileName) -> Option<PodRef> {
-        let mut last = self.slices.get_mut(&profile)?.last_entry()?;
-        let pod = last.key().clone();
-        *last.get_mut() = last.get().saturating_sub(1);
-        if *last.get() == 0 {
-            last.remove();
-        }
-        Some(pod)
+        take_one(self.slices.get_mut(&profile)?)
     }
+
+    /// The same for a GPU with MIG off.
+    pub fn take_whole(&mut self) -> Option<PodRef> {
+        take_one(&mut self.whole)
+    }
+
+    /// How many GPUs with MIG off are held. (Under `single`, `nvidia.com/gpu`
+    /// is a slice where MIG is on.)
+    #[must_use]
+    pub fn whole_gpus(&self, found: &Established<'_>) -> u32 {
+        let cut = found.gpus.values().any(|gpu| gpu.cut.is_mig());
+        if cut && found.strategy == Strategy::Single { 0 } else { sum(self.whole.values()) }
+    }
+}
+
+fn take_one(pods: &mut BTreeMap<PodRef, u32>) -> Option<PodRef> {
+    let mut last = pods.last_entry()?;
+    let pod = last.key().clone();
+    *last.get_mut() = last.get().saturating_sub(1);
+    if *last.get() == 0 {
+        last.remove();
+    }
+    Some(pod)
 }
 
 /// The numbers are other people's: they are added up to the most there is.

@@ -43,6 +43,8 @@ pub struct Node {
     /// not yet started ones included). Of slices that are `MaybeInUse`, this
     /// tells how many are free, though not which.
     pub allocated: BTreeMap<ProfileName, u32>,
+    /// How many GPUs with MIG off its bound pods hold; the same for those that are `MaybeInUse`.
+    pub whole_held: u32,
     /// How many compute slices each of its bound pods holds: shares count them.
     pub held: BTreeMap<PodRef, u32>,
     /// Its GPUs.
@@ -132,7 +134,8 @@ pub enum ChangeScope {
     SliceBySlice,
     /// Whole GPUs, when every slice of theirs is provably idle (the GPU Operator).
     IdleGpus,
-    /// GPUs of a node on which every slice is provably idle (a change of MIG mode).
+    /// GPUs of a node on which every slice is provably idle (MIG is off on all of them, so that every change
+    /// switches it on).
     EmptyNode,
 }
 

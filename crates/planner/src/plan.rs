@@ -104,12 +104,30 @@ pub struct GpuChange {
     pub before: Slices,
     /// What it should have, with the placements, by start and profile. An
     /// actuator that cannot place gets the same multiset in its own placement.
+    /// Nothing means that MIG is switched off: a GPU with MIG on and no slice
+    /// is never planned, since neither the device plugin nor the validator bear it.
     pub after: Vec<(ProfileName, u8)>,
     /// What is created, in an order in which the driver's own choice of
     /// placement leads to `after` (from what stays of `before` when slices
     /// change one by one, else from nothing); `None` when there is no such
     /// order and placements must be given.
     pub creation_order: Option<Vec<ProfileName>>,
+}
+
+impl GpuChange {
+    /// Whether MIG is switched off, so that pods get the GPU as a whole.
+    #[must_use]
+    pub const fn switches_mig_off(&self) -> bool {
+        self.after.is_empty()
+    }
+}
+
+impl NodeStep {
+    /// Whether MIG is switched on or off on a GPU. MIG manager then clears, and may reset, every GPU of the node.
+    #[must_use]
+    pub fn switches_mig(&self) -> bool {
+        self.enable_mig || self.gpus.iter().any(GpuChange::switches_mig_off)
+    }
 }
 
 #[cfg(test)]

@@ -127,13 +127,51 @@ pub enum Unrequested {
     Whole,
 }
 
-/// What some GPUs of a static layout are cut into.
+/// What becomes of some GPUs under a static layout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StaticRule {
     /// GPUs of this model; any when absent.
     pub model: Option<String>,
     /// GPUs with these indices on their node; any when absent.
     pub indices: Option<Vec<GpuIndex>>,
-    /// How many slices of each profile.
-    pub slices: BTreeMap<ProfileName, u8>,
+    /// What they are cut into, if they are.
+    #[serde(flatten)]
+    pub cut: StaticCut,
+}
+
+impl StaticRule {
+    /// Whether it matches a GPU; of several such rules, the first is used.
+    #[must_use]
+    pub fn is_for(&self, model: &str, index: GpuIndex) -> bool {
+        self.model.as_deref().is_none_or(|wanted| wanted == model)
+            && self.indices.as_deref().is_none_or(|indices| indices.contains(&index))
+    }
+
+    /// Whether its GPUs are cut into slices of this profile, among others.
+    #[must_use]
+    pub fn cuts_into(&self, profile: ProfileName) -> bool {
+        self.cut.slices().any(|(cut, _)| cut == profile)
+    }
+}
+
+/// What a GPU is cut into under a static layout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StaticCut {
+    /// So many slices of each profile.
+    #[serde(rename = "slices")]
+    Slices(BTreeMap<ProfileName, u8>),
+    /// Nothing: MIG is off, and pods get the GPU as a whole.
+    #[serde(rename = "migOff")]
+    MigOff,
+}
+
+impl StaticCut {
+    /// How many slices of each profile, those of which there are some; none where MIG is off.
+    pub fn slices(&self) -> impl Iterator<Item = (ProfileName, u8)> {
+        let slices = match self {
+            Self::Slices(slices) => Some(slices),
+            Self::MigOff => None,
+        };
+        slices.into_iter().flatten().filter(|(_, n)| **n > 0).map(|(profile, n)| (*profile, *n))
+    }
 }

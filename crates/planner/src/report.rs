@@ -2,6 +2,7 @@
 //! `explain`, the pull-request comment and metrics are projections of it and use its words.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use mig::ProfileName;
 use serde::{Deserialize, Serialize};
@@ -112,7 +113,7 @@ pub enum Outcome {
 /// Why a request is not served.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Why {
-    /// It asks for whole GPUs, and those are not served from MIG nodes.
+    /// It asks for whole GPUs, for which nothing is planned: GPUs with MIG off serve them.
     WholeGpu,
     /// No policy counts its namespace or selects a node that it may use.
     NoPolicy,
@@ -246,6 +247,9 @@ pub struct PolicyReport {
     pub lost: Vec<(NodeName, PolicyName)>,
     /// Supply and demand by profile.
     pub supply: BTreeMap<ProfileName, Supply>,
+    /// The same for GPUs with MIG off, where the policy wants some of them so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole_gpus: Option<Supply>,
     /// Bounds that the plan does not meet: field, wanted, reached.
     pub unmet: Vec<UnmetBound>,
     /// GPUs that have, and keep, another layout than the one that is always
@@ -255,7 +259,39 @@ pub struct PolicyReport {
     pub unknown_profiles: Vec<UnknownProfile>,
 }
 
-/// Supply and demand of one profile under one policy.
+impl PolicyReport {
+    /// Supply and demand of everything that its GPUs offer: by profile, then of whole GPUs.
+    pub fn offers(&self) -> impl Iterator<Item = (Offered, Supply)> {
+        let slices = self.supply.iter().map(|(profile, supply)| (Offered::Slice(*profile), *supply));
+        slices.chain(self.whole_gpus.map(|supply| (Offered::WholeGpu, supply)))
+    }
+}
+
+/// What pods can get of a GPU. Printed as its profile, or as `gpu`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Offered {
+    /// A slice.
+    Slice(ProfileName),
+    /// All of it, with MIG off.
+    WholeGpu,
+}
+
+impl fmt::Display for Offered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Slice(profile) => profile.fmt(f),
+            Self::WholeGpu => f.pad("gpu"),
+        }
+    }
+}
+
+impl Serialize for Offered {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Supply and demand of one profile, or of whole GPUs, under one policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Supply {
     /// The most that some layout could offer, with what is in use left alone.

@@ -4,6 +4,7 @@
 //!
 //! They panic on what a test would not write on purpose.
 
+mod fixed;
 mod fleet;
 pub mod generate;
 mod shares;
@@ -23,7 +24,7 @@ use crate::inventory::{
 };
 use crate::names::{GpuIndex, PodRef, RequestId};
 use crate::plan::Plan;
-use crate::policy::{Bounds, Drain, LayoutPolicy, Mode, Order, Policy, StaticRule, Unrequested};
+use crate::policy::{Bounds, Drain, LayoutPolicy, Mode, Order, Policy, Unrequested};
 
 /// A profile name that the test's author knows to be one.
 #[must_use]
@@ -216,6 +217,7 @@ pub fn node() -> NodeBuilder {
     NodeBuilder(Node {
         labels: BTreeMap::from([("pool".to_owned(), "lab".to_owned())]),
         single_strategy: false,
+        whole_held: 0,
         taints: vec![],
         room: Room::UNLIMITED,
         scope: ChangeScope::SliceBySlice,
@@ -563,24 +565,6 @@ impl PolicyBuilder {
             panic!("a static policy has no order of requests")
         };
         *order = Order::OldestFirst;
-        self
-    }
-
-    /// One more rule of a static layout, for GPUs of any model with these
-    /// indices (all when there are none).
-    #[must_use]
-    pub fn fixed(mut self, indices: &[u16], slices: &[(&str, u8)]) -> Self {
-        let rule = StaticRule {
-            model: None,
-            indices: (!indices.is_empty()).then(|| indices.iter().map(|i| GpuIndex(*i)).collect()),
-            slices: slices.iter().map(|(name, count)| (profile(name), *count)).collect(),
-        };
-        match &mut self.0.layout {
-            LayoutPolicy::Static { gpus } => gpus.push(rule),
-            LayoutPolicy::DemandDriven { .. } => {
-                self.0.layout = LayoutPolicy::Static { gpus: vec![rule] };
-            }
-        }
         self
     }
 

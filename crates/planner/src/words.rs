@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use mig::ProfileName;
+
 use crate::inventory::{Hold, Slices, Use};
 use crate::plan::GpuChange;
 use crate::report::{Broken, BrokenPromise, Help, Outcome, RequestReport, Why};
@@ -40,7 +42,7 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::WholeGpu => {
-                f.write_str("it asks for whole GPUs (nvidia.com/gpu), which are not served from MIG nodes")
+                f.write_str("it asks for whole GPUs (nvidia.com/gpu), for which nothing is planned: only GPUs with MIG off serve them")
             }
             Self::NoPolicy => f.write_str("no policy covers its namespace and has a node that it may use"),
             Self::NoEligibleNode => f.write_str("no node fits its selector, affinity and tolerations"),
@@ -187,6 +189,12 @@ pub fn counted<K: Ord + fmt::Display>(items: impl IntoIterator<Item = K>) -> Str
     counts.into_iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
+/// What a GPU should have, in words.
+#[must_use]
+pub fn aim(after: &[(ProfileName, u8)]) -> String {
+    if after.is_empty() { "MIG off".to_owned() } else { counted(after.iter().map(|(profile, _)| *profile)) }
+}
+
 impl fmt::Display for Slices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -200,7 +208,7 @@ impl fmt::Display for Slices {
 impl fmt::Display for GpuChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { gpu, model, before, after, creation_order: _ } = self;
-        write!(f, "gpu{gpu} ({model}): {before} -> {}", counted(after.iter().map(|(profile, _)| *profile)))
+        write!(f, "gpu{gpu} ({model}): {before} -> {}", aim(after))
     }
 }
 

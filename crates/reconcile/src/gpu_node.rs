@@ -2,6 +2,7 @@
 //! rollout. Where an agent runs, the agent writes the observed state.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use api::GpuNode;
@@ -230,9 +231,9 @@ fn observed_gpu(index: u16, gpu: &planner::inventory::Gpu) -> ObservedGpu {
 }
 
 /// `7 x 1g.10gb (3 free)`, or `3g.40gb`.
-pub(crate) fn slices_in_words(profile: ProfileName, n: u32, free: u32) -> String {
+pub(crate) fn slices_in_words(what: impl fmt::Display, n: u32, free: u32) -> String {
     let free = if free == 0 { String::new() } else { format!(" ({free} free)") };
-    if n == 1 { format!("{profile}{free}") } else { format!("{n} x {profile}{free}") }
+    if n == 1 { format!("{what}{free}") } else { format!("{n} x {what}{free}") }
 }
 
 /// `7 x 1g.10gb (3 free), 3g.40gb, 1 GPU without MIG`.

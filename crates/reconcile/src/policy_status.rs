@@ -246,10 +246,10 @@ fn map_reference(input: &Input<'_>) -> Option<String> {
 
 /// `12 x 1g.10gb (3 free), 3g.40gb`.
 fn in_one_line(report: &PolicyReport) -> String {
-    let present = report.supply.iter().filter(|(_, supply)| supply.present > 0);
+    let present = report.offers().filter(|(_, supply)| supply.present > 0);
     let words: Vec<String> = present
-        .map(|(profile, supply)| {
-            slices_in_words(*profile, supply.present, supply.present.saturating_sub(supply.allocated))
+        .map(|(what, supply)| {
+            slices_in_words(what, supply.present, supply.present.saturating_sub(supply.allocated))
         })
         .take(MOST_PROFILES)
         .collect();
@@ -259,14 +259,13 @@ fn in_one_line(report: &PolicyReport) -> String {
 fn supply(report: &PolicyReport) -> Vec<ProfileSupply> {
     let figure = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
     report
-        .supply
-        .iter()
+        .offers()
         .take(MOST_PROFILES)
-        .map(|(profile, supply)| {
+        .map(|(what, supply)| {
             let planner::report::Supply { attainable, present, allocated, planned, requested, unserved } =
-                *supply;
+                supply;
             ProfileSupply {
-                profile: profile.to_string(),
+                profile: what.to_string(),
                 attainable: figure(attainable),
                 present: figure(present),
                 allocated: figure(allocated),

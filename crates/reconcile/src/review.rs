@@ -83,6 +83,7 @@ fn of_node(policy: &PolicyName, node: &Node) -> Value {
     let Node {
         labels: _,
         single_strategy: _,
+        whole_held: _,
         taints,
         room: _,
         scope,

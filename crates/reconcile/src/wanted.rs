@@ -22,7 +22,11 @@ pub fn wanted(step: &NodeStep, node: &Node, models: &Models) -> NodeLayout {
         layout.0.insert(*index, has);
     }
     for change in &step.gpus {
-        layout.0.insert(change.gpu, count(change.after.iter().map(|(profile, _)| *profile)));
+        let aim = match change.switches_mig_off() {
+            true => GpuLayout::Off,
+            false => count(change.after.iter().map(|(profile, _)| *profile)),
+        };
+        layout.0.insert(change.gpu, aim);
     }
     for (index, gpu) in &mut layout.0 {
         let empty = matches!(gpu, GpuLayout::Mig(counts) if counts.is_empty());

@@ -88,6 +88,7 @@ fn node(state: &world::Node, spec: &FleetNode, trace: &[Asked], actuator: Actuat
     Node {
         labels: BTreeMap::from([(POOL.to_owned(), String::new())]),
         single_strategy: false,
+        whole_held: 0,
         taints: Vec::new(),
         room: Room::UNLIMITED,
         scope: actuator.scope(),

@@ -107,9 +107,9 @@ pub enum LayoutRefused {
         /// Which GPU.
         gpu: GpuIndex,
     },
-    /// Strategy `single` takes one profile on all GPUs only.
+    /// Strategy `single` takes one profile on all GPUs, or MIG off on all of them.
     #[error(
-        "strategy `single` needs the same profile on every GPU, and the layout is {layout}; set ClusterPolicy spec.mig.strategy to `mixed`"
+        "strategy `single` needs the same profile on every GPU, or MIG off on every GPU, and the layout is {layout}; set ClusterPolicy spec.mig.strategy to `mixed`"
     )]
     NotUniform {
         /// The layout.

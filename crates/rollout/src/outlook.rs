@@ -385,7 +385,10 @@ impl fmt::Display for StartBlocker {
             }
             Self::AgentAway => f.write_str("the agent of the node is not there"),
             Self::AgentCannot { gpu } => {
-                write!(f, "the agent cannot change {gpu}: MIG is off, or the driver does not answer")
+                write!(
+                    f,
+                    "the agent cannot change {gpu}: MIG is off or is to go off, or the driver does not answer"
+                )
             }
             Self::HandingOver => {
                 f.write_str("MIG manager is being switched off on the node, since its agent changes it")

@@ -63,8 +63,8 @@ reasons! {
         "Look for XID errors and at the device plugin's pod on NODE. A device that became unhealthy comes back only when the plugin restarts.";
     AgentAway: "The agent changes the slices of the node, and its pod does not run, is not ready, or has not reported since the node booted. Pods on the node are not affected; its layout stays.",
         "Look at the agent's pod on NODE: `kubectl get pods -A -l app.kubernetes.io/component=agent --field-selector spec.nodeName=NODE`.";
-    AgentCannot: "The agent of the node cannot change a GPU of the plan: MIG mode is off, or NVIDIA's driver does not answer about it.",
-        "Read `status.observed` of the node's `GpuNode`: `driverError` quotes the driver. The agent does not switch MIG mode on.";
+    AgentCannot: "The agent of the node cannot change a GPU of the plan: MIG mode is off or is to be switched off, or NVIDIA's driver does not answer about it.",
+        "Read `status.observed` of the node's `GpuNode`: `driverError` quotes the driver. The agent does not switch MIG mode.";
     HandingOver: "The operator is switching MIG manager off on the node, because the agent changes its slices from now on. No slice changes.",
         "No action is needed.";
     Released: "An administrator ended the rollout. The operator does not change the node.",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use planner::inventory::{Gpu, Inventory, Node, Slices, Use};
 use planner::names::{NodeName, PolicyName};
-use planner::plan::{NodeStep, Plan};
+use planner::plan::{GpuChange, NodeStep, Plan};
 use planner::report::{Outcome, PolicyReport, Report, RequestReport};
 use planner::words::counted;
 use reconcile::answers::{is_unserved, plural};
@@ -37,6 +37,9 @@ fn step_lines(step: &NodeStep, waits: Option<&String>) -> Vec<String> {
     let mut lines = vec![format!("  {node} (policy {policy})")];
     if *enable_mig {
         lines.push("    MIG is switched on first: once, on every GPU of the node that knows it".to_owned());
+    }
+    if gpus.iter().any(GpuChange::switches_mig_off) {
+        lines.push("    MIG is switched off on a GPU, which clears every GPU of the node".to_owned());
     }
     lines.extend(gpus.iter().map(|change| format!("    {change}")));
     if !serves.is_empty() {
@@ -184,15 +187,15 @@ pub(crate) fn policy(report: &PolicyReport, inventory: &Inventory) -> Vec<String
     for (node, winner) in &report.lost {
         lines.push(format!("  It selects {node}, too, which belongs to policy {winner}."));
     }
-    if !report.supply.is_empty() {
+    if report.offers().next().is_some() {
         lines.push(format!(
             "  {:<12} {:>10} {:>7} {:>9} {:>7} {:>9} {:>8}",
             "profile", "attainable", "present", "allocated", "planned", "requested", "unserved"
         ));
     }
-    for (profile, s) in &report.supply {
+    for (what, s) in report.offers() {
         lines.push(format!(
-            "  {profile:<12} {:>10} {:>7} {:>9} {:>7} {:>9} {:>8}",
+            "  {what:<12} {:>10} {:>7} {:>9} {:>7} {:>9} {:>8}",
             s.attainable, s.present, s.allocated, s.planned, s.requested, s.unserved
         ));
     }

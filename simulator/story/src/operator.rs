@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use mig::Catalog;
 use observe::Objects;
 use planner::names::{NodeName, PodRef};
+use planner::plan::GpuChange;
 use reconcile::seen::NodeReader;
 use reconcile::{Input, LocalState, MapRef, NodeRound, PlannedRound, Round, Settings};
 use rollout::map::{MigMap, assemble, entry};
@@ -75,8 +76,14 @@ impl Operator {
             let changes: Vec<String> = step.gpus.iter().map(ToString::to_string).collect();
             let serves: Vec<String> = step.serves.iter().map(ToString::to_string).collect();
             let why = if serves.is_empty() { format!("policy {}", step.policy) } else { serves.join(", ") };
-            let on = if step.enable_mig { "MIG goes on; " } else { "" };
-            let what = format!("{}: {on}{}", step.node, changes.join("; "));
+            let goes_off = step.gpus.iter().any(GpuChange::switches_mig_off);
+            let mode = match (step.enable_mig, goes_off) {
+                (false, false) => "",
+                (true, false) => "MIG goes on; ",
+                (false, true) => "MIG goes off; ",
+                (true, true) => "MIG goes on and off; ",
+            };
+            let what = format!("{}: {mode}{}", step.node, changes.join("; "));
             if !self.announced.contains(&what) {
                 world.say(Who::Plan, format!("{what}, for {why}"));
             }

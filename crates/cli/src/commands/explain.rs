@@ -200,7 +200,16 @@ fn reported<'a>(decision: &'a Decision, name: &str) -> Result<&'a PolicyReport, 
 
 fn policy(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Failure> {
     let report = reported(decision, name)?;
-    let PolicyReport { policy, nodes, lost, supply, unmet, static_missed, unknown_profiles } = report;
+    let PolicyReport {
+        policy,
+        nodes,
+        lost,
+        supply: _,
+        whole_gpus: _,
+        unmet,
+        static_missed,
+        unknown_profiles,
+    } = report;
     let names = |nodes: &[planner::names::NodeName]| {
         nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     };
@@ -211,10 +220,10 @@ fn policy(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Fa
             "  {node} is selected too, but belongs to policy {winner} (higher priority, or first name)"
         )?;
     }
-    for (profile, s) in supply {
+    for (what, s) in report.offers() {
         writeln!(
             out,
-            "  {profile}: {} present, {} allocated, {} planned, {} asked for, {} of these unserved; {} attainable",
+            "  {what}: {} present, {} allocated, {} planned, {} asked for, {} of these unserved; {} attainable",
             s.present, s.allocated, s.planned, s.requested, s.unserved, s.attainable
         )?;
     }

@@ -149,6 +149,9 @@ fn nodes(preview: &Preview, body: &mut String) {
         if node.enables_mig {
             notes.push("MIG is switched on: all its GPUs are reset".to_owned());
         }
+        if node.disables_mig {
+            notes.push("MIG is switched off: all its GPUs are cleared".to_owned());
+        }
         notes.extend(node.evicts.iter().map(|pod| format!("evicts {pod}")));
         notes.extend(node.serves.iter().map(|request| format!("serves {request}")));
         let cell = |lines: &[String]| lines.iter().map(|line| escape(line)).collect::<Vec<_>>().join("<br>");

@@ -6,8 +6,8 @@ use api::GpuPartitionPolicy;
 use mig::ProfileName;
 use planner::decide::Decision;
 use planner::names::{GpuId, NodeName, PodRef, PolicyName};
-use planner::report::{Outcome, Supply};
-use planner::words::counted;
+use planner::report::{Offered, Outcome, Supply};
+use planner::words::aim;
 use serde::Serialize;
 use serde_json::Value;
 use similar::TextDiff;
@@ -41,7 +41,7 @@ pub struct Compared {
     /// Pods that only the old revision evicts.
     pub spares: Vec<PodRef>,
     /// Supply and demand under both revisions, by policy and profile.
-    pub supply: BTreeMap<PolicyName, BTreeMap<ProfileName, SupplyDiff>>,
+    pub supply: BTreeMap<PolicyName, BTreeMap<Offered, SupplyDiff>>,
     /// The counts of the old revision.
     pub verdict: Verdict,
     /// The digest of the old policies.
@@ -183,7 +183,7 @@ fn gpus(new: (&Question, &Decision), old: (&Question, &Decision)) -> Vec<GpuDiff
     let (after, before) = (changes(new.1), changes(old.1));
     let all: BTreeSet<&GpuId> = after.keys().chain(before.keys()).collect();
     let what = |question: &Question, id: &GpuId, changes: &After<'_>| match changes.get(id) {
-        Some(layout) => counted(layout.iter().map(|(profile, _)| *profile)),
+        Some(layout) => aim(layout),
         None if has(question, id).is_empty() => "not seen".to_owned(),
         None => "stays".to_owned(),
     };
@@ -220,13 +220,13 @@ fn nodes(new: &Question, old: &Question) -> Vec<NodeMoves> {
         .collect()
 }
 
-fn supply(new: &Decision, old: &Decision) -> BTreeMap<PolicyName, BTreeMap<ProfileName, SupplyDiff>> {
-    let mut all: BTreeMap<PolicyName, BTreeMap<ProfileName, SupplyDiff>> = BTreeMap::new();
+fn supply(new: &Decision, old: &Decision) -> BTreeMap<PolicyName, BTreeMap<Offered, SupplyDiff>> {
+    let mut all: BTreeMap<PolicyName, BTreeMap<Offered, SupplyDiff>> = BTreeMap::new();
     let mut put = |decision: &Decision, set: fn(&mut SupplyDiff, Supply)| {
         for report in &decision.report.policies {
             let profiles = all.entry(report.policy.clone()).or_default();
-            for (profile, supply) in &report.supply {
-                set(profiles.entry(*profile).or_insert(SupplyDiff { before: None, after: None }), *supply);
+            for (what, supply) in report.offers() {
+                set(profiles.entry(what).or_insert(SupplyDiff { before: None, after: None }), supply);
             }
         }
     };

@@ -304,6 +304,9 @@ fn nodes(preview: &Preview) -> Section {
         if node.enables_mig {
             notes.push("MIG is switched on: all its GPUs are reset".to_owned());
         }
+        if node.disables_mig {
+            notes.push("MIG is switched off: all its GPUs are cleared".to_owned());
+        }
         if !node.evicts.is_empty() {
             notes.push(format!("evicts {}", text::some(&node.evicts)));
         }

@@ -14,9 +14,9 @@ use jiff::{SignedDuration, Timestamp};
 use mig::ProfileName;
 use planner::decide::Decision;
 use planner::names::{NodeName, PodRef, PolicyName};
-use planner::plan::{NodeStep, Plan};
+use planner::plan::{GpuChange, NodeStep, Plan};
 use planner::policy::Mode;
-use planner::report::{Outcome, RequestReport, Supply};
+use planner::report::{Offered, Outcome, RequestReport, Supply};
 use reconcile::review::Fingerprint;
 use rollout::Settings;
 use rollout::fleet::{PlannedChange, Wave, estimate};
@@ -74,8 +74,8 @@ pub struct Preview {
     pub risks: Vec<Risk>,
     /// The nodes that change, in the order in which they should.
     pub nodes: Vec<NodePreview>,
-    /// Supply against demand, by policy and profile.
-    pub supply: BTreeMap<PolicyName, BTreeMap<ProfileName, Supply>>,
+    /// Supply against demand, by policy and profile; `gpu` stands for GPUs with MIG off.
+    pub supply: BTreeMap<PolicyName, BTreeMap<Offered, Supply>>,
     /// What the other revision of the policies would do differently.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compared: Option<Compared>,
@@ -168,6 +168,8 @@ pub struct NodePreview {
     pub gpus: Vec<GpuPreview>,
     /// MIG is switched on first; all GPUs of the node are reset.
     pub enables_mig: bool,
+    /// MIG is switched off on a GPU; all GPUs of the node are cleared.
+    pub disables_mig: bool,
     /// Pods that are evicted.
     pub evicts: Vec<PodRef>,
     /// Requests that its new slices serve.
@@ -184,7 +186,7 @@ pub struct GpuPreview {
     pub model: String,
     /// What it has, in words.
     pub before: String,
-    /// What it gets, in words.
+    /// What it gets, in words; `MIG off` where it gets no slices.
     pub after: String,
     /// Where the new slices start.
     pub placements: Vec<(ProfileName, u8)>,
@@ -262,7 +264,7 @@ pub fn preview(
         expectations: judged,
         risks,
         nodes: steps.iter().map(|step| node(question, step)).collect(),
-        supply: decision.report.policies.iter().map(|p| (p.policy.clone(), p.supply.clone())).collect(),
+        supply: decision.report.policies.iter().map(|p| (p.policy.clone(), p.offers().collect())).collect(),
         compared,
         rollout: waves(question, &decision.plan),
         requests: answers,
@@ -416,7 +418,7 @@ fn node(question: &Question, step: &NodeStep) -> NodePreview {
                 gpu: change.gpu.0,
                 model: change.model.clone(),
                 before: change.before.to_string(),
-                after: planner::words::counted(change.after.iter().map(|(profile, _)| *profile)),
+                after: planner::words::aim(&change.after),
                 placements: change.after.clone(),
                 bars: question
                     .seen
@@ -428,6 +430,7 @@ fn node(question: &Question, step: &NodeStep) -> NodePreview {
             })
             .collect(),
         enables_mig: *enable_mig,
+        disables_mig: gpus.iter().any(GpuChange::switches_mig_off),
         evicts: evicts.clone(),
         serves: serves.iter().map(ToString::to_string).collect(),
     }
@@ -442,7 +445,7 @@ fn waves(question: &Question, plan: &Plan) -> BTreeMap<PolicyName, Vec<WavePrevi
         .map(|step| PlannedChange {
             node: step.node.clone(),
             policy: step.policy.clone(),
-            mode_change: step.enable_mig,
+            mode_change: step.switches_mig(),
             evicts: step.evicts.len(),
         })
         .collect();

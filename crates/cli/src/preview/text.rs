@@ -157,6 +157,9 @@ fn nodes(preview: &Preview, colour: Colour, out: &mut dyn Write) -> io::Result<(
         if node.enables_mig {
             write!(out, ", MIG is switched on: all its GPUs are reset")?;
         }
+        if node.disables_mig {
+            write!(out, ", MIG is switched off: all its GPUs are cleared")?;
+        }
         writeln!(out)?;
         for gpu in &node.gpus {
             writeln!(out, "    gpu{} {:<12} {} -> {}", gpu.gpu, gpu.model, gpu.before, gpu.after)?;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use api::GpuPartitionPolicy;
-use api::policy::{DemandDriven, Layout, LayoutType, Rollout, Share, StaticGpus, StaticSlices};
+use api::policy::{DemandDriven, Layout, LayoutType, MigMode, Rollout, Share, StaticGpus, StaticSlices};
 use api::selector::{RequirementOperator, Selector};
 use api::spelling::nearest;
 use api::units;
@@ -180,12 +180,22 @@ impl Check<'_> {
                     }
                 },
             };
-            if rule.slices.is_empty() {
-                self.error(
-                    format!("{field}.slices"),
-                    "is empty: a GPU needs at least one slice, such as `[{profile: 7g.80gb, count: 1}]`",
-                );
-                continue;
+            match (rule.mig, rule.slices.is_empty()) {
+                (None, true) => {
+                    self.error(
+                        format!("{field}.slices"),
+                        "is empty: a GPU needs at least one slice, such as `[{profile: 7g.80gb, count: 1}]`; for whole GPUs, write `mig: Disabled`",
+                    );
+                    continue;
+                }
+                (Some(MigMode::Disabled), false) => {
+                    self.error(
+                        format!("{field}.mig"),
+                        "is Disabled, but the rule has slices, which exist only where MIG is on: remove `slices`, or remove `mig`",
+                    );
+                    continue;
+                }
+                (None, false) | (Some(MigMode::Disabled), true) => {}
             }
             let mut names = Vec::new();
             for (at, slice) in rule.slices.iter().enumerate() {
@@ -194,7 +204,7 @@ impl Check<'_> {
                     names.push((name, slice));
                 }
             }
-            if names.len() == rule.slices.len() {
+            if rule.mig.is_none() && names.len() == rule.slices.len() {
                 self.fits(&format!("{field}.slices"), &names, model);
             }
             if rules[..index].iter().any(|earlier| covers(earlier, rule)) {

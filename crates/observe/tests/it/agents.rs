@@ -216,7 +216,7 @@ fn mig_manager_switches_mig_on_before_the_agent_gets_the_node() {
     off["status"]["observed"]["gpus"][1]["migEnabled"] = false.into();
     off["status"]["observed"]["gpus"][1]["slices"] = json!([]);
     let seen = see(&[node("n1"), off, agent_pod()]);
-    assert_eq!((actuator(&seen), node_of(&seen, "n1").scope), (Actuator::Operands, ChangeScope::EmptyNode));
+    assert_eq!((actuator(&seen), node_of(&seen, "n1").scope), (Actuator::Operands, ChangeScope::IdleGpus));
 }
 
 #[test]

@@ -374,6 +374,8 @@ fn what_the_rules_of_the_crd_refuse_is_refused_here_too() {
         ("spec.layout.static", format!("layout: {{type: DemandDriven, {gpus}}}")),
         ("spec.layout.demandDriven", format!("layout: {{type: Static, {gpus}, demandDriven: {{}}}}")),
         ("spec.layout.static.gpus", "layout: {type: Static}".to_owned()),
+        ("spec.layout.static.gpus[0].slices", "layout: {type: Static, static: {gpus: [{indices: [0]}]}}".to_owned()),
+        ("spec.layout.static.gpus[0].mig", "layout: {type: Static, static: {gpus: [{mig: Disabled, slices: [{profile: 1g.10gb, count: 7}]}]}}".to_owned()),
         ("spec.layout.demandDriven.slices[0].minCount", bounds("minCount: 5, maxCount: 4")),
         ("spec.layout.demandDriven.slices[0].spareCount", bounds("spareCount: 5, maxCount: 4")),
         ("spec.rollout.maxUnavailable", rollout("maxUnavailable: 0")),

@@ -14,4 +14,5 @@ mod requests;
 mod selectors;
 mod snapshot;
 mod strategies;
+mod whole_gpus;
 mod words;

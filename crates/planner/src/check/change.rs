@@ -7,15 +7,16 @@ use mig::{Geometry, ProfileName};
 use super::grid;
 use super::note::{Note, Problem};
 use crate::inventory::{ChangeScope, Gpu, PlacedSlice, Slices};
-use crate::names::NodeName;
+use crate::names::{GpuIndex, NodeName};
 use crate::plan::GpuChange;
-use crate::policy::StaticRule;
+use crate::policy::{LayoutPolicy, Policy, StaticCut, StaticRule};
 
 pub(super) fn check(
     node: &NodeName,
     change: &GpuChange,
     gpu: &Gpu,
     scope: ChangeScope,
+    policy: &Policy,
     notes: &mut Vec<Note>,
 ) {
     let GpuChange { gpu: index, model, before, after, creation_order } = change;
@@ -29,7 +30,7 @@ pub(super) fn check(
     if !same(before, &gpu.slices) {
         say(Problem::WrongBefore);
     }
-    if after.is_empty() {
+    if after.is_empty() && !stays_whole(policy, *index, gpu) {
         say(Problem::NoSlice);
     }
     if after.windows(2).any(|pair| (pair[0].1, pair[0].0) >= (pair[1].1, pair[1].0)) {
@@ -64,6 +65,18 @@ pub(super) fn check(
     }
 }
 
+/// Whether the policy says of a GPU that it is not cut.
+pub(super) fn stays_whole(policy: &Policy, index: GpuIndex, gpu: &Gpu) -> bool {
+    let LayoutPolicy::Static { gpus } = &policy.layout else { return false };
+    first_rule(gpus, index, gpu).is_some_and(|rule| rule.cut == StaticCut::MigOff)
+}
+
+fn first_rule<'p>(rules: &'p [StaticRule], index: GpuIndex, gpu: &Gpu) -> Option<&'p StaticRule> {
+    rules.iter().find(|StaticRule { model, indices, cut: _ }| {
+        model.as_ref().is_none_or(|m| *m == gpu.model) && indices.as_ref().is_none_or(|i| i.contains(&index))
+    })
+}
+
 /// Whether two descriptions say the same, in whatever order.
 fn same(a: &Slices, b: &Slices) -> bool {
     let sorted = |slices: &Slices| {
@@ -88,7 +101,9 @@ fn is_same_layout(now: &Slices, target: &BTreeSet<(ProfileName, u8)>, scope: Cha
     };
     let wanted = count(&mut target.iter().map(|(profile, _)| *profile));
     match now {
-        Slices::MigOff { .. } => false,
+        Slices::MigOff { .. } => target.is_empty(),
+        // Without a slice, MIG is on all the same.
+        Slices::Placed(_) | Slices::Counted(_) if target.is_empty() => false,
         Slices::Placed(slices) if scope == ChangeScope::SliceBySlice => {
             slices.len() == target.len()
                 && slices
@@ -130,23 +145,22 @@ pub(super) fn check_static(
     rules: &[StaticRule],
     notes: &mut Vec<Note>,
 ) {
-    let rule = rules.iter().find(|StaticRule { model, indices, slices: _ }| {
-        model.as_ref().is_none_or(|m| *m == gpu.model)
-            && indices.as_ref().is_none_or(|i| i.contains(&change.gpu))
-    });
+    let rule = first_rule(rules, change.gpu, gpu);
     let mut has: BTreeMap<ProfileName, u8> = BTreeMap::new();
     for (profile, _) in &change.after {
         *has.entry(*profile).or_default() += 1;
     }
-    let mut wanted: BTreeMap<ProfileName, u8> = rule.map(|rule| rule.slices.clone()).unwrap_or_default();
-    wanted.retain(|_, count| *count > 0);
     // A GPU for which nothing is said gets one full-size slice.
     let whole =
         |(profile, count): (&ProfileName, &u8)| *count == 1 && profile.compute == gpu.geometry.compute();
-    let met = match (rule, wanted.is_empty()) {
-        (None, _) => false,
-        (Some(_), true) => has.len() == 1 && has.iter().all(whole),
-        (Some(_), false) => has == wanted,
+    let met = match rule.map(|rule| &rule.cut) {
+        None => false,
+        Some(StaticCut::MigOff) => has.is_empty(),
+        Some(StaticCut::Slices(slices)) => {
+            let mut wanted = slices.clone();
+            wanted.retain(|_, count| *count > 0);
+            if wanted.is_empty() { has.len() == 1 && has.iter().all(whole) } else { has == wanted }
+        }
     };
     if !met {
         notes.push(Problem::NotTheStaticLayout.at(node, change.gpu));

@@ -99,13 +99,14 @@ fn check_step(step: &NodeStep, node: &Node, policy: &Policy, notes: &mut Vec<Not
         notes.push(Problem::GpusOutOfOrder.on(name));
     }
     let switches = |index: &GpuIndex| node.gpus.get(index).is_some_and(touch::is_mig_off);
-    if *enable_mig != gpus.iter().any(|change| switches(&change.gpu)) {
+    if *enable_mig != gpus.iter().any(|change| !change.after.is_empty() && switches(&change.gpu)) {
         notes.push(Problem::MigMode { enable_mig: *enable_mig }.on(name));
     }
     if *enable_mig {
         let changed: BTreeSet<GpuIndex> = gpus.iter().map(|change| change.gpu).collect();
         for (index, gpu) in &node.gpus {
-            if touch::is_mig_off(gpu) && !changed.contains(index) {
+            let left_off = touch::is_mig_off(gpu) && !changed.contains(index);
+            if left_off && !change::stays_whole(policy, *index, gpu) {
                 notes.push(Problem::LeftOff.warn(name, *index));
             }
         }
@@ -115,7 +116,7 @@ fn check_step(step: &NodeStep, node: &Node, policy: &Policy, notes: &mut Vec<Not
             notes.push(Problem::UnknownGpu.at(name, change.gpu));
             continue;
         };
-        change::check(name, change, gpu, node.scope, notes);
+        change::check(name, change, gpu, node.scope, policy, notes);
         if let LayoutPolicy::Static { gpus } = &policy.layout {
             change::check_static(name, change, gpu, gpus, notes);
         }

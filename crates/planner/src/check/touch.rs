@@ -34,8 +34,9 @@ fn held(index: GpuIndex, gpu: &Gpu) -> Vec<Held<'_>> {
 pub(super) fn check(step: &NodeStep, node: &Node, policy: &Policy, notes: &mut Vec<Note>) {
     let evicted: BTreeSet<&PodRef> = step.evicts.iter().collect();
     let mut in_the_way: BTreeSet<&PodRef> = BTreeSet::new();
-    // Switching MIG on resets all GPUs of the node.
-    let whole_node = step.enable_mig || node.scope == ChangeScope::EmptyNode;
+    // Who switches MIG on or off clears, and may reset, all GPUs of the node.
+    let goes_off = step.gpus.iter().any(|change| change.after.is_empty());
+    let whole_node = step.enable_mig || goes_off || node.scope == ChangeScope::EmptyNode;
     for (index, gpu) in &node.gpus {
         let change = step.gpus.iter().find(|change| change.gpu == *index);
         if change.is_none() && !whole_node {

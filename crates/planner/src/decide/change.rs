@@ -192,6 +192,7 @@ pub(super) fn with_gpus(inventory: &Inventory, like: &Node, gpu: &Gpu, count: us
             hold: None,
             schedulable: true,
             allocated: BTreeMap::new(),
+            whole_held: 0,
             held: BTreeMap::new(),
             gpus: BTreeMap::from([(GpuIndex(0), gpu.clone())]),
         };

@@ -64,11 +64,11 @@ impl Evictions {
         for (index, gpu) in &node.gpus {
             let number = known.geometries.number(&gpu.geometry);
             let situation = situation(number, node, *index, gpu, Some((policy, menu)));
-            let freedom = situation.freedom;
+            let (freedom, goes_off) = (situation.freedom, matches!(situation.goal, Goal::Whole { .. }));
             if !known.changes(situation) {
                 continue;
             }
-            let switches = gpu.slices.is_mig_off();
+            let switches = gpu.slices.is_mig_off() || goes_off;
             whole_node |= switches || is_static && node.scope == ChangeScope::EmptyNode;
             match freedom {
                 Freedom::Whole if is_static => gone.extend(in_the_way(gpu, mig::Layout::EMPTY)),
@@ -104,7 +104,7 @@ impl Known {
         let targets = situation.targets(self.geometries.get(situation.geometry));
         let changing = |target: &super::targets::Target| target.layout.is_some();
         let changes = match situation.goal {
-            Goal::Static(_) => targets.iter().any(changing),
+            Goal::Static(_) | Goal::Whole { .. } => targets.iter().any(changing),
             Goal::Demand { .. } => targets.iter().all(changing),
         };
         self.changes.insert(situation, changes);
@@ -117,6 +117,7 @@ pub(super) fn without(node: &Node, gone: &BTreeSet<PodRef>) -> Node {
     let mut after = node.clone();
     after.held.retain(|pod, _| !gone.contains(pod));
     let mut tally: BTreeMap<ProfileName, Tally<'_>> = BTreeMap::new();
+    let mut whole = Tally::default();
     for (gpu, before) in after.gpus.values_mut().zip(node.gpus.values()) {
         match (&mut gpu.slices, &before.slices) {
             (Slices::Placed(slices), Slices::Placed(before)) => {
@@ -130,26 +131,21 @@ pub(super) fn without(node: &Node, gone: &BTreeSet<PodRef>) -> Node {
                 }
             }
             (Slices::MigOff { used }, Slices::MigOff { used: before }) => {
-                leave(used, before, gone, &mut Tally::default());
+                leave(used, before, gone, &mut whole);
             }
             _ => debug_assert!(false, "it is a clone"),
         }
     }
-    for (profile, Tally { given_back, sure, maybe, still }) in tally {
+    whole.take_off(&mut after.whole_held);
+    for (profile, tally) in tally {
         if let Some(held) = after.allocated.get_mut(&profile) {
-            // Whoever may hold one gives one back at least; and no more are
-            // held than somebody still may hold.
-            let once_each = maybe.difference(&sure).count();
-            let given_back = given_back + u32::try_from(once_each).unwrap_or(u32::MAX);
-            if given_back > 0 {
-                *held = held.saturating_sub(given_back).min(still);
-            }
+            tally.take_off(held);
         }
     }
     after
 }
 
-/// What becomes of the slices of one profile.
+/// What becomes of the slices of one profile, or of GPUs with MIG off.
 #[derive(Default)]
 struct Tally<'a> {
     /// Slices that a pod certainly held and gives back.
@@ -160,6 +156,19 @@ struct Tally<'a> {
     maybe: BTreeSet<&'a PodRef>,
     /// Slices that somebody still holds or may hold.
     still: u32,
+}
+
+impl Tally<'_> {
+    /// Takes what is given back off what is held: whoever may hold one gives one back at least; and no more are
+    /// held than somebody still may hold.
+    fn take_off(&self, held: &mut u32) {
+        let Self { given_back, sure, maybe, still } = self;
+        let once_each = maybe.difference(sure).count();
+        let given_back = given_back.saturating_add(u32::try_from(once_each).unwrap_or(u32::MAX));
+        if given_back > 0 {
+            *held = held.saturating_sub(given_back).min(*still);
+        }
+    }
 }
 
 fn leave<'a>(used: &mut Use, before: &'a Use, gone: &BTreeSet<PodRef>, tally: &mut Tally<'a>) {

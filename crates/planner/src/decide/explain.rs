@@ -107,7 +107,7 @@ fn not_planned(request: &Request) -> Outcome {
         return Outcome::Unserved { why, help: vec![] };
     }
     let advice =
-        "ask for slices, such as nvidia.com/mig-1g.10gb: 1, or use nodes outside of every policy".to_owned();
+        "ask for slices, such as nvidia.com/mig-1g.10gb: 1, or use nodes with whole GPUs: those outside of every policy, or of a Static policy with `mig: Disabled`".to_owned();
     Outcome::Unserved { why: Why::WholeGpu, help: vec![Help::ChangeRequest { advice }] }
 }
 

@@ -10,7 +10,6 @@
 use std::collections::BTreeMap;
 
 use super::allocate::Allocation;
-use super::targets::Goal;
 use super::world::{Class, World};
 use crate::names::NodeName;
 use crate::report::LevelCertificate;
@@ -57,6 +56,6 @@ fn bound(world: &World<'_>, changed: usize) -> i64 {
 /// Whether a GPU of the class can change, and whether it has to.
 fn freedom(class: &Class<'_>) -> (bool, bool) {
     let changing = class.targets.iter().filter(|target| target.layout.is_some()).count();
-    let is_static = matches!(class.situation.goal, Goal::Static(_));
+    let is_static = class.situation.goal.is_static();
     (changing > 0, changing > 0 && (is_static || changing == class.targets.len()))
 }

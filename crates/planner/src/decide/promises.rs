@@ -28,7 +28,7 @@ use crate::eligible::{Eligibility, judge};
 use crate::inventory::{Hold, Inventory, Node, Slices, Use};
 use crate::names::{GpuId, GpuIndex, NodeName, PodRef, RequestId};
 use crate::plan::UnderWay;
-use crate::policy::{Drain, LayoutPolicy, Mode, Policy};
+use crate::policy::{Drain, LayoutPolicy, Mode, Policy, StaticCut};
 use crate::predicted_labels::LabelsAfter;
 use crate::report::{Broken, BrokenPromise, Outcome, Report, RequestReport};
 use crate::solver::SolveError;
@@ -253,8 +253,11 @@ fn evicts_for_its_layout(policy: &Policy, node: &Node) -> bool {
         rule_for(rules, &gpu.model, *index).is_some_and(|rule| {
             let mut has: BTreeMap<ProfileName, u8> = BTreeMap::new();
             gpu.slices.profiles().for_each(|profile| *has.entry(profile).or_insert(0) += 1);
-            let wanted = rule.slices.iter().filter(|(_, n)| **n > 0).map(|(profile, n)| (*profile, *n));
-            gpu.hold.is_none() && has != wanted.collect()
+            let is_so = match rule.cut {
+                StaticCut::MigOff => gpu.slices.is_mig_off(),
+                StaticCut::Slices(_) => has == rule.cut.slices().collect(),
+            };
+            gpu.hold.is_none() && !is_so
         })
     };
     policy.drain == Drain::Evict

@@ -7,14 +7,11 @@ use mig::{Counts, Layout, ProfileIndex, ProfileName};
 use super::targets::{Aim, Current, Freedom, Goal, Situation, counts_of};
 use crate::inventory::{ChangeScope, Gpu, Node, Slices, Use};
 use crate::names::GpuIndex;
-use crate::policy::{Drain, LayoutPolicy, Mode, Policy, StaticRule, Unrequested};
+use crate::policy::{Drain, LayoutPolicy, Mode, Policy, StaticCut, StaticRule, Unrequested};
 
 /// The first rule of a static layout that is for this GPU.
 pub(super) fn rule_for<'p>(rules: &'p [StaticRule], model: &str, index: GpuIndex) -> Option<&'p StaticRule> {
-    rules.iter().find(|rule| {
-        rule.model.as_deref().is_none_or(|wanted| wanted == model)
-            && rule.indices.as_deref().is_none_or(|indices| indices.contains(&index))
-    })
+    rules.iter().find(|rule| rule.is_for(model, index))
 }
 
 /// What a GPU is in, and what may become of it.
@@ -45,23 +42,34 @@ pub(super) fn situation(
         }
         LayoutPolicy::Static { gpus } => {
             let Some(rule) = rule_for(gpus, &gpu.model, index) else { return fixed(current) };
-            let Ok(wanted) = counts_of(&gpu.geometry, rule.slices.iter().map(|(name, n)| (name, *n))) else {
-                return fixed(current);
+            let goal = match &rule.cut {
+                StaticCut::MigOff => Goal::Whole { is_so: gpu.slices.is_mig_off() },
+                StaticCut::Slices(slices) => {
+                    let Ok(wanted) = counts_of(&gpu.geometry, slices.iter().map(|(name, n)| (name, *n)))
+                    else {
+                        return fixed(current);
+                    };
+                    Goal::Static(wanted)
+                }
             };
-            (Goal::Static(wanted), policy.drain == Drain::Evict)
+            (goal, policy.drain == Drain::Evict)
         }
     };
-    let freedom = freedom(node, gpu, evicts, policy.drain == Drain::Evict);
+    let freedom = match goal {
+        Goal::Whole { is_so: true } => Freedom::Fixed,
+        Goal::Whole { is_so: false } => whole(evicts || node.gpus.values().all(is_idle)),
+        Goal::Demand { .. } | Goal::Static(_) => freedom(node, gpu, evicts, policy.drain == Drain::Evict),
+    };
     match freedom {
         Freedom::Fixed => {
             // A static goal stays visible, so that the report can say what is missed.
-            let goal = if matches!(goal, Goal::Static(_)) { goal } else { no_goal() };
+            let goal = if goal.is_static() { goal } else { no_goal() };
             Situation { goal, ..fixed(current) }
         }
         Freedom::Idle | Freedom::Evict | Freedom::Whole => {
             let beside = match goal {
                 Goal::Demand { .. } => beside(node, index, gpu),
-                Goal::Static(_) => BTreeSet::new(),
+                Goal::Static(_) | Goal::Whole { .. } => BTreeSet::new(),
             };
             Situation { geometry, current, freedom, beside, goal, aim: Aim::Any }
         }
@@ -85,10 +93,14 @@ fn no_goal() -> Goal {
     Goal::Demand { menu: BTreeSet::new(), whole: false }
 }
 
-/// How much of a GPU may change. `evicts`: pods may be evicted for a layout;
+const fn whole(allowed: bool) -> Freedom {
+    if allowed { Freedom::Whole } else { Freedom::Fixed }
+}
+
+/// How much of a GPU may change whose MIG mode is on, or goes on. (To switch it off, all of the node has to be
+/// idle, as to switch it on: MIG manager clears every GPU of the node then.) `evicts`: pods may be evicted for a layout;
 /// `drains`: pods may be evicted to switch MIG on.
 fn freedom(node: &Node, gpu: &Gpu, evicts: bool, drains: bool) -> Freedom {
-    let whole = |allowed: bool| if allowed { Freedom::Whole } else { Freedom::Fixed };
     if gpu.slices.is_mig_off() {
         return whole(drains || node.gpus.values().all(is_idle));
     }

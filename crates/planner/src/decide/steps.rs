@@ -58,13 +58,14 @@ fn step(
 ) -> NodeStep {
     let node = world.node(name);
     let mut evicts: BTreeSet<PodRef> = BTreeSet::new();
-    let mut enable_mig = false;
+    let (mut enable_mig, mut disable_mig) = (false, false);
     let mut gpus = Vec::with_capacity(changes.len());
     for (index, layout) in changes {
         let gpu = &node.gpus[index];
         let keeps = if node.scope == ChangeScope::SliceBySlice { *layout } else { Layout::EMPTY };
         evicts.extend(in_the_way(gpu, keeps));
         enable_mig |= gpu.slices.is_mig_off();
+        disable_mig |= layout.is_empty();
         let mut after: Vec<_> = layout.iter().map(|placement| gpu.geometry.describe(placement)).collect();
         after.sort_by_key(|(profile, start)| (*start, *profile));
         gpus.push(GpuChange {
@@ -76,8 +77,8 @@ fn step(
                 .map(|order| order.into_iter().map(|placement| gpu.geometry.describe(placement).0).collect()),
         });
     }
-    if enable_mig || node.scope == ChangeScope::EmptyNode {
-        // A change of MIG mode resets every GPU of the node, and whoever can
+    if enable_mig || disable_mig || node.scope == ChangeScope::EmptyNode {
+        // A change of MIG mode clears every GPU of the node, and whoever can
         // change an empty node only needs all of it empty.
         evicts.extend(node.gpus.values().flat_map(|gpu| in_the_way(gpu, Layout::EMPTY)));
     }

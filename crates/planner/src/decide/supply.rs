@@ -9,12 +9,12 @@ use super::allocate::{Allocation, idle_slices};
 use super::evict::Evictions;
 use super::formulate::{Counted, Level, bounds};
 use super::situation::{is_idle, rule_for};
-use super::targets::{Current, Freedom};
+use super::targets::{Current, Freedom, Goal};
 use super::world::{World, free_somewhere};
 use crate::demand::Request;
 use crate::inventory::{ChangeScope, Gpu, Hold, Node, Slice, Use};
 use crate::names::{GpuId, GpuIndex, NodeName};
-use crate::policy::{LayoutPolicy, Mode, Policy};
+use crate::policy::{LayoutPolicy, Mode, Policy, StaticCut};
 use crate::report::{LevelCertificate, PolicyReport, Supply, UnknownProfile, UnmetBound};
 
 /// The reports of all policies, by name.
@@ -48,7 +48,8 @@ fn report(world: &World<'_>, allocation: &Allocation<'_>, position: usize, polic
                     *free_after.entry(profile).or_insert(0) += 1;
                 }
             }
-            if misses_static(policy, gpu, *index, &after) {
+            let is_whole = change.map_or(gpu.slices.is_mig_off(), Layout::is_empty);
+            if misses_static(policy, gpu, *index, (!is_whole).then_some(&after)) {
                 static_missed.push((name.clone(), *index));
             }
         }
@@ -103,9 +104,45 @@ fn report(world: &World<'_>, allocation: &Allocation<'_>, position: usize, polic
         unknown_profiles: unknown_profiles(world, policy, &nodes),
         nodes,
         supply,
+        whole_gpus: whole_gpus(world, allocation, position),
         unmet,
         static_missed,
     }
+}
+
+/// Supply of GPUs with MIG off, where the policy wants some of them so.
+fn whole_gpus(world: &World<'_>, allocation: &Allocation<'_>, position: usize) -> Option<Supply> {
+    let policy = world.policies[position];
+    let LayoutPolicy::Static { gpus: rules } = &policy.layout else { return None };
+    if rules.iter().all(|rule| rule.cut != StaticCut::MigOff) {
+        return None;
+    }
+    let mut supply = Supply::default();
+    for name in world.assignment.nodes_of(&policy.name) {
+        let node = world.node(name);
+        let (mut certain, mut busy) = (0, 0);
+        for (index, gpu) in &node.gpus {
+            if let Some(used) = gpu.slices.whole() {
+                supply.present += 1;
+                certain += u32::from(matches!(used, Use::InUse { .. }));
+                busy += u32::from(!used.is_idle());
+            }
+            let change = allocation.changes.get(&(name, *index)).copied();
+            supply.planned += u32::from(change.map_or(gpu.slices.is_mig_off(), Layout::is_empty));
+        }
+        // Of those that only may be in use, so many are as pods hold.
+        supply.allocated += node.whole_held.clamp(certain, busy);
+    }
+    let classes = world.classes.iter().filter(|class| world.cells[class.cell].policy == Some(position));
+    for class in classes {
+        let can_be = match class.situation.goal {
+            Goal::Whole { is_so } => is_so || class.situation.freedom == Freedom::Whole,
+            Goal::Static(_) | Goal::Demand { .. } => false,
+        };
+        supply.attainable += if can_be { u32::try_from(class.gpus.len()).unwrap_or(u32::MAX) } else { 0 };
+    }
+    supply.attainable = supply.attainable.max(supply.planned);
+    Some(supply)
 }
 
 /// Whether the requests of a group count for a policy: it has nodes that they may use, and may serve them there. Where
@@ -137,7 +174,7 @@ fn could_serve(world: &World<'_>, policy: usize, wanted: &BTreeMap<ProfileName, 
     let offers = |gpu: &Gpu, index: GpuIndex, profile: ProfileName| match &policy.layout {
         LayoutPolicy::Static { gpus } if by == Serves::ByItsLayout => {
             let rule = rule_for(gpus, &gpu.model, index);
-            rule.is_some_and(|rule| rule.slices.get(&profile).is_some_and(|count| *count > 0))
+            rule.is_some_and(|rule| rule.cuts_into(profile))
                 || gpu.slices.profiles().any(|found| found == profile)
         }
         LayoutPolicy::Static { .. } | LayoutPolicy::DemandDriven { .. } => {
@@ -150,14 +187,16 @@ fn could_serve(world: &World<'_>, policy: usize, wanted: &BTreeMap<ProfileName, 
     })
 }
 
-fn misses_static(policy: &Policy, gpu: &Gpu, index: GpuIndex, after: &[ProfileName]) -> bool {
+/// Whether a GPU is not what a static layout wants; `after` are its slices, if MIG is on.
+fn misses_static(policy: &Policy, gpu: &Gpu, index: GpuIndex, after: Option<&Vec<ProfileName>>) -> bool {
     let LayoutPolicy::Static { gpus } = &policy.layout else { return false };
     let Some(rule) = rule_for(gpus, &gpu.model, index) else { return false };
+    let Some(after) = after else { return rule.cut != StaticCut::MigOff };
     let mut has: BTreeMap<ProfileName, u8> = BTreeMap::new();
     for profile in after {
         *has.entry(*profile).or_insert(0) += 1;
     }
-    has != rule.slices.iter().filter(|(_, n)| **n > 0).map(|(profile, n)| (*profile, *n)).collect()
+    rule.cut == StaticCut::MigOff || has != rule.cut.slices().collect()
 }
 
 /// The most of each profile that some layout could offer, with what is in use
@@ -265,7 +304,7 @@ fn unknown_profiles(world: &World<'_>, policy: &Policy, nodes: &[NodeName]) -> V
         LayoutPolicy::DemandDriven { slices, .. } => slices.keys().map(|profile| (*profile, None)).collect(),
         LayoutPolicy::Static { gpus } => gpus
             .iter()
-            .flat_map(|rule| rule.slices.keys().map(|profile| (*profile, rule.model.as_deref())))
+            .flat_map(|rule| rule.cut.slices().map(|(profile, _)| (profile, rule.model.as_deref())))
             .collect(),
     };
     named

@@ -83,6 +83,18 @@ pub(super) enum Goal {
     },
     /// Exactly these slices.
     Static(Counts),
+    /// MIG off.
+    Whole {
+        /// Whether it is off.
+        is_so: bool,
+    },
+}
+
+impl Goal {
+    /// Whether a static layout wants it.
+    pub(super) const fn is_static(&self) -> bool {
+        matches!(self, Self::Static(_) | Self::Whole { .. })
+    }
 }
 
 /// How many stranded compute slices a profile is worth that ties a GPU to
@@ -121,6 +133,10 @@ impl Situation {
         let empty = keep.exists.is_empty();
         if self.freedom == Freedom::Fixed {
             return vec![keep];
+        }
+        if let Goal::Whole { is_so: _ } = self.goal {
+            let off = self.switched_off(geometry);
+            return self.held_to_its_aim(geometry, vec![keep, off]);
         }
         let mut found: BTreeMap<Worth, Target> = BTreeMap::new();
         self.for_each_layout(geometry, &mut |layout| {
@@ -203,7 +219,11 @@ impl Situation {
             layout: None,
             operations: 0,
             stranded: 0,
-            misses_static: matches!(&self.goal, Goal::Static(wanted) if *wanted != exists),
+            misses_static: match &self.goal {
+                Goal::Static(wanted) => *wanted != exists,
+                Goal::Whole { is_so } => !is_so,
+                Goal::Demand { .. } => false,
+            },
             misses_whole: self.misses_whole(geometry, &exists),
             broken: match &self.current {
                 Current::Placed { used, idle } => broken(geometry, used.union(*idle)),
@@ -211,6 +231,20 @@ impl Situation {
             },
             exists,
             free,
+        }
+    }
+
+    /// What comes of switching MIG off: no slice is left, and none is missed.
+    fn switched_off(&self, geometry: &Geometry) -> Target {
+        Target {
+            layout: Some(Layout::EMPTY),
+            exists: Counts::default(),
+            free: Counts::default(),
+            operations: difference(&self.now(geometry), &Counts::default()),
+            stranded: 0,
+            misses_static: false,
+            misses_whole: false,
+            broken: 0,
         }
     }
 
@@ -283,6 +317,8 @@ impl Situation {
             Current::Placed { .. } => &none,
         };
         let candidates: Layout = match &self.goal {
+            // It has no slices: see `switched_off`.
+            Goal::Whole { .. } => Layout::EMPTY,
             Goal::Static(wanted) => {
                 geometry.placements().filter(|p| wanted.get(geometry.profile_of(*p)) > 0).collect()
             }
@@ -305,6 +341,7 @@ impl Situation {
                 let unchanged =
                     has == Some(layout) || now.as_ref().is_some_and(|now| *now == geometry.counts(layout));
                 let wanted = match &self.goal {
+                    Goal::Whole { .. } => false,
                     Goal::Static(wanted) => geometry.counts(layout) == *wanted,
                     Goal::Demand { menu, .. } => geometry.counts(layout).iter().all(|(profile, n)| {
                         menu.contains(&profile)

@@ -15,3 +15,4 @@ mod shares;
 mod solve;
 mod steady;
 mod varied_demand;
+mod whole_gpus;

@@ -188,7 +188,7 @@ fn attainable(node: &Node, policy: &Policy) -> BTreeSet<ProfileName> {
 fn is_offered(policy: &Policy, name: ProfileName) -> bool {
     let is_named = match &policy.layout {
         LayoutPolicy::DemandDriven { slices, .. } => slices.contains_key(&name),
-        LayoutPolicy::Static { gpus } => gpus.iter().any(|rule| rule.slices.contains_key(&name)),
+        LayoutPolicy::Static { gpus } => gpus.iter().any(|rule| rule.cuts_into(name)),
     };
     allows(policy, name) && (is_named || name.attribute == Attribute::Plain)
 }

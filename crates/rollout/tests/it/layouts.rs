@@ -39,6 +39,21 @@ fn slices_are_counted_under_the_names_that_their_strategy_gives_them() {
     assert_eq!(single.counted(Strategy::Single), counts([("nvidia.com/gpu", 14)]));
 }
 
+/// The device plugin ends under `single` where MIG is on for some GPUs only, and offers nothing then.
+#[test]
+fn whole_gpus_beside_slices_need_strategy_mixed() {
+    let half = layout("0:off 1:off 2:1g.10gb*7 3:1g.10gb*7");
+    let whole_and_cut = [("nvidia.com/gpu", 2), ("nvidia.com/mig-1g.10gb", 14)];
+    assert_eq!(half.allocatable(Strategy::Mixed), Ok(counts(whole_and_cut)));
+    assert_eq!(half.check(Strategy::Single), Err(LayoutRefused::NotUniform { layout: half.clone() }));
+    let said = half.check(Strategy::Single).unwrap_err().to_string();
+    assert!(said.contains("or MIG off on every GPU") && said.contains("to `mixed`"), "{said}");
+    let items = entry(&half).unwrap();
+    let modes: Vec<_> = items.iter().map(|item| (item.devices.clone(), item.mig_enabled)).collect();
+    let indices = slicewright_rollout::map::Devices::Indices;
+    assert_eq!(modes, [(indices(vec![0, 1]), false), (indices(vec![2, 3]), true)]);
+}
+
 /// A profile of which there is none is as if it were not named.
 #[test]
 fn a_profile_of_which_there_is_none_counts_for_nothing() {

@@ -63,6 +63,8 @@ fn every_placement_is_legal() {
         &[
             "fatal: ridge/gpu0: the target has no slice",
             "fatal: ridge/gpu0: the target differs from the static layout",
+            // No slice would mean that MIG goes off, which clears the node.
+            "fatal: ridge: the actuator needs gpu1 idle, and lab/trainer may hold a slice of it",
         ],
     );
 }

@@ -56,7 +56,8 @@ pub(crate) fn tied(node: &Node, index: GpuIndex, after: &[(ProfileName, u8)]) ->
 
 /// Compute slices that no slice covers, on a GPU that changes as a whole.
 pub(crate) fn stranded(node: &Node, gpu: &Gpu, after: &[(ProfileName, u8)]) -> u32 {
-    if node.scope == ChangeScope::SliceBySlice && matches!(gpu.slices, Slices::Placed(_)) {
+    let by_slice = node.scope == ChangeScope::SliceBySlice && matches!(gpu.slices, Slices::Placed(_));
+    if by_slice || after.is_empty() {
         return 0;
     }
     let covered: u32 = after.iter().map(|(profile, _)| u32::from(profile.compute)).sum();
@@ -90,7 +91,9 @@ pub(crate) fn apply<'a>(inventory: &Inventory, steps: impl IntoIterator<Item = &
                 })
                 .collect();
             new.sort();
-            gpu.slices = if placed {
+            gpu.slices = if new.is_empty() {
+                Slices::MigOff { used: Use::Idle }
+            } else if placed {
                 Slices::Placed(new)
             } else {
                 let counted = |s: PlacedSlice| CountedSlice { profile: s.profile, used: s.used };

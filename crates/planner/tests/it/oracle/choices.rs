@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mig::ProfileName;
 use planner::inventory::{ChangeScope, Gpu, Node, Slices, Use};
 use planner::names::{GpuIndex, PodRef};
-use planner::policy::{Drain, LayoutPolicy, Mode, Policy, StaticRule, Unrequested};
+use planner::policy::{Drain, LayoutPolicy, Mode, Policy, StaticCut, StaticRule, Unrequested};
 
 use super::apply;
 use super::evict::{by_slice, everybody, for_certain, holders, is_off, without};
@@ -130,8 +130,9 @@ impl<'a> Site<'a> {
         if !drains || targets.is_empty() {
             return BTreeSet::new();
         }
-        let switched_on = targets.iter().any(|(index, _)| is_off(&self.seen.gpus[index]));
-        if switched_on || self.seen.scope == ChangeScope::EmptyNode {
+        let switches =
+            targets.iter().any(|(index, after)| after.is_empty() || is_off(&self.seen.gpus[index]));
+        if switches || self.seen.scope == ChangeScope::EmptyNode {
             return everybody(self.seen);
         }
         let of_gpu = |(index, after): &(GpuIndex, Vec<Slice>)| -> Vec<PodRef> {
@@ -153,8 +154,16 @@ impl<'a> Site<'a> {
         let stay = || self.part(index, None);
         let Some(policy) = self.policy.filter(|p| p.mode != Mode::Paused) else { return vec![stay()] };
         let all_idle = || self.left.gpus.values().all(is_idle);
+        let wanted = match &policy.layout {
+            LayoutPolicy::DemandDriven { .. } => None,
+            LayoutPolicy::Static { gpus } => match rule(gpus, index, gpu) {
+                Some(wanted) if !has(&wanted, gpu) => Some(wanted),
+                _ => return vec![stay()],
+            },
+        };
+        let goes_off = wanted.as_ref().is_some_and(Vec::is_empty);
         let reach = match self.left.scope {
-            _ if is_off(gpu) => all_idle(),
+            _ if is_off(gpu) || goes_off => all_idle(),
             ChangeScope::EmptyNode => all_idle(),
             ChangeScope::IdleGpus => is_idle(gpu),
             ChangeScope::SliceBySlice => by_slice(self.seen, gpu) || is_idle(gpu),
@@ -162,14 +171,10 @@ impl<'a> Site<'a> {
         if self.left.hold.is_some() || gpu.hold.is_some() || !reach {
             return vec![stay()];
         }
+        if goes_off {
+            return vec![self.part(index, Some(&[]))];
+        }
         let now = apply::profiles(gpu);
-        let wanted = match &policy.layout {
-            LayoutPolicy::DemandDriven { .. } => None,
-            LayoutPolicy::Static { gpus } => match rule(gpus, index, gpu) {
-                Some(wanted) if !same(&wanted, &now) => Some(wanted),
-                _ => return vec![stay()],
-            },
-        };
         // A static layout is not weighed: it comes where it can, and as few
         // slices that are in use go as will do.
         let going = |state: &[Slice]| match &gpu.slices {
@@ -294,13 +299,19 @@ fn is_full(gpu: &Gpu, slices: &[ProfileName]) -> bool {
     slices.len() == 1 && slices[0].compute == gpu.geometry.compute()
 }
 
-/// What the first rule that matches wants.
+/// What the first rule that matches wants; no slice means that MIG is off.
 pub(crate) fn rule(rules: &[StaticRule], index: GpuIndex, gpu: &Gpu) -> Option<Vec<ProfileName>> {
     let rule = rules.iter().find(|rule| {
         rule.model.as_ref().is_none_or(|model| *model == gpu.model)
             && rule.indices.as_ref().is_none_or(|indices| indices.contains(&index))
     })?;
-    Some(rule.slices.iter().flat_map(|(p, n)| std::iter::repeat_n(*p, usize::from(*n))).collect())
+    let StaticCut::Slices(slices) = &rule.cut else { return Some(vec![]) };
+    Some(slices.iter().flat_map(|(p, n)| std::iter::repeat_n(*p, usize::from(*n))).collect())
+}
+
+/// Whether a GPU has what a rule wants.
+pub(crate) fn has(wanted: &[ProfileName], gpu: &Gpu) -> bool {
+    is_off(gpu) == wanted.is_empty() && same(wanted, &apply::profiles(gpu))
 }
 
 pub(crate) fn count(slices: &[ProfileName], profile: ProfileName) -> u32 {

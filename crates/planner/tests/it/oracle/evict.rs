@@ -7,7 +7,7 @@ use planner::inventory::{ChangeScope, Gpu, Node, Slices, Use};
 use planner::names::{GpuIndex, PodRef};
 use planner::policy::{Drain, LayoutPolicy, Mode, Policy};
 
-use super::choices::{rule, same};
+use super::choices::{has, rule, same};
 use super::{apply, grid};
 
 /// Whoever holds, or may hold, it.
@@ -35,7 +35,7 @@ pub(crate) fn by_slice(node: &Node, gpu: &Gpu) -> bool {
 /// Who is evicted whatever else is planned. Under a policy that drains, MIG is
 /// switched on and a static layout comes, so who is in the way of that goes:
 /// of a GPU that changes as a whole everybody on it, and when MIG is switched
-/// on, or only an empty node can change, everybody on the node.
+/// on or off, or only an empty node can change, everybody on the node.
 pub(crate) fn for_certain(node: &Node, policy: &Policy) -> BTreeSet<PodRef> {
     let drains = policy.drain == Drain::Evict && policy.mode != Mode::Paused && node.hold.is_none();
     let changes = |index: GpuIndex, gpu: &Gpu| match &policy.layout {
@@ -45,20 +45,23 @@ pub(crate) fn for_certain(node: &Node, policy: &Policy) -> BTreeSet<PodRef> {
                 let profiles: Vec<ProfileName> = state.iter().map(|(profile, _)| *profile).collect();
                 !state.is_empty() && same(&profiles, &wanted)
             });
-            possible && !same(&wanted, &apply::profiles(gpu))
+            (possible || wanted.is_empty()) && !has(&wanted, gpu)
         }),
     };
-    let changing: Vec<&Gpu> = node
+    let goes_off = |index: GpuIndex, gpu: &Gpu| match &policy.layout {
+        LayoutPolicy::DemandDriven { .. } => false,
+        LayoutPolicy::Static { gpus } => rule(gpus, index, gpu).is_some_and(|wanted| wanted.is_empty()),
+    };
+    let changing: Vec<(&GpuIndex, &Gpu)> = node
         .gpus
         .iter()
         .filter(|(index, gpu)| drains && gpu.hold.is_none() && changes(**index, gpu))
-        .map(|(_, gpu)| gpu)
         .collect();
     let needs_it_empty = node.scope == ChangeScope::EmptyNode && !changing.is_empty();
-    if needs_it_empty || changing.iter().any(|gpu| is_off(gpu)) {
+    if needs_it_empty || changing.iter().any(|(index, gpu)| is_off(gpu) || goes_off(**index, gpu)) {
         return everybody(node);
     }
-    let whole = changing.into_iter().filter(|gpu| !by_slice(node, gpu));
+    let whole = changing.into_iter().map(|(_, gpu)| gpu).filter(|gpu| !by_slice(node, gpu));
     whole.flat_map(apply::uses).flat_map(holders).collect()
 }
 

@@ -41,7 +41,10 @@ pub(crate) fn best(inventory: &Inventory, requests: &[Request], policies: &[Poli
             node: (*name).clone(),
             policy: demand.policy_of(name).expect("it changes").name.clone(),
             gpus: choice.targets.iter().map(|(index, after)| change(node, *index, after)).collect(),
-            enable_mig: choice.targets.iter().any(|(index, _)| evict::is_off(&node.gpus[index])),
+            enable_mig: choice
+                .targets
+                .iter()
+                .any(|(index, after)| !after.is_empty() && evict::is_off(&node.gpus[index])),
             evicts: choice.evicts.into_iter().collect(),
             serves: vec![],
         },

@@ -10,7 +10,7 @@ use planner::inventory::{Inventory, Node, Use};
 use planner::names::NodeName;
 use planner::policy::{Drain, LayoutPolicy, Policy};
 
-use super::choices::{rule, same};
+use super::choices::{has, rule};
 use super::may::may;
 use super::values::{Demand, Unserved};
 use super::{apply, best};
@@ -79,8 +79,7 @@ pub(crate) fn kept<'a>(
 fn evicted_for(policy: &Policy, node: &Node) -> bool {
     let LayoutPolicy::Static { gpus } = &policy.layout else { return false };
     let misses = |(index, gpu): (&planner::names::GpuIndex, &planner::inventory::Gpu)| {
-        gpu.hold.is_none()
-            && rule(gpus, *index, gpu).is_some_and(|wanted| !same(&wanted, &apply::profiles(gpu)))
+        gpu.hold.is_none() && rule(gpus, *index, gpu).is_some_and(|wanted| !has(&wanted, gpu))
     };
     policy.drain == Drain::Evict
         && policy.mode != planner::policy::Mode::Paused

@@ -32,6 +32,7 @@ impl fmt::Debug for World {
                 hold,
                 schedulable,
                 allocated,
+                whole_held: _,
                 held: _,
                 gpus,
             } = node;
@@ -270,12 +271,14 @@ fn policies() -> impl Strategy<Value = Vec<Policy>> {
             _ => policy,
         }
     });
-    (main, 0_u8..5, any::<bool>()).prop_map(|(main, annex, evict)| {
+    (main, 0_u8..7, any::<bool>()).prop_map(|(main, annex, evict)| {
         let second = testing::policy("zebra").pool("annex");
         let second = match annex {
             0 => return vec![main.build()],
             1 => second.fixed(&[], &[("1g.10gb", 3)]),
             2 => second.fixed(&[0], &[("3g.40gb", 2)]).fixed(&[1], &[("1g.6gb", 4)]),
+            3 => second.fixed_whole(&[0]).fixed(&[1], &[("1g.10gb", 3)]),
+            4 => second.fixed_whole(&[]),
             _ => second,
         };
         let second = if evict { second.evicts() } else { second };

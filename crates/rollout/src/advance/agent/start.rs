@@ -99,10 +99,12 @@ impl Run<'_> {
             let gpu = agent.account.known.layout.gpu(uuid);
             let before: BTreeSet<_> =
                 gpu.into_iter().flat_map(agent::GpuLayout::slices).map(|slice| slice.place).collect();
-            if before == *places {
+            let is_whole = matches!(gpu.map(|gpu| &gpu.state), Some(agent::GpuState::Whole));
+            if before == *places && (!places.is_empty() || is_whole) {
                 continue;
             }
-            if !matches!(gpu.map(|gpu| &gpu.state), Some(agent::GpuState::Cut(_))) {
+            // Without a slice, MIG is to be off.
+            if places.is_empty() || !matches!(gpu.map(|gpu| &gpu.state), Some(agent::GpuState::Cut(_))) {
                 return Err(StartBlocker::AgentCannot { gpu: uuid.0.clone() });
             }
             let slices = |places: &BTreeSet<Place>| places.iter().copied().map(SlicePlace::from).collect();

@@ -1,0 +1,108 @@
+//! Nodes of which some GPUs are whole and the others cut, and policies that want them so.
+
+use observe::{Actuator, ClusterView};
+use planner::inventory::ChangeScope;
+use planner::names::NodeName;
+use planner::policy::{LayoutPolicy, StaticCut};
+use serde_json::{Value, json};
+
+use crate::words::{cut, node, node_of, pod, policy, see, slices, texts};
+
+/// Eight GPUs, of which the first two are whole and the others cut into seven.
+fn server(name: &str) -> Value {
+    let mut server = cut(node(name), "slicewright-2whole", &[("gpu", 2), ("mig-1g.10gb", 42)]);
+    server["metadata"]["labels"]["nvidia.com/gpu.count"] = "8".into();
+    server
+}
+
+fn map() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "slicewright-mig-config", "namespace": "nvidia-gpu-operator"},
+        "data": {"config.yaml": "version: v1\nmig-configs:\n  slicewright-2whole:\n    - {devices: [0, 1], mig-enabled: false}\n    - {devices: [2, 3, 4, 5, 6, 7], mig-enabled: true, mig-devices: {1g.10gb: 7}}\n"},
+    })
+}
+
+/// A policy for whole GPUs and slices.
+fn two_whole() -> Value {
+    let mut policy = policy("research");
+    policy["spec"]["layout"] = json!({"type": "Static", "static": {"gpus": [
+        {"indices": [0, 1], "mig": "Disabled"},
+        {"slices": [{"profile": "1g.10gb", "count": 7}]},
+    ]}});
+    policy
+}
+
+fn actuator(seen: &ClusterView) -> Actuator {
+    seen.nodes[&NodeName("n1".to_owned())].actuator
+}
+
+#[test]
+fn the_gpus_of_a_node_that_is_half_whole_change_by_themselves() {
+    let train = pod("a", "train", &[("gpu", 1)], Some("n1"));
+    let lab = pod("a", "lab", &[("mig-1g.10gb", 1)], Some("n2"));
+    let seen = see(&[map(), server("n1"), server("n2"), train, lab]);
+    let n1 = node_of(&seen, "n1");
+    assert_eq!(n1.gpus.len(), 8);
+    assert_eq!((n1.scope, &n1.hold), (ChangeScope::IdleGpus, &None));
+    // Which of the two it has is not known, but that it has one.
+    assert_eq!(slices(n1, 0), ["off, maybe in use by a/train"]);
+    assert_eq!(slices(n1, 1), ["off, maybe in use by a/train"]);
+    assert_eq!(n1.whole_held, 1);
+    assert_eq!(slices(n1, 7), ["1g.10gb idle"; 7]);
+    let n2 = node_of(&seen, "n2");
+    assert_eq!(slices(n2, 0), ["off, idle"]);
+    assert_eq!(slices(n2, 2), ["1g.10gb maybe in use by a/lab"; 7]);
+    assert_eq!(texts(&seen.problems), [""; 0]);
+}
+
+#[test]
+fn a_pod_with_both_whole_gpus_has_each_of_them() {
+    let train = pod("a", "train", &[("gpu", 2)], Some("n1"));
+    let seen = see(&[map(), server("n1"), train]);
+    let n1 = node_of(&seen, "n1");
+    assert_eq!([slices(n1, 0), slices(n1, 1)], [["off, in use by a/train"], ["off, in use by a/train"]]);
+    assert_eq!(n1.whole_held, 2);
+}
+
+#[test]
+fn a_rule_with_mig_disabled_wants_whole_gpus() {
+    let seen = see(&[map(), server("n1"), two_whole()]);
+    let LayoutPolicy::Static { gpus } = &seen.policies[0].layout else { panic!("it is static") };
+    assert_eq!(gpus[0].cut, StaticCut::MigOff);
+    assert!(gpus[1].cuts_into("1g.10gb".parse().expect("a profile")));
+    assert_eq!(texts(&seen.problems), [""; 0]);
+}
+
+/// The agent does not switch MIG, so a node that a policy wants partly whole is MIG manager's, unless it was handed
+/// over to the agent before.
+#[test]
+fn a_node_that_is_to_have_whole_gpus_is_not_handed_to_its_agent() {
+    let mut agent = pod("slicewright-agent", "agent-n1", &[], Some("n1"));
+    agent["metadata"]["uid"] = "uid-agent".into();
+    agent["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
+    let one = |index: u32| {
+        json!({"index": index, "model": "A100-80GB", "uuid": format!("GPU-{index}"), "migEnabled": true, "slices": [
+            {"profile": "7g.80gb", "start": 0, "used": "Idle", "devices": [format!("MIG-{index}")]},
+        ]})
+    };
+    let report = json!({
+        "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "metadata": {"name": "n1"}, "spec": {},
+        "status": {
+            "observed": {"by": "Agent", "at": "2026-11-21T08:59:00Z", "bootId": "b-1", "gpus": [one(0), one(1)]},
+            "agent": {
+                "podUid": "uid-agent", "bootId": "b-1", "version": "9.8.7", "mode": "Change", "report": 7,
+                "at": "2026-11-21T08:59:00Z",
+            },
+        },
+    });
+    let with = |node: Value, policy: Value| see(&[node, report.clone(), agent.clone(), policy]);
+    assert_eq!(actuator(&with(node("n1"), policy("research"))), Actuator::Agent);
+    assert_eq!(actuator(&with(node("n1"), two_whole())), Actuator::Operands);
+    let mut others = two_whole();
+    others["spec"]["layout"]["static"]["gpus"][0]["indices"] = json!([6, 7]);
+    assert_eq!(actuator(&with(node("n1"), others)), Actuator::Agent, "it has no such GPU");
+    let mut handed = node("n1");
+    handed["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();
+    assert_eq!(actuator(&with(handed, two_whole())), Actuator::Agent);
+}
