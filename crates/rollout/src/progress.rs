@@ -51,6 +51,29 @@ pub struct Progress {
     /// Since when somebody else works on a node that we have not finished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted_since: Option<Timestamp>,
+    /// Since when no pod of an agent is on a node of which one has reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_left_since: Option<Timestamp>,
+    /// That is so long ago that the agent counts as uninstalled there: nothing
+    /// that it has reported is believed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub agent_gone: bool,
+    /// MIG manager was switched off by us, for the agent.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stood_down: bool,
+    /// The entry by which the node is to be given back to MIG manager.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hands_back: Option<Mapped>,
+}
+
+/// An entry of the map, and since when it is known to be there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Mapped {
+    /// Its name.
+    pub entry: String,
+    /// Since when.
+    pub at: Timestamp,
 }
 
 impl Progress {
@@ -84,6 +107,9 @@ impl Progress {
         for coming in [&mut self.cooldown_until].into_iter().flatten() {
             *coming = moved(*coming);
         }
+        if let Some(mapped) = &mut self.hands_back {
+            mapped.at = moved(mapped.at).min(now);
+        }
         if let Some(set_back) = &mut self.set_back {
             set_back.until = moved(set_back.until);
         }
@@ -99,6 +125,9 @@ impl Progress {
         for passed in self.passed() {
             *passed = passed.map(|at| at.min(now));
         }
+        if let Some(mapped) = &mut self.hands_back {
+            mapped.at = mapped.at.min(now);
+        }
         self
     }
 
@@ -110,6 +139,7 @@ impl Progress {
             &mut self.marked_again_at,
             &mut self.matched_since,
             &mut self.interrupted_since,
+            &mut self.agent_left_since,
         ];
         let of_target = self
             .target

@@ -148,7 +148,8 @@ fn progress() -> impl Strategy<Value = Progress> {
         of(failed()),
     );
     let times = (of(at()), of(at()), of(at()), of(at()), of(at()), of(at()));
-    (parts, times).prop_map(|(parts, times)| {
+    let agent = (of(at()), any::<bool>(), any::<bool>(), of(at()));
+    (parts, times, agent).prop_map(|(parts, times, (agent_left_since, agent_gone, stood_down, mapped))| {
         let (phase, target, applied, verified, set_back, last_error, failed) = parts;
         let (since, cooldown_until, matched_since, interrupted_since, changed_at, marked_again_at) = times;
         Progress {
@@ -165,6 +166,10 @@ fn progress() -> impl Strategy<Value = Progress> {
             failed,
             matched_since,
             interrupted_since,
+            agent_left_since,
+            agent_gone,
+            stood_down,
+            hands_back: mapped.map(|at| rollout::progress::Mapped { entry: "slicewright-0".to_owned(), at }),
         }
     })
 }

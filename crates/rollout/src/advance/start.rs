@@ -30,6 +30,9 @@ impl Run<'_> {
         if self.seen.marked() || self.cordoned_by_us() {
             return self.recover();
         }
+        if let Some(flow) = self.hand_back() {
+            return flow;
+        }
         if let Some(hold) = self.foreign_layout() {
             return self.hold(hold);
         }

@@ -159,6 +159,7 @@ impl Run<'_> {
         }
         let if_version = self.version();
         if seen.operands.has_manager {
+            self.next.stood_down = true;
             self.actions.push(Action::StandDownManager { if_version });
             return Some(self.hold(StartBlocker::HandingOver));
         }

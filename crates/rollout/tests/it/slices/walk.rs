@@ -157,6 +157,7 @@ impl Walk {
             map: MapSeen::default(),
             label_layout: None,
             operator: Operator::default(),
+            report: None,
             agent: read.account.clone().map(|account| AgentSeen {
                 alive: self.alive,
                 account,
