@@ -1,10 +1,12 @@
 //! The record of a node's rollout, in `GpuNode.status.rollout`. It is stored before the writes that it
 //! announces are done.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::agent_seen::SliceChange;
+use crate::agent_seen::{SliceChange, SlicePlace};
 use crate::layout::NodeLayout;
 use crate::outlook::{FailureReason, Trouble};
 
@@ -337,6 +339,11 @@ pub struct Verified {
     pub at: Timestamp,
     /// In which boot.
     pub boot_id: String,
+    /// The slices by the UUIDs of their GPUs, at their places, where an agent
+    /// said so: it brings them back after a reboot. At another place a slice has
+    /// another UUID, and pods that had it are refused.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub slices: BTreeMap<String, Vec<SlicePlace>>,
 }
 
 /// A layout that could not be reached, or could not be started.

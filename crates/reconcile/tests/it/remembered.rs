@@ -129,12 +129,10 @@ fn slices() -> impl Strategy<Value = SliceChange> {
 }
 
 fn progress() -> impl Strategy<Value = Progress> {
-    let verified = (layout(), text(), at(), text()).prop_map(|(layout, label, at, boot_id)| Verified {
-        layout,
-        label,
-        at,
-        boot_id,
-    });
+    let place = (profile(), any::<u8>()).prop_map(|(profile, start)| SlicePlace { profile, start });
+    let slices = proptest::collection::btree_map(text(), vec(place, 0..3), 0..3);
+    let verified = (layout(), text(), at(), text(), slices)
+        .prop_map(|(layout, label, at, boot_id, slices)| Verified { layout, label, at, boot_id, slices });
     let set_back = (layout(), trouble(), any::<u32>(), at(), any::<bool>()).prop_map(
         |(layout, why, times, until, rolled_back)| SetBack { layout, why, times, until, rolled_back },
     );

@@ -4,6 +4,8 @@
 //! cordoned, and pods go on. It must not be given another entry: it would cut the GPUs anew under running pods. What the
 //! GPUs have is known by an agent's report of this boot, and only where the node offers exactly that.
 
+use std::collections::BTreeMap;
+
 use mig::ProfileName;
 
 use crate::action::Action;
@@ -46,12 +48,17 @@ impl Run<'_> {
             Ok(layout) => layout,
             Err(hold) => return Some(self.hold(hold)),
         };
+        Some(self.give_back(layout))
+    }
+
+    /// Gives MIG manager the node under an entry for this layout.
+    pub(super) fn give_back(&mut self, layout: NodeLayout) -> Flow {
         let entry = layout.entry_name();
         if !self.seen.map.entries.contains(&entry) {
             let if_map_version = self.seen.map.resource_version.clone();
             self.actions.push(Action::EnsureMapEntry { layout, entry, if_map_version });
             self.next.hands_back = None;
-            return Some(self.hold(StartBlocker::HandingBack));
+            return self.hold(StartBlocker::HandingBack);
         }
         // A MIG manager that does not find its entry says that it failed.
         let mapped = self.next.hands_back.take().filter(|mapped| mapped.entry == entry);
@@ -59,18 +66,18 @@ impl Run<'_> {
         let settled = mapped.at + self.rules.settings.map_settle;
         self.next.hands_back = Some(mapped);
         if self.now < settled {
-            return Some(Flow::Rest(Outlook::Holding(StartBlocker::HandingBack), Some(settled)));
+            return Flow::Rest(Outlook::Holding(StartBlocker::HandingBack), Some(settled));
         }
         let (at, boot_id, label) = (self.now, self.seen.boot_id.clone(), entry.clone());
-        self.next.verified = Some(Verified { layout, label, at, boot_id });
+        self.next.verified = Some(Verified { layout, label, at, boot_id, slices: BTreeMap::new() });
         self.next.applied = Some(entry.clone());
         let (with_manager, if_version) = (self.next.stood_down, self.version());
         self.actions.push(Action::HandBack { value: entry, with_manager, if_version });
-        Some(self.hold(StartBlocker::HandingBack))
+        self.hold(StartBlocker::HandingBack)
     }
 
     /// What keeps MIG manager from knowing its entry, or us from the node.
-    fn not_to_be_given_back(&self) -> Option<StartBlocker> {
+    pub(super) fn not_to_be_given_back(&self) -> Option<StartBlocker> {
         let seen = self.seen;
         if let Some(who) = seen.manager {
             return Some(StartBlocker::HandsOff { who: who.to_string() });
@@ -93,7 +100,7 @@ impl Run<'_> {
         let strategy = self.seen.operator.strategy;
         let report = self.seen.report.as_ref();
         // Whole GPUs are left out: not all of them are offered.
-        let slices = |mut resources: std::collections::BTreeMap<String, u64>| {
+        let slices = |mut resources: BTreeMap<String, u64>| {
             resources.retain(|resource, _| resource.starts_with(ProfileName::RESOURCE_PREFIX));
             resources
         };

@@ -131,6 +131,7 @@ fn after_a_reboot_without_its_agent_the_node_gets_what_it_had_but_not_under_a_po
         label: names::HANDED_TO_AGENT.to_owned(),
         at: caller.world.now,
         boot_id,
+        slices: std::collections::BTreeMap::new(),
     });
     caller.world.reboot();
     caller.world.hardware = layout(EIGHT);
