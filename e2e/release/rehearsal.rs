@@ -162,7 +162,7 @@ async fn rehearse() -> anyhow::Result<()> {
     let registry = Registry::start(&address).await?;
     let folder = TempDir::new()?;
     let first = published(&clone, &registry, &folder.path().join("first"))?;
-    ensure!(first.len() == 6, "{first:?}");
+    ensure!(first.len() == 7, "{first:?}");
     helm_installs(&registry, &first).await?;
     opm_reads(&registry, &first)?;
     is_signed(&registry, &first, &folder.path().join("first"))?;
@@ -266,7 +266,7 @@ fn is_signed(registry: &Registry, published: &[(String, String)], dist: &Path) -
         asked(&["verify"], "ours.pub", &image)?;
         ensure!(asked(&["verify"], "other.pub", &image).is_err(), "{image} is signed with any key");
         asked(&["verify-attestation", "--type", "slsaprovenance1"], "ours.pub", &image)?;
-        if ["/slicewright", "/must-gather"].contains(&name.as_str()) {
+        if ["/slicewright", "/must-gather", "/agent"].contains(&name.as_str()) {
             asked(&["verify-attestation", "--type", "cyclonedx"], "ours.pub", &image)?;
         }
     }

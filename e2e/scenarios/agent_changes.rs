@@ -18,26 +18,26 @@ use kube::Api;
 use kube::api::ListParams;
 
 /// One node with eight GPUs, each cut into two halves.
-fn halves(name: &str) -> NodeSpec {
+pub(crate) fn halves(name: &str) -> NodeSpec {
     NodeSpec::new(name, 8, "A100-80GB").label(POOL, "research").layout("all-3g.40gb")
 }
 
 /// A pod that computes on what it gets.
-fn computes(name: &str, profile: &str) -> Manifest {
+pub(crate) fn computes(name: &str, profile: &str) -> Manifest {
     pod(name, &mig(profile), 1).annotated(OPENS, "at-once")
 }
 
 /// What a pod has: the UUID of its slice, its serial, and whether a process computes on it.
-type Has = (Option<String>, u64, bool);
+pub(crate) type Has = (Option<String>, u64, bool);
 
 /// Who has which slice of a node.
-fn held(scene: &Scene, node: &str) -> anyhow::Result<BTreeMap<String, Has>> {
+pub(crate) fn held(scene: &Scene, node: &str) -> anyhow::Result<BTreeMap<String, Has>> {
     let slices = scene.hands().truth(node)?.into_iter().flat_map(|gpu| gpu.slices);
     Ok(slices.filter_map(|slice| Some((slice.holder?, (slice.uuid, slice.serial, slice.open)))).collect())
 }
 
 /// Fifteen of the sixteen halves are computed on; the last one is beside one of them. Says who has what.
-async fn one_half_is_left(scene: &mut Scene) -> anyhow::Result<BTreeMap<String, Has>> {
+pub(crate) async fn one_half_is_left(scene: &mut Scene) -> anyhow::Result<BTreeMap<String, Has>> {
     scene.nodes_are([halves("n1")]).await?;
     scene.agents_are_installed().await?;
     scene.operator().await?;
@@ -56,7 +56,7 @@ async fn one_half_is_left(scene: &mut Scene) -> anyhow::Result<BTreeMap<String, 
 
 /// Whoever computed computes, on the slice that it had.
 #[track_caller]
-fn they_have_what_they_had(scene: &Scene, before: &BTreeMap<String, Has>) -> anyhow::Result<()> {
+pub(crate) fn they_have_what_they_had(scene: &Scene, before: &BTreeMap<String, Has>) -> anyhow::Result<()> {
     let mut now = held(scene, "n1")?;
     now.retain(|pod, _| before.contains_key(pod));
     assert_eq!(now, *before);
@@ -119,7 +119,7 @@ async fn until_at(scene: &Scene, step: &str) -> anyhow::Result<()> {
 }
 
 /// Who asks next: one for a small slice, one for the half, and so on, so that each needs a recut.
-fn asks(n: usize) -> Manifest {
+pub(crate) fn asks(n: usize) -> Manifest {
     computes(&format!("next-{n}"), ["1g.10gb", "3g.40gb"][n % 2])
 }
 

@@ -3,6 +3,7 @@
 
 mod agent;
 mod agent_changes;
+mod agent_handover;
 mod alerts;
 mod any_cluster;
 mod bad_weather;

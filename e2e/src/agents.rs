@@ -13,7 +13,7 @@ use anyhow::{Context, bail, ensure};
 use cluster::{Given, Handle};
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
-use kube::api::PostParams;
+use kube::api::{DeleteParams, PostParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client, ResourceExt};
 use packaging::{Helm, Render};
@@ -168,6 +168,18 @@ impl Scene {
     /// When it cannot be started.
     pub async fn agent_that_changes(&mut self, node: &str) -> anyhow::Result<Agent> {
         self.agent_with(node, &["--mode", "change"]).await
+    }
+
+    /// The pod of the agent of a node is gone for good, as when its DaemonSet is
+    /// deleted.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn agent_is_uninstalled(&self, node: &str) -> anyhow::Result<()> {
+        let pods: Api<Pod> = Api::namespaced(self.client(), AGENT_NAMESPACE);
+        let now = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+        pods.delete(&format!("agent-{node}"), &now).await?;
+        Ok(())
     }
 
     async fn agent_with(&mut self, node: &str, flags: &[&str]) -> anyhow::Result<Agent> {

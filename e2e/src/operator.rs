@@ -55,6 +55,7 @@ pub fn settings(identity: &str) -> Settings {
     rollout.interruption_limit = millis(240_000);
     rollout.retreat_backoff = millis(2_000);
     rollout.roll_back_backoff = millis(600_000);
+    rollout.agent_gone_after = millis(5_000);
     rollout.poll = millis(300);
     settings.observe.blocked_after = millis(3_000);
     settings

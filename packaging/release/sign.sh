@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Signs what `cargo xtask publish` put into the registry, by digest, and attaches where it comes from and, to the image
-# of the operator and that for must-gather, what it is made of. The workflow signs with its own identity; the rehearsal with a key:
+# Signs what `cargo xtask publish` put into the registry, by digest, and attaches where it comes from and, to the images
+# with programs (operator, must-gather, agent), what they are made of. The workflow signs with its own identity; the
+# rehearsal with a key:
 #
 #   sign.sh DIST [OPTION OF COSIGN...]
 set -euo pipefail
@@ -13,6 +14,7 @@ while read -r reference; do
     case $reference in
         */slicewright@*) made=operator ;;
         */must-gather@*) made=must-gather ;;
+        */agent@*) made=agent ;;
         *) continue ;;
     esac
     for inventory in "$dist/files/$made"-*.cdx.json; do

@@ -48,16 +48,27 @@ const EMULATOR: Tool = Tool {
 /// What the image of a release needs.
 pub(crate) const RELEASED: &[Tool] = &[crate::gate::GIT, PYTHON, MUSL, MUSL_ARM64];
 
-/// The step of the gate: the operator's image, in the profile that builds
+/// The step of the gate: what a cluster runs, in the profile that builds
 /// soonest.
 pub(crate) fn step(sources: &Sources) -> Step {
     let mut command = Command::new("cargo");
-    command.args(["run", "--quiet", "--locked", "--package", "xtask", "--", "image", "operator", "--quick"]);
+    command.args([
+        "run",
+        "--quiet",
+        "--locked",
+        "--package",
+        "xtask",
+        "--",
+        "image",
+        "operator",
+        "agent",
+        "--quick",
+    ]);
     sources.hand_on(&mut command);
     Step {
         name: "image",
-        what: "the operator's image is built without an engine, and keeps its promises",
-        tools: &[PYTHON, MUSL],
+        what: "the images of operator and agent are built without an engine, and keep their promises",
+        tools: &[PYTHON, MUSL, CC],
         after: None,
         action: Action::Run(command),
     }

@@ -131,9 +131,9 @@ pub(crate) fn publish(args: &PublishArgs, out: &mut dyn Write) -> anyhow::Result
     image.args(quick.then_some("--quick"));
     ended("building the operator's image", &mut image)?;
     // With the C library of this machine, and therefore for its processor alone.
-    let mut gathers = xtask(sources, &["image", "must-gather", "--out", &text(&images)?]);
-    gathers.args(quick.then_some("--quick"));
-    ended("building the image for must-gather", &mut gathers)?;
+    let mut others = xtask(sources, &["image", "must-gather", "agent", "--out", &text(&images)?]);
+    others.args(quick.then_some("--quick"));
+    ended("building the images of must-gather and of the agent", &mut others)?;
     let mut publish = program()?;
     if !system.is_empty() {
         let mut pack = xtask(sources, &["archives", "--system", system, "--out", &text(&archives)?]);

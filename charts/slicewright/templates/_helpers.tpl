@@ -133,7 +133,7 @@ annotations:
 {{- $image := .Values.agent.image -}}
 {{- $registry := default .Values.image.registry $image.registry -}}
 {{- if not (or $registry $image.digest) -}}
-{{- fail "agent.enabled is true, and neither agent.image.registry nor image.registry nor agent.image.digest is set: no image of the agent is published yet" -}}
+{{- fail (printf "agent.enabled is true, and agent.image.registry, image.registry and agent.image.digest are empty: no image of the agent is published yet; build one with `cargo xtask image agent`, push it to a registry of your own and say --set agent.image.registry=REGISTRY, or load it into kind (`kind load image-archive target/images/agent.tar`) and say localhost (the image would be %s:%s)" $image.repository (default .Chart.AppVersion $image.tag)) -}}
 {{- end -}}
 {{- with $registry }}{{ . | trimSuffix "/" }}/{{ end -}}
 {{- $image.repository -}}

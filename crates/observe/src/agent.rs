@@ -10,8 +10,8 @@ use api::gpu_node::{Observed, ObservedBy, ObservedGpu, ObservedSlice, PodName, S
 use api::node_agent::{self, AgentMode, AgentStatus, Holder, NodeChange};
 use k8s_openapi::api::core::v1::Node;
 use planner::names::{GpuIndex, PodRef};
-use rollout::AgentSeen;
 use rollout::observed::PodPhase;
+use rollout::{AgentSeen, GpuLayout, NodeLayout, Report};
 
 use crate::on_node::Bound;
 
@@ -53,6 +53,35 @@ pub(crate) fn read<'a>(node: &Node, gpu_node: Option<&'a GpuNode>, pods: &[Bound
         changes: *mode == AgentMode::Change,
         change: gpu_node.spec.change.as_ref(),
     })
+}
+
+/// What any agent has reported of a node, for the one who takes it back.
+pub(crate) fn report(node: &Node, gpu_node: Option<&GpuNode>, pods: &[Bound<'_>]) -> Option<Report> {
+    let status = gpu_node?.status.as_ref()?;
+    let observed = status.observed.as_ref().filter(|observed| observed.by == ObservedBy::Agent);
+    let has_reported = status.agent.is_some() || observed.is_some();
+    let boot = node.status.as_ref().and_then(|s| s.node_info.as_ref()).map(|info| info.boot_id.as_str());
+    let of_this_boot = observed.filter(|seen| boot.is_some() && seen.boot_id.as_deref() == boot);
+    has_reported.then(|| Report {
+        layout: of_this_boot.and_then(in_counts),
+        has_left: !pods.iter().any(|pod| pod.is_agent && pod.seen.phase != PodPhase::Ended),
+    })
+}
+
+/// What is reported, in counts; `None` where that is not all.
+fn in_counts(observed: &Observed) -> Option<NodeLayout> {
+    let gpu = |gpu: &ObservedGpu| {
+        let cut = match gpu.mig_enabled {
+            false => GpuLayout::Off,
+            true => {
+                let profiles = gpu.slices.iter().map(|slice| slice.profile.parse().ok());
+                GpuLayout::from_profiles(profiles.collect::<Option<Vec<_>>>()?)
+            }
+        };
+        let known = gpu.driver_error.is_none();
+        Some((GpuIndex(u16::try_from(gpu.index).ok()?), cut)).filter(|_| known)
+    };
+    observed.gpus.iter().map(gpu).collect::<Option<_>>().map(NodeLayout)
 }
 
 impl Agent<'_> {

@@ -102,6 +102,7 @@ pub(crate) fn read(
         },
         operands,
         agent: None,
+        report: None,
     }
 }
 

@@ -60,7 +60,10 @@ pub fn read(
         let pods = on_node.get(name.as_str()).into_iter().flatten();
         let mut pods: Vec<Bound<'_>> =
             pods.map(|pod| on_node::read(pod, &settings.gpu_operator_namespace)).collect();
-        let agent = agent::read(node, gpu_node, &pods);
+        let report = agent::report(node, gpu_node, &pods);
+        // Of an agent that is uninstalled nothing is believed.
+        let is_gone = memory.progress.agent_gone && report.as_ref().is_some_and(|report| report.has_left);
+        let agent = agent::read(node, gpu_node, &pods).filter(|_| !is_gone);
         let living = agent.as_ref().filter(|agent| agent.alive);
         if let Some(agent) = living {
             for pod in &mut pods {
@@ -68,7 +71,7 @@ pub fn read(
             }
         }
         let users = living.map(|agent| agent.gpus(&pods));
-        let record = layouts::Record { gpu_node, users: users.as_ref() };
+        let record = layouts::Record { gpu_node, users: users.as_ref(), is_gone };
         let found = layouts::establish(name, node, record, strategy, &maps, catalog, problems)
             .or_else(|| elsewhere(node, strategy, objects));
         if found.is_none() && gpu_node.is_none() {
@@ -85,6 +88,7 @@ pub fn read(
         };
         let is_mig_off = found.as_ref().is_some_and(is_whole);
         let actuator = Actuator::choose(agent.as_ref(), &memory, &facts, is_mig_off);
+        facts.report = report;
         facts.agent = agent.as_ref().filter(|_| actuator == Actuator::Agent).map(agent::Agent::seen);
         let name = NodeName(name.clone());
         if let Some(found) = &found {

@@ -10,7 +10,7 @@ use rollout::{OtherManager, Phase};
 
 use crate::memory::Memory;
 use crate::objects::Objects;
-use crate::told;
+use crate::{names, told};
 
 pub(crate) fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
@@ -46,7 +46,9 @@ pub(crate) fn first_hold(node: &Node, facts: &Observed, memory: &Memory, now: Ti
         .or_else(|| failed(memory))
         .or_else(|| {
             let found = facts.operands.config.as_deref().unwrap_or_default();
-            let is_foreign = progress.applied.as_deref().is_some_and(|ours| ours != found);
+            // That one nobody else writes: it says that the agent has the node.
+            let is_foreign = found != names::HANDED_TO_AGENT
+                && progress.applied.as_deref().is_some_and(|ours| ours != found);
             is_foreign.then(|| Hold::ForeignLayout { label: found.to_owned() })
         })
         .or_else(|| facts.work.as_ref().map(|work| Hold::ForeignWork { who: work.to_string() }))

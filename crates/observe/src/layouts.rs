@@ -211,6 +211,9 @@ pub struct Record<'a> {
     /// Who holds what by a living agent: of one that does not live, only the
     /// layout counts.
     pub users: Option<&'a BTreeMap<i32, ObservedGpu>>,
+    /// Its agent is uninstalled: its report counts for which GPUs there are,
+    /// and for nothing else.
+    pub is_gone: bool,
 }
 
 /// The GPUs of a node; `None` when it has none that can be cut.
@@ -224,7 +227,7 @@ pub fn establish<'a>(
     catalog: &'a Catalog,
     problems: &mut Vec<Problem>,
 ) -> Option<Established<'a>> {
-    let Record { gpu_node, users } = record;
+    let Record { gpu_node, users, is_gone } = record;
     let nothing = |doubt: String| Established {
         gpus: BTreeMap::new(),
         strategy,
@@ -235,6 +238,7 @@ pub fn establish<'a>(
     let remembered = gpu_node.and_then(|n| n.status.as_ref()?.observed.as_ref());
     if let Some(observed) = remembered
         && observed.by == ObservedBy::Agent
+        && !is_gone
         && !has_booted(node, observed)
     {
         return exact(name, observed, strategy, catalog, users, problems);

@@ -20,6 +20,8 @@ pub(crate) struct Bound<'a> {
     object: &'a Pod,
     /// The pod as the rollout sees it.
     pub seen: SeenPod,
+    /// Whether it is a node agent of ours.
+    pub is_agent: bool,
     /// What it takes of its node.
     takes: Takes,
 }
@@ -79,13 +81,25 @@ pub(crate) fn read<'a>(pod: &'a Pod, gpu_operator_namespace: &str) -> Bound<'a> 
         kubelet_uid: kubelet_uid(pod),
         containers: pod.spec.as_ref().map(pods::containers).unwrap_or_default(),
     };
-    Bound { object: pod, seen, takes }
+    Bound { object: pod, seen, is_agent: is_agent(pod), takes }
+}
+
+/// Whether a pod is a node agent of ours. Its name is the chart's `nameOverride`
+/// if there is one; these two labels are not to be chosen.
+#[must_use]
+pub fn is_agent(pod: &Pod) -> bool {
+    let label =
+        |key: &str| pod.metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
+    label("app.kubernetes.io/part-of") == Some("slicewright")
+        && label("app.kubernetes.io/component") == Some("agent")
 }
 
 /// What the pods of a node hold, and what they leave of its room.
 pub(crate) fn taken(bound: &[Bound<'_>], room: &mut Room, problems: &mut Vec<Problem>) -> Held {
     let mut held = Held::default();
-    for Bound { object, seen, takes } in bound.iter().filter(|bound| bound.seen.phase != PodPhase::Ended) {
+    for Bound { object, seen, is_agent: _, takes } in
+        bound.iter().filter(|bound| bound.seen.phase != PodPhase::Ended)
+    {
         leave(room, &takes.room);
         // MIG manager removes the Operator's own checks before it cuts.
         if seen.operand == Some(Operand::Validator) {

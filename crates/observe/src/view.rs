@@ -133,6 +133,15 @@ impl NodeView {
         Observed { listing, refusals, map, ..self.facts.clone() }
     }
 
+    /// Whether its agent is uninstalled, and MIG manager has the node, so that
+    /// what the agent has reported is of no more use.
+    #[must_use]
+    pub fn is_without_agent(&self) -> bool {
+        let handed = self.facts.operands.config.as_deref() == Some(rollout::names::HANDED_TO_AGENT);
+        let has_left = self.facts.report.as_ref().is_some_and(|report| report.has_left);
+        self.memory.progress.agent_gone && has_left && !handed
+    }
+
     /// How its slices are offered.
     #[must_use]
     pub const fn strategy(&self) -> rollout::Strategy {

@@ -191,6 +191,7 @@ pub(crate) const fn waits_for_a_human(hold: &StartBlocker) -> bool {
         | StartBlocker::AgentAway
         | StartBlocker::AgentCannot { .. }
         | StartBlocker::HandingOver
+        | StartBlocker::HandingBack
         | StartBlocker::Released
         | StartBlocker::WriteRefused { .. }
         | StartBlocker::WriteUndone { .. } => true,

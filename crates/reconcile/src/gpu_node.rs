@@ -11,6 +11,7 @@ use api::gpu_node::{
     PromisedTo, SliceUse, WantedGpu, WantedSlice,
 };
 use mig::ProfileName;
+use observe::NodeView;
 use planner::inventory::{Hold, Node, Slice, Use};
 use planner::names::{NodeName, RequestId};
 use planner::plan::NodeStep;
@@ -142,7 +143,10 @@ fn status(
         Some(node) => observe::requests::schedulable_since(&rollout.schedulable_since, node, input.now),
         None => BTreeMap::new(),
     };
+    // What an agent has left behind is taken out first; what we see is written when it is gone.
+    let left_behind = planned.view.nodes.get(name).is_some_and(NodeView::is_without_agent);
     let observed = match node {
+        _ if left_behind => None,
         Some(node) if !observe::hardware::has_report_of_agent(old) => {
             let last = before
                 .observed
@@ -173,7 +177,7 @@ fn status(
         conditions,
         slices,
         observed,
-        agent: before.agent,
+        agent: before.agent.filter(|_| !left_behind),
         rollout: Some(rollout),
     }
 }

@@ -24,6 +24,10 @@ pub fn write(progress: &Progress, before: Option<&NodeRollout>) -> NodeRollout {
         failed,
         matched_since: _,
         interrupted_since: _,
+        agent_left_since: _,
+        agent_gone: _,
+        stood_down: _,
+        hands_back: _,
     } = progress;
     let why = failed.as_ref().map(ToString::to_string);
     NodeRollout {

@@ -74,5 +74,6 @@ fn observed(unschedulable: bool) -> Observed {
         label_layout: None,
         operator: Operator::default(),
         agent: None,
+        report: None,
     }
 }

@@ -93,6 +93,19 @@ pub enum Action {
         /// The node's resource version.
         if_version: String,
     },
+    /// Give a node that its agent changed back to MIG manager. In one merge
+    /// patch: set `nvidia.com/mig.config` to an entry that describes what the
+    /// node has, clear its state, and switch MIG manager on. It then finds that
+    /// nothing is to be changed.
+    HandBack {
+        /// The entry.
+        value: String,
+        /// Whether MIG manager is switched on: where it was not us who switched
+        /// it off, it stays off.
+        with_manager: bool,
+        /// The node's resource version.
+        if_version: String,
+    },
 }
 
 impl Action {
@@ -107,7 +120,8 @@ impl Action {
             | Self::DeletePod { .. }
             | Self::UnpauseOperands { .. }
             | Self::HoldForAgent { .. }
-            | Self::StandDownManager { .. } => true,
+            | Self::StandDownManager { .. }
+            | Self::HandBack { .. } => true,
             Self::EnsureMapEntry { .. }
             | Self::Uncordon { .. }
             | Self::RemoveCordonedBy { .. }
@@ -132,6 +146,7 @@ impl Action {
             Self::HoldForAgent { .. } => "HoldForAgent",
             Self::ResumeOperands { .. } => "ResumeOperands",
             Self::StandDownManager { .. } => "StandDownManager",
+            Self::HandBack { .. } => "HandBack",
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod agent;
 mod change;
+mod hand_back;
 mod ladder;
 mod proof;
 mod quiesce;
@@ -76,6 +77,7 @@ fn run(
 ) -> Advance {
     let next = progress.clone().no_later_than(now);
     let mut run = Run { seen, wanted, slices_wanted, rules, now, next, actions: Vec::new(), permit: None };
+    run.note_agent();
     // Steps that need no write lead on to the next at once. A rollout has 12
     // steps and never goes round in one observation; the bound is for the
     // mistake that nobody has found yet, and costs one poll.
@@ -135,6 +137,11 @@ impl Run<'_> {
 
     fn done(self, outlook: Outlook, wake_at: Option<Timestamp>) -> Advance {
         let change = self.spec_change();
+        // Nothing is seen to happen when an agent comes to count as uninstalled.
+        let gone_at = self.next.agent_left_since.filter(|_| !self.next.agent_gone);
+        let gone_at = gone_at.map(|since| since + self.rules.settings.agent_gone_after);
+        let gone_at = gone_at.filter(|at| *at > self.now);
+        let wake_at = wake_at.into_iter().chain(gone_at).min();
         Advance { progress: self.next, actions: self.actions, outlook, wake_at, change }
     }
 

@@ -8,6 +8,8 @@ use mig::ProfileName;
 use planner::names::GpuIndex;
 use serde::{Deserialize, Serialize};
 
+use crate::layout::NodeLayout;
+
 /// What the agent of a node says, and what it is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentSeen {
@@ -20,6 +22,17 @@ pub struct AgentSeen {
     pub wish: Option<Wish>,
     /// The GPUs that it knows.
     pub gpus: BTreeMap<GpuIndex, GpuUuid>,
+}
+
+/// What an agent has reported of a node, whether or not it lives, and whether
+/// or not it changes slices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What the GPUs have by it; `None` where it is of another boot, or does
+    /// not know.
+    pub layout: Option<NodeLayout>,
+    /// No pod of an agent is on the node, not even one that starts or fails.
+    pub has_left: bool,
 }
 
 /// The slices that GPUs should have, at their places.

@@ -32,7 +32,7 @@ pub mod window;
 
 pub use action::Action;
 pub use advance::{Advance, advance, advance_slices};
-pub use agent_seen::{AgentSeen, GpuSlices, ListAsked, SliceChange, SlicePlace, WantedSlices};
+pub use agent_seen::{AgentSeen, GpuSlices, ListAsked, Report, SliceChange, SlicePlace, WantedSlices};
 pub use cordon_owner::CordonOwner;
 pub use layout::{GpuLayout, LayoutRefused, NodeLayout, Strategy};
 pub use neighbours::{OtherManager, OtherWork};

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use mig::GpuResource;
 use planner::names::{GpuIndex, PodRef};
 
-use crate::agent_seen::AgentSeen;
+use crate::agent_seen::{AgentSeen, Report};
 use crate::cordon_owner::CordonOwner;
 use crate::layout::{NodeLayout, Strategy};
 use crate::neighbours::{OtherManager, OtherWork};
@@ -52,6 +52,8 @@ pub struct Observed {
     pub operator: Operator,
     /// The agent that changes the node, where one does.
     pub agent: Option<AgentSeen>,
+    /// What any agent has reported of the node; `None` where none ever did.
+    pub report: Option<Report>,
 }
 
 /// A pod bound to the node.

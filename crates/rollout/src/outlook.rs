@@ -116,6 +116,8 @@ pub enum StartBlocker {
     },
     /// MIG manager is being switched off, for the agent.
     HandingOver,
+    /// The node is being given back to MIG manager, since no agent changes it.
+    HandingBack,
     /// A human ended the rollout with `slicewright release`.
     Released,
     /// The API's data went back in time a moment ago.
@@ -392,6 +394,9 @@ impl fmt::Display for StartBlocker {
             }
             Self::HandingOver => {
                 f.write_str("MIG manager is being switched off on the node, since its agent changes it")
+            }
+            Self::HandingBack => {
+                f.write_str("the node is being given back to MIG manager, since no agent changes it any more")
             }
             Self::Released => f.write_str("an administrator released the node"),
             Self::Settling { until } => write!(

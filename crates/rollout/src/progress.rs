@@ -1,10 +1,12 @@
 //! The record of a node's rollout, in `GpuNode.status.rollout`. It is stored before the writes that it
 //! announces are done.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::agent_seen::SliceChange;
+use crate::agent_seen::{SliceChange, SlicePlace};
 use crate::layout::NodeLayout;
 use crate::outlook::{FailureReason, Trouble};
 
@@ -51,6 +53,29 @@ pub struct Progress {
     /// Since when somebody else works on a node that we have not finished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted_since: Option<Timestamp>,
+    /// Since when no pod of an agent is on a node of which one has reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_left_since: Option<Timestamp>,
+    /// That is so long ago that the agent counts as uninstalled there: nothing
+    /// that it has reported is believed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub agent_gone: bool,
+    /// MIG manager was switched off by us, for the agent.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stood_down: bool,
+    /// The entry by which the node is to be given back to MIG manager.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hands_back: Option<Mapped>,
+}
+
+/// An entry of the map, and since when it is known to be there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Mapped {
+    /// Its name.
+    pub entry: String,
+    /// Since when.
+    pub at: Timestamp,
 }
 
 impl Progress {
@@ -84,6 +109,9 @@ impl Progress {
         for coming in [&mut self.cooldown_until].into_iter().flatten() {
             *coming = moved(*coming);
         }
+        if let Some(mapped) = &mut self.hands_back {
+            mapped.at = moved(mapped.at).min(now);
+        }
         if let Some(set_back) = &mut self.set_back {
             set_back.until = moved(set_back.until);
         }
@@ -99,6 +127,9 @@ impl Progress {
         for passed in self.passed() {
             *passed = passed.map(|at| at.min(now));
         }
+        if let Some(mapped) = &mut self.hands_back {
+            mapped.at = mapped.at.min(now);
+        }
         self
     }
 
@@ -110,6 +141,7 @@ impl Progress {
             &mut self.marked_again_at,
             &mut self.matched_since,
             &mut self.interrupted_since,
+            &mut self.agent_left_since,
         ];
         let of_target = self
             .target
@@ -307,6 +339,11 @@ pub struct Verified {
     pub at: Timestamp,
     /// In which boot.
     pub boot_id: String,
+    /// The slices by the UUIDs of their GPUs, at their places, where an agent
+    /// said so: it brings them back after a reboot. At another place a slice has
+    /// another UUID, and pods that had it are refused.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub slices: BTreeMap<String, Vec<SlicePlace>>,
 }
 
 /// A layout that could not be reached, or could not be started.

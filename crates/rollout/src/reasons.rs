@@ -67,6 +67,8 @@ reasons! {
         "Read `status.observed` of the node's `GpuNode`: `driverError` quotes the driver. The agent does not switch MIG mode.";
     HandingOver: "The operator is switching MIG manager off on the node, because the agent changes its slices from now on. No slice changes.",
         "No action is needed.";
+    HandingBack: "No agent changes the node any more: the operator gives it back to MIG manager, with an entry of the map that describes what the GPUs have. No slice changes.",
+        "No action is needed. If it lasts, see that `ClusterPolicy` uses the map `slicewright-mig-config`.";
     Released: "An administrator ended the rollout. The operator does not change the node.",
         "Run `slicewright release NODE --resume` when the node may be changed again.";
     Settling: "The data of the API went back in time, as after the restore of an older etcd backup. For two minutes the operator changes no node, so that kubelets and controllers can adapt to the restored state.",
@@ -118,6 +120,7 @@ impl StartBlocker {
             Self::AgentAway => AgentAway,
             Self::AgentCannot { .. } => AgentCannot,
             Self::HandingOver => HandingOver,
+            Self::HandingBack => HandingBack,
             Self::Released => Released,
             Self::Settling { .. } => Settling,
             Self::WriteRefused { .. } => WriteRefused,

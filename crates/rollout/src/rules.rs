@@ -135,6 +135,12 @@ pub struct Settings {
     pub hold_limit: SignedDuration,
     /// How long an agent may take for a change that it has claimed.
     pub agent_limit: SignedDuration,
+    /// How long no pod of an agent is on a node before it counts as uninstalled
+    /// there. The update of a DaemonSet replaces a pod within seconds, and the
+    /// pull of its image takes minutes. Nothing that runs depends on it: a node
+    /// that is given back too early is handed over again when the agent comes,
+    /// and neither costs a slice.
+    pub agent_gone_after: SignedDuration,
     /// How often something that is waited for is looked at.
     pub poll: SignedDuration,
 }
@@ -159,6 +165,7 @@ impl Default for Settings {
             longest_backoff: SignedDuration::from_hours(24),
             hold_limit: SignedDuration::from_mins(2),
             agent_limit: SignedDuration::from_mins(10),
+            agent_gone_after: SignedDuration::from_mins(10),
             poll: SignedDuration::from_secs(10),
         }
     }

@@ -12,11 +12,13 @@ pub enum Product {
     Simulator,
     /// What `oc adm must-gather` runs: the command, and a shell.
     MustGather,
+    /// The agent of a GPU node.
+    Agent,
 }
 
 impl Product {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Operator, Self::Simulator, Self::MustGather];
+    pub const ALL: [Self; 4] = [Self::Operator, Self::Simulator, Self::MustGather, Self::Agent];
 
     /// Its name on the command line and of its files.
     #[must_use]
@@ -25,6 +27,7 @@ impl Product {
             Self::Operator => "operator",
             Self::Simulator => "simulator",
             Self::MustGather => "must-gather",
+            Self::Agent => "agent",
         }
     }
 
@@ -42,6 +45,7 @@ impl Product {
             Self::Operator => "slicewright/slicewright",
             Self::Simulator => "slicewright/simulator",
             Self::MustGather => "slicewright/must-gather",
+            Self::Agent => "slicewright/agent",
         }
     }
 
@@ -52,6 +56,7 @@ impl Product {
             Self::Operator => "/usr/bin/slicewright-operator",
             Self::Simulator => "/usr/bin/slicewright-sim",
             Self::MustGather => "/usr/bin/gather",
+            Self::Agent => "/usr/bin/slicewright-agent",
         }
     }
 
@@ -60,6 +65,7 @@ impl Product {
             Self::Operator => "Slicewright",
             Self::Simulator => "Slicewright simulator",
             Self::MustGather => "Slicewright must-gather",
+            Self::Agent => "Slicewright node agent",
         }
     }
 
@@ -69,6 +75,9 @@ impl Product {
             Self::Simulator => "Simulated GPUs with MIG for clusters and machines without any",
             Self::MustGather => {
                 "Collects what the maintainers of Slicewright need to find out what went wrong"
+            }
+            Self::Agent => {
+                "Reports the MIG slices of one GPU node and who holds them, and changes single ones"
             }
         }
     }
@@ -86,6 +95,10 @@ impl Product {
             Self::MustGather => {
                 "The fleet as it was, the plan for it, statuses, and the logs of the operator and of MIG manager; no \
                  Secrets."
+            }
+            Self::Agent => {
+                "Runs on each GPU node: reads the slices from NVIDIA's driver and their holders from kubelet, reports both \
+                 to the operator, and changes single slices beside running pods where it is told to."
             }
         }
     }

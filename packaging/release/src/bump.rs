@@ -21,9 +21,11 @@ pub const PLACES: &[Place] = &[
     place("packaging/containers/operator.Containerfile", "ARG VERSION={}\n"),
     place("packaging/containers/simulator.Containerfile", "ARG VERSION={}\n"),
     place("packaging/containers/must-gather.Containerfile", "ARG VERSION={}\n"),
+    place("packaging/containers/agent.Containerfile", "ARG VERSION={}\n"),
     place("packaging/containers/operator.Containerfile", "slicewright/slicewright:{}"),
     place("packaging/containers/simulator.Containerfile", "slicewright/simulator:{}"),
     place("packaging/containers/must-gather.Containerfile", "slicewright/must-gather:{}"),
+    place("packaging/containers/agent.Containerfile", "slicewright/agent:{}"),
     place("docs/guides/flux.md", "tag: v{}"),
     place("examples/gitops/flux/helm-release.yaml", "tag: v{}"),
     place("examples/policy-repo/snapshot-job.yaml", "slicewright/slicewright:{}"),
@@ -31,6 +33,7 @@ pub const PLACES: &[Place] = &[
     place("docs/guides/olm.md", "slicewright.v{}"),
     place("docs/guides/images.md", "slicewright/slicewright:{}"),
     place("docs/guides/images.md", "gpu/slicewright:{}"),
+    place("docs/guides/agent.md", "slicewright/agent:{}"),
 ];
 
 /// A place that is not there.

@@ -1,4 +1,4 @@
-//! The chart as it is published: it knows its image, so that it installs without a value, and tells ArtifactHub
+//! The chart as it is published: it knows its images, so that it installs without a value, and tells ArtifactHub
 //! what it changes. The archive has no time and no owner in it; Helm's own would.
 
 use std::collections::BTreeMap;
@@ -54,14 +54,27 @@ fn line(file: &'static str, text: &str, from: &str, to: &str) -> Result<String, 
     }
 }
 
-/// Values that name the image.
-fn values(text: &str, image: &Image) -> Result<String, Error> {
+/// The images that the chart installs.
+#[derive(Clone, Copy, Debug)]
+pub struct Images<'a> {
+    /// The operator's.
+    pub operator: &'a Image,
+    /// The node agent's, from the same registry: a mirror is named once.
+    pub agent: &'a Image,
+}
+
+/// Values that name the images.
+fn values(text: &str, images: Images<'_>) -> Result<String, Error> {
+    let Images { operator: image, agent } = images;
     let (host, repository) = image.repository.split_once('/').unwrap_or((&image.repository, ""));
+    let (_, repository_of_agent) = agent.repository.split_once('/').unwrap_or((&agent.repository, ""));
     let mut text = text.to_owned();
     for (from, to) in [
         ("  registry: \"\"", format!("  registry: {host}")),
         ("  repository: slicewright/slicewright", format!("  repository: {repository}")),
         ("  digest: \"\"", format!("  digest: {}", image.digest)),
+        ("    repository: slicewright/agent", format!("    repository: {repository_of_agent}")),
+        ("    digest: \"\"", format!("    digest: {}", agent.digest)),
     ] {
         text = line("values.yaml", &text, from, &to)?;
     }
@@ -69,7 +82,7 @@ fn values(text: &str, image: &Image) -> Result<String, Error> {
 }
 
 /// The description, with what ArtifactHub shows.
-fn described(text: &str, image: &Image, project: &Project, changes: &[String]) -> String {
+fn described(text: &str, images: Images<'_>, project: &Project, changes: &[String]) -> String {
     let list = |key: &str, items: &[Value]| {
         let mut said = format!("  artifacthub.io/{key}: |\n");
         for item in items {
@@ -78,7 +91,9 @@ fn described(text: &str, image: &Image, project: &Project, changes: &[String]) -
         said
     };
     let changes: Vec<Value> = changes.iter().map(|change| json!(change)).collect();
-    let images = [json!({"name": "operator", "image": image.to_string()})];
+    let Images { operator, agent } = images;
+    let images = [("operator", operator), ("agent", agent)];
+    let images = images.map(|(name, image)| json!({"name": name, "image": image.to_string()}));
     let links = [json!({"name": "Documentation", "url": format!("{}/tree/main/docs", project.repository)})];
     let mut text = text.to_owned();
     if !text.ends_with('\n') {
@@ -94,11 +109,16 @@ fn described(text: &str, image: &Image, project: &Project, changes: &[String]) -
     )
 }
 
-/// The chart in this folder, for this image.
+/// The chart in this folder, for these images.
 ///
 /// # Errors
 /// When a file cannot be read, or what is replaced is not there.
-pub fn chart(folder: &Path, image: &Image, project: &Project, changes: &[String]) -> Result<Chart, Error> {
+pub fn chart(
+    folder: &Path,
+    images: Images<'_>,
+    project: &Project,
+    changes: &[String],
+) -> Result<Chart, Error> {
     let ignored = |path: &str| {
         path.starts_with("slicewright/ci/")
             || path.ends_with("/README.md.head")
@@ -110,9 +130,9 @@ pub fn chart(folder: &Path, image: &Image, project: &Project, changes: &[String]
     for file in &mut files {
         let text = String::from_utf8_lossy(&file.content).into_owned();
         match file.path.as_str() {
-            "slicewright/values.yaml" => file.content = values(&text, image)?.into_bytes(),
+            "slicewright/values.yaml" => file.content = values(&text, images)?.into_bytes(),
             "slicewright/Chart.yaml" => {
-                let text = described(&text, image, project, changes);
+                let text = described(&text, images, project, changes);
                 description =
                     serde_saphyr::from_str(&text).map_err(|error| Error::Syntax(error.to_string()))?;
                 file.content = text.into_bytes();
@@ -139,4 +159,27 @@ pub fn chart(folder: &Path, image: &Image, project: &Project, changes: &[String]
         annotations,
     };
     Ok(Chart { name, archive, artifact })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What Helm would render of it: the lines are found by their text, and a changed file must not go unnoticed.
+    #[test]
+    fn the_values_name_both_images_by_digest_and_their_registry_once() {
+        let image = |name: &str, digit: &str| -> Image {
+            format!("registry.example.dev/gpu/{name}@sha256:{}", digit.repeat(64)).parse().unwrap()
+        };
+        let (operator, agent) = (image("slicewright", "a"), image("agent", "b"));
+        let text = std::fs::read_to_string(packaging::chart().join("values.yaml")).unwrap();
+        let text = values(&text, Images { operator: &operator, agent: &agent }).unwrap();
+        let values: Value = serde_saphyr::from_str(&text).unwrap();
+        assert_eq!(values["image"]["registry"], "registry.example.dev");
+        assert_eq!(values["image"]["repository"], "gpu/slicewright");
+        assert_eq!(values["image"]["digest"], operator.digest.to_string());
+        assert_eq!(values["agent"]["image"]["registry"], "", "the operator's");
+        assert_eq!(values["agent"]["image"]["repository"], "gpu/agent");
+        assert_eq!(values["agent"]["image"]["digest"], agent.digest.to_string());
+    }
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+use image::labels::Product;
 use image::oci::{Built, Layout, Reference, layout};
 use packaging::archives;
 use packaging::bundle::{self, Contact, Files};
@@ -141,28 +142,32 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut published = Published { all: Vec::new() };
     let layouts = args.out.join("layouts");
 
-    let digest = std::fs::read_to_string(args.images.join("operator.digest"))
-        .context("there is no image of the operator: `cargo xtask image operator` makes it")?;
-    let operator =
-        registry.push(&args.images.join("operator"), "slicewright", &version.to_string(), digest.trim())?;
+    let pushed = |product: Product| -> anyhow::Result<String> {
+        let name = product.name();
+        let digest = std::fs::read_to_string(args.images.join(format!("{name}.digest")))
+            .with_context(|| format!("there is no image {name}: `cargo xtask image {name}` makes it"))?;
+        let repository = product.repository().rsplit('/').next().unwrap_or_default();
+        registry.push(&args.images.join(name), repository, &version.to_string(), digest.trim())
+    };
+    let operator = pushed(Product::Operator)?;
     published.add(&operator, out)?;
     let operator: bundle::Image = operator.parse()?;
-    let digest = std::fs::read_to_string(args.images.join("must-gather.digest"))
-        .context("there is no image for must-gather: `cargo xtask image must-gather` makes it")?;
-    let gathers = registry.push(
-        &args.images.join("must-gather"),
-        "must-gather",
-        &version.to_string(),
-        digest.trim(),
-    )?;
-    published.add(&gathers, out)?;
+    published.add(&pushed(Product::MustGather)?, out)?;
+    let agent = pushed(Product::Agent)?;
+    published.add(&agent, out)?;
+    let agent: bundle::Image = agent.parse()?;
 
     let helm = Helm::find()?;
     let files = args.out.join("files");
     if files.exists() {
         std::fs::remove_dir_all(&files)?;
     }
-    let chart = chart::chart(&packaging::chart(), &operator, &project, &entries(&changes))?;
+    let chart = chart::chart(
+        &packaging::chart(),
+        chart::Images { operator: &operator, agent: &agent },
+        &project,
+        &entries(&changes),
+    )?;
     write(&files.join(&chart.name), &chart.archive)?;
     let pushed = registry.publish(
         &chart.artifact.layout(),
@@ -216,7 +221,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     write(&args.out.join("NOTES.md"), notes.as_bytes())?;
     let digests: String = published.all.iter().map(|(name, digest)| format!("{name}@{digest}\n")).collect();
     write(&args.out.join("digests.txt"), digests.as_bytes())?;
-    ensure!(published.all.len() == 6, "a release has six things in a registry");
+    ensure!(published.all.len() == 7, "a release has seven things in a registry");
     writeln!(
         out,
         "{} has the files, the notes and the pull request for community catalogs",

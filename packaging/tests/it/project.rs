@@ -18,6 +18,7 @@ fn the_repository_is_named_alike_everywhere() {
         "packaging/olm/base.yaml",
         "packaging/containers/operator.Containerfile",
         "packaging/containers/simulator.Containerfile",
+        "packaging/containers/agent.Containerfile",
         "packaging/containers/must-gather.Containerfile",
         "charts/slicewright/files/rules.yaml",
         ".github/ISSUE_TEMPLATE/config.yml",

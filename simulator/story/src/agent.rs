@@ -47,7 +47,7 @@ fn pod_uid(node: &str) -> String {
 
 /// The pods of the agents.
 pub(crate) fn pods(world: &World) -> Vec<Pod> {
-    let with_agent = world.hosts.iter().filter(|(_, host)| host.agent && host.node.ready());
+    let with_agent = world.hosts.iter().filter(|(_, host)| host.agent.is_some() && host.node.ready());
     let pod = |name: &String| {
         serde_json::from_value(json!({
             "metadata": {"namespace": NAMESPACE, "name": format!("agent-{name}"), "uid": pod_uid(name),
@@ -67,7 +67,7 @@ pub(crate) fn act(world: &mut World) {
     let names: Vec<String> = world
         .hosts
         .iter()
-        .filter(|(_, host)| host.agent && host.node.ready())
+        .filter(|(_, host)| host.agent.is_some() && host.node.ready())
         .map(|(name, _)| name.clone())
         .collect();
     for name in names {
@@ -226,7 +226,8 @@ fn write(world: &mut World, name: &str, account: &Account) {
         let index = u8::try_from(truth.index).unwrap_or(u8::MAX);
         (GpuUuid(gpu.uuid.clone()), Card { index, model: truth.model.clone(), unhealthy })
     });
-    let identity = Identity { version: "story".to_owned(), driver: None, mode: AgentMode::Change };
+    let mode = host.agent.unwrap_or(AgentMode::Report);
+    let identity = Identity { version: "story".to_owned(), driver: None, mode };
     let Ok(observed) = node_agent::observed(account, &cards.collect(), *now) else { return };
     if gpu_nodes.get(name).is_none() {
         gpu_nodes.put(GpuNode::new(name, GpuNodeSpec::default()), *now, revision);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use api::node_agent::AgentMode;
 use jiff::{SignedDuration, Timestamp};
 use mig::ProfileName;
 
@@ -84,6 +85,8 @@ pub enum Command {
     Label(String, BTreeMap<String, Option<String>>),
     /// Somebody else chooses the layout of a node.
     Foreign(String, String),
+    /// The agent of a node is installed, told what it may do, or uninstalled.
+    Agent(String, Option<AgentMode>),
     /// A node reboots.
     Reboot(String),
     /// Something on a node is going to fail.
@@ -347,6 +350,11 @@ pub const COMMANDS: &[Usage] = &[
         "foreign",
         "foreign NODE ENTRY",
         "Another client writes the label nvidia.com/mig.config of a node.",
+    ),
+    usage(
+        "agent",
+        "agent NODE changes|reports|gone",
+        "The node gets an agent that changes slices, one that only reports, or none: its pod is gone, and what it reported stays.",
     ),
     usage("reboot", "reboot NODE", "A node reboots; its instances are lost."),
     usage(

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use api::node_agent::AgentMode;
 use gpu::{DriverBranch, Machine};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -34,7 +35,7 @@ pub(crate) enum Life {
 /// A node.
 pub(crate) struct Host {
     pub(crate) node: operands::Node,
-    pub(crate) agent: bool,
+    pub(crate) agent: Option<AgentMode>,
     /// What its agent remembers.
     pub(crate) process: crate::agent::Process,
     /// The map's entry that was made for this node's first layout.
@@ -73,7 +74,8 @@ impl Host {
         };
         let node = operands::Node::new(setup, machine, spec.labels.clone(), Some(map), config)?;
         let process = crate::agent::Process::default();
-        Ok(Self { node, agent: spec.agent, process, begins_with, spec: spec.clone() })
+        let agent = spec.agent.then_some(AgentMode::Change);
+        Ok(Self { node, agent, process, begins_with, spec: spec.clone() })
     }
 
     pub(crate) fn next_event(&self) -> Option<Timestamp> {

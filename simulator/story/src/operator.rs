@@ -210,6 +210,15 @@ impl Operator {
                 let off = (names::DEPLOY_MIG_MANAGER.to_owned(), Some("false".to_owned()));
                 patch(world, if_version, vec![off], None)
             }
+            Action::HandBack { value, with_manager, if_version } => {
+                let on = (names::DEPLOY_MIG_MANAGER.to_owned(), Some("true".to_owned()));
+                let mut labels = vec![
+                    (names::MIG_CONFIG.to_owned(), Some(value.clone())),
+                    (names::MIG_CONFIG_STATE.to_owned(), None),
+                ];
+                labels.extend(with_manager.then_some(on));
+                patch(world, if_version, labels, None)
+            }
             Action::ResumeOperands { labels, if_version }
             | Action::UnpauseOperands { labels, if_version } => {
                 let labels = labels.iter().map(|label| (label.clone(), Some("true".to_owned()))).collect();

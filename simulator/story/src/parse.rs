@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use api::node_agent::AgentMode;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::command::{
@@ -140,6 +141,15 @@ fn command(words: &mut Words) -> Result<Command, StoryError> {
         "foreign" => {
             let node = words.name("a node")?;
             Command::Foreign(node, words.word("the name of a map entry")?.text)
+        }
+        "agent" => {
+            let node = words.name("a node")?;
+            let mode = match words.one_of(&["changes", "reports", "gone"])?.0 {
+                "changes" => Some(AgentMode::Change),
+                "reports" => Some(AgentMode::Report),
+                _ => None,
+            };
+            Command::Agent(node, mode)
         }
         "reboot" => Command::Reboot(words.name("a node")?),
         "fault" => {

@@ -1,5 +1,6 @@
 //! Executes a story: each command in turn, the passing of time, and at the end the checks of every story.
 
+use api::node_agent::AgentMode;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::answers;
@@ -229,7 +230,7 @@ impl Teller<'_> {
                         text: format!("plan again: {} still has to change; it {why}", step.node),
                     });
                 }
-                None if self.world.hosts.get(&step.node.0).is_some_and(|h| h.agent) && quiet => {
+                None if self.world.hosts.get(&step.node.0).is_some_and(|h| h.agent.is_some()) && quiet => {
                     let text = format!(
                         "plan again: {} still has to change; its policy does not let it now",
                         step.node
@@ -410,6 +411,7 @@ impl Teller<'_> {
             | Command::Uncordon(node)
             | Command::Label(node, _)
             | Command::Foreign(node, _)
+            | Command::Agent(node, _)
             | Command::Reboot(node)
             | Command::Fault(node, _)
             | Command::Release(node) => {
@@ -454,6 +456,19 @@ impl Teller<'_> {
                     vec![(rollout::names::MIG_CONFIG.to_owned(), Some(entry.clone()))],
                     None,
                 );
+            }
+            Command::Agent(_, mode) => {
+                let text = match mode {
+                    Some(AgentMode::Change) => "may change slices from now on",
+                    Some(AgentMode::Report) => "only reports from now on",
+                    None => "is uninstalled",
+                };
+                world.say(Who::Person("the agent of the node".to_owned()), text);
+                if let Some(host) = world.hosts.get_mut(name) {
+                    host.agent = *mode;
+                    host.process = crate::agent::Process::default();
+                }
+                world.revision.0 += 1;
             }
             Command::Reboot(_) => {
                 world.say(Who::Node(name.to_owned()), "reboots");

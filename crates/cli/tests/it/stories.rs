@@ -104,6 +104,9 @@ stories! {
     a_wedged_mig_manager_is_healed = "a-wedged-mig-manager-is-healed";
     a_window_closes_mid_way = "a-window-closes-mid-way";
     a_working_day = "a-working-day";
+    a_hopper_node_of_an_agent_reboots = "a-hopper-node-of-an-agent-reboots";
+    an_agents_node_reboots = "an-agents-node-reboots";
+    an_agent_comes_and_goes = "an-agent-comes-and-goes";
     an_agent_proves_idleness = "an-agent-proves-idleness";
     an_idle_notebook_is_left_alone = "an-idle-notebook-is-left-alone";
     cooldown = "cooldown";

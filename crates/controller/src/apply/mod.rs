@@ -168,6 +168,15 @@ impl Executor {
                 let off = (names::DEPLOY_MIG_MANAGER.to_owned(), Some("false".to_owned()));
                 (vec![off], None, if_version)
             }
+            Action::HandBack { value, with_manager, if_version } => {
+                let on = (names::DEPLOY_MIG_MANAGER.to_owned(), Some("true".to_owned()));
+                let mut labels = vec![
+                    (names::MIG_CONFIG.to_owned(), Some(value.clone())),
+                    (names::MIG_CONFIG_STATE.to_owned(), None),
+                ];
+                labels.extend(with_manager.then_some(on));
+                (labels, None, if_version)
+            }
             Action::ResumeOperands { labels, if_version }
             | Action::UnpauseOperands { labels, if_version } => {
                 let labels = labels.iter().map(|label| (label.clone(), Some("true".to_owned()))).collect();

@@ -2,7 +2,8 @@
 //! concerns with three field managers; the progress of a rollout is stored here before its steps are
 //! carried out.
 
-use api::gpu_node::GpuNodeStatus;
+use api::gpu_node::{GpuNodeStatus, Observed, ObservedBy};
+use api::node_agent::AgentStatus;
 use api::{GpuNode, GpuNodeSpec};
 use kube::api::{Api, DeleteParams, Preconditions};
 use planner::names::NodeName;
@@ -33,6 +34,8 @@ struct Patch {
     manager: Manager,
     target: Target,
     body: Value,
+    /// Whether it takes fields of others out, which no apply can.
+    takes_out: bool,
 }
 
 /// What came of writing a `GpuNode`.
@@ -67,7 +70,7 @@ pub async fn write(
     let title = format!("GpuNode {name}");
     let mut version = now.and_then(|node| node.metadata.resource_version.clone());
     let mut last = None;
-    for Patch { manager, target, mut body } in patches {
+    for Patch { manager, target, mut body, takes_out } in patches {
         if !may() {
             return Ok(Written::Stopped);
         }
@@ -79,6 +82,7 @@ pub async fn write(
                 let body = json!({"metadata": {"resourceVersion": version}, "spec": spec});
                 calls.merge(&api, &title, &manager, Target::Object, name, &body).await?
             }
+            None if takes_out => calls.merge(&api, &title, &manager, target, name, &body).await?,
             None => calls.apply(&api, &title, &manager, target, name, &body).await?,
         };
         version.clone_from(&written.metadata.resource_version);
@@ -122,13 +126,17 @@ fn patches(wanted: &Wanted<'_>, now: Option<&GpuNode>) -> Vec<Patch> {
         let mut body = body(json!({"spec": spec}));
         body["metadata"]["ownerReferences"] =
             json!([{"apiVersion": "v1", "kind": "Node", "name": node.0, "uid": owner_uid}]);
-        patches.push(Patch { manager: managers::PLAN, target: Target::Object, body });
+        patches.push(Patch { manager: managers::PLAN, target: Target::Object, body, takes_out: false });
     }
     let before = now.and_then(|now| now.status.clone()).unwrap_or_default();
-    let GpuNodeStatus { observed_generation, conditions, slices, observed, agent: _, rollout } = &**status;
-    if !agent && before.observed != *observed {
+    let GpuNodeStatus { observed_generation, conditions, slices, observed, agent: told, rollout } = &**status;
+    if is_taken_back(&before, told.as_ref(), observed.as_ref()) {
+        let body = json!({"status": {"observed": null, "agent": null}});
+        let (manager, target) = (managers::OBSERVED, Target::Status);
+        patches.push(Patch { manager, target, body, takes_out: true });
+    } else if !agent && before.observed != *observed {
         let body = body(json!({"status": {"observed": observed}}));
-        patches.push(Patch { manager: managers::OBSERVED, target: Target::Status, body });
+        patches.push(Patch { manager: managers::OBSERVED, target: Target::Status, body, takes_out: false });
     }
     let same = before.rollout == *rollout
         && before.conditions == *conditions
@@ -139,9 +147,17 @@ fn patches(wanted: &Wanted<'_>, now: Option<&GpuNode>) -> Vec<Patch> {
             "observedGeneration": observed_generation, "conditions": conditions, "slices": slices,
             "rollout": rollout,
         }}));
-        patches.push(Patch { manager: managers::ROLLOUT, target: Target::Status, body });
+        patches.push(Patch { manager: managers::ROLLOUT, target: Target::Status, body, takes_out: false });
     }
     patches
+}
+
+/// Whether all that an agent has said goes: it is uninstalled. What the operator
+/// sees is written in the next round, since an agent's fields cannot be applied
+/// over, and are nobody's once they are gone.
+fn is_taken_back(before: &GpuNodeStatus, agent: Option<&AgentStatus>, observed: Option<&Observed>) -> bool {
+    let by_agent = before.observed.as_ref().is_some_and(|observed| observed.by == ObservedBy::Agent);
+    (before.agent.is_some() || by_agent) && agent.is_none() && observed.is_none()
 }
 
 /// Removes the `GpuNode` of a node that is gone: another node has its name

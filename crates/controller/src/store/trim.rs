@@ -371,16 +371,7 @@ pub fn only_takes_room(pod: &Pod) -> bool {
     let is_bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
     let app = pod.metadata.labels.as_ref().and_then(|labels| labels.get("app"));
     let is_operand = app.is_some_and(|app| OPERANDS.iter().any(|prefix| app.starts_with(prefix)));
-    is_bound && !is_operand && !is_agent(pod) && !concerns_gpus(pod)
-}
-
-/// Whether a pod is an agent of ours: its readiness says that it lives. Its
-/// name is the chart's `nameOverride` if there is one; the other two are not
-/// to be chosen.
-fn is_agent(pod: &Pod) -> bool {
-    let label = |key| pod.metadata.labels.as_ref()?.get(key).map(String::as_str);
-    label("app.kubernetes.io/part-of") == Some("slicewright")
-        && label("app.kubernetes.io/component") == Some("agent")
+    is_bound && !is_operand && !observe::on_node::is_agent(pod) && !concerns_gpus(pod)
 }
 
 /// A pod: what it takes, where it is or may go, who stands behind it, and how

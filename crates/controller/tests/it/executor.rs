@@ -167,6 +167,7 @@ fn writes() -> BTreeMap<&'static str, Action> {
         Action::HoldForAgent { labels: labels.clone(), if_version: if_version() },
         Action::ResumeOperands { labels, if_version: if_version() },
         Action::StandDownManager { if_version: if_version() },
+        Action::HandBack { value: "slicewright-1".to_owned(), with_manager: true, if_version: if_version() },
         Action::DeletePod { pod: pod("manager"), if_uid: "uid-manager".to_owned() },
         evict("train"),
     ];
@@ -198,6 +199,7 @@ async fn before_each_disruptive_action_it_is_asked_whose_the_lease_is_and_nothin
         "Cordon",
         "DeletePod",
         "Evict",
+        "HandBack",
         "HoldForAgent",
         "SetConfigLabel",
         "StandDownManager",

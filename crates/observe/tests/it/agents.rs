@@ -231,3 +231,47 @@ fn what_the_agent_has_begun_or_been_given_stays_its_own_while_it_is_away() {
     let seen = see(&[node("n1"), report(&json!([slice("1g.10gb", 0, &[])]))]);
     assert_eq!(actuator(&seen), Actuator::Operands);
 }
+
+/// A labelled pod of an agent, as its DaemonSet makes them; by default another one than has reported.
+fn another_agent() -> Value {
+    let mut pod = with_uid(pod("slicewright-agent", "agent-n1-b", &[], Some("n1")), "uid-agent-b");
+    pod["metadata"]["labels"] =
+        json!({"app.kubernetes.io/part-of": "slicewright", "app.kubernetes.io/component": "agent"});
+    pod
+}
+
+fn rollout_report(seen: &ClusterView) -> rollout::Report {
+    let reading = observe::Reading {
+        listing: rollout::Listing::Cached,
+        refusals: Vec::new(),
+        map: rollout::MapSeen::default(),
+    };
+    seen.nodes[&NodeName("n1".to_owned())].as_read(reading).report.expect("one has reported")
+}
+
+#[test]
+fn of_an_agent_that_is_uninstalled_nothing_is_believed_and_of_one_that_comes_back_all() {
+    let mut left = report(&json!([slice("1g.10gb", 0, &[]), slice("3g.40gb", 4, &[])]));
+    left["status"]["rollout"] = json!({"phase": "Idle", "progress": {"agentGone": true}});
+    let seen = see(&[node("n1"), left.clone()]);
+    assert_eq!(actuator(&seen), Actuator::Operands);
+    assert!(first_gpu(&seen) != ["1g.10gb@0 idle", "3g.40gb@4 idle"], "{:?}", first_gpu(&seen));
+    assert!(rollout_report(&seen).has_left);
+    assert!(seen.nodes[&NodeName("n1".to_owned())].is_without_agent());
+    // Whoever gives the node back still needs it, and it is kept until then.
+    let mut handed = node("n1");
+    handed["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();
+    let seen = see(&[handed, left.clone()]);
+    assert_eq!(actuator(&seen), Actuator::Operands);
+    let layout = rollout_report(&seen).layout.expect("it is of this boot");
+    assert_eq!(layout.to_string(), "0:1g.10gb*1,3g.40gb*1 1:7g.80gb*1");
+    assert!(!seen.nodes[&NodeName("n1".to_owned())].is_without_agent());
+
+    // A pod of an agent is there: it will report.
+    let seen = see(&[node("n1"), left.clone(), another_agent()]);
+    assert!(!rollout_report(&seen).has_left);
+    assert!(!seen.nodes[&NodeName("n1".to_owned())].is_without_agent());
+    let mut rebooted = node("n1");
+    rebooted["status"]["nodeInfo"]["bootID"] = "b-2".into();
+    assert_eq!(rollout_report(&see(&[rebooted, left])).layout, None);
+}

@@ -129,12 +129,10 @@ fn slices() -> impl Strategy<Value = SliceChange> {
 }
 
 fn progress() -> impl Strategy<Value = Progress> {
-    let verified = (layout(), text(), at(), text()).prop_map(|(layout, label, at, boot_id)| Verified {
-        layout,
-        label,
-        at,
-        boot_id,
-    });
+    let place = (profile(), any::<u8>()).prop_map(|(profile, start)| SlicePlace { profile, start });
+    let slices = proptest::collection::btree_map(text(), vec(place, 0..3), 0..3);
+    let verified = (layout(), text(), at(), text(), slices)
+        .prop_map(|(layout, label, at, boot_id, slices)| Verified { layout, label, at, boot_id, slices });
     let set_back = (layout(), trouble(), any::<u32>(), at(), any::<bool>()).prop_map(
         |(layout, why, times, until, rolled_back)| SetBack { layout, why, times, until, rolled_back },
     );
@@ -148,7 +146,8 @@ fn progress() -> impl Strategy<Value = Progress> {
         of(failed()),
     );
     let times = (of(at()), of(at()), of(at()), of(at()), of(at()), of(at()));
-    (parts, times).prop_map(|(parts, times)| {
+    let agent = (of(at()), any::<bool>(), any::<bool>(), of(at()));
+    (parts, times, agent).prop_map(|(parts, times, (agent_left_since, agent_gone, stood_down, mapped))| {
         let (phase, target, applied, verified, set_back, last_error, failed) = parts;
         let (since, cooldown_until, matched_since, interrupted_since, changed_at, marked_again_at) = times;
         Progress {
@@ -165,6 +164,10 @@ fn progress() -> impl Strategy<Value = Progress> {
             failed,
             matched_since,
             interrupted_since,
+            agent_left_since,
+            agent_gone,
+            stood_down,
+            hands_back: mapped.map(|at| rollout::progress::Mapped { entry: "slicewright-0".to_owned(), at }),
         }
     })
 }

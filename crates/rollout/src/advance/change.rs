@@ -1,6 +1,8 @@
 //! MIG manager's run, the proof that its result is schedulable, and lifting
 //! our cordon.
 
+use std::collections::BTreeMap;
+
 use crate::action::Action;
 use crate::observed::ManagerState;
 use crate::operand::Operand;
@@ -128,6 +130,7 @@ impl Run<'_> {
             label: target.label,
             at: self.now,
             boot_id: self.seen.boot_id.clone(),
+            slices: BTreeMap::new(),
         });
         if !target.restore {
             self.begin_cooldown();
@@ -213,7 +216,7 @@ impl Run<'_> {
         }
         if let Some(label) = label.filter(|_| ours) {
             let (at, boot_id) = (self.now, self.seen.boot_id.clone());
-            self.next.verified = Some(Verified { layout, label, at, boot_id });
+            self.next.verified = Some(Verified { layout, label, at, boot_id, slices: BTreeMap::new() });
         }
         self.next.failed = None;
         self.begin_cooldown();

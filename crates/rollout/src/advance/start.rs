@@ -1,6 +1,8 @@
 //! Whether a change is wanted, and whether it may start: the ladder of reasons against it, and the map's
 //! entry.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use crate::action::Action;
@@ -29,6 +31,9 @@ impl Run<'_> {
         self.next.cooldown_until = self.cooldown().filter(|until| self.now < *until);
         if self.seen.marked() || self.cordoned_by_us() {
             return self.recover();
+        }
+        if let Some(flow) = self.hand_back() {
+            return flow;
         }
         if let Some(hold) = self.foreign_layout() {
             return self.hold(hold);
@@ -107,7 +112,8 @@ impl Run<'_> {
             && self.next.applied.is_none()
         {
             let (at, boot_id) = (self.now, self.seen.boot_id.clone());
-            self.next.verified = Some(Verified { layout, label: label.to_owned(), at, boot_id });
+            self.next.verified =
+                Some(Verified { layout, label: label.to_owned(), at, boot_id, slices: BTreeMap::new() });
             self.next.applied = Some(label.to_owned());
         }
     }
@@ -183,7 +189,13 @@ impl Run<'_> {
     fn remembered_by_the_node(&self) -> Option<Verified> {
         let label = self.seen.label().filter(|label| label.starts_with(names::ENTRY_PREFIX))?.to_owned();
         let layout = self.seen.label_layout.clone().filter(|_| self.next.applied.is_none())?;
-        Some(Verified { layout, label, at: self.now, boot_id: self.seen.boot_id.clone() })
+        Some(Verified {
+            layout,
+            label,
+            at: self.now,
+            boot_id: self.seen.boot_id.clone(),
+            slices: BTreeMap::new(),
+        })
     }
 
     /// The node offers something else than was proved, in the same boot: a

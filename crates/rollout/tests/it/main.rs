@@ -9,6 +9,7 @@ mod failed;
 mod failures;
 mod fake;
 mod fleet;
+mod hand_back;
 mod ladder;
 mod layouts;
 mod limits;

@@ -104,6 +104,7 @@ fn page() -> String {
         longest_backoff,
         hold_limit,
         agent_limit,
+        agent_gone_after,
         poll,
     } = Settings::default();
     page.push_str(
@@ -155,6 +156,11 @@ fn page() -> String {
             "until a change of single slices that the agent has not claimed is taken back",
         ),
         ("agentLimit", agent_limit, "how long an agent may take for a change that it has claimed"),
+        (
+            "agentGoneAfter",
+            agent_gone_after,
+            "how long no pod of an agent is on a node before the agent counts as uninstalled there",
+        ),
         ("poll", poll, "how often the operator checks what it waits for"),
     ] {
         let _ = writeln!(page, "| `{name}` | {value:#} | {what} |");

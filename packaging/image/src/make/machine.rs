@@ -47,14 +47,16 @@ pub(crate) struct Library {
 }
 
 /// The loader and every library that these programs ask for, and those that
-/// these ask for; what is in the image itself is left out.
+/// these ask for; `also` by name, and what is in the image itself (`own`) is
+/// left out.
 pub(crate) fn libraries(
     programs: &[&[u8]],
+    also: &[&str],
     own: &[&str],
     architecture: Architecture,
 ) -> anyhow::Result<Vec<Library>> {
     let mut found: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
-    let mut names = BTreeSet::new();
+    let mut names: BTreeSet<String> = also.iter().map(|name| (*name).to_owned()).collect();
     for program in programs {
         let needs = elf::needs(program)?;
         names.extend(needs.libraries);
@@ -97,7 +99,7 @@ pub(crate) fn owners(paths: &[PathBuf]) -> anyhow::Result<Vec<Owner>> {
         else {
             bail!(
                 "no package of this machine has {}, so that its licence is not known: build on Debian, Ubuntu, \
-                 Fedora or RHEL, or use packaging/containers/simulator.Containerfile",
+                 Fedora or RHEL, or use the Containerfiles in packaging/containers",
                 path.display()
             );
         };

@@ -1,7 +1,9 @@
 //! From a checkout to images: everything that reads files and starts programs.
 
 mod again;
+mod agent;
 mod build;
+mod c_library;
 mod licences;
 mod machine;
 mod must_gather;
@@ -147,6 +149,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
             let contents = match product {
                 Product::Operator => operator::contents(&workspace, *architecture, Base::None)?,
                 Product::Simulator => simulator::contents(&workspace, *architecture, Base::None)?,
+                Product::Agent => agent::contents(&workspace, *architecture, Base::None)?,
                 Product::MustGather => must_gather::contents(&workspace, *architecture)?,
             };
             let (image, bill) =
@@ -256,6 +259,7 @@ fn write_tree(
     let contents = match product {
         Product::Operator => operator::contents(workspace, architecture, Base::Image)?,
         Product::Simulator => simulator::contents(workspace, architecture, Base::Image)?,
+        Product::Agent => agent::contents(workspace, architecture, Base::Image)?,
         Product::MustGather => {
             bail!("packaging/containers/must-gather.Containerfile takes its files from the operator's image")
         }

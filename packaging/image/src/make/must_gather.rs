@@ -34,7 +34,7 @@ pub(super) fn contents(workspace: &Workspace, architecture: Architecture) -> any
     }
     let programs: Vec<&[u8]> = found.iter().map(|(_, content)| content.as_slice()).collect();
     let mut paths: Vec<PathBuf> = Vec::new();
-    for Library { path, content } in machine::libraries(&programs, &[], architecture)? {
+    for Library { path, content } in machine::libraries(&programs, &[], &[], architecture)? {
         base.program(path.to_str().context("a library's path is text")?, content);
         paths.push(path);
     }

@@ -49,7 +49,7 @@ fn pairs(text: &str) -> BTreeMap<String, String> {
 
 /// Those that are built from the sources; that for must-gather takes the
 /// command from the operator's image.
-const PRODUCTS: [Product; 2] = [Product::Operator, Product::Simulator];
+const PRODUCTS: [Product; 3] = [Product::Operator, Product::Simulator, Product::Agent];
 
 #[test]
 fn a_containerfile_has_the_labels_of_our_image() {

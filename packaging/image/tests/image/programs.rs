@@ -139,6 +139,32 @@ fn the_simulator_runs_in_a_root_that_has_nothing_else() {
     }
 }
 
+/// The driver is the node's and not the image's, but the C library that it asks for has to be here. Without a cluster the
+/// agent says what it lacks.
+#[test]
+fn the_agent_starts_in_a_root_that_has_nothing_else_and_has_what_a_driver_asks_for() {
+    for (_, image) in images().into_iter().filter(|(p, i)| *p == Product::Agent && of_this_machine(i)) {
+        let root = tempfile::tempdir().unwrap();
+        image.unpack(root.path());
+        let agent = "/usr/bin/slicewright-agent";
+        let version = env!("CARGO_PKG_VERSION");
+        prints(inside(root.path(), agent, &["--version"]), &format!("slicewright-agent {version}\n"));
+        prints(inside(root.path(), agent, &["--help"]), "--pod-resources-socket");
+        let lost = inside(root.path(), agent, &["--node-name=gpu-7", "--pod-uid=u", "--kubeconfig=/none"]);
+        let told = String::from_utf8_lossy(&lost.stderr).into_owned();
+        assert_eq!(lost.status.code(), Some(1), "{told}");
+        assert!(told.contains("failed to read the kubeconfig"), "{told}");
+        let libraries = ["libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"];
+        for name in libraries {
+            let there = image.things.keys().any(|path| path.rsplit('/').next() == Some(name));
+            assert!(there, "NVIDIA's library asks for {name}");
+        }
+        let programs: Vec<_> =
+            image.things.keys().filter(|path| path.starts_with("usr/bin/")).map(String::as_str).collect();
+        assert_eq!(programs, ["usr/bin/slicewright-agent"], "no shell and no other program");
+    }
+}
+
 /// `oc adm must-gather` starts a shell with the collection in a session of its own, ends that session when the disk fills
 /// up, waits in a second container until all is collected, and copies with tar. Where there is no cluster, our command says
 /// so, and the rest works.

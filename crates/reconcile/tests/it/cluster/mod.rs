@@ -405,7 +405,10 @@ impl Cluster {
             }
             Action::DeletePod { .. } => self.operand(node, MANAGER),
             Action::UnpauseOperands { .. } => panic!("nothing is parked here"),
-            Action::HoldForAgent { .. } | Action::ResumeOperands { .. } | Action::StandDownManager { .. } => {
+            Action::HoldForAgent { .. }
+            | Action::ResumeOperands { .. }
+            | Action::StandDownManager { .. }
+            | Action::HandBack { .. } => {
                 panic!("no agent changes a node here")
             }
         }

@@ -48,6 +48,9 @@ impl Run<'_> {
     /// Waits for a human, and sees it when the agent says how it ended, or when
     /// the slices are schedulable after all.
     pub(super) fn agent_failed(&mut self) -> Flow {
+        if let Some(flow) = self.agent_is_back() {
+            return flow;
+        }
         let failure = self.failure();
         let minute = self.now + jiff::SignedDuration::from_mins(1);
         if matches!(self.stage(), Some(Stage::Claimed | Stage::Restoring { .. })) {

@@ -7,6 +7,7 @@
 mod change;
 mod open;
 mod prove;
+mod reboot;
 mod start;
 
 use agent::{Outcome, Stage, Wish};
@@ -92,7 +93,8 @@ impl Run<'_> {
         };
         match self.next.phase {
             Phase::Quiescing => {
-                let mut wish = slices?.wish();
+                // After a reboot it is not known yet what is to be brought back: nothing would be done at once.
+                let mut wish = slices.filter(|change| !change.gpus.is_empty())?.wish();
                 wish.permit = self.permit.clone().or_else(|| ours()?.permit);
                 Some(wish)
             }

@@ -4,6 +4,7 @@ use agent::{ChangeId, Gate, Outcome, Stage};
 
 use mig::ProfileName;
 
+use crate::layout::NodeLayout;
 use crate::names;
 use crate::outlook::{FailureReason, Trouble, Unproven, WaitsFor};
 use crate::progress::{Phase, Verified};
@@ -13,6 +14,9 @@ use super::super::{Flow, Run};
 impl Run<'_> {
     pub(super) fn agent_opening(&mut self) -> Flow {
         let Some(target) = self.next.target.clone() else { return self.enter(Phase::Idle) };
+        if let Some(lost) = self.lost_by_reboot().filter(|_| !self.tried_in_this_boot()) {
+            return self.bring_back(&lost);
+        }
         let limit = self.rules.settings.verify_limit;
         if self.late(limit) {
             let missing = self.not_open().unwrap_or(Unproven::OperandsPaused);
@@ -23,11 +27,7 @@ impl Run<'_> {
             if let Some(missing) = run.not_open() {
                 return run.wait(WaitsFor::Proof(missing), limit);
             }
-            let present = run.counts(&[]).map(|(present, _)| present);
-            let (at, boot_id) = (run.now, run.seen.boot_id.clone());
-            let label = names::HANDED_TO_AGENT.to_owned();
-            run.next.verified =
-                Some(Verified { layout: present.unwrap_or(target.layout), label, at, boot_id });
+            run.verified_by_agent(&target.layout);
             if run.outcome() == Some(&Outcome::Done) {
                 run.next.set_back = None;
                 run.next.last_error = None;
@@ -35,6 +35,15 @@ impl Run<'_> {
             run.begin_cooldown();
             run.enter(Phase::Releasing)
         })
+    }
+
+    /// What the node has now is schedulable, and what an agent brings back when
+    /// the node reboots.
+    pub(super) fn verified_by_agent(&mut self, otherwise: &NodeLayout) {
+        let layout = self.counts(&[]).map_or_else(|| otherwise.clone(), |(present, _)| present);
+        let (at, boot_id) = (self.now, self.seen.boot_id.clone());
+        let (label, slices) = (names::HANDED_TO_AGENT.to_owned(), self.places());
+        self.next.verified = Some(Verified { layout, label, at, boot_id, slices });
     }
 
     /// What is missing before pods can use what the GPUs have now. Labels of
@@ -71,6 +80,9 @@ impl Run<'_> {
         }
         if !self.seen.marked() && !self.cordoned_by_us() && self.seen.operands.held.is_empty() {
             return self.enter(Phase::Idle);
+        }
+        if let Some(lost) = self.lost_by_reboot().filter(|_| !self.tried_in_this_boot()) {
+            return self.bring_back(&lost);
         }
         self.resume_or(|run| match run.not_open() {
             Some(missing) if run.cordoned_by_us() && !run.late(limit) => {

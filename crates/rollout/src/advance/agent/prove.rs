@@ -18,7 +18,10 @@ impl Run<'_> {
         if self.stage().is_some() {
             return self.enter(Phase::Changing);
         }
-        if self.agent_should_return() {
+        if let Some(flow) = self.agent_restoring() {
+            return flow;
+        }
+        if !self.restores() && self.agent_should_return() {
             return self.enter(Phase::Retreating);
         }
         if !self.cordoned_by_us() || !self.seen.operands.pausable.is_empty() {

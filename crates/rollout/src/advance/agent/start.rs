@@ -25,12 +25,16 @@ impl Run<'_> {
         if self.seen.label() == Some(names::HANDED_TO_AGENT) {
             self.next.applied = Some(names::HANDED_TO_AGENT.to_owned());
         }
+        if let Some(flow) = self.agent_rebooted() {
+            return flow;
+        }
         if let Some(flow) = self.agent_recovers() {
             return flow;
         }
         if let Some(hold) = self.foreign_layout() {
             return self.hold(hold);
         }
+        self.remember_slices();
         let changes = match self.slice_changes() {
             Ok(changes) if changes.is_empty() => return Flow::Rest(Outlook::Idle, None),
             Ok(changes) => changes,
@@ -161,6 +165,7 @@ impl Run<'_> {
         }
         let if_version = self.version();
         if seen.operands.has_manager {
+            self.next.stood_down = true;
             self.actions.push(Action::StandDownManager { if_version });
             return Some(self.hold(StartBlocker::HandingOver));
         }
@@ -196,7 +201,7 @@ impl Run<'_> {
     /// One patch: cordon, our mark, and the pause.
     pub(super) fn agent_holding(&mut self) -> Flow {
         let Some(target) = self.next.target.clone() else { return self.enter(Phase::Idle) };
-        if self.agent_should_return() {
+        if !target.restore && self.agent_should_return() {
             return self.enter(Phase::Retreating);
         }
         if self.cordoned_by_others() {

@@ -216,7 +216,11 @@ pub fn judge(seen: &Observed, rules: &NodeRules, result: &Advance, now: Timestam
             | Action::ListPods
             | Action::DeletePod { .. }
             | Action::UnpauseOperands { .. } => {}
-            Action::HoldForAgent { .. } | Action::ResumeOperands { .. } | Action::StandDownManager { .. } => {
+            Action::HandBack { value, .. } => {
+                assert!(seen.map.entries.contains(value), "names an entry that is not there");
+            }
+            Action::ResumeOperands { labels, .. } => assert_eq!(*labels, seen.operands.held),
+            Action::HoldForAgent { .. } | Action::StandDownManager { .. } => {
                 panic!("no agent changes this node: {action:?}")
             }
         }

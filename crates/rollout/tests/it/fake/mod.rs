@@ -12,8 +12,8 @@ use planner::policy::Drain;
 use slicewright_rollout::names;
 use slicewright_rollout::{
     Action, Admission, Advance, CordonOwner, GpuLayout, Listing, MapSeen, NodeLayout, NodeRules, Observed,
-    Operand, Operator, OtherManager, OtherWork, Outlook, Phase, Pod, PodPhase, Progress, Refusal, Settings,
-    WaitsFor, advance,
+    Operand, Operator, OtherManager, OtherWork, Outlook, Phase, Pod, PodPhase, Progress, Refusal, Report,
+    Settings, WaitsFor, advance,
 };
 
 mod caller;
@@ -99,6 +99,8 @@ pub struct World {
     pub runs: u32,
     /// How often each device counts.
     pub shared: u64,
+    /// What an agent has reported.
+    pub report: Option<Report>,
     plugin: Option<(u64, bool)>,
     manager: Option<u64>,
     manager_seen: Option<String>,
@@ -128,6 +130,7 @@ impl World {
             boot: 1,
             allocatable: BTreeMap::new(),
             shared: 1,
+            report: None,
             hardware,
             users: Vec::new(),
             faults: Vec::new(),
@@ -225,6 +228,15 @@ impl World {
 
     pub fn end(&mut self, name: &str) {
         self.users.retain(|user| user.pod.pod.name != name);
+    }
+
+    /// An agent has the node, and changes it no more: it has reported what there
+    /// is, and MIG manager was switched off for it.
+    pub fn was_handed_over(&mut self) {
+        self.manager = None;
+        self.labels.insert(names::DEPLOY_MIG_MANAGER.to_owned(), "false".to_owned());
+        self.labels.insert(names::MIG_CONFIG.to_owned(), names::HANDED_TO_AGENT.to_owned());
+        self.report = Some(Report { layout: Some(self.hardware.clone()), has_left: false });
     }
 
     /// Somebody deletes MIG manager's pod.
@@ -512,6 +524,7 @@ impl World {
             label_layout: label.and_then(|label| self.map.get(label)).map(|(layout, _)| layout.clone()),
             operator: self.operator,
             agent: None,
+            report: self.report.clone(),
         }
     }
 
@@ -564,6 +577,18 @@ impl World {
                     self.labels.remove(names::MIG_CONFIG_STATE);
                 }
                 self.set(names::MIG_CONFIG, value);
+            }
+            Action::HandBack { value, with_manager, if_version } if fits(if_version, self.version) => {
+                self.labels.remove(names::MIG_CONFIG_STATE);
+                self.set(names::MIG_CONFIG, value);
+                if *with_manager {
+                    self.labels.insert(names::DEPLOY_MIG_MANAGER.to_owned(), "true".to_owned());
+                    self.after(8, Event::ManagerPod);
+                }
+            }
+            Action::ResumeOperands { labels, if_version } if fits(if_version, self.version) => {
+                labels.iter().for_each(|label| self.set(label, "true"));
+                self.after(10, Event::PluginPod(true));
             }
             Action::DeletePod { if_uid, .. } => {
                 if self.manager.map(|uid| uid.to_string()).as_ref() != Some(if_uid) {

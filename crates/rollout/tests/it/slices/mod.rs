@@ -7,5 +7,6 @@
 mod model;
 
 mod play;
+mod reboots;
 mod stories;
 mod walk;

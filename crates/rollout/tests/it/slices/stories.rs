@@ -8,7 +8,7 @@ use super::walk::{Dies, Walk};
 
 /// Everybody takes a step: the agent looks and acts, the operator reads and
 /// acts, and the plugin follows the labels.
-fn round(walk: &mut Walk) {
+pub(super) fn round(walk: &mut Walk) {
     walk.world.agent(Luck::Fine, 0);
     while !walk.world.process.is_between_looks() {
         walk.world.agent(Luck::Fine, 0);
@@ -21,7 +21,7 @@ fn round(walk: &mut Walk) {
 }
 
 #[track_caller]
-fn until(walk: &mut Walk, what: &str, reached: impl Fn(&Walk) -> bool) {
+pub(super) fn until(walk: &mut Walk, what: &str, reached: impl Fn(&Walk) -> bool) {
     for _ in 0..200 {
         if reached(walk) {
             return;
@@ -31,7 +31,7 @@ fn until(walk: &mut Walk, what: &str, reached: impl Fn(&Walk) -> bool) {
     panic!("not reached: {what}; {:?}, {:#?}", walk.last.as_ref().map(|a| &a.outlook), walk.world.log);
 }
 
-fn phase(walk: &Walk) -> Phase {
+pub(super) fn phase(walk: &Walk) -> Phase {
     walk.progress.phase
 }
 

@@ -13,7 +13,7 @@ use slicewright_rollout::{
     advance_slices, names,
 };
 
-use super::model::{Plugin, World, places};
+use super::model::{Kubelet, Plugin, World, places};
 use crate::fake::start;
 
 /// When the operator dies in one step.
@@ -157,8 +157,9 @@ impl Walk {
             map: MapSeen::default(),
             label_layout: None,
             operator: Operator::default(),
+            report: None,
             agent: read.account.clone().map(|account| AgentSeen {
-                alive: self.alive,
+                alive: self.alive && account.boot == self.world.boot,
                 account,
                 wish: read.wish.clone(),
                 gpus: gpus
@@ -270,6 +271,18 @@ impl Walk {
         };
         self.actions.extend(done.then_some(action.name()));
         done
+    }
+
+    /// The node reboots: no slice is left, nobody has one, and the agent's process
+    /// starts anew.
+    pub(super) fn reboots(&mut self) {
+        self.world.boot = agent::BootId(format!("{}'", self.world.boot.0));
+        for slices in self.world.gpus.slices.values_mut() {
+            slices.clear();
+        }
+        self.world.kubelet = Kubelet::new(&self.world.gpus);
+        self.world.process.dies();
+        self.version += 1;
     }
 
     /// Somebody lifts label and cordon by hand.

@@ -1,0 +1,127 @@
+//! A node that its agent changed is given back to MIG manager: the agent only reports from now on, or is uninstalled.
+//!
+//! MIG manager gets an entry that describes what the GPUs have, compares, and changes nothing. So the node is not
+//! cordoned, and pods go on. It must not be given another entry: it would cut the GPUs anew under running pods. What the
+//! GPUs have is known by an agent's report of this boot, and only where the node offers exactly that.
+
+use std::collections::BTreeMap;
+
+use mig::ProfileName;
+
+use crate::action::Action;
+use crate::layout::NodeLayout;
+use crate::names;
+use crate::outlook::{Outlook, StartBlocker};
+use crate::progress::{Mapped, Verified};
+
+use super::{Flow, Run};
+
+impl Run<'_> {
+    /// Notes whether an agent is there that has reported.
+    pub(super) fn note_agent(&mut self) {
+        if !self.seen.report.as_ref().is_some_and(|report| report.has_left) {
+            self.next.agent_left_since = None;
+            self.next.agent_gone = false;
+            return;
+        }
+        let since = *self.next.agent_left_since.get_or_insert(self.now);
+        // What it has claimed and not ended, nobody else ends.
+        let has_begun = self.slices().is_some();
+        self.next.agent_gone = !has_begun && self.now >= since + self.rules.settings.agent_gone_after;
+    }
+
+    /// A node of which no agent changes anything any more is given back; `None`
+    /// where MIG manager has it.
+    pub(super) fn hand_back(&mut self) -> Option<Flow> {
+        if !self.seen.operands.held.is_empty() {
+            return Some(self.resume_or(|run| run.hold(StartBlocker::HandingBack)));
+        }
+        if self.seen.label() != Some(names::HANDED_TO_AGENT) {
+            self.next.stood_down &= !self.seen.operands.has_manager;
+            self.next.hands_back = None;
+            return None;
+        }
+        if let Some(hold) = self.not_to_be_given_back() {
+            return Some(self.hold(hold));
+        }
+        let layout = match self.to_give_back() {
+            Ok(layout) => layout,
+            Err(hold) => return Some(self.hold(hold)),
+        };
+        Some(self.give_back(layout))
+    }
+
+    /// Gives MIG manager the node under an entry for this layout.
+    pub(super) fn give_back(&mut self, layout: NodeLayout) -> Flow {
+        let entry = layout.entry_name();
+        if !self.seen.map.entries.contains(&entry) {
+            let if_map_version = self.seen.map.resource_version.clone();
+            self.actions.push(Action::EnsureMapEntry { layout, entry, if_map_version });
+            self.next.hands_back = None;
+            return self.hold(StartBlocker::HandingBack);
+        }
+        // A MIG manager that does not find its entry says that it failed.
+        let mapped = self.next.hands_back.take().filter(|mapped| mapped.entry == entry);
+        let mapped = mapped.unwrap_or(Mapped { entry: entry.clone(), at: self.now });
+        let settled = mapped.at + self.rules.settings.map_settle;
+        self.next.hands_back = Some(mapped);
+        if self.now < settled {
+            return Flow::Rest(Outlook::Holding(StartBlocker::HandingBack), Some(settled));
+        }
+        let (at, boot_id, label) = (self.now, self.seen.boot_id.clone(), entry.clone());
+        self.next.verified = Some(Verified { layout, label, at, boot_id, slices: BTreeMap::new() });
+        self.next.applied = Some(entry.clone());
+        let (with_manager, if_version) = (self.next.stood_down, self.version());
+        self.actions.push(Action::HandBack { value: entry, with_manager, if_version });
+        self.hold(StartBlocker::HandingBack)
+    }
+
+    /// What keeps MIG manager from knowing its entry, or us from the node.
+    pub(super) fn not_to_be_given_back(&self) -> Option<StartBlocker> {
+        let seen = self.seen;
+        if let Some(who) = seen.manager {
+            return Some(StartBlocker::HandsOff { who: who.to_string() });
+        }
+        if !seen.operator.cluster_policy {
+            return Some(StartBlocker::NoClusterPolicy);
+        }
+        if !seen.operator.uses_our_map {
+            return Some(StartBlocker::MapNotOurs);
+        }
+        if !seen.ready {
+            return Some(StartBlocker::NotReady);
+        }
+        seen.work.as_ref().map(|work| StartBlocker::ForeignWork { who: work.to_string() })
+    }
+
+    /// What the GPUs have. After a reboot without an agent they have nothing, so
+    /// that nothing can be lost: then it is what they had.
+    fn to_give_back(&self) -> Result<NodeLayout, StartBlocker> {
+        let strategy = self.seen.operator.strategy;
+        let report = self.seen.report.as_ref();
+        // Whole GPUs are left out: not all of them are offered.
+        let slices = |mut resources: BTreeMap<String, u64>| {
+            resources.retain(|resource, _| resource.starts_with(ProfileName::RESOURCE_PREFIX));
+            resources
+        };
+        let found = slices(self.seen.offers());
+        let reported = report.and_then(|report| report.layout.clone());
+        if let Some(layout) = &reported
+            && layout.check(strategy).is_ok()
+        {
+            let expected = slices(layout.offers(strategy));
+            return match expected == found {
+                true => Ok(layout.clone()),
+                false => Err(StartBlocker::NotAsVerified { expected, found }),
+            };
+        }
+        let had = self.next.verified.as_ref().filter(|verified| verified.boot_id != self.seen.boot_id);
+        let nothing_is_there =
+            self.seen.offers().is_empty() && !self.seen.pods.iter().any(crate::observed::Pod::holds_gpu);
+        match (had, reported.map(|layout| layout.check(strategy))) {
+            (Some(verified), _) if nothing_is_there => Ok(verified.layout.clone()),
+            (_, Some(Err(why))) => Err(StartBlocker::LayoutRefused(why)),
+            _ => Err(StartBlocker::AgentAway),
+        }
+    }
+}
