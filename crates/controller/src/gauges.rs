@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use mig::{Catalog, ProfileName};
 use observe::Objects;
+use observe::quota::Drift;
 use planner::demand::Request;
 use planner::inventory::{Node, Slices, Use};
 use planner::names::RequestId;
@@ -26,6 +27,7 @@ pub fn set(metrics: &Metrics, objects: &Objects, round: &Round) {
     metrics.unserved(unserved(&round.planned.view.requests, &round.planned.report.requests));
     metrics.policies(policies(objects, round));
     metrics.nodes(nodes(round));
+    metrics.quota_drift(quota_drift(&round.planned.view.drifts));
     if round.menu.namespace.is_some() {
         metrics.hardware_profiles(Stand::ALL.into_iter().map(|stand| {
             let n = round.menu.stands.values().filter(|found| **found == stand).count();
@@ -68,6 +70,7 @@ fn cached(metrics: &Metrics, objects: &Objects) {
         ("notebooks", objects.notebooks.len()),
         ("hardwareprofiles", objects.hardware_profiles.len()),
         ("namespaces", objects.namespaces.len()),
+        ("workloads", objects.workloads.len()),
     ] {
         metrics.cached(kind, n);
     }
@@ -123,6 +126,24 @@ fn pending(requests: &[Request]) -> BTreeMap<String, i64> {
         *pending.entry(profile).or_default() += n;
     }
     pending
+}
+
+/// Where the quota of a queue is wrong. Resources that no profile has are one
+/// value for all, since people may ask for any that they can spell.
+fn quota_drift(drifts: &[Drift]) -> BTreeMap<[String; 4], i64> {
+    let mut all: BTreeMap<[String; 4], i64> = BTreeMap::new();
+    for drift in drifts {
+        let Drift { queue, flavor, resource, what } = drift;
+        let profile = match ProfileName::from_resource_name(resource) {
+            Some(profile) => profile_label(&profile),
+            None if resource == mig::GpuResource::GPU => "gpu".to_owned(),
+            None => "other".to_owned(),
+        };
+        let labels = [queue.clone(), flavor.clone().unwrap_or_default(), profile, what.name().to_owned()];
+        let by = all.entry(labels).or_default();
+        *by = by.saturating_add(i64::try_from(what.by()).unwrap_or(i64::MAX));
+    }
+    all
 }
 
 /// Who waits, by policy, profile and reason.
@@ -340,6 +361,36 @@ mod tests {
                 (labels("3g.40gb"), Waiting { requests: 1, since: at(100) }),
             ])
         );
+    }
+
+    #[test]
+    fn drift_is_shown_by_queue_flavor_and_profile_and_what_people_misspell_is_one_label() {
+        let not_covered = |resource: String| Drift {
+            queue: "default".to_owned(),
+            flavor: None,
+            resource,
+            what: observe::quota::What::NotCovered {
+                workloads: vec![("team-a".to_owned(), "lab".to_owned())],
+                profiles: Vec::new(),
+            },
+        };
+        let mut drifts: Vec<Drift> =
+            (10..110).map(|n| not_covered(format!("nvidia.com/mig-1g.{n}00gb"))).collect();
+        drifts.push(not_covered("nvidia.com/mig-3g.40gb".to_owned()));
+        drifts.push(Drift {
+            flavor: Some("nvidia-gpu-flavor".to_owned()),
+            resource: "nvidia.com/gpu".to_owned(),
+            what: observe::quota::What::LessThanHeld { quota: 8, borrowable: 0, held: 11 },
+            ..not_covered(String::new())
+        });
+        let labels =
+            |flavor: &str, profile: &str, kind: &str| ["default", flavor, profile, kind].map(str::to_owned);
+        let expected = [
+            (labels("", "3g.40gb", "not_covered"), 1),
+            (labels("", "other", "not_covered"), 100),
+            (labels("nvidia-gpu-flavor", "gpu", "less_than_held"), 3),
+        ];
+        assert_eq!(quota_drift(&drifts), BTreeMap::from(expected));
     }
 
     #[test]

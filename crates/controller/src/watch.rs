@@ -216,12 +216,16 @@ impl Watches {
                     | Foreign::Workload
                     | Foreign::AdmissionCheck
                     | Foreign::ResourceFlavor
+                    | Foreign::LocalQueue
                     | Foreign::InferenceService
                     | Foreign::LlmInferenceService => {
                         let api: Api<Bounded<DynamicObject>> = Api::all_with(client, &kind);
                         follow(api, all, out, Item::bounded).await;
                     }
-                    Foreign::ClusterPolicy | Foreign::GpuCluster | Foreign::DscInitialization => {
+                    Foreign::ClusterPolicy
+                    | Foreign::GpuCluster
+                    | Foreign::DscInitialization
+                    | Foreign::ClusterQueue => {
                         follow_dynamic(client, kind, all, out).await;
                     }
                 }

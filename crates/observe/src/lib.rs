@@ -33,6 +33,7 @@ pub mod pods;
 pub mod policy;
 pub mod problem;
 mod promised;
+pub mod quota;
 pub mod requests;
 pub mod sharing;
 pub mod snapshot;
@@ -86,6 +87,7 @@ pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: T
         requests::all(objects, &inventory, settings, now, &mut problems);
     promised::mark(&mut requests, &objects.gpu_nodes);
     menu::check(objects, &inventory, &policies, &mut problems);
+    let drifts = quota::drifts(objects, &inventory, &policies);
     policy::contradictions(&inventory, &policies, &mut problems);
     problems.sort();
     problems.dedup();
@@ -103,6 +105,7 @@ pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: T
         requests,
         starting,
         queued,
+        drifts,
         policies,
         rollouts,
         idle: idle::idle_holders(objects, now),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::foreign::{
-    AdmissionCheck, ClusterPolicy, DscInitialization, HardwareProfile, ModelServer, Notebook, ResourceFlavor,
-    Workload, legacy,
+    AdmissionCheck, ClusterPolicy, ClusterQueue, DscInitialization, HardwareProfile, LocalQueue, ModelServer,
+    Notebook, ResourceFlavor, Workload, legacy,
 };
 use api::located::{Located, Node as Tree};
 use api::{GpuNode, GpuPartitionPolicy, strict};
@@ -55,6 +55,10 @@ pub struct Objects {
     pub admission_checks: BTreeMap<String, AdmissionCheck>,
     /// Kueue's flavors, by name.
     pub resource_flavors: BTreeMap<String, ResourceFlavor>,
+    /// Kueue's cluster queues, by name.
+    pub cluster_queues: BTreeMap<String, ClusterQueue>,
+    /// Kueue's local queues.
+    pub local_queues: BTreeMap<Key, LocalQueue>,
     /// The GPU Operator's settings, by name.
     pub cluster_policies: BTreeMap<String, ClusterPolicy>,
     /// Whether a `GPUCluster` exists: DRA manages the GPUs then.
@@ -128,7 +132,10 @@ pub fn is_read(api_version: &str, kind: &str) -> bool {
                 | ("infrastructure.opendatahub.io", "HardwareProfile")
                 | ("serving.kserve.io", "InferenceService" | "LLMInferenceService")
                 | ("dscinitialization.opendatahub.io", "DSCInitialization")
-                | ("kueue.x-k8s.io", "Workload" | "AdmissionCheck" | "ResourceFlavor")
+                | (
+                    "kueue.x-k8s.io",
+                    "Workload" | "AdmissionCheck" | "ResourceFlavor" | "ClusterQueue" | "LocalQueue"
+                )
                 | ("nvidia.com", "ClusterPolicy" | "GPUCluster")
         )
 }
@@ -282,6 +289,12 @@ impl Objects {
             }
             ("kueue.x-k8s.io", "ResourceFlavor") => {
                 reader.read(value, |flavor| self.resource_flavors.insert(name, flavor));
+            }
+            ("kueue.x-k8s.io", "ClusterQueue") => {
+                reader.read(value, |queue| self.cluster_queues.insert(name, queue));
+            }
+            ("kueue.x-k8s.io", "LocalQueue") => {
+                reader.read(value, |queue| self.local_queues.insert(key, queue));
             }
             ("nvidia.com", "ClusterPolicy") => {
                 reader.read(value, |policy| self.cluster_policies.insert(name, policy));

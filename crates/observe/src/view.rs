@@ -18,6 +18,7 @@ use crate::idle::IdleHolders;
 use crate::memory::Memory;
 use crate::objects::Key;
 use crate::problem::Problem;
+use crate::quota::Drift;
 use crate::requests::QueuedWorkload;
 
 /// Everything that the planner and the rollout need to know, and what could
@@ -41,6 +42,8 @@ pub struct ClusterView {
     pub starting: BTreeMap<Key, Timestamp>,
     /// The workloads of Kueue that have their quota and a check of ours.
     pub queued: BTreeMap<Key, QueuedWorkload>,
+    /// Where the quota of Kueue's queues does not fit the fleet, or who asks.
+    pub drifts: Vec<Drift>,
     /// The workbenches that hold slices and have been idle for a while.
     pub idle: IdleHolders,
     /// The policies, by name. One that makes no sense is there as `Paused`,

@@ -74,4 +74,7 @@ pub struct ResourceFlavorSpec {
     /// Taints that pods come to tolerate.
     #[serde(default)]
     pub tolerations: Vec<Toleration>,
+    /// The topology by which Kueue places its pods, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology_name: Option<String>,
 }

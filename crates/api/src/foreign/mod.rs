@@ -6,6 +6,7 @@ pub mod kueue;
 pub mod legacy;
 pub mod notebook;
 pub mod platform;
+pub mod queue;
 pub mod workload;
 
 pub use cluster_policy::ClusterPolicy;
@@ -13,4 +14,5 @@ pub use hardware_profile::HardwareProfile;
 pub use kueue::{AdmissionCheck, ResourceFlavor};
 pub use notebook::Notebook;
 pub use platform::{DscInitialization, ModelServer};
+pub use queue::{ClusterQueue, LocalQueue};
 pub use workload::Workload;

@@ -14,6 +14,7 @@ use crate::source::Source;
 use crate::{Outcome, files, picture, structured};
 use subjects::Subject;
 
+mod queue;
 mod subjects;
 
 /// Explains why a request is served or not and what would help, what a policy
@@ -21,12 +22,14 @@ mod subjects;
 ///
 /// A request can be named by the object that people know: a workbench, a pod, or a
 /// workload in a queue of Kueue. `profile` explains a hardware profile: whether
-/// anybody can have what it offers, and who names it.
+/// anybody can have what it offers, and who names it. `queue` explains a queue of
+/// Kueue: a ClusterQueue by its name, or a LocalQueue as namespace/name.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   slicewright explain request team-a/fraud-lab --fleet lab.yaml -f policies
   slicewright explain workbench team-a/fraud-lab --fleet lab.yaml -f policies
+  slicewright explain queue research --fleet lab.yaml -f policies
   slicewright explain policy research --fleet lab.yaml -f policies
   slicewright explain node gpu-1 --fleet lab.yaml -f policies
   slicewright explain request team-a/fraud-lab --context lab -o json")]
@@ -68,6 +71,8 @@ enum What {
     Pod,
     /// A workload in a queue of Kueue
     Workload,
+    /// A queue of Kueue
+    Queue,
     /// A hardware profile
     Profile,
     /// A policy
@@ -83,7 +88,7 @@ impl What {
             Self::Workbench => Subject::Workbench,
             Self::Workload => Subject::Workload,
             Self::Profile => Subject::Profile,
-            Self::Pod | Self::Request | Self::Policy | Self::Node => Subject::Pod,
+            Self::Pod | Self::Request | Self::Queue | Self::Policy | Self::Node => Subject::Pod,
         }
     }
 }
@@ -112,6 +117,7 @@ pub fn run(args: &Args, colour: Colour, out: &mut dyn Write) -> Outcome {
         What::Workbench | What::Pod | What::Workload | What::Profile => {
             subjects::told(args.what.subject(), &question, &decision, &args.name)?.write(out)?;
         }
+        What::Queue => queue::told(&question, &decision, &args.name)?.write(out)?,
         What::Policy => policy(&decision, &args.name, out)?,
         What::Node => node(&question, &decision, &args.name, colour, out)?,
     }
@@ -139,6 +145,7 @@ fn for_programs(args: &Args, question: &Question, decision: &Decision) -> Result
         What::Workbench | What::Pod | What::Workload | What::Profile => {
             subjects::told(args.what.subject(), question, decision, &args.name)?.value()
         }
+        What::Queue => queue::told(question, decision, &args.name)?.value(),
         What::Policy => json!({"policy": reported(decision, &args.name)?}),
         What::Node => {
             let nodes = &question.seen.inventory.nodes;

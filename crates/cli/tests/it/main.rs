@@ -11,6 +11,7 @@ mod plan;
 mod policy_repo;
 mod previews;
 mod profiles;
+mod queues;
 mod reference;
 mod replay;
 mod revisions;

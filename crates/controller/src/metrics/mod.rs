@@ -1,7 +1,8 @@
 //! The metrics for Prometheus. Each operator has a registry of its own. Labels are closed sets, except
-//! nodes, policies and profiles, of which a cluster has a bounded number; pods, GPUs and namespaces are
-//! never labels.
+//! nodes, policies, profiles, and Kueue's cluster queues and flavors, of which a cluster has a bounded
+//! number; pods, GPUs and namespaces are never labels.
 
+mod outcome;
 mod table;
 
 use std::collections::BTreeSet;
@@ -14,37 +15,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use crate::class::Class;
-
+pub use outcome::Outcome;
 pub use table::Described;
 use table::{Number, Series, Table};
-
-/// What came of something that was tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It was done.
-    Done,
-    /// It was not, for an error of this class.
-    Failed(Class),
-    /// It was not, since the lease is another replica's.
-    LeaseLost,
-    /// It was not, since the operator stops.
-    Stopping,
-    /// It was not, since the API's data went back in time.
-    WentBack,
-}
-
-impl Outcome {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Failed(class) => class.name(),
-            Self::LeaseLost => "lease_lost",
-            Self::Stopping => "stopping",
-            Self::WentBack => "went_back",
-        }
-    }
-}
 
 /// All metrics of one operator. What each says is said in [`Metrics::new`].
 #[derive(Debug)]
@@ -62,6 +35,7 @@ pub struct Metrics {
     ready: Series<0, Gauge>,
     refused: Series<1, Gauge>,
     hardware_profiles: Series<1, Gauge>,
+    quota_drift: Series<4, Gauge>,
     objects: Series<1, Gauge>,
     slices: Series<3, Gauge>,
     pending: Series<1, Gauge>,
@@ -182,6 +156,11 @@ impl Metrics {
                 "hardware_profiles",
                 ["state"],
                 "Hardware profiles that the operator publishes for OpenShift AI, or would publish, by state (offered, missing, outdated, withdrawn, in-use, set-by-hand, edited, name-taken)",
+            ),
+            quota_drift: t.figures(
+                "queue_quota_drift",
+                ["queue", "flavor", "profile", "kind"],
+                "By how much the quota of a ClusterQueue of Kueue does not fit the fleet or the requests, by kind: not_covered (number of workloads and hardware profiles that ask for what the queue does not cover; no flavor), more_than_any_layout and less_than_held (in slices). Only with --kueue=report or admission-check",
             ),
             objects: t.figures("objects", ["kind"], "Objects in the cache, by kind"),
             slices: t.figures(
@@ -318,6 +297,7 @@ impl Metrics {
             self.unserved([]);
             self.policies([]);
             self.nodes([]);
+            self.quota_drift([]);
             self.plan_changes.clear();
             self.waiting(None, 0, None);
         }
@@ -354,6 +334,14 @@ impl Metrics {
     pub fn hardware_profiles(&self, all: impl Iterator<Item = (&'static str, usize)>) {
         for (state, n) in all {
             self.hardware_profiles.with_labels([state.to_owned()]).set(i64::try_from(n).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// By how much the quota of queues is wrong: queue, flavor, profile and kind.
+    pub fn quota_drift(&self, all: impl IntoIterator<Item = ([String; 4], i64)>) {
+        self.quota_drift.clear();
+        for (labels, by) in all {
+            self.quota_drift.with_labels(labels).set(by);
         }
     }
 
@@ -532,7 +520,8 @@ mod tests {
                     "action", "kind", "layout", "mode", "phase", "reason", "result", "state", "status",
                     "type", "version",
                 ];
-                let bounded = ["node", "policy", "profile"];
+                // Queues and flavors of the whole cluster are made by administrators.
+                let bounded = ["node", "policy", "profile", "queue", "flavor"];
                 assert!(
                     closed.contains(label) || bounded.contains(label),
                     "{name}: may {label} grow without bound?"

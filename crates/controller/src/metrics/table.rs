@@ -165,8 +165,8 @@ pub(super) fn page(all: &[Described]) -> String {
     let mut page = String::from(
         "# Metrics of the operator\n\n\
          The operator serves these metrics at `/metrics` in OpenMetrics text; this page is generated from the code.\n\
-         Labels are closed sets, except nodes, policies and profiles, of which a cluster has a bounded number; pods,\n\
-         GPUs and namespaces are not labels. A profile that no GPU model has is `other`, and whole GPUs are `gpu`.\n\
+         Labels are closed sets, except nodes, policies, profiles and Kueue's cluster queues and flavors, of which a\n\
+         cluster has a bounded number; pods, GPUs and namespaces are not labels. A profile that no GPU model has is `other`, and whole GPUs are `gpu`.\n\
          Gauges about nodes, policies and requests are exported only by the replica that has the lease\n\
          (`slicewright_leader` is 1 there). Times are seconds since 1970, so that queries do the arithmetic:\n\
          `time() - slicewright_node_phase_since_timestamp_seconds`. [The guide](../guides/monitoring.md) says how to\n\

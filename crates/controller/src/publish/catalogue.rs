@@ -51,8 +51,10 @@ pub fn page() -> String {
     page.push_str(
         "\n## On a workbench or a pod that requests slices\n\n\
          Each of these events is on one object: on the pod that waits; while a workbench has no pod, on its\n\
-         StatefulSet if that says why, and on the Notebook otherwise. The dashboard of OpenShift AI shows the events\n\
-         of the pod, and without a pod those of the StatefulSet; the notebook controller repeats both on the Notebook.\n\n\
+         StatefulSet if that says why, and on the Notebook otherwise. For anything else that waits in a queue without\n\
+         a pod, the event is on the root owner (such as an InferenceService or a JobSet). The dashboard of OpenShift\n\
+         AI shows the events of the pod, and without a pod those of the StatefulSet; the notebook controller repeats\n\
+         both on the Notebook.\n\n\
          | type | reason | meaning |\n|---|---|---|\n",
     );
     for kind in Kind::ALL {

@@ -7,4 +7,5 @@ pub mod gpu_node;
 pub mod kueue;
 pub mod menu;
 pub mod news;
+mod place;
 pub mod policy;

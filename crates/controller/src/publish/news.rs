@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::condition::{kind, reason};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ObjectReference, Pod};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
-use observe::{Objects, Severity, owners, pods};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use observe::{Objects, Severity};
 use planner::names::{NodeName, PolicyName, RequestId};
 use reconcile::answers::{Answer, Kind};
 use reconcile::steps::{StepEvent, step_taken};
@@ -15,6 +14,7 @@ use reconcile::{NodeRound, Round, review};
 
 use super::discreet::{self, TellNames};
 use super::events::Draft;
+use super::place::{Place, Places, reference};
 
 /// What those who asked were told. It is lost in a crash; what the status of a
 /// policy says then counts as told, and what is said again has the same name,
@@ -79,18 +79,6 @@ pub fn drafts(
         }
     }
     drafts
-}
-
-fn reference(api_version: &str, kind: &str, meta: &ObjectMeta) -> ObjectReference {
-    ObjectReference {
-        api_version: Some(api_version.to_owned()),
-        kind: Some(kind.to_owned()),
-        name: meta.name.clone(),
-        namespace: meta.namespace.clone(),
-        uid: meta.uid.clone(),
-        resource_version: meta.resource_version.clone(),
-        ..ObjectReference::default()
-    }
 }
 
 /// The conditions of a policy whose turns are told.
@@ -207,14 +195,16 @@ fn of_node(name: &NodeName, node: &NodeRound, objects: &Objects) -> Option<Draft
 fn of_requests(told: &mut SentEvents, objects: &Objects, answers: &[Answer], drafts: &mut Vec<Draft>) {
     let asking: BTreeSet<&RequestId> = answers.iter().map(|answer| &answer.id).collect();
     told.requests.retain(|id, _| asking.contains(id));
-    let mut waiting: Option<BTreeMap<RequestId, &Pod>> = None;
+    let mut places: Option<Places<'_>> = None;
+    // The pods to be of one owner have one object, which is told once.
+    let mut owners_told: BTreeSet<(String, &'static str, u32)> = BTreeSet::new();
     for answer in answers {
         let last = told.requests.get(&answer.id);
         // Who finds a free slice at once needs no word from us.
         if last.is_none() && answer.kind == Kind::Free {
             continue;
         }
-        let waiting = waiting.get_or_insert_with(|| waiting_pods(objects));
+        let places = places.get_or_insert_with(|| Places::new(objects));
         // Before a restart, or by another replica, it was told already.
         let before = last.is_none() && is_in_a_status(objects, answer);
         let first = || SentAnswer { kind: answer.kind, times: 0, topics: BTreeMap::new() };
@@ -222,9 +212,10 @@ fn of_requests(told: &mut SentEvents, objects: &Objects, answers: &[Answer], dra
         if said.kind != answer.kind {
             *said = SentAnswer { times: said.times + 1, ..first() };
         }
-        let Some(Place { regarding, identity }) = place(&answer.id, objects, waiting) else { continue };
+        let Some(Place { regarding, identity }) = places.of_request(&answer.id) else { continue };
         let is_new = said.topics.entry(answer.topic).or_default().insert(identity.clone());
-        if before || !is_new {
+        let ours = (identity.clone(), answer.topic, said.times);
+        if before || !is_new || !owners_told.insert(ours) {
             continue;
         }
         let (reason, _) = answer.kind.told();
@@ -321,52 +312,10 @@ fn is_in_a_status(objects: &Objects, answer: &Answer) -> bool {
     })
 }
 
-/// Pods that wait for a node, by who stands behind them.
-fn waiting_pods(objects: &Objects) -> BTreeMap<RequestId, &Pod> {
-    let mut waiting = BTreeMap::new();
-    for pod in objects.pods.values() {
-        let pod: &Pod = pod;
-        if matches!(pods::life(pod), pods::Life::Unschedulable | pods::Life::Waiting) {
-            let id = RequestId { ordinal: owners::ordinal(pod).unwrap_or(0), ..owners::root(objects, pod) };
-            waiting.entry(id).or_insert(pod);
-        }
-    }
-    waiting
-}
-
-/// Where an answer is told.
-struct Place {
-    regarding: ObjectReference,
-    /// What tells this object from an earlier one of the same name.
-    identity: String,
-}
-
-/// The one object on which an answer is told. OpenShift AI's dashboard shows
-/// the events of a workbench's pod and, while there is no pod, those of its
-/// StatefulSet, but never those of the Notebook. The notebook controller
-/// repeats both on the Notebook, so that an event there too would be read
-/// twice. The Notebook is left for what has neither; then its pod, when it
-/// comes, is told again, since only there the dashboard shows it.
-fn place(id: &RequestId, objects: &Objects, waiting: &BTreeMap<RequestId, &Pod>) -> Option<Place> {
-    if let Some(pod) = waiting.get(id) {
-        let identity = pod.metadata.uid.clone().unwrap_or_default();
-        return Some(Place { regarding: reference("v1", "Pod", &pod.metadata), identity });
-    }
-    let key = (id.namespace.clone(), id.name.clone());
-    let notebook = objects.notebooks.get(&key).filter(|_| id.kind == "Notebook")?;
-    let uid = notebook.metadata.uid.clone().unwrap_or_default();
-    // A set that says why it makes no pod is there. It has the workbench's
-    // name, by which the dashboard looks for its events; its uid is not known.
-    if objects.unmade.contains_key(&key) {
-        let named = ObjectMeta { name: Some(key.1), namespace: Some(key.0), ..ObjectMeta::default() };
-        let identity = format!("set of {uid}");
-        return Some(Place { regarding: reference("apps/v1", "StatefulSet", &named), identity });
-    }
-    Some(Place { regarding: reference("kubeflow.org/v1", "Notebook", &notebook.metadata), identity: uid })
-}
-
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+
     use super::*;
 
     fn answer(name: &str, text: &str) -> Answer {

@@ -206,6 +206,27 @@ pub const RIGHTS: &[Right] = &[
         )
     },
     Right {
+        when: When::ReadsQueues,
+        ..right(
+            Scope::Cluster,
+            "kueue.x-k8s.io",
+            "clusterqueues",
+            &[
+                ("list", LIST),
+                ("watch", "to report quota that does not fit the layouts, or what people request"),
+            ],
+        )
+    },
+    Right {
+        when: When::ReadsQueues,
+        ..right(
+            Scope::Cluster,
+            "kueue.x-k8s.io",
+            "localqueues",
+            &[("list", LIST), ("watch", "to know whose quota a workload gets")],
+        )
+    },
+    Right {
         when: When::AnswersChecks,
         ..right(
             Scope::Cluster,

@@ -29,6 +29,13 @@ pub const SNAPSHOT: &[Right] = &[
     right(Scope::Cluster, "kueue.x-k8s.io", "resourceflavors", &[("list", RECORD)]),
     right(
         Scope::Cluster,
+        "kueue.x-k8s.io",
+        "clusterqueues",
+        &[("list", "to record which quota there is, and what of it is taken")],
+    ),
+    right(Scope::Cluster, "kueue.x-k8s.io", "localqueues", &[("list", RECORD)]),
+    right(
+        Scope::Cluster,
         "apps",
         "replicasets",
         &[("get", "to record who stands behind a pod (metadata only)")],

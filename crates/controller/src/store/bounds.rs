@@ -135,12 +135,13 @@ impl Place {
             (Self::Spec, "podSets") => Some((Self::PodSets, None)),
             (Self::PodSet, "template") => Some((Self::Object, None)),
             (Self::PodSet, "name" | "count") => bounded,
-            // Of a pod, a hardware profile, a workload, an admission check, and a flavor.
+            // Of a pod, a hardware profile, a workload, an admission check, a flavor, and a local queue.
             (
                 Self::Spec,
                 "nodeName" | "nodeSelector" | "affinity" | "tolerations" | "overhead" | "priority"
                 | "priorityClassName" | "schedulingGates" | "resourceClaims" | "identifiers" | "scheduling"
-                | "queueName" | "active" | "controllerName" | "parameters" | "nodeLabels",
+                | "queueName" | "active" | "controllerName" | "parameters" | "nodeLabels" | "topologyName"
+                | "clusterQueue" | "stopPolicy",
             ) => bounded,
             // What a pod takes is never cut.
             (Self::Spec, "resources") | (Self::Container, "name" | "resources" | "restartPolicy") => {

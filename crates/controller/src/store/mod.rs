@@ -6,6 +6,7 @@
 
 pub mod awaited;
 pub mod bounds;
+mod dynamic;
 pub mod history;
 mod item;
 mod pod_sums;
@@ -16,12 +17,10 @@ pub mod trim;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::foreign::Workload;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::DynamicObject;
+use observe::Objects;
 use observe::objects::Key;
-use observe::{Objects, Problem};
 
 use awaited::{Awaited, Subject};
 use history::{AsOf, WentBack, number};
@@ -310,99 +309,6 @@ impl Store {
         }
     }
 
-    /// What it costs to keep where a pod or a workbench may go.
-    fn cost_of(&self, source: &Source, key: &Key) -> usize {
-        match source {
-            Source::Pods => {
-                self.objects.pods.get(key).and_then(|pod| pod.spec.as_ref()).map_or(0, bounds::cost)
-            }
-            Source::Foreign(Foreign::Notebook) => self
-                .objects
-                .notebooks
-                .get(key)
-                .map_or(0, |notebook| bounds::cost(&notebook.spec.template.spec)),
-            Source::Foreign(Foreign::Workload) => {
-                let sets = self.objects.workloads.get(key).map(|workload| &workload.spec.pod_sets);
-                sets.into_iter().flatten().map(|set| bounds::cost(&set.template.spec)).sum()
-            }
-            _ => 0,
-        }
-    }
-
-    /// Keeps of what people wrote into a workbench or a hardware profile only
-    /// what is read, within bounds.
-    fn bound(&mut self, source: &Source, key: &Key, mut before: usize) -> Result<(), String> {
-        match source {
-            Source::Foreign(Foreign::Workload) => {
-                // Whatever has no checks, or has ended, waits for none of ours.
-                let asks = |workload: &Workload| !workload.status.admission_checks.is_empty();
-                let Some(workload) = self.objects.workloads.get_mut(key).filter(|w| asks(w)) else {
-                    self.remove(source, key);
-                    return Ok(());
-                };
-                *workload = trim::workload(std::mem::take(workload));
-                for set in &mut workload.spec.pod_sets {
-                    self.costs.add(&key.0, std::mem::take(&mut before), &mut set.template.spec);
-                }
-            }
-            Source::Foreign(Foreign::Notebook) => {
-                if let Some(notebook) = self.objects.notebooks.get_mut(key) {
-                    *notebook = trim::notebook(std::mem::take(notebook));
-                    self.costs.add(&key.0, before, &mut notebook.spec.template.spec);
-                }
-            }
-            Source::Foreign(foreign @ (Foreign::InferenceService | Foreign::LlmInferenceService)) => {
-                let at = (foreign.names().1.to_owned(), key.clone());
-                if let Some(server) = self.objects.model_servers.get_mut(&at) {
-                    *server = trim::model_server(std::mem::take(server));
-                    // Only one that names a profile keeps it from being deleted.
-                    if server.hardware_profile().is_none() {
-                        self.objects.model_servers.remove(&at);
-                    }
-                }
-            }
-            Source::Foreign(Foreign::HardwareProfile) => {
-                if let Some(profile) = self.objects.hardware_profiles.get_mut(key) {
-                    if bounds::was_cut(profile.metadata.annotations.as_ref()) {
-                        return Err("it is too long to be evaluated".to_owned());
-                    }
-                    *profile = trim::hardware_profile(std::mem::take(profile));
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn put_dynamic(&mut self, source: &Source, key: Key, object: DynamicObject) -> bool {
-        let meta = object.metadata.clone();
-        let before = self.cost_of(source, &key);
-        let outcome = crate::store::read(&mut self.objects, source, object)
-            .map_err(|problem| bounds::cut(problem, bounds::LONGEST_WORDS))
-            .and_then(|()| self.bound(source, &key, before));
-        let at = (source.clone(), key.clone());
-        match outcome {
-            Ok(()) => {
-                self.unreadable.remove(&at);
-                self.name_labels_of(source, &key);
-                if *source == Source::Foreign(Foreign::GpuCluster) {
-                    self.gpu_clusters.insert(key);
-                }
-            }
-            Err(problem) => {
-                tracing::error!(%source, name = key.1, problem, "an object cannot be read");
-                self.remove(source, &key);
-                if *source == Source::GpuNodes {
-                    // What is remembered must not be forgotten: the node is
-                    // held until a human has looked.
-                    self.objects.gpu_nodes.insert(key.1, Arc::new(illegible(meta)));
-                }
-                self.unreadable.insert(at, problem);
-            }
-        }
-        true
-    }
-
     fn keys(&self, source: &Source) -> Vec<Key> {
         let cluster = |name: &String| (String::new(), name.clone());
         let objects = &self.objects;
@@ -436,6 +342,8 @@ impl Store {
             Source::Foreign(Foreign::ResourceFlavor) => {
                 objects.resource_flavors.keys().map(cluster).collect()
             }
+            Source::Foreign(Foreign::ClusterQueue) => objects.cluster_queues.keys().map(cluster).collect(),
+            Source::Foreign(Foreign::LocalQueue) => objects.local_queues.keys().cloned().collect(),
         }
     }
 
@@ -464,6 +372,8 @@ impl Store {
             Source::Foreign(Foreign::Workload) => &objects.workloads.get(key)?.metadata,
             Source::Foreign(Foreign::AdmissionCheck) => &objects.admission_checks.get(&key.1)?.metadata,
             Source::Foreign(Foreign::ResourceFlavor) => &objects.resource_flavors.get(&key.1)?.metadata,
+            Source::Foreign(Foreign::ClusterQueue) => &objects.cluster_queues.get(&key.1)?.metadata,
+            Source::Foreign(Foreign::LocalQueue) => &objects.local_queues.get(key)?.metadata,
             Source::Definitions | Source::Foreign(Foreign::GpuCluster) => return None,
         };
         meta.resource_version.clone()
@@ -507,6 +417,8 @@ impl Store {
             Source::Foreign(Foreign::Workload) => objects.workloads.remove(key).is_some(),
             Source::Foreign(Foreign::AdmissionCheck) => objects.admission_checks.remove(name).is_some(),
             Source::Foreign(Foreign::ResourceFlavor) => objects.resource_flavors.remove(name).is_some(),
+            Source::Foreign(Foreign::ClusterQueue) => objects.cluster_queues.remove(name).is_some(),
+            Source::Foreign(Foreign::LocalQueue) => objects.local_queues.remove(key).is_some(),
         }
     }
 
@@ -524,42 +436,5 @@ impl Store {
         if !seen {
             self.awaited.add(subject, now);
         }
-    }
-}
-
-/// A `GpuNode` whose progress nobody can read.
-fn illegible(metadata: ObjectMeta) -> api::GpuNode {
-    let rollout = api::gpu_node::NodeRollout {
-        progress: Some(serde_json::Value::String("the object cannot be read".to_owned())),
-        ..Default::default()
-    };
-    let status = api::GpuNodeStatus { rollout: Some(rollout), ..Default::default() };
-    api::GpuNode { metadata, spec: api::GpuNodeSpec::default(), status: Some(status) }
-}
-
-/// Reads an object of ours or of a foreign kind. One that cannot be read
-/// concerns nobody else: each is read on its own.
-fn read(objects: &mut Objects, source: &Source, object: DynamicObject) -> Result<(), String> {
-    let name = object.metadata.name.clone().unwrap_or_default();
-    let value = |object: DynamicObject| serde_json::to_value(object).map_err(|error| error.to_string());
-    match source {
-        Source::Policies => {
-            let policy = serde_json::from_value(value(object)?).map_err(|error| error.to_string())?;
-            objects.policies.insert(name, policy);
-            Ok(())
-        }
-        Source::GpuNodes => {
-            let node = serde_json::from_value(value(object)?).map_err(|error| error.to_string())?;
-            objects.gpu_nodes.insert(name, Arc::new(node));
-            Ok(())
-        }
-        Source::Foreign(foreign) => {
-            let (group, kind, _, versions) = foreign.names();
-            let mut found: Option<Problem> = None;
-            let api_version = format!("{group}/{}", versions[0]);
-            objects.add_value(&api_version, kind, value(object)?, &mut |problem| found = Some(problem));
-            found.map_or(Ok(()), |problem| Err(problem.to_string()))
-        }
-        _ => Ok(()),
     }
 }

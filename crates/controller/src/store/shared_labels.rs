@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::foreign::{HardwareProfile, Notebook};
+use api::foreign::{HardwareProfile, Notebook, ResourceFlavor};
 use api::selector::Selector;
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
 use observe::objects::Key;
@@ -156,7 +156,8 @@ impl Store {
             let policies = objects.policies.values().map(|policy| of_selector(&policy.spec.node_selector));
             let workbenches = objects.notebooks.values().map(of_notebook);
             let profiles = objects.hardware_profiles.values().map(of_profile);
-            let live = pods.chain(policies).chain(workbenches).chain(profiles).flatten();
+            let flavors = objects.resource_flavors.values().map(of_flavor);
+            let live = pods.chain(policies).chain(workbenches).chain(profiles).chain(flavors).flatten();
             // What is being named now is not kept yet.
             shared_labels.named = live.filter(|key| shared_labels.named.contains(key)).chain(new).collect();
             shared_labels.last = shared_labels.named.len();
@@ -172,6 +173,7 @@ impl Store {
             }
             Source::Foreign(Foreign::Notebook) => objects.notebooks.get(key).map(of_notebook),
             Source::Foreign(Foreign::HardwareProfile) => objects.hardware_profiles.get(key).map(of_profile),
+            Source::Foreign(Foreign::ResourceFlavor) => objects.resource_flavors.get(&key.1).map(of_flavor),
             _ => None,
         };
         if let Some(named) = named {
@@ -210,6 +212,11 @@ pub(super) fn of_notebook(notebook: &Notebook) -> BTreeSet<String> {
 pub(super) fn of_profile(profile: &HardwareProfile) -> BTreeSet<String> {
     let node = profile.spec.scheduling.as_ref().and_then(|scheduling| scheduling.node.as_ref());
     node.map(|node| node.node_selector.keys().cloned().collect()).unwrap_or_default()
+}
+
+/// The keys that a flavor names.
+pub(super) fn of_flavor(flavor: &ResourceFlavor) -> BTreeSet<String> {
+    flavor.spec.node_labels.keys().cloned().collect()
 }
 
 #[cfg(test)]

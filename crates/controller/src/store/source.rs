@@ -60,6 +60,10 @@ pub enum Foreign {
     AdmissionCheck,
     /// For which nodes Kueue's queues give quota.
     ResourceFlavor,
+    /// How much quota Kueue's queues give.
+    ClusterQueue,
+    /// The queues of namespaces.
+    LocalQueue,
 }
 
 impl Foreign {
@@ -67,7 +71,8 @@ impl Foreign {
     pub const ALWAYS: [Self; 4] =
         [Self::ClusterPolicy, Self::GpuCluster, Self::Notebook, Self::HardwareProfile];
     /// Those of Kueue, which are read where somebody wants it.
-    pub const QUEUES: [Self; 3] = [Self::Workload, Self::AdmissionCheck, Self::ResourceFlavor];
+    pub const QUEUES: [Self; 5] =
+        [Self::Workload, Self::AdmissionCheck, Self::ResourceFlavor, Self::ClusterQueue, Self::LocalQueue];
 
     /// Those that say which hardware profiles may be published and deleted.
     pub const MENU: [Self; 3] = [Self::DscInitialization, Self::InferenceService, Self::LlmInferenceService];
@@ -94,6 +99,10 @@ impl Foreign {
             Self::ResourceFlavor => {
                 ("kueue.x-k8s.io", "ResourceFlavor", "resourceflavors", &["v1beta2", "v1beta1"])
             }
+            Self::ClusterQueue => {
+                ("kueue.x-k8s.io", "ClusterQueue", "clusterqueues", &["v1beta2", "v1beta1"])
+            }
+            Self::LocalQueue => ("kueue.x-k8s.io", "LocalQueue", "localqueues", &["v1beta2", "v1beta1"]),
             Self::DscInitialization => {
                 ("dscinitialization.opendatahub.io", "DSCInitialization", "dscinitializations", &["v2", "v1"])
             }

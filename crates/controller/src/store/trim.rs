@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use api::foreign::notebook::{self, NotebookSpec, NotebookTemplate};
 use api::foreign::workload::{PodSet, PodTemplate, WorkloadSpec, WorkloadStatus};
-use api::foreign::{HardwareProfile, ModelServer, Notebook, Workload, hardware_profile};
+use api::foreign::{
+    ClusterQueue, HardwareProfile, LocalQueue, ModelServer, Notebook, Workload, hardware_profile,
+};
 use k8s_openapi::api::core::v1::{
     Affinity, ConfigMap, Container, Node, NodeSpec, NodeStatus, NodeSystemInfo, Pod, PodSpec, PodStatus,
     ResourceRequirements,
@@ -317,6 +319,24 @@ fn hour(time: &str) -> Option<String> {
     Some(time.round(down).ok()?.to_string())
 }
 
+/// Whether a workload may wait for something that we answer or explain: it has
+/// checks, or asks for slices and has no quota for them. Of all others their pods
+/// say what there is to know.
+#[must_use]
+pub fn may_wait(workload: &Workload) -> bool {
+    let has_ended = workload.is("Finished") || workload.is("QuotaReserved");
+    let asks = || {
+        let specs = workload.spec.pod_sets.iter().map(|set| &set.template.spec);
+        let containers =
+            specs.flat_map(|spec| spec.containers.iter().chain(spec.init_containers.iter().flatten()));
+        containers.filter_map(|container| container.resources.as_ref()).any(|resources| {
+            let all = resources.requests.iter().chain(resources.limits.iter()).flatten();
+            all.into_iter().any(|(resource, _)| is_gpu(resource))
+        })
+    };
+    !workload.status.admission_checks.is_empty() || !has_ended && asks()
+}
+
 /// A workload of a queue: the pods that it wants, its quota, and what checks
 /// say of it. Its owners are kept whether they control it or not: those of a
 /// group of pods do not.
@@ -334,9 +354,46 @@ pub fn workload(full: Workload) -> Workload {
     let spec = WorkloadSpec { pod_sets: spec.pod_sets.into_iter().map(set).collect(), ..spec };
     let read = |condition: &Condition| WORKLOAD_CONDITIONS.contains(&condition.type_.as_str());
     let conditions = status.conditions.into_iter().filter(read);
-    let conditions =
-        conditions.map(|c| Condition { message: String::new(), reason: String::new(), ..c }).collect();
+    // Why it has no quota is said to who asks; the rest is what it says that counts.
+    let is_why = |c: &Condition| c.type_ == "QuotaReserved" && c.status == "False";
+    let said = |c: Condition| match is_why(&c) {
+        true => Condition { message: bounds::cut(c.message, LONGEST_OWNER), reason: String::new(), ..c },
+        false => Condition { message: String::new(), reason: String::new(), ..c },
+    };
+    let conditions = conditions.map(said).collect();
     Workload { metadata: meta, spec, status: WorkloadStatus { conditions, ..status } }
+}
+
+/// A cluster queue: what it covers and gives of GPUs, and what of that is taken.
+/// Of CPU and memory nothing is read, which Kueue counts there, too.
+#[must_use]
+pub fn cluster_queue(full: ClusterQueue) -> ClusterQueue {
+    let ClusterQueue { metadata: meta, mut spec, mut status } = full;
+    for group in &mut spec.resource_groups {
+        group.covered_resources.retain(|resource| is_gpu(resource));
+        for flavor in &mut group.flavors {
+            flavor.resources.retain(|quota| is_gpu(&quota.name));
+        }
+    }
+    for flavor in &mut status.flavors_reservation {
+        flavor.resources.retain(|usage| is_gpu(&usage.name));
+    }
+    status.conditions.retain(|condition| condition.type_ == "Active" && condition.status == "False");
+    for condition in &mut status.conditions {
+        condition.message = bounds::cut(std::mem::take(&mut condition.message), bounds::LONGEST_WORDS);
+    }
+    ClusterQueue { metadata: named(meta), spec, status }
+}
+
+/// A local queue: where it leads.
+#[must_use]
+pub fn local_queue(full: LocalQueue) -> LocalQueue {
+    LocalQueue { metadata: named(full.metadata), spec: full.spec }
+}
+
+/// Identity, and nothing of what anybody noted there.
+fn named(full: ObjectMeta) -> ObjectMeta {
+    ObjectMeta { labels: None, annotations: None, owner_references: None, ..metadata(full) }
 }
 
 /// A hardware profile: what it offers, and whether it is one of ours.

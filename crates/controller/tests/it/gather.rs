@@ -103,10 +103,12 @@ async fn a_cluster_without_our_kinds_and_openshift_ai_is_recorded_and_says_what_
         [
             "admissionchecks.kueue.x-k8s.io",
             "clusterpolicies.nvidia.com",
+            "clusterqueues.kueue.x-k8s.io",
             "gpuclusters.nvidia.com",
             "gpunodes.slicewright.io",
             "gpupartitionpolicies.slicewright.io",
             "hardwareprofiles.infrastructure.opendatahub.io",
+            "localqueues.kueue.x-k8s.io",
             "notebooks.kubeflow.org",
             "resourceflavors.kueue.x-k8s.io",
             "workloads.kueue.x-k8s.io",

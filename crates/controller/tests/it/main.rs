@@ -10,6 +10,7 @@ mod gather;
 mod history;
 mod lease;
 mod metrics_tls;
+mod queues;
 mod reference;
 mod release;
 mod series;

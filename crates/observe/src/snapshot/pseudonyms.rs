@@ -59,6 +59,13 @@ impl Pseudonyms {
         self.known(name).unwrap_or_else(|| "unknown".to_owned())
     }
 
+    /// What a thing that is in no namespace is called, such as a queue of the
+    /// whole cluster.
+    #[must_use]
+    pub fn of_cluster(&self, name: &str) -> String {
+        self.known(name).unwrap_or_else(|| "unknown".to_owned())
+    }
+
     fn known(&self, name: &str) -> Option<String> {
         self.things.get(name).cloned().or_else(|| {
             let (stem, number) = numbered(name)?;

@@ -57,6 +57,8 @@ fn documents(objects: &Objects) -> Vec<Value> {
         workloads,
         admission_checks,
         resource_flavors,
+        cluster_queues,
+        local_queues,
         cluster_policies,
         gpu_cluster,
         policies,
@@ -86,6 +88,8 @@ fn documents(objects: &Objects) -> Vec<Value> {
     all.extend("kubeflow.org/v1", "Notebook", notebooks.values());
     all.extend("kueue.x-k8s.io/v1beta1", "AdmissionCheck", admission_checks.values());
     all.extend("kueue.x-k8s.io/v1beta1", "ResourceFlavor", resource_flavors.values());
+    all.extend("kueue.x-k8s.io/v1beta2", "ClusterQueue", cluster_queues.values());
+    all.extend("kueue.x-k8s.io/v1beta2", "LocalQueue", local_queues.values());
     all.extend("kueue.x-k8s.io/v1beta1", "Workload", workloads.values());
     for ((kind, (namespace, name)), owner) in owners {
         // Who controls a pod is in the pod; who controls that, here.

@@ -7,7 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::foreign::notebook::{LAST_ACTIVITY, PROFILE_NAME, PROFILE_NAMESPACE, STOPPED};
-use api::foreign::{AdmissionCheck, HardwareProfile, Notebook, ResourceFlavor, Workload, hardware_profile};
+use api::foreign::{
+    AdmissionCheck, ClusterQueue, HardwareProfile, LocalQueue, Notebook, ResourceFlavor, Workload,
+    hardware_profile,
+};
 use api::gpu_node::{GpuNodeStatus, PodName, PromisedTo};
 use api::{GpuNode, GpuPartitionPolicy};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, PodSpec};
@@ -80,6 +83,8 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
         workloads,
         admission_checks,
         resource_flavors,
+        cluster_queues,
+        local_queues,
         cluster_policies,
         gpu_cluster,
         policies,
@@ -143,6 +148,11 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
                 (name.clone(), ResourceFlavor { metadata, ..flavor.clone() })
             })
             .collect(),
+        cluster_queues: cluster_queues
+            .iter()
+            .map(|(name, queue)| (names.of_cluster(name), by.cluster_queue(queue)))
+            .collect(),
+        local_queues: local_queues.iter().map(|(key, queue)| (of(key), by.local_queue(queue))).collect(),
         cluster_policies: cluster_policies
             .iter()
             .map(|(name, policy)| {
@@ -215,6 +225,12 @@ fn pseudonyms(objects: &Objects, keep: &Keep) -> Pseudonyms {
         let (namespace, name) = notebook.hardware_profile().unwrap_or_default();
         learn(&namespace, &name);
     }
+    for (namespace, name) in objects.local_queues.keys() {
+        learn(namespace, name);
+    }
+    for ((namespace, _), workload) in &objects.workloads {
+        learn(namespace, &workload.spec.queue_name);
+    }
     for held in objects.gpu_nodes.values().flat_map(|node| holders(node)) {
         // A pod that is gone: nobody knows whether a number at its end is one.
         if !objects.pods.contains_key(&(held.namespace.clone(), held.name.clone())) {
@@ -227,6 +243,17 @@ fn pseudonyms(objects: &Objects, keep: &Keep) -> Pseudonyms {
             learn(&to.namespace, &to.name);
         }
     }
+    // Queues and cohorts of the whole cluster are called after teams.
+    things.extend(objects.cluster_queues.values().filter_map(|queue| queue.spec.cohort_name.clone()));
+    things.extend(objects.cluster_queues.keys().cloned());
+    things.extend(objects.local_queues.values().map(|queue| queue.spec.cluster_queue.clone()));
+    things.extend(
+        objects
+            .workloads
+            .values()
+            .filter_map(|workload| Some(workload.status.admission.as_ref()?.cluster_queue.clone())),
+    );
+    things.remove("");
     let platform: BTreeSet<String> = namespaces.iter().filter(|name| is_platform(name)).cloned().collect();
     let mut kept: BTreeSet<String> = platform.union(&keep.namespaces).cloned().collect();
     kept.extend(named_by_policies(objects));
@@ -425,21 +452,23 @@ impl Redactor<'_> {
         notebook
     }
 
-    /// Which queue it is in tells who it is of, and what checks say names pods.
+    /// What checks and Kueue say names pods and queues.
     fn workload(&self, (namespace, name): &Key, workload: &Workload) -> Workload {
         let mut workload = Workload { metadata: self.metadata(&workload.metadata), ..workload.clone() };
-        workload.spec.queue_name = REDACTED.to_owned();
+        workload.spec.queue_name = self.names.thing(namespace, &workload.spec.queue_name);
         for set in &mut workload.spec.pod_sets {
             set.template.spec = self.spec(namespace, name, &set.template.spec);
         }
         if let Some(admission) = &mut workload.status.admission {
-            admission.cluster_queue = REDACTED.to_owned();
+            admission.cluster_queue = self.names.of_cluster(&admission.cluster_queue);
         }
         for check in &mut workload.status.admission_checks {
             check.message = self.names.in_text(&check.message);
         }
         for condition in &mut workload.status.conditions {
-            condition.message = String::new();
+            // Why Kueue gives no quota is in words that name queues and flavors; elsewhere anybody may have written.
+            let is_why = condition.type_ == "QuotaReserved" && condition.status == "False";
+            condition.message = if is_why { self.names.in_text(&condition.message) } else { String::new() };
         }
         workload.status.cluster_name = workload.status.cluster_name.map(|_| REDACTED.to_owned());
         workload
@@ -453,9 +482,32 @@ impl Redactor<'_> {
             identifier.display_name.clone_from(&identifier.identifier);
         }
         if let Some(queue) = profile.spec.scheduling.as_mut().and_then(|s| s.kueue.as_mut()) {
-            queue.local_queue_name = REDACTED.to_owned();
+            // It is looked for in every namespace that the profile is offered to.
+            queue.local_queue_name = self.names.of_cluster(&queue.local_queue_name);
         }
         profile
+    }
+
+    fn cluster_queue(&self, queue: &ClusterQueue) -> ClusterQueue {
+        let name = queue.metadata.name.as_deref().unwrap_or_default();
+        let metadata = ObjectMeta {
+            name: Some(self.names.of_cluster(name)),
+            labels: None,
+            annotations: None,
+            ..queue.metadata.clone()
+        };
+        let mut queue = ClusterQueue { metadata, ..queue.clone() };
+        queue.spec.cohort_name = queue.spec.cohort_name.map(|cohort| self.names.of_cluster(&cohort));
+        for condition in &mut queue.status.conditions {
+            condition.message = self.names.in_text(&condition.message);
+        }
+        queue
+    }
+
+    fn local_queue(&self, queue: &LocalQueue) -> LocalQueue {
+        let mut queue = LocalQueue { metadata: self.metadata(&queue.metadata), ..queue.clone() };
+        queue.spec.cluster_queue = self.names.of_cluster(&queue.spec.cluster_queue);
+        queue
     }
 
     fn gpu_node(&self, node: &GpuNode) -> GpuNode {

@@ -9,6 +9,7 @@ mod memory;
 mod menu;
 mod owners;
 mod quantities;
+mod quota;
 mod redaction;
 mod requests;
 mod selectors;

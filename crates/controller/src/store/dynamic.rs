@@ -1,0 +1,172 @@
+//! Objects of our own and of foreign kinds, which are read by their kind, trimmed, and kept within bounds.
+
+use std::sync::Arc;
+
+use api::foreign::{ClusterQueue, LocalQueue};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::DynamicObject;
+use observe::objects::Key;
+use observe::{Objects, Problem};
+
+use super::{Foreign, Source, Store, bounds, trim};
+
+impl Store {
+    pub(super) fn put_dynamic(&mut self, source: &Source, key: Key, object: DynamicObject) -> bool {
+        let meta = object.metadata.clone();
+        let before = self.cost_of(source, &key);
+        let queues_before = self.queue(source, &key);
+        let outcome = read(&mut self.objects, source, object)
+            .map_err(|problem| bounds::cut(problem, bounds::LONGEST_WORDS))
+            .and_then(|()| self.bound(source, &key, before));
+        let at = (source.clone(), key.clone());
+        match outcome {
+            Ok(()) => {
+                self.unreadable.remove(&at);
+                self.name_labels_of(source, &key);
+                if *source == Source::Foreign(Foreign::GpuCluster) {
+                    self.gpu_clusters.insert(key.clone());
+                }
+            }
+            Err(problem) => {
+                tracing::error!(%source, name = key.1, problem, "an object cannot be read");
+                self.remove(source, &key);
+                if *source == Source::GpuNodes {
+                    // What is remembered must not be forgotten: the node is
+                    // held until a human has looked.
+                    self.objects.gpu_nodes.insert(key.1.clone(), Arc::new(illegible(meta)));
+                }
+                self.unreadable.insert(at, problem);
+                return true;
+            }
+        }
+        // Kueue counts in a queue's status what of it we read and what not.
+        queues_before.is_none() || queues_before != self.queue(source, &key)
+    }
+
+    /// What is read of a queue, whatever its version is.
+    fn queue(&self, source: &Source, key: &Key) -> Option<(Option<ClusterQueue>, Option<LocalQueue>)> {
+        let objects = &self.objects;
+        match source {
+            Source::Foreign(Foreign::ClusterQueue) => {
+                let mut queue = objects.cluster_queues.get(&key.1)?.clone();
+                queue.metadata.resource_version = None;
+                Some((Some(queue), None))
+            }
+            Source::Foreign(Foreign::LocalQueue) => {
+                let mut queue = objects.local_queues.get(key)?.clone();
+                queue.metadata.resource_version = None;
+                Some((None, Some(queue)))
+            }
+            _ => None,
+        }
+    }
+
+    /// What it costs to keep where a pod or a workbench may go.
+    pub(super) fn cost_of(&self, source: &Source, key: &Key) -> usize {
+        match source {
+            Source::Pods => {
+                self.objects.pods.get(key).and_then(|pod| pod.spec.as_ref()).map_or(0, bounds::cost)
+            }
+            Source::Foreign(Foreign::Notebook) => self
+                .objects
+                .notebooks
+                .get(key)
+                .map_or(0, |notebook| bounds::cost(&notebook.spec.template.spec)),
+            Source::Foreign(Foreign::Workload) => {
+                let sets = self.objects.workloads.get(key).map(|workload| &workload.spec.pod_sets);
+                sets.into_iter().flatten().map(|set| bounds::cost(&set.template.spec)).sum()
+            }
+            _ => 0,
+        }
+    }
+
+    /// Keeps of what people wrote into a workbench or a hardware profile only
+    /// what is read, within bounds.
+    fn bound(&mut self, source: &Source, key: &Key, mut before: usize) -> Result<(), String> {
+        match source {
+            Source::Foreign(Foreign::Workload) => {
+                let Some(workload) = self.objects.workloads.get_mut(key).filter(|w| trim::may_wait(w)) else {
+                    self.remove(source, key);
+                    return Ok(());
+                };
+                *workload = trim::workload(std::mem::take(workload));
+                for set in &mut workload.spec.pod_sets {
+                    self.costs.add(&key.0, std::mem::take(&mut before), &mut set.template.spec);
+                }
+            }
+            Source::Foreign(Foreign::ClusterQueue) => {
+                if let Some(queue) = self.objects.cluster_queues.get_mut(&key.1) {
+                    *queue = trim::cluster_queue(std::mem::take(queue));
+                }
+            }
+            Source::Foreign(Foreign::LocalQueue) => {
+                if let Some(queue) = self.objects.local_queues.get_mut(key) {
+                    *queue = trim::local_queue(std::mem::take(queue));
+                }
+            }
+            Source::Foreign(Foreign::Notebook) => {
+                if let Some(notebook) = self.objects.notebooks.get_mut(key) {
+                    *notebook = trim::notebook(std::mem::take(notebook));
+                    self.costs.add(&key.0, before, &mut notebook.spec.template.spec);
+                }
+            }
+            Source::Foreign(foreign @ (Foreign::InferenceService | Foreign::LlmInferenceService)) => {
+                let at = (foreign.names().1.to_owned(), key.clone());
+                if let Some(server) = self.objects.model_servers.get_mut(&at) {
+                    *server = trim::model_server(std::mem::take(server));
+                    // Only one that names a profile keeps it from being deleted.
+                    if server.hardware_profile().is_none() {
+                        self.objects.model_servers.remove(&at);
+                    }
+                }
+            }
+            Source::Foreign(Foreign::HardwareProfile) => {
+                if let Some(profile) = self.objects.hardware_profiles.get_mut(key) {
+                    if bounds::was_cut(profile.metadata.annotations.as_ref()) {
+                        return Err("it is too long to be evaluated".to_owned());
+                    }
+                    *profile = trim::hardware_profile(std::mem::take(profile));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// A `GpuNode` whose progress nobody can read.
+fn illegible(metadata: ObjectMeta) -> api::GpuNode {
+    let rollout = api::gpu_node::NodeRollout {
+        progress: Some(serde_json::Value::String("the object cannot be read".to_owned())),
+        ..Default::default()
+    };
+    let status = api::GpuNodeStatus { rollout: Some(rollout), ..Default::default() };
+    api::GpuNode { metadata, spec: api::GpuNodeSpec::default(), status: Some(status) }
+}
+
+/// Reads an object of ours or of a foreign kind. One that cannot be read
+/// concerns nobody else: each is read on its own.
+fn read(objects: &mut Objects, source: &Source, object: DynamicObject) -> Result<(), String> {
+    let name = object.metadata.name.clone().unwrap_or_default();
+    let value = |object: DynamicObject| serde_json::to_value(object).map_err(|error| error.to_string());
+    match source {
+        Source::Policies => {
+            let policy = serde_json::from_value(value(object)?).map_err(|error| error.to_string())?;
+            objects.policies.insert(name, policy);
+            Ok(())
+        }
+        Source::GpuNodes => {
+            let node = serde_json::from_value(value(object)?).map_err(|error| error.to_string())?;
+            objects.gpu_nodes.insert(name, Arc::new(node));
+            Ok(())
+        }
+        Source::Foreign(foreign) => {
+            let (group, kind, _, versions) = foreign.names();
+            let mut found: Option<Problem> = None;
+            let api_version = format!("{group}/{}", versions[0]);
+            objects.add_value(&api_version, kind, value(object)?, &mut |problem| found = Some(problem));
+            found.map_or(Ok(()), |problem| Err(problem.to_string()))
+        }
+        _ => Ok(()),
+    }
+}

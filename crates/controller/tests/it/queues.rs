@@ -1,0 +1,130 @@
+//! What is kept of Kueue's objects: who waits in any queue and why, what queues cover and give of GPUs, and
+//! nothing of which Kueue only counts.
+
+use controller::store::{Change, Foreign, Item, Source, Store};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+
+/// A store that follows Kueue's objects.
+fn store() -> Store {
+    let mut store = Store::sparing();
+    for source in Foreign::QUEUES.map(Source::Foreign) {
+        store.expect(source);
+    }
+    store
+}
+
+/// Says whether it is news.
+fn put(store: &mut Store, kind: Foreign, version: u32, mut object: Value) -> bool {
+    object["metadata"]["resourceVersion"] = json!(version.to_string());
+    let object: DynamicObject = serde_json::from_value(object).unwrap();
+    store.take(&Source::Foreign(kind), Change::Put(Item::dynamic(object)))
+}
+
+/// A workbench that waits in the queue that OpenShift AI makes: no check is on it.
+fn workbench(name: &str, resource: &str, quota: &str, message: &str) -> Value {
+    json!({
+        "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload",
+        "metadata": {"namespace": "team-a", "name": format!("statefulset-{name}"), "ownerReferences": [
+            {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": "u"}]},
+        "spec": {"queueName": "default", "podSets": [{"name": "main", "count": 1, "template": {"spec": {
+            "containers": [{"name": name, "resources": {"limits": {resource: "1", "cpu": "2"}}}]}}}]},
+        "status": {"conditions": [{"type": "QuotaReserved", "status": quota, "reason": "Pending", "message": message,
+            "lastTransitionTime": "2026-11-21T08:00:00Z"}]},
+    })
+}
+
+fn kept(store: &Store) -> Vec<&str> {
+    store.objects.workloads.keys().map(|(_, name)| name.as_str()).collect()
+}
+
+#[test]
+fn who_waits_for_slices_in_a_queue_without_a_check_is_kept_with_the_reason_until_it_has_its_quota() {
+    let mut store = store();
+    let why = "couldn't assign flavors to pod set main: resource nvidia.com/mig-3g.40gb unavailable in ClusterQueue";
+    let slice = "nvidia.com/mig-3g.40gb";
+    put(&mut store, Foreign::Workload, 1, workbench("lab", slice, "False", why));
+    put(&mut store, Foreign::Workload, 2, workbench("spark", "cpu", "False", why));
+    put(&mut store, Foreign::Workload, 3, workbench("runs", slice, "True", ""));
+    assert_eq!(kept(&store), ["statefulset-lab"], "of the others their pods say what there is to know");
+    let lab = &store.objects.workloads[&("team-a".to_owned(), "statefulset-lab".to_owned())];
+    assert_eq!(lab.status.conditions[0].message, why);
+    put(&mut store, Foreign::Workload, 4, workbench("lab", slice, "True", ""));
+    assert_eq!(kept(&store), [""; 0]);
+}
+
+/// The queue that OpenShift AI makes, of which so much CPU and so many GPUs are reserved.
+fn default_queue(cpu: &str, gpus: &str) -> Value {
+    let quota = |name: &str, n: &str| json!({"name": name, "nominalQuota": n});
+    json!({
+        "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue",
+        "metadata": {"name": "default", "annotations": {"opendatahub.io/managed": "false"}, "labels": {"a": "b"}},
+        "spec": {"namespaceSelector": {}, "preemption": {"withinClusterQueue": "Never"}, "resourceGroups": [
+            {"coveredResources": ["cpu", "memory"], "flavors": [{"name": "default-flavor", "resources": [
+                quota("cpu", "512"), quota("memory", "4Ti")]}]},
+            {"coveredResources": ["nvidia.com/gpu"], "flavors": [{"name": "nvidia-gpu-flavor", "resources": [
+                quota("nvidia.com/gpu", "16")]}]}]},
+        "status": {"pendingWorkloads": 3, "conditions": [{"type": "Active", "status": "True", "reason": "Ready",
+            "message": "Can admit new workloads", "lastTransitionTime": "2026-11-21T08:00:00Z"}],
+            "flavorsReservation": [
+                {"name": "default-flavor", "resources": [{"name": "cpu", "total": cpu, "borrowed": "0"}]},
+                {"name": "nvidia-gpu-flavor", "resources": [{"name": "nvidia.com/gpu", "total": gpus, "borrowed": "0"}]}]},
+    })
+}
+
+#[test]
+fn of_a_cluster_queue_what_it_gives_of_gpus_is_kept_and_news_only_when_that_changes() {
+    let mut store = store();
+    assert!(put(&mut store, Foreign::ClusterQueue, 1, default_queue("3", "2")));
+    let kept = serde_json::to_string(&store.objects.cluster_queues["default"]).unwrap();
+    for (word, is_kept) in [
+        ("\"cpu\"", false),
+        ("opendatahub", false),
+        ("Can admit", false),
+        ("nvidia-gpu-flavor", true),
+        ("\"16\"", true),
+        ("\"2\"", true),
+    ] {
+        assert_eq!(kept.contains(word), is_kept, "{word}: {kept}");
+    }
+    assert!(!put(&mut store, Foreign::ClusterQueue, 2, default_queue("90", "2")), "CPU is not read");
+    assert!(put(&mut store, Foreign::ClusterQueue, 3, default_queue("90", "3")));
+}
+
+#[test]
+fn that_kueue_counts_who_waits_in_a_local_queue_is_no_news() {
+    let local = |to: &str, pending: u32| {
+        json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue",
+            "metadata": {"namespace": "team-a", "name": "default"}, "spec": {"clusterQueue": to},
+            "status": {"pendingWorkloads": pending}})
+    };
+    let mut store = store();
+    assert!(put(&mut store, Foreign::LocalQueue, 1, local("default", 0)));
+    assert!(!put(&mut store, Foreign::LocalQueue, 2, local("default", 7)));
+    assert!(put(&mut store, Foreign::LocalQueue, 3, local("research", 7)));
+    let key = ("team-a".to_owned(), "default".to_owned());
+    assert_eq!(store.objects.local_queues[&key].spec.cluster_queue, "research");
+    store.forget(&Source::Foreign(Foreign::LocalQueue));
+    assert!(store.objects.local_queues.is_empty(), "Kueue was uninstalled");
+}
+
+/// A flavor may select nodes by a label that nobody else reads.
+#[test]
+fn a_label_that_only_a_flavor_names_is_shown_on_the_nodes() {
+    let mut store = store();
+    store.expect(Source::Nodes);
+    let node: Node = serde_json::from_value(json!({"metadata": {"name": "a1", "resourceVersion": "1", "labels": {
+        "nvidia.com/gpu.present": "true", "nvidia.com/gpu.family": "ampere", "nvidia.com/gpu.machine": "dgx"}}}))
+    .unwrap();
+    store.take(&Source::Nodes, Change::Put(Item::node(node)));
+    let shown = |store: &Store| -> Vec<String> {
+        let labels = store.objects.nodes["a1"].metadata.labels.clone().unwrap();
+        labels.into_keys().filter(|key| key.starts_with("nvidia.com/gpu.")).collect()
+    };
+    assert_eq!(shown(&store), ["nvidia.com/gpu.present"]);
+    let flavor = json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "f"},
+        "spec": {"nodeLabels": {"nvidia.com/gpu.family": "ampere"}}});
+    put(&mut store, Foreign::ResourceFlavor, 2, flavor);
+    assert_eq!(shown(&store), ["nvidia.com/gpu.family", "nvidia.com/gpu.present"]);
+}
