@@ -161,7 +161,8 @@ impl Question {
     /// If the checker finds the plan unsafe, which is a bug of ours.
     pub fn decide(&self) -> Result<Decision, Failure> {
         let ClusterView { inventory, requests, policies, .. } = &self.seen;
-        let decision = decide_while(inventory, requests, policies, &self.seen.under_way);
+        let mut decision = decide_while(inventory, requests, policies, &self.seen.under_way);
+        reconcile::surge::explain(&self.snapshot.objects, &self.seen, &mut decision.report);
         let fatal: Vec<String> = check(&decision.plan, inventory, requests, policies)
             .iter()
             .filter(|note| note.severity == planner::check::Severity::Fatal)

@@ -37,6 +37,7 @@ pub mod quota;
 pub mod requests;
 pub mod sharing;
 pub mod snapshot;
+pub mod surge;
 pub mod told;
 pub mod under_way;
 pub mod usage;

@@ -99,6 +99,24 @@ pub fn containers(spec: &PodSpec) -> Vec<(String, BTreeMap<String, u64>)> {
     all.filter(|(_, asks)| !asks.is_empty()).collect()
 }
 
+/// The resources of GPUs for which several containers ask that run at the same
+/// time, each with the names of these: the pod then needs the sum.
+#[must_use]
+pub fn asked_by_several(spec: &PodSpec) -> BTreeMap<String, Vec<String>> {
+    let sidecars = spec.init_containers.iter().flatten();
+    let sidecars = sidecars.filter(|container| container.restart_policy.as_deref() == Some("Always"));
+    let mut asked: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for container in spec.containers.iter().chain(sidecars) {
+        for (resource, n) in requests(container) {
+            if n > 0 && mig::GpuResource::is_one(&resource) {
+                asked.entry(resource).or_default().push(container.name.clone());
+            }
+        }
+    }
+    asked.retain(|_, containers| containers.len() > 1);
+    asked
+}
+
 fn in_units(n: i128) -> u64 {
     u64::try_from(n.max(0)).unwrap_or(u64::MAX)
 }

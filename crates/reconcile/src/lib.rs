@@ -25,6 +25,7 @@ pub mod review;
 pub mod round;
 pub mod seen;
 pub mod steps;
+pub mod surge;
 pub mod wanted;
 pub mod why_name;
 

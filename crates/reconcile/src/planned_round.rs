@@ -12,6 +12,7 @@ use planner::report::Report;
 use rollout::Progress;
 
 use crate::input::Input;
+use crate::surge;
 
 /// What is known of the cluster at one moment, and what is planned for it.
 #[derive(Clone, Debug)]
@@ -52,7 +53,8 @@ pub fn see(input: &Input<'_>) -> ClusterView {
 pub fn plan_round(input: &Input<'_>) -> PlannedRound {
     let view = see(input);
     let ClusterView { inventory, requests, policies, under_way, .. } = &view;
-    let Decision { plan, report } = decide_while(inventory, requests, policies, under_way);
+    let Decision { plan, mut report } = decide_while(inventory, requests, policies, under_way);
+    surge::explain(input.objects, &view, &mut report);
     let plan = JudgedPlan::new(plan, inventory, requests, policies);
     let policy_of = planner::assign::policy_of(inventory, policies).policy_of;
     PlannedRound { view, policy_of, plan, report }

@@ -77,6 +77,22 @@ fn fleet(name: &str) -> String {
             "status": {"conditions": [{"type": "QuotaReserved", "status": "True", "reason": "", "message": "",
                 "lastTransitionTime": "2026-11-20T07:50:00Z"}],
                 "admissionChecks": [{"name": "gpu-slices", "state": "Pending", "message": "planned"}]}}),
+        // As OpenShift AI up to 3.3 leaves it: the proxy has got the slice, too.
+        json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook",
+            "metadata": {"namespace": "team-b", "name": "twice", "annotations": {
+                "opendatahub.io/hardware-profile-name": "small",
+                "opendatahub.io/hardware-profile-namespace": "redhat-ods-applications"}},
+            "spec": {"template": {"spec": {"containers": [
+                {"name": "twice", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1", "cpu": "2"}}},
+                {"name": "oauth-proxy", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1", "cpu": "1"}}}]}}}}),
+        json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"namespace": "team-b", "name": "pair", "creationTimestamp": "2026-11-20T07:55:00Z"},
+            "spec": {"containers": [
+                    {"name": "left", "resources": {"limits": {"nvidia.com/mig-2g.20gb": "1"}}},
+                    {"name": "right", "resources": {"limits": {"nvidia.com/mig-2g.20gb": "1"}}}],
+                "initContainers": [{"name": "warm-up", "resources": {"limits": {"nvidia.com/mig-2g.20gb": "1"}}}]},
+            "status": {"phase": "Pending", "conditions": [
+                {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "full"}]}}),
         profile("small", "nvidia.com/mig-1g.10gb"),
         profile("wrong", "nvidia.com/mig-1g.5gb"),
     ] {
@@ -107,7 +123,7 @@ fn a_workbench_a_pod_a_workload_and_a_profile_are_explained_by_the_name_that_peo
     assert!(workload.contains("Job team-b/train"), "{workload}");
     let small = explained("profile small");
     assert!(small.contains("some node can have what it offers (nvidia.com/mig-1g.10gb)"), "{small}");
-    assert!(small.contains("these workbenches name it: team-a/churn"), "{small}");
+    assert!(small.contains("these workbenches name it: team-a/churn, team-b/twice"), "{small}");
     let wrong = explained("profile wrong");
     assert!(wrong.contains("offers 1g.5gb, which no GPU of the fleet can have"), "{wrong}");
     let (_, json, _) =
@@ -118,10 +134,30 @@ fn a_workbench_a_pod_a_workload_and_a_profile_are_explained_by_the_name_that_peo
 }
 
 #[test]
+fn whose_pod_needs_a_slice_for_each_of_its_containers_is_told_why_and_how_to_have_one() {
+    let fleet = fleet("sidecars");
+    let explained = |what: &str| run(&format!("explain {what} --fleet {fleet} -f examples/policies")).1;
+    let twice = explained("workbench team-b/twice");
+    for part in [
+        "2 of its containers ask for nvidia.com/mig-1g.10gb (twice, oauth-proxy), so that its pod needs 2 on one node",
+        "OpenShift AI up to 3.3 writes into every container",
+        "write nvidia.com/mig-1g.10gb: \"0\" into requests and limits of the other containers",
+    ] {
+        assert!(twice.contains(part), "{part}: {twice}");
+    }
+    // No profile: somebody wrote it so. The container that ends before counts for none.
+    let pair = explained("pod team-b/pair");
+    assert!(pair.contains("2 of its containers ask for nvidia.com/mig-2g.20gb (left, right)"), "{pair}");
+    assert!(!pair.contains("OpenShift AI"), "{pair}");
+    let churn = explained("workbench team-a/churn");
+    assert!(!churn.contains("of its containers"), "{churn}");
+}
+
+#[test]
 fn a_name_that_nothing_has_is_refused_with_those_that_there_are() {
     let fleet = fleet("refused");
     let (status, out, err) = run(&format!("explain workbench chrun --fleet {fleet} -f examples/policies"));
     assert_eq!((status, out.as_str()), (Status::Usage, ""));
     assert!(err.contains("there is no workbench `chrun`"), "{err}");
-    assert!(err.contains("There are: team-a/churn"), "{err}");
+    assert!(err.contains("There are: team-a/churn, team-b/twice"), "{err}");
 }

@@ -34,6 +34,8 @@ const POD_LABELS: &[&str] = &[
     "apps.kubernetes.io/pod-index",
     "batch.kubernetes.io/job-completion-index",
     observe::requests::POD_SET,
+    observe::surge::LABELS[0],
+    observe::surge::LABELS[1],
 ];
 
 /// How the `app` labels of the GPU Operator's operands begin.

@@ -22,6 +22,7 @@ use rollout::names::{MCO_CURRENT_CONFIG, MCO_DESIRED_CONFIG, MCO_DESIRED_DRAIN, 
 use crate::names::{CORDONED_BY, NAMESPACE_NAME, NVIDIA_PREFIX};
 use crate::objects::{Key, Objects};
 use crate::owners;
+use crate::surge;
 
 /// What is kept beside what a plan depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,10 +49,16 @@ const NODE_LABELS: [&str; 7] = [
 ];
 
 /// Labels of pods whose value is the name of something.
-const NAMING: [&str; 4] =
-    ["notebook-name", "statefulset", "serving.kserve.io/inferenceservice", "app.kubernetes.io/name"];
-/// Labels of pods whose value is a number.
-const NUMBERING: [&str; 2] = ["apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index"];
+const NAMING: [&str; 5] = [
+    "notebook-name",
+    "statefulset",
+    "serving.kserve.io/inferenceservice",
+    "app.kubernetes.io/name",
+    surge::LABELS[0],
+];
+/// Labels of pods whose value is a number, or a digest.
+const NUMBERING: [&str; 3] =
+    ["apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index", surge::LABELS[1]];
 /// What stands for a text that was not kept.
 const REDACTED: &str = "redacted";
 

@@ -12,6 +12,7 @@ mod queues;
 mod remembered;
 mod review;
 mod said;
+mod surge;
 mod tenants;
 mod transitions;
 mod under_way;

@@ -3,8 +3,10 @@
 
 use std::io::Write;
 
+use api::foreign::{Notebook, Workload};
+use k8s_openapi::api::core::v1::PodSpec;
 use observe::objects::{Key, Objects};
-use observe::owners;
+use observe::{owners, pods};
 use planner::decide::Decision;
 use planner::names::RequestId;
 use planner::report::{Outcome, RequestReport};
@@ -122,7 +124,38 @@ fn workbench(objects: &Objects, key: &Key, facts: &mut Vec<String>) -> Vec<Reque
             facts.push(format!("its pod {name} runs on {node}"));
         }
     }
+    let template = &notebook.spec.template.spec;
+    let pod = objects.pods.values().find(|pod| is_of(&own, &owners::root(objects, pod)));
+    let spec = pod.and_then(|pod| pod.spec.as_ref()).unwrap_or(template);
+    facts.extend(several(objects, spec, Some(notebook)));
     vec![own]
+}
+
+/// That several containers ask for slices, and why they may do so without
+/// anybody having wanted it.
+fn several(objects: &Objects, spec: &PodSpec, notebook: Option<&Notebook>) -> Vec<String> {
+    let profile = notebook.and_then(Notebook::hardware_profile);
+    let profile = profile.and_then(|key| objects.hardware_profiles.get(&key));
+    let told = |(resource, containers): (String, Vec<String>)| {
+        let names = containers.join(", ");
+        let n = containers.len();
+        let offered = profile.is_some_and(|profile| {
+            profile.spec.identifiers.iter().any(|identifier| identifier.identifier == resource)
+        });
+        let why = if offered {
+            format!(
+                ". Its hardware profile offers it, which OpenShift AI up to 3.3 writes into every container that does not \
+                 name it, and from 3.4 on only into the workbench's own; write {resource}: \"0\" into requests and limits of \
+                 the other containers"
+            )
+        } else {
+            String::new()
+        };
+        format!(
+            "{n} of its containers ask for {resource} ({names}), so that its pod needs {n} on one node{why}"
+        )
+    };
+    pods::asked_by_several(spec).into_iter().map(told).collect()
 }
 
 fn pod(objects: &Objects, key: &Key, facts: &mut Vec<String>) -> Vec<RequestId> {
@@ -132,6 +165,9 @@ fn pod(objects: &Objects, key: &Key, facts: &mut Vec<String>) -> Vec<RequestId> 
         return Vec::new();
     }
     let root = owners::root(objects, pod);
+    let notebook = objects.notebooks.get(&(root.namespace.clone(), root.name.clone()));
+    let notebook = notebook.filter(|_| root.kind == "Notebook");
+    facts.extend(several(objects, pod.spec.as_ref().unwrap_or(&PodSpec::default()), notebook));
     facts.push(format!("it belongs to {} {}/{}", root.kind, root.namespace, root.name));
     vec![root]
 }
@@ -153,8 +189,18 @@ fn workload(question: &Question, key: &Key, facts: &mut Vec<String>) -> Vec<Requ
             workload.spec.queue_name
         ));
     }
+    let objects = &question.snapshot.objects;
+    for set in &workload.spec.pod_sets {
+        facts.extend(several(objects, &set.template.spec, workbench_of(objects, key, workload)));
+    }
     let queued = question.seen.queued.get(key);
     queued.into_iter().flat_map(|queued| &queued.sets).flat_map(|set| set.requests.clone()).collect()
+}
+
+/// The workbench of whose set a workload is.
+fn workbench_of<'a>(objects: &'a Objects, (namespace, _): &Key, workload: &Workload) -> Option<&'a Notebook> {
+    let mut owners = workload.metadata.owner_references.iter().flatten();
+    owners.find_map(|owner| objects.notebooks.get(&(namespace.clone(), owner.name.clone())))
 }
 
 fn profile(question: &Question, key: &Key, facts: &mut Vec<String>) {

@@ -1,0 +1,143 @@
+//! Updates of model servers on full nodes with eight GPUs: an answer says that only older pods of the same
+//! set are in the way where a plan proves it, and nothing of it where others would come first.
+
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+
+const UPDATE: &str = "this is an update of";
+
+/// Two nodes with eight GPUs, of which others hold all but so many.
+fn fleet(free: usize) -> Cluster {
+    let mut cluster = Cluster::new();
+    for node in ["n1", "n2"] {
+        cluster.hgx(node);
+        for gpu in 0..8 {
+            if node == "n1" || gpu < 8 - free {
+                cluster.pod(&format!("holder-{node}-{gpu}"), "7g.80gb", Some(node));
+            }
+        }
+    }
+    cluster.policy(json!({"type": "DemandDriven"}));
+    cluster
+}
+
+/// A pod of a revision of a Deployment, on a node or waiting; each is younger than the one before.
+fn server(cluster: &mut Cluster, deployment: &str, revision: u32, pod: &str, on: Option<&str>) {
+    let set = format!("{deployment}-{revision}");
+    let owner = |kind: &str, name: &str| json!({"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": true});
+    let above: OwnerReference = serde_json::from_value(owner("Deployment", deployment)).expect("an owner");
+    cluster.objects.owners.insert(("ReplicaSet".to_owned(), ("team".to_owned(), set.clone())), above);
+    let name = format!("{set}-{pod}");
+    let meta = json!({"labels": {"serving.kserve.io/inferenceservice": deployment},
+        "ownerReferences": [owner("ReplicaSet", &set)]});
+    add(cluster, &name, on, meta);
+}
+
+fn add(cluster: &mut Cluster, name: &str, on: Option<&str>, meta: Value) {
+    cluster.now += SignedDuration::from_secs(10);
+    let waits =
+        json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "full"}]);
+    let mut pod = json!({
+        "metadata": {"name": name, "namespace": "team", "uid": format!("u-{name}"), "creationTimestamp": cluster.now},
+        "spec": {"nodeName": on, "containers": [{"name": "main", "resources": {"limits": {"nvidia.com/mig-7g.80gb": "1"}}}]},
+        "status": {"phase": if on.is_some() { "Running" } else { "Pending" },
+            "conditions": if on.is_some() { json!([]) } else { waits }},
+    });
+    pod["metadata"].as_object_mut().expect("a map").extend(meta.as_object().expect("a map").clone());
+    cluster.add_pod(pod);
+}
+
+/// What those who wait are told.
+fn told(cluster: &Cluster) -> Vec<String> {
+    cluster.round().answers.into_iter().map(|answer| answer.text).collect()
+}
+
+#[test]
+fn an_update_that_waits_for_its_own_old_pod_is_told_both_ways_out_in_event_and_status() {
+    let mut cluster = fleet(1);
+    server(&mut cluster, "llama", 1, "a", Some("n2"));
+    server(&mut cluster, "llama", 2, "b", None);
+    let told = told(&cluster);
+    assert_eq!(told.len(), 1);
+    for part in [
+        "this is an update of Deployment team/llama, and only its own older pods are in the way (team/llama-1-a on n2)",
+        "set maxSurge: 0 and maxUnavailable: 1 in spec.strategy.rollingUpdate",
+        "spec.predictor.deploymentStrategy.rollingUpdate",
+        "policy research: set spec.layout.demandDriven.slices[7g.80gb].spareCount to 1",
+    ] {
+        assert!(told[0].contains(part), "{part}: {}", told[0]);
+    }
+    let round = cluster.round();
+    let status = round.policies.values().next().expect("a policy");
+    let unserved = &status.unserved.as_ref().expect("who waits").requests[0];
+    assert!(unserved.message.contains(UPDATE), "{}", unserved.message);
+}
+
+#[test]
+fn a_server_of_several_pods_that_surges_by_all_of_them_is_told_so_once_for_each() {
+    let mut cluster = fleet(2);
+    for pod in ["a", "b"] {
+        server(&mut cluster, "llama", 1, pod, Some("n2"));
+    }
+    for pod in ["c", "d"] {
+        server(&mut cluster, "llama", 2, pod, None);
+    }
+    let told = told(&cluster);
+    assert_eq!(told.len(), 2);
+    for text in told {
+        assert!(text.contains("(team/llama-1-a on n2, team/llama-1-b on n2)"), "{text}");
+        assert!(text.contains("spareCount to 2"), "{text}");
+    }
+}
+
+#[test]
+fn a_leader_worker_set_is_known_by_the_revision_of_its_template() {
+    let mut cluster = fleet(1);
+    let group = |revision: &str, n: u32| {
+        json!({"labels": {"leaderworkerset.sigs.k8s.io/name": "granite",
+            "leaderworkerset.sigs.k8s.io/template-revision-hash": revision,
+            "apps.kubernetes.io/pod-index": n.to_string()},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "granite", "uid": "u", "controller": true}]})
+    };
+    add(&mut cluster, "granite-0", Some("n2"), group("5f", 0));
+    add(&mut cluster, "granite-1", None, group("7c", 1));
+    let told = told(&cluster);
+    assert!(told[0].contains("an update of LeaderWorkerSet team/granite"), "{told:?}");
+    assert!(told[0].contains("in spec.rolloutStrategy.rollingUpdateConfiguration"), "{told:?}");
+}
+
+/// Each of these waits for others, too, or is no update at all.
+#[test]
+fn where_others_are_in_the_way_or_nothing_is_updated_no_update_is_told() {
+    let check = |why: &str, prepare: &dyn Fn(&mut Cluster)| {
+        let mut cluster = fleet(1);
+        prepare(&mut cluster);
+        let told = told(&cluster);
+        assert!(!told.is_empty() && told.iter().all(|text| !text.contains(UPDATE)), "{why}: {told:?}");
+    };
+    check("another pod of the same revision is a second replica", &|cluster| {
+        server(cluster, "llama", 1, "a", Some("n2"));
+        server(cluster, "llama", 1, "b", None);
+    });
+    check("the older pod is of another server", &|cluster| {
+        server(cluster, "mistral", 1, "a", Some("n2"));
+        server(cluster, "llama", 2, "b", None);
+    });
+    check("somebody waits longer, and would get the slice of the old pod", &|cluster| {
+        cluster.pod("asks", "7g.80gb", None);
+        server(cluster, "llama", 1, "a", Some("n2"));
+        server(cluster, "llama", 2, "b", None);
+    });
+    check("two new pods, and one old: the second waits for somebody else", &|cluster| {
+        server(cluster, "llama", 1, "a", Some("n2"));
+        server(cluster, "llama", 2, "b", None);
+        server(cluster, "llama", 2, "c", None);
+    });
+    check("what runs is the newer of the two, as after a rollback", &|cluster| {
+        server(cluster, "llama", 2, "b", None);
+        server(cluster, "llama", 1, "a", Some("n2"));
+    });
+}
