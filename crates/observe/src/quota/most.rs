@@ -11,7 +11,7 @@ use mig::{Geometry, Layout, ProfileName};
 use planner::assign;
 use planner::inventory::{Gpu, Hold, Inventory, Node};
 use planner::names::{GpuIndex, NodeName, PolicyName};
-use planner::policy::{LayoutPolicy, Policy, StaticRule};
+use planner::policy::{LayoutPolicy, Policy, StaticCut, StaticRule};
 
 use crate::objects::Objects;
 use crate::pods::amount;
@@ -140,7 +140,7 @@ impl EmptyGpus {
                 Some(policy) if !stays(node, gpu) => match &policy.layout {
                     LayoutPolicy::DemandDriven { .. } => self.most(&gpu.geometry).clone(),
                     LayoutPolicy::Static { gpus } => rule(gpus, &gpu.model, *index)
-                        .map_or_else(|| present.clone(), |rule| counts(&rule.slices)),
+                        .map_or_else(|| present.clone(), |rule| counts(&rule.cut)),
                 },
                 _ => present.clone(),
             };
@@ -206,8 +206,8 @@ fn rule<'p>(rules: &'p [StaticRule], model: &str, index: GpuIndex) -> Option<&'p
     rules.iter().find(is_of)
 }
 
-fn counts(slices: &BTreeMap<ProfileName, u8>) -> Slices {
-    slices.iter().map(|(profile, n)| (*profile, u64::from(*n))).collect()
+fn counts(cut: &StaticCut) -> Slices {
+    cut.slices().map(|(profile, n)| (profile, u64::from(n))).collect()
 }
 
 fn add(to: &mut Slices, more: &Slices) {
