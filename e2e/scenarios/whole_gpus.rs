@@ -25,7 +25,7 @@ fn two_of_eight_gpus_become_whole_for_a_pod_the_others_are_cut_beside_it_and_all
         scene.runs("lab").await?;
         scene.apply(policy("research", "research").spec("/layout", two_whole(&[("1g.10gb", 7)]))).await?;
         let waits = scene.waits_for("research", "lab").await?;
-        assert!(waits.contains("n1/gpu0"), "{waits}");
+        assert!(waits.contains("n1/gpu0: MIG has to be switched there, which clears the node"), "{waits}");
         scene.offers("n1", &[("1g.10gb", 56)]).await?;
         scene.delete(lab).await?;
         let whole_and_cut = [("nvidia.com/gpu", 2), ("nvidia.com/mig-1g.10gb", 42)];

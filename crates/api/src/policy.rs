@@ -384,7 +384,11 @@ pub struct StaticGpus {
     pub mig: Option<MigMode>,
 }
 
-/// The MIG mode of GPUs that are not cut.
+/// `Disabled`: MIG is switched off on these GPUs, and each of them is one
+/// `nvidia.com/gpu`. They can be beside GPUs of the same node that are cut.
+/// Switching MIG on or off needs a node on which no pod holds a GPU or a
+/// slice. The MIG strategy of the GPU Operator has to be `mixed`, unless no
+/// GPU of the node is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum MigMode {
     /// MIG is off: pods get the GPU as a whole.

@@ -12,9 +12,9 @@ use mig::ProfileName;
 use observe::ClusterView;
 use observe::{Problem, Severity};
 use planner::demand::Request;
-use planner::inventory::{Hold, Use};
+use planner::inventory::{Gpu, Hold, Use};
 use planner::names::{GpuIndex, NodeName, PolicyName, RequestId};
-use planner::policy::{LayoutPolicy, Mode, Policy};
+use planner::policy::{LayoutPolicy, Mode, Policy, StaticCut};
 use planner::report::{Outcome, PolicyReport, RequestReport, Why};
 use rollout::{Advance, Outlook, StartBlocker};
 
@@ -182,6 +182,7 @@ fn refused(policy: &Policy, input: &Input<'_>, planned: &PlannedRound) -> Option
 /// The GPUs of a static policy that keep another layout, and why: their node
 /// may not change, or pods hold what would go.
 fn missed(report: &PolicyReport, planned: &PlannedRound) -> Vec<(&'static str, String)> {
+    let policy = planned.view.policies.iter().find(|policy| policy.name == report.policy);
     let why = |(name, index): &(NodeName, GpuIndex)| {
         let node = planned.view.inventory.nodes.get(name)?;
         if let Some(hold) = &node.hold {
@@ -191,14 +192,21 @@ fn missed(report: &PolicyReport, planned: &PlannedRound) -> Vec<(&'static str, S
             };
             return Some((reason, format!("{name}/gpu{index}: {hold}")));
         }
-        let uses = node.gpus.get(index)?.slices.uses();
-        let holders: BTreeSet<String> = uses.flat_map(Use::holders).map(ToString::to_string).collect();
-        let why = match holders.is_empty() {
-            true => "it cannot change now".to_owned(),
-            false => {
-                let holders = holders.into_iter().collect::<Vec<_>>().join(", ");
-                format!("a slice that would be destroyed is, or may be, held by {holders}")
-            }
+        let gpu = node.gpus.get(index)?;
+        let holders = |gpus: &mut dyn Iterator<Item = &Gpu>| {
+            let uses = gpus.flat_map(|gpu| gpu.slices.uses());
+            let holders: BTreeSet<String> = uses.flat_map(Use::holders).map(ToString::to_string).collect();
+            holders.into_iter().collect::<Vec<_>>().join(", ")
+        };
+        let (of_gpu, of_node) = (holders(&mut std::iter::once(gpu)), holders(&mut node.gpus.values()));
+        let why = if switches_mig(policy, gpu, *index) && !of_node.is_empty() {
+            format!(
+                "MIG has to be switched there, which clears the node, and GPUs or slices of it are, or may be, held by {of_node}"
+            )
+        } else if of_gpu.is_empty() {
+            "it cannot change now".to_owned()
+        } else {
+            format!("a slice that would be destroyed is, or may be, held by {of_gpu}")
         };
         Some((reason::WAITING, format!("{name}/gpu{index}: {why}")))
     };
@@ -206,6 +214,15 @@ fn missed(report: &PolicyReport, planned: &PlannedRound) -> Vec<(&'static str, S
     // What waits is told before what is on its way.
     missed.sort_by_key(|(reason, _)| *reason == reason::CHANGING);
     missed
+}
+
+/// Whether a static layout wants another MIG mode of a GPU than it has.
+fn switches_mig(policy: Option<&Policy>, gpu: &Gpu, index: GpuIndex) -> bool {
+    let Some(LayoutPolicy::Static { gpus: rules }) = policy.map(|policy| &policy.layout) else {
+        return false;
+    };
+    let rule = rules.iter().find(|rule| rule.is_for(&gpu.model, index));
+    rule.is_some_and(|rule| (rule.cut == StaticCut::MigOff) != gpu.slices.is_mig_off())
 }
 
 /// What keeps everything from going as it should: reason and sentence, the

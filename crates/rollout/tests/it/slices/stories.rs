@@ -283,3 +283,17 @@ fn while_the_pods_cannot_be_listed_the_list_of_the_change_before_gives_no_permit
     }
     assert!(proved > 5, "the walk waits for its proof: {:?}", walk.phases);
 }
+
+/// A GPU that gets no slice is to have MIG off. The agent cannot do that: it would leave MIG on without any slice.
+#[test]
+fn an_agent_is_not_asked_to_switch_mig_off() {
+    let mut walk = Walk::new(["1g@0 1g@1 2g@2 3g@4", "3g@0 3g@4"]);
+    walk.wanted.insert(planner::names::GpuIndex(1), std::collections::BTreeSet::new());
+    for _ in 0..40 {
+        round(&mut walk);
+    }
+    assert_eq!(walk.has("gpu-b"), places("3g@0 3g@4"), "nothing is destroyed");
+    let cannot = Outlook::Holding(StartBlocker::AgentCannot { gpu: "gpu-b".to_owned() });
+    assert_eq!(walk.last.as_ref().map(|advance| &advance.outlook), Some(&cannot));
+    assert!(!walk.cordoned);
+}
