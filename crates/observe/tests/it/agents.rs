@@ -303,8 +303,7 @@ fn a_change_that_ended_by_restoring_shows_what_was_restored_and_not_what_was_pla
     handed["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();
     let shown = |stage: &str, changes: &Value| {
         let mut changes = changes.clone();
-        changes["status"]["agent"]["change"] =
-            json!({"id": "change-1", "bootId": "b-1", "stage": stage, "why": "the driver refuses"});
+        changes["status"]["agent"]["change"] = json!({"id": "change-1", "bootId": "b-1", "stage": stage, "why": {"reason": "CalledBack", "message": "it is not wanted any more"}});
         first_gpu(&see(&[handed.clone(), changes, agent_pod()]))
     };
     assert_eq!(shown("Claimed", &changes), ["3g.40gb@0 idle", "2g.20gb@4 idle", "1g.10gb@6 idle"]);
