@@ -4,6 +4,7 @@
 mod agent;
 mod agent_changes;
 mod agent_handover;
+mod agent_reboots;
 mod alerts;
 mod any_cluster;
 mod bad_weather;

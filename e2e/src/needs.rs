@@ -13,6 +13,10 @@ const WHY: &[(&str, &str)] = &[
         "agent_handover::",
         "its agents and kubelets are processes beside virtual nodes, and their GPUs are simulated",
     ),
+    (
+        "agent_reboots::",
+        "its agents and kubelets are processes beside virtual nodes, and their GPUs are simulated",
+    ),
     ("alerts::", "it is about what is scraped from the operator, and makes virtual nodes fail"),
     (
         "bad_weather::",

@@ -4,14 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent::{Account, BootId, Container, GpuUuid, PodLife, PodUid};
+use agent::{Account, BootId, ChangeId, Container, GpuUuid, PodLife, PodUid, Stage};
 use api::GpuNode;
 use api::gpu_node::{Observed, ObservedBy, ObservedGpu, ObservedSlice, PodName, SliceUse};
 use api::node_agent::{self, AgentMode, AgentStatus, Holder, NodeChange};
 use k8s_openapi::api::core::v1::Node;
 use planner::names::{GpuIndex, PodRef};
 use rollout::observed::PodPhase;
-use rollout::{AgentSeen, GpuLayout, NodeLayout, Report};
+use rollout::{AgentSeen, GpuLayout, NodeLayout, Report, SliceChange};
 
 use crate::on_node::Bound;
 
@@ -133,6 +133,11 @@ impl Agent<'_> {
         let gpu =
             |gpu: &ObservedGpu| Some((GpuIndex(u16::try_from(gpu.index).ok()?), GpuUuid(gpu.uuid.clone()?)));
         self.observed.gpus.iter().filter_map(gpu).collect()
+    }
+
+    /// Whether it has ended this change, however.
+    pub(crate) fn has_ended(&self, change: &SliceChange) -> bool {
+        matches!(self.account.stage(&ChangeId(change.id.clone())), Some(Stage::Ended(_)))
     }
 
     /// The agent as the rollout takes it.

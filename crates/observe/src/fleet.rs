@@ -220,6 +220,10 @@ impl OneNode<'_> {
                 whole_held: held.whole_gpus(found),
                 held: holds,
                 gpus: match &target.slices {
+                    // An agent that has ended says what there is, which is not what was planned if it restored.
+                    Some(change) if found.exact && self.agent.is_some_and(|a| a.has_ended(change)) => {
+                        gpus_as_found(found, usage::by_gpu(found, &held).0)
+                    }
                     Some(change) if found.exact => {
                         let (slices, _, _) = usage::by_gpu(found, &held);
                         slices_to_come(change, gpus_as_found(found, slices))

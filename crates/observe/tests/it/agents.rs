@@ -275,3 +275,37 @@ fn of_an_agent_that_is_uninstalled_nothing_is_believed_and_of_one_that_comes_bac
     rebooted["status"]["nodeInfo"]["bootID"] = "b-2".into();
     assert_eq!(rollout_report(&see(&[rebooted, left])).layout, None);
 }
+
+/// The node is shown as it will be until the agent has ended: then as it is, which is not the plan if the agent restored.
+#[test]
+fn a_change_that_ended_by_restoring_shows_what_was_restored_and_not_what_was_planned() {
+    let mut changes = report(&json!([slice("3g.40gb", 0, &[]), slice("3g.40gb", 4, &[])]));
+    let place = |profile: &str, start: u8| {
+        let profile: mig::ProfileName = profile.parse().unwrap();
+        rollout::SlicePlace { profile, start }
+    };
+    let change = rollout::SliceChange {
+        id: "change-1".to_owned(),
+        gpus: vec![rollout::GpuSlices {
+            gpu: planner::names::GpuIndex(0),
+            uuid: "GPU-0".to_owned(),
+            before: vec![place("3g.40gb", 0), place("3g.40gb", 4)],
+            after: vec![place("3g.40gb", 0), place("2g.20gb", 4), place("1g.10gb", 6)],
+        }],
+        listed: None,
+    };
+    let target = json!({
+        "layout": rollout::NodeLayout::default(), "label": rollout::names::HANDED_TO_AGENT, "slices": change,
+    });
+    changes["status"]["rollout"] =
+        json!({"phase": "Changing", "progress": {"phase": "Changing", "target": target}});
+    let mut handed = node("n1");
+    handed["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();
+    let shown = |stage: &str, changes: &Value| {
+        let mut changes = changes.clone();
+        changes["status"]["agent"]["change"] = json!({"id": "change-1", "bootId": "b-1", "stage": stage, "why": {"reason": "CalledBack", "message": "it is not wanted any more"}});
+        first_gpu(&see(&[handed.clone(), changes, agent_pod()]))
+    };
+    assert_eq!(shown("Claimed", &changes), ["3g.40gb@0 idle", "2g.20gb@4 idle", "1g.10gb@6 idle"]);
+    assert_eq!(shown("Restored", &changes), ["3g.40gb@0 idle", "3g.40gb@4 idle"]);
+}

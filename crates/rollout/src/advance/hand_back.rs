@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use mig::ProfileName;
 
 use crate::action::Action;
@@ -48,32 +49,41 @@ impl Run<'_> {
             Ok(layout) => layout,
             Err(hold) => return Some(self.hold(hold)),
         };
-        Some(self.give_back(layout))
+        match self.mapped(&layout) {
+            Err(None) => Some(self.hold(StartBlocker::HandingBack)),
+            Err(settled) => Some(Flow::Rest(Outlook::Holding(StartBlocker::HandingBack), settled)),
+            Ok(entry) => {
+                self.give_back(layout, entry);
+                Some(self.hold(StartBlocker::HandingBack))
+            }
+        }
     }
 
-    /// Gives MIG manager the node under an entry for this layout.
-    pub(super) fn give_back(&mut self, layout: NodeLayout) -> Flow {
+    /// The entry for this layout, once MIG manager can know it; before that,
+    /// until when it is waited for, if that is known.
+    pub(super) fn mapped(&mut self, layout: &NodeLayout) -> Result<String, Option<Timestamp>> {
         let entry = layout.entry_name();
         if !self.seen.map.entries.contains(&entry) {
-            let if_map_version = self.seen.map.resource_version.clone();
+            let (layout, if_map_version) = (layout.clone(), self.seen.map.resource_version.clone());
             self.actions.push(Action::EnsureMapEntry { layout, entry, if_map_version });
             self.next.hands_back = None;
-            return self.hold(StartBlocker::HandingBack);
+            return Err(None);
         }
         // A MIG manager that does not find its entry says that it failed.
         let mapped = self.next.hands_back.take().filter(|mapped| mapped.entry == entry);
         let mapped = mapped.unwrap_or(Mapped { entry: entry.clone(), at: self.now });
         let settled = mapped.at + self.rules.settings.map_settle;
         self.next.hands_back = Some(mapped);
-        if self.now < settled {
-            return Flow::Rest(Outlook::Holding(StartBlocker::HandingBack), Some(settled));
-        }
+        if self.now < settled { Err(Some(settled)) } else { Ok(entry) }
+    }
+
+    /// Gives MIG manager the node under an entry for this layout.
+    pub(super) fn give_back(&mut self, layout: NodeLayout, entry: String) {
         let (at, boot_id, label) = (self.now, self.seen.boot_id.clone(), entry.clone());
         self.next.verified = Some(Verified { layout, label, at, boot_id, slices: BTreeMap::new() });
         self.next.applied = Some(entry.clone());
         let (with_manager, if_version) = (self.next.stood_down, self.version());
         self.actions.push(Action::HandBack { value: entry, with_manager, if_version });
-        self.hold(StartBlocker::HandingBack)
     }
 
     /// What keeps MIG manager from knowing its entry, or us from the node.

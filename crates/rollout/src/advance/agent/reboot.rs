@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agent::{GpuState, GpuUuid, Place};
 
-use crate::action::Action;
 use crate::agent_seen::{GpuSlices, SliceChange, SlicePlace};
 use crate::names;
 use crate::outlook::{FailureReason, Outlook, StartBlocker, Trouble, WaitsFor};
@@ -145,14 +144,9 @@ impl Run<'_> {
     /// the node stays closed until they are gone.
     fn switch_on(&mut self, lost: &Verified) -> Flow {
         let limit = self.rules.settings.change_limit;
-        if !self.listed(self.since()) {
-            self.list_pods();
-            return self.wait(WaitsFor::PodList, limit);
-        }
         let holders = self.seen.pods.iter().filter(|pod| pod.holds_gpu());
         let pods: Vec<_> = holders.map(|pod| pod.pod.clone()).collect();
         if !pods.is_empty() {
-            self.list_pods();
             if self.late(limit) {
                 let trouble = Trouble::PodsInTheWay { pods, refused: Vec::new() };
                 return self.fail(FailureReason::RestoreFailed(trouble));
@@ -162,13 +156,24 @@ impl Run<'_> {
         if let Some(hold) = self.not_to_be_given_back() {
             return self.hold(hold);
         }
-        let flow = self.give_back(lost.layout.clone());
-        if self.actions.iter().any(|action| matches!(action, Action::HandBack { .. })) {
-            // MIG manager ends what is begun here, by the layout that was verified.
-            self.next.target = None;
-            self.next.phase = Phase::Idle;
+        let entry = match self.mapped(&lost.layout) {
+            Err(None) => return self.wait(WaitsFor::MapWrite, limit),
+            Err(Some(settled)) => {
+                let outlook = Outlook::Working { waits_for: WaitsFor::MapMount, until: settled };
+                return Flow::Rest(outlook, Some(settled));
+            }
+            Ok(entry) => entry,
+        };
+        // Whoever was bound before the cordon was noticed is in this list.
+        if !self.listed(self.since()) {
+            self.list_pods();
+            return self.wait(WaitsFor::PodList, limit);
         }
-        flow
+        self.give_back(lost.layout.clone(), entry);
+        // MIG manager ends what is begun here.
+        self.next.target = None;
+        self.next.phase = Phase::Idle;
+        self.wait(WaitsFor::Label, self.rules.settings.write_limit)
     }
 
     fn to_bring_back(&self, lost: &Verified) -> Vec<GpuSlices> {

@@ -35,6 +35,10 @@ impl Run<'_> {
             return self.hold(hold);
         }
         self.remember_slices();
+        let handed = self.seen.label() == Some(names::HANDED_TO_AGENT);
+        if handed && !self.seen.agent.as_ref().is_some_and(|agent| agent.alive) {
+            return self.hold(StartBlocker::AgentAway);
+        }
         let changes = match self.slice_changes() {
             Ok(changes) if changes.is_empty() => return Flow::Rest(Outlook::Idle, None),
             Ok(changes) => changes,

@@ -144,3 +144,58 @@ fn an_agent_that_does_not_come_back_leaves_the_node_closed_with_a_reason_and_one
     until(&mut walk, "it is open again", Walk::rests);
     has_all(&walk);
 }
+
+/// Foreign changes are told, and not fought.
+#[test]
+fn a_gpu_on_which_somebody_made_other_slices_meanwhile_stays_as_it_is() {
+    let mut walk = settled();
+    walk.reboots();
+    walk.world.gpus.put(&agent::GpuUuid("gpu-b".to_owned()), &places("7g@0"));
+    let booted = walk.world.boot.0.clone();
+    until(&mut walk, "it is open again", |walk| {
+        walk.rests() && walk.progress.verified.as_ref().unwrap().boot_id == booted
+    });
+    assert_eq!((walk.has("gpu-a"), walk.has("gpu-b")), (places(FIRST), places("7g@0")));
+    assert_eq!(walk.world.breaches, [] as [String; 0]);
+}
+
+/// Hopper loses MIG mode as well. MIG manager switches it on, which nobody survives who has got a whole GPU: they are
+/// named and not evicted, and the node stays closed until they are gone.
+#[test]
+fn where_mig_mode_is_gone_mig_manager_gets_the_node_and_not_under_a_pod() {
+    let mut walk = settled();
+    walk.progress.stood_down = true;
+    let booted = |walk: &Walk| walk.cordoned && phase(walk) == Phase::Quiescing;
+    walk.mode_lost = true;
+    walk.reboots();
+    until(&mut walk, "it is closed", booted);
+    // Kubelet is about to admit it: it passed the cordon, and nobody knows what it will get.
+    walk.world.kubelet.bind(super::model::Ask::Plain, "3g.40gb".parse().unwrap());
+    for _ in 0..200 {
+        walk.step(Dies::Never);
+        walk.world.agent(super::model::Luck::Fine, 0);
+    }
+    assert_eq!(
+        walk.config.as_deref(),
+        Some(slicewright_rollout::names::HANDED_TO_AGENT),
+        "{:?}",
+        walk.actions
+    );
+    let outlook = walk.last.as_ref().map(|answer| answer.outlook.clone());
+    let Some(Outlook::Working { waits_for, .. }) = outlook else { panic!("{outlook:?}") };
+    assert!(waits_for.to_string().starts_with("pods to go: team/"), "{waits_for}");
+
+    walk.world.kubelet.pods.clear();
+    for _ in 0..200 {
+        walk.step(Dies::Never);
+        walk.world.agent(super::model::Luck::Fine, 0);
+        if walk.manager {
+            break;
+        }
+    }
+    assert!(walk.manager && walk.cordoned, "{:?}", walk.actions);
+    assert!(walk.config.as_ref().is_some_and(|entry| walk.map.contains(entry)), "{:?}", walk.config);
+    let lists = walk.actions.iter().rposition(|action| *action == "ListPods");
+    let back = walk.actions.iter().rposition(|action| *action == "HandBack");
+    assert!(lists.is_some() && lists < back, "on a list that was begun after the cordon");
+}

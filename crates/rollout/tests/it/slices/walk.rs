@@ -54,6 +54,9 @@ pub(super) struct Walk {
     pub(super) manager: bool,
     pub(super) manager_pod: bool,
     pub(super) config: Option<String>,
+    /// GPUs without a slice have lost MIG mode, as Hopper's do in a reboot.
+    pub(super) mode_lost: bool,
+    pub(super) map: BTreeSet<String>,
     /// The API server does not answer when the pods are to be listed.
     pub(super) lists_fail: bool,
     version: u64,
@@ -82,6 +85,8 @@ impl Walk {
             manager: false,
             manager_pod: false,
             config: Some(names::HANDED_TO_AGENT.to_owned()),
+            mode_lost: false,
+            map: BTreeSet::new(),
             lists_fail: false,
             version: 1,
             listed: None,
@@ -154,11 +159,11 @@ impl Walk {
             pods: read.pods.clone(),
             listing: read.listing,
             refusals: Vec::new(),
-            map: MapSeen::default(),
+            map: MapSeen { entries: self.map.clone(), ..MapSeen::default() },
             label_layout: None,
             operator: Operator::default(),
             report: None,
-            agent: read.account.clone().map(|account| AgentSeen {
+            agent: read.account.clone().map(|account| self.by_mode(account)).map(|account| AgentSeen {
                 alive: self.alive && account.boot == self.world.boot,
                 account,
                 wish: read.wish.clone(),
@@ -167,6 +172,15 @@ impl Walk {
                     .collect(),
             }),
         }
+    }
+
+    fn by_mode(&self, mut account: Account) -> Account {
+        for gpu in
+            account.known.layout.gpus.iter_mut().filter(|gpu| self.mode_lost && gpu.slices().is_empty())
+        {
+            gpu.state = agent::GpuState::Whole;
+        }
+        account
     }
 
     /// What the operator reads now, and decides on in its next step.
@@ -262,6 +276,14 @@ impl Walk {
             Action::SetConfigLabel { value, if_version, .. } => {
                 write(if_version, &mut |walk| walk.config = Some(value.clone()))
             }
+            Action::EnsureMapEntry { entry, .. } => {
+                self.map.insert(entry.clone());
+                true
+            }
+            Action::HandBack { value, with_manager, if_version } => write(if_version, &mut |walk| {
+                walk.config = Some(value.clone());
+                walk.manager = *with_manager;
+            }),
             Action::ListPods if self.lists_fail => false,
             Action::ListPods => {
                 self.listed = Some((self.now, self.pods()));

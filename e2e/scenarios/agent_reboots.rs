@@ -1,0 +1,86 @@
+//! A node that its agent changes reboots: its slices are gone, and MIG manager, which would cut them again, is off.
+
+use std::collections::BTreeSet;
+
+use e2e::expect::is_cordoned;
+use e2e::{Scene, mig, scenario, workbench};
+use k8s_openapi::api::core::v1::Node;
+
+use crate::agent_changes::{computes, one_half_is_left};
+
+/// Every slice of the node: its GPU, its profile and its UUID, which is another one at another place.
+fn slices(scene: &Scene) -> anyhow::Result<BTreeSet<(usize, String, Option<String>)>> {
+    let gpus = scene.hands().truth("n1")?.into_iter().enumerate();
+    let slice =
+        |(index, slice): (usize, operands::SliceTruth)| (index, slice.profile.to_string(), slice.uuid);
+    Ok(gpus
+        .flat_map(|(index, gpu)| gpu.slices.into_iter().map(move |slice| (index, slice)))
+        .map(slice)
+        .collect())
+}
+
+fn boot(node: &Node) -> Option<String> {
+    Some(node.status.as_ref()?.node_info.as_ref()?.boot_id.clone())
+}
+
+/// Goes down and comes up again; nobody schedules onto it before its agent has reported.
+async fn reboots(scene: &Scene) -> anyhow::Result<()> {
+    let before = scene.node("n1", "has a boot id", boot).await?;
+    scene.hands().reboot("n1")?;
+    scene.node("n1", "has another boot id", |node| boot(node).filter(|now| *now != before)).await?;
+    assert!(slices(scene)?.is_empty(), "its instances are lost");
+    scene.node("n1", "is cordoned", |node| is_cordoned(node).then_some(())).await
+}
+
+#[test]
+fn a_node_gets_the_slices_that_it_had_at_their_places_and_is_closed_until_then() {
+    scenario(async |scene| {
+        one_half_is_left(scene).await?;
+        let agent = scene.agent_that_changes("n1").await?;
+        scene.apply(workbench("lab", &mig("1g.10gb"), 1)).await?;
+        assert_eq!(scene.workbench_runs("lab").await?, "n1");
+        scene.converged("research").await?;
+        let had = slices(scene)?;
+        agent.kill().await?;
+        reboots(scene).await?;
+        let agent = scene.agent_that_changes("n1").await?;
+        scene.node("n1", "is open", |node| (!is_cordoned(node)).then_some(())).await?;
+        assert_eq!(slices(scene)?, had, "{}", agent.log());
+        assert_eq!(scene.workbench_runs("lab").await?, "n1");
+        scene.apply(computes("after", "3g.40gb")).await?;
+        assert_eq!(scene.runs("after").await?, "n1");
+        scene.converged("research").await?;
+        drop(agent);
+        Ok(())
+    });
+}
+
+/// The agent has claimed a change and the node goes down: what it was to become nobody knows any more, and what was proved
+/// last comes back. Then the one who waits is served.
+#[test]
+fn a_node_that_reboots_amid_a_change_gets_what_was_verified_before_it_and_serves_the_request_after_all() {
+    scenario(async |scene| {
+        one_half_is_left(scene).await?;
+        let agent = scene.agent_that_changes("n1").await?;
+        scene.apply(workbench("lab", &mig("1g.10gb"), 1)).await?;
+        assert_eq!(scene.workbench_runs("lab").await?, "n1");
+        scene.converged("research").await?;
+        scene.apply(computes("next", "7g.80gb")).await?;
+        scene.apply(computes("other", "2g.20gb")).await?;
+        scene
+            .gpu_node("n1", "is being changed", |node| {
+                let rollout = node.status.as_ref()?.rollout.as_ref()?;
+                ["Quiescing", "Changing"].contains(&rollout.phase.as_str()).then_some(())
+            })
+            .await?;
+        agent.kill().await?;
+        reboots(scene).await?;
+        let agent = scene.agent_that_changes("n1").await?;
+        scene.node("n1", "is open", |node| (!is_cordoned(node)).then_some(())).await?;
+        assert_eq!(scene.runs("other").await?, "n1");
+        assert_eq!(scene.runs("next").await?, "n1");
+        scene.converged("research").await?;
+        drop(agent);
+        Ok(())
+    });
+}
