@@ -8,6 +8,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};
 
+use crate::snapshot::Recorder;
+
 /// The label by which something says in which queue it waits.
 const QUEUE: &str = "kueue.x-k8s.io/queue-name";
 /// The check of the scenarios' queue.
@@ -188,6 +190,64 @@ fn what_asks_for_no_slices_passes_at_once_and_what_no_layout_can_serve_is_reject
         scene.runs("plain").await?;
         scene.apply(pod("typo", "nvidia.com/mig-3g.41gb", 1).labelled(QUEUE, "research")).await?;
         was_rejected(scene, "pod-typo-", "nvidia.com/mig-3g.41gb").await
+    });
+}
+
+/// The queue that OpenShift AI makes, as it counts the GPUs of whole nodes.
+fn queue_of_openshift_ai() -> [Value; 4] {
+    let group = |flavor: &str, quotas: &[(&str, &str)]| {
+        let quota = |(name, n): &(&str, &str)| json!({"name": name, "nominalQuota": n});
+        json!({"coveredResources": quotas.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+            "flavors": [{"name": flavor, "resources": quotas.iter().map(quota).collect::<Vec<_>>()}]})
+    };
+    let groups = json!([
+        group("default-flavor", &[("cpu", "100"), ("memory", "500Gi")]),
+        group("nvidia-gpu-flavor", &[("nvidia.com/gpu", "8")]),
+    ]);
+    let mut local = kueue("LocalQueue", "default", json!({"clusterQueue": "default"}));
+    local["metadata"]["namespace"] = json!(TEAM);
+    [
+        kueue("ResourceFlavor", "default-flavor", json!({})),
+        kueue("ResourceFlavor", "nvidia-gpu-flavor", json!({})),
+        kueue("ClusterQueue", "default", json!({"namespaceSelector": {}, "resourceGroups": groups})),
+        local,
+    ]
+}
+
+#[test]
+fn who_waits_in_the_queue_that_openshift_ai_makes_is_explained_to_whoever_may_only_read() {
+    scenario(async |scene| {
+        scene.queues().await?;
+        scene.world(Fleet { nodes: vec![four_gpus("n1"), four_gpus("n2")], ..Fleet::default() }).await?;
+        scene.operator_with(|settings| settings.kueue = Kueue::Report).await?;
+        scene.apply(policy("research", "research")).await?;
+        for object in queue_of_openshift_ai() {
+            scene.apply(object).await?;
+        }
+        scene.apply(workbench("lab", &mig("3g.40gb"), 1).labelled(QUEUE, "default")).await?;
+        let recorder = Recorder::new(scene).await?;
+        wait::asking("the queue says who waits in it and why", wait::PATIENCE, async || {
+            let said = recorder.explains("queue", "default").await?;
+            let drift = |what: &str, resource: &str| {
+                let mut all = said["drift"].as_array().into_iter().flatten();
+                all.any(|drift| drift["what"] == what && drift["resource"] == resource)
+            };
+            let waits = said["waiting"][0]["why"].as_str().unwrap_or_default();
+            let is_told = drift("not_covered", &mig("3g.40gb"))
+                && drift("more_than_any_layout", "nvidia.com/gpu")
+                && waits.contains("Kueue says:")
+                && waits.contains(&mig("3g.40gb"));
+            Ok(if is_told { Ok(()) } else { Err(said.to_string()) })
+        })
+        .await?;
+        let of_team = recorder.explains("queue", &format!("{TEAM}/default")).await?;
+        assert_eq!(of_team["waitingTotal"], 1, "{of_team}");
+        let line = "slicewright_queue_quota_drift{queue=\"default\",flavor=\"\",profile=\"3g.40gb\",kind=\"not_covered\"} 1";
+        wait::asking("the operator counts it", wait::PATIENCE, async || {
+            let metrics = scene.operators().first().context("it was started")?.metrics().await?;
+            Ok(if metrics.contains(line) { Ok(()) } else { Err(metrics) })
+        })
+        .await
     });
 }
 

@@ -93,6 +93,15 @@ impl Recorder {
         preview(&self.fleet(), &file).await
     }
 
+    /// What is explained of the live cluster.
+    pub(crate) async fn explains(&self, what: &str, name: &str) -> anyhow::Result<Value> {
+        let mut words: Vec<OsString> = ["explain", what, name, "-o", "json"].map(OsString::from).into();
+        words.extend(["--kubeconfig".into(), self.kubeconfig.clone().into()]);
+        let said = slicewright(words).await?;
+        ensure!(said.status == Status::Success, "{:?}: {}", said.status, said.err);
+        serde_json::from_str(&said.out).with_context(|| said.err)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }

@@ -1,8 +1,8 @@
 //! What is kept of Kueue's objects: who waits in any queue and why, what queues cover and give of GPUs, and
 //! nothing of which Kueue only counts.
 
-use controller::store::{Change, Foreign, Item, Source, Store};
-use k8s_openapi::api::core::v1::Node;
+use controller::store::{Change, Foreign, Item, Source, Store, trim};
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
@@ -127,4 +127,17 @@ fn a_label_that_only_a_flavor_names_is_shown_on_the_nodes() {
         "spec": {"nodeLabels": {"nvidia.com/gpu.family": "ampere"}}});
     put(&mut store, Foreign::ResourceFlavor, 2, flavor);
     assert_eq!(shown(&store), ["nvidia.com/gpu.family", "nvidia.com/gpu.present"]);
+}
+
+/// By them an update is known from a second group of pods.
+#[test]
+fn the_set_and_the_revision_of_a_leader_worker_sets_pod_are_kept() {
+    let labels = json!({"leaderworkerset.sigs.k8s.io/name": "granite",
+        "leaderworkerset.sigs.k8s.io/template-revision-hash": "5f8"});
+    let mut all = labels.clone();
+    all["leaderworkerset.sigs.k8s.io/group-key"] = json!("k");
+    let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "granite-0", "namespace": "team-a", "labels": all},
+        "spec": {"nodeName": "a1", "containers": [{"name": "c", "resources": {"limits": {"nvidia.com/mig-7g.80gb": "1"}}}]}}))
+    .unwrap();
+    assert_eq!(json!(trim::pod(pod).metadata.labels), labels);
 }

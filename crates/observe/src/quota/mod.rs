@@ -98,7 +98,7 @@ pub fn drifts(objects: &Objects, inventory: &Inventory, policies: &[Policy]) -> 
     if objects.cluster_queues.is_empty() {
         return found;
     }
-    let most = Most::new(objects, inventory, policies);
+    let mut most = Most::new(objects, inventory, policies);
     let asked = asked(objects);
     for (name, queue) in &objects.cluster_queues {
         for (resource, by) in asked.get(name.as_str()).into_iter().flatten() {
@@ -113,7 +113,7 @@ pub fn drifts(objects: &Objects, inventory: &Inventory, policies: &[Policy]) -> 
             }
         }
         for (flavor, quota) in quotas(queue) {
-            found.extend(more_than_any_layout(name, flavor, quota, objects, &most));
+            found.extend(more_than_any_layout(name, flavor, quota, &mut most));
             found.extend(less_than_held(name, flavor, quota, queue));
         }
     }
@@ -135,17 +135,15 @@ fn number(resource: &str, quantity: &Quantity) -> u64 {
     u64::try_from(amount.max(0)).unwrap_or(u64::MAX)
 }
 
-fn more_than_any_layout(
+fn more_than_any_layout<'a>(
     queue: &str,
-    flavor: &str,
-    given: &ResourceQuota,
-    objects: &Objects,
-    most: &Most<'_>,
+    flavor: &'a str,
+    given: &'a ResourceQuota,
+    most: &mut Most<'a>,
 ) -> Option<Drift> {
-    // A flavor that is not there keeps the whole queue from being active, which Kueue says.
-    let labels = &objects.resource_flavors.get(flavor)?.spec.node_labels;
     let quota = number(&given.name, &given.nominal_quota);
-    let offered = most.offered(labels, &given.name);
+    // A flavor that is not there keeps the whole queue from being active, which Kueue says.
+    let offered = most.offered(flavor, &given.name)?;
     (quota > offered.most).then(|| Drift {
         queue: queue.to_owned(),
         flavor: Some(flavor.to_owned()),

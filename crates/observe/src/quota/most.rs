@@ -26,6 +26,8 @@ pub(super) struct Most<'a> {
     policy_of: BTreeMap<NodeName, PolicyName>,
     /// Of each node, as its policy cuts it, and as it is cut.
     by_node: BTreeMap<&'a NodeName, OfNode>,
+    /// What was counted already: many queues have quota of a few flavors.
+    known: BTreeMap<(&'a str, &'a str), Offered>,
 }
 
 /// The slices of one node.
@@ -57,11 +59,22 @@ impl<'a> Most<'a> {
             (name, empty.of_node(node, policy))
         };
         let by_node = inventory.nodes.iter().map(of_node).collect();
-        Self { objects, inventory, policies, policy_of, by_node }
+        Self { objects, inventory, policies, policy_of, by_node, known: BTreeMap::new() }
     }
 
-    /// What the nodes with these labels could have of a resource.
-    pub(super) fn offered(&self, labels: &BTreeMap<String, String>, resource: &str) -> Offered {
+    /// What the nodes of a flavor could have of a resource; `None` where there
+    /// is no such flavor.
+    pub(super) fn offered(&mut self, flavor: &'a str, resource: &'a str) -> Option<Offered> {
+        if let Some(known) = self.known.get(&(flavor, resource)) {
+            return Some(known.clone());
+        }
+        let labels = &self.objects.resource_flavors.get(flavor)?.spec.node_labels;
+        let offered = self.count(labels, resource);
+        self.known.insert((flavor, resource), offered.clone());
+        Some(offered)
+    }
+
+    fn count(&self, labels: &BTreeMap<String, String>, resource: &str) -> Offered {
         let selected = self.objects.nodes.iter().filter(|(name, node)| {
             let known = self.inventory.nodes.get(&NodeName((*name).clone())).map(|node| &node.labels);
             let has = known.or(node.metadata.labels.as_ref());
