@@ -191,7 +191,6 @@ pub(crate) const fn waits_for_a_human(hold: &StartBlocker) -> bool {
         | StartBlocker::AgentAway
         | StartBlocker::AgentCannot { .. }
         | StartBlocker::HandingOver
-        | StartBlocker::HandingBack
         | StartBlocker::Released
         | StartBlocker::WriteRefused { .. }
         | StartBlocker::WriteUndone { .. } => true,
@@ -207,6 +206,7 @@ pub(crate) const fn waits_for_a_human(hold: &StartBlocker) -> bool {
         | StartBlocker::ManagerNotReady
         | StartBlocker::RunInProgress { .. }
         | StartBlocker::Settling { .. }
+        | StartBlocker::HandingBack
         | StartBlocker::NotAsVerified { .. } => false,
     }
 }

@@ -18,6 +18,7 @@ use slicewright_rollout::{
 
 mod caller;
 mod clock;
+mod handed;
 mod written;
 
 pub use caller::*;
@@ -228,15 +229,6 @@ impl World {
 
     pub fn end(&mut self, name: &str) {
         self.users.retain(|user| user.pod.pod.name != name);
-    }
-
-    /// An agent has the node, and changes it no more: it has reported what there
-    /// is, and MIG manager was switched off for it.
-    pub fn was_handed_over(&mut self) {
-        self.manager = None;
-        self.labels.insert(names::DEPLOY_MIG_MANAGER.to_owned(), "false".to_owned());
-        self.labels.insert(names::MIG_CONFIG.to_owned(), names::HANDED_TO_AGENT.to_owned());
-        self.report = Some(Report { layout: Some(self.hardware.clone()), has_left: false });
     }
 
     /// Somebody deletes MIG manager's pod.
@@ -579,12 +571,7 @@ impl World {
                 self.set(names::MIG_CONFIG, value);
             }
             Action::HandBack { value, with_manager, if_version } if fits(if_version, self.version) => {
-                self.labels.remove(names::MIG_CONFIG_STATE);
-                self.set(names::MIG_CONFIG, value);
-                if *with_manager {
-                    self.labels.insert(names::DEPLOY_MIG_MANAGER.to_owned(), "true".to_owned());
-                    self.after(8, Event::ManagerPod);
-                }
+                self.is_handed_back(value, *with_manager);
             }
             Action::ResumeOperands { labels, if_version } if fits(if_version, self.version) => {
                 labels.iter().for_each(|label| self.set(label, "true"));
