@@ -41,8 +41,8 @@ fn what_cannot_be_read_is_told_with_line_column_and_what_is_allowed() {
     refused(
         "nod n1 1xA30",
         "line 1, column 1: there is no command `nod`; there are clock, node, namespace, policy, apply, delete, \
-         workbench, pod, budget, start, stop, end, open, close, cordon, uncordon, label, foreign, agent, \
-         reboot, fault, release, crash, advance, run, plan, explain, fleet, expect; did you mean `node`?",
+         workbench, pod, budget, start, stop, end, open, close, cordon, uncordon, label, foreign, agent, reboot, fault, \
+         release, crash, advance, run, plan, explain, fleet, expect; did you mean `node`?",
     );
     refused(
         "plan\n  nonsense",
