@@ -18,6 +18,9 @@ use crate::pods::amount;
 
 type Slices = BTreeMap<ProfileName, u64>;
 
+/// The resource of a GPU with MIG off.
+const WHOLE_GPU: &str = "nvidia.com/gpu";
+
 /// The most that each node could have.
 pub(super) struct Most<'a> {
     objects: &'a Objects,
@@ -31,11 +34,15 @@ pub(super) struct Most<'a> {
 }
 
 /// The slices of one node.
+#[derive(Default)]
 struct OfNode {
     /// What its policy could make of it.
     could: Slices,
     /// What is there.
     present: Slices,
+    /// GPUs that its static policy wants whole, and those with MIG off that no rule of it is about; `None` where
+    /// no static policy says so: then the node has the whole GPUs that it says it has.
+    whole: Option<u64>,
 }
 
 /// What the nodes of a flavor could have of one resource.
@@ -83,8 +90,14 @@ impl<'a> Most<'a> {
         let selected: Vec<_> = selected.collect();
         let mut offered = Offered { nodes: selected.len(), ..Offered::default() };
         let Some(profile) = ProfileName::from_resource_name(resource) else {
-            // Whole GPUs and shared devices are what the nodes say that they have.
-            offered.most = selected.iter().map(|(_, node)| says(node, resource)).sum();
+            let whole_of = |name: &str| self.by_node.get(&NodeName(name.to_owned()))?.whole;
+            for (name, node) in selected {
+                offered.most += match whole_of(name) {
+                    Some(whole) if resource == WHOLE_GPU => whole,
+                    // Whole GPUs and shared devices are what the node says that it has.
+                    _ => says(node, resource),
+                };
+            }
             return offered;
         };
         let mut of_policy: BTreeMap<&PolicyName, OfNode> = BTreeMap::new();
@@ -96,9 +109,7 @@ impl<'a> Most<'a> {
                 offered.most += could;
                 continue;
             };
-            let sum = of_policy
-                .entry(policy)
-                .or_insert_with(|| OfNode { could: Slices::new(), present: Slices::new() });
+            let sum = of_policy.entry(policy).or_default();
             *sum.could.entry(profile).or_default() += could;
             *sum.present.entry(profile).or_default() += present;
         }
@@ -139,7 +150,7 @@ struct EmptyGpus(Vec<(Arc<Geometry>, Slices)>);
 
 impl EmptyGpus {
     fn of_node(&mut self, node: &Node, policy: Option<&Policy>) -> OfNode {
-        let mut of_node = OfNode { could: Slices::new(), present: Slices::new() };
+        let mut of_node = OfNode::default();
         // Under strategy `single` no profile has a resource of its own.
         if node.single_strategy {
             return of_node;
@@ -157,6 +168,12 @@ impl EmptyGpus {
                 },
                 _ => present.clone(),
             };
+            if let Some(Policy { layout: LayoutPolicy::Static { gpus }, .. }) = policy {
+                let wanted = rule(gpus, &gpu.model, *index).filter(|_| !stays(node, gpu));
+                let is_whole =
+                    wanted.map_or(gpu.slices.is_mig_off(), |rule| matches!(rule.cut, StaticCut::MigOff));
+                *of_node.whole.get_or_insert(0) += u64::from(is_whole);
+            }
             add(&mut of_node.could, &could);
             add(&mut of_node.present, &present);
         }

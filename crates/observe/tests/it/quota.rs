@@ -146,6 +146,22 @@ fn a_quota_may_be_what_empty_gpus_could_have_whoever_holds_what_now() {
     check_most(&fixed, SMALL, 0);
 }
 
+/// The nodes are all cut today, so they say that they have no whole GPU.
+#[test]
+fn whole_gpus_that_a_static_policy_wants_can_be_promised() {
+    let with = |rules: Value| {
+        let mut policy = policy("research");
+        policy["spec"]["layout"] = json!({"type": "Static", "static": {"gpus": rules}});
+        [fleet(), vec![policy]].concat()
+    };
+    let rules =
+        json!([{"indices": [0, 1], "mig": "Disabled"}, {"slices": [{"profile": "1g.10gb", "count": 7}]}]);
+    check_most(&with(rules.clone()), "nvidia.com/gpu", 4);
+    check_most(&with(rules), SMALL, 84);
+    check_most(&with(json!([{"mig": "Disabled"}])), "nvidia.com/gpu", 16);
+    check_most(&with(json!([{"slices": [{"profile": "1g.10gb", "count": 7}]}])), "nvidia.com/gpu", 0);
+}
+
 #[test]
 fn where_no_policy_cuts_a_node_it_offers_what_it_has() {
     check_most(&fleet(), SMALL, 112);
