@@ -82,11 +82,16 @@ impl Check<'_> {
                 self.number(path, value.place, n.as_i64().unwrap_or_default(), schema);
             }
             ("boolean", Node::Scalar(Value::Bool(_))) => {}
-            ("string", Node::Scalar(scalar @ (Value::Number(_) | Value::Bool(_)))) => self.say(
+            ("string", Node::Scalar(scalar @ (Value::Number(_) | Value::Bool(_))))
+                // As one of a few words it would be refused with quotes, too.
+                if schema.get("enum").is_none() =>
+            {
+                self.say(
                 path,
                 value.place,
                 format!("is {}; {} is needed: write \"{scalar}\", with quotes", shown(value), needed(schema)),
-            ),
+                );
+            }
             _ => self.say(path, value.place, format!("is {}; {} is needed", shown(value), needed(schema))),
         }
     }

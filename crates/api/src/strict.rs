@@ -119,6 +119,15 @@ mod tests {
         );
     }
 
+    /// YAML reads `Off` as false. With quotes, neither would be one of the words.
+    #[test]
+    fn a_boolean_in_place_of_one_of_a_few_words_is_not_to_be_quoted() {
+        check(
+            "spec:\n  nodeSelector: {matchLabels: {a: b}}\n  layout:\n    type: Static\n    static:\n      gpus:\n        - {mig: Off}\n",
+            &["10:17: spec.layout.static.gpus[0].mig: is false; one of Disabled is needed"],
+        );
+    }
+
     #[test]
     fn a_wrong_type_a_wrong_word_and_a_wrong_number_say_what_is_needed() {
         check(

@@ -112,6 +112,9 @@ pub fn picture(gpu: &Gpu, colour: Colour) -> String {
     }
 }
 
+/// What a GPU is on which MIG is switched off.
+pub(crate) const WHOLE: &str = "MIG is off: the GPU is whole";
+
 /// A GPU before and after a change, each slice with what becomes of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -120,7 +123,7 @@ pub struct Bars {
     pub memory: u8,
     /// What it has; absent where MIG is off, or nobody knows what it has.
     pub before: Option<Vec<Slice>>,
-    /// What it gets.
+    /// What it gets; nothing where MIG is switched off.
     pub after: Vec<Slice>,
     /// Whether it is known where the slices that it has are.
     pub placed: bool,
@@ -169,7 +172,11 @@ impl Bars {
                 format!("{}{unknown}", draw::gpu(self.memory, slices, colour))
             }
         };
-        [before, draw::gpu(self.memory, &self.after, colour)]
+        let after = match self.after.as_slice() {
+            [] => WHOLE.to_owned(),
+            slices => draw::gpu(self.memory, slices, colour),
+        };
+        [before, after]
     }
 }
 
@@ -195,6 +202,12 @@ mod tests {
                 "│1g.10gb▓│+1g.10gb│2g.20gb          │+2g.20gb         │········│········│",
             ],
         );
+    }
+
+    #[test]
+    fn a_gpu_that_becomes_whole_is_not_drawn_as_an_empty_one() {
+        let now = "│-3g.40gb                           │-3g.40gb                           │";
+        check(a100().idle("3g.40gb", 0).idle("3g.40gb", 4), &[], [now, "MIG is off: the GPU is whole"]);
     }
 
     #[test]

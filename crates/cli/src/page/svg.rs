@@ -9,7 +9,7 @@ use planner::names::{GpuIndex, NodeName};
 
 use super::escape;
 use crate::draw::{Mark, Slice};
-use crate::picture::{Bars, drawn};
+use crate::picture::{Bars, WHOLE, drawn};
 
 /// What becomes of GPUs, by node and index.
 pub type Changes<'a> = BTreeMap<(&'a NodeName, GpuIndex), &'a Bars>;
@@ -95,7 +95,10 @@ fn draw_node(body: &mut String, top: u32, name: &NodeName, node: &Node, changes:
                 }
                 y += ROW - 4;
                 text(body, "d", LEFT - 36, y + 16, "then");
-                bar(body, y, bars.memory, &bars.after);
+                match bars.after.as_slice() {
+                    [] => text(body, "d", LEFT, y + 16, WHOLE),
+                    slices => bar(body, y, bars.memory, slices),
+                }
             }
         }
         y += ROW;
