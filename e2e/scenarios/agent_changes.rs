@@ -8,6 +8,7 @@ use anyhow::Context;
 use api::GpuNode;
 use api::node_agent::{ChangeStage, GateState};
 use cluster::annotations::OPENS;
+use e2e::agents::Agent;
 use e2e::expect::is_cordoned;
 use e2e::manifests::Manifest;
 use e2e::wire::Wire;
@@ -52,6 +53,18 @@ pub(crate) async fn one_half_is_left(scene: &mut Scene) -> anyhow::Result<BTreeM
     assert_eq!(held.len(), 15);
     assert!(held.values().all(|(_, _, open)| *open), "they compute: {held:?}");
     Ok(held)
+}
+
+/// The last half was cut by an agent for a workbench, which runs, beside the fifteen: the node is the agent's.
+pub(crate) async fn the_agent_has_cut_for_a_workbench(
+    scene: &mut Scene,
+) -> anyhow::Result<(Agent, BTreeMap<String, Has>)> {
+    let before = one_half_is_left(scene).await?;
+    let agent = scene.agent_that_changes("n1").await?;
+    scene.apply(workbench("lab", &mig("1g.10gb"), 1)).await?;
+    assert_eq!(scene.workbench_runs("lab").await?, "n1");
+    scene.converged("research").await?;
+    Ok((agent, before))
 }
 
 /// Whoever computed computes, on the slice that it had.

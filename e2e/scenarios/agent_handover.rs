@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use api::gpu_node::ObservedBy;
 use e2e::expect::is_cordoned;
-use e2e::{Scene, mig, scenario, workbench};
+use e2e::{Scene, scenario};
 use k8s_openapi::api::core::v1::Node;
 use serde_json::json;
 
-use crate::agent_changes::{computes, one_half_is_left, they_have_what_they_had};
+use crate::agent_changes::{computes, the_agent_has_cut_for_a_workbench, they_have_what_they_had};
 
 const MANAGER: &str = "nvidia.com/gpu.deploy.mig-manager";
 const CONFIG: &str = "nvidia.com/mig.config";
@@ -38,11 +38,7 @@ async fn mig_manager_has_it(scene: &Scene) -> anyhow::Result<()> {
 #[test]
 fn a_node_goes_to_its_agent_and_back_and_to_it_again_under_pods_that_compute() {
     scenario(async |scene| {
-        let before = one_half_is_left(scene).await?;
-        let agent = scene.agent_that_changes("n1").await?;
-        scene.apply(workbench("lab", &mig("1g.10gb"), 1)).await?;
-        assert_eq!(scene.workbench_runs("lab").await?, "n1");
-        scene.converged("research").await?;
+        let (agent, before) = the_agent_has_cut_for_a_workbench(scene).await?;
         scene
             .node("n1", "is the agent's", |node| (labels(node).get(MANAGER) == Some(&"false")).then_some(()))
             .await?;
@@ -70,11 +66,7 @@ fn a_node_goes_to_its_agent_and_back_and_to_it_again_under_pods_that_compute() {
 #[test]
 fn a_node_whose_agent_is_uninstalled_goes_back_and_what_the_agent_said_is_taken_out() {
     scenario(async |scene| {
-        let before = one_half_is_left(scene).await?;
-        let agent = scene.agent_that_changes("n1").await?;
-        scene.apply(workbench("lab", &mig("1g.10gb"), 1)).await?;
-        assert_eq!(scene.workbench_runs("lab").await?, "n1");
-        scene.converged("research").await?;
+        let (agent, before) = the_agent_has_cut_for_a_workbench(scene).await?;
         agent.kill().await?;
         scene.agent_is_uninstalled("n1").await?;
         mig_manager_has_it(scene).await?;
@@ -95,11 +87,7 @@ fn a_node_whose_agent_is_uninstalled_goes_back_and_what_the_agent_said_is_taken_
 #[test]
 fn a_mig_manager_that_somebody_switches_on_beside_the_agent_touches_nothing() {
     scenario(async |scene| {
-        let before = one_half_is_left(scene).await?;
-        let agent = scene.agent_that_changes("n1").await?;
-        scene.apply(workbench("lab", &mig("1g.10gb"), 1)).await?;
-        assert_eq!(scene.workbench_runs("lab").await?, "n1");
-        scene.converged("research").await?;
+        let (agent, before) = the_agent_has_cut_for_a_workbench(scene).await?;
         scene.patch_node("n1", json!({"metadata": {"labels": {MANAGER: "true"}}})).await?;
         scene
             .node("n1", "has a MIG manager that failed", |node| {

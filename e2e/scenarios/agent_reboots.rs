@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use e2e::expect::is_cordoned;
-use e2e::{Scene, mig, scenario, workbench};
+use e2e::{Scene, scenario};
 use k8s_openapi::api::core::v1::Node;
 
-use crate::agent_changes::{computes, one_half_is_left};
+use crate::agent_changes::{computes, the_agent_has_cut_for_a_workbench};
 
 /// Every slice of the node: its GPU, its profile and its UUID, which is another one at another place.
 fn slices(scene: &Scene) -> anyhow::Result<BTreeSet<(usize, String, Option<String>)>> {
@@ -35,11 +35,7 @@ async fn reboots(scene: &Scene) -> anyhow::Result<()> {
 #[test]
 fn a_node_gets_the_slices_that_it_had_at_their_places_and_is_closed_until_then() {
     scenario(async |scene| {
-        one_half_is_left(scene).await?;
-        let agent = scene.agent_that_changes("n1").await?;
-        scene.apply(workbench("lab", &mig("1g.10gb"), 1)).await?;
-        assert_eq!(scene.workbench_runs("lab").await?, "n1");
-        scene.converged("research").await?;
+        let (agent, _) = the_agent_has_cut_for_a_workbench(scene).await?;
         let had = slices(scene)?;
         agent.kill().await?;
         reboots(scene).await?;
@@ -60,11 +56,7 @@ fn a_node_gets_the_slices_that_it_had_at_their_places_and_is_closed_until_then()
 #[test]
 fn a_node_that_reboots_amid_a_change_gets_what_was_verified_before_it_and_serves_the_request_after_all() {
     scenario(async |scene| {
-        one_half_is_left(scene).await?;
-        let agent = scene.agent_that_changes("n1").await?;
-        scene.apply(workbench("lab", &mig("1g.10gb"), 1)).await?;
-        assert_eq!(scene.workbench_runs("lab").await?, "n1");
-        scene.converged("research").await?;
+        let (agent, _) = the_agent_has_cut_for_a_workbench(scene).await?;
         scene.apply(computes("next", "7g.80gb")).await?;
         scene.apply(computes("other", "2g.20gb")).await?;
         scene

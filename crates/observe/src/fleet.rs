@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Node;
 use mig::Catalog;
 use planner::inventory::{self, ChangeScope, CountedSlice, Gpu, Hold, Inventory, Room, Slices, Taint, Use};
 use planner::names::{GpuIndex, NodeName};
-use planner::policy::{LayoutPolicy, Policy, StaticCut};
+use planner::policy::{LayoutPolicy, Policy, StaticCut, rule_for};
 use rollout::observed::{MapSeen, Observed};
 use rollout::progress::Target;
 use rollout::{GpuLayout, Strategy};
@@ -159,7 +159,7 @@ fn wants_whole_gpus(found: &Established<'_>, policy: Option<&Policy>) -> bool {
         return false;
     };
     let wanted = |(index, gpu): (&GpuIndex, &layouts::GpuFound<'_>)| {
-        let rule = rules.iter().find(|rule| rule.is_for(&gpu.model.id, *index));
+        let rule = rule_for(rules, &gpu.model.id, *index);
         rule.is_some_and(|rule| rule.cut == StaticCut::MigOff)
     };
     found.gpus.iter().any(wanted)

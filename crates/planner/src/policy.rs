@@ -141,8 +141,7 @@ pub struct StaticRule {
 
 impl StaticRule {
     /// Whether it matches a GPU; of several such rules, the first is used.
-    #[must_use]
-    pub fn is_for(&self, model: &str, index: GpuIndex) -> bool {
+    fn is_for(&self, model: &str, index: GpuIndex) -> bool {
         self.model.as_deref().is_none_or(|wanted| wanted == model)
             && self.indices.as_deref().is_none_or(|indices| indices.contains(&index))
     }
@@ -152,6 +151,12 @@ impl StaticRule {
     pub fn cuts_into(&self, profile: ProfileName) -> bool {
         self.cut.slices().any(|(cut, _)| cut == profile)
     }
+}
+
+/// The rule of a static layout for a GPU: the first that matches.
+#[must_use]
+pub fn rule_for<'p>(rules: &'p [StaticRule], model: &str, index: GpuIndex) -> Option<&'p StaticRule> {
+    rules.iter().find(|rule| rule.is_for(model, index))
 }
 
 /// What a GPU is cut into under a static layout.

@@ -14,7 +14,7 @@ use observe::{Problem, Severity};
 use planner::demand::Request;
 use planner::inventory::{Gpu, Hold, Use};
 use planner::names::{GpuIndex, NodeName, PolicyName, RequestId};
-use planner::policy::{LayoutPolicy, Mode, Policy, StaticCut};
+use planner::policy::{LayoutPolicy, Mode, Policy, StaticCut, rule_for};
 use planner::report::{Outcome, PolicyReport, RequestReport, Why};
 use rollout::{Advance, Outlook, StartBlocker};
 
@@ -221,7 +221,7 @@ fn switches_mig(policy: Option<&Policy>, gpu: &Gpu, index: GpuIndex) -> bool {
     let Some(LayoutPolicy::Static { gpus: rules }) = policy.map(|policy| &policy.layout) else {
         return false;
     };
-    let rule = rules.iter().find(|rule| rule.is_for(&gpu.model, index));
+    let rule = rule_for(rules, &gpu.model, index);
     rule.is_some_and(|rule| (rule.cut == StaticCut::MigOff) != gpu.slices.is_mig_off())
 }
 

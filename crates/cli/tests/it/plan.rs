@@ -25,6 +25,15 @@ pub(crate) fn run(words: &str) -> (Status, String, String) {
     (status, text(out), text(err))
 }
 
+/// A fleet in a file of this test's own; gives its path.
+pub(crate) fn fleet_file(name: &str, text: &str) -> String {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).expect("a folder for the test");
+    let path = folder.join("fleet.yaml");
+    fs::write(&path, text).expect("written");
+    path.display().to_string()
+}
+
 #[track_caller]
 fn check(words: &str, status: Status, golden: &str) {
     let (got, out, err) = run(words);

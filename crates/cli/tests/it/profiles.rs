@@ -3,7 +3,7 @@
 use cli::exit::Status;
 use serde_json::{Value, json};
 
-use crate::plan::run;
+use crate::plan::{fleet_file, run};
 
 #[test]
 fn the_export_has_a_complete_profile_for_each_slice_that_the_policies_allow_and_none_of_the_operators_marks()
@@ -98,11 +98,7 @@ fn fleet(name: &str) -> String {
     ] {
         text.push_str(&format!("  - {object}\n"));
     }
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::create_dir_all(&folder).expect("a folder for the test");
-    let path = folder.join("fleet.yaml");
-    std::fs::write(&path, text).expect("written");
-    path.display().to_string()
+    fleet_file(name, &text)
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use cli::exit::Status;
 use serde_json::{Value, json};
 
-use crate::plan::run;
+use crate::plan::{fleet_file, run};
 
 fn kueue(kind: &str, namespace: Option<&str>, name: &str, rest: Value) -> Value {
     let mut object = rest;
@@ -84,11 +84,7 @@ fn fleet(name: &str) -> String {
     ] {
         text.push_str(&format!("  - {object}\n"));
     }
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::create_dir_all(&folder).expect("a folder for the test");
-    let path = folder.join("fleet.yaml");
-    std::fs::write(&path, text).expect("written");
-    path.display().to_string()
+    fleet_file(name, &text)
 }
 
 #[track_caller]

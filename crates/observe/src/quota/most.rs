@@ -10,8 +10,8 @@ use std::sync::Arc;
 use mig::{Geometry, Layout, ProfileName};
 use planner::assign;
 use planner::inventory::{Gpu, Hold, Inventory, Node};
-use planner::names::{GpuIndex, NodeName, PolicyName};
-use planner::policy::{LayoutPolicy, Policy, StaticCut, StaticRule};
+use planner::names::{NodeName, PolicyName};
+use planner::policy::{LayoutPolicy, Policy, StaticCut, rule_for};
 
 use crate::objects::Objects;
 use crate::pods::amount;
@@ -163,13 +163,13 @@ impl EmptyGpus {
             let could = match policy {
                 Some(policy) if !stays(node, gpu) => match &policy.layout {
                     LayoutPolicy::DemandDriven { .. } => self.most(&gpu.geometry).clone(),
-                    LayoutPolicy::Static { gpus } => rule(gpus, &gpu.model, *index)
+                    LayoutPolicy::Static { gpus } => rule_for(gpus, &gpu.model, *index)
                         .map_or_else(|| present.clone(), |rule| counts(&rule.cut)),
                 },
                 _ => present.clone(),
             };
             if let Some(Policy { layout: LayoutPolicy::Static { gpus }, .. }) = policy {
-                let wanted = rule(gpus, &gpu.model, *index).filter(|_| !stays(node, gpu));
+                let wanted = rule_for(gpus, &gpu.model, *index).filter(|_| !stays(node, gpu));
                 let is_whole =
                     wanted.map_or(gpu.slices.is_mig_off(), |rule| matches!(rule.cut, StaticCut::MigOff));
                 *of_node.whole.get_or_insert(0) += u64::from(is_whole);
@@ -225,15 +225,6 @@ fn stays(node: &Node, gpu: &Gpu) -> bool {
         )
         | None => false,
     }
-}
-
-/// The rule of a static layout for a GPU: the first that matches.
-fn rule<'p>(rules: &'p [StaticRule], model: &str, index: GpuIndex) -> Option<&'p StaticRule> {
-    let is_of = |rule: &&StaticRule| {
-        rule.model.as_deref().is_none_or(|of| of == model)
-            && rule.indices.as_deref().is_none_or(|indices| indices.contains(&index))
-    };
-    rules.iter().find(is_of)
 }
 
 fn counts(cut: &StaticCut) -> Slices {

@@ -7,12 +7,7 @@ use mig::{Counts, Layout, ProfileIndex, ProfileName};
 use super::targets::{Aim, Current, Freedom, Goal, Situation, counts_of};
 use crate::inventory::{ChangeScope, Gpu, Node, Slices, Use};
 use crate::names::GpuIndex;
-use crate::policy::{Drain, LayoutPolicy, Mode, Policy, StaticCut, StaticRule, Unrequested};
-
-/// The first rule of a static layout that is for this GPU.
-pub(super) fn rule_for<'p>(rules: &'p [StaticRule], model: &str, index: GpuIndex) -> Option<&'p StaticRule> {
-    rules.iter().find(|rule| rule.is_for(model, index))
-}
+use crate::policy::{Drain, LayoutPolicy, Mode, Policy, StaticCut, Unrequested, rule_for};
 
 /// What a GPU is in, and what may become of it.
 pub(super) fn situation(

@@ -8,13 +8,13 @@ use mig::{Counts, Geometry, Layout, ProfileIndex, ProfileName};
 use super::allocate::{Allocation, idle_slices};
 use super::evict::Evictions;
 use super::formulate::{Counted, Level, bounds};
-use super::situation::{is_idle, rule_for};
+use super::situation::is_idle;
 use super::targets::{Current, Freedom, Goal};
 use super::world::{World, free_somewhere};
 use crate::demand::Request;
 use crate::inventory::{ChangeScope, Gpu, Hold, Node, Slice, Use};
 use crate::names::{GpuId, GpuIndex, NodeName};
-use crate::policy::{LayoutPolicy, Mode, Policy, StaticCut};
+use crate::policy::{LayoutPolicy, Mode, Policy, StaticCut, rule_for};
 use crate::report::{LevelCertificate, PolicyReport, Supply, UnknownProfile, UnmetBound};
 
 /// The reports of all policies, by name.
