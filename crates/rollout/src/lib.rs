@@ -20,6 +20,7 @@ pub mod layout;
 pub mod map;
 pub mod names;
 pub mod neighbours;
+mod node_patch;
 pub mod observed;
 pub mod operand;
 pub mod outlook;
@@ -36,6 +37,7 @@ pub use agent_seen::{AgentSeen, GpuSlices, ListAsked, Report, SliceChange, Slice
 pub use cordon_owner::CordonOwner;
 pub use layout::{GpuLayout, LayoutRefused, NodeLayout, Strategy};
 pub use neighbours::{OtherManager, OtherWork};
+pub use node_patch::NodePatch;
 pub use observed::{
     Listing, ManagerState, MapSeen, Observed, OperandLabels, Operator, Pod, PodPhase, Refusal,
 };

@@ -163,67 +163,26 @@ impl Operator {
 
     /// Does one action, if what it was decided on still holds.
     fn act(&mut self, world: &mut World, name: &NodeName, action: &Action) -> bool {
-        let version =
-            |world: &World| world.nodes.get(&name.0).and_then(|n| n.metadata.resource_version.clone());
-        let patch = |world: &mut World,
-                     if_version: &str,
-                     labels: Vec<(String, Option<String>)>,
-                     cordon: Option<bool>| {
-            if version(world).as_deref() != Some(if_version) {
-                return false;
+        if let Some(patch) = action.node_patch() {
+            let version = world.nodes.get(&name.0).and_then(|n| n.metadata.resource_version.as_deref());
+            let holds = version == Some(patch.if_version);
+            if holds {
+                world.patch_node(&name.0, patch.labels, patch.cordon);
             }
-            world.patch_node(&name.0, labels, cordon);
-            true
-        };
-        let mark = |value: Option<&str>| (names::CORDONED_BY.to_owned(), value.map(str::to_owned));
+            return holds;
+        }
         match action {
-            // The round's map has it, and was written before.
-            Action::EnsureMapEntry { .. } => true,
-            Action::Cordon { if_version } => {
-                patch(world, if_version, vec![mark(Some(names::CORDONED_BY_US))], Some(true))
-            }
-            Action::Uncordon { if_version } => patch(world, if_version, vec![mark(None)], Some(false)),
-            Action::RemoveCordonedBy { if_version } => patch(world, if_version, vec![mark(None)], None),
             Action::ListPods => {
                 self.local.entry(name.clone()).or_default().listed = Some(world.now);
                 true
             }
             Action::Evict { pod, if_uid } => self.evict(world, name, pod, if_uid),
-            Action::SetConfigLabel { value, clear_state, if_version } => {
-                let mut labels = vec![(names::MIG_CONFIG.to_owned(), Some(value.clone()))];
-                if *clear_state {
-                    labels.push((names::MIG_CONFIG_STATE.to_owned(), None));
-                }
-                patch(world, if_version, labels, None)
-            }
             Action::DeletePod { pod, if_uid: _ } => {
                 let key = path(&pod.namespace, &pod.name);
                 world.hosts.get_mut(&name.0).is_some_and(|host| host.delete_operand(&key))
             }
-            Action::HoldForAgent { labels, if_version } => {
-                let paused = || Some(names::PAUSED_FOR_US.to_owned());
-                let paused = labels.iter().map(|label| (label.clone(), paused()));
-                let labels = paused.chain([mark(Some(names::CORDONED_BY_US))]).collect();
-                patch(world, if_version, labels, Some(true))
-            }
-            Action::StandDownManager { if_version } => {
-                let off = (names::DEPLOY_MIG_MANAGER.to_owned(), Some("false".to_owned()));
-                patch(world, if_version, vec![off], None)
-            }
-            Action::HandBack { value, with_manager, if_version } => {
-                let on = (names::DEPLOY_MIG_MANAGER.to_owned(), Some("true".to_owned()));
-                let mut labels = vec![
-                    (names::MIG_CONFIG.to_owned(), Some(value.clone())),
-                    (names::MIG_CONFIG_STATE.to_owned(), None),
-                ];
-                labels.extend(with_manager.then_some(on));
-                patch(world, if_version, labels, None)
-            }
-            Action::ResumeOperands { labels, if_version }
-            | Action::UnpauseOperands { labels, if_version } => {
-                let labels = labels.iter().map(|label| (label.clone(), Some("true".to_owned()))).collect();
-                patch(world, if_version, labels, None)
-            }
+            // The round's map has its entry, and was written before. All others patch the node.
+            _ => true,
         }
     }
 

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use planner::names::NodeName;
+use rollout::Action;
 use rollout::observed::Refusal;
-use rollout::{Action, names};
 use tokio_util::sync::CancellationToken;
 
 use crate::calls::{CallError, Calls, Evicted, managers};
@@ -143,45 +143,7 @@ impl Executor {
         } else if !self.claim.holds() {
             return Err(lost(Lost::Gone));
         }
-        let mark = |value: Option<&str>| (names::CORDONED_BY.to_owned(), value.map(str::to_owned));
-        let (labels, cordon, if_version) = match action {
-            Action::EnsureMapEntry { .. } => return Ok(()),
-            Action::Cordon { if_version } => {
-                (vec![mark(Some(names::CORDONED_BY_US))], Some(true), if_version)
-            }
-            Action::Uncordon { if_version } => (vec![mark(None)], Some(false), if_version),
-            Action::RemoveCordonedBy { if_version } => (vec![mark(None)], None, if_version),
-            Action::SetConfigLabel { value, clear_state, if_version } => {
-                let mut labels = vec![(names::MIG_CONFIG.to_owned(), Some(value.clone()))];
-                if *clear_state {
-                    labels.push((names::MIG_CONFIG_STATE.to_owned(), None));
-                }
-                (labels, None, if_version)
-            }
-            Action::HoldForAgent { labels, if_version } => {
-                let paused = || Some(names::PAUSED_FOR_US.to_owned());
-                let paused = labels.iter().map(|label| (label.clone(), paused()));
-                let labels = paused.chain([mark(Some(names::CORDONED_BY_US))]).collect();
-                (labels, Some(true), if_version)
-            }
-            Action::StandDownManager { if_version } => {
-                let off = (names::DEPLOY_MIG_MANAGER.to_owned(), Some("false".to_owned()));
-                (vec![off], None, if_version)
-            }
-            Action::HandBack { value, with_manager, if_version } => {
-                let on = (names::DEPLOY_MIG_MANAGER.to_owned(), Some("true".to_owned()));
-                let mut labels = vec![
-                    (names::MIG_CONFIG.to_owned(), Some(value.clone())),
-                    (names::MIG_CONFIG_STATE.to_owned(), None),
-                ];
-                labels.extend(with_manager.then_some(on));
-                (labels, None, if_version)
-            }
-            Action::ResumeOperands { labels, if_version }
-            | Action::UnpauseOperands { labels, if_version } => {
-                let labels = labels.iter().map(|label| (label.clone(), Some("true".to_owned()))).collect();
-                (labels, None, if_version)
-            }
+        match action {
             Action::ListPods => {
                 // The list is as of a moment after this one.
                 let began = self.clock.now();
@@ -208,11 +170,14 @@ impl Executor {
                 });
                 return Ok(());
             }
-        };
-        let if_version = version.as_ref().unwrap_or(if_version);
+            // Entries of the map are written for all nodes together; all others patch the node.
+            _ => {}
+        }
+        let Some(patch) = action.node_patch() else { return Ok(()) };
+        let if_version = version.as_deref().unwrap_or(patch.if_version);
         let written = self
             .calls
-            .patch_node(&node.0, if_version, &managers::NODE, &labels, cordon)
+            .patch_node(&node.0, if_version, &managers::NODE, &patch.labels, patch.cordon)
             .await
             .map_err(call)?;
         if let Some(new) = written.metadata.resource_version {
