@@ -13,7 +13,7 @@ use kube::api::{Api, ListParams};
 use observe::facts::of_node_alone;
 use planner::names::NodeName;
 use reconcile::remembered;
-use rollout::{Action, Phase, Progress, names};
+use rollout::{Phase, Progress};
 
 use crate::calls::{CallError, Calls, managers};
 use crate::publish::gpu_node;
@@ -228,20 +228,12 @@ impl Seen {
         // Each write moves the version on which the next one was decided.
         let mut version: Option<String> = None;
         for action in &actions {
-            let mark = || vec![(names::CORDONED_BY.to_owned(), None)];
-            let (if_version, labels, cordon) = match action {
-                Action::Uncordon { if_version } => (if_version, mark(), Some(false)),
-                Action::RemoveCordonedBy { if_version } => (if_version, mark(), None),
-                Action::ResumeOperands { labels, if_version } => {
-                    let resumed = labels.iter().map(|label| (label.clone(), Some("true".to_owned())));
-                    (if_version, resumed.collect(), None)
-                }
-                _ => continue,
-            };
-            let if_version = version.as_ref().unwrap_or(if_version);
-            let written = calls.patch_node(name, if_version, &managers::NODE, &labels, cordon).await?;
+            let Some(patch) = action.node_patch() else { continue };
+            let if_version = version.as_deref().unwrap_or(patch.if_version);
+            let written =
+                calls.patch_node(name, if_version, &managers::NODE, &patch.labels, patch.cordon).await?;
+            uncordoned |= patch.cordon == Some(false);
             version = written.metadata.resource_version;
-            uncordoned |= cordon == Some(false);
         }
         Ok(Outcome::Released { uncordoned, left })
     }

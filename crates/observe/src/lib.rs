@@ -90,6 +90,7 @@ pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: T
     menu::check(objects, &inventory, &policies, &mut problems);
     let drifts = quota::drifts(objects, &inventory, &policies);
     policy::contradictions(&inventory, &policies, &mut problems);
+    policy::absent_indices(&inventory, &policies, &mut problems);
     problems.sort();
     problems.dedup();
     let is_gone = |name: &&String| !objects.nodes.contains_key(*name);

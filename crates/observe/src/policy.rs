@@ -12,7 +12,7 @@ use api::selector::{RequirementOperator, Selector};
 use api::units::{self, NodeCount};
 use mig::{Catalog, ProfileName};
 use planner::demand::{Expression, Operator};
-use planner::inventory::Inventory;
+use planner::inventory::{Gpu, Inventory};
 use planner::names::{GpuIndex, PolicyName};
 use planner::policy::{
     Bounds, Drain, LayoutPolicy, Mode, Order, Policy, Share, StaticCut, StaticRule, Unrequested,
@@ -112,6 +112,45 @@ pub fn contradictions(inventory: &Inventory, policies: &[Policy], problems: &mut
                     ),
                 )
                 .field("spec.priority"),
+            );
+        }
+    }
+}
+
+/// Indices in a static layout that no GPU of the policy's nodes has: the rule is right for other nodes, or a number is
+/// misspelt. Nodes of which no GPU is known yet may have them.
+pub fn absent_indices(inventory: &Inventory, policies: &[Policy], problems: &mut Vec<Problem>) {
+    for policy in policies {
+        let LayoutPolicy::Static { gpus: rules } = &policy.layout else { continue };
+        let selected = inventory.nodes.values();
+        let selected: Vec<_> =
+            selected.filter(|node| planner::selector::matches(&policy.nodes, &node.labels)).collect();
+        if selected.iter().any(|node| node.gpus.is_empty()) {
+            continue;
+        }
+        for (at, rule) in rules.iter().enumerate() {
+            let model = |gpu: &&Gpu| rule.model.as_deref().is_none_or(|model| model == gpu.model);
+            let largest = selected.iter().filter_map(|node| {
+                node.gpus.iter().filter(|(_, gpu)| model(gpu)).map(|(index, _)| *index).max()
+            });
+            let (Some(largest), Some(indices)) = (largest.max(), &rule.indices) else { continue };
+            let absent: Vec<String> =
+                indices.iter().filter(|index| **index > largest).map(ToString::to_string).collect();
+            if absent.is_empty() {
+                continue;
+            }
+            let of_model = rule.model.as_ref().map(|model| format!(" {model}")).unwrap_or_default();
+            problems.push(
+                Problem::new(
+                    Severity::Warning,
+                    format!("GpuPartitionPolicy {}", policy.name),
+                    format!(
+                        "names GPU {}, which none of the {} node(s) of this policy has: their{of_model} GPUs have the indices 0 to {largest}",
+                        absent.join(", "),
+                        selected.len(),
+                    ),
+                )
+                .field(format!("spec.layout.static.gpus[{at}].indices")),
             );
         }
     }

@@ -7,7 +7,7 @@ use api::condition::{Tri, Wanted, kind, reason};
 use jiff::Timestamp;
 use planner::names::NodeName;
 use planner::policy::{Mode, Policy};
-use planner::report::{PolicyReport, RequestReport};
+use planner::report::{Outcome, PolicyReport, RequestReport, Why};
 use rollout::{Outlook, StartBlocker};
 
 use crate::answers::{is_unserved, plural};
@@ -155,6 +155,16 @@ fn accepted(about: &About<'_>) -> Wanted {
     say(Tri::True, reason::VALID, warned(message))
 }
 
+/// What an administrator does about GPUs of which nobody knows what is idle.
+const INSTALL_AGENT: &str = "A node agent knows which slices are idle, and none reports from these nodes: the Helm chart \
+    installs it with agent.enabled=true; under OLM, apply what `helm template slicewright charts/slicewright --set \
+    agent.enabled=true --show-only templates/agent.yaml` renders (docs/guides/olm.md)";
+
+/// Whether an agent on its nodes could show that there are slices for it.
+const fn lacks_agent(request: &RequestReport) -> bool {
+    matches!(request.outcome, Outcome::Unserved { why: Why::IdlenessNotProvable { .. }, .. })
+}
+
 fn planned(about: &About<'_>) -> Wanted {
     let say = |status, reason, message| Wanted { kind: kind::PLANNED, status, reason, message };
     let unmet = about.report.and_then(|r| r.unmet.first());
@@ -172,6 +182,11 @@ fn planned(about: &About<'_>) -> Wanted {
             first.id,
             first.outcome
         );
+        // Under OLM nothing installs it: the bundle must not bring what is privileged.
+        let message = match unserved.iter().any(|request| lacks_agent(request)) {
+            true => format!("{message}. {INSTALL_AGENT}"),
+            false => message,
+        };
         return say(Tri::False, reason::DEMAND_UNSERVED, message);
     }
     say(Tri::True, reason::DEMAND_SERVED, "every request has its slices, or will get them".to_owned())

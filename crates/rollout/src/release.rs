@@ -51,6 +51,16 @@ pub fn release(seen: &Observed, progress: &Progress) -> Release {
         }
         ManagerState::Other(other) => left.push(format!("MIG manager's state is `{other}`")),
     }
+    if seen.label() == Some(names::HANDED_TO_AGENT) {
+        left.push(format!(
+            "an agent changed this node, and MIG manager is off there: nothing changes its GPUs until MIG manager has it \
+             again. The operator gives it back ten minutes after the agent is uninstalled, if it may (`slicewright \
+             release --resume NODE`); without the operator, set {} to an entry of MIG manager's map that describes what \
+             the node has, and {} to `true`",
+            names::MIG_CONFIG,
+            names::DEPLOY_MIG_MANAGER
+        ));
+    }
     let paused = seen.paused();
     if !paused.is_empty() {
         left.push(format!(

@@ -106,3 +106,25 @@ fn a_node_that_is_to_have_whole_gpus_is_not_handed_to_its_agent() {
     handed["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();
     assert_eq!(actuator(&with(handed, two_whole())), Actuator::Agent);
 }
+
+/// The author of the policy counts from one, or thinks of larger servers.
+#[test]
+fn an_index_that_no_gpu_of_the_policys_nodes_has_is_named_with_those_that_there_are() {
+    let mut policy = two_whole();
+    policy["spec"]["layout"]["static"]["gpus"][0]["indices"] = json!([0, 1, 8, 99]);
+    let seen = see(&[map(), server("n1"), server("n2"), policy.clone()]);
+    assert_eq!(
+        texts(&seen.problems),
+        [
+            "GpuPartitionPolicy research: spec.layout.static.gpus[0].indices: names GPU 8, 99, which none of the 2 node(s) of this policy has: their GPUs have the indices 0 to 7"
+        ]
+    );
+    // Of a node that is new, nobody knows how many GPUs it has.
+    let mut new = node("new");
+    new["metadata"]["labels"].as_object_mut().unwrap().remove("nvidia.com/gpu.count");
+    new["status"]["allocatable"].as_object_mut().unwrap().remove("nvidia.com/gpu");
+    let seen = see(&[map(), server("n1"), new, policy]);
+    assert!(node_of(&seen, "new").gpus.is_empty());
+    let said = texts(&seen.problems);
+    assert!(!said.iter().any(|text| text.contains("indices")), "{said:?}");
+}

@@ -1,5 +1,6 @@
 //! The texts of statuses and conditions, and the reasons that hold a node.
 
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use std::sync::Arc;
 
 use crate::cluster::{Cluster, OPERATOR, Until};
@@ -439,5 +440,39 @@ fn no_time_is_promised_before_the_slices_are_being_made() {
     assert!(planned.iter().any(|(phase, ..)| *phase == Phase::Mapping), "{planned:?}");
     assert!(
         !promised.is_empty() && promised.iter().all(|(phase, _, topic)| !before(phase) && topic.is_empty())
+    );
+}
+
+/// Eight GPUs, each with two halves, and one pod on one of them, nobody knows which.
+#[test]
+fn where_only_an_agent_could_know_what_is_idle_the_policy_says_how_to_install_one() {
+    let mut cluster = Cluster::new();
+    for node in ["n1", "n2"] {
+        cluster.hgx(node);
+        cluster.edit_node(node, |node| {
+            let labels = node.metadata.labels.get_or_insert_default();
+            labels.remove("nvidia.com/mig-7g.80gb.count");
+            labels.insert("nvidia.com/mig-3g.40gb.count".to_owned(), "16".to_owned());
+            labels.insert("nvidia.com/mig.config".to_owned(), "all-3g.40gb".to_owned());
+            let status = node.status.get_or_insert_default();
+            for resources in [&mut status.allocatable, &mut status.capacity] {
+                let resources = resources.get_or_insert_default();
+                resources.remove("nvidia.com/mig-7g.80gb");
+                resources.insert("nvidia.com/mig-3g.40gb".to_owned(), Quantity("16".to_owned()));
+            }
+        });
+        cluster.pod(&format!("train-{node}"), "3g.40gb", Some(node));
+    }
+    let planned = |cluster: &Cluster| text(Cluster::condition(&cluster.round(), "Planned"));
+    assert!(planned(&cluster).starts_with("True DemandServed: "));
+    // Somebody asks for more than the nodes can ever have: no agent helps.
+    cluster.pod("mad", "1g.5gb", None);
+    assert!(!planned(&cluster).contains("agent"), "{}", planned(&cluster));
+    cluster.pod("large", "7g.80gb", None);
+    let said = planned(&cluster);
+    assert!(said.starts_with("False DemandUnserved: 2 requests not served; "), "{said}");
+    assert!(
+        said.contains("installs it with agent.enabled=true; under OLM, apply what `helm template"),
+        "{said}"
     );
 }

@@ -1,7 +1,8 @@
 //! A node that its agent changed goes back to MIG manager: pods train on it all the while, and nothing is cut.
 
 use jiff::SignedDuration;
-use slicewright_rollout::{Outlook, Progress, Report, StartBlocker, names};
+use slicewright_rollout::release::release;
+use slicewright_rollout::{Listing, Outlook, Progress, Report, StartBlocker, names};
 
 use crate::fake::{Caller, Crash, World, layout, seconds};
 
@@ -160,4 +161,24 @@ fn operands_that_are_still_paused_for_an_agent_that_changes_nothing_are_resumed(
     is_mig_managers(&mut caller);
     assert_eq!(caller.world.labels[plugin], "true");
     assert_eq!(caller.did("ResumeOperands"), 1);
+}
+
+/// The uninstall hook ends before the agent is gone for long enough.
+#[test]
+fn a_node_of_an_agent_that_is_released_says_how_mig_manager_gets_it_back() {
+    let mut caller = handed();
+    caller.turn();
+    let seen = caller.world.observe(Listing::Cached);
+    let released = release(&seen, &caller.progress);
+    assert!(
+        released.left.iter().any(|left| left.contains("nvidia.com/gpu.deploy.mig-manager to `true`")),
+        "{:?}",
+        released.left
+    );
+    // One that MIG manager has already is not told so.
+    let mut caller = handed();
+    is_mig_managers(&mut caller);
+    let seen = caller.world.observe(Listing::Cached);
+    let left = release(&seen, &caller.progress).left;
+    assert!(!left.iter().any(|left| left.contains("deploy.mig-manager")), "{left:?}");
 }
