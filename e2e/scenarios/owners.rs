@@ -1,7 +1,7 @@
 //! The owner of a pod makes the request, whatever name the real controllers give to the pod; and facts
 //! about a node apply to that node alone.
 
-use e2e::{TEAM, a100, mig, pod, policy, scenario};
+use e2e::{Fleet, NodeSpec, POOL, TEAM, a100, mig, objects, pod, policy, scenario};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
@@ -58,6 +58,86 @@ fn a_request_is_told_by_the_name_of_who_stands_behind_its_pod() {
                     .then_some(())
             })
             .await
+    });
+}
+
+/// What makes pods on clusters with KubeRay, JobSet, LeaderWorkerSet and the trainer: group, version, kind, plural.
+const OTHERS: [(&str, &str, &str, &str); 5] = [
+    ("ray.io", "v1", "RayJob", "rayjobs"),
+    ("ray.io", "v1", "RayCluster", "rayclusters"),
+    ("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets"),
+    ("trainer.kubeflow.org", "v1alpha1", "TrainJob", "trainjobs"),
+    ("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets"),
+];
+
+/// A CRD that takes any object of a kind.
+fn any_object((group, version, kind, plural): (&str, &str, &str, &str)) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
+            "versions": [{"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            }}}],
+        },
+    })
+}
+
+/// Real KubeRay, JobSet and trainer name what they make themselves: who waits is known by the object that a person
+/// wrote. The nodes are a fleet with all of its slices in use.
+#[test]
+fn whoever_stands_above_a_ray_cluster_or_a_leader_worker_set_is_named() {
+    scenario(async |scene| {
+        let crds: Vec<Value> = OTHERS.into_iter().map(any_object).collect();
+        objects::install_crds(&scene.client(), &crds).await?;
+        let full =
+            |name: &str| NodeSpec::new(name, 4, "A100-80GB").label(POOL, "research").layout("all-7g.80gb");
+        scene.world(Fleet { nodes: vec![full("n1"), full("n2")], ..Fleet::default() }).await?;
+        for n in 0..8 {
+            scene.apply(pod(&format!("holds-{n}"), &mig("7g.80gb"), 1)).await?;
+            scene.runs(&format!("holds-{n}")).await?;
+        }
+        scene.operator().await?;
+        scene.apply(policy("research", "research")).await?;
+        // From the top: each is controlled by the one before it, and the last makes a pod.
+        let chains: [&[(&str, &str, &str)]; 2] = [
+            &[("ray.io/v1", "RayJob", "score"), ("ray.io/v1", "RayCluster", "score-x7x2p")],
+            &[
+                ("trainer.kubeflow.org/v1alpha1", "TrainJob", "tune"),
+                ("jobset.x-k8s.io/v1alpha2", "JobSet", "tune"),
+                ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "tune-workers"),
+            ],
+        ];
+        for chain in chains {
+            let mut above: Option<Value> = None;
+            for (api_version, kind, name) in chain {
+                let mut object = json!({"apiVersion": api_version, "kind": kind,
+                    "metadata": {"name": name, "namespace": TEAM}, "spec": {}});
+                if let Some(owner) = &above {
+                    object["metadata"]["ownerReferences"] = json!([owner]);
+                }
+                scene.apply(object.clone()).await?;
+                let (api, _) = objects::api_of(&scene.client(), &object).await?;
+                let uid = api.get(name).await?.uid();
+                above = Some(json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": uid,
+                    "controller": true}));
+            }
+            let mut one: Value = pod(&format!("{}-worker", chain[0].2), &mig("1g.10gb"), 1).into();
+            one["metadata"]["ownerReferences"] = json!([above]);
+            scene.apply(one).await?;
+        }
+        for (kind, name) in [("RayJob", "score"), ("TrainJob", "tune")] {
+            scene
+                .policy("research", &format!("names {kind} {name}"), |object| {
+                    let unserved = object.status.as_ref()?.unserved.as_ref()?;
+                    let named = |r: &&api::policy_status::UnservedRequest| r.kind == kind && r.name == name;
+                    unserved.requests.iter().find(named).map(|_| ())
+                })
+                .await?;
+        }
+        scene.remove_crds(&crds).await
     });
 }
 

@@ -267,15 +267,11 @@ impl Reading<'_> {
             if unknown.is_empty() {
                 break;
             }
-            let asked = unknown.into_iter().map(|named| owners::ask(Arc::clone(&calls), named));
+            let asked = unknown.into_iter().map(|question| owners::ask(Arc::clone(&calls), question));
             let found: Vec<_> = futures::stream::iter(asked).buffer_unordered(AT_ONCE).collect().await;
-            for (named, owner) in found {
-                let resource = match named.0.as_str() {
-                    "Job" => "jobs.batch".to_owned(),
-                    kind => format!("{}s.apps", kind.to_lowercase()),
-                };
-                let owner = self.allowed(&format!("get {resource}"), owner.map(|owner| vec![owner]))?;
-                known.learn(named, owner.into_iter().next().flatten());
+            for (question, owner) in found {
+                let owner = self.allowed(&question.right(), owner.map(|owner| vec![owner]))?;
+                known.learn(question.named, owner.into_iter().next().flatten());
             }
         }
         known.tell(&mut self.store.objects);
@@ -310,11 +306,18 @@ fn words(right: &Right, verb: &str, ask: &Ask) -> String {
 }
 
 /// Every right that we lack, as the API server tells it. What it does not tell
-/// is not known to be missing.
+/// is not known to be missing. Of groups that it does not serve, nothing is needed.
 async fn missing(calls: &Calls, ask: &Ask, absent: &[String]) -> Vec<String> {
     let mut missing = Vec::new();
+    let groups = calls.ask("the groups of the API", calls.client().list_api_groups()).await;
+    let groups: Option<BTreeSet<String>> =
+        groups.ok().map(|list| list.groups.into_iter().map(|group| group.name).collect());
+    let is_served = |right: &&Right| {
+        right.group.is_empty() || groups.as_ref().is_none_or(|groups| groups.contains(right.group))
+    };
     let reviews: Api<SelfSubjectAccessReview> = Api::all(calls.client());
     let needed = SNAPSHOT.iter().filter(|r| !absent.contains(&format!("{}.{}", r.resource, r.group)));
+    let needed = needed.filter(is_served);
     for (right, (verb, _)) in needed.flat_map(|right| right.verbs.iter().map(move |verb| (right, verb))) {
         let namespace = (right.scope == Scope::GpuOperator).then(|| ask.gpu_operator_namespace.clone());
         let attributes = ResourceAttributes {

@@ -378,24 +378,34 @@ impl Operator {
         {
             return;
         }
-        let unknown = self.owners.unknown(&self.store.objects);
-        if unknown.is_empty() {
-            return;
-        }
-        let mut work = Vec::new();
-        for named in unknown {
-            work.push(owners::ask(Arc::clone(&self.calls), named));
-        }
-        for (named, found) in steps::together(self.settings.parallel_nodes, work).await {
-            match found {
-                Ok(owner) => {
-                    self.retries.succeeded(what);
-                    self.owners.learn(named, owner);
+        // Each answer may name the next one above.
+        loop {
+            let unknown = self.owners.unknown(&self.store.objects);
+            if unknown.is_empty() {
+                break;
+            }
+            let many = unknown.len();
+            let work =
+                unknown.into_iter().map(|question| owners::ask(Arc::clone(&self.calls), question)).collect();
+            let mut failed = false;
+            for (question, found) in steps::together(self.settings.parallel_nodes, work).await {
+                match found {
+                    Ok(owner) => {
+                        self.retries.succeeded(what);
+                        self.owners.learn(question.named, owner);
+                    }
+                    Err(error) => {
+                        failed = true;
+                        self.retries.failed(what, error.class(), clock::instant());
+                        tracing::warn!(
+                            error = chain(&error),
+                            "the owner of a controller cannot be determined"
+                        );
+                    }
                 }
-                Err(error) => {
-                    self.retries.failed(what, error.class(), clock::instant());
-                    tracing::warn!(error = chain(&error), "the owner of a controller cannot be determined");
-                }
+            }
+            if failed || many == owners::AT_A_TIME {
+                break;
             }
         }
         self.owners.tell(&mut self.store.objects);

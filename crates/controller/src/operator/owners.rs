@@ -1,14 +1,12 @@
 //! The owners of a pod that requests slices, if its controller is itself controlled: a ReplicaSet's
-//! Deployment, a Job's CronJob. Their metadata is read once each; watching all of them would cost more than
-//! the rest of the cache.
+//! Deployment, a RayCluster's RayJob, a Job's JobSet and the TrainJob above it. Their metadata is read once
+//! each; watching all of them would cost more than the rest of the cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
-use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::Api;
-use kube::core::NamespaceResourceScope;
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::gvk::GroupVersionKind;
 use observe::Objects;
 use observe::objects::Key;
 
@@ -18,6 +16,59 @@ use crate::store::trim;
 /// A kind and an object of it.
 pub(crate) type Named = (String, Key);
 
+/// Kinds that are themselves controlled: kind, group, and name in the API. Each needs the right to `get` it.
+const KINDS: [(&str, &str, &str); 6] = [
+    ("ReplicaSet", "apps", "replicasets"),
+    ("StatefulSet", "apps", "statefulsets"),
+    ("Job", "batch", "jobs"),
+    ("JobSet", "jobset.x-k8s.io", "jobsets"),
+    ("LeaderWorkerSet", "leaderworkerset.x-k8s.io", "leaderworkersets"),
+    ("RayCluster", "ray.io", "rayclusters"),
+];
+
+/// How many are asked for at a time: the rest comes with the next turn.
+pub(crate) const AT_A_TIME: usize = 200;
+
+/// How many owners one above the other are asked for. A pod of a TrainJob has three of these kinds above it.
+const MOST_STEPS: usize = 8;
+
+/// An object whose owner is to be found out.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    /// The object.
+    pub(crate) named: Named,
+    /// Where the API has it.
+    resource: ApiResource,
+}
+
+impl Question {
+    /// The object that an owner reference names; `None` for kinds that are not followed. References are written by
+    /// tenants, so a version that is none is not put into a path.
+    fn about(namespace: &str, owner: &OwnerReference) -> Option<Self> {
+        let (kind, group, plural) = KINDS.into_iter().find(|(kind, _, _)| *kind == owner.kind)?;
+        let version = owner.api_version.strip_prefix(group)?.strip_prefix('/')?;
+        let resource =
+            ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
+        let named = (kind.to_owned(), (namespace.to_owned(), owner.name.clone()));
+        is_version(version).then_some(Self { named, resource })
+    }
+
+    /// The right that it takes, as `kubectl auth can-i` names it.
+    pub(crate) fn right(&self) -> String {
+        format!("get {}.{}", self.resource.plural, self.resource.group)
+    }
+}
+
+/// Whether a text is a version of an API: `v1`, `v1alpha2`, `v2beta1`.
+fn is_version(text: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let Some(rest) = text.strip_prefix('v') else { return false };
+    ["alpha", "beta"]
+        .into_iter()
+        .find_map(|stage| rest.split_once(stage))
+        .map_or_else(|| is_number(rest), |(major, minor)| is_number(major) && is_number(minor))
+}
+
 /// Controllers that were looked at. One that has no controller of its own is
 /// not asked again.
 #[derive(Debug, Default)]
@@ -25,29 +76,35 @@ pub(crate) struct Owners {
     known: BTreeMap<Named, Option<OwnerReference>>,
 }
 
-/// Kinds that are themselves controlled.
-const KINDS: [&str; 3] = ["ReplicaSet", "StatefulSet", "Job"];
-
-/// How many are asked for at a time: the rest comes with the next turn.
-pub(crate) const AT_A_TIME: usize = 200;
-
 impl Owners {
-    /// Controllers of pods that ask for slices, of which it is not known who
-    /// controls them.
-    pub(crate) fn unknown(&mut self, objects: &Objects) -> Vec<Named> {
+    /// Controllers of pods that ask for slices, and controllers above these, of which it is not known who
+    /// controls them. What is found out about one may lead to the next: ask until none is left.
+    pub(crate) fn unknown(&mut self, objects: &Objects) -> Vec<Question> {
         let mut wanted = BTreeSet::new();
+        let mut unknown = BTreeMap::new();
         for ((namespace, _), pod) in &objects.pods {
             let owner = pod.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true));
-            let Some(owner) = owner.filter(|_| trim::concerns_gpus(pod)) else { continue };
-            let key = (namespace.clone(), owner.name.clone());
-            // A workbench's StatefulSet has the workbench's name.
-            let of_workbench = owner.kind == "StatefulSet" && objects.notebooks.contains_key(&key);
-            if KINDS.contains(&owner.kind.as_str()) && !of_workbench {
-                wanted.insert((owner.kind.clone(), key));
+            let mut above = owner.filter(|_| trim::concerns_gpus(pod));
+            for _ in 0..MOST_STEPS {
+                let Some(question) = above.and_then(|owner| Question::about(namespace, owner)) else { break };
+                // A workbench's StatefulSet has the workbench's name.
+                let of_workbench =
+                    question.named.0 == "StatefulSet" && objects.notebooks.contains_key(&question.named.1);
+                if of_workbench {
+                    break;
+                }
+                wanted.insert(question.named.clone());
+                match self.known.get(&question.named) {
+                    Some(owner) => above = owner.as_ref(),
+                    None => {
+                        unknown.insert(question.named.clone(), question);
+                        break;
+                    }
+                }
             }
         }
         self.known.retain(|named, _| wanted.contains(named));
-        wanted.into_iter().filter(|named| !self.known.contains_key(named)).take(AT_A_TIME).collect()
+        unknown.into_values().take(AT_A_TIME).collect()
     }
 
     /// What was found out.
@@ -57,9 +114,8 @@ impl Owners {
 
     /// Puts what is known where `observe` looks for it, and nothing else.
     pub(crate) fn tell(&self, objects: &mut Objects) {
-        objects
-            .owners
-            .retain(|named, _| !KINDS.contains(&named.0.as_str()) || self.known.contains_key(named));
+        let is_followed = |kind: &str| KINDS.iter().any(|(followed, _, _)| *followed == kind);
+        objects.owners.retain(|named, _| !is_followed(&named.0) || self.known.contains_key(named));
         for (named, owner) in &self.known {
             if let Some(owner) = owner {
                 objects.owners.insert(named.clone(), owner.clone());
@@ -68,31 +124,130 @@ impl Owners {
     }
 }
 
-/// Asks who controls an object; nobody when it is gone.
+/// Asks who controls an object; nobody when it is gone, or when the cluster does not have its kind.
 pub(crate) async fn ask(
     calls: std::sync::Arc<Calls>,
-    named: Named,
-) -> (Named, Result<Option<OwnerReference>, CallError>) {
-    let found = match named.0.as_str() {
-        "ReplicaSet" => controller::<ReplicaSet>(&calls, &named).await,
-        "StatefulSet" => controller::<StatefulSet>(&calls, &named).await,
-        _ => controller::<Job>(&calls, &named).await,
-    };
-    (named, found)
+    question: Question,
+) -> (Question, Result<Option<OwnerReference>, CallError>) {
+    let found = controller(&calls, &question).await;
+    (question, found)
 }
 
-async fn controller<K>(
-    calls: &Calls,
-    (kind, (namespace, name)): &Named,
-) -> Result<Option<OwnerReference>, CallError>
-where
-    K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + serde::de::DeserializeOwned
-        + std::fmt::Debug,
-{
-    let api: Api<K> = Api::namespaced(calls.client(), namespace);
+async fn controller(calls: &Calls, question: &Question) -> Result<Option<OwnerReference>, CallError> {
+    let Question { named: (kind, (namespace, name)), resource } = question;
+    let api: Api<DynamicObject> = Api::namespaced_with(calls.client(), namespace, resource);
     let found = calls.get_metadata(&api, &format!("{kind} {namespace}/{name}"), name).await?;
     let owners = found.and_then(|meta| meta.owner_references).unwrap_or_default();
     Ok(owners.into_iter().find(|owner| owner.controller == Some(true)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::json;
+
+    use super::*;
+
+    fn owner(api_version: &str, kind: &str, name: &str) -> OwnerReference {
+        OwnerReference {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            uid: "u".to_owned(),
+            controller: Some(true),
+            block_owner_deletion: None,
+        }
+    }
+
+    fn with_pod(objects: &mut Objects, name: &str, by: &OwnerReference) {
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": name, "namespace": "vision", "ownerReferences": [by]},
+            "spec": {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}]},
+        }))
+        .unwrap();
+        objects.pods.insert(("vision".to_owned(), name.to_owned()), Arc::new(pod));
+    }
+
+    /// Asks until nothing is unknown; says what was asked.
+    fn all(owners: &mut Owners, objects: &Objects, cluster: &[(&str, &str, OwnerReference)]) -> Vec<String> {
+        let mut asked = Vec::new();
+        loop {
+            let unknown = owners.unknown(objects);
+            if unknown.is_empty() {
+                return asked;
+            }
+            for question in unknown {
+                let (kind, (_, name)) = &question.named;
+                asked.push(format!("{} {name} ({})", question.right(), question.resource.api_version));
+                let above = cluster.iter().find(|(of, named, _)| of == kind && named == name);
+                owners.learn(question.named.clone(), above.map(|(_, _, owner)| owner.clone()));
+            }
+        }
+    }
+
+    #[test]
+    fn everybody_above_a_pod_is_asked_for_once_up_to_the_one_whom_people_know() {
+        let mut objects = Objects::default();
+        for n in 0..4 {
+            with_pod(&mut objects, &format!("tune-node-0-{n}"), &owner("batch/v1", "Job", "tune-node-0"));
+        }
+        with_pod(&mut objects, "ray-worker", &owner("ray.io/v1alpha1", "RayCluster", "score-x7x2p"));
+        with_pod(&mut objects, "web", &owner("apps/v1", "ReplicaSet", "web-1"));
+        let cluster = [
+            ("Job", "tune-node-0", owner("jobset.x-k8s.io/v1alpha2", "JobSet", "tune")),
+            ("JobSet", "tune", owner("trainer.kubeflow.org/v1alpha1", "TrainJob", "tune")),
+            ("RayCluster", "score-x7x2p", owner("ray.io/v1", "RayJob", "score")),
+        ];
+        let mut owners = Owners::default();
+        assert_eq!(
+            all(&mut owners, &objects, &cluster),
+            [
+                "get jobs.batch tune-node-0 (batch/v1)",
+                "get rayclusters.ray.io score-x7x2p (ray.io/v1alpha1)",
+                "get replicasets.apps web-1 (apps/v1)",
+                "get jobsets.jobset.x-k8s.io tune (jobset.x-k8s.io/v1alpha2)",
+            ]
+        );
+        owners.tell(&mut objects);
+        let above = |kind: &str, name: &str| {
+            let key = (kind.to_owned(), ("vision".to_owned(), name.to_owned()));
+            objects.owners.get(&key).map(|owner| owner.kind.as_str())
+        };
+        assert_eq!(above("JobSet", "tune"), Some("TrainJob"));
+        assert_eq!(above("RayCluster", "score-x7x2p"), Some("RayJob"));
+        // When the pods are gone, so is what was known.
+        objects.pods.clear();
+        assert!(owners.unknown(&objects).is_empty());
+        owners.tell(&mut objects);
+        assert!(objects.owners.is_empty());
+    }
+
+    #[test]
+    fn a_reference_of_another_group_or_without_a_version_is_not_asked_for() {
+        let mut objects = Objects::default();
+        let strange = [
+            "v1",
+            "batch/v1/../../secrets",
+            "batch/v1?x",
+            "batch/",
+            "batch/v1alpha",
+            "batch.volcano.sh/v1alpha1",
+        ];
+        for (n, api_version) in strange.iter().enumerate() {
+            with_pod(&mut objects, &format!("pod-{n}"), &owner(api_version, "Job", &format!("job-{n}")));
+        }
+        assert!(Owners::default().unknown(&objects).is_empty());
+    }
+
+    /// A ring is of somebody's own making.
+    #[test]
+    fn owners_that_own_each_other_are_asked_for_once_each() {
+        let mut objects = Objects::default();
+        with_pod(&mut objects, "pod", &owner("batch/v1", "Job", "a"));
+        let cluster =
+            [("Job", "a", owner("batch/v1", "Job", "b")), ("Job", "b", owner("batch/v1", "Job", "a"))];
+        assert_eq!(all(&mut Owners::default(), &objects, &cluster).len(), 2);
+    }
 }

@@ -151,6 +151,24 @@ pub const RIGHTS: &[Right] = &[
         "jobs",
         &[("get", "to find the owners of a pod that requests slices (metadata only)")],
     ),
+    right(
+        Scope::Cluster,
+        "jobset.x-k8s.io",
+        "jobsets",
+        &[("get", "to find the owners of a pod that requests slices (metadata only)")],
+    ),
+    right(
+        Scope::Cluster,
+        "leaderworkerset.x-k8s.io",
+        "leaderworkersets",
+        &[("get", "to find the owners of a pod that requests slices (metadata only)")],
+    ),
+    right(
+        Scope::Cluster,
+        "ray.io",
+        "rayclusters",
+        &[("get", "to find the owners of a pod that requests slices (metadata only)")],
+    ),
     Right {
         when: When::PatchClusterPolicy,
         ..right(

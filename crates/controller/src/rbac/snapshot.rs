@@ -47,6 +47,24 @@ pub const SNAPSHOT: &[Right] = &[
         &[("get", "to record who stands behind a pod (metadata only)")],
     ),
     right(Scope::Cluster, "batch", "jobs", &[("get", "to record who stands behind a pod (metadata only)")]),
+    right(
+        Scope::Cluster,
+        "jobset.x-k8s.io",
+        "jobsets",
+        &[("get", "to record who stands behind a pod (metadata only)")],
+    ),
+    right(
+        Scope::Cluster,
+        "leaderworkerset.x-k8s.io",
+        "leaderworkersets",
+        &[("get", "to record who stands behind a pod (metadata only)")],
+    ),
+    right(
+        Scope::Cluster,
+        "ray.io",
+        "rayclusters",
+        &[("get", "to record who stands behind a pod (metadata only)")],
+    ),
     right(Scope::GpuOperator, "", "configmaps", &[("list", "to record the maps of layouts")]),
 ];
 

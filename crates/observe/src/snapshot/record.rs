@@ -96,6 +96,9 @@ fn documents(objects: &Objects) -> Vec<Value> {
         let api_version = match kind.as_str() {
             "ReplicaSet" | "StatefulSet" => "apps/v1",
             "Job" => "batch/v1",
+            "JobSet" => "jobset.x-k8s.io/v1alpha2",
+            "LeaderWorkerSet" => "leaderworkerset.x-k8s.io/v1",
+            "RayCluster" => "ray.io/v1",
             _ => continue,
         };
         let metadata = json!({"namespace": namespace, "name": name, "ownerReferences": [owner]});
