@@ -137,6 +137,16 @@ fn whoever_stands_above_a_ray_cluster_or_a_leader_worker_set_is_named() {
                 })
                 .await?;
         }
+        // The next scenario on this control plane knows none of these kinds.
+        for chain in chains {
+            scene.delete(pod(&format!("{}-worker", chain[0].2), &mig("1g.10gb"), 1)).await?;
+        }
+        scene
+            .policy("research", "has nobody who waits", |object| {
+                let unserved = object.status.as_ref()?.unserved.as_ref();
+                unserved.is_none_or(|unserved| unserved.total == 0).then_some(())
+            })
+            .await?;
         scene.remove_crds(&crds).await
     });
 }
