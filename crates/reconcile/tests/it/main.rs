@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod cluster;
+mod kept;
 mod mangled;
 mod menu;
 mod obstacles;
