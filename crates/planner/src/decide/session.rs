@@ -52,10 +52,10 @@ pub fn decide_next(
     if session.policies != policies {
         *session = Session { policies: policies.to_vec(), ..Session::default() };
     }
-    let is_same = |last: &&Box<Last>| {
+    let is_same = |last: &&Last| {
         last.requests == requests && last.under_way == *under_way && last.inventory == *inventory
     };
-    if let Some(last) = session.last.as_ref().filter(is_same) {
+    if let Some(last) = session.last.as_deref().filter(is_same) {
         return last.decision.clone();
     }
     session.last = None;
