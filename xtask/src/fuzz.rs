@@ -26,9 +26,10 @@ pub(crate) struct Args {
 }
 
 /// The targets, and what of the repository they begin with.
-const TARGETS: [(&str, &str, &str); 4] = [
+const TARGETS: [(&str, &str, &str); 5] = [
     ("map", "fuzz/seeds", "yaml"),
     ("problem", "examples/problems", "json"),
+    ("recording", "examples/fleet", "yaml"),
     ("review", "fuzz/seeds", "txt"),
     ("story", "stories", "story"),
 ];

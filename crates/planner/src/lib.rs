@@ -10,6 +10,7 @@ pub mod decide;
 pub mod demand;
 pub mod eligible;
 pub mod inventory;
+mod lasting;
 pub mod names;
 pub mod options;
 pub mod plan;

@@ -34,5 +34,6 @@ pub use gpu_node::WantedGpuNode;
 pub use input::{Input, LocalState, MapRef, Obstacles, RefusedWrite, Settings};
 pub use map::{MapRound, MapWrite};
 pub use menu::{MenuAct, MenuRound, MenuSettings, MenuWrite};
-pub use planned_round::{PlannedRound, plan_round};
-pub use round::{NodeRound, Round, round};
+pub use planned_round::{PlannedRound, plan_next_round, plan_round};
+pub use planner::decide::Session;
+pub use round::{NodeRound, Round, next_round, round};

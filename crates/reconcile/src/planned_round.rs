@@ -6,7 +6,7 @@ use mig::Catalog;
 use observe::ClusterView;
 use observe::memory::Memory;
 use planner::check::JudgedPlan;
-use planner::decide::{Decision, decide_while};
+use planner::decide::{Decision, Session, decide_next};
 use planner::names::{NodeName, PolicyName};
 use planner::report::Report;
 use rollout::Progress;
@@ -51,9 +51,15 @@ pub fn see(input: &Input<'_>) -> ClusterView {
 /// Observes, decides and checks.
 #[must_use]
 pub fn plan_round(input: &Input<'_>) -> PlannedRound {
+    plan_next_round(input, &mut Session::default())
+}
+
+/// The same, with what the planner has kept of the rounds before: it saves time and changes nothing.
+#[must_use]
+pub fn plan_next_round(input: &Input<'_>, session: &mut Session) -> PlannedRound {
     let view = see(input);
     let ClusterView { inventory, requests, policies, under_way, .. } = &view;
-    let Decision { plan, mut report } = decide_while(inventory, requests, policies, under_way);
+    let Decision { plan, mut report } = decide_next(session, inventory, requests, policies, under_way);
     surge::explain(input.objects, &view, &mut report);
     let plan = JudgedPlan::new(plan, inventory, requests, policies);
     let policy_of = planner::assign::policy_of(inventory, policies).policy_of;

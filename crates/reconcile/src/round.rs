@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use api::GpuPartitionPolicyStatus;
 use jiff::Timestamp;
+use planner::decide::Session;
 use planner::inventory::Hold;
 use planner::names::{NodeName, PolicyName};
 use rollout::{Advance, Progress};
@@ -15,7 +16,7 @@ use crate::gpu_node::{WantedGpuNode, gpu_nodes};
 use crate::input::Input;
 use crate::map::{MapRound, map};
 use crate::menu::{MenuRound, menu};
-use crate::planned_round::{PlannedRound, plan_round};
+use crate::planned_round::{PlannedRound, plan_next_round};
 use crate::policy_status::statuses;
 use crate::promises::promises;
 
@@ -55,7 +56,13 @@ pub struct NodeRound {
 
 /// One round. Pure and total: the same input gives the same round.
 pub fn round(input: &Input<'_>) -> Round {
-    follow(input, plan_round(input))
+    next_round(input, &mut Session::default())
+}
+
+/// The same round, in less time where the rounds before were like it: what the planner keeps of them is in
+/// the session, which its caller keeps. One that is lost costs time and nothing else.
+pub fn next_round(input: &Input<'_>, session: &mut Session) -> Round {
+    follow(input, plan_next_round(input, session))
 }
 
 /// What follows from what was planned for this input.

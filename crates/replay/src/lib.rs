@@ -19,6 +19,7 @@ pub mod peak;
 mod pick;
 pub mod place;
 pub mod player;
+pub mod recorded;
 pub mod run;
 mod see;
 mod stage;

@@ -37,7 +37,7 @@ pub struct Asked {
     pub profile: ProfileName,
     /// How many of them, all on one node.
     pub count: u32,
-    /// The line of the file, from 1.
+    /// The line of the file, or the number of the recording that has it first, from 1.
     pub line: usize,
 }
 

@@ -9,7 +9,7 @@ use observe::Objects;
 use planner::names::{NodeName, PodRef};
 use planner::plan::GpuChange;
 use reconcile::seen::NodeReader;
-use reconcile::{Input, LocalState, MapRef, NodeRound, PlannedRound, Round, Settings};
+use reconcile::{Input, LocalState, MapRef, NodeRound, PlannedRound, Round, Session, Settings};
 use rollout::map::{MigMap, assemble, entry};
 use rollout::observed::{Observed, Refusal};
 use rollout::{Action, Advance, Outlook, Phase, Progress, StartBlocker, WaitsFor, names};
@@ -29,6 +29,8 @@ pub(crate) struct Operator {
     starting: BTreeMap<observe::objects::Key, Timestamp>,
     settings: Settings,
     map_changed: Option<Timestamp>,
+    /// What the planner keeps of the rounds before.
+    session: Session,
     /// How each node stood when it was last looked at.
     pub(crate) outlooks: BTreeMap<NodeName, Outlook>,
     /// The plan that was last written into the log.
@@ -54,7 +56,9 @@ impl Operator {
         let theirs = world.hosts.values().any(|host| host.begins_with.is_some());
         self.settings.administrators_map = theirs
             .then(|| MapRef { namespace: MAP_NAMESPACE.to_owned(), name: ADMINISTRATORS_MAP.to_owned() });
-        let round = reconcile::round(&self.input(world, &objects));
+        let mut session = std::mem::take(&mut self.session);
+        let round = reconcile::next_round(&self.input(world, &objects), &mut session);
+        self.session = session;
         let planned = &round.planned;
         self.starting.clone_from(&planned.view.starting);
         for note in planned.plan.fatal() {

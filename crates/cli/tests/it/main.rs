@@ -14,6 +14,7 @@ mod profiles;
 mod queues;
 mod reference;
 mod replay;
+mod replay_recorded;
 mod revisions;
 mod shells;
 mod simulate;

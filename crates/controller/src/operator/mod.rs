@@ -121,6 +121,8 @@ struct Operator {
     changes: mpsc::Receiver<(Source, Change)>,
     /// What is known of nodes beside the objects.
     local: BTreeMap<NodeName, LocalState>,
+    /// What the planner keeps of the rounds before.
+    session: reconcile::Session,
     retries: Retries,
     /// Who stands behind the controllers of pods.
     owners: owners::Owners,
@@ -189,6 +191,7 @@ impl Operator {
             watches,
             changes,
             local: BTreeMap::new(),
+            session: reconcile::Session::default(),
             owners: owners::Owners::default(),
             unmade: unmade::Unmade::default(),
             told: SentEvents::default(),
@@ -276,6 +279,8 @@ impl Operator {
         if leads != self.led {
             self.led = leads;
             self.metrics.leads(leads);
+            // Who does not lead plans nothing, and needs no memory for it.
+            self.session = reconcile::Session::default();
             // Whoever had the lease meanwhile dated what is remembered by its own clock.
             self.local.values_mut().for_each(|local| local.put_forward = SignedDuration::ZERO);
             // What another replica wrote is not what we remember having said.

@@ -134,18 +134,25 @@ impl Operator {
         let map = objects.config_maps.get(&(ours.namespace, ours.name));
         let map_changed = self.jumps.known(map::changed_at(map), now);
         let began = clock::instant();
+        // A round that fails takes it along: the next one begins without.
+        let mut session = std::mem::take(&mut self.session);
         let planning = tokio::task::spawn_blocking(move || {
-            reconcile::round(&Input {
+            let input = Input {
                 objects: &objects,
                 local: &local,
                 map_changed,
                 obstacles: &obstacles,
                 settings: &settings,
                 now,
-            })
+            };
+            let round = reconcile::next_round(&input, &mut session);
+            (round, session)
         });
         match self.pump(planning).await {
-            Ok(round) => Some((round, clock::instant().duration_since(began))),
+            Ok((round, session)) => {
+                self.session = session;
+                Some((round, clock::instant().duration_since(began)))
+            }
             Err(error) => {
                 tracing::error!(%error, "a round failed; please report this");
                 self.retries.failed("round", Class::Bug, clock::instant());

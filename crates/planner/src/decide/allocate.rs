@@ -413,6 +413,7 @@ fn count_of(gpu: &Gpu, wanted: ProfileName) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::memo::Targets;
     use super::super::world::Grain;
     use super::*;
     use crate::testing::{a100, fleet, node, policy, request};
@@ -427,7 +428,7 @@ mod tests {
             request("early").asks("7g.80gb", 1).since(1).takes(takes, 0).build(),
             request("late").asks("7g.80gb", 1).since(2).takes(3_000, 0).build(),
         ];
-        let world = World::new(&inventory, &requests, &policies, Grain::Nodes);
+        let world = World::new(&inventory, &requests, &policies, Grain::Nodes, &mut Targets::default());
         let mut pools = pools(&world, &BTreeMap::new());
         let mut allocation = Allocation::default();
         let names: Vec<&NodeName> = inventory.nodes.keys().collect();

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::formulate::{Counted, Level, Program, Question, formulate};
+use super::memo::Memo;
 use super::turn::Turns;
 use super::turns::{Compared, Limits};
 use super::world::{Grain, World};
@@ -11,7 +12,7 @@ use crate::demand::Request;
 use crate::inventory::Inventory;
 use crate::plan::UnderWay;
 use crate::policy::Policy;
-use crate::solver::{self, Copy, Effort, SolveError, Solved, solve, solve_parts};
+use crate::solver::{self, Copy, Effort, SolveError, Solved};
 
 /// Nodes per level for all nodes that are alike together.
 const TOGETHER: Effort = Effort { nodes: 60 };
@@ -140,16 +141,17 @@ pub(super) fn choose<'a>(
     requests: &'a [Request],
     policies: &'a [Policy],
     under_way: &UnderWay,
+    memo: &mut Memo,
 ) -> Result<Chosen<'a>, SolveError> {
-    let fresh = choose_with(inventory, requests, policies, None)?;
+    let fresh = choose_with(inventory, requests, policies, None, memo)?;
     // With nothing under way, what goes on is the fleet as it is.
     if under_way.gpus.is_empty() && fresh.is_proven() {
         return Ok(fresh);
     }
-    if is_better_than_any_that_goes_on(&fresh, inventory, requests, policies, under_way) {
+    if is_better_than_any_that_goes_on(&fresh, (inventory, requests, policies), under_way, memo) {
         return Ok(fresh);
     }
-    match choose_with(inventory, requests, policies, Some(under_way)) {
+    match choose_with(inventory, requests, policies, Some(under_way), memo) {
         Ok(going_on) if !fresh.is_better_than(&going_on, under_way.gpus.is_empty()) => {
             Ok(going_on.with_bounds_of(&fresh))
         }
@@ -163,12 +165,12 @@ pub(super) fn choose<'a>(
 /// that are alike together: what cannot be had so cannot be had node by node.
 fn is_better_than_any_that_goes_on(
     fresh: &Chosen<'_>,
-    inventory: &Inventory,
-    requests: &[Request],
-    policies: &[Policy],
+    (inventory, requests, policies): (&Inventory, &[Request], &[Policy]),
     under_way: &UnderWay,
+    memo: &mut Memo,
 ) -> bool {
-    let world = World::held_to(inventory, requests, policies, Grain::Alike, Some(under_way));
+    let Memo { targets, answers } = memo;
+    let world = World::held_to(inventory, requests, policies, Grain::Alike, Some(under_way), targets);
     let program = formulate(&world, &fresh.turns.clone().until_unproved(), Question::Plan);
     let known = fresh.deciding();
     let mut held: Vec<i64> = Vec::new();
@@ -184,7 +186,7 @@ fn is_better_than_any_that_goes_on(
         };
         let value = value - program.constants[k];
         let Some(certain) = program.instance.certain_value(k) else {
-            return value < solver::bound_of(&program.instance, &held);
+            return value < answers.bound_of(&program.instance, &held);
         };
         if value != certain {
             return value < certain;
@@ -199,24 +201,27 @@ fn choose_with<'a>(
     requests: &'a [Request],
     policies: &'a [Policy],
     under_way: Option<&UnderWay>,
+    memo: &mut Memo,
 ) -> Result<Chosen<'a>, SolveError> {
-    let world = World::held_to(inventory, requests, policies, Grain::Nodes, under_way);
+    let Memo { targets, answers } = memo;
+    let world = World::held_to(inventory, requests, policies, Grain::Nodes, under_way, targets);
     let (mut fine, mut known) = (None, None);
     if world.is_small() {
-        let turns = Turns::new(&world, true, Limits { effort: Effort::default(), ..TURNS });
+        let turns = Turns::new(&world, true, Limits { effort: Effort::default(), ..TURNS }, answers);
         let program = formulate(&world, &turns, Question::Plan);
         known = Some(turns.clone());
-        let solved = solve(&program.instance, Effort::default())?;
+        let solved = answers.solve(&program.instance, Effort::default())?;
         let chosen = Chosen { world, turns, program, solved, copies: vec![] }.seen();
         if chosen.is_proven() || chosen.program.parts.is_empty() {
             return Ok(chosen);
         }
         fine = Some(chosen);
     }
-    let world = World::held_to(inventory, requests, policies, Grain::Alike, under_way);
-    let turns = known.unwrap_or_else(|| Turns::new(&world, false, TURNS));
+    let world = World::held_to(inventory, requests, policies, Grain::Alike, under_way, targets);
+    let turns = known.unwrap_or_else(|| Turns::new(&world, false, TURNS, answers));
     let program = formulate(&world, &turns, Question::Plan);
-    let alike = solve_parts(&program.instance, &program.parts, program.asked(), TOGETHER)
+    let alike = answers
+        .solve_parts(&program.instance, &program.parts, program.asked(), TOGETHER)
         .map(|parted| Chosen { world, turns, program, solved: parted.solved, copies: parted.copies }.seen());
     match (alike, fine) {
         (Ok(alike), Some(fine)) if fine.worth() <= alike.worth() => Ok(fine),

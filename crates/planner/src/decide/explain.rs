@@ -11,6 +11,7 @@ use super::allocate::Allocation;
 use super::change::PolicyChange;
 use super::group::{Group, counts, is_planned};
 use super::instead;
+use super::memo::Memo;
 use super::supply::{hold, is_frozen};
 use super::trial::Trials;
 use super::world::World;
@@ -28,11 +29,11 @@ pub(super) fn requests(
     world: &World<'_>,
     allocation: &Allocation<'_>,
     requests: &[Request],
-    meets_floors: bool,
-    tries: bool,
+    (meets_floors, tries): (bool, bool),
+    memo: &mut Memo,
 ) -> Vec<RequestReport> {
     let mut judge = Judge::new(world.inventory);
-    let mut trials = Trials::new(world, allocation, meets_floors, tries);
+    let mut trials = Trials::new(world, allocation, meets_floors, tries, memo);
     let group_of: BTreeMap<&RequestId, usize> = world
         .groups
         .iter()
@@ -115,7 +116,7 @@ fn not_planned(request: &Request) -> Outcome {
 fn answer(
     world: &World<'_>,
     allocation: &Allocation<'_>,
-    trials: &mut Trials<'_>,
+    trials: &mut Trials<'_, '_>,
     group: &Group<'_>,
     eligible: &Arc<[Eligibility]>,
 ) -> (Why, Vec<Help>) {

@@ -248,7 +248,7 @@ fn levels(world: &World<'_>, turns: &Turns, question: Question) -> Vec<Level> {
     };
     any(|bounds| bounds.min > 0, Level::Minimum);
     any(|bounds| bounds.spare > 0, Level::Spare);
-    for target in world.classes.iter().flat_map(|class| &class.targets) {
+    for target in world.classes.iter().flat_map(|class| class.targets.iter()) {
         let found = [
             (target.misses_static, Level::Static),
             (target.misses_whole, Level::Whole),

@@ -2,12 +2,12 @@
 //! Nodes that have to be considered individually: those on which a request needs several slices, and those
 //! whose CPU, memory, ephemeral storage or pod slots may run out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use mig::ProfileName;
 
 use super::shares::{Whose, of_request};
-use crate::demand::Request;
+use crate::demand::{Constraints, Request};
 use crate::eligible::Judge;
 use crate::inventory::{Inventory, Node, Room};
 use crate::policy::{LayoutPolicy, Policy};
@@ -62,7 +62,8 @@ pub(super) fn group<'a>(
         |policy| matches!(&policy.layout, LayoutPolicy::DemandDriven { shares, .. } if !shares.is_empty()),
     );
     let mut groups: BTreeMap<Key<'a>, Vec<&'a Request>> = BTreeMap::new();
-    for request in requests.iter().filter(|r| is_planned(r)) {
+    for alike in alike(requests, has_shares) {
+        let request = alike[0];
         let counted: Vec<bool> = policies.iter().map(|policy| counts(policy, request)).collect();
         let nodes: Vec<bool> = judge
             .nodes_for(request)
@@ -76,7 +77,7 @@ pub(super) fn group<'a>(
         let may_use = nodes.iter().zip(policy_of).filter(|(may, _)| **may).filter_map(|(_, policy)| *policy);
         let shares = if has_shares { of_request(policies, &may_use.collect(), request) } else { vec![] };
         let key = (std::cmp::Reverse(request.priority), &request.slices, nodes, request.takes, shares);
-        groups.entry(key).or_default().push(request);
+        groups.entry(key).or_default().extend(alike);
     }
     let several: Vec<bool> = (0..policy_of.len())
         .map(|i| groups.keys().any(|(_, slices, nodes, _, _)| nodes[i] && slices.values().sum::<u32>() > 1))
@@ -90,6 +91,36 @@ pub(super) fn group<'a>(
     });
     let alone: Vec<Alone> = alone.collect();
     (merge(groups, &alone), alone)
+}
+
+/// All of a request by which it is told which group it is in. The namespace is of account only to shares.
+#[derive(PartialEq, Eq, Hash)]
+struct Asks<'a> {
+    priority: i32,
+    slices: &'a BTreeMap<ProfileName, u32>,
+    constraints: &'a Constraints,
+    takes: Room,
+    labels: &'a BTreeMap<String, String>,
+    namespace: Option<&'a str>,
+}
+
+/// The requests that are planned, those that ask alike together: hundreds of pods are of a few kinds, and
+/// what is found out of one of a kind holds for all of it.
+fn alike(requests: &[Request], has_shares: bool) -> Vec<Vec<&Request>> {
+    let mut position: HashMap<Asks<'_>, usize> = HashMap::new();
+    let mut alike: Vec<Vec<&Request>> = Vec::new();
+    for request in requests.iter().filter(|r| is_planned(r)) {
+        let Request { priority, slices, constraints, takes, namespace_labels, id, .. } = request;
+        let namespace = has_shares.then_some(id.namespace.as_str());
+        let labels = namespace_labels;
+        let asks = Asks { priority: *priority, slices, constraints, takes: *takes, labels, namespace };
+        let position = *position.entry(asks).or_insert(alike.len());
+        match alike.get_mut(position) {
+            Some(known) => known.push(request),
+            None => alike.push(vec![request]),
+        }
+    }
+    alike
 }
 
 /// Priority, slices, nodes, what is taken of a node, and shares.

@@ -47,9 +47,12 @@ mod formulate;
 mod group;
 mod in_the_way;
 mod instead;
+mod memo;
 mod nodes;
+mod numbered;
 mod promises;
 mod reach;
+mod session;
 mod shares;
 mod situation;
 mod steps;
@@ -64,7 +67,9 @@ mod world;
 use self::choose::Chosen;
 pub(crate) use self::formulate::SHARES;
 use self::formulate::{Counted, Level};
+use self::memo::Memo;
 use self::promises::Promises;
+pub use self::session::{Session, decide_next};
 use crate::demand::Request;
 use crate::inventory::Inventory;
 use crate::plan::{Plan, UnderWay};
@@ -104,6 +109,17 @@ pub fn decide_while(
     policies: &[Policy],
     under_way: &UnderWay,
 ) -> Decision {
+    decide_with(&mut Memo::default(), inventory, requests, policies, under_way)
+}
+
+/// Decides, with what is known already.
+fn decide_with(
+    memo: &mut Memo,
+    inventory: &Inventory,
+    requests: &[Request],
+    policies: &[Policy],
+    under_way: &UnderWay,
+) -> Decision {
     // Leaving everything as it is meets every row (see `Building::bounds`),
     // so an error is a bug of ours; nothing is changed, and the report says so.
     let gave_up = |error: SolveError| {
@@ -111,13 +127,14 @@ pub fn decide_while(
         explain::gave_up(requests, &error)
     };
     if !promises::are_made(requests) {
-        return plan(inventory, requests, policies, under_way, true).unwrap_or_else(gave_up);
+        return plan((inventory, requests, policies), under_way, true, memo).unwrap_or_else(gave_up);
     }
-    let beside_promises = || -> Result<Decision, SolveError> {
-        let promises = Promises::new(inventory, requests, policies, under_way)?;
+    let mut beside_promises = || -> Result<Decision, SolveError> {
+        let promises = Promises::new(inventory, requests, policies, under_way, memo)?;
         // Whether a promise yields is decided by planning: no trial looks at that.
         let tries = !promises.some_yield();
-        let mut decision = plan(&promises.inventory, &promises.requests, policies, under_way, tries)?;
+        let beside = (&promises.inventory, promises.requests.as_slice(), policies);
+        let mut decision = plan(beside, under_way, tries, memo)?;
         promises.answer(&mut decision.report, requests);
         Ok(decision)
     };
@@ -130,19 +147,19 @@ pub fn decide_while(
 /// If there is no plan: a bug of ours.
 #[cfg(any(test, feature = "testing"))]
 pub fn decide_without_advice(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Decision {
-    plan(inventory, requests, policies, &UnderWay::default(), false).expect("leaving everything as it is")
+    let fleet = (inventory, requests, policies);
+    plan(fleet, &UnderWay::default(), false, &mut Memo::default()).expect("leaving everything as it is")
 }
 
 /// The plan for a fleet, and the report. `tries`: whether who is not served is
 /// told what would help.
 fn plan(
-    inventory: &Inventory,
-    requests: &[Request],
-    policies: &[Policy],
+    (inventory, requests, policies): (&Inventory, &[Request], &[Policy]),
     under_way: &UnderWay,
     tries: bool,
+    memo: &mut Memo,
 ) -> Result<Decision, SolveError> {
-    let chosen = choose::choose(inventory, requests, policies, under_way)?;
+    let chosen = choose::choose(inventory, requests, policies, under_way, memo)?;
     let levels = chosen.levels();
     let allocation = allocate::allocate(&chosen);
     let Chosen { world, turns, program, .. } = chosen;
@@ -170,7 +187,7 @@ fn plan(
     let mut before_all = program.levels.iter().zip(&levels).filter(|(level, _)| floors.contains(level));
     let meets_floors = before_all.all(|(_, solved)| solved.value == 0);
     let report = Report {
-        requests: explain::requests(&world, &allocation, requests, meets_floors, tries),
+        requests: explain::requests(&world, &allocation, requests, (meets_floors, tries), memo),
         policies: supply::policies(&world, &allocation),
         frozen_for_lack_of_agent: supply::frozen(&world),
         certificate,

@@ -18,6 +18,7 @@ use super::choose::{Chosen, choose};
 use super::evict::Evictions;
 use super::formulate::{Counted, Level};
 use super::group::{counts, is_planned};
+use super::memo::Memo;
 use super::turn::Turns;
 use super::turns::Compared;
 use super::world::free_somewhere;
@@ -70,6 +71,7 @@ impl Promises {
         requests: &[Request],
         policies: &[Policy],
         under_way: &UnderWay,
+        memo: &mut Memo,
     ) -> Result<Self, SolveError> {
         let keep = |given_up: &BTreeSet<&RequestId>| Self::keep(inventory, requests, policies, given_up);
         let all = keep(&BTreeSet::new());
@@ -77,8 +79,9 @@ impl Promises {
         if !all.kept.iter().any(|kept| highest.is_some_and(|highest| highest > kept.request.priority)) {
             return Ok(all);
         }
-        let plan = |promises: &Self| -> Result<Gets, SolveError> {
-            Ok(Gets::from_chosen(&choose(&promises.inventory, &promises.requests, policies, under_way)?))
+        let mut plan = |promises: &Self| -> Result<Gets, SolveError> {
+            let Self { inventory, requests, .. } = promises;
+            Ok(Gets::from_chosen(&choose(inventory, requests, policies, under_way, memo)?))
         };
         let gets = plan(&all)?;
         let needed = |kept: &&Kept| gets.misses_above(kept.request.priority);

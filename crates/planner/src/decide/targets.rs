@@ -419,6 +419,11 @@ impl Geometries {
         })
     }
 
+    /// The same, for whoever keeps it.
+    pub(super) fn shared(&self, number: usize) -> &Arc<Geometry> {
+        &self.0[number]
+    }
+
     /// The geometry of a number.
     pub(super) fn get(&self, number: usize) -> &Geometry {
         &self.0[number]

@@ -15,6 +15,7 @@ use super::change::{
 };
 use super::formulate::{Question, Unserved, formulate};
 use super::group::Group;
+use super::memo::Memo;
 use super::situation::is_idle;
 use super::turn::Turns;
 use super::turns::{self, Limits};
@@ -25,7 +26,7 @@ use crate::inventory::{Gpu, Inventory, Node, Room, Slices, Use};
 use crate::names::{GpuId, NodeName, PodRef, PolicyName, RequestId};
 use crate::policy::Policy;
 use crate::report::Help;
-use crate::solver::{Effort, Level, solve};
+use crate::solver::{Effort, Level};
 
 /// Trials are planning, so a large fleet affords fewer: this many GPU-trials
 /// a decision, but at least [`LEAST`] trials.
@@ -55,7 +56,8 @@ const LIKE: usize = 4;
 
 /// Trials for one decision.
 #[derive(Debug)]
-pub(super) struct Trials<'w> {
+pub(super) struct Trials<'w, 'k> {
+    memo: &'k mut Memo,
     inventory: &'w Inventory,
     policies: Vec<Policy>,
     requests: Vec<Request>,
@@ -76,7 +78,7 @@ pub(super) struct Trials<'w> {
     one_more: BTreeMap<NodeName, Option<OneMore>>,
 }
 
-impl<'w> Trials<'w> {
+impl<'w, 'k> Trials<'w, 'k> {
     /// `meets_floors`: whether the plan reaches every static layout and every floor. `tries`: whether anything
     /// is tried at all.
     pub(super) fn new(
@@ -84,6 +86,7 @@ impl<'w> Trials<'w> {
         allocation: &Allocation<'_>,
         meets_floors: bool,
         tries: bool,
+        memo: &'k mut Memo,
     ) -> Self {
         let requests = world.groups.iter().flat_map(|group| group.requests.iter().copied());
         let unserved = requests.clone().map(|r| &r.id).filter(|id| !allocation.served.contains_key(id));
@@ -92,6 +95,7 @@ impl<'w> Trials<'w> {
         let wait = unserved.len().max(1);
         let nodes = u64::try_from(UNSERVED_NODES / wait).unwrap_or(u64::MAX);
         Self {
+            memo,
             inventory: world.inventory,
             policies: world.policies.iter().map(|p| (*p).clone()).collect(),
             requests: requests.cloned().collect(),
@@ -117,9 +121,10 @@ impl<'w> Trials<'w> {
             return 0;
         }
         self.left -= 1;
-        let mut world = World::new(inventory, &self.requests, policies, Grain::Nodes);
+        let Memo { targets, answers } = &mut *self.memo;
+        let mut world = World::new(inventory, &self.requests, policies, Grain::Nodes, targets);
         if !world.is_small() {
-            world = World::new(inventory, &self.requests, policies, Grain::Alike);
+            world = World::new(inventory, &self.requests, policies, Grain::Alike, targets);
         }
         // The group of the first unserved request: with other nodes, groups
         // may be divided differently.
@@ -130,7 +135,7 @@ impl<'w> Trials<'w> {
         let waiting = world.groups[position].requests.iter().filter(|r| self.unserved.contains(&r.id));
         let waiting = i64::try_from(waiting.count()).unwrap_or(i64::MAX);
         let is_one_program = world.is_small();
-        let turns = Turns::new(&world, is_one_program, Limits { effort: self.effort, ..TURNS });
+        let turns = Turns::new(&world, is_one_program, Limits { effort: self.effort, ..TURNS }, answers);
         if !turns.is_proven() {
             self.unproved -= 1;
             return 0;
@@ -140,7 +145,7 @@ impl<'w> Trials<'w> {
             return waiting - still;
         }
         let proved = if program.parts.is_empty() || world.is_small() {
-            let solved = solve(&program.instance, self.effort).ok();
+            let solved = answers.solve(&program.instance, self.effort).ok();
             solved.filter(|solved| solved.levels.iter().all(Level::is_proven))
         } else {
             None
@@ -347,7 +352,7 @@ impl<'w> Trials<'w> {
     }
 }
 
-impl Trials<'_> {
+impl Trials<'_, '_> {
     /// GPUs that are enough for all who wait like a group, where it would cost
     /// too much to find out whether fewer are.
     fn enough_gpus(
@@ -363,7 +368,7 @@ impl Trials<'_> {
         let one_more = self
             .one_more
             .entry(name.clone())
-            .or_insert_with(|| OneMore::evaluate(fleet, &self.unserved, (like, gpu)));
+            .or_insert_with(|| OneMore::evaluate(fleet, &self.unserved, (like, gpu), &mut self.memo.targets));
         let asks = group.requests.iter().map(|r| &r.id).filter(|id| self.unserved.contains(id));
         let count = one_more.as_mut()?.enough_for(group.priority, asks)?;
         let count = u32::try_from(count).unwrap_or(u32::MAX);

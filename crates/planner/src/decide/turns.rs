@@ -25,7 +25,7 @@ use super::turn::{Queue, Turn, Turns};
 use super::world::World;
 use crate::names::NodeName;
 use crate::policy::{LayoutPolicy, Order, Policy};
-use crate::solver::{Asked, Effort, Instance, reaches, solve, solve_parts};
+use crate::solver::{Answers, Asked, Effort, Instance};
 
 /// Nodes that are looked at one by one, times groups, times questions that look
 /// at each of them: beyond it a fleet affords two questions.
@@ -60,13 +60,18 @@ pub(super) enum Compared {
 impl Turns {
     /// Finds out. `is_one_program`: the world's program may be solved as it
     /// is, also where nodes are looked at one by one.
-    pub(super) fn new(world: &World<'_>, is_one_program: bool, limits: Limits) -> Self {
+    pub(super) fn new(
+        world: &World<'_>,
+        is_one_program: bool,
+        limits: Limits,
+        answers: &mut Answers,
+    ) -> Self {
         let in_turn: Vec<bool> = (0..world.groups.len()).map(|g| oldest_first(world, g).is_some()).collect();
         let mut turns = Self { served: vec![0; in_turn.len()], in_turn, queues: vec![] };
         let all = world.groups.iter().zip(&turns.in_turn).filter(|(_, in_turn)| **in_turn);
         let priorities: BTreeSet<Reverse<i32>> = all.map(|(group, _)| Reverse(group.priority)).collect();
         for priority in priorities {
-            let mut asking = Asking::new(world, &turns, priority, is_one_program, limits);
+            let mut asking = Asking::new(world, &turns, priority, (is_one_program, limits), answers);
             let decided = asking.decide(&turns.by_age(world, priority));
             for turn in decided.iter().filter(|turn| turn.served) {
                 turns.served[turn.group] += 1;
@@ -184,6 +189,7 @@ struct Asking<'w, 'a> {
     held: Vec<i64>,
     is_one_program: bool,
     limits: Limits,
+    answers: &'w mut Answers,
 }
 
 impl<'w, 'a> Asking<'w, 'a> {
@@ -191,8 +197,8 @@ impl<'w, 'a> Asking<'w, 'a> {
         world: &'w World<'a>,
         turns: &Turns,
         priority: Reverse<i32>,
-        is_one_program: bool,
-        limits: Limits,
+        (is_one_program, limits): (bool, Limits),
+        answers: &'w mut Answers,
     ) -> Self {
         let program = formulate(world, turns, Question::Turns { priority: priority.0 });
         let one_by_one: usize = world.cells.iter().filter(|c| c.one_by_one).map(|c| c.nodes.len()).sum();
@@ -201,7 +207,7 @@ impl<'w, 'a> Asking<'w, 'a> {
         let is_one_program = is_one_program || program.parts.is_empty();
         let level = Level::Unserved(priority, Counted::Turns);
         let level = program.levels.iter().position(|l| *l == level).unwrap_or(0);
-        let mut asking = Self { world, program, level, held: vec![], is_one_program, limits };
+        let mut asking = Self { world, program, level, held: vec![], is_one_program, limits, answers };
         if level > 0 {
             asking.held = asking.levels(level).map(|(values, _)| values).unwrap_or_default();
         }
@@ -209,13 +215,13 @@ impl<'w, 'a> Asking<'w, 'a> {
     }
 
     /// The values and the bounds of the first levels.
-    fn levels(&self, levels: usize) -> Option<(Vec<i64>, Vec<i64>)> {
+    fn levels(&mut self, levels: usize) -> Option<(Vec<i64>, Vec<i64>)> {
         let instance = first_levels(&self.program.instance, levels);
         let solved = if self.is_one_program {
-            solve(&instance, self.limits.effort).ok()?
+            self.answers.solve(&instance, self.limits.effort).ok()?
         } else {
             let asked = Asked { first: levels, bounded: levels };
-            solve_parts(&instance, &self.program.parts, asked, self.limits.effort).ok()?.solved
+            self.answers.solve_parts(&instance, &self.program.parts, asked, self.limits.effort).ok()?.solved
         };
         Some(solved.levels.iter().map(|level| (level.value, level.bound)).unzip())
     }
@@ -308,7 +314,7 @@ impl<'w, 'a> Asking<'w, 'a> {
     fn together(&mut self, wanted: &[i64]) -> Option<bool> {
         self.limits.questions = self.limits.questions.checked_sub(1)?;
         self.put(wanted);
-        let answer = reaches(&self.program.instance, &self.held, 0, self.limits.effort);
+        let answer = self.answers.reaches(&self.program.instance, &self.held, 0, self.limits.effort);
         // What was not refuted here is looked for node by node, where that is done.
         if self.is_one_program { answer } else { Some(answer.unwrap_or(true)) }
     }

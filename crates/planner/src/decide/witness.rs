@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mig::ProfileName;
 
 use super::change::{new_node, with_gpus};
+use super::memo::Targets;
 use super::reach::Reach;
 use super::world::{Grain, World};
 use crate::demand::Request;
@@ -50,9 +51,10 @@ impl OneMore {
         (inventory, requests, policies): (&Inventory, &[Request], &[Policy]),
         unserved: &BTreeSet<RequestId>,
         (like, gpu): (&Node, &Gpu),
+        kept: &mut Targets,
     ) -> Option<Self> {
         let inventory = with_gpus(inventory, like, gpu, 1);
-        let world = World::new(&inventory, requests, policies, Grain::Alike);
+        let world = World::new(&inventory, requests, policies, Grain::Alike, kept);
         let name = new_node(0);
         let position = inventory.nodes.keys().position(|node| *node == name)?;
         let name = &name;

@@ -2,11 +2,14 @@
 //! each of these are planned as a number.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use mig::ProfileName;
 
 use super::evict::Evictions;
 use super::group::{self, Alone, Group};
+use super::memo::Targets;
+use super::numbered::Numbered;
 use super::shares::{self, Quota};
 use super::situation::situation;
 use super::targets::{Aim, Freedom, Geometries, Situation, Target};
@@ -83,7 +86,7 @@ pub(super) struct Class<'a> {
     pub(super) cell: usize,
     /// By node name, then index.
     pub(super) gpus: Vec<(&'a NodeName, GpuIndex)>,
-    pub(super) targets: Vec<Target>,
+    pub(super) targets: Arc<[Target]>,
 }
 
 impl<'a> World<'a> {
@@ -94,8 +97,9 @@ impl<'a> World<'a> {
         requests: &'a [Request],
         policies: &'a [Policy],
         grain: Grain,
+        kept: &mut Targets,
     ) -> Self {
-        Self::held_to(inventory, requests, policies, grain, None)
+        Self::held_to(inventory, requests, policies, grain, None, kept)
     }
 
     /// The same, with every GPU held to the plan that is under way.
@@ -105,6 +109,7 @@ impl<'a> World<'a> {
         policies: &'a [Policy],
         grain: Grain,
         under_way: Option<&UnderWay>,
+        kept: &mut Targets,
     ) -> Self {
         let mut policies: Vec<&Policy> = policies.iter().collect();
         policies.sort_by(|a, b| a.name.cmp(&b.name));
@@ -123,24 +128,20 @@ impl<'a> World<'a> {
         let menus = menus(inventory, &policies, &policy_of, &groups);
         let evictions = Evictions::new(inventory, &policies, &policy_of, &menus);
         let mut geometries = Geometries::default();
-        let situations: Vec<Vec<(GpuIndex, Situation)>> = inventory
-            .nodes
-            .iter()
-            .zip(&policy_of)
-            .map(|((name, node), policy)| {
-                let node = evictions.nodes.get(name).unwrap_or(node);
-                let policy = policy.map(|p| (policies[p], &menus[p]));
-                let of = |(index, gpu): (&GpuIndex, &Gpu)| {
-                    let number = geometries.number(&gpu.geometry);
-                    let mut situation = situation(number, node, *index, gpu, policy);
-                    if let Some(under_way) = under_way.filter(|_| situation.freedom != Freedom::Fixed) {
-                        situation.aim = aim(under_way, name, *index);
-                    }
-                    (*index, situation)
-                };
-                node.gpus.iter().map(of).collect()
-            })
-            .collect();
+        let situations = inventory.nodes.iter().zip(&policy_of).map(|((name, node), policy)| {
+            let node = evictions.nodes.get(name).unwrap_or(node);
+            let policy = policy.map(|p| (policies[p], &menus[p]));
+            let of = |(index, gpu): (&GpuIndex, &Gpu)| {
+                let number = geometries.number(&gpu.geometry);
+                let mut situation = situation(number, node, *index, gpu, policy);
+                if let Some(under_way) = under_way.filter(|_| situation.freedom != Freedom::Fixed) {
+                    situation.aim = aim(under_way, name, *index);
+                }
+                (*index, situation)
+            };
+            node.gpus.iter().map(of).collect()
+        });
+        let situations = Numbered::new(situations);
         let cells = Cells { inventory, groups: &groups, policy_of: &policy_of, alone: &alone, grain };
         let cells = cells.build(&evictions, &situations);
         let whose = groups.iter().flat_map(|group| group.shares.iter().cloned()).collect();
@@ -156,33 +157,30 @@ impl<'a> World<'a> {
             evictions,
             quotas,
         };
-        world.classes = world.classes(&situations);
+        world.classes = world.classes(&situations, kept);
         world
     }
 
-    fn classes(&self, situations: &[Vec<(GpuIndex, Situation)>]) -> Vec<Class<'a>> {
+    fn classes(&self, situations: &Numbered, kept: &mut Targets) -> Vec<Class<'a>> {
         let cell_of: BTreeMap<&NodeName, usize> = self
             .cells
             .iter()
             .enumerate()
             .flat_map(|(c, cell)| cell.nodes.iter().map(move |name| (*name, c)))
             .collect();
-        let mut known: BTreeMap<(usize, Situation), Vec<(&'a NodeName, GpuIndex)>> = BTreeMap::new();
-        for (name, gpus) in self.inventory.nodes.keys().zip(situations) {
+        let mut known: BTreeMap<(usize, usize), Vec<(&'a NodeName, GpuIndex)>> = BTreeMap::new();
+        for (name, gpus) in self.inventory.nodes.keys().zip(&situations.of_nodes) {
+            let cell = cell_of[name];
             for (index, situation) in gpus {
-                known.entry((cell_of[name], situation.clone())).or_default().push((name, *index));
+                known.entry((cell, *situation)).or_default().push((name, *index));
             }
         }
-        // Cells share most situations: enumerate the targets of each once.
-        let mut targets: BTreeMap<Situation, Vec<Target>> = BTreeMap::new();
         known
             .into_iter()
             .map(|((cell, situation), mut gpus)| {
                 gpus.sort();
-                let targets = targets
-                    .entry(situation.clone())
-                    .or_insert_with(|| situation.targets(self.geometries.get(situation.geometry)))
-                    .clone();
+                let situation = situations.all[situation].clone();
+                let targets = kept.of_situation(&situation, self.geometries.shared(situation.geometry));
                 Class { situation, cell, gpus, targets }
             })
             .collect()
@@ -214,8 +212,8 @@ type CellKey = (Option<usize>, Vec<usize>, bool, Option<Own>);
 enum Own {
     /// Each is another one.
     Node(usize),
-    /// What it has left and what its GPUs are in.
-    Like(Option<Room>, BTreeMap<ProfileName, i64>, BTreeMap<Situation, usize>),
+    /// What it has left, and how many of its GPUs are in which situation.
+    Like(Option<Room>, BTreeMap<ProfileName, i64>, BTreeMap<usize, usize>),
 }
 
 /// What cells are made of.
@@ -228,7 +226,7 @@ struct Cells<'c, 'a> {
 }
 
 impl<'a> Cells<'_, 'a> {
-    fn build(&self, evictions: &Evictions, situations: &[Vec<(GpuIndex, Situation)>]) -> Vec<Cell<'a>> {
+    fn build(&self, evictions: &Evictions, situations: &Numbered) -> Vec<Cell<'a>> {
         let mut cells: BTreeMap<CellKey, Cell<'a>> = BTreeMap::new();
         for (i, (name, node)) in self.inventory.nodes.iter().enumerate() {
             let usable: Vec<usize> = (0..self.groups.len()).filter(|g| self.groups[*g].nodes[i]).collect();
@@ -238,7 +236,7 @@ impl<'a> Cells<'_, 'a> {
                 Grain::Nodes => Own::Node(i),
                 Grain::Alike => {
                     let mut gpus = BTreeMap::new();
-                    situations[i].iter().for_each(|(_, s)| *gpus.entry(s.clone()).or_default() += 1);
+                    situations.of_nodes[i].iter().for_each(|(_, s)| *gpus.entry(*s).or_default() += 1);
                     Own::Like(room, free.clone(), gpus)
                 }
             });

@@ -12,7 +12,7 @@ pub type RowIndex = usize;
 /// For every class, exactly `count` GPUs each choose one of the class's
 /// columns. Extras are other integer variables. Rows couple all of them.
 /// Costs are lexicographic: level 0 first, lower is better at every level.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Instance {
     /// What couples the choices.
     pub rows: Vec<Row>,
@@ -27,7 +27,7 @@ pub struct Instance {
 }
 
 /// `sum of coefficients x values  sense  rhs`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Row {
     /// How the sum compares with the right-hand side.
     pub sense: Sense,
@@ -47,7 +47,7 @@ pub enum Sense {
 }
 
 /// GPUs that are interchangeable: exactly `count` of them choose among `columns`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Class {
     /// How many GPUs.
     pub count: u32,
@@ -67,7 +67,7 @@ pub struct Column {
 }
 
 /// An integer variable from 0 to `upper`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Extra {
     /// Its largest value; not negative.
     pub upper: i64,
@@ -79,7 +79,7 @@ pub struct Extra {
 
 /// How much work a solve may spend. Counted in work units, never in time, so
 /// that the result depends on nothing but the instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Effort {
     /// Nodes of the branch and bound, per level. When they are used up the
     /// best solution found is returned with the bound proved so far.

@@ -29,6 +29,7 @@
 //! # Ok::<(), planner::solver::SolveError>(())
 //! ```
 
+mod answers;
 mod basis;
 mod bound;
 mod greedy;
@@ -45,6 +46,7 @@ mod solution;
 mod tighten;
 mod tree;
 
+pub use answers::Answers;
 pub use instance::{
     Class, Column, Effort, Extra, Instance, Level, MAGNITUDE, Row, RowIndex, Sense, SolveError, Solved,
 };

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod cluster;
+mod kept;
 mod mangled;
 mod menu;
 mod obstacles;
@@ -9,8 +10,10 @@ mod promises;
 mod protection;
 mod published;
 mod queues;
+mod recorded;
 mod remembered;
 mod review;
+mod rooms;
 mod said;
 mod surge;
 mod tenants;

@@ -1,7 +1,8 @@
 //! Interprets the command line of a replay.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use rollout::map::default_name;
 use rollout::{GpuLayout, RolloutRules};
 
 use super::Args;
+use super::recorded::{self, Recordings};
 use crate::exit::Failure;
 use crate::files;
 use crate::manifests;
@@ -207,11 +209,68 @@ fn cut(layout: &str, model: &str) -> Result<Vec<(ProfileName, u8)>, String> {
     Ok(fit.layout.iter().map(|placement| model.geometry.describe(placement)).collect())
 }
 
+/// Where the trace comes from.
+pub(super) enum Source {
+    /// A file of CSV.
+    Csv(PathBuf),
+    /// A cluster that was recorded several times.
+    Recorded(Recordings),
+}
+
+/// Where the trace comes from.
+///
+/// # Errors
+/// If the paths are no trace together, or recordings make no sense.
+pub(super) fn source(args: &Args) -> Result<Source, Failure> {
+    let paths = &args.trace;
+    if paths.iter().all(|path| recorded::is_recorded(path)) {
+        if args.profiles.is_some() {
+            return Err(Failure::Usage(
+                "--profiles names a column of a CSV trace, and recordings have none".to_owned(),
+            ));
+        }
+        return Recordings::read(paths).map(Source::Recorded);
+    }
+    match paths.as_slice() {
+        [path] => Ok(Source::Csv(path.clone())),
+        paths => {
+            let csv = paths.iter().find(|path| !recorded::is_recorded(path));
+            Err(Failure::Usage(format!(
+                "{} is not a recording; name one CSV file, or two or more recordings (.yaml, .yml, .json)",
+                csv.map(|path| path.display().to_string()).unwrap_or_default()
+            )))
+        }
+    }
+}
+
+/// The fleet on which it is played.
+///
+/// # Errors
+/// If none is named and none is recorded, or what is named makes no sense.
+pub(super) fn fleet(args: &Args, source: &Source) -> Result<Fleet, Failure> {
+    match (&args.fleet, source) {
+        (Some(text), _) => {
+            Fleet::parse(text, Catalog::builtin()).map_err(|error| Failure::Usage(error.to_string()))
+        }
+        (None, Source::Recorded(recordings)) => recordings.fleet(),
+        (None, Source::Csv(_)) => Err(Failure::Usage(
+            "--fleet is missing: a CSV trace has no nodes; write such as --fleet 9x8xA100-80GB for nine nodes with \
+             eight GPUs each"
+                .to_owned(),
+        )),
+    }
+}
+
 /// The trace, or what of it is to be played.
 ///
 /// # Errors
 /// If it cannot be read, makes no sense, or nothing of it is left.
-pub(super) fn trace(args: &Args, fleet: &Fleet) -> Result<Trace, Failure> {
+pub(super) fn trace(
+    args: &Args,
+    source: &Source,
+    fleet: &Fleet,
+    err: &mut dyn Write,
+) -> Result<Trace, Failure> {
     if let (Some(Span(from)), Some(Span(until))) = (args.from, args.until)
         && until <= from
     {
@@ -219,14 +278,28 @@ pub(super) fn trace(args: &Args, fleet: &Fleet) -> Result<Trace, Failure> {
             "--until {until} is not after --from {from}: nothing lies between"
         )));
     }
-    let (name, text) = files::read(&args.trace)?;
-    let trace = Trace::parse(&text, &fleet.profiles(), args.profiles.as_deref())
-        .map_err(|error| Failure::Data(format!("{name}: {error}")))?
-        .between(args.from.map(|Span(s)| s), args.until.map(|Span(s)| s));
+    let (name, trace, has) = match source {
+        Source::Csv(path) => {
+            let (name, text) = files::read(path)?;
+            let trace = Trace::parse(&text, &fleet.profiles(), args.profiles.as_deref())
+                .map_err(|error| Failure::Data(format!("{name}: {error}")))?;
+            (name, trace, "a trace has a line for each request")
+        }
+        Source::Recorded(recordings) => {
+            let (trace, of_several) = recordings.trace(fleet)?;
+            if let Some(first) = of_several.first() {
+                let _ = writeln!(
+                    err,
+                    "left out, since they ask for slices of several profiles: {} pods, such as {first}",
+                    of_several.len()
+                );
+            }
+            (recordings.words(), trace, "pods that ask for slices make a trace")
+        }
+    };
+    let trace = trace.between(args.from.map(|Span(s)| s), args.until.map(|Span(s)| s));
     if trace.requests.is_empty() {
-        let message = format!(
-            "{name}: nobody asks for anything in what is to be played; a trace has a line for each request"
-        );
+        let message = format!("{name}: nobody asks for anything in what is to be played; {has}");
         return Err(Failure::Data(message));
     }
     Ok(trace)

@@ -2,6 +2,7 @@
 
 mod input;
 mod json;
+mod recorded;
 mod svg;
 mod text;
 
@@ -9,7 +10,6 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use jiff::SignedDuration;
-use mig::Catalog;
 use replay::{Actuator, Bound, Fleet, Player, Replay, Rules, Scheduler, Trace};
 
 use self::input::{Opponent, Span};
@@ -21,6 +21,8 @@ use crate::{Outcome, files};
 ///
 /// TRACE is CSV with a header: create_s,delete_s,pod,profile,count. A request
 /// arrives at one second and leaves at another, whether it was served or not.
+/// Or TRACE is recordings of a cluster (`slicewright snapshot`), as a folder or
+/// as several files: from one to the next, pods come and go.
 /// The planner, the rules of rollouts and the times of changes are those of the
 /// operator; no cluster is changed. For comparison, the same trace is replayed
 /// with layouts that never change and with slices that are created request by
@@ -35,14 +37,18 @@ Examples:
   slicewright replay week.csv --fleet 2x4xA100-80GB --actuator all      what an agent would be worth
   slicewright replay week.csv --fleet 2x4xA100-80GB --against static:all-balanced
   slicewright replay week.csv --fleet 2x4xA100-80GB --sizes 1..4        how many nodes are enough
+  slicewright replay recordings/ --against static:all-balanced          what a recorded week would have been
   slicewright replay week.csv --fleet 2x4xA100-80GB --from 1d -o svg > week.svg")]
 pub struct Args {
-    /// The trace; `-` reads it from standard input
-    trace: PathBuf,
+    /// The trace: a CSV file, a folder of recordings, or two or more recordings
+    /// (`.yaml`, `.yml`, `.json`), in any order; `-` reads CSV from standard input
+    #[arg(required = true)]
+    trace: Vec<PathBuf>,
     /// The fleet, as NODESxGPUSxMODEL; commas separate several kinds of nodes.
-    /// At the start, every GPU is one slice of full size
+    /// If absent, the nodes of the first recording. At the start, every GPU is
+    /// one slice of full size
     #[arg(long, value_name = "NODESxGPUSxMODEL")]
-    fleet: String,
+    fleet: Option<String>,
     /// A policy (file or folder). If absent, all requested profiles are
     /// allowed, one node changes at a time, and the cooldown is 10 minutes. Its
     /// selectors are assumed to match every node and every namespace
@@ -165,18 +171,18 @@ const LONG: usize = 2_000;
 /// Runs it.
 pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Outcome {
     if args.policy.as_ref().is_some_and(|p| files::is_standard_input(p))
-        && files::is_standard_input(&args.trace)
+        && args.trace.iter().any(|trace| files::is_standard_input(trace))
     {
         return Err(Failure::Usage(
             "TRACE and --policy cannot both be standard input: name a file for one".to_owned(),
         ));
     }
-    let fleet =
-        Fleet::parse(&args.fleet, Catalog::builtin()).map_err(|error| Failure::Usage(error.to_string()))?;
+    let source = input::source(args)?;
+    let fleet = input::fleet(args, &source)?;
     let sizes = sizes(args, &fleet)?;
     let (policy, rollout) = input::policy(args.policy.as_deref())?;
     let cuts = input::opponents(&args.against, &fleet)?;
-    let trace = input::trace(args, &fleet)?;
+    let trace = input::trace(args, &source, &fleet, err)?;
     let rules = |actuator| {
         let settings = rollout::Settings { map_settle: args.map_settle, ..rollout::Settings::default() };
         Rules {

@@ -28,7 +28,7 @@ use super::memory::Memory;
 ///
 /// A part's extras are things that can be done less often without breaking a
 /// row of the part.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Part {
     /// How many copies.
     pub copies: u32,
@@ -72,7 +72,7 @@ const WAYS: u64 = 4;
 const TOGETHER: usize = 3;
 
 /// Which levels of an instance with parts are looked at how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Asked {
     /// So many of the first are looked at copy by copy until they are proved,
     /// or the effort is used up; what is left open there shows in the bounds.

@@ -46,6 +46,8 @@ pub struct Cluster {
     pub managers_fail: bool,
     failed_runs: BTreeSet<String>,
     version: u64,
+    /// What the operator's process keeps of its rounds.
+    session: reconcile::Session,
 }
 
 fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
@@ -67,6 +69,7 @@ impl Cluster {
             managers_fail: false,
             failed_runs: BTreeSet::new(),
             version: 100,
+            session: reconcile::Session::default(),
         };
         cluster.cluster_policy(names::MAP_NAME);
         cluster.policy(json!({"type": "DemandDriven"}));
@@ -258,6 +261,20 @@ impl Cluster {
         round(&self.input())
     }
 
+    /// The round of an operator that has run all the time, which is that of one that has just begun.
+    pub fn next_round(&mut self) -> Round {
+        let mut session = std::mem::take(&mut self.session);
+        let round = reconcile::next_round(&self.input(), &mut session);
+        self.session = session;
+        assert_eq!(format!("{round:?}"), format!("{:?}", self.round()));
+        round
+    }
+
+    /// What the planner has searched for since its session began.
+    pub fn searched(&self) -> u64 {
+        self.session.searched()
+    }
+
     /// A node as the rollout sees it.
     pub fn seen(&self, node: &str) -> rollout::Observed {
         let input = self.input();
@@ -287,7 +304,7 @@ impl Cluster {
 
     /// One round and what follows from it, up to where the process dies.
     pub fn step(&mut self, until: Until) -> Round {
-        let round = self.round();
+        let round = self.next_round();
         self.write_map(&round);
         if until != Until::Map {
             self.store(&round);
@@ -308,6 +325,7 @@ impl Cluster {
             // Another process knows nothing beside the objects.
             self.local.clear();
             self.map_changed = None;
+            self.session = reconcile::Session::default();
         }
         self.mig_managers();
         round

@@ -1,0 +1,214 @@
+//! The solver's answers, kept: who asks the same question again gets the same answer, and nothing is
+//! searched. An answer depends on nothing but its question, so whether it was kept is seen in no result.
+//!
+//! A question is known by its SHA-256: a program of a large fleet is megabytes, and its answer is not.
+
+use std::hash::{Hash, Hasher};
+
+use sha2::{Digest, Sha256};
+
+use super::instance::{Effort, Instance, SolveError, Solved};
+use super::parts::{Asked, Part, Parted};
+use crate::lasting::Lasting;
+
+/// The numbers that the answers of one turn consist of at most, 16 bytes each: 16 MiB a turn.
+const MOST: usize = 1 << 20;
+/// What an answer takes beside its numbers, in numbers.
+const OVERHEAD: usize = 16;
+
+/// Answers to questions that were asked in this turn or in the one before.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    known: Lasting<Question, Answer>,
+    searched: u64,
+}
+
+/// The SHA-256 of a question.
+type Question = [u8; 32];
+
+/// What was answered, by kind of question.
+#[derive(Clone, Debug)]
+enum Answer {
+    Solved(Result<Solved, SolveError>),
+    Parted(Result<Parted, SolveError>),
+    Reaches(Option<bool>),
+    Bound(i64),
+}
+
+/// The kind of a question is part of it.
+#[derive(Hash)]
+enum Kind {
+    Solve,
+    SolveParts,
+    Reaches,
+    Bound,
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self { known: Lasting::new(MOST), searched: 0 }
+    }
+}
+
+impl Answers {
+    /// Begins a turn: what is not asked in it is forgotten with the next one.
+    pub fn begin(&mut self) {
+        self.known.begin();
+    }
+
+    /// How many questions were searched for, since they had no answer yet.
+    #[must_use]
+    pub const fn searched(&self) -> u64 {
+        self.searched
+    }
+
+    /// [`solve`](super::solve).
+    ///
+    /// # Errors
+    /// As [`solve`](super::solve).
+    pub fn solve(&mut self, instance: &Instance, effort: Effort) -> Result<Solved, SolveError> {
+        let question = digest(&(Kind::Solve, instance, effort));
+        if let Some(Answer::Solved(known)) = self.known.get(&question) {
+            return known;
+        }
+        let solved = super::solve(instance, effort);
+        let size = solved.as_ref().map_or(0, numbers);
+        self.keep(question, Answer::Solved(solved.clone()), size);
+        solved
+    }
+
+    /// [`solve_parts`](super::solve_parts).
+    ///
+    /// # Errors
+    /// As [`solve_parts`](super::solve_parts).
+    pub fn solve_parts(
+        &mut self,
+        instance: &Instance,
+        parts: &[Part],
+        asked: Asked,
+        effort: Effort,
+    ) -> Result<Parted, SolveError> {
+        let question = digest(&(Kind::SolveParts, instance, parts, asked, effort));
+        if let Some(Answer::Parted(known)) = self.known.get(&question) {
+            return known;
+        }
+        let parted = super::solve_parts(instance, parts, asked, effort);
+        let size = parted.as_ref().map_or(0, |parted| {
+            let copies = parted.copies.iter().flatten();
+            let each = copies.map(|copy| {
+                OVERHEAD + copy.extras.len() + copy.classes.iter().map(|class| 2 + class.len()).sum::<usize>()
+            });
+            numbers(&parted.solved) + each.sum::<usize>()
+        });
+        self.keep(question, Answer::Parted(parted.clone()), size);
+        parted
+    }
+
+    /// [`reaches`](super::reaches).
+    #[must_use]
+    pub fn reaches(
+        &mut self,
+        instance: &Instance,
+        held: &[i64],
+        target: i64,
+        effort: Effort,
+    ) -> Option<bool> {
+        let question = digest(&(Kind::Reaches, instance, held, target, effort));
+        if let Some(Answer::Reaches(known)) = self.known.get(&question) {
+            return known;
+        }
+        let reaches = super::reaches(instance, held, target, effort);
+        self.keep(question, Answer::Reaches(reaches), 0);
+        reaches
+    }
+
+    /// [`bound_of`](super::bound_of).
+    #[must_use]
+    pub fn bound_of(&mut self, instance: &Instance, held: &[i64]) -> i64 {
+        let question = digest(&(Kind::Bound, instance, held));
+        if let Some(Answer::Bound(known)) = self.known.get(&question) {
+            return known;
+        }
+        let bound = super::bound_of(instance, held);
+        self.keep(question, Answer::Bound(bound), 0);
+        bound
+    }
+
+    fn keep(&mut self, question: Question, answer: Answer, numbers: usize) {
+        self.searched += 1;
+        self.known.keep(question, answer, OVERHEAD + numbers);
+    }
+}
+
+/// The numbers that a solution consists of.
+fn numbers(solved: &Solved) -> usize {
+    let Solved { classes, extras, levels } = solved;
+    classes.iter().map(|class| 2 + class.len()).sum::<usize>() + extras.len() + levels.len()
+}
+
+fn digest(question: &impl Hash) -> Question {
+    let mut hasher = Sha(Sha256::new());
+    question.hash(&mut hasher);
+    hasher.0.finalize().into()
+}
+
+/// SHA-256 of everything that is hashed.
+struct Sha(Sha256);
+
+impl Hasher for Sha {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        let digest = self.0.clone().finalize();
+        digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Class, Column, Extra, Row, Sense};
+    use super::*;
+
+    /// Three GPUs that can each give two slices, of which so many are wanted.
+    fn wanted(slices: i64) -> Instance {
+        let cut = Column { coefficients: vec![(0, 2)], costs: vec![0, 1] };
+        Instance {
+            rows: vec![Row { sense: Sense::AtLeast, rhs: slices }],
+            classes: vec![Class { count: 3, columns: [Column::default(), cut].into() }],
+            extras: vec![Extra { upper: slices, coefficients: vec![(0, 1)], costs: vec![1] }],
+            levels: 2,
+        }
+    }
+
+    #[test]
+    fn a_question_is_searched_for_once_and_another_one_by_itself() {
+        let mut answers = Answers::default();
+        for slices in [5, 4, 5, 4] {
+            let solved = answers.solve(&wanted(slices), Effort::default());
+            assert_eq!(solved, super::super::solve(&wanted(slices), Effort::default()));
+        }
+        assert_eq!(answers.searched(), 2);
+        assert_eq!(answers.reaches(&wanted(7), &[], 0, Effort::default()), Some(false));
+        assert_eq!(answers.reaches(&wanted(7), &[], 1, Effort::default()), Some(true));
+        assert_eq!(answers.bound_of(&wanted(7), &[]), 1);
+        assert_eq!(answers.solve(&wanted(5), Effort { nodes: 3 }).map(|s| s.extras), Ok(vec![0]));
+        assert_eq!(answers.searched(), 6, "the target, the kind and the effort are part of a question");
+    }
+
+    #[test]
+    fn an_answer_is_forgotten_when_nobody_asked_for_it_in_two_turns() {
+        let mut answers = Answers::default();
+        let mut ask = |answers: &mut Answers| {
+            let _ = answers.solve(&wanted(5), Effort::default());
+            answers.searched()
+        };
+        assert_eq!(ask(&mut answers), 1);
+        answers.begin();
+        assert_eq!(ask(&mut answers), 1);
+        answers.begin();
+        answers.begin();
+        assert_eq!(ask(&mut answers), 2);
+    }
+}
