@@ -52,7 +52,7 @@ impl fmt::Display for Why {
                 write!(f, "it asks for more {profile} than one node can have, which is {most}")
             }
             Self::TooLarge { most, profile: Offered::WholeGpu } => {
-                write!(f, "it asks for more whole GPUs than one node has, which is {most}")
+                write!(f, "it asks for more whole GPUs than one node can have, which is {most}")
             }
             Self::NoRoom => {
                 f.write_str("the nodes that it may use lack CPU, memory, ephemeral storage or pod slots")

@@ -164,7 +164,8 @@ fn the_worlds_are_worth_planning_and_every_step_counts() {
         off += on_demand.flat_map(|step| &step.gpus).filter(|change| change.switches_mig_off()).count();
         let served = decide(inventory, requests, policies).report.requests;
         let served = served.iter().filter(|r| matches!(r.outcome, Outcome::ServedByPlan { .. }));
-        let is_whole = |id| requests.iter().any(|r| r.id == *id && r.whole_gpus > 0);
+        let is_whole =
+            |id: &planner::names::RequestId| requests.iter().any(|r| r.id == *id && r.whole_gpus > 0);
         wanted += served.filter(|r| is_whole(&r.id)).count();
         scarce += usize::from(best.unserved.iter().any(|missing| missing.slices > 0));
         // A static layout, and MIG where it is off, are not weighed.

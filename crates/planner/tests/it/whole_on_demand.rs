@@ -136,7 +136,7 @@ fn several_whole_gpus_are_of_one_node() {
     assert_eq!(changes(&decision), [""; 0]);
     assert_eq!(
         outcome(&decision, "train").to_string(),
-        "not served: it asks for more whole GPUs than one node has, which is 1. What would help: ask for at most 1 of nvidia.com/gpu"
+        "not served: it asks for more whole GPUs than one node can have, which is 1. What would help: ask for at most 1 of nvidia.com/gpu"
     );
 }
 
@@ -349,4 +349,45 @@ fn a_plan_that_switches_mig_off_for_who_asks_is_refused_where_it_may_not() {
         notes.iter().any(|n| n.to_string() == "fatal: n1: lab/trainer may not be evicted by this policy"),
         "{notes:?}"
     );
+}
+
+/// A large fleet whose nodes are all looked at one by one: the plan is sound, what is proved of it is near, and
+/// whoever is served has all of its GPUs on one node.
+#[test]
+fn a_pool_of_many_nodes_is_shared_between_whole_gpus_and_slices() {
+    let mut nodes = fleet();
+    for i in 0..24 {
+        let node = match i % 3 {
+            0 => busy(&format!("notebook-{i}")),
+            1 => half([a100().mig_off_used("trainer"), off()], 1),
+            _ => idle(),
+        };
+        nodes = nodes.node(&format!("n{i:02}"), node);
+    }
+    let inventory = nodes.build();
+    let whole = (0..30).map(|i| {
+        let gpus = [1, 2, 4, 8, 1, 2][i % 6];
+        request(&format!("train-{i}")).asks_whole_gpus(gpus).since(i64::try_from(i).expect("few")).build()
+    });
+    let slices = (0..40).map(|i| {
+        let profile = ["3g.40gb", "2g.20gb"][i % 2];
+        request(&format!("lab-{i}")).asks(profile, 1).since(i64::try_from(i).expect("few")).build()
+    });
+    let requests: Vec<Request> = whole.chain(slices).collect();
+    let policies = [research().build()];
+    let Decision { plan, report } = decide(&inventory, &requests, &policies);
+    assert_eq!(check(&plan, &inventory, &requests, &policies), []);
+    assert_eq!(check_certificate(&plan, &inventory, &report.certificate), []);
+    let level = |level: &&planner::report::LevelCertificate| level.level.starts_with("unserved");
+    let unserved = report.certificate.iter().find(level).expect("somebody asks");
+    assert!(unserved.value - unserved.bound <= 14, "{unserved:?}");
+    let mut given = 0;
+    for report in &report.requests {
+        if let Outcome::ServedNow { node, gpus } | Outcome::ServedByPlan { node, gpus } = &report.outcome {
+            assert!(gpus.iter().all(|(gpu, _, _)| gpu.node == *node), "{report:?}");
+            given += gpus.iter().filter(|(_, _, offered)| offered.slice().is_none()).count();
+        }
+    }
+    // Eight GPUs of each of eight idle nodes, and one that is free on each of eight others.
+    assert!((50..=72).contains(&given), "{given} whole GPUs");
 }
