@@ -51,3 +51,47 @@ fn two_of_eight_gpus_become_whole_for_a_pod_the_others_are_cut_beside_it_and_all
         scene.converged("research").await
     });
 }
+
+#[test]
+fn a_pod_that_asks_for_two_gpus_gets_them_on_the_idle_node_and_they_are_cut_again_for_a_workbench() {
+    scenario(async |scene| {
+        let server = |name: &str| NodeSpec::new(name, 8, "A100-80GB").label(POOL, "research");
+        scene.nodes_are([server("n1"), server("n2")]).await?;
+        scene.operator().await?;
+        scene.apply(policy("research", "research").always(&[("1g.10gb", 7)])).await?;
+        scene.offers("n1", &[("1g.10gb", 56)]).await?;
+        scene.offers("n2", &[("1g.10gb", 56)]).await?;
+
+        // A notebook is on one of the nodes, so that MIG cannot go off there.
+        let lab = pod("lab", &mig("1g.10gb"), 1);
+        scene.apply(lab).await?;
+        let busy = scene.runs("lab").await?;
+        let idle = if busy == "n1" { "n2" } else { "n1" };
+        let demand = json!({"type": "DemandDriven", "demandDriven": {"wholeGpus": {"maxCount": 8}}});
+        scene.apply(policy("research", "research").spec("/layout", demand)).await?;
+        scene.converged("research").await?;
+        let train = pod("train", "nvidia.com/gpu", 2);
+        scene.apply(train.clone()).await?;
+        assert_eq!(scene.runs("train").await?, idle);
+        scene.offers_resources(idle, &[("nvidia.com/gpu", 2), ("nvidia.com/mig-1g.10gb", 42)]).await?;
+        scene.offers(&busy, &[("1g.10gb", 56)]).await?;
+        let status = scene.policies().get("research").await?.status.unwrap_or_default();
+        let whole = status.supply.iter().find(|supply| supply.profile == "gpu").expect("it has whole GPUs");
+        assert_eq!((whole.present, whole.unserved), (2, 0));
+
+        // Nobody is on a node as a whole, so who asks next is told so.
+        let next = pod("next", "nvidia.com/gpu", 1);
+        scene.apply(next.clone()).await?;
+        let answer = scene.is_unserved("research", "next").await?;
+        assert_eq!(answer.reason, "NoIdleNode");
+        scene.delete(next).await?;
+
+        // The pod ends, and eight large slices on one node need both of its GPUs.
+        scene.delete(train).await?;
+        scene.apply(pod("wide", &mig("7g.80gb"), 8)).await?;
+        assert_eq!(scene.runs("wide").await?, idle);
+        scene.offers_resources(idle, &[("nvidia.com/gpu", 0), ("nvidia.com/mig-7g.80gb", 8)]).await?;
+        assert_eq!(scene.runs("lab").await?, busy);
+        scene.converged("research").await
+    });
+}

@@ -234,6 +234,44 @@ pub struct DemandDriven {
     #[schemars(length(max = 64))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub shares: Vec<Share>,
+
+    /// Whole GPUs, for requests for `nvidia.com/gpu`. If it is present, such
+    /// requests are served: by GPUs on which MIG is off, or by switching MIG off
+    /// on GPUs of a node that nobody uses. If it is absent, MIG is never
+    /// switched off, and GPUs on which it is off are cut. `{}` has no bounds.
+    // Left out where there is none, for the same reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole_gpus: Option<WholeGpus>,
+}
+
+/// Bounds of whole GPUs: GPUs on which MIG is off. They are totals over the
+/// nodes of the policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.maxCount) || self.minCount <= self.maxCount")
+        .message("minCount is more than maxCount: lower minCount, raise maxCount, or remove maxCount"),
+    validation = Rule::new("!has(self.maxCount) || self.spareCount <= self.maxCount")
+        .message("spareCount is more than maxCount: so many can never be free; lower spareCount, raise maxCount, or remove maxCount")
+)]
+pub struct WholeGpus {
+    /// The smallest number of whole GPUs that should exist, in use or not, if
+    /// that is possible.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub min_count: i32,
+
+    /// The number of whole GPUs that should remain free once every request that
+    /// can be served has its GPUs.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub spare_count: i32,
+
+    /// The largest number of whole GPUs that may exist, in use or not. If it is
+    /// absent, there is no limit. A GPU in use is never cut to meet it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub max_count: Option<i32>,
 }
 
 /// How many compute slices some namespaces have.

@@ -11,7 +11,7 @@ use planner::demand::Request;
 use planner::inventory::{Node, Slices, Use};
 use planner::names::RequestId;
 use planner::policy::{LayoutPolicy, Policy};
-use planner::report::{Outcome, PolicyReport, RequestReport};
+use planner::report::{Offered, Outcome, PolicyReport, RequestReport};
 use reconcile::Round;
 use reconcile::menu::Stand;
 use reconcile::why_name::why_name;
@@ -182,16 +182,22 @@ fn nodes(round: &Round) -> impl Iterator<Item = (String, NodeGauges)> {
     })
 }
 
-/// The floors of a policy: how many slices it promises, and how many of them
-/// are not there.
+/// The floors of a policy: how many slices or whole GPUs it promises, and how
+/// many of them are not there.
 fn floors(policy: &Policy, report: Option<&PolicyReport>) -> Vec<(String, i64, i64)> {
-    let LayoutPolicy::DemandDriven { slices, .. } = &policy.layout else { return Vec::new() };
-    let promised = slices.iter().filter(|(_, bounds)| bounds.min > 0);
-    promised
-        .map(|(profile, bounds)| {
-            let present = report.and_then(|report| report.supply.get(profile)).map_or(0, |s| s.present);
+    let LayoutPolicy::DemandDriven { slices, whole_gpus, .. } = &policy.layout else { return Vec::new() };
+    let slices = slices.iter().map(|(profile, bounds)| (Offered::Slice(*profile), bounds));
+    let all = slices.chain(whole_gpus.iter().map(|bounds| (Offered::WholeGpu, bounds)));
+    all.filter(|(_, bounds)| bounds.min > 0)
+        .map(|(offered, bounds)| {
+            let supply = |report: &PolicyReport| report.offers().find(|(of, _)| *of == offered);
+            let present = report.and_then(supply).map_or(0, |(_, supply)| supply.present);
             let missing = bounds.min.saturating_sub(present);
-            (profile_label(profile), i64::from(bounds.min), i64::from(missing))
+            let label = match offered {
+                Offered::Slice(profile) => profile_label(&profile),
+                Offered::WholeGpu => offered.to_string(),
+            };
+            (label, i64::from(bounds.min), i64::from(missing))
         })
         .collect()
 }
@@ -325,6 +331,7 @@ mod tests {
             evidence: planner::demand::Evidence::PendingPod,
             blocked_elsewhere: None,
             promised: None,
+            finds: None,
             refused: None,
         }
     }
@@ -417,6 +424,7 @@ mod tests {
                 unrequested: planner::policy::Unrequested::Keep,
                 order: planner::policy::Order::MostServed,
                 shares: Vec::new(),
+                whole_gpus: None,
             },
             drain: planner::policy::Drain::Never,
         };

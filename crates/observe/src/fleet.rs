@@ -153,10 +153,14 @@ fn has_whole_gpus(found: &Established<'_>) -> bool {
     found.gpus.values().any(|gpu| !gpu.cut.is_mig())
 }
 
-/// Whether the policy of a node wants MIG off on one of its GPUs.
+/// Whether the policy of a node wants MIG off on one of its GPUs, or lets requests decide it.
 fn wants_whole_gpus(found: &Established<'_>, policy: Option<&Policy>) -> bool {
-    let Some(LayoutPolicy::Static { gpus: rules }) = policy.map(|policy| &policy.layout) else {
-        return false;
+    let rules = match policy.map(|policy| &policy.layout) {
+        Some(LayoutPolicy::Static { gpus }) => gpus,
+        Some(LayoutPolicy::DemandDriven { whole_gpus, .. }) => {
+            return whole_gpus.is_some_and(|bounds| bounds.max != Some(0));
+        }
+        None => return false,
     };
     let wanted = |(index, gpu): (&GpuIndex, &layouts::GpuFound<'_>)| {
         let rule = rule_for(rules, &gpu.model.id, *index);
@@ -374,7 +378,7 @@ fn slices_to_come(
 }
 
 /// What a node has for pods. One that does not say is not judged by it.
-fn room(node: &Node) -> Room {
+pub(crate) fn room(node: &Node) -> Room {
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
     let has = |resource: &str| {
         let quantity = allocatable?.get(resource)?;
@@ -388,7 +392,7 @@ fn room(node: &Node) -> Room {
     }
 }
 
-fn taints(node: &Node) -> Vec<Taint> {
+pub(crate) fn taints(node: &Node) -> Vec<Taint> {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
     let mut taints: Vec<Taint> = taints
         .into_iter()

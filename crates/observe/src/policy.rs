@@ -227,6 +227,11 @@ fn demand_driven(layout: &spec::DemandDriven) -> LayoutPolicy {
                 max: share.max_compute_slices.map(count),
             })
             .collect(),
+        whole_gpus: layout.whole_gpus.as_ref().map(|whole| Bounds {
+            min: count(whole.min_count),
+            spare: count(whole.spare_count),
+            max: whole.max_count.map(count),
+        }),
     }
 }
 

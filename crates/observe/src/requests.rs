@@ -3,6 +3,7 @@
 //! queued Workload, a Notebook that should run and has no pod yet.
 
 mod constraints;
+mod elsewhere;
 mod queued;
 mod workbench;
 
@@ -103,6 +104,7 @@ pub fn all(
     }
     let mut requests: Vec<Request> = requests.into_values().collect();
     blocked(&mut requests, &waiting, objects, inventory, settings, now);
+    elsewhere::find(&mut requests, objects, inventory, &settings.gpu_operator_namespace);
     Demand { requests, starting, queued }
 }
 
@@ -270,6 +272,7 @@ impl<'a> Asked<'a> {
             evidence,
             blocked_elsewhere: None,
             promised: None,
+            finds: None,
             refused: self.refused.clone().or(misspelt).or(too_long),
             id,
         })

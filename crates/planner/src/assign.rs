@@ -81,6 +81,7 @@ mod tests {
                 unrequested: Unrequested::Keep,
                 order: Order::MostServed,
                 shares: vec![],
+                whole_gpus: None,
             },
             drain: Drain::Never,
         }

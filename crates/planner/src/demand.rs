@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::inventory::{Room, Taint};
 use crate::names::{NodeName, RequestId};
+use crate::report::Offered;
 
 /// One request: a pod, or a pod to be, that wants slices on one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,8 +17,8 @@ pub struct Request {
     pub id: RequestId,
     /// How many slices of each profile; all on one node.
     pub slices: BTreeMap<ProfileName, u32>,
-    /// How many whole GPUs (`nvidia.com/gpu`) it asks for: never served from
-    /// MIG nodes, and answered so.
+    /// How many whole GPUs (`nvidia.com/gpu`) it asks for; all on one node.
+    /// Nothing is planned for a pod that asks for slices as well.
     #[serde(default)]
     pub whole_gpus: u32,
     /// The pod priority; higher is served first.
@@ -48,6 +49,25 @@ pub struct Request {
     /// for it until its pod has a node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promised: Option<NodeName>,
+    /// A node that is not planned for, since its GPUs have no MIG, and that has
+    /// as many GPUs free as it asks for: no MIG is switched off for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finds: Option<NodeName>,
+}
+
+impl Request {
+    /// What it asks for, and how much of each.
+    pub fn wants(&self) -> impl Iterator<Item = (Offered, u32)> {
+        let slices = self.slices.iter().map(|(profile, n)| (Offered::Slice(*profile), *n));
+        slices.chain((self.whole_gpus > 0).then_some((Offered::WholeGpu, self.whole_gpus)))
+    }
+
+    /// Whether another one asks for no more of anything.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        let has = |profile, n: &u32| self.slices.get(profile).is_some_and(|has| has >= n);
+        self.whole_gpus >= other.whole_gpus && other.slices.iter().all(|(profile, n)| has(profile, n))
+    }
 }
 
 /// Why nothing is planned for a request.

@@ -184,7 +184,7 @@ fn first_obstacle(
     after: &LabelsAfter,
 ) -> Option<Ineligible> {
     let Constraints { node_selector, affinity, tolerations } = &request.constraints;
-    if node.single_strategy && !request.slices.is_empty() {
+    if node.single_strategy && (!request.slices.is_empty() || request.whole_gpus > 0) {
         return Some(Ineligible::SingleStrategy);
     }
     for (key, wanted) in node_selector {
@@ -266,6 +266,7 @@ pub struct Judge<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Alike {
     slices: BTreeMap<ProfileName, u32>,
+    is_whole: bool,
     constraints: Constraints,
     takes: Room,
 }
@@ -290,7 +291,9 @@ impl<'a> Judge<'a> {
             true => request.slices.clone(),
             false => request.slices.keys().take(1).map(|profile| (*profile, 1)).collect(),
         };
-        let alike = Alike { slices, constraints: request.constraints.clone(), takes: request.takes };
+        let is_whole = request.whole_gpus > 0;
+        let alike =
+            Alike { slices, is_whole, constraints: request.constraints.clone(), takes: request.takes };
         let nodes = &self.nodes;
         let known = self.known.entry(alike);
         Arc::clone(known.or_insert_with(|| {

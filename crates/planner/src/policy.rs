@@ -65,12 +65,37 @@ pub enum LayoutPolicy {
         /// How many compute slices namespaces have at least, and at most.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         shares: Vec<Share>,
+        /// Bounds of whole GPUs; totals over the policy's nodes. Without them MIG
+        /// is never switched off, and every GPU on which it is off is cut.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        whole_gpus: Option<Bounds>,
     },
     /// Always the same. Of several rules that match a GPU, the first is used.
     Static {
         /// The rules.
         gpus: Vec<StaticRule>,
     },
+}
+
+impl LayoutPolicy {
+    /// The bounds of whole GPUs, where requests decide which GPUs are whole.
+    #[must_use]
+    pub const fn whole_gpus(&self) -> Option<&Bounds> {
+        match self {
+            Self::DemandDriven { whole_gpus, .. } => whole_gpus.as_ref(),
+            Self::Static { .. } => None,
+        }
+    }
+
+    /// Whether some of its GPUs are, or may become, whole, so that it answers
+    /// who asks for whole GPUs.
+    #[must_use]
+    pub fn offers_whole_gpus(&self) -> bool {
+        match self {
+            Self::DemandDriven { whole_gpus, .. } => whole_gpus.is_some(),
+            Self::Static { gpus } => gpus.iter().any(|rule| rule.cut == StaticCut::MigOff),
+        }
+    }
 }
 
 /// Who comes first among requests of one priority that want the same nodes.

@@ -73,7 +73,7 @@ pub enum Broken {
     /// The node has no slice for it any more.
     NoSlice {
         /// Of this profile.
-        profile: ProfileName,
+        profile: Offered,
     },
     /// Somebody of a higher priority could not be served otherwise.
     HigherPriority {
@@ -90,14 +90,14 @@ pub enum Outcome {
         /// Where.
         node: NodeName,
         /// On which GPUs, with the model that serves it.
-        gpus: Vec<(GpuId, String, ProfileName)>,
+        gpus: Vec<(GpuId, String, Offered)>,
     },
     /// From slices that the plan creates.
     ServedByPlan {
         /// Where.
         node: NodeName,
         /// On which GPUs, with the model that serves it.
-        gpus: Vec<(GpuId, String, ProfileName)>,
+        gpus: Vec<(GpuId, String, Offered)>,
     },
     /// Not.
     Unserved {
@@ -113,7 +113,7 @@ pub enum Outcome {
 /// Why a request is not served.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Why {
-    /// It asks for whole GPUs, for which nothing is planned: GPUs with MIG off serve them.
+    /// It asks for whole GPUs, and no policy that may serve it offers any: GPUs with MIG off serve them.
     WholeGpu,
     /// No policy counts its namespace or selects a node that it may use.
     NoPolicy,
@@ -129,12 +129,20 @@ pub enum Why {
         /// The most that one such node can have.
         most: u32,
         /// Of this profile.
-        profile: ProfileName,
+        profile: Offered,
     },
     /// Nodes that it may use lack CPU, memory, ephemeral storage or pod slots.
     NoRoom,
+    /// It asks for whole GPUs, and a node that is not planned for has them.
+    Elsewhere {
+        /// The node.
+        node: NodeName,
+    },
     /// Every slice that could serve it is used, or goes to requests before it.
     AllUsed,
+    /// No node has as many whole GPUs free, and none on which MIG could be
+    /// switched off is idle, or these go to requests before it.
+    NoIdleNode,
     /// Who is older, or of a higher priority, gets what could serve it.
     NotItsTurn {
         /// The policy that serves the oldest first.
@@ -268,12 +276,40 @@ impl PolicyReport {
 }
 
 /// What pods can get of a GPU. Printed as its profile, or as `gpu`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Offered {
     /// A slice.
     Slice(ProfileName),
     /// All of it, with MIG off.
     WholeGpu,
+}
+
+impl Offered {
+    /// The profile, if it is a slice.
+    #[must_use]
+    pub const fn slice(self) -> Option<ProfileName> {
+        match self {
+            Self::Slice(profile) => Some(profile),
+            Self::WholeGpu => None,
+        }
+    }
+
+    /// The resource by which pods ask for it.
+    #[must_use]
+    pub fn resource_name(self) -> String {
+        match self {
+            Self::Slice(profile) => profile.resource_name(),
+            Self::WholeGpu => mig::GpuResource::GPU.to_owned(),
+        }
+    }
+
+    /// A field of its bounds in a demand-driven policy, such as `maxCount`.
+    pub(crate) fn bound(self, name: &str) -> String {
+        match self {
+            Self::Slice(profile) => format!("spec.layout.demandDriven.slices[{profile}].{name}"),
+            Self::WholeGpu => format!("spec.layout.demandDriven.wholeGpus.{name}"),
+        }
+    }
 }
 
 impl fmt::Display for Offered {
@@ -288,6 +324,15 @@ impl fmt::Display for Offered {
 impl Serialize for Offered {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Offered {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match String::deserialize(deserializer)?.as_str() {
+            "gpu" => Ok(Self::WholeGpu),
+            profile => profile.parse().map(Self::Slice).map_err(serde::de::Error::custom),
+        }
     }
 }
 

@@ -362,6 +362,7 @@ pub fn request(name: &str) -> RequestBuilder {
         blocked_elsewhere: None,
         refused: None,
         promised: None,
+        finds: None,
     })
 }
 
@@ -497,6 +498,7 @@ pub fn policy(name: &str) -> PolicyBuilder {
             unrequested: Unrequested::Keep,
             order: Order::MostServed,
             shares: vec![],
+            whole_gpus: None,
         },
         drain: Drain::Never,
     })

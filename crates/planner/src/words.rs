@@ -7,8 +7,9 @@ use std::fmt;
 use mig::ProfileName;
 
 use crate::inventory::{Hold, Slices, Use};
+use crate::names::GpuId;
 use crate::plan::GpuChange;
-use crate::report::{Broken, BrokenPromise, Help, Outcome, RequestReport, Why};
+use crate::report::{Broken, BrokenPromise, Help, Offered, Outcome, RequestReport, Why};
 
 /// `a, b and 3 more`: at most five names.
 fn some<T: fmt::Display>(items: &[T]) -> String {
@@ -47,12 +48,21 @@ impl fmt::Display for Why {
             Self::NoPolicy => f.write_str("no policy covers its namespace and has a node that it may use"),
             Self::NoEligibleNode => f.write_str("no node fits its selector, affinity and tolerations"),
             Self::NoSuchProfile { profile } => write!(f, "no GPU of the nodes that it may use has {profile}"),
-            Self::TooLarge { most, profile } => {
+            Self::TooLarge { most, profile: Offered::Slice(profile) } => {
                 write!(f, "it asks for more {profile} than one node can have, which is {most}")
+            }
+            Self::TooLarge { most, profile: Offered::WholeGpu } => {
+                write!(f, "it asks for more whole GPUs than one node can have, which is {most}")
             }
             Self::NoRoom => {
                 f.write_str("the nodes that it may use lack CPU, memory, ephemeral storage or pod slots")
             }
+            Self::Elsewhere { node } => {
+                write!(f, "it asks for whole GPUs, which are free on {node}, so MIG is not switched off for it")
+            }
+            Self::NoIdleNode => f.write_str(
+                "no node has enough whole GPUs free for it, and MIG is switched off only on a node of which nobody holds a GPU or a slice",
+            ),
             Self::AllUsed => {
                 f.write_str("every slice that could serve it is in use, or goes to requests before it")
             }
@@ -96,7 +106,12 @@ impl fmt::Display for Broken {
             Self::Layout { policy } => {
                 write!(f, "policy {policy} gives the node another layout, and evicts for it")
             }
-            Self::NoSlice { profile } => write!(f, "the node has no {profile} for it any more"),
+            Self::NoSlice { profile: Offered::Slice(profile) } => {
+                write!(f, "the node has no {profile} for it any more")
+            }
+            Self::NoSlice { profile: Offered::WholeGpu } => {
+                f.write_str("the node has no whole GPU for it any more")
+            }
             Self::HigherPriority { to } => {
                 write!(f, "{to} has a higher priority and needs what was promised")
             }
@@ -136,22 +151,21 @@ impl fmt::Display for Help {
     }
 }
 
+/// `3g.40gb on n1/gpu0 (A100-80GB)`, for each.
+fn places(gpus: &[(GpuId, String, Offered)]) -> String {
+    let place = |(gpu, model, offered): &(GpuId, String, Offered)| match offered {
+        Offered::Slice(profile) => format!("{profile} on {gpu} ({model})"),
+        Offered::WholeGpu => format!("{gpu} ({model}) as a whole"),
+    };
+    some(&gpus.iter().map(place).collect::<Vec<_>>())
+}
+
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ServedNow { node, gpus } => {
-                let on: Vec<_> = gpus
-                    .iter()
-                    .map(|(gpu, model, profile)| format!("{profile} on {gpu} ({model})"))
-                    .collect();
-                write!(f, "served now by {node}: {}", some(&on))
-            }
+            Self::ServedNow { node, gpus } => write!(f, "served now by {node}: {}", places(gpus)),
             Self::ServedByPlan { node, gpus } => {
-                let on: Vec<_> = gpus
-                    .iter()
-                    .map(|(gpu, model, profile)| format!("{profile} on {gpu} ({model})"))
-                    .collect();
-                write!(f, "served once {node} has changed: {}", some(&on))
+                write!(f, "served once {node} has changed: {}", places(gpus))
             }
             Self::Unserved { why, help } => {
                 write!(f, "not served: {why}")?;
@@ -224,7 +238,7 @@ impl fmt::Display for Use {
 
 #[cfg(test)]
 mod tests {
-    use crate::names::{GpuId, GpuIndex, PodRef};
+    use crate::names::{GpuIndex, PodRef};
 
     use super::*;
 

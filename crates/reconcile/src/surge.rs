@@ -53,12 +53,14 @@ pub fn explain(objects: &Objects, view: &ClusterView, report: &mut Report) {
 const fn may_be_an_update(why: &Why) -> bool {
     match why {
         Why::AllUsed
+        | Why::NoIdleNode
         | Why::NotItsTurn { .. }
         | Why::Fragmented
         | Why::NoRoom
         | Why::IdlenessNotProvable { .. }
         | Why::PolicyForbids { .. } => true,
         Why::WholeGpu
+        | Why::Elsewhere { .. }
         | Why::NoPolicy
         | Why::NoEligibleNode
         | Why::NoSuchProfile { .. }

@@ -12,7 +12,9 @@ pub const fn why_name(why: &Why) -> &'static str {
         Why::NoSuchProfile { .. } => "NoSuchProfile",
         Why::TooLarge { .. } => "TooLarge",
         Why::NoRoom => "NoRoom",
+        Why::Elsewhere { .. } => "Elsewhere",
         Why::AllUsed => "AllUsed",
+        Why::NoIdleNode => "NoIdleNode",
         Why::NotItsTurn { .. } => "NotItsTurn",
         Why::Fragmented => "Fragmented",
         Why::Held { .. } => "Held",
@@ -30,7 +32,9 @@ pub const fn why_name(why: &Why) -> &'static str {
 pub const fn may_pass(why: &Why) -> bool {
     match why {
         Why::NoRoom
+        | Why::Elsewhere { .. }
         | Why::AllUsed
+        | Why::NoIdleNode
         | Why::NotItsTurn { .. }
         | Why::Fragmented
         | Why::Held { .. }

@@ -176,6 +176,7 @@ pub(crate) fn requests(waiting: &[usize], trace: &[Asked]) -> Vec<Request> {
             evidence: Evidence::PendingPod,
             blocked_elsewhere: None,
             promised: None,
+            finds: None,
             refused: None,
         }
     };

@@ -93,8 +93,8 @@ impl<'a> Figures<'a> {
                 continue;
             }
             let promised = figures.promised.entry((node.0.clone(), report.id.namespace.clone())).or_default();
-            for (_, _, profile) in gpus {
-                *promised.entry(*profile).or_insert(0) += 1;
+            for profile in gpus.iter().filter_map(|(_, _, offered)| offered.slice()) {
+                *promised.entry(profile).or_insert(0) += 1;
             }
         }
         figures

@@ -85,6 +85,7 @@ macro_rules! stories {
 
 stories! {
     whole_gpus_beside_slices = "whole-gpus-beside-slices";
+    whole_gpus_on_demand = "whole-gpus-on-demand";
     an_agent_recuts_the_rest_of_a_gpu_while_a_notebook_computes_on_it = "an-agent-recuts-beside-notebooks";
     an_agents_change_survives_failures = "an-agents-change-survives-failures";
     a_budget_of_one_node_over_ten = "a-budget-of-one-node-over-ten";

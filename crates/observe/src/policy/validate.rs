@@ -155,14 +155,23 @@ impl Check<'_> {
                     format!("`{}` is already in slices[{first}]; each profile may be listed only once: combine the two entries", slice.profile),
                 );
             }
-            let Some(max) = slice.max_count else { continue };
-            for (name, value) in [("minCount", slice.min_count), ("spareCount", slice.spare_count)] {
-                if value > max {
-                    self.error(
-                        format!("{field}.{name}"),
-                        format!("is {value}, but maxCount is {max}, so there cannot be more than {max}; lower {name}, raise maxCount, or remove maxCount"),
-                    );
-                }
+            self.bounds(&field, (slice.min_count, slice.spare_count, slice.max_count));
+        }
+        if let Some(whole) = &layout.whole_gpus {
+            let bounds = (whole.min_count, whole.spare_count, whole.max_count);
+            self.bounds("spec.layout.demandDriven.wholeGpus", bounds);
+        }
+    }
+
+    /// A minimum and a spare beyond the maximum.
+    fn bounds(&mut self, field: &str, (min, spare, max): (i32, i32, Option<i32>)) {
+        let Some(max) = max else { return };
+        for (name, value) in [("minCount", min), ("spareCount", spare)] {
+            if value > max {
+                self.error(
+                    format!("{field}.{name}"),
+                    format!("is {value}, but maxCount is {max}, so there cannot be more than {max}; lower {name}, raise maxCount, or remove maxCount"),
+                );
             }
         }
     }

@@ -40,8 +40,8 @@ struct OfNode {
     could: Slices,
     /// What is there.
     present: Slices,
-    /// GPUs that its static policy wants whole, and those with MIG off that no rule of it is about; `None` where
-    /// no static policy says so: then the node has the whole GPUs that it says it has.
+    /// GPUs that its static policy wants whole, and those with MIG off that no rule of it is about; or those that
+    /// requests can make whole; `None` where no policy says so: then the node has the whole GPUs that it says it has.
     whole: Option<u64>,
 }
 
@@ -168,10 +168,17 @@ impl EmptyGpus {
                 },
                 _ => present.clone(),
             };
-            if let Some(Policy { layout: LayoutPolicy::Static { gpus }, .. }) = policy {
-                let wanted = rule_for(gpus, &gpu.model, *index).filter(|_| !stays(node, gpu));
-                let is_whole =
-                    wanted.map_or(gpu.slices.is_mig_off(), |rule| matches!(rule.cut, StaticCut::MigOff));
+            let is_whole = match policy.map(|policy| &policy.layout) {
+                Some(LayoutPolicy::Static { gpus }) => {
+                    let wanted = rule_for(gpus, &gpu.model, *index).filter(|_| !stays(node, gpu));
+                    Some(wanted.map_or(gpu.slices.is_mig_off(), |rule| matches!(rule.cut, StaticCut::MigOff)))
+                }
+                Some(LayoutPolicy::DemandDriven { whole_gpus: Some(bounds), .. }) => {
+                    Some(gpu.slices.is_mig_off() || bounds.max != Some(0) && !stays(node, gpu))
+                }
+                _ => None,
+            };
+            if let Some(is_whole) = is_whole {
                 *of_node.whole.get_or_insert(0) += u64::from(is_whole);
             }
             add(&mut of_node.could, &could);

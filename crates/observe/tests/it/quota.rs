@@ -163,6 +163,18 @@ fn whole_gpus_that_a_static_policy_wants_can_be_promised() {
 }
 
 #[test]
+fn whole_gpus_that_requests_can_make_can_be_promised() {
+    let with = |bounds: Value| {
+        let mut policy = policy("research");
+        policy["spec"]["layout"]["demandDriven"] = json!({"wholeGpus": bounds});
+        [fleet(), vec![policy]].concat()
+    };
+    check_most(&with(json!({})), "nvidia.com/gpu", 16);
+    check_most(&with(json!({"maxCount": 0})), "nvidia.com/gpu", 0);
+    check_most(&with(json!({})), SMALL, 112);
+}
+
+#[test]
 fn where_no_policy_cuts_a_node_it_offers_what_it_has() {
     check_most(&fleet(), SMALL, 112);
     check_most(&fleet(), LARGE, 0);

@@ -3,7 +3,7 @@
 use observe::{Actuator, ClusterView};
 use planner::inventory::ChangeScope;
 use planner::names::NodeName;
-use planner::policy::{LayoutPolicy, StaticCut};
+use planner::policy::{Bounds, LayoutPolicy, StaticCut};
 use serde_json::{Value, json};
 
 use crate::words::{cut, node, node_of, pod, policy, see, slices, texts};
@@ -30,6 +30,13 @@ fn two_whole() -> Value {
         {"indices": [0, 1], "mig": "Disabled"},
         {"slices": [{"profile": "1g.10gb", "count": 7}]},
     ]}});
+    policy
+}
+
+/// A policy under which requests decide which GPUs are whole.
+fn on_demand(bounds: Value) -> Value {
+    let mut policy = policy("research");
+    policy["spec"]["layout"]["demandDriven"] = json!({"wholeGpus": bounds});
     policy
 }
 
@@ -104,6 +111,8 @@ fn a_node_that_is_to_have_whole_gpus_is_not_handed_to_its_agent() {
     assert_eq!(actuator(&with(node("n1"), others)), Actuator::Agent, "it has no such GPU");
     let mut handed = node("n1");
     handed["metadata"]["labels"]["nvidia.com/mig.config"] = rollout::names::HANDED_TO_AGENT.into();
+    assert_eq!(actuator(&with(node("n1"), on_demand(json!({})))), Actuator::Operands);
+    assert_eq!(actuator(&with(node("n1"), on_demand(json!({"maxCount": 0})))), Actuator::Agent);
     assert_eq!(actuator(&with(handed, two_whole())), Actuator::Agent);
 }
 
@@ -127,4 +136,62 @@ fn an_index_that_no_gpu_of_the_policys_nodes_has_is_named_with_those_that_there_
     assert!(node_of(&seen, "new").gpus.is_empty());
     let said = texts(&seen.problems);
     assert!(!said.iter().any(|text| text.contains("indices")), "{said:?}");
+}
+
+#[test]
+fn bounds_of_whole_gpus_are_read_and_those_that_make_no_sense_are_named() {
+    let seen = see(&[on_demand(json!({"minCount": 1, "spareCount": 2, "maxCount": 4}))]);
+    let expect = Bounds { min: 1, spare: 2, max: Some(4) };
+    assert_eq!(seen.policies[0].layout.whole_gpus(), Some(&expect));
+    assert_eq!(see(&[on_demand(json!({}))]).policies[0].layout.whole_gpus(), Some(&Bounds::default()));
+    assert_eq!(see(&[policy("research")]).policies[0].layout.whole_gpus(), None);
+    let wrong = see(&[on_demand(json!({"minCount": 5, "maxCount": 4}))]);
+    let said = texts(&wrong.problems);
+    assert!(
+        said[0].contains("spec.layout.demandDriven.wholeGpus.minCount: is 5, but maxCount is 4"),
+        "{said:?}"
+    );
+}
+
+/// A node of four cards that have no MIG, which offers all of them.
+fn t4(name: &str) -> Value {
+    let mut node = node(name);
+    let labels = &mut node["metadata"]["labels"];
+    labels["nvidia.com/gpu.product"] = "Tesla-T4".into();
+    labels["nvidia.com/mig.capable"] = "false".into();
+    labels["pool"] = "graphics".into();
+    node["status"]["allocatable"]["nvidia.com/gpu"] = "4".into();
+    node
+}
+
+/// Who asks for two GPUs, and where it finds them.
+fn finds(objects: &[Value]) -> Option<String> {
+    let asks = pod("b", "train", &[("gpu", 2)], None);
+    let seen = see(&[&[map(), server("n1"), on_demand(json!({})), asks], objects].concat());
+    let [request] = seen.requests.as_slice() else { panic!("one asks") };
+    assert_eq!(request.whole_gpus, 2);
+    request.finds.as_ref().map(|node| node.0.clone())
+}
+
+#[test]
+fn who_finds_whole_gpus_on_a_node_without_mig_is_left_to_the_scheduler() {
+    assert_eq!(finds(&[]), None);
+    assert_eq!(finds(&[t4("t4")]), Some("t4".to_owned()));
+    // Two are left, then one.
+    assert_eq!(finds(&[t4("t4"), pod("c", "render", &[("gpu", 2)], Some("t4"))]), Some("t4".to_owned()));
+    assert_eq!(finds(&[t4("t4"), pod("c", "render", &[("gpu", 3)], Some("t4"))]), None);
+    let edited = |edit: fn(&mut Value)| {
+        let mut node = t4("t4");
+        edit(&mut node);
+        finds(&[node])
+    };
+    assert_eq!(edited(|node| node["spec"]["unschedulable"] = true.into()), None);
+    assert_eq!(edited(|node| node["status"]["conditions"][0]["status"] = "False".into()), None);
+    assert_eq!(
+        edited(|node| node["spec"]["taints"] = json!([{"key": "graphics", "effect": "NoSchedule"}])),
+        None
+    );
+    assert_eq!(edited(|node| node["status"]["allocatable"]["cpu"] = "500m".into()), None);
+    // A node whose GPUs have MIG is planned for, so nothing is found there.
+    assert_eq!(finds(&[server("n2")]), None);
 }

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use mig::ProfileName;
-
 use super::note::{Note, Problem};
-use super::serves::slices_of;
+use super::serves::uses_of;
 use super::winner;
 use crate::inventory::Inventory;
 use crate::names::{GpuIndex, NodeName};
 use crate::plan::{GpuChange, Plan};
 use crate::policy::{LayoutPolicy, Policy};
+use crate::report::Offered;
 
 pub(super) fn check(plan: &Plan, inventory: &Inventory, policies: &[Policy], notes: &mut Vec<Note>) {
     let changes: BTreeMap<(&NodeName, GpuIndex), &GpuChange> = plan
@@ -21,27 +20,28 @@ pub(super) fn check(plan: &Plan, inventory: &Inventory, policies: &[Policy], not
     let (mut missing_before, mut missing_after) = (0, 0);
     let mut broken = Vec::new();
     for policy in policies {
-        let LayoutPolicy::DemandDriven { slices, .. } = &policy.layout else { continue };
+        let LayoutPolicy::DemandDriven { slices, whole_gpus, .. } = &policy.layout else { continue };
         let nodes: Vec<_> = inventory
             .nodes
             .iter()
             .filter(|(_, node)| winner(node, policies).is_some_and(|w| w.name == policy.name))
             .collect();
-        for (profile, bounds) in slices {
+        let slices = slices.iter().map(|(profile, bounds)| (Offered::Slice(*profile), bounds));
+        for (profile, bounds) in slices.chain(whole_gpus.iter().map(|bounds| (Offered::WholeGpu, bounds))) {
             let (mut before, mut after) = (0_u32, 0_u32);
             for (name, node) in &nodes {
                 for (index, gpu) in &node.gpus {
-                    let now = u32::try_from(slices_of(gpu, *profile).len()).unwrap_or(u32::MAX);
+                    let now = u32::try_from(uses_of(gpu, profile).len()).unwrap_or(u32::MAX);
                     before += now;
-                    after += changes.get(&(*name, *index)).map_or(now, |change| count(change, *profile));
+                    after += changes.get(&(*name, *index)).map_or(now, |change| count(change, profile));
                 }
             }
-            let (policy, profile) = (policy.name.clone(), *profile);
+            let policy = policy.name.clone();
             if let Some(max) = bounds.max
                 && after > max
                 && after > before
             {
-                let (policy, profile) = (policy.clone(), profile);
+                let policy = policy.clone();
                 notes.push(Problem::AboveMax { policy, profile, max, after }.everywhere());
             }
             missing_before += bounds.min.saturating_sub(before);
@@ -61,7 +61,11 @@ pub(super) fn check(plan: &Plan, inventory: &Inventory, policies: &[Policy], not
     }
 }
 
-fn count(change: &GpuChange, profile: ProfileName) -> u32 {
-    let count = change.after.iter().filter(|(name, _)| *name == profile).count();
+/// What a GPU will have of it.
+pub(super) fn count(change: &GpuChange, offered: Offered) -> u32 {
+    let count = match offered {
+        Offered::Slice(profile) => change.after.iter().filter(|(name, _)| *name == profile).count(),
+        Offered::WholeGpu => usize::from(change.after.is_empty()),
+    };
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -33,6 +33,11 @@ pub(super) fn check(
     if after.is_empty() && !stays_whole(policy, *index, gpu) {
         say(Problem::NoSlice);
     }
+    // A static layout is not asked: who hands in its nodes says that MIG manager changes them.
+    let on_demand = matches!(policy.layout, LayoutPolicy::DemandDriven { .. });
+    if after.is_empty() && on_demand && scope == ChangeScope::SliceBySlice {
+        say(Problem::AgentSwitches);
+    }
     if after.windows(2).any(|pair| (pair[0].1, pair[0].0) >= (pair[1].1, pair[1].0)) {
         say(Problem::SlicesOutOfOrder);
     }
@@ -65,10 +70,14 @@ pub(super) fn check(
     }
 }
 
-/// Whether the policy says of a GPU that it is not cut.
+/// Whether the policy says of a GPU that it is not cut, or lets requests decide it.
 pub(super) fn stays_whole(policy: &Policy, index: GpuIndex, gpu: &Gpu) -> bool {
-    let LayoutPolicy::Static { gpus } = &policy.layout else { return false };
-    first_rule(gpus, index, gpu).is_some_and(|rule| rule.cut == StaticCut::MigOff)
+    match &policy.layout {
+        LayoutPolicy::DemandDriven { whole_gpus, .. } => whole_gpus.is_some(),
+        LayoutPolicy::Static { gpus } => {
+            first_rule(gpus, index, gpu).is_some_and(|rule| rule.cut == StaticCut::MigOff)
+        }
+    }
 }
 
 fn first_rule<'p>(rules: &'p [StaticRule], index: GpuIndex, gpu: &Gpu) -> Option<&'p StaticRule> {

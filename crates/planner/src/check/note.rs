@@ -7,6 +7,7 @@ use mig::ProfileName;
 use crate::eligible::Ineligible;
 use crate::inventory::Hold;
 use crate::names::{GpuIndex, NodeName, PodRef, PolicyName, RequestId};
+use crate::report::Offered;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +78,8 @@ pub enum Problem {
     NoChange,
     /// The target has no slice at all.
     NoSlice,
+    /// MIG would be switched off by an agent, which does not do that.
+    AgentSwitches,
     /// The slices of the target are not in ascending order of start and profile.
     SlicesOutOfOrder,
     /// The model has no such profile.
@@ -165,7 +168,7 @@ pub enum Problem {
         /// The request.
         request: RequestId,
     },
-    /// The request asks for whole GPUs.
+    /// The request asks for whole GPUs, and nothing may be planned for it there.
     WholeGpu {
         /// The request.
         request: RequestId,
@@ -195,7 +198,7 @@ pub enum Problem {
     /// Requests that the step serves need more slices than will be free.
     SupplyExceeded {
         /// Of this profile.
-        profile: ProfileName,
+        profile: Offered,
         /// How many they need.
         needed: u32,
         /// How many there will be.
@@ -219,7 +222,7 @@ pub enum Problem {
         /// The policy.
         policy: PolicyName,
         /// Of this profile.
-        profile: ProfileName,
+        profile: Offered,
         /// The bound.
         max: u32,
         /// How many there would be.
@@ -230,7 +233,7 @@ pub enum Problem {
         /// The policy.
         policy: PolicyName,
         /// Of this profile.
-        profile: ProfileName,
+        profile: Offered,
         /// The bound.
         min: u32,
         /// How many there would be.
@@ -383,6 +386,7 @@ impl fmt::Display for Problem {
             Self::WrongBefore => write!(f, "the precondition differs from the inventory"),
             Self::NoChange => write!(f, "the target equals the present layout"),
             Self::NoSlice => write!(f, "the target has no slice"),
+            Self::AgentSwitches => write!(f, "MIG would be switched off, which an agent does not do"),
             Self::SlicesOutOfOrder => write!(f, "its slices are not in order of start and profile"),
             Self::UnknownProfile { profile } => write!(f, "the model has no profile {profile}"),
             Self::IllegalStart { profile, start } => write!(f, "{profile} cannot start at {start}"),
@@ -422,7 +426,9 @@ impl fmt::Display for Problem {
             }
             Self::UnknownRequest { request } => write!(f, "there is no request {request}"),
             Self::ServedTwice { request } => write!(f, "{request} is served twice"),
-            Self::WholeGpu { request } => write!(f, "{request} asks for whole GPUs"),
+            Self::WholeGpu { request } => {
+                write!(f, "{request} asks for whole GPUs, which it may not get there")
+            }
             Self::NotCounted { request } => write!(f, "the policy does not count {request}"),
             Self::NotEligible { request, reason } => {
                 write!(f, "{request} may not use the node, which {reason}")

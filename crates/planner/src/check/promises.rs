@@ -8,10 +8,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use mig::ProfileName;
-
 use super::note::{Note, Problem};
-use super::serves::{free_after, free_now};
+use super::serves::{free_after, free_now, wants};
 use super::winner;
 use crate::demand::Request;
 use crate::eligible::judge;
@@ -20,7 +18,7 @@ use crate::names::{NodeName, RequestId};
 use crate::plan::Plan;
 use crate::policy::{Drain, LayoutPolicy, Policy};
 use crate::predicted_labels::LabelsAfter;
-use crate::report::{Broken, Outcome, RequestReport};
+use crate::report::{Broken, Offered, Outcome, RequestReport};
 use crate::selector;
 
 /// The promises that the fleet as it was seen can keep, with their nodes; those
@@ -33,7 +31,7 @@ pub(super) fn keepable<'a>(
     let mut promised: Vec<(&Request, &NodeName)> =
         requests.iter().filter(|r| waits(r)).filter_map(|r| Some((r, r.promised.as_ref()?))).collect();
     promised.sort_by_key(|(request, _)| (Reverse(request.priority), request.since, &request.id));
-    let mut left: BTreeMap<&NodeName, (Room, BTreeMap<ProfileName, u32>)> = BTreeMap::new();
+    let mut left: BTreeMap<&NodeName, (Room, BTreeMap<Offered, u32>)> = BTreeMap::new();
     promised.retain(|(request, name)| {
         let Some(node) = inventory.nodes.get(*name) else { return false };
         let policy = winner(node, policies);
@@ -52,13 +50,13 @@ pub(super) fn keepable<'a>(
             return false;
         }
         let (room, taken) = left.entry(*name).or_insert_with(|| (node.room, BTreeMap::new()));
-        let free = |(profile, n): (&ProfileName, &u32)| {
-            taken.get(profile).copied().unwrap_or(0) + n <= free_now(node, *profile)
+        let free = |(offered, n): (Offered, u32)| {
+            taken.get(&offered).copied().unwrap_or(0) + n <= free_now(node, offered)
         };
-        let fits = room.holds(&request.takes) && request.slices.iter().all(free);
+        let fits = room.holds(&request.takes) && wants(request).all(free);
         if fits {
             *room = room.plus(request.takes, -1);
-            request.slices.iter().for_each(|(profile, n)| *taken.entry(*profile).or_default() += n);
+            wants(request).for_each(|(offered, n)| *taken.entry(offered).or_default() += n);
         }
         fits
     });
@@ -67,10 +65,11 @@ pub(super) fn keepable<'a>(
 
 /// Whether a request waits for slices that can be planned for.
 fn waits(request: &Request) -> bool {
-    request.whole_gpus == 0
-        && request.blocked_elsewhere.is_none()
+    let for_slices = request.slices.values().any(|n| *n > 0);
+    request.blocked_elsewhere.is_none()
         && request.refused.is_none()
-        && request.slices.values().any(|n| *n > 0)
+        && request.finds.is_none()
+        && for_slices != (request.whole_gpus > 0)
 }
 
 /// Whether somebody of a higher priority waits, who may get what was promised to this one.
@@ -144,13 +143,13 @@ fn over(
     reports: &[RequestReport],
     by_id: &BTreeMap<&RequestId, &Request>,
 ) -> Vec<Note> {
-    let mut needed: BTreeMap<ProfileName, u32> = BTreeMap::new();
+    let mut needed: BTreeMap<Offered, u32> = BTreeMap::new();
     for report in reports {
         if let Outcome::ServedNow { node: on, .. } | Outcome::ServedByPlan { node: on, .. } = &report.outcome
             && on == name
             && let Some(request) = by_id.get(&report.id)
         {
-            request.slices.iter().for_each(|(profile, n)| *needed.entry(*profile).or_default() += n);
+            wants(request).for_each(|(offered, n)| *needed.entry(offered).or_default() += n);
         }
     }
     let step = plan.steps.iter().find(|step| step.node == *name);

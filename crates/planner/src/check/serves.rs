@@ -5,14 +5,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use mig::ProfileName;
 
+use super::bounds::count;
 use super::note::{Note, Problem};
 use crate::demand::Request;
 use crate::eligible::{Eligibility, judge};
 use crate::inventory::{Gpu, Node, Slices, Use};
 use crate::names::{PodRef, RequestId};
 use crate::plan::{GpuChange, NodeStep};
-use crate::policy::{LayoutPolicy, Policy};
+use crate::policy::{LayoutPolicy, Policy, StaticCut};
 use crate::predicted_labels::LabelsAfter;
+use crate::report::Offered;
 use crate::selector;
 
 pub(super) struct Served<'a> {
@@ -31,7 +33,7 @@ impl<'a> Served<'a> {
         }
         let labels = LabelsAfter::predict(node);
         let created = created(step, node);
-        let mut needed: BTreeMap<ProfileName, u32> = BTreeMap::new();
+        let mut needed: BTreeMap<Offered, u32> = BTreeMap::new();
         let (mut cpu, mut memory, mut storage, mut pods) = (0_i64, 0_i64, 0_i64, 0_i64);
         for id in &step.serves {
             let Some(request) = self.requests.get(id).copied() else {
@@ -42,7 +44,7 @@ impl<'a> Served<'a> {
             if !self.done.insert(&request.id) {
                 notes.push(say(|request| Problem::ServedTwice { request }));
             }
-            if request.whole_gpus > 0 {
+            if request.whole_gpus > 0 && !may_have_whole(request, policy) {
                 notes.push(say(|request| Problem::WholeGpu { request }));
             }
             if request.refused.is_some() {
@@ -62,11 +64,11 @@ impl<'a> Served<'a> {
             if let Eligibility::No { reason } = judge(request, &step.node, node, &labels) {
                 notes.push(Problem::NotEligible { request: id.clone(), reason }.on(&step.node));
             }
-            if !request.slices.iter().any(|(profile, count)| *count > 0 && created.contains(profile)) {
+            if !wants(request).any(|(offered, count)| count > 0 && created.contains(&offered)) {
                 notes.push(say(|request| Problem::NotByNewSlices { request }));
             }
-            for (profile, count) in &request.slices {
-                *needed.entry(*profile).or_default() += count;
+            for (offered, count) in wants(request) {
+                *needed.entry(offered).or_default() += count;
             }
             cpu = cpu.saturating_add(request.takes.cpu_milli);
             memory = memory.saturating_add(request.takes.memory_bytes);
@@ -90,41 +92,72 @@ impl<'a> Served<'a> {
     }
 }
 
-/// The profiles of which the step adds slices to a GPU, or puts them elsewhere.
-fn created(step: &NodeStep, node: &Node) -> BTreeSet<ProfileName> {
+/// What a request asks for.
+pub(super) fn wants(request: &Request) -> impl Iterator<Item = (Offered, u32)> {
+    let slices = request.slices.iter().map(|(profile, count)| (Offered::Slice(*profile), *count));
+    slices.chain([(Offered::WholeGpu, request.whole_gpus)].into_iter().filter(|(_, count)| *count > 0))
+}
+
+/// Whether a request may have whole GPUs of this policy: it asks for nothing
+/// else, and finds none where nothing has to change for it.
+fn may_have_whole(request: &Request, policy: &Policy) -> bool {
+    let offers = match &policy.layout {
+        LayoutPolicy::DemandDriven { whole_gpus, .. } => whole_gpus.is_some(),
+        LayoutPolicy::Static { gpus } => gpus.iter().any(|rule| matches!(rule.cut, StaticCut::MigOff)),
+    };
+    offers && request.finds.is_none() && request.slices.values().all(|count| *count == 0)
+}
+
+/// The profiles of which the step adds slices to a GPU, or puts them elsewhere; and whole GPUs.
+fn created(step: &NodeStep, node: &Node) -> BTreeSet<Offered> {
     let mut created = BTreeSet::new();
     for GpuChange { gpu, after, .. } in &step.gpus {
         let kept: BTreeSet<(ProfileName, u8)> = match node.gpus.get(gpu).map(|gpu| &gpu.slices) {
             Some(Slices::Placed(slices)) => slices.iter().map(|s| (s.profile, s.start)).collect(),
             _ => BTreeSet::new(),
         };
-        created.extend(after.iter().filter(|s| !kept.contains(s)).map(|(profile, _)| *profile));
+        created
+            .extend(after.iter().filter(|s| !kept.contains(s)).map(|(profile, _)| Offered::Slice(*profile)));
+        created.extend(after.is_empty().then_some(Offered::WholeGpu));
     }
     created
 }
 
-/// Slices of a profile on a GPU as it is, with their use.
-pub(super) fn slices_of(gpu: &Gpu, profile: ProfileName) -> Vec<&Use> {
-    gpu.slices.iter().filter(|slice| slice.profile == profile).map(|slice| slice.used).collect()
+/// Slices of a profile on a GPU as it is, with their use; or the use of the GPU where MIG is off.
+pub(super) fn uses_of(gpu: &Gpu, offered: Offered) -> Vec<&Use> {
+    match offered {
+        Offered::Slice(profile) => {
+            gpu.slices.iter().filter(|slice| slice.profile == profile).map(|slice| slice.used).collect()
+        }
+        Offered::WholeGpu => gpu.slices.whole().into_iter().collect(),
+    }
 }
 
-/// How many slices of a profile are there, and held by nobody.
-pub(super) fn free_now(node: &Node, profile: ProfileName) -> u32 {
-    let all: Vec<&Use> = node.gpus.values().flat_map(|gpu| slices_of(gpu, profile)).collect();
+/// How many its pods hold, as the node counts them; none where it does not say.
+fn counted(node: &Node, offered: Offered) -> Option<u32> {
+    match offered {
+        Offered::Slice(profile) => node.allocated.get(&profile).copied(),
+        Offered::WholeGpu => Some(node.whole_held),
+    }
+}
+
+/// How many slices of a profile, or whole GPUs, are there, and held by nobody.
+pub(super) fn free_now(node: &Node, offered: Offered) -> u32 {
+    let all: Vec<&Use> = node.gpus.values().flat_map(|gpu| uses_of(gpu, offered)).collect();
     let busy = all.iter().filter(|used| !used.is_idle()).count();
     let sure = all.iter().filter(|used| matches!(used, Use::InUse { .. })).count();
-    let held = node.allocated.get(&profile).map_or(busy, |n| (*n as usize).clamp(sure, busy));
+    let held = counted(node, offered).map_or(busy, |n| (n as usize).clamp(sure, busy));
     u32::try_from(all.len() - held).unwrap_or(u32::MAX)
 }
 
-/// How many slices of a profile the node will have free after the step: all
-/// that it will have, less those that its pods hold and keep.
-pub(super) fn free_after(step: &NodeStep, node: &Node, profile: ProfileName) -> u32 {
+/// How many slices of a profile, or whole GPUs, the node will have free after
+/// the step: all that it will have, less those that its pods hold and keep.
+pub(super) fn free_after(step: &NodeStep, node: &Node, offered: Offered) -> u32 {
     let evicted: BTreeSet<&PodRef> = step.evicts.iter().collect();
     let (mut total, mut in_use, mut given_back, mut still) = (0_u32, 0_u32, 0_u32, 0_u32);
     let (mut sure, mut maybe) = (BTreeSet::new(), BTreeSet::new());
     for (index, gpu) in &node.gpus {
-        let now = slices_of(gpu, profile);
+        let now = uses_of(gpu, offered);
         for used in &now {
             match used {
                 Use::Idle => {}
@@ -144,11 +177,10 @@ pub(super) fn free_after(step: &NodeStep, node: &Node, profile: ProfileName) -> 
             }
         }
         let change = step.gpus.iter().find(|change| change.gpu == *index);
-        let after = change
-            .map_or(now.len(), |change| change.after.iter().filter(|(name, _)| *name == profile).count());
-        total += u32::try_from(after).unwrap_or(u32::MAX);
+        let here = u32::try_from(now.len()).unwrap_or(u32::MAX);
+        total += change.map_or(here, |change| count(change, offered));
     }
-    let held = node.allocated.get(&profile).copied().unwrap_or(0).max(in_use);
+    let held = counted(node, offered).unwrap_or(0).max(in_use);
     // Whoever may hold one gives one back, unless it is counted already.
     let given_back = given_back + u32::try_from(maybe.difference(&sure).count()).unwrap_or(u32::MAX);
     if given_back == 0 {
@@ -189,7 +221,7 @@ mod tests {
 
     #[track_caller]
     fn check(node: NodeBuilder, step: &NodeStep, expect: u32) {
-        assert_eq!(free_after(step, &node.build(), profile("1g.10gb")), expect);
+        assert_eq!(free_after(step, &node.build(), Offered::Slice(profile("1g.10gb"))), expect);
     }
 
     #[test]

@@ -66,9 +66,12 @@ pub(super) fn check(step: &NodeStep, node: &Node, policy: &Policy, notes: &mut V
             });
         }
     }
-    let may_evict = policy.drain == Drain::Evict
-        && policy.mode != Mode::Paused
-        && (step.enable_mig || matches!(policy.layout, LayoutPolicy::Static { .. }));
+    // Where requests decide which GPUs are whole, MIG off is nothing that has to be mended.
+    let mends = match &policy.layout {
+        LayoutPolicy::Static { .. } => true,
+        LayoutPolicy::DemandDriven { whole_gpus, .. } => step.enable_mig && whole_gpus.is_none(),
+    };
+    let may_evict = policy.drain == Drain::Evict && policy.mode != Mode::Paused && mends;
     let mut seen = BTreeSet::new();
     for pod in &step.evicts {
         let problem = if !seen.insert(pod) {

@@ -45,7 +45,7 @@ pub fn check_turns(
     let unserved: Vec<&Request> = requests
         .iter()
         .filter(|r| !served.contains_key(&r.id) && r.blocked_elsewhere.is_none() && r.refused.is_none())
-        .filter(|r| r.whole_gpus == 0 && r.slices.values().any(|n| *n > 0))
+        .filter(|r| r.finds.is_none() && (r.whole_gpus > 0) != r.slices.values().any(|n| *n > 0))
         .collect();
     let mut notes = Vec::new();
     for (name, here) in by_node {
@@ -68,6 +68,7 @@ pub fn check_turns(
                     && (shares.is_empty() || younger.id.namespace == older.id.namespace)
                     && (older.slices == younger.slices || shares.iter().all(|share| share.min == 0))
                     && (older.since, &older.id) < (younger.since, &younger.id)
+                    && older.whole_gpus <= younger.whole_gpus
                     && older.slices.iter().all(|(p, n)| younger.slices.get(p).is_some_and(|has| has >= n))
                     && left.plus(younger.takes, 1).holds(&older.takes)
             });

@@ -9,11 +9,12 @@ use mig::{Layout, ProfileName};
 
 use super::choose::Chosen;
 use super::turns::{oldest_first, serves_oldest_first};
-use super::world::{Class, World, free_somewhere};
+use super::world::{Class, World, free_somewhere, whole_somewhere};
 use crate::demand::Request;
 use crate::inventory::{ChangeScope, Gpu, Room, Use};
 use crate::names::{GpuId, GpuIndex, NodeName, RequestId};
 use crate::policy::LayoutPolicy;
+use crate::report::Offered;
 
 /// Everything decided, by name.
 #[derive(Debug, Default)]
@@ -43,8 +44,8 @@ pub(super) struct LeftOver {
 #[derive(Clone, Debug)]
 pub(super) struct Served<'a> {
     pub(super) node: &'a NodeName,
-    /// Which slices, with the model that serves them.
-    pub(super) slices: Vec<(GpuId, String, ProfileName)>,
+    /// Which slices, or whole GPUs, with the model that serves them.
+    pub(super) slices: Vec<(GpuId, String, Offered)>,
     /// Whether one of them has to be created first.
     pub(super) by_plan: bool,
 }
@@ -61,7 +62,7 @@ pub(super) fn allocate<'a>(chosen: &Chosen<'a>) -> Allocation<'a> {
     let mut order: Vec<usize> = (0..world.groups.len()).collect();
     order.sort_by_key(|g| {
         let group = &world.groups[*g];
-        let slices = group.slices.values().sum::<u32>();
+        let slices = group.wants().map(|(_, n)| n).sum::<u32>();
         (std::cmp::Reverse((group.priority, slices)), *g)
     });
     let mut left: Vec<(usize, &'a Request)> = Vec::new();
@@ -131,7 +132,7 @@ fn exchange<'a>(world: &World<'a>, allocation: &mut Allocation<'a>, pools: &mut 
                     world.groups[*g].nodes[position[served.node]]
                         && serves_oldest_first(world, served.node)
                         && share_alike(world, served.node, older, younger)
-                        && older.slices.iter().all(|(p, n)| younger.slices.get(p).is_some_and(|has| has >= n))
+                        && younger.covers(older)
                         && pool.is_some_and(|pool| pool.room.plus(younger.takes, 1).holds(&older.takes))
                 })
         });
@@ -140,10 +141,10 @@ fn exchange<'a>(world: &World<'a>, allocation: &mut Allocation<'a>, pools: &mut 
         if let Some(pool) = pools.nodes.get_mut(served.node) {
             pool.room = pool.room.plus(younger.takes, 1).plus(older.takes, -1);
         }
-        let mut needs = older.slices.clone();
+        let mut needs: BTreeMap<Offered, u32> = older.wants().collect();
         served
             .slices
-            .retain(|(_, _, profile)| needs.get_mut(profile).filter(|n| **n > 0).map(|n| *n -= 1).is_some());
+            .retain(|(_, _, offered)| needs.get_mut(offered).filter(|n| **n > 0).map(|n| *n -= 1).is_some());
         allocation.served.insert(&older.id, served);
         if !allocation.unplaced.remove(&older.id) {
             allocation.exchanged.push((*older, younger));
@@ -241,8 +242,8 @@ struct Pools<'a> {
 /// What a node has to give.
 #[derive(Clone, Debug)]
 struct Pool {
-    /// Free slices: those that are there first, then those to be created.
-    free: BTreeMap<ProfileName, Vec<Free>>,
+    /// Free slices and whole GPUs: those that are there first, then those to be created.
+    free: BTreeMap<Offered, Vec<Free>>,
     room: Room,
 }
 
@@ -260,40 +261,42 @@ fn pools<'a>(world: &World<'a>, changes: &BTreeMap<(&'a NodeName, GpuIndex), Lay
         if !node.schedulable {
             continue;
         }
-        let mut free: BTreeMap<ProfileName, Vec<Free>> = BTreeMap::new();
+        let mut free: BTreeMap<Offered, Vec<Free>> = BTreeMap::new();
         for (index, gpu) in &node.gpus {
             let id = GpuId { node: name.clone(), gpu: *index };
-            let mut offer = |profile: ProfileName, created: bool| {
-                free.entry(profile).or_default().push(Free {
+            let mut offer = |offered: Offered, created: bool| {
+                free.entry(offered).or_default().push(Free {
                     created,
                     gpu: id.clone(),
                     model: gpu.model.clone(),
                 });
             };
             match changes.get(&(name, *index)) {
-                None => idle(gpu).into_iter().for_each(|profile| offer(profile, false)),
+                None => idle(gpu).into_iter().for_each(|offered| offer(offered, false)),
                 Some(layout) => {
-                    for (profile, created) in after(gpu, *layout, node.scope) {
-                        offer(profile, created);
+                    for (offered, created) in after(gpu, *layout, node.scope) {
+                        offer(offered, created);
                     }
                 }
             }
         }
-        for (profile, n) in free_somewhere(name, node, &world.evictions) {
+        let somewhere = free_somewhere(name, node, &world.evictions).into_iter();
+        let somewhere = somewhere.map(|(profile, n)| (Offered::Slice(profile), n));
+        for (offered, n) in somewhere.chain([(Offered::WholeGpu, whole_somewhere(node))]) {
             // Some slices of these GPUs are free, it is not known which: the
             // first that may be is named.
             let somewhere =
-                node.gpus.iter().filter(|(_, gpu)| may_be_used(gpu, profile)).flat_map(|(i, gpu)| {
+                node.gpus.iter().filter(|(_, gpu)| may_be_used(gpu, offered)).flat_map(|(i, gpu)| {
                     let free = Free {
                         created: false,
                         gpu: GpuId { node: name.clone(), gpu: *i },
                         model: gpu.model.clone(),
                     };
-                    let slices = count_of(gpu, profile);
+                    let slices = count_of(gpu, offered);
                     std::iter::repeat_n(free, slices)
                 });
             let found: Vec<Free> = somewhere.take(usize::try_from(n).unwrap_or(0)).collect();
-            free.entry(profile).or_default().extend(found);
+            free.entry(offered).or_default().extend(found);
         }
         for slices in free.values_mut() {
             slices.sort();
@@ -314,16 +317,14 @@ impl LeftOver {
 impl Pool {
     fn left_over(self) -> LeftOver {
         let there = |slices: &Vec<Free>| slices.iter().any(|slice| !slice.created);
-        let free = self.free.into_iter().filter(|(_, slices)| there(slices)).map(|(profile, _)| profile);
+        let free = self.free.into_iter().filter(|(_, slices)| there(slices));
+        let free = free.filter_map(|(offered, _)| offered.slice());
         LeftOver { free: free.collect(), room: self.room }
     }
 
     fn has(&self, request: &Request) -> bool {
         self.room.holds(&request.takes)
-            && request
-                .slices
-                .iter()
-                .all(|(profile, n)| self.free.get(profile).map_or(0, Vec::len) >= *n as usize)
+            && request.wants().all(|(offered, n)| self.free.get(&offered).map_or(0, Vec::len) >= n as usize)
     }
 
     /// How many of the wanted slices would have to be created, and what is
@@ -331,10 +332,10 @@ impl Pool {
     fn fit(&self, request: &Request) -> (bool, usize) {
         let mut created = false;
         let mut left = 0;
-        for (profile, n) in &request.slices {
-            let Some(free) = self.free.get(profile) else { continue };
-            created |= free.iter().rev().take(*n as usize).any(|slice| slice.created);
-            left += free.len() - *n as usize;
+        for (offered, n) in request.wants() {
+            let Some(free) = self.free.get(&offered) else { continue };
+            created |= free.iter().rev().take(n as usize).any(|slice| slice.created);
+            left += free.len() - n as usize;
         }
         (created, left)
     }
@@ -343,7 +344,7 @@ impl Pool {
 impl<'a> Pools<'a> {
     /// Takes what a request wants from the best of some nodes.
     fn take(&mut self, nodes: &[&'a NodeName], request: &Request) -> Option<Served<'a>> {
-        let several = request.slices.values().sum::<u32>() > 1;
+        let several = request.wants().map(|(_, n)| n).sum::<u32>() > 1;
         let mut usable =
             nodes.iter().copied().filter(|name| self.nodes.get(name).is_some_and(|p| p.has(request)));
         let node = if several {
@@ -360,32 +361,37 @@ impl<'a> Pools<'a> {
         let pool = self.nodes.get_mut(node)?;
         pool.room = pool.room.plus(request.takes, -1);
         let mut served = Served { node, slices: vec![], by_plan: false };
-        for (profile, n) in &request.slices {
-            for _ in 0..*n {
-                let slice = pool.free.get_mut(profile)?.pop()?;
+        for (offered, n) in request.wants() {
+            for _ in 0..n {
+                let slice = pool.free.get_mut(&offered)?.pop()?;
                 served.by_plan |= slice.created;
-                served.slices.push((slice.gpu, slice.model, *profile));
+                served.slices.push((slice.gpu, slice.model, offered));
             }
         }
         Some(served)
     }
 }
 
-/// The slices of a GPU that requests can have, given what it changes to.
-pub(super) fn idle_slices(gpu: &Gpu, change: Option<Layout>, scope: ChangeScope) -> Vec<ProfileName> {
+/// What requests can have of a GPU, given what it changes to.
+pub(super) fn idle_slices(gpu: &Gpu, change: Option<Layout>, scope: ChangeScope) -> Vec<Offered> {
     match change {
         None => idle(gpu),
-        Some(layout) => after(gpu, layout, scope).into_iter().map(|(profile, _)| profile).collect(),
+        Some(layout) => after(gpu, layout, scope).into_iter().map(|(offered, _)| offered).collect(),
     }
 }
 
-/// The provably idle slices of a GPU.
-fn idle(gpu: &Gpu) -> Vec<ProfileName> {
-    gpu.slices.iter().filter(|slice| slice.used.is_idle()).map(|slice| slice.profile).collect()
+/// What of a GPU is provably idle: slices, or all of it where MIG is off.
+fn idle(gpu: &Gpu) -> Vec<Offered> {
+    let slices = gpu.slices.iter().map(|slice| (Offered::Slice(slice.profile), slice.used));
+    let all = slices.chain(gpu.slices.whole().map(|used| (Offered::WholeGpu, used)));
+    all.filter(|(_, used)| used.is_idle()).map(|(offered, _)| offered).collect()
 }
 
-/// The free slices of a GPU after a change, and whether each is created by it.
-fn after(gpu: &Gpu, layout: Layout, scope: ChangeScope) -> Vec<(ProfileName, bool)> {
+/// What of a GPU is free after a change, and whether each is created by it.
+fn after(gpu: &Gpu, layout: Layout, scope: ChangeScope) -> Vec<(Offered, bool)> {
+    if layout.is_empty() {
+        return vec![(Offered::WholeGpu, true)];
+    }
     let keeps = matches!(scope, ChangeScope::SliceBySlice);
     layout
         .iter()
@@ -394,21 +400,26 @@ fn after(gpu: &Gpu, layout: Layout, scope: ChangeScope) -> Vec<(ProfileName, boo
             let existing = gpu.slices.iter().find(|s| s.profile == profile && s.start == Some(start));
             match existing {
                 Some(slice) if keeps && !slice.used.is_idle() => None,
-                Some(_) if keeps => Some((profile, false)),
-                _ => Some((profile, true)),
+                Some(_) if keeps => Some((Offered::Slice(profile), false)),
+                _ => Some((Offered::Slice(profile), true)),
             }
         })
         .collect()
 }
 
-fn may_be_used(gpu: &Gpu, wanted: ProfileName) -> bool {
+fn may_be_used(gpu: &Gpu, wanted: Offered) -> bool {
     count_of(gpu, wanted) > 0
 }
 
-/// The slices of a profile that may be in use, though it cannot be said which.
-fn count_of(gpu: &Gpu, wanted: ProfileName) -> usize {
+/// The slices of a profile that may be in use, though it cannot be said which; or the GPU as a whole.
+fn count_of(gpu: &Gpu, wanted: Offered) -> usize {
     let perhaps = |used: &Use| matches!(used, Use::MaybeInUse { .. });
-    gpu.slices.iter().filter(|slice| slice.profile == wanted && perhaps(slice.used)).count()
+    match wanted {
+        Offered::Slice(profile) => {
+            gpu.slices.iter().filter(|slice| slice.profile == profile && perhaps(slice.used)).count()
+        }
+        Offered::WholeGpu => gpu.slices.whole().into_iter().filter(|used| perhaps(used)).count(),
+    }
 }
 
 #[cfg(test)]

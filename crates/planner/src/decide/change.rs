@@ -10,7 +10,8 @@ use super::evict;
 use super::group::Group;
 use crate::inventory::{Gpu, Hold, Inventory, Node, Room, Slices, Use};
 use crate::names::{GpuIndex, NodeName, PodRef, PolicyName};
-use crate::policy::{LayoutPolicy, Order, Policy, Share, Unrequested};
+use crate::policy::{Bounds, LayoutPolicy, Order, Policy, Share, Unrequested};
+use crate::report::Offered;
 use crate::selector;
 
 /// What to change in a policy.
@@ -31,7 +32,8 @@ pub(super) struct Relaxation {
     /// What kind of field.
     pub(super) kind: Kind,
     policy: Policy,
-    profile: Option<ProfileName>,
+    /// Of the slices, or whole GPUs, that it bounds.
+    offered: Option<Offered>,
     share: Option<usize>,
 }
 
@@ -58,7 +60,7 @@ impl Relaxation {
     pub(super) fn layout(&self, value: Option<u32>) -> LayoutPolicy {
         let mut layout = self.policy.layout.clone();
         match &mut layout {
-            LayoutPolicy::DemandDriven { slices, shares, .. } => {
+            LayoutPolicy::DemandDriven { slices, shares, whole_gpus, .. } => {
                 if let Some(share) = self.share.and_then(|share| shares.get_mut(share)) {
                     match self.kind {
                         Kind::Max { .. } => share.max = value,
@@ -66,7 +68,12 @@ impl Relaxation {
                         Kind::Layout => {}
                     }
                 }
-                if let Some(bounds) = self.profile.and_then(|profile| slices.get_mut(&profile)) {
+                let bounds = match self.offered {
+                    Some(Offered::Slice(profile)) => slices.get_mut(&profile),
+                    Some(Offered::WholeGpu) => whole_gpus.as_mut(),
+                    None => None,
+                };
+                if let Some(bounds) = bounds {
                     match self.kind {
                         Kind::Max { .. } => bounds.max = value,
                         Kind::Min { .. } => bounds.min = value.unwrap_or(0),
@@ -81,6 +88,7 @@ impl Relaxation {
                 unrequested: Unrequested::Keep,
                 order: Order::MostServed,
                 shares: vec![],
+                whole_gpus: None,
             },
         }
     }
@@ -88,24 +96,30 @@ impl Relaxation {
 
 /// Ways to relax a policy for a group.
 pub(super) fn relaxations(policy: &Policy, group: &Group<'_>) -> Vec<Relaxation> {
-    let relaxation = |field: String, kind: Kind, profile: Option<ProfileName>| Relaxation {
+    let relaxation = |field: String, kind: Kind, offered: Option<Offered>| Relaxation {
         field,
         kind,
         policy: policy.clone(),
-        profile,
+        offered,
         share: None,
     };
-    let LayoutPolicy::DemandDriven { slices, shares, .. } = &policy.layout else {
+    let LayoutPolicy::DemandDriven { slices, shares, whole_gpus, .. } = &policy.layout else {
+        // Without its rules a policy would offer no whole GPU at all.
+        if group.whole > 0 {
+            return vec![];
+        }
         return vec![relaxation("spec.layout.static.gpus".to_owned(), Kind::Layout, None)];
     };
-    let field = |profile, name| format!("spec.layout.demandDriven.slices[{profile}].{name}");
-    let asked = slices.iter().filter(|(profile, _)| group.slices.contains_key(profile));
-    let maxima = asked.filter_map(|(profile, bounds)| {
+    let slices = slices.iter().map(|(profile, bounds)| (Offered::Slice(*profile), bounds));
+    let all = slices.chain(whole_gpus.iter().map(|bounds| (Offered::WholeGpu, bounds)));
+    let all: Vec<(Offered, &Bounds)> = all.collect();
+    let asked = all.iter().filter(|(offered, _)| group.wants().any(|(asked, _)| asked == *offered));
+    let maxima = asked.filter_map(|(offered, bounds)| {
         let kind = Kind::Max { now: bounds.max? };
-        Some(relaxation(field(profile, "maxCount"), kind, Some(*profile)))
+        Some(relaxation(offered.bound("maxCount"), kind, Some(*offered)))
     });
-    let minima = slices.iter().filter(|(_, bounds)| bounds.min > 0).map(|(profile, bounds)| {
-        relaxation(field(profile, "minCount"), Kind::Min { now: bounds.min }, Some(*profile))
+    let minima = all.iter().filter(|(_, bounds)| bounds.min > 0).map(|(offered, bounds)| {
+        relaxation(offered.bound("minCount"), Kind::Min { now: bounds.min }, Some(*offered))
     });
     let bound = |position: usize, name: &str, kind: Kind| Relaxation {
         share: Some(position),

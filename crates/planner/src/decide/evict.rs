@@ -63,7 +63,7 @@ impl Evictions {
         let mut whole_node = false;
         for (index, gpu) in &node.gpus {
             let number = known.geometries.number(&gpu.geometry);
-            let situation = situation(number, node, *index, gpu, Some((policy, menu)));
+            let situation = situation(number, node, *index, gpu, Some((policy, menu)), false);
             let (freedom, goes_off) = (situation.freedom, matches!(situation.goal, Goal::Whole { .. }));
             if !known.changes(situation) {
                 continue;

@@ -19,7 +19,7 @@ use crate::demand::{Refusal, Request};
 use crate::eligible::{Eligibility, Ineligible, Judge};
 use crate::inventory::{Gpu, Node};
 use crate::names::{GpuId, NodeName, PolicyName, RequestId};
-use crate::report::{Help, Outcome, Report, RequestReport, Why};
+use crate::report::{Help, Offered, Outcome, Report, RequestReport, Why};
 use crate::solver::SolveError;
 
 /// The answers, highest priority first, then oldest.
@@ -67,7 +67,7 @@ pub(super) fn requests(
                         })
                         .clone();
                     // The numbers had a slice for it: what no node has is room.
-                    let alone = request.slices.values().sum::<u32>() == 1;
+                    let alone = request.wants().map(|(_, n)| n).sum::<u32>() == 1;
                     let why = if unplaced && alone { Why::NoRoom } else { why };
                     Outcome::Unserved { why, help }
                 }
@@ -89,16 +89,18 @@ fn policy_for(world: &World<'_>, request: &Request, outcome: &Outcome) -> Option
         Outcome::Unserved { .. } => world
             .policies
             .iter()
-            .find(|policy| {
+            .filter(|policy| {
                 counts(policy, request) && world.assignment.nodes_of(&policy.name).next().is_some()
             })
+            // Of several, one that offers what is asked for.
+            .min_by_key(|policy| request.whole_gpus > 0 && !policy.layout.offers_whole_gpus())
             .map(|policy| policy.name.clone()),
     }
 }
 
 /// The answer to a request that takes no part in planning.
 fn not_planned(request: &Request) -> Outcome {
-    debug_assert!(!is_planned(request), "every other request is in a group");
+    debug_assert!(!is_planned(request) || request.whole_gpus > 0, "every other request is in a group");
     if let Some(Refusal { why, advice }) = &request.refused {
         let help = vec![Help::ChangeRequest { advice: advice.clone() }];
         return Outcome::Unserved { why: Why::Refused { why: why.clone() }, help };
@@ -107,8 +109,11 @@ fn not_planned(request: &Request) -> Outcome {
         let why = Why::BlockedElsewhere { message: message.clone() };
         return Outcome::Unserved { why, help: vec![] };
     }
+    if let Some(node) = &request.finds {
+        return Outcome::Unserved { why: Why::Elsewhere { node: node.clone() }, help: vec![] };
+    }
     let advice =
-        "ask for slices, such as nvidia.com/mig-1g.10gb: 1, or use nodes with whole GPUs: those outside of every policy, or of a Static policy with `mig: Disabled`".to_owned();
+        "ask for slices, such as nvidia.com/mig-1g.10gb: 1, or use nodes with whole GPUs: those outside of every policy, of a DemandDriven policy with `wholeGpus`, or of a Static policy with `mig: Disabled`".to_owned();
     Outcome::Unserved { why: Why::WholeGpu, help: vec![Help::ChangeRequest { advice }] }
 }
 
@@ -132,13 +137,15 @@ fn answer(
         .filter(|(name, _)| {
             let policy = world.assignment.policy_of.get(name);
             let policy = policy.and_then(|name| world.policies.iter().find(|p| p.name == *name));
-            policy.is_some_and(|policy| counts(policy, group.requests[0]))
+            policy.is_some_and(|policy| {
+                counts(policy, group.requests[0]) && (group.whole == 0 || policy.layout.offers_whole_gpus())
+            })
         })
         .collect();
     if counted.is_empty() {
         return (Why::NoPolicy, vec![]);
     }
-    if let Some(answer) = no_profile(group, &counted) {
+    if let Some(answer) = no_profile(group, &counted).or_else(|| too_few_gpus(group, &counted)) {
         return answer;
     }
     let change = trials.policy_change(group);
@@ -157,10 +164,12 @@ fn answer(
         let able = counted.iter().filter(|(_, node)| node.gpus.values().any(|gpu| could_serve(gpu, group)));
         let held = able.filter_map(|(name, node)| Some(((*name).clone(), hold(node)?.clone())));
         Why::Held { nodes: held.collect() }
-    } else if !frozen.is_empty() && trials.is_unprovable(group) {
+    } else if group.whole == 0 && !frozen.is_empty() && trials.is_unprovable(group) {
         Why::IdlenessNotProvable { gpus: frozen }
     } else if let Some(policy) = trials.oldest_first(world, group) {
         Why::NotItsTurn { policy }
+    } else if group.whole > 0 {
+        Why::NoIdleNode
     } else if super::trial::is_fragmented(group, &counted) {
         Why::Fragmented
     } else {
@@ -171,7 +180,18 @@ fn answer(
 
 /// Whether a GPU can have any of the slices that the group asks for.
 fn could_serve(gpu: &Gpu, group: &Group<'_>) -> bool {
-    group.slices.iter().any(|(profile, _)| gpu.geometry.profile_named(*profile).is_some())
+    group.whole > 0 || group.slices.keys().any(|profile| gpu.geometry.profile_named(*profile).is_some())
+}
+
+/// More whole GPUs than any node has.
+fn too_few_gpus(group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<(Why, Vec<Help>)> {
+    let most = nodes.iter().map(|(_, node)| node.gpus.len()).max().unwrap_or(0);
+    let most = u32::try_from(most).unwrap_or(u32::MAX);
+    (most < group.whole).then(|| {
+        let profile = Offered::WholeGpu;
+        let advice = format!("ask for at most {most} of {}", profile.resource_name());
+        (Why::TooLarge { most, profile }, vec![Help::ChangeRequest { advice }])
+    })
 }
 
 /// No node fits: for lack of room only, or because the request asks for what no node is.
@@ -221,7 +241,7 @@ fn no_profile(group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<(Why, V
         }
         if most < *n {
             let advice = format!("ask for at most {most} of {}", profile.resource_name());
-            let why = Why::TooLarge { most, profile: *profile };
+            let why = Why::TooLarge { most, profile: Offered::Slice(*profile) };
             return Some((why, vec![Help::ChangeRequest { advice }]));
         }
     }

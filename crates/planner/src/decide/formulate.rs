@@ -1,18 +1,22 @@
 //! The world as an integer program: which rows couple the choices, and what
 //! each choice costs at which level of the objective.
 
+mod bounds;
 mod shares;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mig::{Layout, ProfileName};
+use mig::Layout;
 
+pub(super) use self::bounds::bounds;
+use self::bounds::present;
 use super::reach::Reach;
 use super::targets::{Current, Target};
 use super::turn::Turns;
 use super::world::{Class, World};
 use crate::inventory::{Room, mebibytes_up};
-use crate::policy::{Bounds, LayoutPolicy};
+use crate::policy::Bounds;
+use crate::report::Offered;
 use crate::solver::{self, Asked, Column, Extra, Instance, Row, RowIndex, Sense, Solved};
 
 /// Up to so many waiting requests, age breaks ties between requests that ask
@@ -180,10 +184,10 @@ struct Building<'w, 'a> {
     costs: Vec<Level>,
     /// What the program cannot change, by level.
     constants: Vec<i64>,
-    /// Rows that count free slices: by `(cell, profile)`.
-    supply: BTreeMap<(usize, ProfileName), RowIndex>,
+    /// Rows that count free slices: by `(cell, profile)`; and free whole GPUs.
+    supply: BTreeMap<(usize, Offered), RowIndex>,
     /// Rows that count existing slices: by `(policy, profile)`; one for each sense.
-    existing: BTreeMap<(usize, ProfileName), Vec<RowIndex>>,
+    existing: BTreeMap<(usize, Offered), Vec<RowIndex>>,
     /// What is only each cell's own.
     own: Vec<solver::Part>,
 }
@@ -270,17 +274,6 @@ fn levels(world: &World<'_>, turns: &Turns, question: Question) -> Vec<Level> {
     levels.into_iter().collect()
 }
 
-/// All bounds of demand-driven policies: `(policy, profile, bounds)`.
-pub(super) fn bounds<'w>(world: &'w World<'_>) -> impl Iterator<Item = (usize, ProfileName, &'w Bounds)> {
-    world.policies.iter().enumerate().flat_map(|(p, policy)| {
-        let slices = match &policy.layout {
-            LayoutPolicy::DemandDriven { slices, .. } => Some(slices),
-            LayoutPolicy::Static { .. } => None,
-        };
-        slices.into_iter().flatten().map(move |(profile, bounds)| (p, *profile, bounds))
-    })
-}
-
 impl Building<'_, '_> {
     fn row(&mut self, sense: Sense, rhs: i64) -> RowIndex {
         self.instance.rows.push(Row { sense, rhs });
@@ -302,19 +295,19 @@ impl Building<'_, '_> {
     fn rows(&mut self) {
         for (c, cell) in self.world.cells.iter().enumerate() {
             let groups = cell.groups.iter().map(|g| &self.world.groups[*g]);
-            let mut wanted: BTreeSet<ProfileName> = groups
+            let mut wanted: BTreeSet<Offered> = groups
                 .filter(|group| self.reach.serves(c, group))
-                .flat_map(|group| group.slices.keys().copied())
+                .flat_map(|group| group.wants().map(|(offered, _)| offered))
                 .collect();
             if let Some(policy) = cell.policy {
                 let spare = bounds(self.world).filter(|(p, _, bounds)| *p == policy && bounds.spare > 0);
-                wanted.extend(spare.map(|(_, profile, _)| profile));
+                wanted.extend(spare.map(|(_, offered, _)| offered));
             }
-            for profile in wanted {
+            for offered in wanted {
                 // Supply - served - left over = - what is free anyway.
-                let free = cell.free.get(&profile).copied().unwrap_or(0);
+                let free = cell.free.get(&offered).copied().unwrap_or(0);
                 let row = self.row(Sense::AtLeast, -free);
-                self.supply.insert((c, profile), row);
+                self.supply.insert((c, offered), row);
                 self.own[c].rows.push(row);
             }
         }
@@ -383,8 +376,8 @@ impl Building<'_, '_> {
                 let group = &world.groups[*g];
                 let Some(row) = rows[*g].filter(|_| self.reach.serves(c, group)) else { continue };
                 let mut coefficients = vec![(row, 1)];
-                for (profile, n) in group.slices {
-                    coefficients.push((self.supply[&(c, *profile)], -i32::try_from(*n).unwrap_or(i32::MAX)));
+                for (offered, n) in group.wants() {
+                    coefficients.push((self.supply[&(c, offered)], -i32::try_from(n).unwrap_or(i32::MAX)));
                 }
                 let upper = i64::try_from(group.requests.len()).unwrap_or(i64::MAX);
                 let asked_for = matches!(self.question, Question::Served { group } if group == *g);
@@ -443,19 +436,19 @@ impl Building<'_, '_> {
     fn bounds(&mut self) {
         let world = self.world;
         let present = present(world);
-        let all: Vec<(usize, ProfileName, Bounds)> = bounds(world).map(|(p, n, b)| (p, n, *b)).collect();
-        for (policy, profile, Bounds { min, spare, max }) in all {
-            let now = present.get(&(policy, profile)).copied().unwrap_or(0);
+        let all: Vec<(usize, Offered, Bounds)> = bounds(world).map(|(p, n, b)| (p, n, *b)).collect();
+        for (policy, offered, Bounds { min, spare, max }) in all {
+            let now = present.get(&(policy, offered)).copied().unwrap_or(0);
             if min > 0 && self.costs.contains(&Level::Minimum) {
                 let row = self.row(Sense::AtLeast, i64::from(min));
                 let costs = self.costs(&[(Level::Minimum, 1)]);
                 self.extra(i64::from(min), vec![(row, 1)], costs);
-                self.existing.entry((policy, profile)).or_default().push(row);
+                self.existing.entry((policy, offered)).or_default().push(row);
             }
             if let Some(max) = max {
                 // What exists beyond the maximum is not destroyed for it.
                 let row = self.row(Sense::AtMost, i64::from(max).max(now));
-                self.existing.entry((policy, profile)).or_default().push(row);
+                self.existing.entry((policy, offered)).or_default().push(row);
             }
             if spare > 0 && self.costs.contains(&Level::Spare) {
                 let row = self.row(Sense::AtLeast, i64::from(spare));
@@ -466,7 +459,7 @@ impl Building<'_, '_> {
                 {
                     // A node on which nothing can be scheduled offers no spare.
                     if cell.nodes.iter().any(|name| world.node(name).schedulable)
-                        && let Some(supply) = self.supply.get(&(c, profile)).copied()
+                        && let Some(supply) = self.supply.get(&(c, offered)).copied()
                     {
                         let extra = self.extra(i64::from(spare), vec![(supply, -1), (row, 1)], vec![]);
                         self.own[c].extras.push(extra);
@@ -504,22 +497,29 @@ impl Building<'_, '_> {
     }
 
     fn column(&self, class: &Class<'_>, target: &Target) -> Column {
-        let Target { layout, exists, free, operations, stranded, misses_static, misses_whole, broken } =
-            target;
+        let Target { layout, exists, free, is_off, is_free, operations, stranded, .. } = target;
+        let Target { misses_static, misses_whole, broken, .. } = target;
         let geometry = self.world.geometries.get(class.situation.geometry);
         let mut coefficients = Vec::new();
         for (profile, n) in free.iter() {
             let name = geometry.profile(profile).name;
-            if let Some(row) = self.supply.get(&(class.cell, name)) {
+            if let Some(row) = self.supply.get(&(class.cell, Offered::Slice(name))) {
                 coefficients.push((*row, i32::from(n)));
             }
+        }
+        if let Some(row) = self.supply.get(&(class.cell, Offered::WholeGpu)).filter(|_| *is_free) {
+            coefficients.push((*row, 1));
         }
         if let Some(policy) = self.world.cells[class.cell].policy {
             for (profile, n) in exists.iter() {
                 let name = geometry.profile(profile).name;
-                for row in self.existing.get(&(policy, name)).into_iter().flatten() {
+                for row in self.existing.get(&(policy, Offered::Slice(name))).into_iter().flatten() {
                     coefficients.push((*row, i32::from(n)));
                 }
+            }
+            if *is_off {
+                let rows = self.existing.get(&(policy, Offered::WholeGpu)).into_iter().flatten();
+                coefficients.extend(rows.map(|row| (*row, 1)));
             }
         }
         coefficients.sort_unstable();
@@ -563,20 +563,6 @@ fn preference(class: &Class<'_>, target: &Target) -> i64 {
     mix(target.layout.map_or(u64::MAX, Layout::bits));
     mix(class.cell as u64);
     i64::try_from(1 + hash % 997).unwrap_or(1)
-}
-
-/// The slices that exist now, by policy and profile.
-pub(super) fn present(world: &World<'_>) -> BTreeMap<(usize, ProfileName), i64> {
-    let mut present = BTreeMap::new();
-    for class in &world.classes {
-        let Some(policy) = world.cells[class.cell].policy else { continue };
-        let geometry = world.geometries.get(class.situation.geometry);
-        let count = i64::try_from(class.gpus.len()).unwrap_or(i64::MAX);
-        for (profile, n) in class.situation.now(geometry).iter() {
-            *present.entry((policy, geometry.profile(profile).name)).or_insert(0) += i64::from(n) * count;
-        }
-    }
-    present
 }
 
 /// For each group, what it costs in age to leave its youngest request

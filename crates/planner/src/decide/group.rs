@@ -11,6 +11,7 @@ use crate::demand::{Constraints, Request};
 use crate::eligible::Judge;
 use crate::inventory::{Inventory, Node, Room};
 use crate::policy::{LayoutPolicy, Policy};
+use crate::report::Offered;
 use crate::selector;
 
 /// Whether a node has to be looked at by itself: only so are "all on one node"
@@ -30,6 +31,12 @@ pub(super) enum Alone {
 #[derive(Clone, Debug)]
 pub(super) struct Group<'a> {
     pub(super) slices: &'a BTreeMap<ProfileName, u32>,
+    /// Whole GPUs; who asks for some asks for no slices.
+    pub(super) whole: u32,
+    /// What each of them weighs: as many compute slices as the largest card has
+    /// of the nodes that it may use. So seven requests for one slice and one for
+    /// a whole GPU are equals.
+    whole_weight: i64,
     pub(super) priority: i32,
     /// Oldest first.
     pub(super) requests: Vec<&'a Request>,
@@ -45,8 +52,19 @@ impl Group<'_> {
     /// Compute slices that one request of the group asks for: what being
     /// served is worth within its priority.
     pub(super) fn weight(&self) -> i64 {
-        self.slices.iter().map(|(profile, n)| i64::from(profile.compute) * i64::from(*n)).sum()
+        let slices = self.slices.iter().map(|(profile, n)| i64::from(profile.compute) * i64::from(*n));
+        slices.sum::<i64>() + self.whole_weight * i64::from(self.whole)
     }
+
+    /// What each of its requests wants, and how much of it.
+    pub(super) fn wants(&self) -> impl Iterator<Item = (Offered, u32)> {
+        wants(self.slices, self.whole)
+    }
+}
+
+fn wants(slices: &BTreeMap<ProfileName, u32>, whole: u32) -> impl Iterator<Item = (Offered, u32)> {
+    let slices = slices.iter().map(|(profile, n)| (Offered::Slice(*profile), *n));
+    slices.chain((whole > 0).then_some((Offered::WholeGpu, whole)))
 }
 
 /// Groups, highest priority first, and for every node of the inventory
@@ -65,22 +83,37 @@ pub(super) fn group<'a>(
     for alike in alike(requests, has_shares) {
         let request = alike[0];
         let counted: Vec<bool> = policies.iter().map(|policy| counts(policy, request)).collect();
-        let nodes: Vec<bool> = judge
-            .nodes_for(request)
+        let eligible = judge.nodes_for(request);
+        // Who asks for whole GPUs asks those policies that offer any; where there is none, it is told so.
+        let offers = |policy: usize| request.whole_gpus == 0 || policies[policy].layout.offers_whole_gpus();
+        let mut asked = eligible.iter().zip(policy_of).filter(|(eligible, _)| eligible.is_yes());
+        if request.whole_gpus > 0 && !asked.any(|(_, policy)| policy.is_some_and(|p| counted[p] && offers(p)))
+        {
+            continue;
+        }
+        let nodes: Vec<bool> = eligible
             .iter()
             .zip(inventory.nodes.values())
             .zip(policy_of)
             .map(|((eligible, node), policy)| {
-                eligible.is_yes() && node.schedulable && policy.is_none_or(|p| counted[p])
+                eligible.is_yes() && node.schedulable && policy.is_none_or(|p| counted[p] && offers(p))
             })
             .collect();
         let may_use = nodes.iter().zip(policy_of).filter(|(may, _)| **may).filter_map(|(_, policy)| *policy);
+        // Shares count slices.
+        let has_shares = has_shares && request.whole_gpus == 0;
         let shares = if has_shares { of_request(policies, &may_use.collect(), request) } else { vec![] };
-        let key = (std::cmp::Reverse(request.priority), &request.slices, nodes, request.takes, shares);
+        let asks = (&request.slices, request.whole_gpus);
+        let key = (std::cmp::Reverse(request.priority), asks, nodes, request.takes, shares);
         groups.entry(key).or_default().extend(alike);
     }
     let several: Vec<bool> = (0..policy_of.len())
-        .map(|i| groups.keys().any(|(_, slices, nodes, _, _)| nodes[i] && slices.values().sum::<u32>() > 1))
+        .map(|i| {
+            let is_several = |(slices, whole): &(&BTreeMap<ProfileName, u32>, u32)| {
+                wants(slices, *whole).map(|(_, n)| n).sum::<u32>() > 1
+            };
+            groups.keys().any(|(_, asks, nodes, _, _)| nodes[i] && is_several(asks))
+        })
         .collect();
     let tight: Vec<bool> =
         inventory.nodes.values().enumerate().map(|(i, node)| is_tight(i, node, &groups)).collect();
@@ -90,7 +123,7 @@ pub(super) fn group<'a>(
         (false, false) => Alone::No,
     });
     let alone: Vec<Alone> = alone.collect();
-    (merge(groups, &alone), alone)
+    (merge(inventory, groups, &alone), alone)
 }
 
 /// All of a request by which it is told which group it is in. The namespace is of account only to shares.
@@ -98,6 +131,7 @@ pub(super) fn group<'a>(
 struct Asks<'a> {
     priority: i32,
     slices: &'a BTreeMap<ProfileName, u32>,
+    whole_gpus: u32,
     constraints: &'a Constraints,
     takes: Room,
     labels: &'a BTreeMap<String, String>,
@@ -110,10 +144,18 @@ fn alike(requests: &[Request], has_shares: bool) -> Vec<Vec<&Request>> {
     let mut position: HashMap<Asks<'_>, usize> = HashMap::new();
     let mut alike: Vec<Vec<&Request>> = Vec::new();
     for request in requests.iter().filter(|r| is_planned(r)) {
-        let Request { priority, slices, constraints, takes, namespace_labels, id, .. } = request;
+        let Request { priority, slices, whole_gpus, constraints, takes, namespace_labels, id, .. } = request;
         let namespace = has_shares.then_some(id.namespace.as_str());
         let labels = namespace_labels;
-        let asks = Asks { priority: *priority, slices, constraints, takes: *takes, labels, namespace };
+        let asks = Asks {
+            priority: *priority,
+            slices,
+            whole_gpus: *whole_gpus,
+            constraints,
+            takes: *takes,
+            labels,
+            namespace,
+        };
         let position = *position.entry(asks).or_insert(alike.len());
         match alike.get_mut(position) {
             Some(known) => known.push(request),
@@ -123,8 +165,8 @@ fn alike(requests: &[Request], has_shares: bool) -> Vec<Vec<&Request>> {
     alike
 }
 
-/// Priority, slices, nodes, what is taken of a node, and shares.
-type Key<'a> = (std::cmp::Reverse<i32>, &'a BTreeMap<ProfileName, u32>, Vec<bool>, Room, Vec<Whose>);
+/// Priority, slices and whole GPUs, nodes, what is taken of a node, and shares.
+type Key<'a> = (std::cmp::Reverse<i32>, (&'a BTreeMap<ProfileName, u32>, u32), Vec<bool>, Room, Vec<Whose>);
 
 /// Whether a node's room may run out before its slices do: the requests that
 /// take most of it, as many as it could ever serve, take more than there is.
@@ -154,13 +196,20 @@ fn is_tight(position: usize, node: &Node, groups: &BTreeMap<Key<'_>, Vec<&Reques
 
 /// What a request takes of a node matters only where that is counted:
 /// elsewhere requests that differ in nothing else are one group.
-fn merge<'a>(groups: BTreeMap<Key<'a>, Vec<&'a Request>>, alone: &[Alone]) -> Vec<Group<'a>> {
+fn merge<'a>(
+    inventory: &Inventory,
+    groups: BTreeMap<Key<'a>, Vec<&'a Request>>,
+    alone: &[Alone],
+) -> Vec<Group<'a>> {
     let mut merged: BTreeMap<_, Group<'a>> = BTreeMap::new();
-    for ((priority, slices, nodes, takes, shares), requests) in groups {
+    for ((priority, asks, nodes, takes, shares), requests) in groups {
         let counted = nodes.iter().zip(alone).any(|(may, alone)| *may && *alone == Alone::ForItsRoom);
-        let key = (priority, slices, nodes.clone(), counted.then_some(takes), shares.clone());
+        let key = (priority, asks, nodes.clone(), counted.then_some(takes), shares.clone());
+        let (slices, whole) = asks;
         let group = merged.entry(key).or_insert_with(|| Group {
             slices,
+            whole,
+            whole_weight: if whole > 0 { largest_card(inventory, &nodes) } else { 0 },
             priority: priority.0,
             requests: vec![],
             nodes,
@@ -177,12 +226,23 @@ fn merge<'a>(groups: BTreeMap<Key<'a>, Vec<&'a Request>>, alone: &[Alone]) -> Ve
     groups
 }
 
-/// Whether a request takes part in planning at all.
+/// The most compute slices that a card of these nodes has; of any, where there are none.
+fn largest_card(inventory: &Inventory, nodes: &[bool]) -> i64 {
+    let of_nodes = |may: fn(bool) -> bool| {
+        let nodes = inventory.nodes.values().zip(nodes).filter(move |(_, used)| may(**used));
+        nodes.flat_map(|(node, _)| node.gpus.values()).map(|gpu| i64::from(gpu.geometry.compute())).max()
+    };
+    of_nodes(|used| used).or_else(|| of_nodes(|_| true)).unwrap_or(0)
+}
+
+/// Whether a request takes part in planning at all; one for whole GPUs only
+/// where a policy offers some.
 pub(super) fn is_planned(request: &Request) -> bool {
-    request.whole_gpus == 0
-        && request.blocked_elsewhere.is_none()
+    let asks_for_slices = request.slices.values().any(|n| *n > 0);
+    request.blocked_elsewhere.is_none()
         && request.refused.is_none()
-        && request.slices.values().any(|n| *n > 0)
+        && request.finds.is_none()
+        && asks_for_slices != (request.whole_gpus > 0)
 }
 
 /// Whether the requests of this one's namespace count for a policy.

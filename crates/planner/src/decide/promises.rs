@@ -21,7 +21,7 @@ use super::group::{counts, is_planned};
 use super::memo::Memo;
 use super::turn::Turns;
 use super::turns::Compared;
-use super::world::free_somewhere;
+use super::world::{free_somewhere, whole_somewhere};
 use crate::assign;
 use crate::demand::Request;
 use crate::eligible::{Eligibility, judge};
@@ -30,7 +30,7 @@ use crate::names::{GpuId, GpuIndex, NodeName, PodRef, RequestId};
 use crate::plan::UnderWay;
 use crate::policy::{Drain, LayoutPolicy, Mode, Policy, StaticCut, rule_for};
 use crate::predicted_labels::LabelsAfter;
-use crate::report::{Broken, BrokenPromise, Outcome, Report, RequestReport};
+use crate::report::{Broken, BrokenPromise, Offered, Outcome, Report, RequestReport};
 use crate::solver::SolveError;
 
 /// So many promises are looked at one by one when a higher priority needs some
@@ -53,7 +53,7 @@ pub(super) struct Promises {
 struct Kept {
     request: Request,
     node: NodeName,
-    gpus: Vec<(GpuId, String, ProfileName)>,
+    gpus: Vec<(GpuId, String, Offered)>,
 }
 
 /// Whether anything is promised to anybody.
@@ -147,7 +147,7 @@ impl Promises {
         request: &Request,
         name: &NodeName,
         policy: Option<&Policy>,
-    ) -> Result<Vec<(GpuId, String, ProfileName)>, Broken> {
+    ) -> Result<Vec<(GpuId, String, Offered)>, Broken> {
         let node = self.inventory.nodes.get_mut(name).ok_or(Broken::NodeGone)?;
         if !node.schedulable {
             return Err(Broken::Unschedulable);
@@ -168,12 +168,18 @@ impl Promises {
             let idle = idle.filter(|slice| slice.profile == profile && slice.used.is_idle()).count();
             let free = somewhere.get(&profile).copied().unwrap_or(0);
             if i64::try_from(idle).unwrap_or(i64::MAX).saturating_add(free) < i64::from(n) {
-                return Err(Broken::NoSlice { profile });
+                return Err(Broken::NoSlice { profile: Offered::Slice(profile) });
             }
+        }
+        let idle = node.gpus.values().filter_map(|gpu| gpu.slices.whole()).filter(|used| used.is_idle());
+        let idle = i64::try_from(idle.count()).unwrap_or(i64::MAX);
+        if idle.saturating_add(whole_somewhere(node)) < i64::from(request.whole_gpus) {
+            return Err(Broken::NoSlice { profile: Offered::WholeGpu });
         }
         // No pod has it yet: what stands there is nobody to wait for.
         let by = PodRef { namespace: String::new(), name: request.id.to_string() };
-        let gpus = wanted().flat_map(|(profile, n)| take(name, node, profile, n, &by)).collect();
+        let mut gpus: Vec<_> = wanted().flat_map(|(profile, n)| take(name, node, profile, n, &by)).collect();
+        gpus.extend(take_whole(name, node, request.whole_gpus, &by));
         node.room = node.room.plus(request.takes, -1);
         // It counts for shares as if it ran.
         let RequestId { kind, namespace, name: of, ordinal } = &request.id;
@@ -200,6 +206,10 @@ impl Promises {
                 let supply = policy.supply.entry(*profile).or_default();
                 supply.requested += n;
                 supply.allocated = supply.allocated.saturating_sub(*n);
+            }
+            if let Some(supply) = policy.whole_gpus.as_mut().filter(|_| request.whole_gpus > 0) {
+                supply.requested += request.whole_gpus;
+                supply.allocated = supply.allocated.saturating_sub(request.whole_gpus);
             }
         }
         let by_id: BTreeMap<&RequestId, &Request> =
@@ -276,7 +286,7 @@ fn take(
     profile: ProfileName,
     n: u32,
     by: &PodRef,
-) -> Vec<(GpuId, String, ProfileName)> {
+) -> Vec<(GpuId, String, Offered)> {
     let uses =
         || node.gpus.values().flat_map(|gpu| gpu.slices.iter()).filter(|slice| slice.profile == profile);
     let count = |counts: fn(&Use) -> bool| uses().filter(|slice| counts(slice.used)).count();
@@ -289,7 +299,7 @@ fn take(
     let mut taken = Vec::new();
     let mut perhaps = Vec::new();
     for (index, gpu) in &mut node.gpus {
-        let found = (GpuId { node: name.clone(), gpu: *index }, gpu.model.clone(), profile);
+        let found = (GpuId { node: name.clone(), gpu: *index }, gpu.model.clone(), Offered::Slice(profile));
         let profiles: Vec<ProfileName> = gpu.slices.profiles().collect();
         if matches!(gpu.slices, Slices::MigOff { .. }) {
             continue;
@@ -303,6 +313,36 @@ fn take(
                 Use::MaybeInUse { .. } => perhaps.push(found.clone()),
                 Use::Idle | Use::InUse { .. } => {}
             }
+        }
+    }
+    let missing = n as usize - taken.len();
+    taken.extend(perhaps.into_iter().take(missing));
+    taken
+}
+
+/// Marks so many GPUs with MIG off as taken, in the same order.
+fn take_whole(name: &NodeName, node: &mut Node, n: u32, by: &PodRef) -> Vec<(GpuId, String, Offered)> {
+    if n == 0 {
+        return vec![];
+    }
+    let count = |counts: fn(&Use) -> bool| {
+        let uses = node.gpus.values().filter_map(|gpu| gpu.slices.whole());
+        u32::try_from(uses.filter(|used| counts(used)).count()).unwrap_or(u32::MAX)
+    };
+    let busy = count(|used| !used.is_idle());
+    let sure = count(|used| matches!(used, Use::InUse { .. }));
+    node.whole_held = node.whole_held.clamp(sure, busy).saturating_add(n);
+    let (mut taken, mut perhaps) = (Vec::new(), Vec::new());
+    for (index, gpu) in &mut node.gpus {
+        let found = (GpuId { node: name.clone(), gpu: *index }, gpu.model.clone(), Offered::WholeGpu);
+        let Slices::MigOff { used } = &mut gpu.slices else { continue };
+        match used {
+            Use::Idle if taken.len() < n as usize => {
+                *used = Use::InUse { by: by.clone() };
+                taken.push(found);
+            }
+            Use::MaybeInUse { .. } => perhaps.push(found),
+            Use::Idle | Use::InUse { .. } => {}
         }
     }
     let missing = n as usize - taken.len();

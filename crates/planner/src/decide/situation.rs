@@ -4,20 +4,27 @@ use std::collections::BTreeSet;
 
 use mig::{Counts, Layout, ProfileIndex, ProfileName};
 
-use super::targets::{Aim, Current, Freedom, Goal, Situation, counts_of};
+use super::targets::{Aim, Current, Freedom, Goal, Situation, Whole, counts_of};
 use crate::inventory::{ChangeScope, Gpu, Node, Slices, Use};
 use crate::names::GpuIndex;
 use crate::policy::{Drain, LayoutPolicy, Mode, Policy, StaticCut, Unrequested, rule_for};
 
-/// What a GPU is in, and what may become of it.
+/// What a GPU is in, and what may become of it. `asks_whole`: whether anybody asks for whole GPUs.
 pub(super) fn situation(
     geometry: usize,
     node: &Node,
     index: GpuIndex,
     gpu: &Gpu,
     policy: Option<(&Policy, &BTreeSet<ProfileName>)>,
+    asks_whole: bool,
 ) -> Situation {
     let current = current(gpu);
+    let bounds = policy.and_then(|(policy, _)| policy.layout.whole_gpus());
+    // Nothing of it counts where no GPU is wanted whole.
+    let is_whole = match gpu.slices.whole().filter(|_| asks_whole || bounds.is_some()) {
+        Some(used) => Whole::Is { free: used.is_idle() },
+        None => Whole::No,
+    };
     let fixed = |current| Situation {
         geometry,
         current,
@@ -25,6 +32,7 @@ pub(super) fn situation(
         beside: BTreeSet::new(),
         goal: no_goal(),
         aim: Aim::Any,
+        whole: is_whole,
     };
     let Some((policy, menu)) = policy else { return fixed(current) };
     if node.hold.is_some() || gpu.hold.is_some() || policy.mode == Mode::Paused {
@@ -33,7 +41,10 @@ pub(super) fn situation(
     let (goal, evicts) = match &policy.layout {
         LayoutPolicy::DemandDriven { unrequested, .. } => {
             let menu = menu.iter().filter_map(|name| gpu.geometry.profile_named(*name)).collect();
-            (Goal::Demand { menu, whole: *unrequested == Unrequested::Whole }, false)
+            (
+                Goal::Demand { menu, whole: *unrequested == Unrequested::Whole, stays_off: bounds.is_some() },
+                false,
+            )
         }
         LayoutPolicy::Static { gpus } => {
             let Some(rule) = rule_for(gpus, &gpu.model, index) else { return fixed(current) };
@@ -50,10 +61,12 @@ pub(super) fn situation(
             (goal, policy.drain == Drain::Evict)
         }
     };
+    // Where whole GPUs are offered, who has one keeps it: to switch MIG on, nobody is evicted there.
+    let drains = policy.drain == Drain::Evict && bounds.is_none();
     let freedom = match goal {
         Goal::Whole { is_so: true } => Freedom::Fixed,
         Goal::Whole { is_so: false } => whole(evicts || node.gpus.values().all(is_idle)),
-        Goal::Demand { .. } | Goal::Static(_) => freedom(node, gpu, evicts, policy.drain == Drain::Evict),
+        Goal::Demand { .. } | Goal::Static(_) => freedom(node, gpu, evicts, drains),
     };
     match freedom {
         Freedom::Fixed => {
@@ -66,7 +79,9 @@ pub(super) fn situation(
                 Goal::Demand { .. } => beside(node, index, gpu),
                 Goal::Static(_) | Goal::Whole { .. } => BTreeSet::new(),
             };
-            Situation { geometry, current, freedom, beside, goal, aim: Aim::Any }
+            let may_be = bounds.is_some_and(|bounds| bounds.max != Some(0)) && may_go_off(node, gpu);
+            let whole = if may_be { Whole::MayBe } else { is_whole };
+            Situation { geometry, current, freedom, beside, goal, aim: Aim::Any, whole }
         }
     }
 }
@@ -85,7 +100,7 @@ fn beside(node: &Node, index: GpuIndex, gpu: &Gpu) -> BTreeSet<ProfileIndex> {
 }
 
 fn no_goal() -> Goal {
-    Goal::Demand { menu: BTreeSet::new(), whole: false }
+    Goal::Demand { menu: BTreeSet::new(), whole: false, stays_off: false }
 }
 
 const fn whole(allowed: bool) -> Freedom {
@@ -105,6 +120,16 @@ fn freedom(node: &Node, gpu: &Gpu, evicts: bool, drains: bool) -> Freedom {
         (ChangeScope::SliceBySlice | ChangeScope::IdleGpus, _) => whole(evicts || is_idle(gpu)),
         (ChangeScope::EmptyNode, _) => whole(evicts || node.gpus.values().all(is_idle)),
     }
+}
+
+/// Whether MIG may be switched off on a GPU for who asks: it clears every GPU
+/// of the node, so nobody may be on any of them. An agent does not switch MIG,
+/// and under strategy `single` no GPU is whole.
+fn may_go_off(node: &Node, gpu: &Gpu) -> bool {
+    !gpu.slices.is_mig_off()
+        && !node.single_strategy
+        && node.scope != ChangeScope::SliceBySlice
+        && node.gpus.values().all(is_idle)
 }
 
 /// Whether a GPU is provably idle.

@@ -8,14 +8,15 @@ use mig::{Counts, Geometry, Layout, ProfileIndex, ProfileName};
 use super::allocate::{Allocation, idle_slices};
 use super::evict::Evictions;
 use super::formulate::{Counted, Level, bounds};
+use super::group::Group;
 use super::situation::is_idle;
-use super::targets::{Current, Freedom, Goal};
-use super::world::{World, free_somewhere};
+use super::targets::{Current, Freedom, Goal, Whole};
+use super::world::{World, free_somewhere, whole_somewhere};
 use crate::demand::Request;
 use crate::inventory::{ChangeScope, Gpu, Hold, Node, Slice, Use};
 use crate::names::{GpuId, GpuIndex, NodeName};
 use crate::policy::{LayoutPolicy, Mode, Policy, StaticCut, rule_for};
-use crate::report::{LevelCertificate, PolicyReport, Supply, UnknownProfile, UnmetBound};
+use crate::report::{LevelCertificate, Offered, PolicyReport, Supply, UnknownProfile, UnmetBound};
 
 /// The reports of all policies, by name.
 pub(super) fn policies(world: &World<'_>, allocation: &Allocation<'_>) -> Vec<PolicyReport> {
@@ -25,7 +26,7 @@ pub(super) fn policies(world: &World<'_>, allocation: &Allocation<'_>) -> Vec<Po
 fn report(world: &World<'_>, allocation: &Allocation<'_>, position: usize, policy: &Policy) -> PolicyReport {
     let nodes: Vec<NodeName> = world.assignment.nodes_of(&policy.name).cloned().collect();
     let mut supply: BTreeMap<ProfileName, Supply> = BTreeMap::new();
-    let mut free_after: BTreeMap<ProfileName, u32> = BTreeMap::new();
+    let mut free_after: BTreeMap<Offered, u32> = BTreeMap::new();
     let mut static_missed: Vec<(NodeName, GpuIndex)> = Vec::new();
     for name in &nodes {
         let (node, planned) = (world.node(name), world.planned_node(name));
@@ -44,8 +45,8 @@ fn report(world: &World<'_>, allocation: &Allocation<'_>, position: usize, polic
                 supply.entry(*profile).or_default().planned += 1;
             }
             if node.schedulable {
-                for profile in idle_slices(&planned.gpus[index], change, node.scope) {
-                    *free_after.entry(profile).or_insert(0) += 1;
+                for offered in idle_slices(&planned.gpus[index], change, node.scope) {
+                    *free_after.entry(offered).or_insert(0) += 1;
                 }
             }
             let is_whole = change.map_or(gpu.slices.is_mig_off(), Layout::is_empty);
@@ -58,21 +59,27 @@ fn report(world: &World<'_>, allocation: &Allocation<'_>, position: usize, polic
             let entry = supply.entry(profile).or_default();
             entry.allocated = entry.allocated.saturating_sub(u32::try_from(free).unwrap_or(u32::MAX));
         }
-        for (profile, free) in free_somewhere(name, planned, &world.evictions) {
+        let somewhere = free_somewhere(name, planned, &world.evictions).into_iter();
+        let somewhere = somewhere.map(|(profile, free)| (Offered::Slice(profile), free));
+        for (offered, free) in somewhere.chain([(Offered::WholeGpu, whole_somewhere(planned))]) {
             if node.schedulable {
-                *free_after.entry(profile).or_insert(0) += u32::try_from(free).unwrap_or(u32::MAX);
+                *free_after.entry(offered).or_insert(0) += u32::try_from(free).unwrap_or(u32::MAX);
             }
         }
     }
     attainable(world, position, &mut supply);
+    let mut whole_gpus = whole_gpus(world, allocation, position);
     for (g, group) in world.groups.iter().enumerate() {
-        if !counts_for(world, position, g, group.slices) {
+        if !counts_for(world, position, g, group) {
             continue;
         }
         for request in &group.requests {
             let served = allocation.served.get(&request.id);
-            for (profile, n) in group.slices {
-                let entry = supply.entry(*profile).or_default();
+            for (offered, n) in group.wants() {
+                let entry = match offered {
+                    Offered::Slice(profile) => supply.entry(profile).or_default(),
+                    Offered::WholeGpu => whole_gpus.get_or_insert_default(),
+                };
                 entry.requested += n;
                 if served.is_none() {
                     entry.unserved += n;
@@ -80,14 +87,14 @@ fn report(world: &World<'_>, allocation: &Allocation<'_>, position: usize, polic
                 if let Some(served) =
                     served.filter(|served| world.assignment.policy_of.get(served.node) == Some(&policy.name))
                 {
-                    let taken = served.slices.iter().filter(|(_, _, p)| p == profile).count();
-                    let free = free_after.entry(*profile).or_insert(0);
+                    let taken = served.slices.iter().filter(|(_, _, o)| *o == offered).count();
+                    let free = free_after.entry(offered).or_insert(0);
                     *free = free.saturating_sub(u32::try_from(taken).unwrap_or(u32::MAX));
                 }
             }
         }
     }
-    let mut unmet = unmet_bounds(world, position, &supply, &free_after);
+    let mut unmet = unmet_bounds(world, position, (&supply, whole_gpus), &free_after);
     unmet.extend(unmet_shares(world, position, allocation));
     if !static_missed.is_empty() {
         let total = nodes.iter().map(|name| world.node(name).gpus.len()).sum::<usize>();
@@ -104,17 +111,16 @@ fn report(world: &World<'_>, allocation: &Allocation<'_>, position: usize, polic
         unknown_profiles: unknown_profiles(world, policy, &nodes),
         nodes,
         supply,
-        whole_gpus: whole_gpus(world, allocation, position),
+        whole_gpus,
         unmet,
         static_missed,
     }
 }
 
-/// Supply of GPUs with MIG off, where the policy wants some of them so.
+/// Supply of GPUs with MIG off, where the policy offers some.
 fn whole_gpus(world: &World<'_>, allocation: &Allocation<'_>, position: usize) -> Option<Supply> {
     let policy = world.policies[position];
-    let LayoutPolicy::Static { gpus: rules } = &policy.layout else { return None };
-    if rules.iter().all(|rule| rule.cut != StaticCut::MigOff) {
+    if !policy.layout.offers_whole_gpus() {
         return None;
     }
     let mut supply = Supply::default();
@@ -137,7 +143,8 @@ fn whole_gpus(world: &World<'_>, allocation: &Allocation<'_>, position: usize) -
     for class in classes {
         let can_be = match class.situation.goal {
             Goal::Whole { is_so } => is_so || class.situation.freedom == Freedom::Whole,
-            Goal::Static(_) | Goal::Demand { .. } => false,
+            Goal::Demand { .. } => class.situation.whole != Whole::No,
+            Goal::Static(_) => false,
         };
         supply.attainable += if can_be { u32::try_from(class.gpus.len()).unwrap_or(u32::MAX) } else { 0 };
     }
@@ -148,14 +155,14 @@ fn whole_gpus(world: &World<'_>, allocation: &Allocation<'_>, position: usize) -
 /// Whether the requests of a group count for a policy: it has nodes that they may use, and may serve them there. Where
 /// no policy may, they count for those whose models could, so that somebody answers for them. What a pool cannot have is
 /// no demand of its own, however long it waits elsewhere.
-fn counts_for(world: &World<'_>, policy: usize, group: usize, wanted: &BTreeMap<ProfileName, u32>) -> bool {
+fn counts_for(world: &World<'_>, policy: usize, group: usize, asks: &Group<'_>) -> bool {
     let eligible = |policy: usize| {
         world.cells.iter().any(|cell| cell.policy == Some(policy) && cell.groups.contains(&group))
     };
-    let serves = |policy: usize| eligible(policy) && could_serve(world, policy, wanted, Serves::ByItsLayout);
+    let serves = |policy: usize| eligible(policy) && could_serve(world, policy, asks, Serves::ByItsLayout);
     serves(policy)
         || (eligible(policy)
-            && could_serve(world, policy, wanted, Serves::ByItsModels)
+            && could_serve(world, policy, asks, Serves::ByItsModels)
             && !(0..world.policies.len()).any(serves))
 }
 
@@ -169,8 +176,11 @@ enum Serves {
 }
 
 /// Whether a node of the policy could have all these profiles.
-fn could_serve(world: &World<'_>, policy: usize, wanted: &BTreeMap<ProfileName, u32>, by: Serves) -> bool {
+fn could_serve(world: &World<'_>, policy: usize, asks: &Group<'_>, by: Serves) -> bool {
     let policy = &world.policies[policy];
+    if asks.whole > 0 {
+        return policy.layout.offers_whole_gpus();
+    }
     let offers = |gpu: &Gpu, index: GpuIndex, profile: ProfileName| match &policy.layout {
         LayoutPolicy::Static { gpus } if by == Serves::ByItsLayout => {
             let rule = rule_for(gpus, &gpu.model, index);
@@ -183,7 +193,7 @@ fn could_serve(world: &World<'_>, policy: usize, wanted: &BTreeMap<ProfileName, 
     };
     world.assignment.nodes_of(&policy.name).any(|name| {
         let gpus = &world.node(name).gpus;
-        wanted.keys().all(|profile| gpus.iter().any(|(index, gpu)| offers(gpu, *index, *profile)))
+        asks.slices.keys().all(|profile| gpus.iter().any(|(index, gpu)| offers(gpu, *index, *profile)))
     })
 }
 
@@ -243,16 +253,19 @@ fn most(geometry: &Geometry, now: &Counts, stays: Option<Layout>) -> Vec<(Profil
 fn unmet_bounds(
     world: &World<'_>,
     position: usize,
-    supply: &BTreeMap<ProfileName, Supply>,
-    free: &BTreeMap<ProfileName, u32>,
+    (slices, whole_gpus): (&BTreeMap<ProfileName, Supply>, Option<Supply>),
+    free: &BTreeMap<Offered, u32>,
 ) -> Vec<UnmetBound> {
     let mut unmet = Vec::new();
-    for (_, profile, bounds) in bounds(world).filter(|(p, _, _)| *p == position) {
-        let planned = supply.get(&profile).map_or(0, |s| s.planned);
-        let free = free.get(&profile).copied().unwrap_or(0);
+    for (_, offered, bounds) in bounds(world).filter(|(p, _, _)| *p == position) {
+        let supply = match offered {
+            Offered::Slice(profile) => slices.get(&profile).copied(),
+            Offered::WholeGpu => whole_gpus,
+        };
+        let planned = supply.map_or(0, |s| s.planned);
+        let free = free.get(&offered).copied().unwrap_or(0);
         let mut miss = |name: &str, wanted: u32, reached: u32| {
-            let field = format!("spec.layout.demandDriven.slices[{profile}].{name}");
-            unmet.push(UnmetBound { field, wanted, reached });
+            unmet.push(UnmetBound { field: offered.bound(name), wanted, reached });
         };
         if planned < bounds.min {
             miss("minCount", bounds.min, planned);
@@ -364,7 +377,8 @@ pub(super) fn add_unplaced(
 ) {
     for (older, younger) in &allocation.exchanged {
         let weight = |request: &Request| -> i64 {
-            request.slices.iter().map(|(profile, n)| i64::from(profile.compute) * i64::from(*n)).sum()
+            let group = world.groups.iter().find(|group| group.requests.iter().any(|r| r.id == request.id));
+            group.map_or(0, Group::weight)
         };
         let name = Level::Unserved(std::cmp::Reverse(older.priority), Counted::Slices).name();
         if let Some(level) = certificate.iter_mut().find(|level| level.level == name) {

@@ -25,6 +25,22 @@ pub(super) struct Situation {
     pub(super) goal: Goal,
     /// What it is held to, where only the plan being carried out is looked at.
     pub(super) aim: Aim,
+    /// What it is to those who ask for whole GPUs.
+    pub(super) whole: Whole,
+}
+
+/// What a GPU is to those who ask for whole GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Whole {
+    /// Nothing: nobody asks, or MIG is on and stays on.
+    No,
+    /// MIG is off.
+    Is {
+        /// Whether it is provably idle.
+        free: bool,
+    },
+    /// MIG is on, and may be switched off for them.
+    MayBe,
 }
 
 /// What a GPU is held to.
@@ -80,6 +96,8 @@ pub(super) enum Goal {
         menu: BTreeSet<ProfileIndex>,
         /// Whether capacity that nobody asked for becomes one full-size slice.
         whole: bool,
+        /// Whether it may stay as it is where MIG is off.
+        stays_off: bool,
     },
     /// Exactly these slices.
     Static(Counts),
@@ -110,6 +128,10 @@ pub(super) struct Target {
     pub(super) exists: Counts,
     /// Of those, the ones that are free for requests.
     pub(super) free: Counts,
+    /// Whether MIG is off then, as far as that counts.
+    pub(super) is_off: bool,
+    /// Whether it is free for who asks for a whole GPU.
+    pub(super) is_free: bool,
     /// Slices created and destroyed.
     pub(super) operations: i64,
     /// On a GPU that changes as a whole: compute slices that no slice covers,
@@ -152,12 +174,19 @@ impl Situation {
         let mut targets = Vec::with_capacity(found.len() + 1);
         // A GPU without any slice is not left so when something can be put on
         // it: the device plugin and the validator do not bear it.
-        if !empty || found.is_empty() {
+        if !empty
+            || found.is_empty()
+            || matches!(self.goal, Goal::Demand { stays_off: true, .. } if keep.is_off)
+        {
             targets.push(keep);
         }
         // Nobody is evicted who need not be, whatever it would be worth to others.
         let fewest = found.values().map(|target| self.evicted(target)).min().unwrap_or(0);
         targets.extend(found.into_values().filter(|target| self.evicted(target) == fewest));
+        if self.whole == Whole::MayBe {
+            let off = self.switched_off(geometry);
+            targets.push(Target { misses_whole: self.misses_whole(geometry, &off.exists), ..off });
+        }
         self.held_to_its_aim(geometry, targets)
     }
 
@@ -231,6 +260,8 @@ impl Situation {
             },
             exists,
             free,
+            is_off: matches!(self.whole, Whole::Is { .. }),
+            is_free: self.whole == Whole::Is { free: true },
         }
     }
 
@@ -240,6 +271,8 @@ impl Situation {
             layout: Some(Layout::EMPTY),
             exists: Counts::default(),
             free: Counts::default(),
+            is_off: true,
+            is_free: true,
             operations: difference(&self.now(geometry), &Counts::default()),
             stranded: 0,
             misses_static: false,
@@ -270,6 +303,8 @@ impl Situation {
         Target {
             layout: Some(layout),
             free,
+            is_off: false,
+            is_free: false,
             operations,
             stranded,
             misses_static: matches!(&self.goal, Goal::Static(wanted) if *wanted != exists),

@@ -82,6 +82,10 @@ impl OneMore {
                 cell.groups.contains(&g) && reach.serves(c, group)
             };
             // Who cannot be served on any node is unserved in every plan.
+            // A new node has one GPU, and what whole GPUs take of it is not looked at here.
+            if count > 0 && group.whole > 0 {
+                return None;
+            }
             if count > 0 && world.cells.iter().enumerate().any(served) {
                 let (priority, slices) = (group.priority, group.slices.clone());
                 reached.extend(ids.into_iter().cloned());

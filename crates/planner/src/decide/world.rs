@@ -19,6 +19,7 @@ use crate::inventory::{Gpu, Inventory, Node, Room, Use};
 use crate::names::{GpuIndex, NodeName};
 use crate::plan::UnderWay;
 use crate::policy::{LayoutPolicy, Policy};
+use crate::report::Offered;
 
 /// Everything that is planned.
 #[derive(Debug)]
@@ -48,7 +49,7 @@ pub(super) struct Cell<'a> {
     /// The nodes, by name.
     pub(super) nodes: Vec<&'a NodeName>,
     /// Slices that are free, though it is not known which ones.
-    pub(super) free: BTreeMap<ProfileName, i64>,
+    pub(super) free: BTreeMap<Offered, i64>,
     /// The room of each of its nodes, if it may run out: then what requests
     /// take of it counts.
     pub(super) room: Option<Room>,
@@ -91,7 +92,7 @@ pub(super) struct Class<'a> {
 
 impl<'a> World<'a> {
     /// Builds it. Requests that nothing can be planned for (blocked
-    /// elsewhere, or asking for whole GPUs) are left out.
+    /// elsewhere, or for whole GPUs that nobody offers) are left out.
     pub(super) fn new(
         inventory: &'a Inventory,
         requests: &'a [Request],
@@ -128,12 +129,13 @@ impl<'a> World<'a> {
         let menus = menus(inventory, &policies, &policy_of, &groups);
         let evictions = Evictions::new(inventory, &policies, &policy_of, &menus);
         let mut geometries = Geometries::default();
+        let asks_whole = groups.iter().any(|group| group.whole > 0);
         let situations = inventory.nodes.iter().zip(&policy_of).map(|((name, node), policy)| {
             let node = evictions.nodes.get(name).unwrap_or(node);
             let policy = policy.map(|p| (policies[p], &menus[p]));
             let of = |(index, gpu): (&GpuIndex, &Gpu)| {
                 let number = geometries.number(&gpu.geometry);
-                let mut situation = situation(number, node, *index, gpu, policy);
+                let mut situation = situation(number, node, *index, gpu, policy, asks_whole);
                 if let Some(under_way) = under_way.filter(|_| situation.freedom != Freedom::Fixed) {
                     situation.aim = aim(under_way, name, *index);
                 }
@@ -142,7 +144,8 @@ impl<'a> World<'a> {
             node.gpus.iter().map(of).collect()
         });
         let situations = Numbered::new(situations);
-        let cells = Cells { inventory, groups: &groups, policy_of: &policy_of, alone: &alone, grain };
+        let cells =
+            Cells { inventory, groups: &groups, policy_of: &policy_of, alone: &alone, grain, asks_whole };
         let cells = cells.build(&evictions, &situations);
         let whose = groups.iter().flat_map(|group| group.shares.iter().cloned()).collect();
         let quotas = shares::quotas(whose, inventory, &policies, &policy_of, &evictions);
@@ -213,7 +216,7 @@ enum Own {
     /// Each is another one.
     Node(usize),
     /// What it has left, and how many of its GPUs are in which situation.
-    Like(Option<Room>, BTreeMap<ProfileName, i64>, BTreeMap<usize, usize>),
+    Like(Option<Room>, BTreeMap<Offered, i64>, BTreeMap<usize, usize>),
 }
 
 /// What cells are made of.
@@ -223,6 +226,8 @@ struct Cells<'c, 'a> {
     policy_of: &'c [Option<usize>],
     alone: &'c [Alone],
     grain: Grain,
+    /// Whether anybody asks for whole GPUs.
+    asks_whole: bool,
 }
 
 impl<'a> Cells<'_, 'a> {
@@ -230,7 +235,13 @@ impl<'a> Cells<'_, 'a> {
         let mut cells: BTreeMap<CellKey, Cell<'a>> = BTreeMap::new();
         for (i, (name, node)) in self.inventory.nodes.iter().enumerate() {
             let usable: Vec<usize> = (0..self.groups.len()).filter(|g| self.groups[*g].nodes[i]).collect();
-            let free = free_somewhere(name, evictions.nodes.get(name).unwrap_or(node), evictions);
+            let planned = evictions.nodes.get(name).unwrap_or(node);
+            let mut free: BTreeMap<Offered, i64> = free_somewhere(name, planned, evictions)
+                .into_iter()
+                .map(|(profile, n)| (Offered::Slice(profile), n))
+                .collect();
+            let whole = if self.asks_whole { whole_somewhere(planned) } else { 0 };
+            free.extend((whole > 0).then_some((Offered::WholeGpu, whole)));
             let room = (self.alone[i] == Alone::ForItsRoom).then_some(node.room);
             let own = (self.alone[i] != Alone::No).then(|| match self.grain {
                 Grain::Nodes => Own::Node(i),
@@ -251,8 +262,8 @@ impl<'a> Cells<'_, 'a> {
                 one_by_one,
             });
             cell.nodes.push(name);
-            for (profile, n) in free {
-                *cell.free.entry(profile).or_insert(0) += n;
+            for (offered, n) in free {
+                *cell.free.entry(offered).or_insert(0) += n;
             }
         }
         cells.into_values().collect()
@@ -288,6 +299,17 @@ pub(super) fn free_somewhere(
             (free > 0).then_some((profile, free))
         })
         .collect()
+}
+
+/// GPUs with MIG off of a node that are free although none of them is provably
+/// idle: fewer are held than may be held.
+pub(super) fn whole_somewhere(node: &Node) -> i64 {
+    let uses = || node.gpus.values().filter_map(|gpu| gpu.slices.whole());
+    let count = |counts: fn(&Use) -> bool| uses().filter(|used| counts(used)).count();
+    let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let perhaps = number(count(|used| matches!(used, Use::MaybeInUse { .. })));
+    let certain = number(count(|used| matches!(used, Use::InUse { .. })));
+    perhaps - (i64::from(node.whole_held) - certain).clamp(0, perhaps)
 }
 
 /// For each policy, the profiles that are worth creating: those that it

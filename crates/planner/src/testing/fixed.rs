@@ -1,8 +1,27 @@
 //! Policies with a static layout, and nodes with whole GPUs.
 
-use super::{NodeBuilder, PolicyBuilder, profile};
+use super::{GpuBuilder, NodeBuilder, PolicyBuilder, RequestBuilder, pod, profile};
+use crate::inventory::{Slices, Use};
 use crate::names::GpuIndex;
-use crate::policy::{LayoutPolicy, StaticCut, StaticRule};
+use crate::policy::{Bounds, LayoutPolicy, StaticCut, StaticRule};
+
+impl GpuBuilder {
+    /// MIG is off, and this pod may use the whole GPU.
+    #[must_use]
+    pub fn mig_off_maybe(mut self, by: &str) -> Self {
+        self.0.slices = Slices::MigOff { used: Use::MaybeInUse { by: vec![pod(by)] } };
+        self
+    }
+}
+
+impl RequestBuilder {
+    /// A node that is not planned for has as many GPUs free as it asks for.
+    #[must_use]
+    pub fn finds(mut self, node: &str) -> Self {
+        self.0.finds = Some(node.into());
+        self
+    }
+}
 
 impl NodeBuilder {
     /// Its pods hold so many GPUs with MIG off.
@@ -14,6 +33,16 @@ impl NodeBuilder {
 }
 
 impl PolicyBuilder {
+    /// Requests for whole GPUs are served, with these bounds.
+    #[must_use]
+    pub fn whole_gpus(mut self, min: u32, spare: u32, max: Option<u32>) -> Self {
+        let LayoutPolicy::DemandDriven { whole_gpus, .. } = &mut self.0.layout else {
+            panic!("a static policy has no bounds")
+        };
+        *whole_gpus = Some(Bounds { min, spare, max });
+        self
+    }
+
     /// One more rule of a static layout, for GPUs of any model with these
     /// indices (all when there are none).
     #[must_use]

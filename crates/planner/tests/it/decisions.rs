@@ -7,7 +7,7 @@ use planner::demand::Request;
 use planner::inventory::{ChangeScope, Hold, Inventory};
 use planner::names::RequestId;
 use planner::policy::{Mode, Policy};
-use planner::report::{Help, Outcome, Why};
+use planner::report::{Help, Offered, Outcome, Why};
 use planner::testing::{a30, a100, at, fleet, node, pod, policy, profile, request};
 
 fn plan(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Decision {
@@ -409,7 +409,10 @@ fn requests_that_nothing_can_serve_are_told_why() {
     assert_eq!(why, Why::NoSuchProfile { profile: profile("1g.10gb") });
     assert!(matches!(&help[0], Help::ChangeRequest { advice } if advice.contains("nvidia.com/mig-1g.6gb")));
     assert_eq!(unserved(&decision, "far").0, Why::NoEligibleNode);
-    assert_eq!(unserved(&decision, "huge").0, Why::TooLarge { most: 4, profile: profile("1g.6gb") });
+    assert_eq!(
+        unserved(&decision, "huge").0,
+        Why::TooLarge { most: 4, profile: Offered::Slice(profile("1g.6gb")) }
+    );
     assert!(matches!(unserved(&decision, "stuck").0, Why::BlockedElsewhere { .. }));
 }
 

@@ -17,3 +17,4 @@ mod solve;
 mod steady;
 mod varied_demand;
 mod whole_gpus;
+mod whole_on_demand;

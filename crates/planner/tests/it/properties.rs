@@ -10,6 +10,7 @@ use planner::check::{Severity, check, check_certificate};
 use planner::decide::{Decision, decide, decide_while};
 use planner::names::{GpuIndex, NodeName};
 use planner::plan::{NodeStep, Plan, UnderWay};
+use planner::report::Outcome;
 use planner::testing::{a100, fleet, node, policy, request};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -152,13 +153,20 @@ proptest! {
 #[test]
 fn the_worlds_are_worth_planning_and_every_step_counts() {
     let mut runner = TestRunner::deterministic();
-    let (mut changing, mut steps, mut scarce) = (0, 0, 0);
+    let (mut changing, mut steps, mut scarce, mut off, mut wanted) = (0, 0, 0, 0, 0);
     for _ in 0..200 {
         let world = worlds().new_tree(&mut runner).expect("a world").current();
         let World { inventory, requests, policies } = &world;
         let (plan, best) = crate::oracle::best(inventory, requests, policies);
         changing += usize::from(!plan.steps.is_empty());
         steps += plan.steps.len();
+        let on_demand = plan.steps.iter().filter(|step| step.policy == "research".into());
+        off += on_demand.flat_map(|step| &step.gpus).filter(|change| change.switches_mig_off()).count();
+        let served = decide(inventory, requests, policies).report.requests;
+        let served = served.iter().filter(|r| matches!(r.outcome, Outcome::ServedByPlan { .. }));
+        let is_whole =
+            |id: &planner::names::RequestId| requests.iter().any(|r| r.id == *id && r.whole_gpus > 0);
+        wanted += served.filter(|r| is_whole(&r.id)).count();
         scarce += usize::from(best.unserved.iter().any(|missing| missing.slices > 0));
         // A static layout, and MIG where it is off, are not weighed.
         let is_forced = |step: &NodeStep| step.policy == "zebra".into() || step.enable_mig;
@@ -168,6 +176,7 @@ fn the_worlds_are_worth_planning_and_every_step_counts() {
             assert!(values(&world, &less).is_some_and(|less| less > best), "without {left_out}: {plan:?}");
         }
     }
+    assert!(off >= 10 && wanted >= 5, "MIG goes off on {off} GPUs for {wanted} requests, and for bounds");
     assert!(changing >= 80 && steps >= 100, "{changing} worlds change, in {steps} steps");
     assert!((50..=150).contains(&scarce), "{scarce} worlds leave somebody unserved");
 }

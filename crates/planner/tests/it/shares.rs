@@ -231,7 +231,7 @@ proptest! {
 fn shares_make_a_difference_in_these_worlds() {
     let mut runner = TestRunner::deterministic();
     let mut different = 0;
-    for _ in 0..300 {
+    for _ in 0..400 {
         let mut world = sharing().new_tree(&mut runner).expect("a world").current();
         let with = crate::oracle::help::served(&world);
         for policy in &mut world.policies {

@@ -69,7 +69,10 @@ impl Fleet {
                 let Slices::Counted(slices) = &mut node.gpus.get_mut(&gpu.gpu).unwrap().slices else {
                     panic!("slices of these fleets are counted")
                 };
-                let free = slices.iter_mut().find(|s| s.profile == *profile && s.used.is_idle()).unwrap();
+                let free = slices
+                    .iter_mut()
+                    .find(|s| Some(s.profile) == profile.slice() && s.used.is_idle())
+                    .unwrap();
                 free.used = Use::InUse { by: by.clone() };
             }
         }

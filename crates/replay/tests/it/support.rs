@@ -25,6 +25,7 @@ pub(crate) fn rules(actuator: Actuator) -> Rules {
         unrequested: Unrequested::Keep,
         order: planner::policy::Order::MostServed,
         shares: vec![],
+        whole_gpus: None,
     };
     Rules {
         actuator,

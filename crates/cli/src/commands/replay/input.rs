@@ -313,8 +313,14 @@ pub(super) fn policy(path: Option<&Path>) -> Result<(Policy, PolicyRollout), Fai
     let Some(path) = path else {
         let slices = BTreeMap::new();
         let (unrequested, order) = (Unrequested::Keep, Order::MostServed);
-        let layout =
-            LayoutPolicy::DemandDriven { namespaces: vec![], slices, unrequested, order, shares: vec![] };
+        let layout = LayoutPolicy::DemandDriven {
+            namespaces: vec![],
+            slices,
+            unrequested,
+            order,
+            shares: vec![],
+            whole_gpus: None,
+        };
         let name = "replay".into();
         let policy =
             Policy { name, nodes: vec![], priority: 0, mode: Mode::Enforce, layout, drain: Drain::Never };

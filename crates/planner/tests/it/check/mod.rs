@@ -383,7 +383,13 @@ fn who_is_served_is_really_served() {
         |w| w.requests[0] = request("ada").asks("1g.20gb", 1).selects("zone", "b").build(),
         &["fatal: ridge: Pod lab/ada may not use the node, which has no label zone (wanted: b)"],
     );
-    recut().broken(|w| w.requests[0].whole_gpus = 1, &["fatal: ridge: Pod lab/ada asks for whole GPUs"]);
+    recut().broken(
+        |w| w.requests[0].whole_gpus = 1,
+        &[
+            "fatal: ridge: Pod lab/ada asks for whole GPUs, which it may not get there",
+            "fatal: ridge: its requests need 1 of gpu, but only 0 will be free",
+        ],
+    );
     recut().broken(
         |w| w.policies[0] = policy("research").namespace("prod").build(),
         &[

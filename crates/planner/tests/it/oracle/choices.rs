@@ -15,7 +15,7 @@ use super::values::{self, Demand};
 /// What a node can have, and at what cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
-    /// Slices of each relevant profile.
+    /// Slices of each relevant profile; at last, GPUs with MIG off.
     pub(crate) counts: Vec<u32>,
     /// Of those, how many are free for sure.
     pub(crate) free: Vec<u32>,
@@ -75,10 +75,17 @@ impl<'a> Site<'a> {
             None => now.iter().copied().zip(apply::uses(gpu).into_iter().map(Some)).collect(),
             Some(after) => after.iter().map(|slice| (slice.0, stays(slice))).collect(),
         };
+        // MIG is off: as it is with its user, or switched off and free.
+        let whole: Option<Option<&Use>> = match (after, &gpu.slices) {
+            (None, Slices::MigOff { used }) => Some(Some(used)),
+            (Some([]), _) => Some(None),
+            _ => None,
+        };
         let tally = |counts: &dyn Fn(Option<&Use>) -> bool| -> Vec<u32> {
             let of =
                 |p: &ProfileName| all.iter().filter(|(profile, used)| profile == p && counts(*used)).count();
-            self.demand.profiles.iter().map(|p| u32::try_from(of(p)).expect("few")).collect()
+            let slices = self.demand.profiles.iter().map(|p| u32::try_from(of(p)).expect("few"));
+            slices.chain([u32::from(whole.is_some_and(counts))]).collect()
         };
         // Of what evicted pods leave beside, nobody knows in advance who holds it.
         let unknown = after.is_some() && self.evicts_in_part(gpu);
@@ -108,6 +115,10 @@ impl<'a> Site<'a> {
     /// The node once its GPUs are as they will be.
     fn choice(&self, part: Part) -> Choice {
         let Part { counts, fresh, perhaps, cost, targets } = part;
+        let sure_whole = || {
+            let off = self.left.gpus.values().filter(|gpu| is_off(gpu)).flat_map(apply::uses);
+            u32::try_from(off.filter(|used| matches!(used, Use::InUse { .. })).count()).expect("few")
+        };
         let sure = |profile: &ProfileName| -> u32 {
             let uses = |gpu| apply::profiles(gpu).into_iter().zip(apply::uses(gpu));
             let all = self.left.gpus.values().flat_map(uses);
@@ -116,9 +127,11 @@ impl<'a> Site<'a> {
         };
         let free = (0..counts.len())
             .map(|i| {
-                let profile = &self.demand.profiles[i];
-                let held = self.left.allocated.get(profile).copied().unwrap_or(0);
-                fresh[i] + perhaps[i].saturating_sub(held.saturating_sub(sure(profile)))
+                let (held, sure) = match self.demand.profiles.get(i) {
+                    Some(profile) => (self.left.allocated.get(profile).copied().unwrap_or(0), sure(profile)),
+                    None => (self.left.whole_held, sure_whole()),
+                };
+                fresh[i] + perhaps[i].saturating_sub(held.saturating_sub(sure))
             })
             .collect();
         let evicts = self.evicts(&targets);
@@ -195,9 +208,19 @@ impl<'a> Site<'a> {
         for state in possible.into_iter().filter(|state| going(state) == fewest) {
             keep_cheapest(&mut cheapest, self.part(index, Some(state)));
         }
-        // A GPU that has no slice gets one when it can.
-        if cheapest.is_empty() || wanted.is_none() && !now.is_empty() {
+        let whole_gpus = policy.layout.whole_gpus();
+        // A GPU that has no slice gets one when it can; where requests decide
+        // which are whole, that one with MIG off may be one of them.
+        let is_whole = is_off(gpu) && whole_gpus.is_some();
+        if cheapest.is_empty() || wanted.is_none() && (!now.is_empty() || is_whole) {
             keep_cheapest(&mut cheapest, stay());
+        }
+        // Whoever switches MIG off clears the node; an agent does not do it.
+        let may_go_off = whole_gpus.is_some_and(|bounds| bounds.max != Some(0))
+            && self.left.scope != ChangeScope::SliceBySlice
+            && all_idle();
+        if may_go_off && !is_off(gpu) {
+            keep_cheapest(&mut cheapest, self.part(index, Some(&[])));
         }
         cheapest.into_values().collect()
     }
@@ -234,7 +257,7 @@ impl<'a> Site<'a> {
 /// Everything that a node can become.
 pub(crate) fn of_node(demand: &Demand<'_>, node: &Node, policy: Option<&Policy>) -> Vec<Choice> {
     let site = Site::new(demand, node, policy);
-    let none = vec![0; demand.profiles.len()];
+    let none = vec![0; demand.profiles.len() + 1];
     let mut together = vec![Part {
         counts: none.clone(),
         fresh: none.clone(),

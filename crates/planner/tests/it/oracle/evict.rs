@@ -39,7 +39,8 @@ pub(crate) fn by_slice(node: &Node, gpu: &Gpu) -> bool {
 pub(crate) fn for_certain(node: &Node, policy: &Policy) -> BTreeSet<PodRef> {
     let drains = policy.drain == Drain::Evict && policy.mode != Mode::Paused && node.hold.is_none();
     let changes = |index: GpuIndex, gpu: &Gpu| match &policy.layout {
-        LayoutPolicy::DemandDriven { .. } => is_off(gpu),
+        // Where requests decide which GPUs are whole, nobody goes for MIG to be on.
+        LayoutPolicy::DemandDriven { whole_gpus, .. } => is_off(gpu) && whole_gpus.is_none(),
         LayoutPolicy::Static { gpus } => rule(gpus, index, gpu).is_some_and(|wanted| {
             let possible = grid::states(&gpu.geometry).iter().any(|state| {
                 let profiles: Vec<ProfileName> = state.iter().map(|(profile, _)| *profile).collect();
@@ -93,6 +94,18 @@ pub(crate) fn without(node: &Node, gone: &BTreeSet<PodRef>) -> Node {
         if given_back > 0 {
             *held = held.saturating_sub(given_back).min(u32::try_from(left).expect("few"));
         }
+    }
+    let off: Vec<&Use> = node.gpus.values().filter(|gpu| is_off(gpu)).flat_map(apply::uses).collect();
+    let goes = off.iter().filter(|used| matches!(used, Use::InUse { by } if gone.contains(by)));
+    let sure: Vec<PodRef> = goes.flat_map(|used| holders(used)).collect();
+    let maybe =
+        off.iter().filter(|used| matches!(used, Use::MaybeInUse { .. })).flat_map(|used| holders(used));
+    let maybe: BTreeSet<PodRef> = maybe.filter(|pod| gone.contains(pod) && !sure.contains(pod)).collect();
+    let left = off.iter().filter(|used| !leaves(used, gone).is_idle()).count();
+    let given_back = u32::try_from(sure.len() + maybe.len()).expect("few");
+    if given_back > 0 {
+        let left = u32::try_from(left).expect("few");
+        after.whole_held = after.whole_held.saturating_sub(given_back).min(left);
     }
     for gpu in after.gpus.values_mut() {
         match &mut gpu.slices {

@@ -31,7 +31,7 @@ pub(crate) fn doubts(world: &World) -> Vec<String> {
     for report in &reports {
         if let Outcome::Unserved { help, .. } = &report.outcome {
             let request = requests.iter().find(|r| r.id == report.id).expect("a request of the world");
-            let Request { slices, priority, namespace_labels, .. } = request;
+            let Request { slices, whole_gpus, priority, namespace_labels, .. } = request;
             // Who may use the same nodes, however they say so.
             let nodes = inventory.nodes.iter().map(|(name, node)| {
                 let open = Node { schedulable: true, ..node.clone() };
@@ -39,7 +39,7 @@ pub(crate) fn doubts(world: &World) -> Vec<String> {
             });
             let nodes: Vec<bool> = nodes.collect();
             // Who asks alike is told the same; what each takes may divide them.
-            let alike = format!("{help:?} {slices:?} {priority} {nodes:?} {namespace_labels:?}");
+            let alike = format!("{help:?} {slices:?} {whole_gpus} {priority} {nodes:?} {namespace_labels:?}");
             told.entry(alike).or_insert_with(|| (help.clone(), vec![])).1.push(request);
         }
     }
@@ -153,6 +153,11 @@ fn taken_up(world: &World, on: &NodeName) -> World {
         node.room.memory_bytes -= request.takes.memory_bytes;
         node.room.storage_bytes -= request.takes.storage_bytes;
         node.room.pods -= request.takes.pods;
+        node.whole_held += request.whole_gpus;
+        let off =
+            node.gpus.values_mut().filter(|gpu| matches!(gpu.slices, Slices::MigOff { used: Use::Idle }));
+        off.take(request.whole_gpus as usize)
+            .for_each(|gpu| gpu.slices = Slices::MigOff { used: Use::InUse { by: pod.clone() } });
         for (profile, n) in &request.slices {
             *node.held.entry(pod.clone()).or_default() += u32::from(profile.compute) * n;
             *node.allocated.entry(*profile).or_default() += n;
@@ -220,6 +225,7 @@ fn changed(world: &World, policy: &str, field: &str, to: Option<u32>) -> World {
                 unrequested: Unrequested::Keep,
                 order: Order::MostServed,
                 shares: vec![],
+                whole_gpus: None,
             };
         }
         LayoutPolicy::DemandDriven { shares, .. } if field.contains(".shares[") => {
@@ -230,6 +236,14 @@ fn changed(world: &World, policy: &str, field: &str, to: Option<u32>) -> World {
                 "maxComputeSlices" => share.max = to,
                 "minComputeSlices" => share.min = to.expect("a number"),
                 _ => panic!("{name} helps nobody"),
+            }
+        }
+        LayoutPolicy::DemandDriven { whole_gpus, .. } if field.contains(".wholeGpus.") => {
+            let bounds = whole_gpus.as_mut().expect("it has whole GPUs");
+            match field.strip_prefix("spec.layout.demandDriven.wholeGpus.") {
+                Some("maxCount") => bounds.max = to,
+                Some("minCount") => bounds.min = to.expect("a number"),
+                _ => panic!("{field} helps nobody"),
             }
         }
         LayoutPolicy::DemandDriven { slices, .. } => {

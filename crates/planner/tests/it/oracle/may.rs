@@ -5,7 +5,7 @@
 use planner::demand::{Expression, Operator, Request};
 use planner::inventory::Node;
 use planner::names::NodeName;
-use planner::policy::{LayoutPolicy, Policy};
+use planner::policy::{LayoutPolicy, Policy, StaticCut};
 
 pub(crate) fn may(request: &Request, name: &NodeName, node: &Node, owner: Option<&Policy>) -> bool {
     let label = |key: &str| node.labels.get(key).map(String::as_str);
@@ -28,7 +28,17 @@ pub(crate) fn may(request: &Request, name: &NodeName, node: &Node, owner: Option
             namespaces.iter().all(|e| holds(e, request.namespace_labels.get(&e.key).map(String::as_str)))
         }
     });
-    node.schedulable && selected && wanted && tolerated && counted && fits(request, node)
+    // Who asks for whole GPUs gets them where a policy has some, or where there is no policy.
+    let offered = request.whole_gpus == 0 || owner.is_none_or(has_whole_gpus);
+    node.schedulable && selected && wanted && tolerated && counted && offered && fits(request, node)
+}
+
+/// Whether requests, or a rule, make some of its GPUs whole.
+pub(crate) fn has_whole_gpus(policy: &Policy) -> bool {
+    match &policy.layout {
+        LayoutPolicy::DemandDriven { whole_gpus, .. } => whole_gpus.is_some(),
+        LayoutPolicy::Static { gpus } => gpus.iter().any(|rule| rule.cut == StaticCut::MigOff),
+    }
 }
 
 fn fits(request: &Request, node: &Node) -> bool {

@@ -11,12 +11,16 @@ use planner::names::NodeName;
 use planner::policy::{Drain, LayoutPolicy, Policy};
 
 use super::choices::{has, rule};
+use super::evict::is_off;
 use super::may::may;
 use super::values::{Demand, Unserved};
 use super::{apply, best};
 
 fn is_planned(request: &Request) -> bool {
-    request.whole_gpus == 0 && request.blocked_elsewhere.is_none() && request.refused.is_none()
+    request.blocked_elsewhere.is_none()
+        && request.refused.is_none()
+        && request.finds.is_none()
+        && (request.whole_gpus > 0) != request.slices.values().any(|n| *n > 0)
 }
 
 /// Slices of a profile that nobody holds.
@@ -35,6 +39,15 @@ fn free(node: &Node, profile: ProfileName) -> u32 {
     all - held.clamp(sure, sure + maybe)
 }
 
+/// GPUs with MIG off that nobody holds.
+fn free_whole(node: &Node) -> u32 {
+    let off = || node.gpus.values().filter(|gpu| is_off(gpu)).flat_map(apply::uses);
+    let count = |n: usize| u32::try_from(n).expect("few");
+    let sure = count(off().filter(|used| matches!(used, Use::InUse { .. })).count());
+    let busy = count(off().filter(|used| !used.is_idle()).count());
+    count(off().count()) - node.whole_held.clamp(sure, busy)
+}
+
 /// The promises that can be kept, each with its node.
 pub(crate) fn kept<'a>(
     inventory: &'a Inventory,
@@ -46,6 +59,7 @@ pub(crate) fn kept<'a>(
     let mut rooms: BTreeMap<&NodeName, planner::inventory::Room> =
         inventory.nodes.iter().map(|(name, node)| (name, node.room)).collect();
     let mut taken: BTreeMap<(&NodeName, ProfileName), u32> = BTreeMap::new();
+    let mut whole: BTreeMap<&NodeName, u32> = BTreeMap::new();
     let mut kept = vec![];
     for request in sorted {
         let Some((name, node)) =
@@ -59,7 +73,11 @@ pub(crate) fn kept<'a>(
         let enough = request.slices.iter().all(|(profile, n)| {
             taken.get(&(name, *profile)).copied().unwrap_or(0) + n <= free(node, *profile)
         });
-        if changes || !enough || !may(request, name, &as_is, owner(name)) {
+        let wholes = whole.get(name).copied().unwrap_or(0) + request.whole_gpus;
+        let enough = enough && (request.whole_gpus == 0 || wholes <= free_whole(node));
+        // What was promised is kept, whatever the policy offers by now.
+        let slices_only = Request { whole_gpus: 0, ..request.clone() };
+        if changes || !enough || !may(&slices_only, name, &as_is, owner(name)) {
             continue;
         }
         let mut room = room;
@@ -68,6 +86,7 @@ pub(crate) fn kept<'a>(
         room.storage_bytes -= request.takes.storage_bytes;
         room.pods -= request.takes.pods;
         rooms.insert(name, room);
+        whole.insert(name, wholes);
         for (profile, n) in &request.slices {
             *taken.entry((name, *profile)).or_default() += n;
         }

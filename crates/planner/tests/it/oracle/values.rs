@@ -10,7 +10,7 @@ use planner::plan::Plan;
 use planner::policy::{Bounds, LayoutPolicy, Order, Policy};
 
 use super::choices::{Choice, planned};
-use super::evict::for_certain;
+use super::evict::{for_certain, is_off};
 use super::{apply, may::may, promises};
 
 /// The levels of the objective; lower is better, and the first that differs decides.
@@ -79,7 +79,7 @@ struct Shared {
 
 /// Who wants what where.
 pub(crate) struct Demand<'a> {
-    /// The profiles that matter to anybody.
+    /// The profiles that matter to anybody. Where numbers are given by profile, the last is that of whole GPUs.
     pub(crate) profiles: Vec<ProfileName>,
     nodes: Vec<(&'a NodeName, &'a Node)>,
     owner: BTreeMap<&'a NodeName, &'a Policy>,
@@ -114,7 +114,9 @@ impl<'a> Demand<'a> {
         let is_kept = |r: &Request| kept.iter().any(|(request, _)| request.id == r.id);
         let counted: Vec<&Request> = requests
             .iter()
-            .filter(|r| r.whole_gpus == 0 && r.blocked_elsewhere.is_none() && r.refused.is_none())
+            .filter(|r| r.blocked_elsewhere.is_none() && r.refused.is_none() && r.finds.is_none())
+            .filter(|r| (r.whole_gpus > 0) != r.slices.values().any(|n| *n > 0))
+            .filter(|r| r.whole_gpus == 0 || asks_somebody(r, &nodes, &owner, &kept))
             .filter(|r| !is_kept(r))
             .collect();
         let promised = kept.iter().map(|(request, _)| *request);
@@ -133,9 +135,11 @@ impl<'a> Demand<'a> {
             .iter()
             .map(|request| {
                 let level = priorities.iter().position(|p| p.0 == request.priority).expect("collected");
-                let slices: Vec<u32> =
-                    profiles.iter().map(|p| request.slices.get(p).copied().unwrap_or(0)).collect();
-                let compute = request.slices.iter().map(|(p, n)| u32::from(p.compute) * n).sum();
+                let slices: Vec<u32> = profiles
+                    .iter()
+                    .map(|p| request.slices.get(p).copied().unwrap_or(0))
+                    .chain([request.whole_gpus])
+                    .collect();
                 // What is kept there takes its room, so who needs all of it may not use the node.
                 let may = |(name, node): &(&NodeName, &Node)| {
                     let here = kept.iter().filter(|(_, on)| on == name);
@@ -144,7 +148,10 @@ impl<'a> Demand<'a> {
                 };
                 let rank = 1 + by_age.iter().position(|r| r.id == request.id).expect("sorted");
                 let rank = u32::try_from(rank).expect("few");
-                let may = nodes.iter().map(may).collect();
+                let may: Vec<bool> = nodes.iter().map(may).collect();
+                let whole = request.whole_gpus * largest_card(&nodes, &may);
+                let compute =
+                    whole + request.slices.iter().map(|(p, n)| u32::from(p.compute) * n).sum::<u32>();
                 Wish { level, compute, rank, turn: None, slices, may, takes: request.takes, shares: vec![] }
             })
             .collect();
@@ -166,7 +173,7 @@ impl<'a> Demand<'a> {
         wishes.sort();
         let mut bounds = Vec::new();
         for policy in policies {
-            let LayoutPolicy::DemandDriven { slices, .. } = &policy.layout else { continue };
+            let LayoutPolicy::DemandDriven { slices, whole_gpus, .. } = &policy.layout else { continue };
             let mine: Vec<bool> = nodes
                 .iter()
                 .map(|(name, _)| owner.get(name).is_some_and(|o| o.name == policy.name))
@@ -180,12 +187,18 @@ impl<'a> Demand<'a> {
                     nodes.iter().zip(&mine).filter(|(_, mine)| **mine).map(|(n, _)| of_node(n)).sum();
                 bounds.push((mine.clone(), index, *bound, u32::try_from(now).expect("few")));
             }
+            if let Some(bound) = whole_gpus {
+                let mine_now = nodes.iter().zip(&mine).filter(|(_, mine)| **mine);
+                let off = mine_now.flat_map(|((_, node), _)| node.gpus.values()).filter(|gpu| is_off(gpu));
+                bounds.push((mine.clone(), profiles.len(), *bound, u32::try_from(off.count()).expect("few")));
+            }
         }
         let levels = priorities.len();
         let priorities = priorities.into_iter().map(|p| p.0).collect();
         let of_node = |(name, _): &(&NodeName, &Node)| {
-            let mut taken = (vec![0; profiles.len()], Room::ZERO);
+            let mut taken = (vec![0; profiles.len() + 1], Room::ZERO);
             for (request, _) in kept.iter().filter(|(_, on)| on == name) {
+                taken.0[profiles.len()] += request.whole_gpus;
                 for (n, profile) in taken.0.iter_mut().zip(&profiles) {
                     *n += request.slices.get(profile).copied().unwrap_or(0);
                 }
@@ -237,7 +250,7 @@ impl<'a> Demand<'a> {
     /// Leaves out what is never better: no more slices at no lower cost. Where
     /// a profile has a ceiling, more is not always better.
     pub(crate) fn undominated(&self, choices: &[Choice]) -> Vec<Choice> {
-        let capped: Vec<bool> = (0..self.profiles.len())
+        let capped: Vec<bool> = (0..=self.profiles.len())
             .map(|p| self.bounds.iter().any(|(_, index, bound, _)| *index == p && bound.max.is_some()))
             .collect();
         let beats = |a: &Choice, b: &Choice| {
@@ -408,7 +421,9 @@ fn share_out<'a>(
             };
             let asks = |i: &usize| {
                 let may = wishes[*i].may.iter().zip(&mine).any(|(may, mine)| *may && *mine);
-                may && is_of(&counted[*i].id.namespace, &counted[*i].namespace_labels)
+                // Shares count slices.
+                may && counted[*i].whole_gpus == 0
+                    && is_of(&counted[*i].id.namespace, &counted[*i].namespace_labels)
             };
             let all: Vec<usize> = (0..counted.len()).filter(asks).collect();
             let mut each: Vec<Option<String>> =
@@ -448,6 +463,30 @@ fn share_out<'a>(
         }
     }
     shares
+}
+
+/// Whether a policy with whole GPUs counts the request on a node that it might use, cordoned or not.
+fn asks_somebody(
+    request: &Request,
+    nodes: &[(&NodeName, &Node)],
+    owner: &BTreeMap<&NodeName, &Policy>,
+    kept: &[(&Request, &NodeName)],
+) -> bool {
+    nodes.iter().any(|(name, node)| {
+        let here = kept.iter().filter(|(_, on)| on == name);
+        let room = here.fold(node.room, |room, (request, _)| room.plus(request.takes, -1));
+        let open = Node { schedulable: true, room, ..(*node).clone() };
+        owner.get(name).is_some_and(|policy| may(request, name, &open, Some(policy)))
+    })
+}
+
+/// What a whole GPU weighs: the compute slices of the largest card of these nodes, or of any.
+fn largest_card(nodes: &[(&NodeName, &Node)], may: &[bool]) -> u32 {
+    let of = |all: bool| {
+        let nodes = nodes.iter().zip(may).filter(|(_, may)| all || **may);
+        nodes.flat_map(|((_, node), _)| node.gpus.values()).map(|gpu| gpu.geometry.compute()).max()
+    };
+    of(false).or_else(|| of(true)).map_or(0, u32::from)
 }
 
 fn selects(policy: &Policy, node: &Node) -> bool {

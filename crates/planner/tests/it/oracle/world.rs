@@ -32,14 +32,14 @@ impl fmt::Debug for World {
                 hold,
                 schedulable,
                 allocated,
-                whole_held: _,
+                whole_held,
                 held: _,
                 gpus,
             } = node;
             let held: Vec<_> = allocated.iter().map(|(profile, n)| format!("{profile}x{n}")).collect();
             writeln!(
                 f,
-                "{name}: {labels:?} single {single_strategy} {scope:?} {hold:?} schedulable {schedulable} held {held:?}"
+                "{name}: {labels:?} single {single_strategy} {scope:?} {hold:?} schedulable {schedulable} held {held:?} whole {whole_held}"
             )?;
             writeln!(f, "  {room:?} {taints:?}")?;
             for (index, gpu) in gpus {
@@ -60,8 +60,11 @@ impl fmt::Debug for World {
         }
         for request in &self.requests {
             let asks: Vec<_> = request.slices.iter().map(|(profile, n)| format!("{profile}x{n}")).collect();
-            let Request { id, priority, since, constraints, takes, .. } = request;
-            writeln!(f, "{id} asks {asks:?} priority {priority} since {since} {constraints:?} {takes:?}")?;
+            let Request { id, whole_gpus, priority, since, constraints, takes, .. } = request;
+            writeln!(
+                f,
+                "{id} asks {asks:?} and {whole_gpus} whole, priority {priority} since {since} {constraints:?} {takes:?}"
+            )?;
         }
         self.policies.iter().try_for_each(|policy| writeln!(f, "{policy:?}"))
     }
@@ -182,9 +185,17 @@ fn build_node(name: &str, spec: &NodeSpec) -> testing::NodeBuilder {
     let counted = *scope != ChangeScope::SliceBySlice;
     let in_use: BTreeSet<&String> =
         layouts.iter().flatten().filter(|(_, _, used)| *used > 0).map(|(p, _, _)| p).collect();
+    // Nor which of several whole GPUs a pod holds.
+    let off_used = gpus.iter().filter(|spec| spec.off == Some(true)).count();
+    let some_off_used = off_used > 0 && gpus.iter().filter(|spec| spec.off.is_some()).count() > off_used;
+    let off_holder = format!("{name}-all");
+    if counted && some_off_used {
+        node = node.whole_held(u32::try_from(off_used).expect("few"));
+    }
     for (g, (spec, slices)) in gpus.iter().zip(&layouts).enumerate() {
         let mut gpu: GpuBuilder = match spec.off {
             None => base(spec),
+            Some(_) if counted && some_off_used => base(spec).mig_off_maybe(&off_holder),
             Some(false) => base(spec).mig_off(),
             Some(true) => base(spec).mig_off_used(&format!("{name}-{g}-all")),
         };
@@ -215,15 +226,23 @@ const ASKED: [&str; 7] = ["1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb", "1g.20gb",
 fn request(number: usize) -> impl Strategy<Value = RequestBuilder> {
     let slices = vec((select(&ASKED[..]), 1_u32..=2), 1..=2);
     let zone = prop_oneof![8 => Just(None), 2 => Just(Some("near")), 1 => Just(Some("far"))];
-    let rest = (0_i64..3, 0_i64..3, prop_oneof![5 => Just(0_i64), 1 => 1_i64..4], 0_u8..12);
+    let storage = prop_oneof![5 => Just(0_i64), 1 => 1_i64..4];
+    let whole = prop_oneof![3 => Just(0_u32), 1 => 1_u32..=2];
+    let rest = (0_i64..3, 0_i64..3, storage, 0_u8..12, whole);
     (slices, select(&[0, 0, 100][..]), zone, 0_i64..4, rest).prop_map(
-        move |(slices, priority, zone, since, (cpu, memory, storage, how))| {
+        move |(slices, priority, zone, since, (cpu, memory, storage, how, whole))| {
             // Two thirds ask for one slice, as people do.
             let alone = since > 0;
             let namespace = if how % 4 == 0 { "guests" } else { "lab" };
             let mut request =
                 testing::request(&format!("{namespace}/ask-{number}")).priority(priority).since(since);
-            for (profile, count) in slices.into_iter().take(if alone { 1 } else { 2 }) {
+            let kinds = match (whole, alone) {
+                (1.., _) => 0,
+                (0, true) => 1,
+                (0, false) => 2,
+            };
+            request = request.asks_whole_gpus(whole);
+            for (profile, count) in slices.into_iter().take(kinds) {
                 request = request.asks(profile, if alone { 1 } else { count });
             }
             request = request.takes(cpu * UNIT.0, memory * UNIT.1).takes_storage(storage * UNIT.1);
@@ -248,8 +267,9 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
 
 fn policies() -> impl Strategy<Value = Vec<Policy>> {
     let bound = (select(&ASKED[..]), 0_u32..4, 0_u32..3, prop::option::of(0_u32..5));
-    let main = (vec(bound, 0..=2), prop::bool::weighted(0.3), 0_u8..16, 0_u8..12);
-    let main = main.prop_map(|(bounds, whole, mode, how)| {
+    let gpus = prop::option::of((0_u32..3, 0_u32..2, prop::option::of(0_u32..4)));
+    let main = (vec(bound, 0..=2), prop::bool::weighted(0.3), 0_u8..16, 0_u8..12, gpus);
+    let main = main.prop_map(|(bounds, whole, mode, how, gpus)| {
         let mut policy = testing::policy("research");
         for (profile, min, spare, max) in bounds {
             // A floor above the ceiling is refused before anybody plans.
@@ -258,6 +278,9 @@ fn policies() -> impl Strategy<Value = Vec<Policy>> {
         }
         if whole {
             policy = policy.whole();
+        }
+        if let Some((min, spare, max)) = gpus {
+            policy = policy.whole_gpus(min, spare, max.map(|max| max.max(min)));
         }
         if how % 4 == 0 {
             policy = policy.namespace("lab");
