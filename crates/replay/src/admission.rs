@@ -42,6 +42,7 @@ pub(crate) fn admitted(
         seen: &seen[at],
         wanted: None,
         slices: None,
+        sharing: None,
         progress: &progress[at],
         drain: Drain::Never,
     };

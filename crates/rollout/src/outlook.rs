@@ -75,6 +75,26 @@ pub enum StartBlocker {
         /// What we wrote.
         ours: String,
     },
+    /// The label of the device plugin's configuration has a value that we did
+    /// not write.
+    ForeignSharing {
+        /// The value; `None` when the label was removed.
+        found: Option<String>,
+        /// What we wrote, if anything.
+        ours: Option<String>,
+    },
+    /// `ClusterPolicy` does not point the device plugin to our map.
+    PluginMapNotOurs,
+    /// The GPUs of the node cannot be shared.
+    SharingRefused {
+        /// Why not, and what helps.
+        why: String,
+    },
+    /// GPUs would change between one pod and several, and pods hold some.
+    GpusHeld {
+        /// Which ones.
+        pods: Vec<PodRef>,
+    },
     /// Somebody else works on the node.
     ForeignWork {
         /// Who.
@@ -148,6 +168,12 @@ pub enum WaitsFor {
     MapWrite,
     /// Kubelet to bring the entry to MIG manager.
     MapMount,
+    /// The device plugin's configuration to be written into our map.
+    PluginMapWrite,
+    /// Kubelet to bring it to the device plugin.
+    PluginMapMount,
+    /// What makes the GPUs usable as they are to be shared.
+    SharingProof(Unproven),
     /// The cordon to be written, and noticed by the scheduler.
     Cordon,
     /// A consistent list of the node's pods.
@@ -265,6 +291,18 @@ pub enum Trouble {
         /// What was missing.
         missing: Unproven,
     },
+    /// Pods hold GPUs that would change between one pod and several.
+    GpusHeld {
+        /// Which ones.
+        pods: Vec<PodRef>,
+        /// What the API server said to their eviction.
+        refused: Vec<String>,
+    },
+    /// The device plugin did not come to offer the GPUs as they are to be shared.
+    NotShared {
+        /// What was missing.
+        missing: Unproven,
+    },
     /// Somebody lifted the cordon or the pause while the agent was to change the node.
     HoldLifted,
     /// It was not proved in time that no pod can lose a slice.
@@ -312,6 +350,16 @@ pub enum FailureReason {
         found: Option<String>,
         /// What we wrote.
         ours: String,
+    },
+    /// Neither the sharing nor that of before could be reached.
+    SharingFailed(Trouble),
+    /// Somebody else wrote the label of the device plugin's configuration while
+    /// the node was changing.
+    ForeignSharing {
+        /// The value; `None` when the label was removed.
+        found: Option<String>,
+        /// What we wrote; `None` when it was removed by us.
+        ours: Option<String>,
     },
 }
 
@@ -374,6 +422,21 @@ impl fmt::Display for StartBlocker {
                 "nvidia.com/mig.config has {}, which the operator did not write; the operator's value was `{ours}`",
                 label_value(found.as_ref())
             ),
+            Self::ForeignSharing { found, ours } => {
+                write!(
+                    f,
+                    "nvidia.com/device-plugin.config has {}, which the operator did not write",
+                    label_value(found.as_ref())
+                )?;
+                ours.as_ref().map_or(Ok(()), |ours| write!(f, "; the operator's value was `{ours}`"))
+            }
+            Self::PluginMapNotOurs => {
+                f.write_str("ClusterPolicy does not point the device plugin to the map slicewright-plugin-config")
+            }
+            Self::SharingRefused { why } => write!(f, "its GPUs cannot be shared: {why}"),
+            Self::GpusHeld { pods } => {
+                write!(f, "whether a GPU is shared changes only while no pod holds one, and GPUs of the node are, or may be, held by {}", list(pods))
+            }
             Self::ForeignWork { who } => write!(f, "{who} works on the node"),
             Self::HandsOff { who } => write!(f, "{who} manages the node's devices"),
             Self::NoClusterPolicy => f.write_str("there is no ClusterPolicy"),
@@ -419,6 +482,14 @@ impl fmt::Display for WaitsFor {
         match self {
             Self::MapWrite => f.write_str("the map's entry to be written"),
             Self::MapMount => f.write_str("the kubelet to deliver the map's entry to MIG manager"),
+            Self::PluginMapWrite => f.write_str("the device plugin's configuration to be written"),
+            Self::PluginMapMount => {
+                f.write_str("the kubelet to deliver the configuration to the device plugin")
+            }
+            Self::SharingProof(Unproven::Stability) => {
+                f.write_str("the GPUs to be usable (everything is there, and is watched for a moment)")
+            }
+            Self::SharingProof(missing) => write!(f, "the GPUs to be usable ({missing})"),
             Self::Cordon => f.write_str("the cordon to be noticed"),
             Self::PodList => f.write_str("a consistent list of the node's pods"),
             Self::PodsStarting { pods } => write!(f, "pods to start or fail: {}", list(pods)),
@@ -479,6 +550,8 @@ impl Trouble {
             Self::TooSlow => "TooSlow",
             Self::NotBack => "NotBack",
             Self::NotSchedulable { .. } => "NotSchedulable",
+            Self::GpusHeld { .. } => "GpusHeld",
+            Self::NotShared { .. } => "NotShared",
             Self::HoldLifted => "HoldLifted",
             Self::NotProved { .. } => "NotProved",
             Self::NotClaimed => "NotClaimed",
@@ -510,6 +583,13 @@ impl fmt::Display for Trouble {
             Self::NotSchedulable { missing } => {
                 write!(f, "MIG manager reported `success`, but the slices were not schedulable: {missing}")
             }
+            Self::GpusHeld { pods, refused } => {
+                write!(f, "GPUs of the node are, or may be, held by {}", list(pods))?;
+                refused.iter().try_for_each(|said| write!(f, "; eviction refused: {said}"))
+            }
+            Self::NotShared { missing } => {
+                write!(f, "the device plugin did not come to offer the GPUs as the policy shares them: {missing}")
+            }
             Self::HoldLifted => {
                 f.write_str("somebody lifted the cordon, or resumed an operand that the operator had paused")
             }
@@ -539,6 +619,15 @@ impl fmt::Display for FailureReason {
             Self::RestoreFailed(trouble) => {
                 write!(f, "the previous layout could not be restored: {trouble}")
             }
+            Self::SharingFailed(trouble) => {
+                write!(f, "neither the sharing nor the previous one could be reached: {trouble}")
+            }
+            Self::ForeignSharing { found, ours } => write!(
+                f,
+                "nvidia.com/device-plugin.config became {} while the node was changing to {}",
+                label_value(found.as_ref()),
+                label_value(ours.as_ref())
+            ),
             Self::ForeignLayout { found, ours } => write!(
                 f,
                 "nvidia.com/mig.config became {} while the node was changing to `{ours}`",
