@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("self.type == 'Off' || has(self.rules)")
-        .message("say how many pods share a GPU, such as `rules: [{model: T4, resource: nvidia.com/gpu, replicas: 4}]`, or write `type: Off`"),
-    validation = Rule::new("self.type != 'Off' || !has(self.rules)")
-        .message("type is Off, so no GPU is shared: remove `rules`, or write `type: TimeSlicing`"),
+    validation = Rule::new("self.type == 'None' || has(self.rules)")
+        .message("say how many pods share a GPU, such as `rules: [{model: T4, resource: nvidia.com/gpu, replicas: 4}]`, or write `type: None`"),
+    validation = Rule::new("self.type != 'None' || !has(self.rules)")
+        .message("type is None, so no GPU is shared: remove `rules`, or write `type: TimeSlicing`"),
     validation = Rule::new("!has(self.rules) || self.rules.all(r, self.rules.exists_one(o, o.resource == r.resource && (has(o.model) ? o.model : '') == (has(r.model) ? r.model : '')))")
         .message("two rules are for the same resource of the same model: keep one of them")
 )]
@@ -58,7 +58,8 @@ pub enum SharingType {
     Mps,
     /// No GPU is shared: the device plugin gets a configuration without
     /// sharing.
-    Off,
+    // Not `Off`: YAML reads that word, without quotes, as false.
+    None,
     /// Time-slicing on nodes whose cards have no MIG. Other nodes are not
     /// changed.
     Auto,
@@ -71,7 +72,7 @@ impl SharingType {
         match self {
             Self::TimeSlicing => "TimeSlicing",
             Self::Mps => "MPS",
-            Self::Off => "Off",
+            Self::None => "None",
             Self::Auto => "Auto",
         }
     }

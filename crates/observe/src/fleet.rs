@@ -78,7 +78,10 @@ pub fn read(
         let shares = owner(policies, &known)
             .and_then(|policy| Some((policy, sharing.get(&policy.name)?)))
             .filter(|(_, shares)| shares.is_for(&known))
-            .map(|(policy, shares)| SharedNode { policy: policy.name.clone(), config: shares.config_of(&known) });
+            .map(|(policy, shares)| SharedNode {
+                policy: policy.name.clone(),
+                wanted: shares.wanted_of(&known),
+            });
         let found = match &shares {
             Some(_) => Some(without_slices(strategy)),
             None => layouts::establish(name, node, record, strategy, &maps, catalog, problems)

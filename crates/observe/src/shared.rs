@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use mig::sharing::{Known, find};
 use mig::{Catalog, GpuResource};
 use planner::names::PolicyName;
-use rollout::{PluginConfig, SharingSeen};
+use rollout::{PluginConfig, SharingSeen, SharingWanted};
 
 use crate::objects::Objects;
 use crate::problem::Severity;
@@ -34,7 +34,7 @@ pub struct SharedNode {
     /// The policy.
     pub policy: PolicyName,
     /// How its GPUs should be shared; `None` where no rule is for them.
-    pub config: Option<PluginConfig>,
+    pub wanted: Option<SharingWanted>,
 }
 
 /// The id of a card or model, however it is written: `T4` for `Tesla-T4`.
@@ -51,7 +51,8 @@ pub fn card_id(text: &str) -> Option<&'static str> {
 pub fn policies(objects: &Objects, catalog: &Catalog) -> BTreeMap<PolicyName, SharingPolicy> {
     let read = |(name, policy): (&String, &GpuPartitionPolicy)| {
         let sharing = policy.spec.sharing.as_ref()?;
-        let is_wrong = policy::validate(policy, catalog).iter().any(|found| found.severity == Severity::Error);
+        let is_wrong =
+            policy::validate(policy, catalog).iter().any(|found| found.severity == Severity::Error);
         let rules = sharing.rules.iter().filter_map(|rule| {
             let model = rule.model.as_ref().map(|text| card_id(text).unwrap_or(text).to_owned());
             Some((model, u32::try_from(rule.replicas).ok()?))
@@ -85,28 +86,36 @@ impl SharingPolicy {
     /// never cut.
     #[must_use]
     pub fn is_for(&self, labels: &Labels) -> bool {
-        let has_gpus = label(labels, names::PRESENT) == Some("true") || label(labels, names::PRODUCT).is_some();
+        let has_gpus =
+            label(labels, names::PRESENT) == Some("true") || label(labels, names::PRODUCT).is_some();
         has_gpus && (self.cuts_nothing || self.kind == SharingType::Auto && knows_no_mig(labels))
     }
 
-    /// The device plugin's configuration of such a node; `None` where no rule is
-    /// for its GPUs.
+    /// How the GPUs of such a node should be shared; `None` where no rule is for
+    /// them.
     #[must_use]
-    pub fn config_of(&self, labels: &Labels) -> Option<PluginConfig> {
+    pub fn wanted_of(&self, labels: &Labels) -> Option<SharingWanted> {
+        let product = label(labels, names::PRODUCT);
         match self.kind {
-            SharingType::Off => return Some(PluginConfig::default()),
+            SharingType::None => return Some(SharingWanted::As(PluginConfig::default())),
+            SharingType::Auto if product.is_none() => return Some(SharingWanted::Unknown),
             SharingType::Auto if !knows_no_mig(labels) => return None,
             SharingType::Mps => return None,
             SharingType::TimeSlicing | SharingType::Auto => {}
         }
-        let product = label(labels, names::PRODUCT);
         let card = product.and_then(card_id);
-        let is_it = |model: &Option<String>| match model {
-            None => true,
-            Some(model) => card == Some(model.as_str()),
-        };
-        let (_, replicas) = self.rules.iter().find(|(model, _)| is_it(model))?;
-        Some(PluginConfig::of_gpus(*replicas, self.rename, self.one_each))
+        for (model, replicas) in &self.rules {
+            match model {
+                // Without the label any of the rules may be the one.
+                Some(_) if product.is_none() => return Some(SharingWanted::Unknown),
+                Some(model) if card != Some(model.as_str()) => {}
+                _ => {
+                    let config = PluginConfig::of_gpus(*replicas, self.rename, self.one_each);
+                    return Some(SharingWanted::As(config));
+                }
+            }
+        }
+        None
     }
 }
 
@@ -179,15 +188,20 @@ pub fn in_words(node: &SharedNode, seen: &SharingSeen, offers: &BTreeMap<String,
         Some(config) => config.to_string(),
         None => "it is not known how its GPUs are shared now".to_owned(),
     };
-    match &node.config {
+    match &node.wanted {
+        Some(SharingWanted::Unknown) => {
+            format!(
+                "GPU feature discovery does not say which GPUs it has, so it is not known what policy {policy} wants"
+            )
+        }
         None => format!("policy {policy} has no sharing rule for its GPUs: they stay as they are; {now}"),
-        Some(config) if seen.in_effect(offers).as_ref() == Some(config) => {
+        Some(SharingWanted::As(config)) if seen.in_effect(offers).as_ref() == Some(config) => {
             let memory = match config.seats().is_shared() {
                 true => ", with no memory limit of its own",
                 false => "",
             };
             format!("{config}{memory}, by policy {policy}")
         }
-        Some(config) => format!("policy {policy} wants: {config}; now: {now}"),
+        Some(SharingWanted::As(config)) => format!("policy {policy} wants: {config}; now: {now}"),
     }
 }

@@ -11,7 +11,7 @@ use planner::policy::{Drain, LayoutPolicy};
 use rollout::fleet::{Member, step};
 use rollout::observed::Observed;
 use rollout::{
-    Action, Advance, NodeLayout, Outlook, Phase, PluginConfig, Progress, StartBlocker, WantedSlices,
+    Action, Advance, NodeLayout, Outlook, Phase, Progress, SharingWanted, StartBlocker, WantedSlices,
 };
 
 use crate::input::{Input, RefusedWrite};
@@ -137,7 +137,7 @@ struct Known {
     /// The slices that are wanted, where an agent changes the node.
     slices: Option<WantedSlices>,
     /// How its GPUs should be shared, where a policy says so.
-    sharing: Option<PluginConfig>,
+    sharing: Option<SharingWanted>,
     progress: Progress,
     /// The same, with a clock that stands still while a write is refused.
     clocked: Progress,
@@ -160,7 +160,7 @@ impl Known {
             clocked.since = Some(reader.now());
         }
         let shared = planned.view.nodes.get(&name).and_then(|node| node.shared.as_ref());
-        let sharing = shared.and_then(|shared| shared.config.clone());
+        let sharing = shared.and_then(|shared| shared.wanted.clone());
         Some(Self { name, seen, wanted, slices, sharing, progress, clocked })
     }
 

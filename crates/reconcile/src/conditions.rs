@@ -209,6 +209,7 @@ pub(crate) const fn waits_for_a_human(hold: &StartBlocker) -> bool {
         | StartBlocker::Cooldown { .. }
         | StartBlocker::BackedOff { .. }
         | StartBlocker::PodsInTheWay { .. }
+        | StartBlocker::SharingUnknown
         | StartBlocker::GpusHeld { .. }
         | StartBlocker::CordonedByOthers
         | StartBlocker::NotReady

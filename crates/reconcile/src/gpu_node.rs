@@ -171,10 +171,13 @@ fn status(
     let slices = match node {
         Some(node) if !on_its_way => {
             let shared = planned.view.nodes.get(name).and_then(NodeView::shared_gpus);
-            Some(shared.map_or_else(|| in_one_line(node), |(gpus, config)| {
-                let gpus = usize::try_from(gpus).unwrap_or(usize::MAX);
-                format!("{}: {config}", crate::answers::plural(gpus, "GPU"))
-            }))
+            Some(shared.map_or_else(
+                || in_one_line(node),
+                |(gpus, config)| {
+                    let gpus = usize::try_from(gpus).unwrap_or(usize::MAX);
+                    format!("{}: {config}", crate::answers::plural(gpus, "GPU"))
+                },
+            ))
         }
         _ => before.slices,
     };

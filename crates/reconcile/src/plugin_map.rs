@@ -69,7 +69,8 @@ pub(crate) fn plugin_map(
     }
     let named = observe::shared::named_keys(objects);
     let is_ours = |key: &str| key.starts_with(ENTRY_PREFIX);
-    let mut data: Data = old.into_iter().filter(|(key, _)| is_ours(key) && named.contains(key.as_str())).collect();
+    let mut data: Data =
+        old.into_iter().filter(|(key, _)| is_ours(key) && named.contains(key.as_str())).collect();
     data.extend(theirs);
     data.extend(needed);
     let bytes: usize = data.iter().map(|(key, text)| key.len() + text.len()).sum();

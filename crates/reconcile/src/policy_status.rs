@@ -193,7 +193,8 @@ fn shared(policy: &Policy, planned: &PlannedRound) -> Option<String> {
     let mut gpus: BTreeMap<String, u64> = BTreeMap::new();
     for node in planned.view.nodes.values() {
         let Some((n, config)) = node.shared_gpus() else { continue };
-        if node.shared.as_ref().is_some_and(|shared| shared.policy == policy.name && shared.config.is_some()) {
+        if node.shared.as_ref().is_some_and(|shared| shared.policy == policy.name && shared.wanted.is_some())
+        {
             let all = gpus.entry(config.to_string()).or_default();
             *all = all.saturating_add(n);
         }
@@ -301,7 +302,8 @@ fn plugin_map_reference(input: &Input<'_>) -> Option<String> {
     let (name, policy) = input.objects.cluster_policies.iter().next()?;
     let ours = input.settings.observe.plugin_map();
     let found = policy.spec.device_plugin.config.as_ref().map(|c| c.name.as_str()).unwrap_or_default();
-    if found == ours.name || input.objects.gpu_cluster || !input.objects.config_maps.contains_key(&ours.key()) {
+    if found == ours.name || input.objects.gpu_cluster || !input.objects.config_maps.contains_key(&ours.key())
+    {
         return None;
     }
     let uses = if found.is_empty() { "no map".to_owned() } else { format!("the map `{found}`") };
@@ -450,6 +452,7 @@ pub(crate) fn doing(name: &NodeName, planned: &PlannedRound, advance: Option<&Ad
             | StartBlocker::Cooldown { .. }
             | StartBlocker::BackedOff { .. }
             | StartBlocker::PodsInTheWay { .. }
+            | StartBlocker::SharingUnknown
             | StartBlocker::GpusHeld { .. },
         )) => Doing::Waiting,
         Some(Outlook::Holding(_)) => Doing::Held,

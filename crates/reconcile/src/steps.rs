@@ -181,13 +181,16 @@ pub fn step_taken(node: &NodeName, before: &Progress, next: &Progress) -> Option
         Phase::Mapping if shares => quiet("its device plugin's configuration is added to the map"),
         Phase::Quiescing if shares => quiet("waits until no pod would come to share a GPU unawares"),
         Phase::Changing if shares => {
-            let note = "no pod comes to share a GPU unawares, so the device plugin gets its new configuration";
+            let note =
+                "no pod comes to share a GPU unawares, so the device plugin gets its new configuration";
             loud(
                 "the label is written; the device plugin takes over",
                 told::EventTemplate { note, ..told::SHARING_REQUESTED },
             )
         }
-        Phase::Verifying if shares => quiet("whether the GPUs are offered as they are to be shared is verified"),
+        Phase::Verifying if shares => {
+            quiet("whether the GPUs are offered as they are to be shared is verified")
+        }
         Phase::Relabelling if shares => loud("goes back to the configuration before", told::SHARING_RETRIED),
         Phase::Cordoning if shares => loud("is cordoned", told::SHARING_STARTED),
         Phase::Releasing if shares => {

@@ -76,5 +76,6 @@ fn observed(unschedulable: bool) -> Observed {
         operator: Operator::default(),
         agent: None,
         report: None,
+        sharing: rollout::SharingSeen::default(),
     }
 }

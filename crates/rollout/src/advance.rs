@@ -26,7 +26,7 @@ use crate::observed::{Listing, Observed};
 use crate::outlook::{Failure, FailureReason, Outlook, StartBlocker, Trouble, WaitsFor};
 use crate::progress::{Phase, Progress, Target};
 use crate::rules::NodeRules;
-use crate::sharing::PluginConfig;
+use crate::sharing::SharingWanted;
 
 /// What is due for a node.
 #[must_use]
@@ -62,7 +62,7 @@ pub fn advance(
 pub fn advance_sharing(
     seen: &Observed,
     wanted: Option<&NodeLayout>,
-    sharing: Option<&PluginConfig>,
+    sharing: Option<&SharingWanted>,
     rules: &NodeRules,
     progress: &Progress,
     now: Timestamp,
@@ -87,7 +87,7 @@ pub fn advance_slices(
 struct Wishes<'a> {
     wanted: Option<&'a NodeLayout>,
     slices: Option<&'a WantedSlices>,
-    sharing: Option<&'a PluginConfig>,
+    sharing: Option<&'a SharingWanted>,
 }
 
 fn run(
@@ -124,7 +124,7 @@ struct Run<'a> {
     seen: &'a Observed,
     wanted: Option<&'a NodeLayout>,
     slices_wanted: Option<&'a WantedSlices>,
-    sharing_wanted: Option<&'a PluginConfig>,
+    sharing_wanted: Option<&'a SharingWanted>,
     rules: &'a NodeRules,
     now: Timestamp,
     next: Progress,

@@ -15,8 +15,8 @@ use crate::layout::NodeLayout;
 use crate::observed::Observed;
 use crate::outlook::{Outlook, StartBlocker};
 use crate::progress::{Phase, Progress};
-use crate::sharing::PluginConfig;
 use crate::rules::{Admission, NodeRules, RolloutRules, Settings};
+use crate::sharing::SharingWanted;
 use crate::window;
 
 /// One node of the fleet.
@@ -33,7 +33,7 @@ pub struct Member<'a> {
     /// The slices that it should have, where its agent changes them.
     pub slices: Option<&'a WantedSlices>,
     /// How its GPUs should be shared, where its policy says so.
-    pub sharing: Option<&'a PluginConfig>,
+    pub sharing: Option<&'a SharingWanted>,
     /// What is remembered of its rollout.
     pub progress: &'a Progress,
     /// Whether this change may evict: the policy's `drain` for static layouts

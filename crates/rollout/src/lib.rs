@@ -43,5 +43,5 @@ pub use observed::{
 pub use operand::Operand;
 pub use outlook::{Failure, FailureReason, Outlook, StartBlocker, Trouble, Unproven, WaitsFor};
 pub use progress::{Phase, Progress, Rung};
-pub use sharing::{PluginConfig, SharingChange, SharingSeen};
 pub use rules::{Admission, MaxUnavailable, NodeRules, RolloutRules, Settings};
+pub use sharing::{PluginConfig, SharingChange, SharingSeen, SharingWanted};

@@ -49,6 +49,8 @@ reasons! {
         "Run `kubectl patch clusterpolicies.nvidia.com gpu-cluster-policy --type merge -p '{\"spec\":{\"devicePlugin\":{\"config\":{\"name\":\"slicewright-plugin-config\"}}}}'` (with Helm its name is `cluster-policy`). It restarts the device plugin and GPU feature discovery on every GPU node once; pods that run keep their GPUs.";
     SharingRefused: "The GPUs of the node cannot be shared as the policy says; the message says why.",
         "Change the policy, or remove the node from its `nodeSelector`.";
+    SharingUnknown: "GPU feature discovery does not say which GPUs the node has, as for a minute after it started; how they should be shared depends on it.",
+        "No action is needed. If it lasts, look at the pod of GPU feature discovery on NODE.";
     GpusHeld: "Whether a GPU is for one pod or for several changes only while no pod holds a GPU of the node: a pod that has one for itself would get neighbours, or a pod that gets one for itself would have some.",
         "Wait until the pods end, stop them, or set `spec.rollout.drain: Evict`.";
     ForeignWork: "The Machine Config Operator or a driver upgrade works on the node.",
@@ -123,6 +125,7 @@ impl StartBlocker {
             Self::ForeignSharing { .. } => ForeignSharing,
             Self::PluginMapNotOurs => PluginMapNotOurs,
             Self::SharingRefused { .. } => SharingRefused,
+            Self::SharingUnknown => SharingUnknown,
             Self::GpusHeld { .. } => GpusHeld,
             Self::ForeignWork { .. } => ForeignWork,
             Self::HandsOff { .. } => HandsOff,

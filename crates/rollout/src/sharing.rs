@@ -164,6 +164,16 @@ impl fmt::Display for PluginConfig {
     }
 }
 
+/// How the GPUs of a node should be shared, where its policy says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SharingWanted {
+    /// So.
+    As(PluginConfig),
+    /// Nobody says now which GPUs the node has: GPU feature discovery starts.
+    /// What is under way goes on, and nothing begins.
+    Unknown,
+}
+
 /// What is seen of the sharing of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharingSeen {

@@ -145,7 +145,10 @@ impl Executor {
         }
         let mark = |value: Option<&str>| (names::CORDONED_BY.to_owned(), value.map(str::to_owned));
         let (labels, cordon, if_version) = match action {
-            Action::EnsureMapEntry { .. } => return Ok(()),
+            Action::EnsureMapEntry { .. } | Action::EnsurePluginConfig { .. } => return Ok(()),
+            Action::SetPluginConfigLabel { value, if_version } => {
+                (vec![(names::PLUGIN_CONFIG.to_owned(), value.clone())], None, if_version)
+            }
             Action::Cordon { if_version } => {
                 (vec![mark(Some(names::CORDONED_BY_US))], Some(true), if_version)
             }

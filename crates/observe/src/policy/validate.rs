@@ -117,7 +117,9 @@ impl Check<'_> {
                 }
             }
             LayoutType::None => {
-                for (field, there) in [("demandDriven", demand_driven.is_some()), ("static", static_.is_some())] {
+                for (field, there) in
+                    [("demandDriven", demand_driven.is_some()), ("static", static_.is_some())]
+                {
                     if there {
                         self.error(
                             format!("spec.layout.{field}"),
@@ -336,13 +338,13 @@ impl Check<'_> {
             );
         }
         match (type_, rules.is_empty()) {
-            (SharingType::Off, false) => self.error(
+            (SharingType::None, false) => self.error(
                 "spec.sharing.rules",
-                "is not used with type Off: remove it, or write `type: TimeSlicing`",
+                "is not used with type None: remove it, or write `type: TimeSlicing`",
             ),
             (SharingType::TimeSlicing | SharingType::Auto, true) => self.error(
                 "spec.sharing.rules",
-                "is missing: say how many pods share a GPU, such as `rules: [{model: T4, resource: nvidia.com/gpu, replicas: 4}]`, or write `type: Off`",
+                "is missing: say how many pods share a GPU, such as `rules: [{model: T4, resource: nvidia.com/gpu, replicas: 4}]`, or write `type: None`",
             ),
             _ => {}
         }
@@ -365,24 +367,32 @@ impl Check<'_> {
             }
             if !(2..=48).contains(&rule.replicas) {
                 let why = match rule.replicas {
-                    ..2 => "fewer than two is no sharing, and the device plugin does not start with it (since 0.12): leave the rule out",
+                    ..2 => {
+                        "fewer than two is no sharing, and the device plugin does not start with it (since 0.12): leave the rule out"
+                    }
                     _ => "no GPU serves more",
                 };
-                self.error(format!("{field}.replicas"), format!("is {}; 2 to 48 are allowed: {why}", rule.replicas));
+                self.error(
+                    format!("{field}.replicas"),
+                    format!("is {}; 2 to 48 are allowed: {why}", rule.replicas),
+                );
             }
             self.shared_resource(&format!("{field}.resource"), &rule.resource);
-            let model = rule.model.as_ref().map(|text| crate::shared::card_id(text).unwrap_or(text).to_owned());
+            let model =
+                rule.model.as_ref().map(|text| crate::shared::card_id(text).unwrap_or(text).to_owned());
             let is_any = seen.keys().any(|(model, resource)| model.is_none() && *resource == rule.resource);
             match seen.insert((model, &rule.resource), index) {
                 Some(first) => self.error(
                     field,
-                    format!(
-                        "is for the same resource and model as rules[{first}]: keep one of them"
-                    ),
+                    format!("is for the same resource and model as rules[{first}]: keep one of them"),
                 ),
                 None if is_any => self.problems.push(
-                    Problem::new(Severity::Warning, "", "is never used: an earlier rule matches every model; put it first, or remove it")
-                        .field(field),
+                    Problem::new(
+                        Severity::Warning,
+                        "",
+                        "is never used: an earlier rule matches every model; put it first, or remove it",
+                    )
+                    .field(field),
                 ),
                 None if *type_ == SharingType::Auto && matches!(known, Some(Some(Known::Model(_)))) => {
                     self.problems.push(

@@ -5,6 +5,7 @@ mod cluster;
 mod mangled;
 mod menu;
 mod obstacles;
+mod plugin_map;
 mod promises;
 mod protection;
 mod published;

@@ -13,7 +13,7 @@ use crate::operand::Operand;
 use crate::outlook::{FailureReason, Outlook, StartBlocker, Trouble, Unproven, WaitsFor};
 use crate::progress::{Phase, Rung, SharingSetBack, Target};
 use crate::rules::Admission;
-use crate::sharing::{PluginConfig, SharingChange};
+use crate::sharing::{PluginConfig, SharingChange, SharingWanted};
 
 use super::{Flow, Run};
 
@@ -24,7 +24,11 @@ impl Run<'_> {
 
     /// A node whose layout is at rest: whether its sharing is to change.
     pub(super) fn sharing_idle(&mut self) -> Flow {
-        let Some(config) = self.sharing_wanted.cloned() else { return Flow::Rest(Outlook::Idle, None) };
+        let config = match self.sharing_wanted {
+            None => return Flow::Rest(Outlook::Idle, None),
+            Some(SharingWanted::Unknown) => return self.hold(StartBlocker::SharingUnknown),
+            Some(SharingWanted::As(config)) => config.clone(),
+        };
         if let Some(hold) = self.foreign_key(&config) {
             return self.hold(hold);
         }
@@ -109,16 +113,12 @@ impl Run<'_> {
         if !seen.operator.cluster_policy {
             return Some(StartBlocker::NoClusterPolicy);
         }
-        let refused = |why: &str| Some(StartBlocker::SharingRefused { why: why.to_owned() });
         if seen.sharing.is_cut {
-            return refused(
-                "a GPU of it is cut into slices, and this version shares whole GPUs; with a static layout, `mig: Disabled` makes its GPUs whole",
-            );
+            let why = "a GPU of it is cut into slices, and this version shares whole GPUs; with a static layout, `mig: Disabled` makes its GPUs whole";
+            return Some(StartBlocker::SharingRefused { why: why.to_owned() });
         }
         if seen.sharing.gpus.is_none_or(|gpus| gpus == 0) {
-            return refused(
-                "GPU feature discovery does not say how many GPUs it has (label nvidia.com/gpu.count); look at its pod on the node",
-            );
+            return Some(StartBlocker::SharingUnknown);
         }
         if !seen.ready {
             return Some(StartBlocker::NotReady);
@@ -233,9 +233,10 @@ impl Run<'_> {
         let config = if change.goes_back { change.before.clone() } else { Some(change.config.clone()) };
         let missing = match &config {
             Some(config) => self.not_shared(config, change.gpus),
-            None if self.seen.offers().is_empty() => {
-                Some(Unproven::Allocatable { expected: change.config.offers(change.gpus), found: self.seen.offers() })
-            }
+            None if self.seen.offers().is_empty() => Some(Unproven::Allocatable {
+                expected: change.config.offers(change.gpus),
+                found: self.seen.offers(),
+            }),
             None => None,
         };
         if let Some(missing) = missing {
@@ -324,7 +325,10 @@ impl Run<'_> {
         }
         let gpus = self.sharing().map(|change| change.gpus);
         let in_effect = self.seen.sharing.in_effect(&self.seen.offers());
-        let right = in_effect.clone().zip(gpus).is_some_and(|(config, gpus)| self.not_shared(&config, gpus).is_none());
+        let right = in_effect
+            .clone()
+            .zip(gpus)
+            .is_some_and(|(config, gpus)| self.not_shared(&config, gpus).is_none());
         if !right {
             self.next.matched_since = None;
             return Flow::Rest(Outlook::Failed(failure), Some(minute));

@@ -13,6 +13,7 @@ use crate::operand::Operand;
 use crate::outlook::{Outlook, StartBlocker, Trouble, WaitsFor};
 use crate::progress::{Phase, Target, Verified};
 use crate::rules::Admission;
+use crate::sharing::SharingWanted;
 
 use super::{Flow, Run};
 
@@ -299,7 +300,11 @@ impl Run<'_> {
     /// Whether a target is still what is wanted.
     pub(super) fn is_wanted(&self, target: &Target) -> bool {
         match &target.sharing {
-            Some(change) => self.sharing_wanted == Some(&change.config),
+            Some(change) => match self.sharing_wanted {
+                Some(SharingWanted::As(config)) => *config == change.config,
+                Some(SharingWanted::Unknown) => true,
+                None => false,
+            },
             None => self.wanted == Some(&target.layout),
         }
     }
