@@ -76,6 +76,16 @@ reasons! {
     MAP_NOT_OURS = "MapNotOurs";
     /// The operator's map cannot be written correctly.
     MAP_INVALID = "MapInvalid";
+    /// A node's `nvidia.com/device-plugin.config` has a value that the operator
+    /// did not write.
+    FOREIGN_SHARING = "ForeignSharing";
+    /// `ClusterPolicy` does not point the device plugin to the operator's map.
+    PLUGIN_MAP_NOT_OURS = "PluginMapNotOurs";
+    /// The operator's map of the device plugin's configurations cannot be
+    /// written correctly.
+    PLUGIN_MAP_INVALID = "PluginMapInvalid";
+    /// The GPUs of a node cannot be shared as the policy says.
+    SHARING_REFUSED = "SharingRefused";
     /// The GPU Operator is not configured.
     NO_CLUSTER_POLICY = "NoClusterPolicy";
     /// MIG manager is disabled.

@@ -19,6 +19,7 @@ pub mod policy_status;
 pub mod review;
 pub mod schema;
 pub mod selector;
+pub mod sharing;
 pub mod spelling;
 pub mod strict;
 pub mod units;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy_status::GpuPartitionPolicyStatus;
 use crate::selector::Selector;
+pub use crate::sharing::{Sharing, SharingRule, SharingType};
 
 /// The layout of the GPUs of some nodes, and how changes are rolled out.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -34,7 +35,7 @@ use crate::selector::Selector;
         name = "Layout",
         type_ = "string",
         json_path = ".spec.layout.type",
-        description = "DemandDriven or Static"
+        description = "DemandDriven, Static or None"
     ),
     printcolumn(
         name = "Nodes",
@@ -94,6 +95,12 @@ use crate::selector::Selector;
     )
 )]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("self.layout.type != 'None' || has(self.sharing)")
+        .message("layout.type is None, so the policy cuts no GPU, and without `sharing` it does nothing: write `sharing`, such as `sharing: {type: TimeSlicing, rules: [{model: T4, resource: nvidia.com/gpu, replicas: 4}]}`, or another layout"),
+    validation = Rule::new("!has(self.sharing) || self.layout.type == 'None' || self.sharing.type == 'Auto'")
+        .message("GPUs that the layout cuts are not shared by this version: write `layout: {type: None}` beside this sharing, or `sharing.type: Auto`, which shares only cards without MIG")
+)]
 pub struct GpuPartitionPolicySpec {
     /// The nodes to which the policy applies. It must not be empty. Use labels
     /// that administrators own, such as `slicewright.io/pool: research`, not
@@ -118,6 +125,11 @@ pub struct GpuPartitionPolicySpec {
 
     /// What the GPUs are cut into.
     pub layout: Layout,
+
+    /// How many pods share each GPU. If it is absent, the operator does not
+    /// touch the configuration of the device plugin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sharing: Option<Sharing>,
 
     /// How changes are rolled out to the nodes.
     #[serde(default)]
@@ -157,11 +169,14 @@ impl Mode {
         .message("type is DemandDriven, so `static` is not used: remove it, or write `type: Static`"),
     validation = Rule::new("self.type != 'Static' || !has(self.demandDriven)")
         .message("type is Static, so `demandDriven` is not used: remove it, or write `type: DemandDriven`"),
+    validation = Rule::new("self.type != 'None' || (!has(self.static) && !has(self.demandDriven))")
+        .message("type is None, so GPUs are not cut: remove `static` and `demandDriven`, or write the type that they are for"),
     validation = Rule::new("self.type != 'Static' || has(self.static)")
         .message("type is Static: say what the GPUs are cut into, such as `static: {gpus: [{slices: [{profile: 1g.10gb, count: 7}]}]}`")
 )]
 pub struct Layout {
     /// How the layout is determined: from requests, or as a fixed layout.
+    /// `None`: GPUs are not cut, and stay as they are.
     #[serde(rename = "type")]
     pub type_: LayoutType,
 
@@ -182,6 +197,8 @@ pub enum LayoutType {
     DemandDriven,
     /// Always the same.
     Static,
+    /// GPUs are not cut, and stay as they are: for `sharing`.
+    None,
 }
 
 impl LayoutType {
@@ -191,6 +208,7 @@ impl LayoutType {
         match self {
             Self::DemandDriven => "DemandDriven",
             Self::Static => "Static",
+            Self::None => "None",
         }
     }
 }

@@ -171,7 +171,9 @@ impl Reading<'_> {
     /// Whatever the operator reads of the maps of layouts.
     async fn maps(&mut self) -> Result<(), GatherError> {
         let Ask { gpu_operator_namespace: here, map_name, administrators_map, .. } = self.ask;
-        let mut names = vec![map_name.clone(), rollout::names::DEFAULT_MAP.to_owned()];
+        let ours = [rollout::names::DEFAULT_MAP, rollout::names::PLUGIN_MAP_NAME].map(str::to_owned);
+        let mut names = vec![map_name.clone()];
+        names.extend(ours);
         let policies = self.store.objects.cluster_policies.values();
         names.extend(policies.filter_map(|policy| {
             let config = policy.spec.mig_manager.config.as_ref()?;

@@ -86,7 +86,11 @@ impl Watches {
     pub fn new(client: Client, settings: &Settings, changes: mpsc::Sender<(Source, Change)>) -> Self {
         let here = &settings.gpu_operator_namespace;
         let at = |name: &str| MapRef { namespace: here.clone(), name: name.to_owned() };
-        let mut maps = BTreeSet::from([at(&settings.map_name), at(rollout::names::DEFAULT_MAP)]);
+        let mut maps = BTreeSet::from([
+            at(&settings.map_name),
+            at(rollout::names::PLUGIN_MAP_NAME),
+            at(rollout::names::DEFAULT_MAP),
+        ]);
         maps.extend(settings.administrators_map.clone());
         Self {
             client,
@@ -137,10 +141,11 @@ impl Watches {
             wanted.insert(Source::Pods);
         }
         wanted.extend(self.maps.iter().cloned().map(Source::Map));
-        // The map that ClusterPolicy names, whatever its name.
+        // The maps that ClusterPolicy names, whatever their names.
         for policy in store.objects.cluster_policies.values() {
-            let name = policy.spec.mig_manager.config.as_ref().map(|config| config.name.clone());
-            if let Some(name) = name.filter(|name| !name.is_empty()) {
+            let layouts = policy.spec.mig_manager.config.as_ref().map(|config| config.name.clone());
+            let sharing = policy.spec.device_plugin.config.as_ref().map(|config| config.name.clone());
+            for name in layouts.into_iter().chain(sharing).filter(|name| !name.is_empty()) {
                 wanted.insert(Source::Map(MapRef { namespace: self.operator_namespace.clone(), name }));
             }
         }

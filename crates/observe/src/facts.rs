@@ -10,6 +10,7 @@ use rollout::{GpuLayout, NodeLayout, Strategy};
 use crate::hardware::Models;
 use crate::objects::Objects;
 use crate::on_node::Bound;
+use crate::shared::OurPluginMap;
 use crate::{MapRef, cordon, holds, layouts, names, told};
 
 /// Our map as the API server has it.
@@ -18,6 +19,8 @@ pub(crate) struct OurMap {
     map: MigMap,
     /// `ClusterPolicy` uses it.
     is_used: bool,
+    /// Our map of the device plugin's configurations.
+    plugin: OurPluginMap,
 }
 
 /// The text of a map.
@@ -33,7 +36,8 @@ pub fn our_map(config_map: Option<&ConfigMap>) -> MigMap {
 }
 
 impl OurMap {
-    pub(crate) fn read(objects: &Objects, ours: &MapRef) -> Self {
+    pub(crate) fn read(objects: &Objects, settings: &crate::Settings) -> Self {
+        let ours: &MapRef = &settings.map;
         let config_map = objects.config_maps.get(&ours.key());
         let map = our_map(config_map);
         let policy = objects.cluster_policies.values().next();
@@ -43,7 +47,8 @@ impl OurMap {
             entries: map.entries.keys().cloned().collect(),
             changed_at: None,
         };
-        Self { seen, map, is_used: used.is_some_and(|config| config.name == ours.name) }
+        let plugin = OurPluginMap::read(objects, &settings.plugin_map());
+        Self { seen, map, is_used: used.is_some_and(|config| config.name == ours.name), plugin }
     }
 
     /// What an entry means for the GPUs of a node, if they know its profiles.
@@ -103,6 +108,7 @@ pub(crate) fn read(
         operands,
         agent: None,
         report: None,
+        sharing: ours.plugin.of_node(node, &layouts::offered(node)),
     }
 }
 
@@ -110,8 +116,9 @@ pub(crate) fn read(
 /// operands are told.
 #[must_use]
 pub fn of_node_alone(node: &Node) -> Observed {
-    let ours = OurMap { seen: MapSeen::default(), map: MigMap::default(), is_used: false };
-    read(node, &[], &Models::new(), Strategy::default(), &ours, &Objects::default())
+    let nothing = Objects::default();
+    let ours = OurMap::read(&nothing, &crate::Settings::default());
+    read(node, &[], &Models::new(), Strategy::default(), &ours, &nothing)
 }
 
 /// The entries that the labels of nodes name.

@@ -23,6 +23,7 @@ use crate::memory::Memory;
 use crate::objects::Objects;
 use crate::on_node::{self, Bound};
 use crate::problem::{Problem, Severity};
+use crate::shared::{self, SharedNode};
 use crate::usage::{self, Held};
 use crate::view::{Actuator, NodeView};
 use crate::{Settings, holds, labels, names, pods, requests};
@@ -50,7 +51,8 @@ pub fn read(
     problems: &mut Vec<Problem>,
 ) -> Fleet {
     let maps = Maps::read(objects, problems);
-    let ours = OurMap::read(objects, &settings.map);
+    let ours = OurMap::read(objects, settings);
+    let sharing = shared::policies(objects, catalog);
     let on_node = on_node::by_node(objects);
     let (mut views, mut inventory) = (BTreeMap::new(), Inventory::default());
     for (name, node) in &objects.nodes {
@@ -72,8 +74,19 @@ pub fn read(
         }
         let users = living.map(|agent| agent.gpus(&pods));
         let record = layouts::Record { gpu_node, users: users.as_ref(), is_gone };
-        let found = layouts::establish(name, node, record, strategy, &maps, catalog, problems)
-            .or_else(|| elsewhere(node, strategy, objects));
+        let known = labels::known_labels(node, gpu_node, &memory);
+        let shares = owner(policies, &known)
+            .and_then(|policy| Some((policy, sharing.get(&policy.name)?)))
+            .filter(|(_, shares)| shares.is_for(&known))
+            .map(|(policy, shares)| SharedNode {
+                policy: policy.name.clone(),
+                wanted: shares.wanted_of(&known),
+            });
+        let found = match &shares {
+            Some(_) => Some(without_slices(strategy)),
+            None => layouts::establish(name, node, record, strategy, &maps, catalog, problems)
+                .or_else(|| elsewhere(node, strategy, objects)),
+        };
         if found.is_none() && gpu_node.is_none() {
             continue;
         }
@@ -86,7 +99,7 @@ pub fn read(
             let labels = labels::known_labels(node, gpu_node, &memory);
             has_whole_gpus(found) || wants_whole_gpus(found, owner(policies, &labels))
         };
-        let is_mig_off = found.as_ref().is_some_and(is_whole);
+        let is_mig_off = shares.is_some() || found.as_ref().is_some_and(is_whole);
         let actuator = Actuator::choose(agent.as_ref(), &memory, &facts, is_mig_off);
         facts.report = report;
         facts.agent = agent.as_ref().filter(|_| actuator == Actuator::Agent).map(agent::Agent::seen);
@@ -101,11 +114,12 @@ pub fn read(
                 memory: &memory,
                 models: &models,
                 agent: agent.as_ref(),
+                shares: shares.is_some(),
             };
             inventory.nodes.insert(name.clone(), one.build(&pods, policies, objects, now, problems));
         }
         let uid = node.metadata.uid.clone().unwrap_or_default();
-        views.insert(name, NodeView::new(uid, actuator, models, memory, facts));
+        views.insert(name, NodeView::new(uid, actuator, models, memory, facts).shared(shares));
     }
     let holders = inventory.nodes.values().flat_map(|node| node.held.keys().map(|pod| pod.namespace.clone()));
     let namespaces: BTreeSet<String> = holders.collect();
@@ -118,13 +132,12 @@ pub fn read(
 /// would know them: it is there, to be left alone with a reason.
 fn elsewhere<'a>(node: &Node, strategy: Strategy, objects: &Objects) -> Option<Established<'a>> {
     let present = node.metadata.labels.as_ref()?.get(names::PRESENT).is_some_and(|value| value == "true");
-    (present && holds::manager(node, objects).is_some()).then(|| Established {
-        gpus: BTreeMap::new(),
-        strategy,
-        exact: false,
-        users: false,
-        doubt: None,
-    })
+    (present && holds::manager(node, objects).is_some()).then(|| without_slices(strategy))
+}
+
+/// A node of which no GPU is to be cut: nothing is planned for it.
+const fn without_slices<'a>(strategy: Strategy) -> Established<'a> {
+    Established { gpus: BTreeMap::new(), strategy, exact: false, users: false, doubt: None }
 }
 
 fn single_advice(objects: &Objects) -> String {
@@ -179,6 +192,9 @@ struct OneNode<'a> {
     memory: &'a Memory,
     models: &'a Models,
     agent: Option<&'a Agent<'a>>,
+    /// Whether a policy shares its GPUs, or leaves them whole: what its pods
+    /// hold says nothing about slices then.
+    shares: bool,
 }
 
 impl OneNode<'_> {
@@ -221,7 +237,7 @@ impl OneNode<'_> {
                 hold: Some(Hold::Changing),
                 schedulable: true,
                 allocated: held.counts(),
-                whole_held: held.whole_gpus(found),
+                whole_held: if self.shares { 0 } else { held.whole_gpus(found) },
                 held: holds,
                 gpus: match &target.slices {
                     // An agent that has ended says what there is, which is not what was planned if it restored.
@@ -236,10 +252,14 @@ impl OneNode<'_> {
                 },
             };
         }
-        let (slices, allocated, excess) = usage::by_gpu(found, &held);
+        let (slices, allocated, mut excess) = usage::by_gpu(found, &held);
+        if self.shares {
+            excess.clear();
+        }
         let mut hold = holds::first_hold(node, facts, memory, now);
         hold = self.established(hold, excess, problems);
         if found.strategy != Strategy::Mixed
+            && !self.shares
             && hold.is_none()
             && owner(policies, &labels)
                 .is_some_and(|policy| matches!(policy.layout, LayoutPolicy::DemandDriven { .. }))
@@ -261,7 +281,7 @@ impl OneNode<'_> {
             hold,
             schedulable: facts.ready && !is_cordoned,
             allocated,
-            whole_held: held.whole_gpus(found),
+            whole_held: if self.shares { 0 } else { held.whole_gpus(found) },
             held: holds,
             gpus: gpus_as_found(found, slices),
         }

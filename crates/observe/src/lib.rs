@@ -35,6 +35,7 @@ pub mod problem;
 mod promised;
 pub mod quota;
 pub mod requests;
+pub mod shared;
 pub mod sharing;
 pub mod snapshot;
 pub mod surge;
@@ -65,6 +66,14 @@ pub struct Settings {
     pub blocked_after: SignedDuration,
     /// Our map: its namespace (the GPU Operator's) and its name.
     pub map: MapRef,
+}
+
+impl Settings {
+    /// Our map of the device plugin's configurations, beside that of layouts.
+    #[must_use]
+    pub fn plugin_map(&self) -> MapRef {
+        MapRef { namespace: self.map.namespace.clone(), name: names::PLUGIN_MAP_NAME.to_owned() }
+    }
 }
 
 impl Default for Settings {

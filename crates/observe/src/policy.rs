@@ -173,6 +173,8 @@ fn convert(name: &PolicyName, policy: &GpuPartitionPolicy, wrong: bool) -> Polic
             let gpus = policy.spec.layout.static_.iter().flat_map(|layout| &layout.gpus);
             LayoutPolicy::Static { gpus: gpus.map(static_rule).collect() }
         }
+        // GPUs that no rule matches stay as they are.
+        (LayoutType::None, false) => LayoutPolicy::Static { gpus: Vec::new() },
     };
     Policy {
         name: name.clone(),

@@ -20,6 +20,7 @@ use crate::objects::Key;
 use crate::problem::Problem;
 use crate::quota::Drift;
 use crate::requests::QueuedWorkload;
+use crate::shared::SharedNode;
 
 /// Everything that the planner and the rollout need to know, and what could
 /// not be made sense of.
@@ -69,6 +70,8 @@ pub struct NodeView {
     pub models: Models,
     /// What our own work has done.
     pub memory: Memory,
+    /// The policy that shares its GPUs, or leaves them whole, if one does.
+    pub shared: Option<SharedNode>,
     /// What the rollout reads of it: who else works on it, what it offers, who
     /// is on it, what its operands say. How the caller came by it is added by
     /// [`NodeView::as_read`].
@@ -126,7 +129,27 @@ impl NodeView {
         memory: Memory,
         facts: Observed,
     ) -> Self {
-        Self { uid, actuator, models, memory, facts }
+        Self { uid, actuator, models, memory, shared: None, facts }
+    }
+
+    pub(crate) fn shared(self, shared: Option<SharedNode>) -> Self {
+        Self { shared, ..self }
+    }
+
+    /// How its GPUs are shared, in one line, where a policy says how.
+    #[must_use]
+    pub fn sharing_in_words(&self) -> Option<String> {
+        let shared = self.shared.as_ref()?;
+        Some(crate::shared::in_words(shared, &self.facts.sharing, &self.facts.offers()))
+    }
+
+    /// Its GPUs, in one line, where they are shared by a policy and it is known
+    /// how.
+    #[must_use]
+    pub fn shared_gpus(&self) -> Option<(u64, rollout::PluginConfig)> {
+        self.shared.as_ref()?;
+        let in_effect = self.facts.sharing.in_effect(&self.facts.offers())?;
+        Some((self.facts.sharing.gpus?, in_effect))
     }
 
     /// The node as the rollout takes it.

@@ -10,7 +10,9 @@ use planner::plan::NodeStep;
 use planner::policy::{Drain, LayoutPolicy};
 use rollout::fleet::{Member, step};
 use rollout::observed::Observed;
-use rollout::{Action, Advance, NodeLayout, Outlook, Phase, Progress, StartBlocker, WantedSlices};
+use rollout::{
+    Action, Advance, NodeLayout, Outlook, Phase, Progress, SharingWanted, StartBlocker, WantedSlices,
+};
 
 use crate::input::{Input, RefusedWrite};
 use crate::planned_round::PlannedRound;
@@ -40,6 +42,7 @@ pub fn advance(input: &Input<'_>, planned: &PlannedRound) -> BTreeMap<NodeName, 
                 seen: &known.seen,
                 wanted: known.wanted.as_ref(),
                 slices: known.slices.as_ref(),
+                sharing: known.sharing.as_ref(),
                 progress: &known.clocked,
             }
         })
@@ -83,9 +86,12 @@ fn begin_nothing(advances: &mut BTreeMap<NodeName, Advance>, known: &Known) {
 fn kept_from_writing(known: &Known, advance: &Advance, input: &Input<'_>) -> Option<StartBlocker> {
     let local = input.local.get(&known.name);
     let needs_map = || advance.actions.iter().any(|action| matches!(action, Action::EnsureMapEntry { .. }));
+    let needs_plugin_map =
+        || advance.actions.iter().any(|action| matches!(action, Action::EnsurePluginConfig { .. }));
     let refused = local
         .and_then(|local| local.refused.clone())
-        .or_else(|| input.obstacles.map.clone().filter(|_| needs_map()));
+        .or_else(|| input.obstacles.map.clone().filter(|_| needs_map()))
+        .or_else(|| input.obstacles.plugin_map.clone().filter(|_| needs_plugin_map()));
     let refused = refused.map(|RefusedWrite { write, words }| StartBlocker::WriteRefused { write, words });
     let undone = || {
         let what = format!("the status of GpuNode {}", known.name);
@@ -130,6 +136,8 @@ struct Known {
     wanted: Option<NodeLayout>,
     /// The slices that are wanted, where an agent changes the node.
     slices: Option<WantedSlices>,
+    /// How its GPUs should be shared, where a policy says so.
+    sharing: Option<SharingWanted>,
     progress: Progress,
     /// The same, with a clock that stands still while a write is refused.
     clocked: Progress,
@@ -151,7 +159,9 @@ impl Known {
         if reader.is_refused(&name) && clocked.phase != Phase::Idle {
             clocked.since = Some(reader.now());
         }
-        Some(Self { name, seen, wanted, slices, progress, clocked })
+        let shared = planned.view.nodes.get(&name).and_then(|node| node.shared.as_ref());
+        let sharing = shared.and_then(|shared| shared.wanted.clone());
+        Some(Self { name, seen, wanted, slices, sharing, progress, clocked })
     }
 
     /// What the agent is told now.

@@ -38,6 +38,9 @@ pub struct About<'a> {
     pub missed: Vec<(&'static str, String)>,
     /// Its nodes that are left as they are, and why: reason and sentence.
     pub left_alone: Vec<(&'static str, String)>,
+    /// How many GPUs of how many of its nodes are shared, in words; none where
+    /// it shares none.
+    pub shared: Option<String>,
     /// Its nodes that rest, and that somebody cordoned.
     pub cordoned: Vec<&'a NodeName>,
     /// The time.
@@ -69,6 +72,9 @@ pub fn conditions(about: &About<'_>) -> Vec<Wanted> {
         ready.reason,
         reason::ROLLOUT_FAILED
             | reason::FOREIGN_LAYOUT
+            | reason::FOREIGN_SHARING
+            | reason::PLUGIN_MAP_NOT_OURS
+            | reason::SHARING_REFUSED
             | reason::MAP_NOT_OURS
             | reason::HANDS_OFF
             | reason::NO_CLUSTER_POLICY
@@ -198,6 +204,9 @@ fn planned(about: &About<'_>) -> Wanted {
 pub(crate) const fn waits_for_a_human(hold: &StartBlocker) -> bool {
     match hold {
         StartBlocker::ForeignLayout { .. }
+        | StartBlocker::ForeignSharing { .. }
+        | StartBlocker::PluginMapNotOurs
+        | StartBlocker::SharingRefused { .. }
         | StartBlocker::HandsOff { .. }
         | StartBlocker::NoClusterPolicy
         | StartBlocker::ManagerDisabled
@@ -215,6 +224,8 @@ pub(crate) const fn waits_for_a_human(hold: &StartBlocker) -> bool {
         | StartBlocker::Cooldown { .. }
         | StartBlocker::BackedOff { .. }
         | StartBlocker::PodsInTheWay { .. }
+        | StartBlocker::SharingUnknown
+        | StartBlocker::GpusHeld { .. }
         | StartBlocker::CordonedByOthers
         | StartBlocker::NotReady
         | StartBlocker::ForeignWork { .. }
@@ -236,7 +247,11 @@ fn converged(about: &About<'_>) -> Wanted {
     });
     let cordoned = cordoned.unwrap_or_default();
     let Some((why, first)) = about.left_alone.first() else {
-        return say(Tri::True, reason::CONVERGED, format!("every node has its layout{cordoned}"));
+        let what = match &about.shared {
+            Some(shared) => format!("every node is as the policy says: {shared}"),
+            None => "every node has its layout".to_owned(),
+        };
+        return say(Tri::True, reason::CONVERGED, format!("{what}{cordoned}"));
     };
     let all = about.report.map_or(0, |report| report.nodes.len()).max(about.left_alone.len());
     let there = all - about.left_alone.len();

@@ -169,7 +169,16 @@ fn status(
     // view shows a node past the point of return as it will be, which is what was proved now.
     let on_its_way = changing && !matches!(outlook, Some(rollout::Outlook::Idle));
     let slices = match node {
-        Some(node) if !on_its_way => Some(in_one_line(node)),
+        Some(node) if !on_its_way => {
+            let shared = planned.view.nodes.get(name).and_then(NodeView::shared_gpus);
+            Some(shared.map_or_else(
+                || in_one_line(node),
+                |(gpus, config)| {
+                    let gpus = usize::try_from(gpus).unwrap_or(usize::MAX);
+                    format!("{}: {config}", crate::answers::plural(gpus, "GPU"))
+                },
+            ))
+        }
         _ => before.slices,
     };
     GpuNodeStatus {

@@ -58,11 +58,13 @@ pub struct Obstacles {
     pub settles_until: Option<Timestamp>,
     /// The API server refuses to take our map.
     pub map: Option<RefusedWrite>,
+    /// The same for our map of the device plugin's configurations.
+    pub plugin_map: Option<RefusedWrite>,
 }
 
 impl Obstacles {
     /// There are none.
-    pub const NONE: Self = Self { settles_until: None, map: None };
+    pub const NONE: Self = Self { settles_until: None, map: None, plugin_map: None };
 
     /// Until when nothing is done to nodes, if that is still to come.
     #[must_use]

@@ -128,7 +128,8 @@ fn layouts(planned: &PlannedRound, advances: &BTreeMap<NodeName, Advance>) -> Ve
     let next = advances.values().map(|advance| &advance.progress);
     for progress in stored.map(|(_, memory)| &memory.progress).chain(next) {
         let Progress { target, verified, set_back, .. } = progress;
-        all.extend(target.iter().map(|target| target.layout.clone()));
+        let layouts = target.iter().filter(|target| target.sharing.is_none());
+        all.extend(layouts.map(|target| target.layout.clone()));
         all.extend(verified.iter().map(|verified| verified.layout.clone()));
         all.extend(set_back.iter().map(|back| back.layout.clone()));
     }

@@ -18,11 +18,13 @@ use planner::policy::{LayoutPolicy, Mode, Policy, StaticCut, rule_for};
 use planner::report::{Outcome, PolicyReport, RequestReport, Why};
 use rollout::{Advance, Outlook, StartBlocker};
 
+use crate::answers::plural;
 use crate::conditions::{About, conditions};
 use crate::gpu_node::slices_in_words;
 use crate::input::Input;
 use crate::map::MapRound;
 use crate::planned_round::PlannedRound;
+use crate::plugin_map::PluginMapRound;
 use crate::policy_digest::policy_digest;
 use crate::review::{Fingerprint, review};
 use crate::why_name::{may_pass, why_name};
@@ -41,10 +43,11 @@ pub(crate) fn statuses(
     planned: &PlannedRound,
     advances: &BTreeMap<NodeName, Advance>,
     map: &MapRound,
+    plugin_map: &PluginMapRound,
 ) -> BTreeMap<PolicyName, GpuPartitionPolicyStatus> {
     let policy_digest = policy_digest(&input.objects.policies);
     let fingerprint = fingerprint(input, planned);
-    let cluster = cluster(input, planned, map);
+    let cluster = cluster(input, planned, map, plugin_map);
     planned
         .view
         .policies
@@ -66,7 +69,11 @@ pub(crate) fn statuses(
             let status = GpuPartitionPolicyStatus {
                 observed_generation: Some(generation),
                 conditions: conditions_now,
-                slices: report.map(in_one_line),
+                slices: report.map(|report| match &about.shared {
+                    // Nodes that are shared have no slices to tell of.
+                    Some(shared) if report.offers().next().is_none() => shared.clone(),
+                    _ => in_one_line(report),
+                }),
                 supply: report.map(supply).unwrap_or_default(),
                 unserved: Some(unserved(&about.requests, &planned.view.requests)),
                 idle_holders: idle_holders(&policy.name, planned),
@@ -161,9 +168,43 @@ fn about<'a>(
         missed: report.map(|report| missed(report, planned)).unwrap_or_default(),
         left_alone: left_alone.collect(),
         cordoned: cordoned.map(|(name, _)| name).collect(),
+        shared: shared(policy, planned),
         now: input.now,
-        cluster: if policy.mode == Mode::Enforce { cluster.to_vec() } else { Vec::new() },
+        cluster: cluster.iter().filter(|(reason, _)| concerns(policy, reason, input)).cloned().collect(),
     }
+}
+
+/// Whether something that is wrong with the cluster keeps a policy from being
+/// carried out.
+fn concerns(policy: &Policy, what: &str, input: &Input<'_>) -> bool {
+    let spec = input.objects.policies.get(&policy.name.0).map(|object| &object.spec);
+    let cuts = spec.is_none_or(|spec| spec.layout.type_ != api::policy::LayoutType::None);
+    let shares = spec.is_some_and(|spec| spec.sharing.is_some());
+    policy.mode == Mode::Enforce
+        && match what {
+            reason::MAP_NOT_OURS | reason::MAP_INVALID => cuts,
+            reason::PLUGIN_MAP_NOT_OURS | reason::PLUGIN_MAP_INVALID => shares,
+            _ => true,
+        }
+}
+
+/// How the GPUs of a policy's nodes are shared, in words: `16 GPUs, each GPU is
+/// shared by 4, as nvidia.com/gpu.shared`.
+fn shared(policy: &Policy, planned: &PlannedRound) -> Option<String> {
+    let mut gpus: BTreeMap<String, u64> = BTreeMap::new();
+    for node in planned.view.nodes.values() {
+        let Some((n, config)) = node.shared_gpus() else { continue };
+        if node.shared.as_ref().is_some_and(|shared| shared.policy == policy.name && shared.wanted.is_some())
+        {
+            let all = gpus.entry(config.to_string()).or_default();
+            *all = all.saturating_add(n);
+        }
+    }
+    let parts: Vec<String> = gpus
+        .into_iter()
+        .map(|(how, n)| format!("{}: {how}", plural(usize::try_from(n).unwrap_or(usize::MAX), "GPU")))
+        .collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// Why a policy cannot work at all: it goes by demand for profiles, and none of
@@ -228,7 +269,12 @@ fn switches_mig(policy: Option<&Policy>, gpu: &Gpu, index: GpuIndex) -> bool {
 
 /// What keeps everything from going as it should: reason and sentence, the
 /// worst first.
-fn cluster(input: &Input<'_>, planned: &PlannedRound, map: &MapRound) -> Vec<(&'static str, String)> {
+fn cluster(
+    input: &Input<'_>,
+    planned: &PlannedRound,
+    map: &MapRound,
+    plugin_map: &PluginMapRound,
+) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     if let Some(until) = input.obstacles.settling(input.now) {
         let hold = StartBlocker::Settling { until };
@@ -245,7 +291,27 @@ fn cluster(input: &Input<'_>, planned: &PlannedRound, map: &MapRound) -> Vec<(&'
     }
     all.extend(map.problem.clone().map(|problem| (reason::MAP_INVALID, problem)));
     all.extend(map_reference(input).map(|command| (reason::MAP_NOT_OURS, command)));
+    all.extend(plugin_map.problem.clone().map(|problem| (reason::PLUGIN_MAP_INVALID, problem)));
+    all.extend(plugin_map_reference(input).map(|command| (reason::PLUGIN_MAP_NOT_OURS, command)));
     all
+}
+
+/// The command that makes `ClusterPolicy` point the device plugin to our map,
+/// when it does not. Only once the map is there: a plugin whose map is missing
+/// does not start.
+fn plugin_map_reference(input: &Input<'_>) -> Option<String> {
+    let (name, policy) = input.objects.cluster_policies.iter().next()?;
+    let ours = input.settings.observe.plugin_map();
+    let found = policy.spec.device_plugin.config.as_ref().map(|c| c.name.as_str()).unwrap_or_default();
+    if found == ours.name || input.objects.gpu_cluster || !input.objects.config_maps.contains_key(&ours.key())
+    {
+        return None;
+    }
+    let uses = if found.is_empty() { "no map".to_owned() } else { format!("the map `{found}`") };
+    let ours = ours.name;
+    Some(format!(
+        "ClusterPolicy {name} points the device plugin to {uses}, so no GPU can be shared; the map `{ours}` is there, with the administrators' keys: run, at a time when the device plugin and GPU feature discovery may restart on every GPU node (pods that run keep their GPUs): kubectl patch clusterpolicies.nvidia.com {name} --type merge -p '{{\"spec\":{{\"devicePlugin\":{{\"config\":{{\"name\":\"{ours}\"}}}}}}}}'"
+    ))
 }
 
 /// The command that makes `ClusterPolicy` point to our map, when it does not.
@@ -386,7 +452,9 @@ pub(crate) fn doing(name: &NodeName, planned: &PlannedRound, advance: Option<&Ad
             | StartBlocker::Window { .. }
             | StartBlocker::Cooldown { .. }
             | StartBlocker::BackedOff { .. }
-            | StartBlocker::PodsInTheWay { .. },
+            | StartBlocker::PodsInTheWay { .. }
+            | StartBlocker::SharingUnknown
+            | StartBlocker::GpusHeld { .. },
         )) => Doing::Waiting,
         Some(Outlook::Holding(_)) => Doing::Held,
         Some(Outlook::Idle) | None => match held() {

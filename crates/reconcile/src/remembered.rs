@@ -28,6 +28,8 @@ pub fn write(progress: &Progress, before: Option<&NodeRollout>) -> NodeRollout {
         agent_gone: _,
         stood_down: _,
         hands_back: _,
+        shared_as: _,
+        sharing_set_back: _,
     } = progress;
     let why = failed.as_ref().map(ToString::to_string);
     NodeRollout {

@@ -17,6 +17,7 @@ use crate::input::Input;
 use crate::map::{MapRound, map};
 use crate::menu::{MenuRound, menu};
 use crate::planned_round::{PlannedRound, plan_next_round};
+use crate::plugin_map::{PluginMapRound, plugin_map};
 use crate::policy_status::statuses;
 use crate::promises::promises;
 
@@ -40,6 +41,8 @@ pub struct Round {
     pub menu: MenuRound,
     /// Our map.
     pub map: MapRound,
+    /// Our map of the device plugin's configurations.
+    pub plugin_map: PluginMapRound,
     /// When to look again at the latest, even if nothing changes.
     pub wake_at: Option<Timestamp>,
 }
@@ -69,10 +72,12 @@ pub fn next_round(input: &Input<'_>, session: &mut Session) -> Round {
 pub fn follow(input: &Input<'_>, planned: PlannedRound) -> Round {
     let advances = advance(input, &planned);
     let mut map = map(input, &planned, &advances);
+    let mut plugin_map = plugin_map(input, &planned, &advances);
     if input.obstacles.settling(input.now).is_some() {
         map.write = None;
+        plugin_map.write = None;
     }
-    let policies = statuses(input, &planned, &advances, &map);
+    let policies = statuses(input, &planned, &advances, &map, &plugin_map);
     let answers: Vec<Answer> =
         planned.report.requests.iter().map(|r| answers::answer(r, input, &planned, &advances)).collect();
     let checks = check_answers(input, &planned, &answers);
@@ -87,7 +92,7 @@ pub fn follow(input: &Input<'_>, planned: PlannedRound) -> Round {
             (name, NodeRound { before, advance })
         })
         .collect();
-    Round { planned, nodes, policies, gpu_nodes, answers, checks, menu, map, wake_at }
+    Round { planned, nodes, policies, gpu_nodes, answers, checks, menu, map, plugin_map, wake_at }
 }
 
 /// When something becomes due by time alone.

@@ -90,9 +90,51 @@ pub mod told {
         "an administrator ended its rollout; it is not changed until `slicewright release --resume`",
     );
 
+    /// A change of sharing begins.
+    pub const SHARING_STARTED: EventTemplate = told(
+        "SharingStarted",
+        "Cordon",
+        false,
+        "the node is cordoned while it changes how its GPUs are shared",
+    );
+    /// The device plugin is told.
+    pub const SHARING_REQUESTED: EventTemplate = told(
+        "SharingRequested",
+        "Label",
+        false,
+        "no pod comes to share a GPU unawares, so the device plugin gets its new configuration",
+    );
+    /// It did not work.
+    pub const SHARING_RETRIED: EventTemplate = told(
+        "SharingRolledBack",
+        "Label",
+        true,
+        "the device plugin did not offer the GPUs as the policy shares them, so it gets its previous configuration",
+    );
+    /// The end of a change of sharing.
+    pub const SHARING_VERIFIED: EventTemplate = told(
+        "SharingVerified",
+        "Uncordon",
+        false,
+        "the node offers its GPUs as its configuration says, so it is uncordoned",
+    );
+
     /// All of them.
-    pub const ALL: [EventTemplate; 9] =
-        [STARTED, REQUESTED, RESTARTED, RETRIED, VERIFIED, TAKEN_BACK, ROLLED_BACK, FAILED, RELEASED];
+    pub const ALL: [EventTemplate; 13] = [
+        STARTED,
+        REQUESTED,
+        RESTARTED,
+        RETRIED,
+        VERIFIED,
+        TAKEN_BACK,
+        ROLLED_BACK,
+        FAILED,
+        RELEASED,
+        SHARING_STARTED,
+        SHARING_REQUESTED,
+        SHARING_RETRIED,
+        SHARING_VERIFIED,
+    ];
 }
 
 /// The step that a node took; nothing when it goes on with what it did.
@@ -105,6 +147,8 @@ pub fn step_taken(node: &NodeName, before: &Progress, next: &Progress) -> Option
     let rolled_back = next.set_back.as_ref().is_some_and(|back| back.rolled_back);
     let goes_back = matches!(next.target.as_ref().map(|target| target.rung), Some(Rung::RollBack));
     let by_agent = next.target.as_ref().is_some_and(|target| target.slices.is_some());
+    let of = if next.target.is_some() { next } else { before };
+    let shares = of.target.as_ref().is_some_and(|target| target.sharing.is_some());
     let quiet = |text: &str| (text.to_owned(), None);
     let loud = |text: &str, told: told::EventTemplate| {
         let told::EventTemplate { reason, action, warning, note } = told;
@@ -134,6 +178,24 @@ pub fn step_taken(node: &NodeName, before: &Progress, next: &Progress) -> Option
             loud("the agent has taken over", told::EventTemplate { note, ..told::REQUESTED })
         }
         Phase::Verifying if by_agent => quiet("the agent has ended; the device plugin is resumed"),
+        Phase::Mapping if shares => quiet("its device plugin's configuration is added to the map"),
+        Phase::Quiescing if shares => quiet("waits until no pod would come to share a GPU unawares"),
+        Phase::Changing if shares => {
+            let note =
+                "no pod comes to share a GPU unawares, so the device plugin gets its new configuration";
+            loud(
+                "the label is written; the device plugin takes over",
+                told::EventTemplate { note, ..told::SHARING_REQUESTED },
+            )
+        }
+        Phase::Verifying if shares => {
+            quiet("whether the GPUs are offered as they are to be shared is verified")
+        }
+        Phase::Relabelling if shares => loud("goes back to the configuration before", told::SHARING_RETRIED),
+        Phase::Cordoning if shares => loud("is cordoned", told::SHARING_STARTED),
+        Phase::Releasing if shares => {
+            loud("the GPUs are offered as they are to be shared; it is uncordoned", told::SHARING_VERIFIED)
+        }
         Phase::Mapping => quiet("its layout is added to the map"),
         Phase::Cordoning => loud("is cordoned", told::STARTED),
         Phase::Quiescing => quiet("waits until no pod can lose a slice"),

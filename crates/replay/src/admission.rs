@@ -42,6 +42,7 @@ pub(crate) fn admitted(
         seen: &seen[at],
         wanted: None,
         slices: None,
+        sharing: None,
         progress: &progress[at],
         drain: Drain::Never,
     };
@@ -75,5 +76,6 @@ fn observed(unschedulable: bool) -> Observed {
         operator: Operator::default(),
         agent: None,
         report: None,
+        sharing: rollout::SharingSeen::default(),
     }
 }

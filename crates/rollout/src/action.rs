@@ -4,6 +4,7 @@
 use planner::names::PodRef;
 
 use crate::layout::NodeLayout;
+use crate::sharing::PluginConfig;
 
 /// One step. The caller does them in order and stops at the first that fails;
 /// an eviction that is refused is an answer, not a failure, and the next is tried.
@@ -53,6 +54,21 @@ pub enum Action {
         /// Whether the stale state goes with it (not while MIG manager reads
         /// it for `rebooting`).
         clear_state: bool,
+        /// The node's resource version.
+        if_version: String,
+    },
+    /// Put a configuration of the device plugin into our map of them (see
+    /// [`crate::sharing`]).
+    EnsurePluginConfig {
+        /// Its key.
+        key: String,
+        /// The configuration.
+        config: PluginConfig,
+    },
+    /// Set `nvidia.com/device-plugin.config`, or remove it.
+    SetPluginConfigLabel {
+        /// The value; `None` removes the label.
+        value: Option<String>,
         /// The node's resource version.
         if_version: String,
     },
@@ -117,12 +133,14 @@ impl Action {
             Self::Cordon { .. }
             | Self::Evict { .. }
             | Self::SetConfigLabel { .. }
+            | Self::SetPluginConfigLabel { .. }
             | Self::DeletePod { .. }
             | Self::UnpauseOperands { .. }
             | Self::HoldForAgent { .. }
             | Self::StandDownManager { .. }
             | Self::HandBack { .. } => true,
             Self::EnsureMapEntry { .. }
+            | Self::EnsurePluginConfig { .. }
             | Self::Uncordon { .. }
             | Self::RemoveCordonedBy { .. }
             | Self::ResumeOperands { .. }
@@ -141,6 +159,8 @@ impl Action {
             Self::ListPods => "ListPods",
             Self::Evict { .. } => "Evict",
             Self::SetConfigLabel { .. } => "SetConfigLabel",
+            Self::EnsurePluginConfig { .. } => "EnsurePluginConfig",
+            Self::SetPluginConfigLabel { .. } => "SetPluginConfigLabel",
             Self::DeletePod { .. } => "DeletePod",
             Self::UnpauseOperands { .. } => "UnpauseOperands",
             Self::HoldForAgent { .. } => "HoldForAgent",

@@ -11,6 +11,7 @@ mod hand_back;
 mod ladder;
 mod proof;
 mod quiesce;
+mod sharing;
 mod start;
 
 use jiff::{SignedDuration, Timestamp};
@@ -25,6 +26,7 @@ use crate::observed::{Listing, Observed};
 use crate::outlook::{Failure, FailureReason, Outlook, StartBlocker, Trouble, WaitsFor};
 use crate::progress::{Phase, Progress, Target};
 use crate::rules::NodeRules;
+use crate::sharing::SharingWanted;
 
 /// What is due for a node.
 #[must_use]
@@ -52,7 +54,20 @@ pub fn advance(
     progress: &Progress,
     now: Timestamp,
 ) -> Advance {
-    run(seen, wanted, None, rules, progress, now)
+    run(seen, Wishes { wanted, ..Wishes::default() }, rules, progress, now)
+}
+
+/// The same for a node whose GPUs are shared as a policy says: once its layout
+/// is at rest. `None` when no policy says so; then its sharing stays as it is.
+pub fn advance_sharing(
+    seen: &Observed,
+    wanted: Option<&NodeLayout>,
+    sharing: Option<&SharingWanted>,
+    rules: &NodeRules,
+    progress: &Progress,
+    now: Timestamp,
+) -> Advance {
+    run(seen, Wishes { wanted, sharing, slices: None }, rules, progress, now)
 }
 
 /// The next step of one node whose agent changes single slices. `wanted` are the
@@ -64,19 +79,28 @@ pub fn advance_slices(
     progress: &Progress,
     now: Timestamp,
 ) -> Advance {
-    run(seen, None, wanted, rules, progress, now)
+    run(seen, Wishes { slices: wanted, ..Wishes::default() }, rules, progress, now)
+}
+
+/// What is wanted of a node.
+#[derive(Clone, Copy, Default)]
+struct Wishes<'a> {
+    wanted: Option<&'a NodeLayout>,
+    slices: Option<&'a WantedSlices>,
+    sharing: Option<&'a SharingWanted>,
 }
 
 fn run(
     seen: &Observed,
-    wanted: Option<&NodeLayout>,
-    slices_wanted: Option<&WantedSlices>,
+    wishes: Wishes<'_>,
     rules: &NodeRules,
     progress: &Progress,
     now: Timestamp,
 ) -> Advance {
+    let Wishes { wanted, slices: slices_wanted, sharing: sharing_wanted } = wishes;
     let next = progress.clone().no_later_than(now);
-    let mut run = Run { seen, wanted, slices_wanted, rules, now, next, actions: Vec::new(), permit: None };
+    let (actions, permit) = (Vec::new(), None);
+    let mut run = Run { seen, wanted, slices_wanted, sharing_wanted, rules, now, next, actions, permit };
     run.note_agent();
     // Steps that need no write lead on to the next at once. A rollout has 12
     // steps and never goes round in one observation; the bound is for the
@@ -100,6 +124,7 @@ struct Run<'a> {
     seen: &'a Observed,
     wanted: Option<&'a NodeLayout>,
     slices_wanted: Option<&'a WantedSlices>,
+    sharing_wanted: Option<&'a SharingWanted>,
     rules: &'a NodeRules,
     now: Timestamp,
     next: Progress,
@@ -119,7 +144,12 @@ impl Run<'_> {
         if self.agent().is_some() {
             return self.agent_step();
         }
+        let shares = self.sharing().is_some();
         match self.next.phase {
+            Phase::Changing if shares => self.enter(Phase::Verifying),
+            Phase::Verifying if shares => self.sharing_verifying(),
+            Phase::Healing | Phase::Relabelling if shares => self.sharing_goes_back(),
+            Phase::Failed if shares => self.sharing_failed(),
             Phase::Idle => self.idle(),
             Phase::Mapping => self.mapping(),
             Phase::Cordoning => self.cordoning(),
@@ -204,7 +234,8 @@ impl Run<'_> {
     fn fail(&mut self, why: FailureReason) -> Flow {
         if let FailureReason::ChangeFailed(trouble)
         | FailureReason::RollBackFailed(trouble)
-        | FailureReason::RestoreFailed(trouble) = &why
+        | FailureReason::RestoreFailed(trouble)
+        | FailureReason::SharingFailed(trouble) = &why
         {
             self.next.last_error = Some(trouble.clone());
         }
@@ -217,7 +248,8 @@ impl Run<'_> {
         let why = self.next.failed.clone().unwrap_or(FailureReason::ChangeFailed(
             self.next.last_error.clone().unwrap_or(Trouble::WriteNotSeen),
         ));
-        Failure { why, wanted: self.next.target.as_ref().map(|target| target.layout.clone()) }
+        let layout = self.next.target.as_ref().filter(|target| target.sharing.is_none());
+        Failure { why, wanted: layout.map(|target| target.layout.clone()) }
     }
 
     /// While somebody else works on a node that we have not finished, we do

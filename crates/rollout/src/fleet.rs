@@ -9,13 +9,14 @@ use jiff::{SignedDuration, Timestamp};
 use planner::names::{NodeName, PolicyName};
 use planner::policy::Drain;
 
-use crate::advance::{Advance, advance, advance_slices};
+use crate::advance::{Advance, advance_sharing, advance_slices};
 use crate::agent_seen::WantedSlices;
 use crate::layout::NodeLayout;
 use crate::observed::Observed;
 use crate::outlook::{Outlook, StartBlocker};
 use crate::progress::{Phase, Progress};
 use crate::rules::{Admission, NodeRules, RolloutRules, Settings};
+use crate::sharing::SharingWanted;
 use crate::window;
 
 /// One node of the fleet.
@@ -31,6 +32,8 @@ pub struct Member<'a> {
     pub wanted: Option<&'a NodeLayout>,
     /// The slices that it should have, where its agent changes them.
     pub slices: Option<&'a WantedSlices>,
+    /// How its GPUs should be shared, where its policy says so.
+    pub sharing: Option<&'a SharingWanted>,
     /// What is remembered of its rollout.
     pub progress: &'a Progress,
     /// Whether this change may evict: the policy's `drain` for static layouts
@@ -99,13 +102,15 @@ fn run(
     let rules = NodeRules {
         admission: if enforced { admission } else { Admission::Held(StartBlocker::NotEnforced) },
         drain: member.drain,
-        cooldown: policy
-            .map_or(SignedDuration::ZERO, |policy| policy.rules.cooldown(member.seen.agent.is_some())),
+        cooldown: policy.map_or(SignedDuration::ZERO, |policy| {
+            // A node whose sharing changes is away for seconds, as one whose agent changes slices.
+            policy.rules.cooldown(member.seen.agent.is_some() || member.sharing.is_some())
+        }),
         settings: *settings,
     };
     match &member.seen.agent {
         Some(_) => advance_slices(member.seen, member.slices, &rules, member.progress, now),
-        None => advance(member.seen, member.wanted, &rules, member.progress, now),
+        None => advance_sharing(member.seen, member.wanted, member.sharing, &rules, member.progress, now),
     }
 }
 

@@ -29,10 +29,11 @@ pub mod reasons;
 pub mod release;
 pub mod rules;
 pub mod schedule;
+pub mod sharing;
 pub mod window;
 
 pub use action::Action;
-pub use advance::{Advance, advance, advance_slices};
+pub use advance::{Advance, advance, advance_sharing, advance_slices};
 pub use agent_seen::{AgentSeen, GpuSlices, ListAsked, Report, SliceChange, SlicePlace, WantedSlices};
 pub use cordon_owner::CordonOwner;
 pub use layout::{GpuLayout, LayoutRefused, NodeLayout, Strategy};
@@ -45,3 +46,4 @@ pub use operand::Operand;
 pub use outlook::{Failure, FailureReason, Outlook, StartBlocker, Trouble, Unproven, WaitsFor};
 pub use progress::{Phase, Progress, Rung};
 pub use rules::{Admission, MaxUnavailable, NodeRules, RolloutRules, Settings};
+pub use sharing::{PluginConfig, SharingChange, SharingSeen, SharingWanted};

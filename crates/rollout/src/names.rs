@@ -79,6 +79,8 @@ pub const RESOURCE_STORAGE: &str = "ephemeral-storage";
 pub const DAS_PREFIX: &str = "mig.das.com/";
 /// The `ConfigMap` that we own.
 pub const MAP_NAME: &str = "slicewright-mig-config";
+/// The `ConfigMap` that we own with the device plugin's configurations.
+pub const PLUGIN_MAP_NAME: &str = "slicewright-plugin-config";
 /// The map that the GPU Operator ships.
 pub const DEFAULT_MAP: &str = "default-mig-parted-config";
 /// The key of a map's text in its `ConfigMap`.

@@ -23,8 +23,13 @@ impl Action {
         let ours = || label(names::CORDONED_BY, Some(names::CORDONED_BY_US));
         let not_ours = || label(names::CORDONED_BY, None);
         let (labels, cordon, if_version) = match self {
-            Self::EnsureMapEntry { .. } | Self::ListPods | Self::Evict { .. } | Self::DeletePod { .. } => {
-                return None;
+            Self::EnsureMapEntry { .. }
+            | Self::EnsurePluginConfig { .. }
+            | Self::ListPods
+            | Self::Evict { .. }
+            | Self::DeletePod { .. } => return None,
+            Self::SetPluginConfigLabel { value, if_version } => {
+                (vec![label(names::PLUGIN_CONFIG, value.as_deref())], None, if_version)
             }
             Self::Cordon { if_version } => (vec![ours()], Some(true), if_version),
             Self::Uncordon { if_version } => (vec![not_ours()], Some(false), if_version),

@@ -11,6 +11,7 @@ use crate::cordon_owner::CordonOwner;
 use crate::layout::{NodeLayout, Strategy};
 use crate::neighbours::{OtherManager, OtherWork};
 use crate::operand::Operand;
+use crate::sharing::SharingSeen;
 
 /// One node, its pods, our map, and the GPU Operator's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub struct Observed {
     pub agent: Option<AgentSeen>,
     /// What any agent has reported of the node; `None` where none ever did.
     pub report: Option<Report>,
+    /// How its GPUs are shared.
+    pub sharing: SharingSeen,
 }
 
 /// A pod bound to the node.
@@ -255,7 +258,8 @@ impl Observed {
 
     /// The GPUs and slices that the node offers, without zeros: kubelet keeps
     /// keys of resources that went.
-    pub(crate) fn offers(&self) -> BTreeMap<String, u64> {
+    #[must_use]
+    pub fn offers(&self) -> BTreeMap<String, u64> {
         self.allocatable
             .iter()
             .filter(|(name, n)| **n > 0 && GpuResource::is_one(name))

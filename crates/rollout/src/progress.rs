@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent_seen::{SliceChange, SlicePlace};
 use crate::layout::NodeLayout;
 use crate::outlook::{FailureReason, Trouble};
+use crate::sharing::{PluginConfig, SharingChange};
 
 /// Where a node is on its way. The default is a node that we never touched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +64,13 @@ pub struct Progress {
     /// MIG manager was switched off by us, for the agent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stood_down: bool,
+    /// The device plugin's configuration that we last gave to the node and saw
+    /// there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_as: Option<PluginConfig>,
+    /// A sharing that could not be reached, and when it is tried again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sharing_set_back: Option<SharingSetBack>,
     /// The entry by which the node is to be given back to MIG manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hands_back: Option<Mapped>,
@@ -89,6 +97,7 @@ impl Progress {
         desperate && self.phase != before.phase
             || found(self.last_error.is_some(), self.last_error == before.last_error)
             || found(self.set_back.is_some(), self.set_back == before.set_back)
+            || found(self.sharing_set_back.is_some(), self.sharing_set_back == before.sharing_set_back)
             || found(self.failed.is_some(), self.failed == before.failed)
     }
 }
@@ -113,6 +122,9 @@ impl Progress {
             mapped.at = moved(mapped.at).min(now);
         }
         if let Some(set_back) = &mut self.set_back {
+            set_back.until = moved(set_back.until);
+        }
+        if let Some(set_back) = &mut self.sharing_set_back {
             set_back.until = moved(set_back.until);
         }
         self
@@ -311,6 +323,10 @@ pub struct Target {
     /// manager changes whole GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slices: Option<SliceChange>,
+    /// How the GPUs are to be shared; `None` where the layout changes. `label`
+    /// is the device plugin's key then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sharing: Option<SharingChange>,
 }
 
 /// How desperate we are; each rung is tried once.
@@ -359,6 +375,23 @@ pub struct SetBack {
     /// When it may be tried again.
     pub until: Timestamp,
     /// Whether the label had been written and was rolled back.
+    #[serde(default)]
+    pub rolled_back: bool,
+}
+
+/// A sharing that could not be reached, or could not be started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SharingSetBack {
+    /// The configuration.
+    pub config: PluginConfig,
+    /// Why.
+    pub why: Trouble,
+    /// How often in a row.
+    pub times: u32,
+    /// When it may be tried again.
+    pub until: Timestamp,
+    /// Whether the label had been written and was put back.
     #[serde(default)]
     pub rolled_back: bool,
 }

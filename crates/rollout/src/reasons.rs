@@ -43,6 +43,16 @@ reasons! {
         "Repair the node.";
     ForeignLayout: "`nvidia.com/mig.config` has a value that the operator did not write. The operator never reverts it, and does not change the node.",
         "To restore the operator's layout, run `kubectl label node NODE nvidia.com/mig.config=VALUE --overwrite`. To keep the foreign layout, remove the node from the policy's `nodeSelector`, and run `slicewright release NODE`.";
+    ForeignSharing: "`nvidia.com/device-plugin.config` has a value that the operator did not write. The operator never reverts it, and does not change how the node's GPUs are shared.",
+        "If the policy is to decide, run `kubectl label node NODE nvidia.com/device-plugin.config=VALUE --overwrite` with the operator's value, or, where it has written none yet, remove the label with `kubectl label node NODE nvidia.com/device-plugin.config-`. To keep the other value, remove the node from the policy's `nodeSelector`.";
+    PluginMapNotOurs: "`ClusterPolicy` does not point the device plugin to the map `slicewright-plugin-config`.",
+        "Run `kubectl patch clusterpolicies.nvidia.com gpu-cluster-policy --type merge -p '{\"spec\":{\"devicePlugin\":{\"config\":{\"name\":\"slicewright-plugin-config\"}}}}'` (with Helm its name is `cluster-policy`). It restarts the device plugin and GPU feature discovery on every GPU node once; pods that run keep their GPUs.";
+    SharingRefused: "The GPUs of the node cannot be shared as the policy says; the message says why.",
+        "Change the policy, or remove the node from its `nodeSelector`.";
+    SharingUnknown: "GPU feature discovery does not say which GPUs the node has, as for a minute after it started; how they should be shared depends on it.",
+        "No action is needed. If it lasts, look at the pod of GPU feature discovery on NODE.";
+    GpusHeld: "Whether a GPU is for one pod or for several changes only while no pod holds a GPU of the node: a pod that has one for itself would get neighbours, or a pod that gets one for itself would have some.",
+        "Wait until the pods end, stop them, or set `spec.rollout.drain: Evict`.";
     ForeignWork: "The Machine Config Operator or a driver upgrade works on the node.",
         "Wait until this work is finished; investigate if it does not end.";
     HandsOff: "DRA (`GPUCluster`) or DAS manages the node's devices.",
@@ -83,6 +93,10 @@ reasons! {
         "Read MIG manager's log on NODE; a reboot ends any process that holds a GPU. The operator notices when the node has a correct layout again, and uncordons it. To end the rollout and uncordon the node with its present layout, run `slicewright release NODE`.";
     RestoreFailed: "The layout from before a reboot, or from before MIG manager ran on its own, could not be restored. The node stays cordoned and counts as unavailable.",
         "Read MIG manager's log on NODE. The operator notices when the node has a correct layout again, and uncordons it. To end the rollout and uncordon the node with its present layout, run `slicewright release NODE`.";
+    SharingFailed: "The device plugin did not offer the GPUs as the policy shares them, and not as before either. The node stays cordoned and counts as unavailable.",
+        "Read the log of the device plugin's pod on NODE. The operator notices when the node offers what its key says, and uncordons it. To end the rollout and uncordon the node as it is, run `slicewright release NODE`.";
+    ForeignSharingMidway: "Someone else wrote `nvidia.com/device-plugin.config` while the node was changing. The operator does not revert it; the node stays cordoned.",
+        "To go on, run `kubectl label node NODE nvidia.com/device-plugin.config=VALUE --overwrite`. To keep the other value, remove the node from the policy's `nodeSelector`, and run `slicewright release NODE`.";
     ForeignLayoutMidway: "Someone else wrote `nvidia.com/mig.config` while the node was changing. The operator does not revert it; once that layout is verified, the node is uncordoned and no longer changed (`ForeignLayout`).",
         "To restore the operator's layout, run `kubectl label node NODE nvidia.com/mig.config=VALUE --overwrite`. To keep the foreign layout, remove the node from the policy's `nodeSelector`, and run `slicewright release NODE`.";
 }
@@ -108,6 +122,11 @@ impl StartBlocker {
             Self::CordonedByOthers => CordonedByOthers,
             Self::NotReady => NotReady,
             Self::ForeignLayout { .. } => ForeignLayout,
+            Self::ForeignSharing { .. } => ForeignSharing,
+            Self::PluginMapNotOurs => PluginMapNotOurs,
+            Self::SharingRefused { .. } => SharingRefused,
+            Self::SharingUnknown => SharingUnknown,
+            Self::GpusHeld { .. } => GpusHeld,
             Self::ForeignWork { .. } => ForeignWork,
             Self::HandsOff { .. } => HandsOff,
             Self::NoClusterPolicy => NoClusterPolicy,
@@ -133,6 +152,7 @@ impl StartBlocker {
     pub fn help(&self, node: &str) -> String {
         let value = match self {
             Self::ForeignLayout { ours, .. } => Some(ours.as_str()),
+            Self::ForeignSharing { ours, .. } => ours.as_deref(),
             _ => None,
         };
         self.reason().for_node(node, value)
@@ -147,6 +167,8 @@ impl FailureReason {
             Self::ChangeFailed(_) => ChangeFailed,
             Self::RollBackFailed(_) => RollBackFailed,
             Self::RestoreFailed(_) => RestoreFailed,
+            Self::SharingFailed(_) => SharingFailed,
+            Self::ForeignSharing { .. } => ForeignSharingMidway,
             Self::ForeignLayout { .. } => ForeignLayoutMidway,
         }
     }
@@ -156,7 +178,11 @@ impl FailureReason {
     pub fn help(&self, node: &str) -> String {
         let value = match self {
             Self::ForeignLayout { ours, .. } => Some(ours.as_str()),
-            Self::ChangeFailed(_) | Self::RollBackFailed(_) | Self::RestoreFailed(_) => None,
+            Self::ForeignSharing { ours, .. } => ours.as_deref(),
+            Self::ChangeFailed(_)
+            | Self::RollBackFailed(_)
+            | Self::RestoreFailed(_)
+            | Self::SharingFailed(_) => None,
         };
         self.reason().for_node(node, value)
     }

@@ -40,6 +40,9 @@ pub fn release(seen: &Observed, progress: &Progress) -> Release {
     if let Some(label) = seen.label() {
         left.push(format!("{} stays `{label}`", names::MIG_CONFIG));
     }
+    if let Some(key) = &seen.sharing.key {
+        left.push(format!("{} stays `{key}`", names::PLUGIN_CONFIG));
+    }
     match seen.state() {
         ManagerState::Success => {}
         ManagerState::Absent => left.push("MIG manager has said nothing about this label yet".to_owned()),

@@ -42,10 +42,32 @@ impl Node {
         }
         self.changed(What::Pod { name: name.clone(), phase: phase.clone() });
         let admission = if is_asked { Admission::Chosen } else { Admission::Entered };
+        self.note_shared_unawares(&name, &devices);
         let pod = Pod { spec, bound: self.now, phase, devices, admission, clients: Vec::new() };
         self.pods.insert(name.clone(), pod);
         self.refresh_allocations();
         &self.pods[&name].phase
+    }
+
+    /// Notes who has a device that one of two pods was to have for itself: an id
+    /// without a number is the whole device, whatever other ids there are of it.
+    fn note_shared_unawares(&mut self, name: &PodName, devices: &BTreeMap<String, Vec<String>>) {
+        for id in devices.values().flatten() {
+            let others = self.pods.iter().filter(|(_, pod)| pod.holds());
+            let others =
+                others.flat_map(|(other, pod)| pod.devices.values().flatten().map(move |id| (other, id)));
+            let is_whole = |id: &str| !id.contains("::");
+            let same =
+                |had: &&String| sharing::uuid(had) == sharing::uuid(id) && (is_whole(had) || is_whole(id));
+            let found: Vec<_> = others.filter(|(_, had)| same(had)).map(|(other, _)| other.clone()).collect();
+            let (at, device) = (self.now, sharing::uuid(id).to_owned());
+            self.shared_unawares.extend(found.into_iter().map(|first| sharing::SharedUnawares {
+                at,
+                device: device.clone(),
+                first,
+                second: name.clone(),
+            }));
+        }
     }
 
     /// Which devices the pod gets: of those that nobody has, the first by
@@ -68,8 +90,13 @@ impl Node {
             let used: usize = holders.filter_map(|pod| pod.devices.get(resource)).map(Vec::len).sum();
             let mut free: Vec<&String> = self.registered.get(resource).into_iter().flatten().collect();
             free.retain(|id| !has.contains(id) && !self.unhealthy.contains(sharing::uuid(id)));
-            // Of shared devices the plugin prefers those that fewest have.
-            let sharers = |id: &str| has.iter().filter(|has| sharing::uuid(has) == sharing::uuid(id)).count();
+            // Of shared devices the plugin prefers those that fewest have, by the ids that it offers
+            // now: who got a device under another configuration counts as nobody.
+            let offered: BTreeSet<&String> = self.registered.get(resource).into_iter().flatten().collect();
+            let sharers = |id: &str| {
+                let same = |has: &&&String| sharing::uuid(has) == sharing::uuid(id) && offered.contains(*has);
+                has.iter().filter(same).count()
+            };
             free.sort_by_key(|id| (sharers(id), *id));
             let shared =
                 self.registered.get(resource).is_some_and(|ids| ids.iter().any(|id| id.contains("::")));

@@ -120,6 +120,7 @@ pub struct Node {
     pub(crate) faults: Vec<NodeFault>,
     pub(crate) queue: Queue,
     pub(crate) changes: Vec<Change>,
+    pub(crate) shared_unawares: Vec<crate::sharing::SharedUnawares>,
 }
 
 impl Node {
@@ -169,6 +170,7 @@ impl Node {
             faults: Vec::new(),
             queue: Queue::default(),
             changes: Vec::new(),
+            shared_unawares: Vec::new(),
         };
         node.labels.extend(labels);
         node.settle(config)?;

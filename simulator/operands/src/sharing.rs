@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::Deserialize;
 
+use crate::pod::PodName;
 use crate::setup::Strategy;
 
 /// The label that names a file of the ConfigMap.
@@ -176,6 +178,27 @@ impl Shared {
             one_each: fail_requests_greater_than_one.unwrap_or(method == Method::Mps),
             replicas: resources.into_iter().map(|r| (r.name, r.replicas)).collect(),
         })
+    }
+}
+
+/// A pod that had a device for itself has it no more, or one that was to have it for itself does not: the device
+/// plugin's configuration changed while somebody held it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedUnawares {
+    /// When the second of them got it.
+    pub at: Timestamp,
+    /// The device.
+    pub device: String,
+    /// Who had it.
+    pub first: PodName,
+    /// Who got it.
+    pub second: PodName,
+}
+
+impl std::fmt::Display for SharedUnawares {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { at: _, device, first, second } = self;
+        write!(f, "{first} and {second} have {device}, and one of them was to have it for itself")
     }
 }
 

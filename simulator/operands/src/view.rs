@@ -144,6 +144,12 @@ impl Node {
         self.machine.breaches()
     }
 
+    /// Pods that came to share a device that one of them was to have for itself.
+    #[must_use]
+    pub fn shared_unawares(&self) -> &[crate::sharing::SharedUnawares] {
+        &self.shared_unawares
+    }
+
     /// The map of configurations as MIG manager reads it now.
     #[must_use]
     pub fn mounted_map(&self) -> &str {

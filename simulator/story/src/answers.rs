@@ -108,6 +108,7 @@ pub(crate) fn node(
     node: Option<&Node>,
     policy: Option<&PolicyName>,
     outlook: Option<&str>,
+    sharing: Option<&str>,
 ) -> Vec<String> {
     let Some(node) = node else {
         return vec![format!("  {name} has no GPU with MIG, so nothing is planned for it.")];
@@ -116,7 +117,10 @@ pub(crate) fn node(
         Some(policy) => format!("  {name} belongs to policy {policy}."),
         None => format!("  No policy selects {name}."),
     }];
-    lines.push(format!("  What may change on it: {}.", scope(node)));
+    lines.push(match sharing {
+        Some(sharing) => format!("  Its GPUs are not cut; {sharing}."),
+        None => format!("  What may change on it: {}.", scope(node)),
+    });
     if let Some(hold) = &node.hold {
         lines.push(format!("  It is not changed: {hold}."));
     }

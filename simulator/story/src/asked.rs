@@ -23,6 +23,16 @@ pub(crate) fn in_words(slices: &BTreeMap<ProfileName, u32>, whole_gpus: u32) -> 
     if parts.is_empty() { "no slice".to_owned() } else { parts.join(", ") }
 }
 
+/// The same for everything that a workbench or a pod asks for.
+pub(crate) fn asks_in_words(asks: &WorkbenchSpec) -> String {
+    let shares = (asks.shares > 0).then(|| format!("{} x nvidia.com/gpu.shared", asks.shares));
+    match shares {
+        Some(shares) if asks.slices.is_empty() && asks.whole_gpus == 0 => shares,
+        Some(shares) => format!("{}, {shares}", in_words(&asks.slices, asks.whole_gpus)),
+        None => in_words(&asks.slices, asks.whole_gpus),
+    }
+}
+
 fn pod_spec(container: &str, asks: &WorkbenchSpec, defaults: bool) -> Value {
     let mut list = Map::new();
     let cpu = asks.cpu.or(defaults.then_some(CPU));
@@ -34,6 +44,9 @@ fn pod_spec(container: &str, asks: &WorkbenchSpec, defaults: bool) -> Value {
     }
     if asks.whole_gpus > 0 {
         list.insert("nvidia.com/gpu".to_owned(), json!(asks.whole_gpus.to_string()));
+    }
+    if asks.shares > 0 {
+        list.insert("nvidia.com/gpu.shared".to_owned(), json!(asks.shares.to_string()));
     }
     let mut spec =
         json!({"containers": [{"name": container, "resources": {"requests": list, "limits": list}}]});

@@ -139,6 +139,8 @@ pub struct WorkbenchSpec {
     pub slices: BTreeMap<ProfileName, u32>,
     /// How many whole GPUs (`nvidia.com/gpu`).
     pub whole_gpus: u32,
+    /// How many shares of GPUs (`nvidia.com/gpu.shared`).
+    pub shares: u32,
     /// The hardware profile: name and, when it is not the dashboard's, namespace.
     pub profile: Option<Word>,
     /// The pod priority.
@@ -321,12 +323,12 @@ pub const COMMANDS: &[Usage] = &[
     ),
     usage(
         "workbench",
-        "workbench NAMESPACE/NAME [SLICE…] [gpus N] [profile NAME] [priority N] [selector K=V…] [cpu CORES] [memory GIB]",
+        "workbench NAMESPACE/NAME [SLICE…] [gpus N] [shares N] [profile NAME] [priority N] [selector K=V…] [cpu CORES] [memory GIB]",
         "A user starts a workbench: a Notebook whose container requests the slices (1g.10gb, or 1g.10gb:2), or whose hardware profile does.",
     ),
     usage(
         "pod",
-        "pod NAMESPACE/NAME [SLICE…] [gpus N] [priority N] [selector K=V…] [cpu CORES] [memory GIB] [works DURATION] [opens]",
+        "pod NAMESPACE/NAME [SLICE…] [gpus N] [shares N] [priority N] [selector K=V…] [cpu CORES] [memory GIB] [works DURATION] [opens]",
         "A pod without an owner. It works for the duration, or until `end`. `opens`: a process opens its slices as soon as it runs.",
     ),
     usage(

@@ -74,9 +74,11 @@ pub(crate) fn objects(world: &World) -> Objects {
         }
     }
     let strategy = if world.single == Some(true) { "single" } else { "mixed" };
+    let plugin_map = if world.plugin_map().is_some() { names::PLUGIN_MAP_NAME } else { "" };
     let cluster_policy = json!({"metadata": {"name": "gpu-cluster-policy"}, "spec": {
         "mig": {"strategy": strategy},
         "migManager": {"enabled": true, "config": {"name": names::MAP_NAME, "default": ""}},
+        "devicePlugin": {"config": {"name": plugin_map, "default": ""}},
     }});
     if let Some(policy) = serde_json::from_value(cluster_policy).ok().filter(|_| !world.hosts.is_empty()) {
         objects.cluster_policies.insert("gpu-cluster-policy".to_owned(), policy);

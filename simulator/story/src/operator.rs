@@ -14,7 +14,7 @@ use rollout::map::{MigMap, assemble, entry};
 use rollout::observed::{Observed, Refusal};
 use rollout::{Action, Advance, Outlook, Phase, Progress, StartBlocker, WaitsFor, names};
 
-use crate::config_maps::{ADMINISTRATORS_MAP, MAP_NAMESPACE, config_map};
+use crate::config_maps::{ADMINISTRATORS_MAP, MAP_NAMESPACE, config_map, plugin_map};
 use crate::counters::Counters;
 use crate::entry::Who;
 use crate::objects::objects;
@@ -120,6 +120,9 @@ impl Operator {
         if let Some(write) = &round.map.write {
             world.put_map(&write.text);
             self.map_changed = Some(world.now);
+        }
+        if let Some(write) = &round.plugin_map.write {
+            world.put_plugin_map(&write.data);
         }
         self.outlooks.clear();
         for (name, node) in &round.nodes {
@@ -281,6 +284,34 @@ impl World {
         let begins = self.hosts.values().filter_map(|host| host.begins_with.as_ref());
         let entries = begins.filter_map(|(name, layout)| Some((name.clone(), entry(layout).ok()?)));
         MigMap { entries: entries.collect() }
+    }
+
+    /// Our map of the device plugin's configurations gets this content. As soon
+    /// as it is there, an administrator points `ClusterPolicy` to it, as the
+    /// policy's condition asks.
+    fn put_plugin_map(&mut self, data: &BTreeMap<String, String>) {
+        let is_new = self.plugin_map().is_none();
+        let object = plugin_map(data);
+        self.maps.put(object, self.now, &mut self.revision);
+        for host in self.hosts.values_mut() {
+            if is_new {
+                host.node.set_plugin_config(Some(data.clone()), "");
+            } else {
+                host.node.update_plugin_config(data.clone());
+            }
+        }
+        if is_new {
+            let text = "points ClusterPolicy's device plugin to the map slicewright-plugin-config";
+            self.say(Who::Person("administrator".to_owned()), text);
+        }
+        self.publish_hosts();
+    }
+
+    /// That map, once it is there.
+    pub(crate) fn plugin_map(&self) -> Option<BTreeMap<String, String>> {
+        self.maps
+            .get(&path(MAP_NAMESPACE, names::PLUGIN_MAP_NAME))
+            .map(|map| map.data.clone().unwrap_or_default())
     }
 
     /// Our map gets this text, if it has another.

@@ -279,6 +279,7 @@ fn asks(words: &mut Words, own: &'static str) -> Result<Asks, StoryError> {
     let mut spec = WorkbenchSpec {
         slices: words.slices()?,
         whole_gpus: 0,
+        shares: 0,
         profile: None,
         priority: 0,
         selector: BTreeMap::new(),
@@ -286,12 +287,13 @@ fn asks(words: &mut Words, own: &'static str) -> Result<Asks, StoryError> {
         memory: None,
     };
     let (mut works, mut opens) = (None, false);
-    let both = ["gpus", "priority", "selector", "cpu", "memory", own];
-    let with_opens = ["gpus", "priority", "selector", "cpu", "memory", own, "opens"];
+    let both = ["gpus", "shares", "priority", "selector", "cpu", "memory", own];
+    let with_opens = ["gpus", "shares", "priority", "selector", "cpu", "memory", own, "opens"];
     let allowed: &[&'static str] = if own == "works" { &with_opens } else { &both };
     while words.peek().is_some() {
         match words.one_of(allowed)?.0 {
             "gpus" => spec.whole_gpus = words.number("a number of GPUs")?,
+            "shares" => spec.shares = words.number("a number of shares")?,
             "priority" => spec.priority = words.number("a pod priority")?,
             "selector" => spec.selector = words.pairs("a node label")?,
             "cpu" => spec.cpu = Some(words.number("a number of cores")?),

@@ -49,8 +49,11 @@ impl World {
         self.single = Some(spec.single);
         let (config, begins_with) = beginning(name, spec, &models);
         let text = map_with(&models, begins_with.as_ref());
-        let host = Host::new(name, spec, &models, &text, config.as_deref(), begins_with, self.now)
+        let mut host = Host::new(name, spec, &models, &text, config.as_deref(), begins_with, self.now)
             .map_err(|e| (spec.layout.clone(), e.to_string()))?;
+        if let Some(files) = self.plugin_map() {
+            host.node.set_plugin_config(Some(files), "");
+        }
         self.hosts.insert(name.to_owned(), host);
         self.begin_map();
         self.publish_hosts();
@@ -205,7 +208,9 @@ impl World {
     /// Slices that were taken from pods, as sentences.
     pub(crate) fn breaches(&self) -> Vec<String> {
         let of = |(name, host): (&String, &Host)| {
-            host.node.breaches().iter().map(|b| format!("{} {name}: {b}", clock(b.at))).collect::<Vec<_>>()
+            let lost = host.node.breaches().iter().map(|b| format!("{} {name}: {b}", clock(b.at)));
+            let shared = host.node.shared_unawares().iter();
+            lost.chain(shared.map(|b| format!("{} {name}: {b}", clock(b.at)))).collect::<Vec<_>>()
         };
         self.hosts.iter().flat_map(of).collect()
     }

@@ -183,7 +183,9 @@ impl Teller<'_> {
                 let key = planner::names::NodeName(name.clone());
                 let outlook = self.operator.outlooks.get(&key).and_then(waits);
                 let seen = planned.view.inventory.nodes.get(&key);
-                let mut lines = answers::node(name, seen, planned.policy_of.get(&key), outlook.as_deref());
+                let shared = planned.view.nodes.get(&key).and_then(observe::NodeView::sharing_in_words);
+                let policy = planned.policy_of.get(&key);
+                let mut lines = answers::node(name, seen, policy, outlook.as_deref(), shared.as_deref());
                 let advice = observe::sharing::advice(&labels, seen);
                 lines.extend(advice.into_iter().map(|line| format!("  {line}")));
                 lines
@@ -379,7 +381,7 @@ impl Teller<'_> {
                 let what = match &asks.profile {
                     Some(profile) => format!("starts, with hardware profile {}", profile.text),
                     None => {
-                        format!("starts, and asks for {}", asked::in_words(&asks.slices, asks.whole_gpus))
+                        format!("starts, and asks for {}", asked::asks_in_words(asks))
                     }
                 };
                 world.say(Who::Person(format!("{}/{}", key.0, key.1)), what);
@@ -391,10 +393,7 @@ impl Teller<'_> {
                 world.behaves(&path, spec.works, spec.opens);
                 world.say(
                     Who::Person(path),
-                    format!(
-                        "comes, and asks for {}",
-                        asked::in_words(&spec.asks.slices, spec.asks.whole_gpus)
-                    ),
+                    format!("comes, and asks for {}", asked::asks_in_words(&spec.asks)),
                 );
                 world.create_pod(asked::pod(key, spec));
             }

@@ -24,6 +24,36 @@ pub struct ClusterPolicySpec {
     /// The operand that cuts GPUs.
     #[serde(default)]
     pub mig_manager: MigManager,
+    /// The operand that offers GPUs to pods.
+    #[serde(default, skip_serializing_if = "DevicePlugin::is_default")]
+    pub device_plugin: DevicePlugin,
+}
+
+/// The operand that offers GPUs to pods.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DevicePlugin {
+    /// Its map of configurations.
+    #[serde(default)]
+    pub config: Option<DevicePluginConfig>,
+}
+
+impl DevicePlugin {
+    /// Whether nothing is said of it.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The map of the device plugin's configurations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DevicePluginConfig {
+    /// The name of a `ConfigMap` beside the operator; empty: none.
+    #[serde(default)]
+    pub name: String,
+    /// The key that nodes without a label use; empty: none.
+    #[serde(default)]
+    pub default: String,
 }
 
 /// How slices are offered.

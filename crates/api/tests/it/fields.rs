@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 /// Manifests from which the examples are taken; scenarios apply the first.
-const EXAMPLES: [&str; 3] = [
+const EXAMPLES: [&str; 4] = [
     include_str!("../../../../e2e/scenarios/everything.yaml"),
     include_str!("../../../../examples/fields/static.yaml"),
     include_str!("../../../../examples/fields/demand.yaml"),
+    include_str!("../../../../examples/fields/sharing.yaml"),
 ];
 
 fn page_file() -> PathBuf {

@@ -162,6 +162,7 @@ fn for_programs(args: &Args, question: &Question, decision: &Decision) -> Result
                 "name": id,
                 "policy": assignment.policy_of.get(id),
                 "held": node.hold.as_ref().map(ToString::to_string),
+                "sharing": question.seen.nodes.get(id).and_then(observe::NodeView::sharing_in_words),
                 "gpus": node.gpus.iter().map(|(index, gpu)| structured::gpu(index.0, gpu)).collect::<Vec<_>>(),
                 "plan": decision.plan.steps.iter().find(|step| step.node == *id),
             }})
@@ -280,6 +281,10 @@ fn node(
     writeln!(out, "{name} ({policy})")?;
     if let Some(hold) = &node.hold {
         writeln!(out, "  nothing on it changes: {hold}")?;
+    }
+    if let Some(shared) = question.seen.nodes.get(id).and_then(observe::NodeView::sharing_in_words) {
+        writeln!(out, "  sharing: {shared}")?;
+        return how_to_share(&observe::sharing::advice(&labels, Some(node)), out);
     }
     for (index, gpu) in &node.gpus {
         writeln!(out, "  gpu{index:<3} {:<12} {}", gpu.model, picture::picture(gpu, colour))?;

@@ -1,5 +1,7 @@
 //! Our map of layouts, and whether `ClusterPolicy` points to it.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ApiResource, DynamicObject};
@@ -47,6 +49,41 @@ pub async fn write(
             },
         },
         "data": {rollout::names::MAP_KEY: text},
+    });
+    if let Some(version) = if_version {
+        body["metadata"]["resourceVersion"] = json!(version);
+    }
+    let title = format!("ConfigMap {namespace}/{name}");
+    let written: ConfigMap = calls.apply(&api, &title, &managers::MAP, Target::Object, name, &body).await?;
+    Ok(Subject::Version {
+        source: Source::Map(map.clone()),
+        key: (namespace.clone(), name.clone()),
+        version: written.metadata.resource_version.unwrap_or_default(),
+    })
+}
+
+/// Writes our map of the device plugin's configurations, in the same way.
+///
+/// # Errors
+/// When it was not, or may not have been, written.
+pub async fn write_plugin_map(
+    calls: &Calls,
+    map: &MapRef,
+    data: &BTreeMap<String, String>,
+    if_version: Option<&str>,
+) -> Result<Subject, CallError> {
+    let MapRef { namespace, name } = map;
+    let api: Api<ConfigMap> = Api::namespaced(calls.client(), namespace);
+    let mut body = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": name, "namespace": namespace,
+            "labels": {"app.kubernetes.io/managed-by": "slicewright"},
+            "annotations": {
+                "slicewright.io/about": "Written by Slicewright: keys that begin with slicewright- are its own, and nodes use them; do not edit or remove them. Other keys are yours.",
+            },
+        },
+        "data": data,
     });
     if let Some(version) = if_version {
         body["metadata"]["resourceVersion"] = json!(version);

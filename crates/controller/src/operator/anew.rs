@@ -39,7 +39,11 @@ impl Operator {
     /// What keeps this round's actions from being done.
     pub(super) fn obstacles(&mut self, now: Timestamp) -> Obstacles {
         self.settles_until = self.settles_until.filter(|until| *until > now);
-        Obstacles { settles_until: self.settles_until, map: self.refused.map() }
+        Obstacles {
+            settles_until: self.settles_until,
+            map: self.refused.map(),
+            plugin_map: self.refused.plugin_map(),
+        }
     }
 
     /// Begins anew, if the data went back.

@@ -20,6 +20,8 @@ pub(super) enum For {
     Policy(PolicyName),
     /// Our map.
     Map,
+    /// Our map of the device plugin's configurations.
+    PluginMap,
     /// The reference to our map.
     ClusterPolicy,
     /// What a check says of a workload in a queue, or that it is active.
@@ -37,7 +39,7 @@ impl For {
             Self::Node(_) => "Node",
             Self::GpuNode(_) => "GpuNode",
             Self::Policy(_) => "GpuPartitionPolicy",
-            Self::Map => "ConfigMap",
+            Self::Map | Self::PluginMap => "ConfigMap",
             Self::ClusterPolicy => "ClusterPolicy",
             Self::Queue(_) => "Workload",
             Self::Profile(_) => "HardwareProfile",
@@ -81,6 +83,11 @@ impl Refused {
         self.0.get(&For::Map).cloned()
     }
 
+    /// Our map of the device plugin's configurations, if it is refused.
+    pub(super) fn plugin_map(&self) -> Option<RefusedWrite> {
+        self.0.get(&For::PluginMap).cloned()
+    }
+
     /// Tells of each node what is refused for it.
     pub(super) fn tell(&self, local: &mut BTreeMap<NodeName, LocalState>) {
         local.values_mut().for_each(|local| local.refused = None);
@@ -98,6 +105,7 @@ impl Refused {
             For::GpuNode(node) => round.gpu_nodes.contains_key(node),
             For::Policy(policy) => round.policies.contains_key(policy),
             For::Map => round.map.write.is_some(),
+            For::PluginMap => round.plugin_map.write.is_some(),
             For::Queue(_) => !round.checks.is_empty(),
             For::Profile(name) => round.menu.writes.iter().any(|write| write.name == *name),
             For::ClusterPolicy | For::Events(_) => true,

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use observe::Objects;
 use planner::names::NodeName;
 use planner::policy::Mode;
-use reconcile::{Input, MapWrite, Round};
+use reconcile::{Input, MapWrite, PluginMapWrite, Round};
 use rollout::Action;
 
 use super::Operator;
@@ -100,9 +100,10 @@ impl Operator {
             failures += self.judge(&what, Err(error));
         }
         let mapped = self.write_map(&round, now, &mut failures).await;
+        let plugin_mapped = self.write_plugin_map(&round, &mut failures).await;
         failures += self.point(&objects, &round).await;
         let highest_before = self.store.highest(&Source::Pods);
-        let done = self.act(&round, &remembered.stored, mapped).await;
+        let done = self.act(&round, &remembered.stored, mapped, plugin_mapped).await;
         let mut awaited = remembered.awaited;
         for (node, done) in done {
             failures += self.note(node, done, highest_before, &mut awaited);
@@ -273,6 +274,42 @@ impl Operator {
         }
     }
 
+    /// Writes our map of the device plugin's configurations if that is due. Says
+    /// whether what this round asks for is in it, or on its way.
+    async fn write_plugin_map(&mut self, round: &Round, failures: &mut usize) -> bool {
+        let what = "plugin map";
+        if let Some(problem) = &round.plugin_map.problem {
+            let times = self.retries.failed(what, Class::UserInput, clock::instant());
+            say(what, Class::UserInput, times, problem);
+            *failures += 1;
+            return false;
+        }
+        let Some(PluginMapWrite { map: at, data, if_version }) = round.plugin_map.write.clone() else {
+            self.retries.succeeded(what);
+            return true;
+        };
+        if !self.retries.may_try(what, clock::instant()) || !self.executor.may_write() {
+            return false;
+        }
+        let calls = Arc::clone(&self.calls);
+        let keys = data.len();
+        let write = async move { map::write_plugin_map(&calls, &at, &data, if_version.as_deref()).await };
+        let written = self.pump(write).await;
+        self.refused.note(For::PluginMap, &written);
+        match written {
+            Ok(subject) => {
+                tracing::info!(keys, "the map of the device plugin's configurations is written");
+                self.store.wait_for(subject, clock::instant());
+                *failures += self.judge(what, Ok(()));
+                true
+            }
+            Err(error) => {
+                *failures += self.judge(what, Err(error));
+                false
+            }
+        }
+    }
+
     /// Points `ClusterPolicy` to our map, where the flag allows it: once the
     /// map is there, so that MIG manager never lacks one.
     async fn point(&mut self, objects: &Objects, round: &Round) -> usize {
@@ -309,6 +346,7 @@ impl Operator {
         round: &Round,
         stored: &BTreeSet<NodeName>,
         mapped: bool,
+        plugin_mapped: bool,
     ) -> Vec<(NodeName, Done)> {
         let instant = clock::instant();
         let due: Vec<(&NodeName, &[Action])> = round
@@ -317,7 +355,10 @@ impl Operator {
             .filter(|(name, node)| {
                 let needs_map =
                     node.advance.actions.iter().any(|a| matches!(a, Action::EnsureMapEntry { .. }));
+                let needs_plugin_map =
+                    node.advance.actions.iter().any(|a| matches!(a, Action::EnsurePluginConfig { .. }));
                 !node.advance.actions.is_empty()
+                    && (plugin_mapped || !needs_plugin_map)
                     && stored.contains(*name)
                     && (mapped || !needs_map)
                     && self.retries.may_try(&node_subject(name), instant)

@@ -27,7 +27,7 @@ pub const RIGHTS: &[Right] = &[
             ("watch", WATCH),
             (
                 "patch",
-                "to cordon and uncordon a node that changes, with the label that says who did it, and to write nvidia.com/mig.config",
+                "to cordon and uncordon a node that changes, with the label that says who did it, and to write nvidia.com/mig.config and nvidia.com/device-plugin.config",
             ),
         ],
     ),
@@ -104,7 +104,10 @@ pub const RIGHTS: &[Right] = &[
         Scope::Cluster,
         "nvidia.com",
         "clusterpolicies",
-        &[("list", LIST), ("watch", "to know the MIG strategy and which map MIG manager reads")],
+        &[
+            ("list", LIST),
+            ("watch", "to know the MIG strategy, and which maps MIG manager and the device plugin read"),
+        ],
     ),
     right(
         Scope::Cluster,
@@ -336,15 +339,24 @@ pub const RIGHTS: &[Right] = &[
         &[
             (
                 "list",
-                "to read the maps of layouts: ours, the administrators', the one that ClusterPolicy names",
+                "to read the maps of layouts and of the device plugin's configurations: ours, the administrators', those that ClusterPolicy names",
             ),
             ("watch", "to see when one of them changes"),
-            ("create", "to create our map"),
+            ("create", "to create our maps"),
         ],
     ),
     Right {
         name: rollout::names::MAP_NAME,
         ..right(Scope::GpuOperator, "", "configmaps", &[("patch", "to write our map, and no other")])
+    },
+    Right {
+        name: rollout::names::PLUGIN_MAP_NAME,
+        ..right(
+            Scope::GpuOperator,
+            "",
+            "configmaps",
+            &[("patch", "to write our map of the device plugin's configurations, and no other")],
+        )
     },
     right(Scope::GpuOperator, "", "pods", &[("delete", "to replace MIG manager's pod when it is stuck")]),
 ];

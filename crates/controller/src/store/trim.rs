@@ -494,13 +494,16 @@ pub fn concerns_gpus(pod: &Pod) -> bool {
     speaks || in_sum || containers.into_iter().any(asks)
 }
 
-/// A map of layouts.
+/// A map of layouts, or of the device plugin's configurations: of the first the
+/// key `config.yaml` is read, of the second all keys are taken over.
 #[must_use]
 pub fn config_map(full: ConfigMap) -> ConfigMap {
     let ConfigMap { metadata: meta, data, .. } = full;
     let mut meta = metadata(meta);
     meta.annotations = keep(meta.annotations, |key| key.starts_with("slicewright.io/"));
-    let data = data.map(|all| all.into_iter().filter(|(key, _)| key == rollout::names::MAP_KEY).collect());
+    let is_of_layouts = data.as_ref().is_some_and(|data| data.contains_key(rollout::names::MAP_KEY));
+    let is_read = |key: &str| !is_of_layouts || key == rollout::names::MAP_KEY;
+    let data = data.map(|all| all.into_iter().filter(|(key, _)| is_read(key)).collect());
     ConfigMap { metadata: meta, data, ..ConfigMap::default() }
 }
 

@@ -13,6 +13,7 @@ mod quota;
 mod redaction;
 mod requests;
 mod selectors;
+mod shared;
 mod snapshot;
 mod strategies;
 mod whole_gpus;

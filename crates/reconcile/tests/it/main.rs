@@ -6,6 +6,7 @@ mod kept;
 mod mangled;
 mod menu;
 mod obstacles;
+mod plugin_map;
 mod promises;
 mod protection;
 mod published;

@@ -53,7 +53,7 @@ fn while_everybody_comes_to_terms_with_data_that_went_back_nothing_is_done_in_an
     {
         let mut cluster = if wanted == Phase::Idle { fleet() } else { until_phase(wanted) };
         let until = cluster.now + SignedDuration::from_mins(2);
-        cluster.obstacles = Obstacles { settles_until: Some(until), map: None };
+        cluster.obstacles = Obstacles { settles_until: Some(until), ..Obstacles::NONE };
         for _ in 0..3 {
             let round = cluster.step(Until::End);
             for (name, node) in &round.nodes {
@@ -158,7 +158,7 @@ fn a_refused_cordon_is_told_in_the_refusers_words_and_no_deadline_passes() {
 fn a_refused_map_is_told_by_every_node_that_waits_for_it() {
     let mut cluster = fleet();
     let refused = RefusedWrite { write: "patch ConfigMap x/y".to_owned(), words: "no maps here".to_owned() };
-    cluster.obstacles = Obstacles { settles_until: None, map: Some(refused) };
+    cluster.obstacles = Obstacles { map: Some(refused), ..Obstacles::NONE };
     let round = cluster.round();
     let (_, reason, message) = told(&round, "Ready").unwrap();
     assert_eq!(reason, "WriteRefused");

@@ -75,6 +75,8 @@ fn trouble() -> impl Strategy<Value = Trouble> {
         unproven().prop_map(|missing| Trouble::NotOffered { missing }),
         text().prop_map(|said| Trouble::AgentEnded { said }),
         text().prop_map(|who| Trouble::Interrupted { who }),
+        (pods(), vec(text(), 0..3)).prop_map(|(pods, refused)| Trouble::GpusHeld { pods, refused }),
+        unproven().prop_map(|missing| Trouble::NotShared { missing }),
     ]
 }
 
@@ -84,6 +86,8 @@ fn failed() -> impl Strategy<Value = FailureReason> {
         trouble().prop_map(FailureReason::RollBackFailed),
         trouble().prop_map(FailureReason::RestoreFailed),
         (of(text()), text()).prop_map(|(found, ours)| FailureReason::ForeignLayout { found, ours }),
+        trouble().prop_map(FailureReason::SharingFailed),
+        (of(text()), of(text())).prop_map(|(found, ours)| FailureReason::ForeignSharing { found, ours }),
     ]
 }
 
@@ -92,7 +96,14 @@ fn target() -> impl Strategy<Value = Target> {
     let rung = prop::sample::select(vec![Rung::First, Rung::Alias, Rung::Restart, Rung::RollBack]);
     let state = (rung, any::<bool>(), any::<u32>(), any::<bool>(), any::<bool>(), vec(text(), 0..3));
     let times = (of(at()), of(at()), of(at()));
-    (names, state, times, of(slices())).prop_map(|(names, state, times, slices)| {
+    let sharing = (config(), of(config()), any::<u64>(), any::<bool>());
+    let sharing = sharing.prop_map(|(config, before, gpus, goes_back)| rollout::SharingChange {
+        config,
+        before,
+        gpus,
+        goes_back,
+    });
+    (names, state, times, of(slices()), of(sharing)).prop_map(|(names, state, times, slices, sharing)| {
         let (layout, label, from, label_before, boot_id, plugin_before, manager_before) = names;
         let (rung, restore, attempt, healed, cleared, bystanders) = state;
         let (mapped_at, cordoned_at, written_at) = times;
@@ -114,8 +125,18 @@ fn target() -> impl Strategy<Value = Target> {
             cleared,
             bystanders,
             slices,
+            sharing,
         }
     })
+}
+
+fn config() -> impl Strategy<Value = rollout::PluginConfig> {
+    prop_oneof![
+        Just(rollout::PluginConfig::default()),
+        (2u32..49, any::<bool>(), any::<bool>()).prop_map(|(replicas, rename, one_each)| {
+            rollout::PluginConfig::of_gpus(replicas, rename, one_each)
+        }),
+    ]
 }
 
 fn slices() -> impl Strategy<Value = SliceChange> {
@@ -147,7 +168,18 @@ fn progress() -> impl Strategy<Value = Progress> {
     );
     let times = (of(at()), of(at()), of(at()), of(at()), of(at()), of(at()));
     let agent = (of(at()), any::<bool>(), any::<bool>(), of(at()));
-    (parts, times, agent).prop_map(|(parts, times, (agent_left_since, agent_gone, stood_down, mapped))| {
+    let sharing_back = (config(), trouble(), any::<u32>(), at(), any::<bool>()).prop_map(
+        |(config, why, times, until, rolled_back)| rollout::progress::SharingSetBack {
+            config,
+            why,
+            times,
+            until,
+            rolled_back,
+        },
+    );
+    let sharing = (of(config()), of(sharing_back));
+    (parts, times, agent, sharing).prop_map(|(parts, times, agent, (shared_as, sharing_set_back))| {
+        let (agent_left_since, agent_gone, stood_down, mapped) = agent;
         let (phase, target, applied, verified, set_back, last_error, failed) = parts;
         let (since, cooldown_until, matched_since, interrupted_since, changed_at, marked_again_at) = times;
         Progress {
@@ -167,6 +199,8 @@ fn progress() -> impl Strategy<Value = Progress> {
             agent_left_since,
             agent_gone,
             stood_down,
+            shared_as,
+            sharing_set_back,
             hands_back: mapped.map(|at| rollout::progress::Mapped { entry: "slicewright-0".to_owned(), at }),
         }
     })

@@ -151,7 +151,7 @@ impl Run<'_> {
     /// after all (its answer was lost) leads on to the change.
     pub(super) fn retreating(&mut self) -> Flow {
         let written = self.next.target.as_ref().filter(|target| target.written_at.is_some());
-        if written.is_some_and(|target| self.seen.label() == Some(target.label.as_str())) {
+        if written.is_some_and(|target| self.told(target) == Some(target.label.as_str())) {
             return self.label_seen();
         }
         self.lift_cordon()

@@ -20,6 +20,9 @@ fn refs<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Vec<PodRef> {
 impl Run<'_> {
     /// Pods that hold, or may hold, a slice that goes.
     fn in_the_way(&self, target: &Target) -> Vec<Pod> {
+        if let Some(change) = &target.sharing {
+            return self.would_share(change);
+        }
         let strategy = self.seen.operator.strategy;
         let loses = |pod: &&Pod| pod.may_lose(target.from.as_ref(), &target.layout, strategy);
         self.seen.pods.iter().filter(loses).cloned().collect()
@@ -39,9 +42,9 @@ impl Run<'_> {
             Admission::Admitted | Admission::Held(StartBlocker::Budget { .. }) => false,
             Admission::Held(_) => true,
         };
-        let label = self.seen.label();
+        let label = self.told(target);
         refused
-            || self.wanted != Some(&target.layout)
+            || !self.is_wanted(target)
             || label != target.label_before.as_deref()
             || !self.seen.ready
             || self.seen.work_under_way().is_some()
@@ -89,7 +92,7 @@ impl Run<'_> {
 
     pub(super) fn quiescing(&mut self) -> Flow {
         let Some(target) = self.next.target.clone() else { return self.enter(Phase::Idle) };
-        if self.seen.label() == Some(target.label.as_str()) {
+        if self.told(&target) == Some(target.label.as_str()) {
             return self.label_seen();
         }
         if self.should_return(&target) {
@@ -151,7 +154,10 @@ impl Run<'_> {
         if self.late(limit) || !stay.is_empty() && (fresh || evict) {
             let pods = if stay.is_empty() { refs(way) } else { stay };
             let refused = refused.into_iter().map(|(pod, said)| format!("{pod}: {said}")).collect();
-            return self.retreat(Trouble::PodsInTheWay { pods, refused });
+            return self.retreat(match &target.sharing {
+                Some(_) => Trouble::GpusHeld { pods, refused },
+                None => Trouble::PodsInTheWay { pods, refused },
+            });
         }
         if evict {
             for pod in way.iter().filter(|pod| !pod.terminating) {
@@ -185,7 +191,11 @@ impl Run<'_> {
         target.boot_id = boot_id;
         target.written_at = Some(written_at);
         let value = target.label.clone();
-        self.actions.push(Action::SetConfigLabel { value, clear_state: true, if_version });
+        let shares = target.sharing.is_some();
+        self.actions.push(match shares {
+            true => Action::SetPluginConfigLabel { value: Some(value), if_version },
+            false => Action::SetConfigLabel { value, clear_state: true, if_version },
+        });
     }
 
     /// The label is there: the node is finished now, whatever else happens.
@@ -194,8 +204,11 @@ impl Run<'_> {
         if let Some(target) = self.target() {
             target.attempt += 1;
             target.written_at = Some(now);
-            let label = target.label.clone();
-            self.next.applied = Some(label);
+            let (label, sharing) = (target.label.clone(), target.sharing.clone());
+            match sharing {
+                Some(change) => self.next.shared_as = Some(change.config),
+                None => self.next.applied = Some(label),
+            }
         }
         self.enter(Phase::Changing)
     }
@@ -217,16 +230,24 @@ impl Run<'_> {
     }
 
     pub(super) fn set_back(&mut self, why: Trouble, rolled_back: bool) {
-        let settings = self.rules.settings;
-        let Some(layout) = self.target().map(|target| target.layout.clone()) else { return };
+        let Some(target) = self.next.target.clone() else { return };
+        if let Some(change) = target.sharing {
+            return self.set_back_sharing(change.config, why, rolled_back);
+        }
+        let layout = target.layout;
         let times = match &self.next.set_back {
             Some(back) if back.layout == layout => back.times.saturating_add(1),
             _ => 1,
         };
-        let first = if rolled_back { settings.roll_back_backoff } else { settings.retreat_backoff };
-        let doubled = first.saturating_mul(1 << (times - 1).min(16));
-        let until = self.now + doubled.min(settings.longest_backoff);
+        let until = self.now + self.backoff(times, rolled_back);
         self.next.last_error = Some(why.clone());
         self.next.set_back = Some(SetBack { layout, why, times, until, rolled_back });
+    }
+
+    /// How long a target rests that could not be reached so often in a row.
+    pub(super) fn backoff(&self, times: u32, rolled_back: bool) -> SignedDuration {
+        let settings = &self.rules.settings;
+        let first = if rolled_back { settings.roll_back_backoff } else { settings.retreat_backoff };
+        first.saturating_mul(1 << (times - 1).min(16)).min(settings.longest_backoff)
     }
 }

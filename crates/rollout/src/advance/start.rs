@@ -13,6 +13,7 @@ use crate::operand::Operand;
 use crate::outlook::{Outlook, StartBlocker, Trouble, WaitsFor};
 use crate::progress::{Phase, Target, Verified};
 use crate::rules::Admission;
+use crate::sharing::SharingWanted;
 
 use super::{Flow, Run};
 
@@ -38,14 +39,17 @@ impl Run<'_> {
         if let Some(hold) = self.foreign_layout() {
             return self.hold(hold);
         }
-        if let Some(flow) = self.disturbed() {
+        // Where GPUs are shared, nothing is cut, and nothing has to be brought back.
+        if self.sharing_wanted.is_none()
+            && let Some(flow) = self.disturbed()
+        {
             return flow;
         }
-        let Some(wanted) = self.wanted.cloned() else { return Flow::Rest(Outlook::Idle, None) };
+        let Some(wanted) = self.wanted.cloned() else { return self.sharing_idle() };
         let has = self.has();
         if has.as_ref() == Some(&wanted) {
             self.adopt(wanted);
-            return Flow::Rest(Outlook::Idle, None);
+            return self.sharing_idle();
         }
         if let Some(hold) = self.not_as_verified() {
             return self.hold(hold);
@@ -84,6 +88,7 @@ impl Run<'_> {
             cleared: false,
             bystanders: Vec::new(),
             slices: None,
+            sharing: None,
         });
         self.enter(Phase::Mapping)
     }
@@ -123,7 +128,7 @@ impl Run<'_> {
     fn recover(&mut self) -> Flow {
         let ours = self.seen.label().filter(|label| label.starts_with(names::ENTRY_PREFIX));
         match (ours.map(str::to_owned), self.seen.label_layout.clone()) {
-            (Some(label), Some(layout)) if self.cordoned_by_us() => {
+            (Some(label), Some(layout)) if self.cordoned_by_us() && self.sharing_wanted.is_none() => {
                 self.next.applied = Some(label.clone());
                 self.restore(layout, label)
             }
@@ -151,6 +156,7 @@ impl Run<'_> {
             cleared: false,
             bystanders: Vec::new(),
             slices: None,
+            sharing: None,
         });
         self.enter(Phase::Changing)
     }
@@ -257,27 +263,58 @@ impl Run<'_> {
     /// wait for budget or windows: when those allow it, the node can start.
     pub(super) fn mapping(&mut self) -> Flow {
         let Some(target) = self.next.target.clone() else { return self.enter(Phase::Idle) };
-        let unchanged = self.wanted == Some(&target.layout)
-            && self.seen.label().map(str::to_owned) == target.label_before
+        let preflight = match &target.sharing {
+            Some(_) => self.sharing_preflight(),
+            None => self.preflight(&target.layout),
+        };
+        let unchanged = self.is_wanted(&target)
+            && self.told(&target).map(str::to_owned) == target.label_before
             && !self.seen.marked()
             && !self.cordoned_by_us()
-            && self.preflight(&target.layout).is_none()
+            && preflight.is_none()
             && self.rules.admission != Admission::Held(StartBlocker::NotEnforced);
         if !unchanged {
             return self.enter(Phase::Idle);
         }
-        if let Some(flow) = self.map_settled(&target) {
+        let unsettled = match &target.sharing {
+            Some(change) => self.key_settled(&target, change),
+            None => self.map_settled(&target),
+        };
+        if let Some(flow) = unsettled {
             return flow;
         }
         let pods = self.not_evictable(&target);
         if !pods.is_empty() {
-            return self.hold(StartBlocker::PodsInTheWay { pods });
+            return self.hold(match &target.sharing {
+                Some(_) => StartBlocker::GpusHeld { pods },
+                None => StartBlocker::PodsInTheWay { pods },
+            });
         }
         // Last: a node that asks for its turn is held back by nothing else.
         if let Admission::Held(hold) = self.rules.admission.clone() {
             return self.hold(hold);
         }
         self.enter(Phase::Cordoning)
+    }
+
+    /// Whether a target is still what is wanted.
+    pub(super) fn is_wanted(&self, target: &Target) -> bool {
+        match &target.sharing {
+            Some(change) => match self.sharing_wanted {
+                Some(SharingWanted::As(config)) => *config == change.config,
+                Some(SharingWanted::Unknown) => true,
+                None => false,
+            },
+            None => self.wanted == Some(&target.layout),
+        }
+    }
+
+    /// What the label says that a target changes.
+    pub(super) fn told(&self, target: &Target) -> Option<&str> {
+        match &target.sharing {
+            Some(_) => self.seen.sharing.key.as_deref(),
+            None => self.seen.label(),
+        }
     }
 
     /// Waits until MIG manager can know the target's entry; `None` when it can.

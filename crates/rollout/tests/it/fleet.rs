@@ -60,6 +60,7 @@ impl Fleet {
                 seen: &seen[name],
                 wanted: wanted[name].as_ref(),
                 slices: None,
+                sharing: None,
                 progress: &caller.progress,
                 drain: Drain::Never,
             })

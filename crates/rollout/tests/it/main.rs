@@ -19,6 +19,7 @@ mod properties;
 mod protection;
 mod quiesce;
 mod reference;
+mod sharing;
 mod slices;
 mod stored;
 mod stories;

@@ -281,6 +281,7 @@ fn what_may_cost_somebody_a_slice_or_a_node_is_disruptive_and_what_gives_back_is
         Action::Cordon { if_version: version() },
         Action::Evict { pod: pod(), if_uid: "1".to_owned() },
         Action::SetConfigLabel { value: "a".to_owned(), clear_state: true, if_version: version() },
+        Action::SetPluginConfigLabel { value: None, if_version: version() },
         Action::DeletePod { pod: pod(), if_uid: "1".to_owned() },
         Action::UnpauseOperands { labels: Vec::new(), if_version: version() },
     ] {
@@ -288,6 +289,10 @@ fn what_may_cost_somebody_a_slice_or_a_node_is_disruptive_and_what_gives_back_is
     }
     for action in [
         Action::EnsureMapEntry { layout: layout("0:off"), entry: "a".to_owned(), if_map_version: None },
+        Action::EnsurePluginConfig {
+            key: "a".to_owned(),
+            config: slicewright_rollout::PluginConfig::default(),
+        },
         Action::Uncordon { if_version: version() },
         Action::RemoveCordonedBy { if_version: version() },
         Action::ListPods,

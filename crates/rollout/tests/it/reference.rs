@@ -77,6 +77,28 @@ const AGENT: [(Phase, &str); 7] = [
     ),
 ];
 
+/// What they mean where it changes how GPUs are shared.
+const SHARING: [(Phase, &str); 6] = [
+    (
+        Phase::Mapping,
+        "The key is added to the map `slicewright-plugin-config`, and the kubelet delivers it to the device plugin. Pods that hold GPUs are waited for.",
+    ),
+    (
+        Phase::Quiescing,
+        "The operator lists the pods and waits until none would come to share a GPU unawares; then it writes `nvidia.com/device-plugin.config`.",
+    ),
+    (
+        Phase::Verifying,
+        "The node has to offer exactly its GPUs times the number of pods that share each, under one name.",
+    ),
+    (Phase::Relabelling, "The device plugin did not do so, and the label of before is written again, once."),
+    (Phase::Releasing, "The cordon is lifted."),
+    (
+        Phase::Failed,
+        "Neither the new configuration nor the previous one is offered, or someone else wrote the label. The node goes on when it offers what its label says.",
+    ),
+];
+
 fn page() -> String {
     let mut page = String::from(
         "# Rollout: states, times, reasons\n\nGenerated from `crates/rollout` and compared with it by its test `reference`. \
@@ -111,6 +133,12 @@ fn page() -> String {
         "\nWhere the agent of a node changes single slices, the states mean the following.\n\n| state | what happens |\n|---|---|\n",
     );
     for (state, what) in AGENT {
+        let _ = writeln!(page, "| `{state:?}` | {what} |");
+    }
+    page.push_str(
+        "\nWhere the way changes in which GPUs are shared, the states mean the following; the others are the same.\n\n| state | what happens |\n|---|---|\n",
+    );
+    for (state, what) in SHARING {
         let _ = writeln!(page, "| `{state:?}` | {what} |");
     }
     page.push_str("\n## Times\n\n| setting | default | what it limits |\n|---|---|---|\n");

@@ -49,8 +49,13 @@ fn both() -> Vec<(String, String, String)> {
 const STATIC_RULE: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/layout/properties\
     /static/properties/gpus/items";
 
+/// What a policy says, and its layout.
+const SPEC: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+const LAYOUT: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/layout";
+
 /// The CRD of policies before, with the rules that its static layouts have got since. They are safe: before,
-/// every one had `slices`, and none had `mig`, of which the rules say that there is exactly one.
+/// every one had `slices`, and none had `mig`, of which the rules say that there is exactly one. The rules about
+/// sharing are safe, too: before, no policy had `sharing`, and none had a layout of type `None`.
 fn with_rules_that_every_object_before_meets(before: &str, after: &str) -> String {
     let parsed = |text: &str| -> Value { serde_saphyr::from_str(text).unwrap() };
     let (mut before, after) = (parsed(before), parsed(after));
@@ -62,6 +67,30 @@ fn with_rules_that_every_object_before_meets(before: &str, after: &str) -> Strin
     assert!(of_before["required"].as_array().unwrap().contains(&"slices".into()));
     assert!(of_before["properties"].get("mig").is_none());
     of_before["x-kubernetes-validations"] = rules.clone();
+
+    let spec = &after.pointer(SPEC).unwrap()["x-kubernetes-validations"];
+    let said: Vec<&str> =
+        spec.as_array().unwrap().iter().map(|rule| rule["rule"].as_str().unwrap()).collect();
+    assert_eq!(
+        said,
+        [
+            "self.layout.type != 'None' || has(self.sharing)",
+            "!has(self.sharing) || self.layout.type == 'None' || self.sharing.type == 'Auto'",
+        ]
+    );
+    let of_before = before.pointer_mut(SPEC).unwrap();
+    assert!(of_before["properties"].get("sharing").is_none());
+    of_before["x-kubernetes-validations"] = spec.clone();
+
+    let new = "self.type != 'None' || (!has(self.static) && !has(self.demandDriven))";
+    let layout = &after.pointer(LAYOUT).unwrap()["x-kubernetes-validations"];
+    let rules = layout.as_array().unwrap();
+    let of_before = before.pointer_mut(LAYOUT).unwrap();
+    let types = of_before["properties"]["type"]["enum"].as_array().unwrap();
+    assert!(!types.contains(&"None".into()));
+    let others: Vec<Value> = rules.iter().filter(|rule| rule["rule"] != new).cloned().collect();
+    assert_eq!(of_before["x-kubernetes-validations"], Value::Array(others));
+    of_before["x-kubernetes-validations"] = layout.clone();
     before.to_string()
 }
 

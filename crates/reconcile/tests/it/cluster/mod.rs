@@ -423,6 +423,9 @@ impl Cluster {
             }
             Action::DeletePod { .. } => self.operand(node, MANAGER),
             Action::UnpauseOperands { .. } => panic!("nothing is parked here"),
+            Action::EnsurePluginConfig { .. } | Action::SetPluginConfigLabel { .. } => {
+                panic!("no policy shares GPUs here")
+            }
             Action::HoldForAgent { .. }
             | Action::ResumeOperands { .. }
             | Action::StandDownManager { .. }

@@ -180,5 +180,6 @@ pub(super) fn target(run: &Run<'_>, change: SliceChange) -> Option<Target> {
         cleared: false,
         bystanders: Vec::new(),
         slices: Some(change),
+        sharing: None,
     })
 }

@@ -216,6 +216,9 @@ pub fn judge(seen: &Observed, rules: &NodeRules, result: &Advance, now: Timestam
             | Action::ListPods
             | Action::DeletePod { .. }
             | Action::UnpauseOperands { .. } => {}
+            Action::EnsurePluginConfig { .. } | Action::SetPluginConfigLabel { .. } => {
+                panic!("nobody shares the GPUs of this node: {action:?}")
+            }
             Action::HandBack { value, .. } => {
                 assert!(seen.map.entries.contains(value), "names an entry that is not there");
             }

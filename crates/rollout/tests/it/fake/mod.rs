@@ -517,6 +517,7 @@ impl World {
             operator: self.operator,
             agent: None,
             report: self.report.clone(),
+            sharing: slicewright_rollout::SharingSeen::default(),
         }
     }
 
@@ -524,6 +525,9 @@ impl World {
     pub fn apply(&mut self, action: &Action) -> bool {
         let fits = |version: &String, now: u64| *version == now.to_string();
         match action {
+            Action::EnsurePluginConfig { .. } | Action::SetPluginConfigLabel { .. } => {
+                panic!("the sharing of this node is nobody's")
+            }
             Action::EnsureMapEntry { layout, entry, .. } => {
                 for suffix in ["", "-a", "-b"] {
                     self.map.entry(format!("{entry}{suffix}")).or_insert((layout.clone(), self.now));

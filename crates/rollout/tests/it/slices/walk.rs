@@ -163,6 +163,7 @@ impl Walk {
             label_layout: None,
             operator: Operator::default(),
             report: None,
+            sharing: slicewright_rollout::SharingSeen::default(),
             agent: read.account.clone().map(|account| self.by_mode(account)).map(|account| AgentSeen {
                 alive: self.alive && account.boot == self.world.boot,
                 account,

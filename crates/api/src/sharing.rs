@@ -1,0 +1,101 @@
+//! `spec.sharing` of a policy: how many pods share each GPU. Field docs are user documentation: they become
+//! `kubectl explain`.
+#![expect(unreachable_pub, reason = "KubeSchema repeats each struct inside a function, `pub` included")]
+
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How many pods share each GPU, by NVIDIA's device plugin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("self.type == 'None' || has(self.rules)")
+        .message("say how many pods share a GPU, such as `rules: [{model: T4, resource: nvidia.com/gpu, replicas: 4}]`, or write `type: None`"),
+    validation = Rule::new("self.type != 'None' || !has(self.rules)")
+        .message("type is None, so no GPU is shared: remove `rules`, or write `type: TimeSlicing`"),
+    validation = Rule::new("!has(self.rules) || self.rules.all(r, self.rules.exists_one(o, o.resource == r.resource && (has(o.model) ? o.model : '') == (has(r.model) ? r.model : '')))")
+        .message("two rules are for the same resource of the same model: keep one of them")
+)]
+pub struct Sharing {
+    /// How GPUs are shared. `MPS` is not carried out by this version.
+    #[serde(rename = "type")]
+    pub type_: SharingType,
+
+    /// Whether shared GPUs are another resource, `nvidia.com/gpu.shared`. Then
+    /// nobody shares a GPU without having asked for it, and `nvidia.com/gpu`
+    /// does not exist on these nodes. If it is false, the name stays
+    /// `nvidia.com/gpu`.
+    #[serde(default = "yes")]
+    pub rename: bool,
+
+    /// Whether a container may ask for one share only. A second share is no
+    /// second GPU, and no larger part of one. A container that asks for two
+    /// fails with `UnexpectedAdmissionError`.
+    #[serde(default = "yes")]
+    pub one_each: bool,
+
+    /// Rules, in order; the first rule that matches the GPUs of a node applies.
+    /// A node that no rule matches is not changed. 1 to 32.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1, max = 32))]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    pub rules: Vec<SharingRule>,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// How GPUs are shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum SharingType {
+    /// Pods take turns on a GPU. None has memory of its own.
+    TimeSlicing,
+    /// Pods run side by side in one server process. Not carried out by this
+    /// version.
+    #[serde(rename = "MPS")]
+    Mps,
+    /// No GPU is shared: the device plugin gets a configuration without
+    /// sharing.
+    // Not `Off`: YAML reads that word, without quotes, as false.
+    None,
+    /// Time-slicing on nodes whose cards have no MIG. Other nodes are not
+    /// changed.
+    Auto,
+}
+
+impl SharingType {
+    /// As it is written in a policy.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TimeSlicing => "TimeSlicing",
+            Self::Mps => "MPS",
+            Self::None => "None",
+            Self::Auto => "Auto",
+        }
+    }
+}
+
+/// How many pods share each GPU of some nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SharingRule {
+    /// Only nodes with GPUs of this model, such as `T4`. If it is absent, any
+    /// model matches. All GPUs of a node are shared, or none: the device plugin
+    /// knows no choice among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub model: Option<String>,
+
+    /// The resource that is shared. This version shares whole GPUs:
+    /// `nvidia.com/gpu`.
+    #[schemars(length(min = 1, max = 63))]
+    pub resource: String,
+
+    /// How many pods share each GPU. 2 to 48: one would be no sharing, and the
+    /// device plugin does not start with it.
+    #[schemars(range(min = 2, max = 48))]
+    pub replicas: i32,
+}

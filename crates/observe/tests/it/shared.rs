@@ -1,0 +1,187 @@
+//! Nodes whose GPUs a policy shares: which configuration each gets, what is refused, and what is left alone.
+
+use observe::ClusterView;
+use planner::names::NodeName;
+use rollout::{PluginConfig, SharingWanted};
+use serde_json::{Value, json};
+
+use crate::words::{cut, node, node_of, pod, policy, problems_of, see, texts};
+
+/// A node with eight T4s, whole.
+fn t4(name: &str) -> Value {
+    let mut t4 = node(name);
+    let labels = &mut t4["metadata"]["labels"];
+    labels["nvidia.com/gpu.product"] = "Tesla-T4".into();
+    labels["nvidia.com/gpu.count"] = "8".into();
+    labels["nvidia.com/mig.capable"] = "false".into();
+    t4["status"]["allocatable"]["nvidia.com/gpu"] = "8".into();
+    t4
+}
+
+/// The same, shared by four under its own name, with our key.
+fn t4_shared(name: &str) -> Value {
+    let mut shared = t4(name);
+    let labels = &mut shared["metadata"]["labels"];
+    labels["nvidia.com/gpu.product"] = "Tesla-T4-SHARED".into();
+    labels["nvidia.com/gpu.replicas"] = "4".into();
+    labels["nvidia.com/device-plugin.config"] = by(4).key().into();
+    shared["status"]["allocatable"]["nvidia.com/gpu"] = "32".into();
+    shared
+}
+
+fn by(replicas: u32) -> PluginConfig {
+    PluginConfig::of_gpus(replicas, false, false)
+}
+
+fn shares(sharing: &Value) -> Value {
+    let mut policy = policy("research");
+    policy["spec"]["layout"] = json!({"type": "None"});
+    policy["spec"]["sharing"] = sharing.clone();
+    policy
+}
+
+/// Both keys of a published map of a university's cluster, as a policy.
+fn both_keys() -> Value {
+    shares(&json!({"type": "TimeSlicing", "rename": false, "oneEach": false, "rules": [
+        {"model": "A100-40GB", "resource": "nvidia.com/gpu", "replicas": 8},
+        {"model": "Tesla T4", "resource": "nvidia.com/gpu", "replicas": 4},
+    ]}))
+}
+
+fn wanted(seen: &ClusterView, name: &str) -> Option<SharingWanted> {
+    seen.nodes[&NodeName::from(name)].shared.as_ref().and_then(|shared| shared.wanted.clone())
+}
+
+#[test]
+fn each_node_gets_the_configuration_of_its_card_and_it_is_that_of_the_published_map() {
+    let mut a100 = node("a1");
+    a100["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB".into();
+    let mut l40 = t4("l1");
+    l40["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-L40".into();
+    let seen = see(&[both_keys(), t4("t1"), a100, l40]);
+    assert_eq!(wanted(&seen, "t1"), Some(SharingWanted::As(by(4))));
+    assert_eq!(wanted(&seen, "a1"), Some(SharingWanted::As(by(8))));
+    assert_eq!(wanted(&seen, "l1"), None, "no rule is for it");
+    // The text of the map, without the entry for slices with one replica.
+    let tesla_t4 = "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 4";
+    assert_eq!(by(4).render(), tesla_t4);
+    assert_eq!(by(8).render(), tesla_t4.replace("4", "8").replace("T8", "T4"));
+}
+
+#[test]
+fn a_node_that_is_shared_is_nobodys_doubt_and_its_pods_are_no_contradiction() {
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "slicewright-plugin-config", "namespace": "nvidia-gpu-operator"},
+        "data": {by(4).key(): by(4).render()},
+    });
+    let pods: Vec<Value> = (0..20).map(|n| pod("a", &format!("lab{n}"), &[("gpu", 1)], Some("t1"))).collect();
+    let mut objects = vec![both_keys(), map, t4_shared("t1"), t4("t2")];
+    objects.extend(pods);
+    let seen = see(&objects);
+    assert_eq!(texts(&seen.problems), [] as [&str; 0]);
+    assert_eq!(node_of(&seen, "t1").hold, None);
+    let view = &seen.nodes[&NodeName::from("t1")];
+    assert_eq!(view.shared_gpus(), Some((8, by(4))));
+    assert_eq!(
+        view.sharing_in_words().as_deref(),
+        Some(
+            "each GPU is shared by 4, as nvidia.com/gpu, with no memory limit of its own, by policy research"
+        )
+    );
+    assert_eq!(
+        seen.nodes[&NodeName::from("t2")].sharing_in_words().as_deref(),
+        Some("policy research wants: each GPU is shared by 4, as nvidia.com/gpu; now: no GPU is shared")
+    );
+}
+
+#[test]
+fn without_a_policy_with_sharing_nothing_is_said_of_these_nodes() {
+    let seen = see(&[policy("research"), t4("t1"), node("a1")]);
+    assert!(!seen.nodes.contains_key(&NodeName::from("t1")));
+    assert_eq!(seen.nodes[&NodeName::from("a1")].shared, None);
+}
+
+#[test]
+fn auto_shares_cards_without_mig_and_leaves_the_others_to_their_layout() {
+    let mut policy = policy("research");
+    policy["spec"]["sharing"] =
+        json!({"type": "Auto", "rules": [{"resource": "nvidia.com/gpu", "replicas": 4}]});
+    let a1 = cut(node("a1"), "all-1g.10gb", &[("mig-1g.10gb", 14)]);
+    let seen = see(&[policy, t4("t1"), a1]);
+    let asked = PluginConfig::of_gpus(4, true, true);
+    assert_eq!(wanted(&seen, "t1"), Some(SharingWanted::As(asked)));
+    assert_eq!(seen.nodes[&NodeName::from("a1")].shared, None);
+    assert_eq!(node_of(&seen, "a1").gpus.len(), 2);
+}
+
+#[test]
+fn while_feature_discovery_says_nothing_it_is_not_known_which_rule_is_for_a_node() {
+    let mut silent = t4("t1");
+    for label in ["product", "count"] {
+        silent["metadata"]["labels"].as_object_mut().unwrap().remove(&format!("nvidia.com/gpu.{label}"));
+    }
+    let seen = see(&[both_keys(), silent]);
+    assert_eq!(wanted(&seen, "t1"), Some(SharingWanted::Unknown));
+}
+
+#[test]
+fn a_text_that_somebody_edited_under_our_key_is_not_believed() {
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "slicewright-plugin-config", "namespace": "nvidia-gpu-operator"},
+        "data": {by(4).key(): by(6).render(), "theirs": by(2).render()},
+    });
+    let seen = see(&[both_keys(), map, t4_shared("t1")]);
+    assert_eq!(seen.nodes[&NodeName::from("t1")].shared_gpus(), None);
+}
+
+#[track_caller]
+fn refused(sharing: &str, layout: &str, expect: &str) {
+    let text = format!(
+        "apiVersion: slicewright.io/v1alpha1\nkind: GpuPartitionPolicy\nmetadata: {{name: p}}\nspec:\n  \
+         nodeSelector: {{matchLabels: {{pool: research}}}}\n  layout: {{type: {layout}}}\n  sharing: {sharing}\n"
+    );
+    let problems = problems_of(&text);
+    assert!(problems.iter().any(|problem| problem.contains(expect)), "{problems:#?}");
+}
+
+#[test]
+fn what_cannot_work_is_refused_with_the_field_the_value_and_what_to_write() {
+    refused(
+        "{type: MPS, rules: [{resource: nvidia.com/gpu, replicas: 4}]}",
+        "None",
+        "spec.sharing.type: is MPS, which this version does not carry out: write TimeSlicing",
+    );
+    refused(
+        "{type: TimeSlicing, rules: [{resource: nvidia.com/gpu, replicas: 4}]}",
+        "DemandDriven",
+        "write `layout: {type: None}`",
+    );
+    refused(
+        "{type: TimeSlicing, rules: [{resource: nvidia.com/mig-1g.5gb, replicas: 2}]}",
+        "None",
+        "rules[0].resource: is `nvidia.com/mig-1g.5gb`, and this version does not share slices",
+    );
+    refused(
+        "{type: TimeSlicing, rules: [{resource: nvidia.com/gpu.shared, replicas: 2}]}",
+        "None",
+        "write the resource itself, nvidia.com/gpu",
+    );
+    refused(
+        "{type: TimeSlicing, rules: [{model: T5, resource: nvidia.com/gpu, replicas: 2}]}",
+        "None",
+        "rules[0].model: `T5` is no card that is known; did you mean `T4`?",
+    );
+    refused(
+        "{type: TimeSlicing, rules: [{model: T4, resource: nvidia.com/gpu, replicas: 2}, {model: Tesla T4, resource: nvidia.com/gpu, replicas: 4}]}",
+        "None",
+        "rules[1]: is for the same resource and model as rules[0]",
+    );
+    refused(
+        "{type: Auto, rules: [{model: A100-40GB, resource: nvidia.com/gpu, replicas: 2}]}",
+        "None",
+        "rules[0]: is never used: with type Auto only cards without MIG are shared",
+    );
+    refused("{type: TimeSlicing, rules: [{resource: nvidia.com/gpu, replicas: 1}]}", "None", "replicas");
+}

@@ -1,0 +1,139 @@
+//! The content of our map of the device plugin's configurations: the administrators' keys as they are, and a key of
+//! ours for each configuration that a node has, gets, or may return to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use planner::names::NodeName;
+use planner::policy::Mode;
+use rollout::map::MAX_BYTES;
+use rollout::names::ENTRY_PREFIX;
+use rollout::{Action, Advance, PluginConfig, Progress};
+
+use crate::input::{Input, MapRef};
+use crate::planned_round::PlannedRound;
+
+/// A write of our map that is due. It is done before the actions of nodes: an
+/// `EnsurePluginConfig` among them is fulfilled by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginMapWrite {
+    /// Which map.
+    pub map: MapRef,
+    /// Its keys and their texts.
+    pub data: BTreeMap<String, String>,
+    /// Its resource version, which the write carries; none when it has to be
+    /// created.
+    pub if_version: Option<String>,
+}
+
+/// What a round makes of that map.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PluginMapRound {
+    /// The write that is due; none when the map is as it should be.
+    pub write: Option<PluginMapWrite>,
+    /// What keeps it from being as it should, for a condition.
+    pub problem: Option<String>,
+}
+
+type Data = BTreeMap<String, String>;
+
+/// Our map as it should be. Nothing is wanted of it while no policy that is in
+/// force shares GPUs, and no node has a configuration of ours.
+pub(crate) fn plugin_map(
+    input: &Input<'_>,
+    planned: &PlannedRound,
+    advances: &BTreeMap<NodeName, Advance>,
+) -> PluginMapRound {
+    let objects = input.objects;
+    let asks =
+        |advance: &Advance| advance.actions.iter().any(|a| matches!(a, Action::EnsurePluginConfig { .. }));
+    let needed: Data =
+        needed(planned, advances).iter().map(|config| (config.key(), config.render())).collect();
+    let asked = advances.values().any(asks);
+    if needed.is_empty() || !(asked || in_force(planned)) {
+        return PluginMapRound::default();
+    }
+    if objects.cluster_policies.is_empty() || objects.gpu_cluster {
+        return PluginMapRound::default();
+    }
+    let ours = input.settings.observe.plugin_map();
+    let there = objects.config_maps.get(&ours.key());
+    let old = there.and_then(|map| map.data.clone()).unwrap_or_default();
+    let theirs = match administrators(input, &ours, &old) {
+        Ok(theirs) => theirs,
+        Err(problem) => return PluginMapRound { write: None, problem: Some(problem) },
+    };
+    let lacks = needed.iter().any(|(key, text)| old.get(key) != Some(text))
+        || theirs.iter().any(|(key, text)| old.get(key) != Some(text));
+    if !lacks {
+        return PluginMapRound::default();
+    }
+    let named = observe::shared::named_keys(objects);
+    let is_ours = |key: &str| key.starts_with(ENTRY_PREFIX);
+    let mut data: Data =
+        old.into_iter().filter(|(key, _)| is_ours(key) && named.contains(key.as_str())).collect();
+    data.extend(theirs);
+    data.extend(needed);
+    let bytes: usize = data.iter().map(|(key, text)| key.len() + text.len()).sum();
+    if bytes > MAX_BYTES {
+        let MapRef { namespace, name } = &ours;
+        let problem = format!(
+            "ConfigMap {namespace}/{name} stays as it is, and no sharing can be changed: with the administrators' keys it would have {bytes} bytes, and {MAX_BYTES} are allowed; remove keys that no node uses"
+        );
+        return PluginMapRound { write: None, problem: Some(problem) };
+    }
+    let if_version = there.and_then(|map| map.metadata.resource_version.clone());
+    PluginMapRound { write: Some(PluginMapWrite { map: ours, data, if_version }), problem: None }
+}
+
+/// Whether a policy that is in force shares GPUs of a node.
+fn in_force(planned: &PlannedRound) -> bool {
+    planned.view.nodes.values().filter_map(|node| node.shared.as_ref()).any(|shared| {
+        let policy = planned.view.policies.iter().find(|policy| policy.name == shared.policy);
+        policy.is_some_and(|policy| policy.mode == Mode::Enforce)
+    })
+}
+
+/// The configurations of all rollouts, as they will be remembered: what a label
+/// of ours names, what it may name next, and what it may go back to.
+fn needed(planned: &PlannedRound, advances: &BTreeMap<NodeName, Advance>) -> BTreeSet<PluginConfig> {
+    let there = planned.view.nodes.iter().map(|(name, node)| (name, &node.memory));
+    let stored = there.chain(&planned.view.gone).filter(|(name, _)| !advances.contains_key(*name));
+    let next = advances.values().map(|advance| &advance.progress);
+    let mut all = BTreeSet::new();
+    for progress in stored.map(|(_, memory)| &memory.progress).chain(next) {
+        let Progress { target, shared_as, .. } = progress;
+        all.extend(shared_as.clone());
+        let change = target.as_ref().and_then(|target| target.sharing.as_ref());
+        all.extend(change.map(|change| change.config.clone()));
+        // What was there without a label has no key.
+        let had_key = target.as_ref().is_some_and(|target| target.label_before.is_some());
+        all.extend(change.and_then(|change| change.before.clone()).filter(|_| had_key));
+    }
+    all
+}
+
+/// The administrators' keys: of the map that `ClusterPolicy` names, until it
+/// names ours; from then on those that ours has.
+fn administrators(input: &Input<'_>, ours: &MapRef, old: &Data) -> Result<Data, String> {
+    let objects = input.objects;
+    let policy = objects.cluster_policies.iter().next();
+    let named = policy.and_then(|(_, policy)| policy.spec.device_plugin.config.as_ref());
+    let named = named.map(|config| config.name.as_str()).filter(|name| !name.is_empty());
+    let Some(named) = named.filter(|name| *name != ours.name) else {
+        let theirs = old.iter().filter(|(key, _)| !key.starts_with(ENTRY_PREFIX));
+        return Ok(theirs.map(|(key, text)| (key.clone(), text.clone())).collect());
+    };
+    let namespace = &ours.namespace;
+    let Some(map) = objects.config_maps.get(&(namespace.clone(), named.to_owned())) else {
+        return Err(format!(
+            "ClusterPolicy points the device plugin to ConfigMap {namespace}/{named}, which is not there, so that its keys cannot be taken over: create it, or remove spec.devicePlugin.config.name"
+        ));
+    };
+    let theirs = map.data.clone().unwrap_or_default();
+    if let Some(key) = theirs.keys().find(|key| key.starts_with(ENTRY_PREFIX)) {
+        return Err(format!(
+            "ConfigMap {namespace}/{named} has the key `{key}`, and keys that begin with `{ENTRY_PREFIX}` are the operator's: rename it there and in the labels of nodes"
+        ));
+    }
+    Ok(theirs)
+}

@@ -1,0 +1,177 @@
+//! Our map of the device plugin's configurations: whose keys are in it, when it is written, and what people are told
+//! while `ClusterPolicy` does not name it.
+
+use api::foreign::cluster_policy::DevicePluginConfig;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use reconcile::{PluginMapWrite, Round};
+use rollout::{Outlook, PluginConfig, StartBlocker};
+use serde_json::json;
+
+use crate::cluster::{Cluster, OPERATOR};
+
+/// Three nodes with eight T4s each, and a policy that shares them.
+fn pool() -> Cluster {
+    let mut cluster = Cluster::new();
+    for name in ["t1", "t2", "t3"] {
+        cluster.node(name);
+        cluster.edit_node(name, |node| {
+            let labels = node.metadata.labels.get_or_insert_default();
+            labels.retain(|key, _| !key.contains("/mig"));
+            labels.insert("nvidia.com/gpu.product".to_owned(), "Tesla-T4".to_owned());
+            labels.insert("nvidia.com/gpu.count".to_owned(), "8".to_owned());
+            let allocatable = node.status.get_or_insert_default().allocatable.get_or_insert_default();
+            allocatable.remove("nvidia.com/mig-7g.80gb");
+            allocatable.insert("nvidia.com/gpu".to_owned(), Quantity("8".to_owned()));
+        });
+    }
+    cluster.policy(json!({"type": "None"}));
+    cluster.edit_policy(|policy| {
+        policy.spec.sharing = serde_json::from_value(json!({"type": "TimeSlicing", "rules": [
+            {"model": "T4", "resource": "nvidia.com/gpu", "replicas": 4},
+        ]}))
+        .unwrap();
+    });
+    cluster
+}
+
+fn ours() -> PluginConfig {
+    PluginConfig::of_gpus(4, true, true)
+}
+
+fn names(cluster: &mut Cluster, map: &str) {
+    let policy = cluster.objects.cluster_policies.get_mut("gpu-cluster-policy").unwrap();
+    let default = "tesla-t4".to_owned();
+    policy.spec.device_plugin.config = Some(DevicePluginConfig { name: map.to_owned(), default });
+}
+
+fn put(cluster: &mut Cluster, name: &str, data: serde_json::Value) {
+    let map: ConfigMap = serde_json::from_value(json!({
+        "metadata": {"name": name, "namespace": OPERATOR, "resourceVersion": "9"}, "data": data,
+    }))
+    .unwrap();
+    cluster.objects.config_maps.insert((OPERATOR.to_owned(), name.to_owned()), map);
+}
+
+fn round(cluster: &Cluster) -> Round {
+    cluster.round()
+}
+
+fn written(round: &Round) -> &PluginMapWrite {
+    round.plugin_map.write.as_ref().unwrap_or_else(|| panic!("{:?}", round.plugin_map.problem))
+}
+
+fn degraded(round: &Round) -> (String, String) {
+    let status = round.policies.values().next().unwrap();
+    let found = status.conditions.iter().find(|c| c.type_ == "Degraded");
+    found.map_or_else(Default::default, |c| (c.reason.clone(), c.message.clone()))
+}
+
+#[test]
+fn the_administrators_keys_stay_as_they_are_beside_ours() {
+    let mut cluster = pool();
+    names(&mut cluster, "time-slicing-config");
+    put(&mut cluster, "time-slicing-config", json!({"tesla-t4": "version: v1", "odd": "no configuration"}));
+    let round = round(&cluster);
+    let PluginMapWrite { map, data, if_version } = written(&round);
+    assert_eq!((map.name.as_str(), if_version), ("slicewright-plugin-config", &None));
+    let keys: Vec<&String> = data.keys().collect();
+    assert_eq!(keys, ["odd", &ours().key(), "tesla-t4"]);
+    assert_eq!((data["odd"].as_str(), &data[&ours().key()]), ("no configuration", &ours().render()));
+
+    // Once ClusterPolicy names ours, what administrators have put there stays.
+    names(&mut cluster, "slicewright-plugin-config");
+    put(&mut cluster, "slicewright-plugin-config", json!({"tesla-t4": "version: v1"}));
+    let round = cluster.round();
+    let PluginMapWrite { data, if_version, .. } = written(&round);
+    assert_eq!(if_version.as_deref(), Some("9"));
+    assert_eq!(data.keys().collect::<Vec<_>>(), [&ours().key(), "tesla-t4"]);
+}
+
+#[test]
+fn a_map_that_has_everything_is_not_written_and_one_that_was_edited_is() {
+    let mut cluster = pool();
+    names(&mut cluster, "slicewright-plugin-config");
+    put(
+        &mut cluster,
+        "slicewright-plugin-config",
+        json!({ours().key(): ours().render(), "theirs": "version: v1"}),
+    );
+    assert_eq!(round(&cluster).plugin_map, reconcile::PluginMapRound::default());
+    put(
+        &mut cluster,
+        "slicewright-plugin-config",
+        json!({ours().key(): "version: v1", "theirs": "version: v1"}),
+    );
+    let edited = round(&cluster);
+    assert_eq!(written(&edited).data[&ours().key()], ours().render());
+}
+
+#[test]
+fn a_key_that_a_node_names_stays_whoever_wrote_it_and_one_that_nobody_needs_goes() {
+    let mut cluster = pool();
+    names(&mut cluster, "slicewright-plugin-config");
+    put(
+        &mut cluster,
+        "slicewright-plugin-config",
+        json!({"slicewright-0000000000": "a", "slicewright-1111111111": "b"}),
+    );
+    cluster.edit_node("t2", |node| {
+        let labels = node.metadata.labels.get_or_insert_default();
+        labels.insert("nvidia.com/device-plugin.config".to_owned(), "slicewright-0000000000".to_owned());
+    });
+    let round = round(&cluster);
+    let data = &written(&round).data;
+    assert_eq!(data.get("slicewright-0000000000").map(String::as_str), Some("a"));
+    assert!(!data.contains_key("slicewright-1111111111"));
+}
+
+#[test]
+fn until_cluster_policy_names_our_map_the_condition_has_the_command() {
+    let mut cluster = pool();
+    put(&mut cluster, "slicewright-plugin-config", json!({ours().key(): ours().render()}));
+    let round = round(&cluster);
+    let (reason, message) = degraded(&round);
+    assert_eq!(reason, "PluginMapNotOurs");
+    assert!(message.contains("may restart on every GPU node"), "{message}");
+    assert!(
+        message.ends_with(
+            "kubectl patch clusterpolicies.nvidia.com gpu-cluster-policy --type merge -p '{\"spec\":{\"devicePlugin\":{\"config\":{\"name\":\"slicewright-plugin-config\"}}}}'"
+        ),
+        "{message}"
+    );
+    assert!(round.nodes.values().all(|node| {
+        node.advance.outlook == Outlook::Holding(StartBlocker::PluginMapNotOurs)
+            && node.advance.actions.is_empty()
+    }));
+    // Policies that share nothing are not told.
+    cluster.policy(json!({"type": "DemandDriven"}));
+    assert_eq!(degraded(&cluster.round()).0, "");
+}
+
+#[test]
+fn a_map_that_cannot_be_made_is_said_and_nothing_is_written() {
+    let mut cluster = pool();
+    names(&mut cluster, "time-slicing-config");
+    let problem = |cluster: &Cluster| {
+        let round = cluster.round();
+        assert_eq!(round.plugin_map.write, None);
+        let problem = round.plugin_map.problem.clone().expect("something is wrong");
+        assert_eq!(degraded(&round), ("PluginMapInvalid".to_owned(), problem.clone()));
+        problem
+    };
+    assert!(problem(&cluster).contains("nvidia-gpu-operator/time-slicing-config, which is not there"));
+    put(&mut cluster, "time-slicing-config", json!({"slicewright-mine": "version: v1"}));
+    assert!(problem(&cluster).contains("has the key `slicewright-mine`"));
+    put(&mut cluster, "time-slicing-config", json!({"large": "x".repeat(1_048_576)}));
+    assert!(problem(&cluster).contains("1032192 are allowed"), "{}", problem(&cluster));
+}
+
+#[test]
+fn what_nobody_in_force_asks_for_is_not_written() {
+    let mut cluster = pool();
+    cluster.edit_policy(|policy| policy.spec.mode = api::policy::Mode::Preview);
+    let round = round(&cluster);
+    assert_eq!(round.plugin_map, reconcile::PluginMapRound::default());
+    assert!(round.nodes.values().all(|node| node.advance.actions.is_empty()));
+}

@@ -1,0 +1,356 @@
+//! The third walk: how the GPUs of a node are shared (`docs/adr/0020-sharing.md`). The steps up to the label, and what
+//! protects running pods on the way, are those of the first walk; what is here is what differs: when it starts, who
+//! is in the way, the label, and the proof.
+//!
+//! To kubelet a shared device has other ids than the same device for one pod. So a pod that holds a GPU for itself
+//! gets neighbours when sharing goes on, and who gets a GPU "for itself" when it goes off has those who share it.
+//! Neither happens to a pod: both wait until no pod holds a GPU of the node.
+
+use crate::action::Action;
+use crate::names::ENTRY_PREFIX;
+use crate::observed::{ManagerState, Pod};
+use crate::operand::Operand;
+use crate::outlook::{FailureReason, Outlook, StartBlocker, Trouble, Unproven, WaitsFor};
+use crate::progress::{Phase, Rung, SharingSetBack, Target};
+use crate::rules::Admission;
+use crate::sharing::{PluginConfig, SharingChange, SharingWanted};
+
+use super::{Flow, Run};
+
+impl Run<'_> {
+    pub(super) fn sharing(&self) -> Option<&SharingChange> {
+        self.next.target.as_ref()?.sharing.as_ref()
+    }
+
+    /// A node whose layout is at rest: whether its sharing is to change.
+    pub(super) fn sharing_idle(&mut self) -> Flow {
+        let config = match self.sharing_wanted {
+            None => return Flow::Rest(Outlook::Idle, None),
+            Some(SharingWanted::Unknown) => return self.hold(StartBlocker::SharingUnknown),
+            Some(SharingWanted::As(config)) => config.clone(),
+        };
+        if let Some(hold) = self.foreign_key(&config) {
+            return self.hold(hold);
+        }
+        let seen = &self.seen.sharing;
+        let offers = self.seen.offers();
+        let told = seen.key.as_deref() == Some(config.key().as_str());
+        // Where nobody shares anything, and nothing is to be shared, the label is not needed.
+        let has = told || seen.key.is_none() && seen.in_effect(&offers) == Some(config.clone());
+        if told {
+            self.next.shared_as = Some(config.clone());
+        }
+        if has {
+            return match seen.gpus.map(|gpus| config.offers(gpus)) {
+                Some(expected) if expected != offers => {
+                    self.hold(StartBlocker::NotAsVerified { expected, found: offers })
+                }
+                _ => Flow::Rest(Outlook::Idle, None),
+            };
+        }
+        if let Some(back) = self.next.sharing_set_back.clone()
+            && back.config == config
+            && self.now < back.until
+        {
+            return self.hold(StartBlocker::BackedOff { until: back.until, why: back.why });
+        }
+        if let Some(until) = self.next.cooldown_until {
+            return self.hold(StartBlocker::Cooldown { until });
+        }
+        if let Some(hold) = self.sharing_preflight() {
+            return self.hold(hold);
+        }
+        if self.rules.admission == Admission::Held(StartBlocker::NotEnforced) {
+            return self.hold(StartBlocker::NotEnforced);
+        }
+        let Some(gpus) = seen.gpus else { return Flow::Rest(Outlook::Idle, None) };
+        let change =
+            SharingChange { before: seen.in_effect(&offers), gpus, goes_back: false, config: config.clone() };
+        self.next.target = Some(Target {
+            label: config.key(),
+            label_before: seen.key.clone(),
+            layout: crate::NodeLayout::default(),
+            from: None,
+            rung: Rung::First,
+            restore: false,
+            attempt: 0,
+            healed: false,
+            mapped_at: None,
+            cordoned_at: None,
+            written_at: None,
+            boot_id: self.seen.boot_id.clone(),
+            plugin_before: None,
+            manager_before: None,
+            cleared: false,
+            bystanders: Vec::new(),
+            slices: None,
+            sharing: Some(change),
+        });
+        self.enter(Phase::Mapping)
+    }
+
+    /// The label has a value that we did not write: it is somebody else's node.
+    /// One that our map has, while we remember nothing, is ours: the memory was
+    /// lost.
+    fn foreign_key(&self, wanted: &PluginConfig) -> Option<StartBlocker> {
+        let found = self.seen.sharing.key.clone();
+        let is_wanted = found.as_deref() == Some(wanted.key().as_str());
+        let ours = self.next.shared_as.as_ref().map(PluginConfig::key);
+        let known = match (&ours, &found) {
+            (None, None) => true,
+            (None, Some(key)) => key.starts_with(ENTRY_PREFIX) && self.seen.sharing.config.is_some(),
+            (Some(_), _) => found == ours,
+        };
+        (!known && !is_wanted).then_some(StartBlocker::ForeignSharing { found, ours })
+    }
+
+    /// Everything that must be right before a change, the heaviest first.
+    pub(super) fn sharing_preflight(&self) -> Option<StartBlocker> {
+        let seen = self.seen;
+        if let Some(who) = seen.manager {
+            return Some(StartBlocker::HandsOff { who: who.to_string() });
+        }
+        if !seen.operator.cluster_policy {
+            return Some(StartBlocker::NoClusterPolicy);
+        }
+        if seen.sharing.is_cut {
+            let why = "a GPU of it is cut into slices, and this version shares whole GPUs; with a static layout, `mig: Disabled` makes its GPUs whole";
+            return Some(StartBlocker::SharingRefused { why: why.to_owned() });
+        }
+        if seen.sharing.gpus.is_none_or(|gpus| gpus == 0) {
+            return Some(StartBlocker::SharingUnknown);
+        }
+        if !seen.ready {
+            return Some(StartBlocker::NotReady);
+        }
+        if let Some(work) = &seen.work {
+            return Some(StartBlocker::ForeignWork { who: work.to_string() });
+        }
+        if self.cordoned_by_others() {
+            return Some(StartBlocker::CordonedByOthers);
+        }
+        let state = match seen.state() {
+            ManagerState::Pending => Some("pending".to_owned()),
+            ManagerState::Rebooting => Some("rebooting".to_owned()),
+            ManagerState::Other(other) => Some(other),
+            ManagerState::Absent | ManagerState::Success | ManagerState::Failed => None,
+        };
+        if let Some(state) = state {
+            return Some(StartBlocker::RunInProgress { state });
+        }
+        let paused = !seen.paused().is_empty();
+        paused.then(|| StartBlocker::RunInProgress { state: crate::names::PAUSED_FOR_MIG.to_owned() })
+    }
+
+    /// Waits until the device plugin can know the key; `None` when it can. The
+    /// map comes before `ClusterPolicy` names it: a plugin whose map is not
+    /// there does not start.
+    pub(super) fn key_settled(&mut self, target: &Target, change: &SharingChange) -> Option<Flow> {
+        let settings = self.rules.settings;
+        if !self.seen.sharing.keys.contains(&target.label) {
+            if self.late(settings.write_limit) {
+                return Some(self.back_off(Trouble::WriteNotSeen));
+            }
+            let config = change.config.clone();
+            self.actions.push(Action::EnsurePluginConfig { key: target.label.clone(), config });
+            if let Some(target) = self.target() {
+                target.mapped_at = None;
+            }
+            return Some(self.wait(WaitsFor::PluginMapWrite, settings.write_limit));
+        }
+        if !self.seen.sharing.uses_our_map {
+            return Some(self.hold(StartBlocker::PluginMapNotOurs));
+        }
+        let now = self.now;
+        let known_since = self.target().map_or(now, |target| *target.mapped_at.get_or_insert(now));
+        let settled = known_since + settings.map_settle;
+        (now < settled).then_some(Flow::Rest(
+            Outlook::Working { waits_for: WaitsFor::PluginMapMount, until: settled },
+            Some(settled),
+        ))
+    }
+
+    /// The pods that would get neighbours, or be neighbours of a pod that
+    /// believes to be alone. Where it is not known how the GPUs are shared now,
+    /// that is every pod that holds one.
+    pub(super) fn would_share(&self, change: &SharingChange) -> Vec<Pod> {
+        let holders: Vec<Pod> = self.seen.pods.iter().filter(|pod| pod.holds_gpu()).cloned().collect();
+        let Some(now) = self.seen.sharing.in_effect(&self.seen.offers()) else { return holders };
+        let (from, to) = (now.seats(), change.config.seats());
+        if from.is_shared() != to.is_shared() || from.resource != to.resource {
+            return holders;
+        }
+        let held = |pod: &Pod| pod.requests.get(&to.resource).copied().unwrap_or(0);
+        let held: u64 = holders.iter().map(held).fold(0, u64::saturating_add);
+        let room = change.gpus.saturating_mul(u64::from(to.replicas));
+        if held <= room { Vec::new() } else { holders }
+    }
+
+    /// What the node's label should be now: the key, or what was there before.
+    fn key_to_be(target: &Target, change: &SharingChange) -> Option<String> {
+        if change.goes_back { target.label_before.clone() } else { Some(target.label.clone()) }
+    }
+
+    /// What holds in every step between the label and the proof.
+    fn sharing_underway(&mut self, target: &Target, change: &SharingChange) -> Option<Flow> {
+        let ours = Self::key_to_be(target, change);
+        if self.seen.sharing.key != ours {
+            let found = self.seen.sharing.key.clone();
+            return Some(self.fail(FailureReason::ForeignSharing { found, ours }));
+        }
+        if !self.seen.unschedulable {
+            self.cordon();
+        }
+        self.keep_mark();
+        None
+    }
+
+    /// What is missing before pods can use the GPUs as they are to be shared.
+    fn not_shared(&self, config: &PluginConfig, gpus: u64) -> Option<Unproven> {
+        if !self.seen.ready {
+            return Some(Unproven::NotReady);
+        }
+        if !self.seen.operand(Operand::DevicePlugin).is_some_and(|pod| pod.ready) {
+            return Some(Unproven::PluginPod);
+        }
+        let (expected, found) = (config.offers(gpus), self.seen.offers());
+        if expected != found {
+            return Some(Unproven::Allocatable { expected, found });
+        }
+        let replicas = u64::from(config.seats().replicas);
+        (self.seen.sharing.replicas.unwrap_or(1).max(1) != replicas).then_some(Unproven::CountLabels)
+    }
+
+    /// The key is there: whether the device plugin does what it says.
+    pub(super) fn sharing_verifying(&mut self) -> Flow {
+        let Some(target) = self.next.target.clone() else { return self.enter(Phase::Idle) };
+        let Some(change) = target.sharing.clone() else { return self.enter(Phase::Idle) };
+        if let Some(flow) = self.sharing_underway(&target, &change) {
+            return flow;
+        }
+        let settings = self.rules.settings;
+        // What was there before and is not known cannot be proved: then a plugin that offers GPUs has to do.
+        let config = if change.goes_back { change.before.clone() } else { Some(change.config.clone()) };
+        let missing = match &config {
+            Some(config) => self.not_shared(config, change.gpus),
+            None if self.seen.offers().is_empty() => Some(Unproven::Allocatable {
+                expected: change.config.offers(change.gpus),
+                found: self.seen.offers(),
+            }),
+            None => None,
+        };
+        if let Some(missing) = missing {
+            self.next.matched_since = None;
+            if self.late(settings.verify_limit) {
+                return self.sharing_trouble(&change, Trouble::NotShared { missing });
+            }
+            return self.wait(WaitsFor::SharingProof(missing), settings.verify_limit);
+        }
+        let stable = *self.next.matched_since.get_or_insert(self.now) + settings.stable_for;
+        if self.now < stable {
+            return self.wait_until(WaitsFor::SharingProof(Unproven::Stability), stable);
+        }
+        if change.goes_back {
+            self.next.shared_as = config.filter(|_| target.label_before.is_some());
+        } else {
+            self.next.shared_as = Some(change.config);
+            self.next.sharing_set_back = None;
+            self.next.last_error = None;
+        }
+        self.begin_cooldown();
+        self.enter(Phase::Releasing)
+    }
+
+    /// It did not work: back to the key of before, once.
+    fn sharing_trouble(&mut self, change: &SharingChange, what: Trouble) -> Flow {
+        if change.goes_back {
+            return self.fail(FailureReason::SharingFailed(what));
+        }
+        self.set_back(what, true);
+        if let Some(change) = self.target().and_then(|target| target.sharing.as_mut()) {
+            change.goes_back = true;
+        }
+        if let Some(target) = self.target() {
+            target.written_at = None;
+        }
+        self.enter(Phase::Relabelling)
+    }
+
+    /// The key of before is written again, on a fresh list: a pod that came past
+    /// the cordon is not given neighbours.
+    pub(super) fn sharing_goes_back(&mut self) -> Flow {
+        let Some(target) = self.next.target.clone() else { return self.enter(Phase::Idle) };
+        if self.seen.sharing.key == target.label_before {
+            return self.enter(Phase::Verifying);
+        }
+        let settings = self.rules.settings;
+        if self.seen.sharing.key.as_deref() != Some(target.label.as_str()) {
+            let (found, ours) = (self.seen.sharing.key.clone(), Some(target.label));
+            return self.fail(FailureReason::ForeignSharing { found, ours });
+        }
+        if !self.seen.unschedulable {
+            self.cordon();
+            return self.wait(WaitsFor::Cordon, settings.write_limit);
+        }
+        self.keep_mark();
+        let newcomers = self.newcomers(&target);
+        if !newcomers.is_empty() {
+            return self.fail(FailureReason::SharingFailed(Trouble::GpusHeld {
+                pods: newcomers,
+                refused: Vec::new(),
+            }));
+        }
+        if !self.listed(self.since()) {
+            self.list_pods();
+            return self.wait(WaitsFor::PodList, settings.write_limit);
+        }
+        if self.late(settings.write_limit) {
+            return self.fail(FailureReason::SharingFailed(Trouble::WriteNotSeen));
+        }
+        let if_version = self.version();
+        self.actions.push(Action::SetPluginConfigLabel { value: target.label_before, if_version });
+        self.wait(WaitsFor::Label, settings.write_limit)
+    }
+
+    /// Waits for a human, and sees it when the node offers again what the key
+    /// says that it has.
+    pub(super) fn sharing_failed(&mut self) -> Flow {
+        let failure = self.failure();
+        let minute = self.now + jiff::SignedDuration::from_mins(1);
+        self.keep_mark();
+        if self.seen.marked() && !self.cordoned_by_us() {
+            let if_version = self.version();
+            self.actions.push(Action::RemoveCordonedBy { if_version });
+            return Flow::Rest(Outlook::Failed(failure), Some(minute));
+        }
+        let gpus = self.sharing().map(|change| change.gpus);
+        let in_effect = self.seen.sharing.in_effect(&self.seen.offers());
+        let right = in_effect
+            .clone()
+            .zip(gpus)
+            .is_some_and(|(config, gpus)| self.not_shared(&config, gpus).is_none());
+        if !right {
+            self.next.matched_since = None;
+            return Flow::Rest(Outlook::Failed(failure), Some(minute));
+        }
+        let stable = *self.next.matched_since.get_or_insert(self.now) + self.rules.settings.stable_for;
+        if self.now < stable {
+            return Flow::Rest(Outlook::Failed(failure), Some(stable));
+        }
+        let ours = self.seen.sharing.key.is_some();
+        self.next.shared_as = in_effect.filter(|_| ours);
+        self.next.failed = None;
+        self.begin_cooldown();
+        self.enter(Phase::Releasing)
+    }
+
+    pub(super) fn set_back_sharing(&mut self, config: PluginConfig, why: Trouble, rolled_back: bool) {
+        let times = match &self.next.sharing_set_back {
+            Some(back) if back.config == config => back.times.saturating_add(1),
+            _ => 1,
+        };
+        let until = self.now + self.backoff(times, rolled_back);
+        self.next.last_error = Some(why.clone());
+        self.next.sharing_set_back = Some(SharingSetBack { config, why, times, until, rolled_back });
+    }
+}
