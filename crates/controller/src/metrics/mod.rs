@@ -160,7 +160,7 @@ impl Metrics {
             quota_drift: t.figures(
                 "queue_quota_drift",
                 ["queue", "flavor", "profile", "kind"],
-                "By how much the quota of a ClusterQueue of Kueue does not fit the fleet or the requests, by kind: not_covered (number of workloads and hardware profiles that ask for what the queue does not cover; no flavor), more_than_any_layout and less_than_held (in slices). Only with --kueue=report or admission-check",
+                "By how much the quota of a ClusterQueue of Kueue does not fit the fleet or the requests, by kind: not_covered (number of workloads and hardware profiles that ask for what the queue does not cover; no flavor), more_than_any_layout, more_together (with other queues for the same flavor) and less_than_held (in slices). Only with --kueue=report or admission-check",
             ),
             objects: t.figures("objects", ["kind"], "Objects in the cache, by kind"),
             slices: t.figures(

@@ -49,6 +49,17 @@ pub enum What {
         /// What the nodes could have.
         offered: Offered,
     },
+    /// With the quota of other queues for the same nodes, it is more than any
+    /// layout has, although it is not by itself: Kueue admits people who then
+    /// wait for slices that others have.
+    MoreTogether {
+        /// The nominal quota of all these queues.
+        quota: u64,
+        /// The other queues.
+        others: Vec<String>,
+        /// What the nodes could have.
+        offered: Offered,
+    },
     /// Workloads hold more than it, and more than they may borrow.
     LessThanHeld {
         /// The nominal quota.
@@ -62,7 +73,7 @@ pub enum What {
 
 impl What {
     /// Every name.
-    pub const NAMES: [&str; 3] = ["not_covered", "more_than_any_layout", "less_than_held"];
+    pub const NAMES: [&str; 4] = ["not_covered", "more_than_any_layout", "more_together", "less_than_held"];
 
     /// Its name, for programs.
     #[must_use]
@@ -70,7 +81,8 @@ impl What {
         match self {
             Self::NotCovered { .. } => Self::NAMES[0],
             Self::MoreThanAnyLayout { .. } => Self::NAMES[1],
-            Self::LessThanHeld { .. } => Self::NAMES[2],
+            Self::MoreTogether { .. } => Self::NAMES[2],
+            Self::LessThanHeld { .. } => Self::NAMES[3],
         }
     }
 
@@ -82,7 +94,9 @@ impl What {
             Self::NotCovered { workloads, profiles } => {
                 u64::try_from(workloads.len() + profiles.len()).unwrap_or(u64::MAX)
             }
-            Self::MoreThanAnyLayout { quota, offered } => quota.saturating_sub(offered.most),
+            Self::MoreThanAnyLayout { quota, offered } | Self::MoreTogether { quota, offered, others: _ } => {
+                quota.saturating_sub(offered.most)
+            }
             Self::LessThanHeld { quota, borrowable, held } => {
                 held.saturating_sub(quota.saturating_add(*borrowable))
             }
@@ -117,6 +131,7 @@ pub fn drifts(objects: &Objects, inventory: &Inventory, policies: &[Policy]) -> 
             found.extend(less_than_held(name, flavor, quota, queue));
         }
     }
+    found.extend(more_together(objects, &mut most));
     found.sort_by(|a, b| (&a.queue, &a.resource, &a.flavor).cmp(&(&b.queue, &b.resource, &b.flavor)));
     found
 }
@@ -150,6 +165,41 @@ fn more_than_any_layout<'a>(
         resource: given.name.clone(),
         what: What::MoreThanAnyLayout { quota, offered },
     })
+}
+
+/// Queues that give quota for the same nodes, each of which fits by itself. What is lent within a cohort is part of
+/// one of these quotas, so a cohort makes no difference.
+fn more_together<'a>(objects: &'a Objects, most: &mut Most<'a>) -> Vec<Drift> {
+    let mut by_nodes: BTreeMap<(&str, &str), BTreeMap<&str, u64>> = BTreeMap::new();
+    for (queue, object) in &objects.cluster_queues {
+        for (flavor, given) in quotas(object) {
+            let quota = number(&given.name, &given.nominal_quota);
+            let queues = by_nodes.entry((flavor, given.name.as_str())).or_default();
+            if quota > 0 {
+                queues.entry(queue).and_modify(|all| *all = all.saturating_add(quota)).or_insert(quota);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for ((flavor, resource), queues) in by_nodes {
+        let Some(offered) = most.offered(flavor, resource) else { continue };
+        let all = queues.values().fold(0_u64, |all, quota| all.saturating_add(*quota));
+        if all <= offered.most || queues.values().any(|quota| *quota > offered.most) {
+            continue;
+        }
+        found.extend(queues.keys().map(|queue| Drift {
+            queue: (*queue).to_owned(),
+            flavor: Some(flavor.to_owned()),
+            resource: resource.to_owned(),
+            what: What::MoreTogether {
+                quota: all,
+                others:
+                    queues.keys().filter(|other| *other != queue).map(|other| (*other).to_owned()).collect(),
+                offered: offered.clone(),
+            },
+        }));
+    }
+    found
 }
 
 /// Who holds more than the nominal quota of a queue in a cohort has borrowed
@@ -294,6 +344,21 @@ impl fmt::Display for Drift {
                         write!(f, ", or raise maxCount of {} in policy {names}", called(resource))
                     }
                 }
+            }
+            What::MoreTogether { quota, others, offered } => {
+                let (of_nodes, most) =
+                    (if offered.nodes == 1 { "its only node" } else { "its nodes" }, offered.most);
+                let shown: Vec<&str> = others.iter().take(3).map(String::as_str).collect();
+                let shown = match others.len().saturating_sub(3) {
+                    0 => shown.join(", "),
+                    more => format!("{} and {more} more", shown.join(", ")),
+                };
+                write!(
+                    f,
+                    "{resource} in flavor {flavor}: with the quota of {shown} for the same nodes, it is {quota}, but no \
+                     layout of {of_nodes} has more than {most}; Kueue admits people who then wait for slices: lower \
+                     these quotas to {most} in all, or put the queues into one cohort and let them borrow"
+                )
             }
             What::LessThanHeld { quota, borrowable, held } => {
                 let beside = match borrowable {

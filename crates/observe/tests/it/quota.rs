@@ -208,6 +208,41 @@ fn a_flavor_without_nodes_and_a_misspelt_resource_are_told_as_such() {
     assert_eq!(said.len(), 2);
 }
 
+/// 16 GPUs have 32 large slices at most.
+#[test]
+fn queues_that_fit_by_themselves_and_not_together_are_each_told_of_the_others() {
+    let with = |queues: &[(&str, u32)]| {
+        let mut objects = [fleet(), vec![policy("research"), flavor("pool", json!({}))]].concat();
+        objects.extend(queues.iter().map(|(name, quota)| queue(name, "pool", LARGE, *quota)));
+        drifts(&see(&objects))
+    };
+    assert_eq!(with(&[("research", 20), ("vision", 12), ("idle", 0)]), [""; 0]);
+    let said = with(&[("research", 20), ("vision", 13), ("idle", 0)]);
+    assert_eq!(
+        said,
+        [
+            "research: nvidia.com/mig-3g.40gb in flavor pool: with the quota of vision for the same nodes, it is 33, but no \
+             layout of its nodes has more than 32; Kueue admits people who then wait for slices: lower these quotas to 32 \
+             in all, or put the queues into one cohort and let them borrow",
+            "vision: nvidia.com/mig-3g.40gb in flavor pool: with the quota of research for the same nodes, it is 33, but no \
+             layout of its nodes has more than 32; Kueue admits people who then wait for slices: lower these quotas to 32 \
+             in all, or put the queues into one cohort and let them borrow",
+        ]
+    );
+    // Where one is wrong by itself, that is said first.
+    let said = with(&[("research", 33), ("vision", 13)]);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].starts_with("research: ") && said[0].ends_with("lower the quota to 32"), "{said:?}");
+    // Other nodes, or another profile, are another matter.
+    let mut objects = [
+        fleet(),
+        vec![policy("research"), flavor("pool", json!({})), flavor("other", json!({"pool": "vision"}))],
+    ]
+    .concat();
+    objects.extend([queue("a", "pool", LARGE, 32), queue("b", "pool", SMALL, 112)]);
+    assert_eq!(drifts(&see(&objects)), [""; 0]);
+}
+
 #[test]
 fn who_holds_more_than_the_quota_has_borrowed_it_unless_nobody_lends() {
     let check = |more: Value, is_drift: bool| {

@@ -1,5 +1,6 @@
 //! The OLM bundle: it is generated, it installs the same as the chart, and all validators accept it.
 
+mod agent;
 mod crds;
 mod judged;
 mod promises;

@@ -283,6 +283,12 @@ impl Answer<'_> {
                     value["most"] = json!(offered.most);
                     value["nodes"] = json!(offered.nodes);
                 }
+                What::MoreTogether { quota, others, offered } => {
+                    value["quotaOfAll"] = json!(quota);
+                    value["others"] = json!(others);
+                    value["most"] = json!(offered.most);
+                    value["nodes"] = json!(offered.nodes);
+                }
                 What::LessThanHeld { quota, borrowable, held } => {
                     value["quota"] = json!(quota);
                     value["borrowable"] = json!(borrowable);
