@@ -128,7 +128,7 @@ fn recordings_that_are_no_trace_are_refused_with_file_and_field() {
     let first = ("a.yaml", recording("08:00:00", &[ann]));
     refused(
         "one",
-        &[first.clone()],
+        std::slice::from_ref(&first),
         "",
         "FOLDER: holds one recording; who comes and who goes is told by two or more",
     );
