@@ -53,6 +53,11 @@ fn recording(time: &str, pods: &[Pod<'_>]) -> String {
     text
 }
 
+/// Some, and others.
+fn with<'a>(some: &[Pod<'a>], others: &[Pod<'a>]) -> Vec<Pod<'a>> {
+    [some, others].concat()
+}
+
 /// A morning: bob trains on a whole GPU and ends before ten; ann comes at five past eight and stays; a course
 /// of twenty comes at nine; bob comes again with another pod of the same name.
 fn morning(folder: &Path) {
@@ -62,12 +67,11 @@ fn morning(folder: &Path) {
     let course: Vec<Pod<'_>> =
         students.iter().map(|name| (name.as_str(), "1g.10gb", "09:00:00", None)).collect();
     let again = ("bob", "7g.80gb", "09:50:00", Some("hgx-2"));
-    let with_course = |others: &[Pod<'_>]| [others, &course].concat();
     let times = [
-        ("late", "10:00:00", with_course(&[ann, again])),
+        ("late", "10:00:00", with(&[ann, again], &course)),
         ("first", "08:00:00", vec![bob]),
         ("second", "08:10:00", vec![bob, ann]),
-        ("third", "09:10:00", with_course(&[bob, ann])),
+        ("third", "09:10:00", with(&[bob, ann], &course)),
         ("zz-last", "11:00:00", vec![ann]),
     ];
     for (name, time, pods) in times {
@@ -124,7 +128,7 @@ fn recordings_that_are_no_trace_are_refused_with_file_and_field() {
     let first = ("a.yaml", recording("08:00:00", &[ann]));
     refused(
         "one",
-        &[first.clone()],
+        std::slice::from_ref(&first),
         "",
         "FOLDER: holds one recording; who comes and who goes is told by two or more",
     );

@@ -122,7 +122,7 @@ struct Operator {
     /// What is known of nodes beside the objects.
     local: BTreeMap<NodeName, LocalState>,
     /// What the planner keeps of the rounds before.
-    session: reconcile::Session,
+    session: Box<reconcile::Session>,
     retries: Retries,
     /// Who stands behind the controllers of pods.
     owners: owners::Owners,
@@ -191,7 +191,7 @@ impl Operator {
             watches,
             changes,
             local: BTreeMap::new(),
-            session: reconcile::Session::default(),
+            session: Box::default(),
             owners: owners::Owners::default(),
             unmade: unmade::Unmade::default(),
             told: SentEvents::default(),
@@ -280,7 +280,7 @@ impl Operator {
             self.led = leads;
             self.metrics.leads(leads);
             // Who does not lead plans nothing, and needs no memory for it.
-            self.session = reconcile::Session::default();
+            *self.session = reconcile::Session::default();
             // Whoever had the lease meanwhile dated what is remembered by its own clock.
             self.local.values_mut().for_each(|local| local.put_forward = SignedDuration::ZERO);
             // What another replica wrote is not what we remember having said.

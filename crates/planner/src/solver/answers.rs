@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn an_answer_is_forgotten_when_nobody_asked_for_it_in_two_turns() {
         let mut answers = Answers::default();
-        let mut ask = |answers: &mut Answers| {
+        let ask = |answers: &mut Answers| {
             let _ = answers.solve(&wanted(5), Effort::default());
             answers.searched()
         };
