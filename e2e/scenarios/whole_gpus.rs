@@ -53,7 +53,8 @@ fn two_of_eight_gpus_become_whole_for_a_pod_the_others_are_cut_beside_it_and_all
 }
 
 #[test]
-fn a_pod_that_asks_for_two_gpus_gets_them_on_the_idle_node_and_they_are_cut_again_for_a_workbench() {
+fn a_pod_that_asks_for_two_gpus_gets_them_on_the_idle_node_and_they_are_cut_again_when_slices_are_asked_for()
+{
     scenario(async |scene| {
         let server = |name: &str| NodeSpec::new(name, 8, "A100-80GB").label(POOL, "research");
         scene.nodes_are([server("n1"), server("n2")]).await?;
@@ -86,11 +87,11 @@ fn a_pod_that_asks_for_two_gpus_gets_them_on_the_idle_node_and_they_are_cut_agai
         assert_eq!(answer.reason, "NoIdleNode");
         scene.delete(next).await?;
 
-        // The pod ends, and eight large slices on one node need both of its GPUs.
+        // The pod ends, and eight large slices of one node need both of its whole GPUs.
         scene.delete(train).await?;
         scene.apply(pod("wide", &mig("7g.80gb"), 8)).await?;
         assert_eq!(scene.runs("wide").await?, idle);
-        scene.offers_resources(idle, &[("nvidia.com/gpu", 0), ("nvidia.com/mig-7g.80gb", 8)]).await?;
+        scene.offers(idle, &[("7g.80gb", 8)]).await?;
         assert_eq!(scene.runs("lab").await?, busy);
         scene.converged("research").await
     });

@@ -7,7 +7,7 @@ use observe::memory::Memory;
 use planner::check::CheckedPlan;
 use planner::names::{NodeName, PolicyName};
 use planner::plan::NodeStep;
-use planner::policy::{Drain, LayoutPolicy};
+use planner::policy::{Drain, LayoutPolicy, Policy};
 use rollout::fleet::{Member, step};
 use rollout::observed::Observed;
 use rollout::{
@@ -195,12 +195,52 @@ pub fn policy_of(
     began.filter(|_| progress.phase.disrupts()).or_else(|| planned.policy_of.get(node).cloned())
 }
 
-/// Whether pods may be evicted for a step: static layouts and onboarding only.
+/// Whether pods may be evicted for the step of a policy.
 fn drain(planned: &PlannedRound, policy: Option<&PolicyName>, step: Option<&NodeStep>) -> Drain {
     let policy = policy.and_then(|name| planned.view.policies.iter().find(|p| p.name == *name));
-    match policy {
-        Some(policy) if matches!(policy.layout, LayoutPolicy::Static { .. }) => policy.drain,
-        Some(policy) if step.is_some_and(|s| s.enable_mig) => policy.drain,
-        _ => Drain::Never,
+    policy.map_or(Drain::Never, |policy| drain_of(policy, step))
+}
+
+/// Static layouts and onboarding only: where requests decide which GPUs are
+/// whole, MIG off is nothing that has to be mended, and who has one keeps it.
+fn drain_of(policy: &Policy, step: Option<&NodeStep>) -> Drain {
+    let evicts = match &policy.layout {
+        LayoutPolicy::Static { .. } => true,
+        LayoutPolicy::DemandDriven { whole_gpus, .. } => {
+            whole_gpus.is_none() && step.is_some_and(|step| step.enable_mig)
+        }
+    };
+    if evicts { policy.drain } else { Drain::Never }
+}
+
+#[cfg(test)]
+mod tests {
+    use planner::testing::policy;
+
+    use super::*;
+
+    #[test]
+    fn pods_are_evicted_for_static_layouts_and_to_bring_nodes_into_use_and_for_no_request() {
+        let step = |enable_mig| NodeStep {
+            node: "n1".into(),
+            policy: "research".into(),
+            gpus: vec![],
+            enable_mig,
+            evicts: vec![],
+            serves: vec![],
+        };
+        let evicts = || policy("research").evicts();
+        let always = evicts().fixed(&[], &[("1g.10gb", 7)]).build();
+        let on_demand = evicts().build();
+        let with_whole = evicts().whole_gpus(0, 0, None).build();
+        for (policy, cuts, switches_on) in [
+            (&always, Drain::Evict, Drain::Evict),
+            (&on_demand, Drain::Never, Drain::Evict),
+            (&with_whole, Drain::Never, Drain::Never),
+        ] {
+            assert_eq!(drain_of(policy, Some(&step(false))), cuts);
+            assert_eq!(drain_of(policy, Some(&step(true))), switches_on);
+        }
+        assert_eq!(drain_of(&on_demand, None), Drain::Never);
     }
 }

@@ -146,7 +146,8 @@ fn nothing_of_a_node_is_switched_while_a_pod_holds_anything_of_it() {
     let whole_and_busy = half([off(), a100().mig_off_used("trainer")], 1);
     let inventory = fleet().node("n1", busy("notebook")).node("n2", whole_and_busy).build();
     for policy in [research(), research().evicts()] {
-        let decision = plan(&inventory, &[request("train").asks_whole_gpus(2)], &[policy.clone()]);
+        let decision =
+            plan(&inventory, &[request("train").asks_whole_gpus(2)], std::slice::from_ref(&policy));
         assert_eq!(changes(&decision), [""; 0]);
         assert_eq!(why(&decision, "train"), Why::NoIdleNode);
         let Outcome::Unserved { help, .. } = outcome(&decision, "train") else { panic!("{decision:?}") };
