@@ -46,6 +46,7 @@ mod restored_etcd;
 mod reviewed;
 mod seed_000;
 mod selectors;
+mod sharing;
 mod snapshot;
 mod static_policy;
 mod support_bundle;

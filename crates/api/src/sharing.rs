@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
     validation = Rule::new("self.type != 'None' || !has(self.rules)")
         .message("type is None, so no GPU is shared: remove `rules`, or write `type: TimeSlicing`"),
     validation = Rule::new("!has(self.rules) || self.rules.all(r, self.rules.exists_one(o, o.resource == r.resource && (has(o.model) ? o.model : '') == (has(r.model) ? r.model : '')))")
-        .message("two rules are for the same resource of the same model: keep one of them")
+        .message("two rules are for the same resource of the same model: remove one of them")
 )]
 pub struct Sharing {
     /// How GPUs are shared. `MPS` is not carried out by this version.

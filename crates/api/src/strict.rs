@@ -103,7 +103,7 @@ mod tests {
         check(
             "spec:\n  nodeSelector: {matchLabels: {a: b}}\n  layout: {type: DemandDriven}\n  replicas: 3\n",
             &[
-                "7:3: spec.replicas: unknown field. Allowed here: layout, mode, nodeSelector, priority, rollout",
+                "7:3: spec.replicas: unknown field. Allowed here: layout, mode, nodeSelector, priority, rollout, sharing",
             ],
         );
     }

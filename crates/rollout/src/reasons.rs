@@ -51,7 +51,7 @@ reasons! {
         "Change the policy, or remove the node from its `nodeSelector`.";
     SharingUnknown: "GPU feature discovery does not say which GPUs the node has, as for a minute after it started; how they should be shared depends on it.",
         "No action is needed. If it lasts, look at the pod of GPU feature discovery on NODE.";
-    GpusHeld: "Whether a GPU is for one pod or for several changes only while no pod holds a GPU of the node: a pod that has one for itself would get neighbours, or a pod that gets one for itself would have some.",
+    GpusHeld: "Whether a GPU is for one pod or for several changes only while no pod holds a GPU of the node: a pod that has one for itself would get neighbours, or a pod that gets one for itself would have some. How many share a GPU is lowered when the pods that do fit.",
         "Wait until the pods end, stop them, or set `spec.rollout.drain: Evict`.";
     ForeignWork: "The Machine Config Operator or a driver upgrade works on the node.",
         "Wait until this work is finished; investigate if it does not end.";

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use gpu::{DriverBranch, Machine, Model, PciClass};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
+use mig::sharing::Known;
 use operands::{Flavour, ManagerVersion, PluginVersion, Release, Setup, Stack, Strategy, Timings};
 use serde::{Deserialize, Serialize};
 
@@ -254,6 +255,8 @@ impl Fleet {
         for GpuSpec { model, count } in &spec.gpus {
             let model = if model == DISPLAY {
                 Arc::new(Model::without_mig("NVIDIA DGX Display", 4096, PciClass::Vga))
+            } else if let Some(Known::Card(card)) = mig::sharing::find(model) {
+                Arc::new(Model::of_card(card))
             } else {
                 Model::find(model).map_err(|error| failed(error.into()))?
             };

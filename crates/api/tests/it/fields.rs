@@ -168,8 +168,12 @@ fn page() -> String {
             let examples = part == "spec" && kind == "GpuPartitionPolicy";
             let more = if examples { (" example |", "---|") } else { ("", "") };
             let _ = write!(page, "\n### {part} of {kind}\n\n{said}\n");
-            for rule in rules(schema) {
+            let rules = rules(schema);
+            for rule in &rules {
                 let _ = write!(page, "\n- {rule}");
+            }
+            if !rules.is_empty() {
+                page.push('\n');
             }
             let _ = write!(
                 page,

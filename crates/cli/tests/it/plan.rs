@@ -172,7 +172,7 @@ fn a_misspelt_field_of_a_policy_is_refused_with_its_place() {
         "misspelt",
         EMPTY,
         &policy("  layot: {type: DemandDriven}\n"),
-        "error: policy.yaml:5:3: GpuPartitionPolicy p: spec.layout: is missing; a map is needed\nerror: policy.yaml:6:3: GpuPartitionPolicy p: spec.layot: unknown field; did you mean `layout`? Allowed here: layout, mode, nodeSelector, priority, rollout\n",
+        "error: policy.yaml:5:3: GpuPartitionPolicy p: spec.layout: is missing; a map is needed\nerror: policy.yaml:6:3: GpuPartitionPolicy p: spec.layot: unknown field; did you mean `layout`? Allowed here: layout, mode, nodeSelector, priority, rollout, sharing\n",
     );
 }
 

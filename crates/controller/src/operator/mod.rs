@@ -226,7 +226,7 @@ impl Operator {
             self.notice_jumps();
             self.lead();
             if self.is_ready().await && self.is_due() {
-                self.round().await;
+                Box::pin(self.round()).await;
             }
             self.count_waiting();
         }

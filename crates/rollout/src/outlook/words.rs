@@ -65,7 +65,11 @@ impl fmt::Display for StartBlocker {
                 "GPU feature discovery does not say which GPUs the node has (labels nvidia.com/gpu.product and nvidia.com/gpu.count)",
             ),
             Self::GpusHeld { pods } => {
-                write!(f, "whether a GPU is shared changes only while no pod holds one, and GPUs of the node are, or may be, held by {}", list(pods))
+                write!(
+                    f,
+                    "its GPUs cannot be shared in another way while pods hold, or may hold, them: {}",
+                    list(pods)
+                )
             }
             Self::ForeignWork { who } => write!(f, "{who} works on the node"),
             Self::HandsOff { who } => write!(f, "{who} manages the node's devices"),
