@@ -20,6 +20,15 @@ fn some<T: fmt::Display>(items: &[T]) -> String {
     }
 }
 
+/// `3g.40gb on n1/gpu0 (A100-80GB)`, for each.
+fn places(gpus: &[(GpuId, String, Offered)]) -> String {
+    let place = |(gpu, model, offered): &(GpuId, String, Offered)| match offered {
+        Offered::Slice(profile) => format!("{profile} on {gpu} ({model})"),
+        Offered::WholeGpu => format!("{gpu} ({model}) as a whole"),
+    };
+    some(&gpus.iter().map(place).collect::<Vec<_>>())
+}
+
 impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -149,15 +158,6 @@ impl fmt::Display for Help {
             Self::ChangeRequest { advice } => f.write_str(advice),
         }
     }
-}
-
-/// `3g.40gb on n1/gpu0 (A100-80GB)`, for each.
-fn places(gpus: &[(GpuId, String, Offered)]) -> String {
-    let place = |(gpu, model, offered): &(GpuId, String, Offered)| match offered {
-        Offered::Slice(profile) => format!("{profile} on {gpu} ({model})"),
-        Offered::WholeGpu => format!("{gpu} ({model}) as a whole"),
-    };
-    some(&gpus.iter().map(place).collect::<Vec<_>>())
 }
 
 impl fmt::Display for Outcome {
