@@ -9,8 +9,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// The rules of OLM, which does not hold an upgrade back for another
-/// description of a field; crdify alone would.
-const RULES: &str = "validations: [{name: description, enforcement: None}]\n";
+/// description of a field, nor for a word more in an enumeration; crdify alone would.
+const RULES: &str = "validations: [{name: description, enforcement: None}, \
+    {name: enum, enforcement: Error, configuration: {additionPolicy: Allow}}]\n";
 
 /// What crdify says about the way from one CRD to the other; nothing when it is safe.
 fn compared(before: &str, after: &str) -> Option<String> {

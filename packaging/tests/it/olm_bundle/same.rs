@@ -97,6 +97,7 @@ fn the_operator_may_do_the_same_and_what_olm_makes_wider_is_listed() {
         right("", "configmaps", "*", "list"),
         right("", "configmaps", "*", "watch"),
         right("", "configmaps", maps, "patch"),
+        right("", "configmaps", "slicewright-plugin-config", "patch"),
         right("", "pods", "*", "delete"),
         right("coordination.k8s.io", "leases", "*", "create"),
         right("coordination.k8s.io", "leases", lease, "get"),
