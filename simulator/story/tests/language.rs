@@ -81,7 +81,7 @@ fn what_cannot_be_read_is_told_with_line_column_and_what_is_allowed() {
     );
     refused(
         "workbench a/lab 1g.10gb works 1h",
-        "line 1, column 25: `works` is not known here; allowed: gpus, priority, selector, cpu, memory, profile",
+        "line 1, column 25: `works` is not known here; allowed: gpus, shares, priority, selector, cpu, memory, profile",
     );
     refused(
         "advance ten",

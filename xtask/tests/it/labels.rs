@@ -12,12 +12,11 @@ const JUDGED: [&str; 8] =
     ["planner", "rollout", "observe", "reconcile", "replay", "controller", "cli", "multicall"];
 
 /// Who may name a label of a node, and why.
-const MAY: [(&str, &str); 8] = [
+const MAY: [(&str, &str); 7] = [
     ("crates/observe/src", "it is the reader"),
     ("crates/rollout/src/names.rs", "it is where the names are written down"),
     ("crates/rollout/src/release.rs", "it tells a human which label stays"),
-    ("crates/controller/src/apply", "it is the actuator, which writes them"),
-    ("crates/controller/src/release.rs", "it takes our mark away"),
+    ("crates/rollout/src/node_patch.rs", "it says what each action writes"),
     ("crates/controller/src/store", "it keeps of a node what the reader reads"),
     ("crates/planner/src/predicted_labels.rs", "it says what selectors will find after a change"),
     (
