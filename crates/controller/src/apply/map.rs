@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::gvk::GroupVersionKind;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::calls::{CallError, Calls, Target, managers};
 use crate::settings::MapRef;
@@ -36,30 +36,11 @@ pub async fn write(
     if_version: Option<&str>,
     now: Timestamp,
 ) -> Result<Subject, CallError> {
-    let MapRef { namespace, name } = map;
-    let api: Api<ConfigMap> = Api::namespaced(calls.client(), namespace);
-    let mut body = json!({
-        "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {
-            "name": name, "namespace": namespace,
-            "labels": {"app.kubernetes.io/managed-by": "slicewright"},
-            "annotations": {
-                CHANGED_AT: now.to_string(),
-                "slicewright.io/about": "Written by Slicewright: do not edit. Your own entries belong into the map that the flag --administrators-map names.",
-            },
-        },
-        "data": {rollout::names::MAP_KEY: text},
+    let annotations = json!({
+        CHANGED_AT: now.to_string(),
+        "slicewright.io/about": "Written by Slicewright: do not edit. Your own entries belong into the map that the flag --administrators-map names.",
     });
-    if let Some(version) = if_version {
-        body["metadata"]["resourceVersion"] = json!(version);
-    }
-    let title = format!("ConfigMap {namespace}/{name}");
-    let written: ConfigMap = calls.apply(&api, &title, &managers::MAP, Target::Object, name, &body).await?;
-    Ok(Subject::Version {
-        source: Source::Map(map.clone()),
-        key: (namespace.clone(), name.clone()),
-        version: written.metadata.resource_version.unwrap_or_default(),
-    })
+    apply(calls, map, &annotations, &json!({rollout::names::MAP_KEY: text}), if_version).await
 }
 
 /// Writes our map of the device plugin's configurations, in the same way.
@@ -72,6 +53,19 @@ pub async fn write_plugin_map(
     data: &BTreeMap<String, String>,
     if_version: Option<&str>,
 ) -> Result<Subject, CallError> {
+    let annotations = json!({
+        "slicewright.io/about": "Written by Slicewright: keys that begin with slicewright- are its own, and nodes use them; do not edit or remove them. Other keys are yours.",
+    });
+    apply(calls, map, &annotations, &json!(data), if_version).await
+}
+
+async fn apply(
+    calls: &Calls,
+    map: &MapRef,
+    annotations: &Value,
+    data: &Value,
+    if_version: Option<&str>,
+) -> Result<Subject, CallError> {
     let MapRef { namespace, name } = map;
     let api: Api<ConfigMap> = Api::namespaced(calls.client(), namespace);
     let mut body = json!({
@@ -79,9 +73,7 @@ pub async fn write_plugin_map(
         "metadata": {
             "name": name, "namespace": namespace,
             "labels": {"app.kubernetes.io/managed-by": "slicewright"},
-            "annotations": {
-                "slicewright.io/about": "Written by Slicewright: keys that begin with slicewright- are its own, and nodes use them; do not edit or remove them. Other keys are yours.",
-            },
+            "annotations": annotations,
         },
         "data": data,
     });

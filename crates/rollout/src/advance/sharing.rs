@@ -8,7 +8,7 @@
 
 use crate::action::Action;
 use crate::names::ENTRY_PREFIX;
-use crate::observed::{ManagerState, Pod};
+use crate::observed::Pod;
 use crate::operand::Operand;
 use crate::outlook::{FailureReason, Outlook, StartBlocker, Trouble, Unproven, WaitsFor};
 use crate::progress::{Phase, Rung, SharingSetBack, Target};
@@ -120,26 +120,7 @@ impl Run<'_> {
         if seen.sharing.gpus.is_none_or(|gpus| gpus == 0) {
             return Some(StartBlocker::SharingUnknown);
         }
-        if !seen.ready {
-            return Some(StartBlocker::NotReady);
-        }
-        if let Some(work) = &seen.work {
-            return Some(StartBlocker::ForeignWork { who: work.to_string() });
-        }
-        if self.cordoned_by_others() {
-            return Some(StartBlocker::CordonedByOthers);
-        }
-        let state = match seen.state() {
-            ManagerState::Pending => Some("pending".to_owned()),
-            ManagerState::Rebooting => Some("rebooting".to_owned()),
-            ManagerState::Other(other) => Some(other),
-            ManagerState::Absent | ManagerState::Success | ManagerState::Failed => None,
-        };
-        if let Some(state) = state {
-            return Some(StartBlocker::RunInProgress { state });
-        }
-        let paused = !seen.paused().is_empty();
-        paused.then(|| StartBlocker::RunInProgress { state: crate::names::PAUSED_FOR_MIG.to_owned() })
+        self.at_work()
     }
 
     /// Waits until the device plugin can know the key; `None` when it can. The

@@ -232,6 +232,18 @@ impl Run<'_> {
         if let Err(why) = wanted.check(seen.operator.strategy) {
             return Some(StartBlocker::LayoutRefused(why));
         }
+        if let Some(hold) = self.at_work() {
+            return Some(hold);
+        }
+        if !seen.operand(Operand::MigManager).is_some_and(|pod| pod.ready) {
+            return Some(StartBlocker::ManagerNotReady);
+        }
+        None
+    }
+
+    /// The node is not ready, or somebody works on it: whatever is to change there waits.
+    pub(super) fn at_work(&self) -> Option<StartBlocker> {
+        let seen = self.seen;
         if !seen.ready {
             return Some(StartBlocker::NotReady);
         }
@@ -247,16 +259,8 @@ impl Run<'_> {
             ManagerState::Other(other) => Some(other),
             ManagerState::Absent | ManagerState::Success | ManagerState::Failed => None,
         };
-        if let Some(state) = state {
-            return Some(StartBlocker::RunInProgress { state });
-        }
-        if !seen.paused().is_empty() {
-            return Some(StartBlocker::RunInProgress { state: names::PAUSED_FOR_MIG.to_owned() });
-        }
-        if !seen.operand(Operand::MigManager).is_some_and(|pod| pod.ready) {
-            return Some(StartBlocker::ManagerNotReady);
-        }
-        None
+        let paused = || (!seen.paused().is_empty()).then(|| names::PAUSED_FOR_MIG.to_owned());
+        state.or_else(paused).map(|state| StartBlocker::RunInProgress { state })
     }
 
     /// The entry goes into the map before anything disruptive, and does not
