@@ -329,6 +329,32 @@ pub struct Target {
     pub sharing: Option<SharingChange>,
 }
 
+impl Target {
+    /// A change to a layout under this label, of which nothing has been done yet, in the boot in which it begins.
+    pub(crate) fn new(layout: NodeLayout, label: String, boot_id: &str) -> Self {
+        Self {
+            layout,
+            label,
+            from: None,
+            label_before: None,
+            rung: Rung::First,
+            restore: false,
+            attempt: 0,
+            healed: false,
+            mapped_at: None,
+            cordoned_at: None,
+            written_at: None,
+            boot_id: boot_id.to_owned(),
+            plugin_before: None,
+            manager_before: None,
+            cleared: false,
+            bystanders: Vec::new(),
+            slices: None,
+            sharing: None,
+        }
+    }
+}
+
 /// How desperate we are; each rung is tried once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Rung {

@@ -157,6 +157,13 @@ fn usage(words: &str, expect: &str) {
 }
 
 #[test]
+fn a_trace_that_is_not_there_is_named_before_the_fleet_that_it_would_need() {
+    let (status, out, err) = run("no-such-trace.csv");
+    assert_eq!((status == Status::Success, out.as_str()), (false, ""));
+    assert!(err.contains("no-such-trace.csv") && !err.contains("--fleet"), "{err}");
+}
+
+#[test]
 fn a_wrong_command_line_is_told_what_is_allowed() {
     usage("--fleet 0x8xA100-80GB", "`0` is not a number of nodes; write a whole number from 1 to 10000");
     usage("--fleet A100-80GB", "write such as 9x8xA100-80GB");

@@ -188,5 +188,8 @@ fn a_command_line_that_mixes_both_is_told_what_is_allowed() {
         "week.csv is not a recording; name one CSV file, or two or more recordings",
     );
     usage(&format!("{recorded} --profiles profile"), "--profiles names a column of a CSV trace");
-    usage("week.csv", "--fleet is missing: a CSV trace has no nodes; write such as --fleet 9x8xA100-80GB");
+    let csv = folder.join("week.csv");
+    fs::write(&csv, "").expect("a trace for the test");
+    let csv = csv.display().to_string();
+    usage(&csv, "--fleet is missing: a CSV trace has no nodes; write such as --fleet 9x8xA100-80GB");
 }

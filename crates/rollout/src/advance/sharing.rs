@@ -11,7 +11,7 @@ use crate::names::ENTRY_PREFIX;
 use crate::observed::Pod;
 use crate::operand::Operand;
 use crate::outlook::{FailureReason, Outlook, StartBlocker, Trouble, Unproven, WaitsFor};
-use crate::progress::{Phase, Rung, SharingSetBack, Target};
+use crate::progress::{Phase, SharingSetBack, Target};
 use crate::rules::Admission;
 use crate::sharing::{PluginConfig, SharingChange, SharingWanted};
 
@@ -67,24 +67,9 @@ impl Run<'_> {
         let change =
             SharingChange { before: seen.in_effect(&offers), gpus, goes_back: false, config: config.clone() };
         self.next.target = Some(Target {
-            label: config.key(),
             label_before: seen.key.clone(),
-            layout: crate::NodeLayout::default(),
-            from: None,
-            rung: Rung::First,
-            restore: false,
-            attempt: 0,
-            healed: false,
-            mapped_at: None,
-            cordoned_at: None,
-            written_at: None,
-            boot_id: self.seen.boot_id.clone(),
-            plugin_before: None,
-            manager_before: None,
-            cleared: false,
-            bystanders: Vec::new(),
-            slices: None,
             sharing: Some(change),
+            ..Target::new(crate::NodeLayout::default(), config.key(), &self.seen.boot_id)
         });
         self.enter(Phase::Mapping)
     }

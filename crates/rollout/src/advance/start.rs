@@ -70,26 +70,9 @@ impl Run<'_> {
             return self.hold(StartBlocker::NotEnforced);
         }
         let label_before = self.seen.label().map(str::to_owned);
-        self.next.target = Some(Target {
-            label: next_label(&wanted.entry_name(), label_before.as_deref()),
-            layout: wanted,
-            from: has,
-            label_before,
-            rung: crate::progress::Rung::First,
-            restore: false,
-            attempt: 0,
-            healed: false,
-            mapped_at: None,
-            cordoned_at: None,
-            written_at: None,
-            boot_id: self.seen.boot_id.clone(),
-            plugin_before: None,
-            manager_before: None,
-            cleared: false,
-            bystanders: Vec::new(),
-            slices: None,
-            sharing: None,
-        });
+        let label = next_label(&wanted.entry_name(), label_before.as_deref());
+        self.next.target =
+            Some(Target { from: has, label_before, ..Target::new(wanted, label, &self.seen.boot_id) });
         self.enter(Phase::Mapping)
     }
 
@@ -140,23 +123,10 @@ impl Run<'_> {
     pub(super) fn restore(&mut self, layout: NodeLayout, label: String) -> Flow {
         self.next.target = Some(Target {
             from: Some(layout.clone()),
-            layout,
             label_before: Some(label.clone()),
-            label,
-            rung: crate::progress::Rung::First,
             restore: true,
-            attempt: 0,
-            healed: false,
-            mapped_at: None,
-            cordoned_at: None,
             written_at: Some(self.now),
-            boot_id: self.seen.boot_id.clone(),
-            plugin_before: None,
-            manager_before: None,
-            cleared: false,
-            bystanders: Vec::new(),
-            slices: None,
-            sharing: None,
+            ..Target::new(layout, label, &self.seen.boot_id)
         });
         self.enter(Phase::Changing)
     }

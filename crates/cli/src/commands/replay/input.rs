@@ -253,11 +253,17 @@ pub(super) fn fleet(args: &Args, source: &Source) -> Result<Fleet, Failure> {
             Fleet::parse(text, Catalog::builtin()).map_err(|error| Failure::Usage(error.to_string()))
         }
         (None, Source::Recorded(recordings)) => recordings.fleet(),
-        (None, Source::Csv(_)) => Err(Failure::Usage(
-            "--fleet is missing: a CSV trace has no nodes; write such as --fleet 9x8xA100-80GB for nine nodes with \
-             eight GPUs each"
-                .to_owned(),
-        )),
+        (None, Source::Csv(path)) => {
+            // A path that is wrong is told before what is missing for it.
+            if path.as_os_str() != "-" {
+                files::read(path)?;
+            }
+            Err(Failure::Usage(
+                "--fleet is missing: a CSV trace has no nodes; write such as --fleet 9x8xA100-80GB for nine nodes \
+                 with eight GPUs each"
+                    .to_owned(),
+            ))
+        }
     }
 }
 

@@ -163,23 +163,10 @@ impl Run<'_> {
 pub(super) fn target(run: &Run<'_>, change: SliceChange) -> Option<Target> {
     let (from, layout) = run.counts(&change.gpus)?;
     Some(Target {
-        layout,
-        label: names::HANDED_TO_AGENT.to_owned(),
         from: Some(from),
         label_before: Some(names::HANDED_TO_AGENT.to_owned()),
-        rung: crate::progress::Rung::First,
-        restore: false,
         attempt: 1,
-        healed: false,
-        mapped_at: None,
-        cordoned_at: None,
-        written_at: None,
-        boot_id: run.seen.boot_id.clone(),
-        plugin_before: None,
-        manager_before: None,
-        cleared: false,
-        bystanders: Vec::new(),
         slices: Some(change),
-        sharing: None,
+        ..Target::new(layout, names::HANDED_TO_AGENT.to_owned(), &run.seen.boot_id)
     })
 }
