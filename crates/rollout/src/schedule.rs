@@ -1,8 +1,12 @@
 //! Five-field cron schedules: minute, hour, day of month, month, day of week.
 //!
 //! As `man 5 crontab` defines them: `*`, numbers, names of months and days, lists, ranges and steps; when
-//! both day fields are restricted, a day matches when either does. It is our own parser, since no
-//! maintained cron crate is based on jiff.
+//! both day fields are restricted, a day matches when either does.
+//!
+//! It is our own parser: a window needs the latest time before a moment as well as the next one after it, errors that
+//! name the field and what is allowed, and refusal of days that never come. `cronexpr` reads more (`L`, `W`, `#`, which
+//! `man 5 crontab` does not have), looks only forward, and only for four years. It is the oracle in
+//! `tests/it/windows_oracle.rs`.
 
 use std::fmt;
 use std::str::FromStr;

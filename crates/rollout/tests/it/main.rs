@@ -24,3 +24,4 @@ mod slices;
 mod stored;
 mod stories;
 mod windows;
+mod windows_oracle;
