@@ -35,6 +35,17 @@ pub struct Row {
     pub rhs: i64,
 }
 
+impl Row {
+    /// How far a sum is from one that meets the row.
+    pub(super) fn lacks(&self, sum: i64) -> i64 {
+        match self.sense {
+            Sense::AtLeast => (self.rhs - sum).max(0),
+            Sense::AtMost => (sum - self.rhs).max(0),
+            Sense::Equal => (self.rhs - sum).abs(),
+        }
+    }
+}
+
 /// How a row's sum compares with its right-hand side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sense {
@@ -296,10 +307,6 @@ impl Instance {
                 sums[*row] += i64::from(*a) * x;
             }
         }
-        self.rows.iter().zip(&sums).all(|(row, sum)| match row.sense {
-            Sense::AtLeast => *sum >= row.rhs,
-            Sense::AtMost => *sum <= row.rhs,
-            Sense::Equal => *sum == row.rhs,
-        })
+        self.rows.iter().zip(&sums).all(|(row, sum)| row.lacks(*sum) == 0)
     }
 }

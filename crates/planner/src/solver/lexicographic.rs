@@ -1,6 +1,7 @@
 //! Level after level: each is minimised with the earlier ones held at their
 //! integer values.
 
+use super::carried::mend;
 use super::greedy::complete;
 use super::instance::{Effort, Instance, Level, SolveError, Solved};
 use super::memory::Memory;
@@ -30,11 +31,15 @@ pub(super) struct Levels<'a> {
     fixed: Vec<i64>,
     bounds: Vec<i64>,
     best: Option<Choice>,
+    /// The choice of the instance before, as one of this instance.
+    carried: Option<Choice>,
 }
 
 impl<'a> Levels<'a> {
     pub(super) fn new(instance: &'a Instance, effort: Effort, memory: &'a mut Memory) -> Self {
-        Self { instance, memory, effort, nodes: effort.nodes, fixed: vec![], bounds: vec![], best: None }
+        let carried = memory.choice(instance);
+        let nodes = effort.nodes;
+        Self { instance, memory, effort, nodes, fixed: vec![], bounds: vec![], best: None, carried }
     }
 
     /// Solves all levels before this one that are not solved yet; the first in any case.
@@ -62,25 +67,43 @@ impl<'a> Levels<'a> {
     fn next(&mut self) -> Result<(), SolveError> {
         let Self { instance, effort, fixed, memory, .. } = self;
         let level = fixed.len();
+        let is_as_good_before = |(classes, extras): &Choice| {
+            instance.values(classes, extras).iter().zip(&*fixed).all(|(value, fixed)| value <= fixed)
+        };
+        let value =
+            |(classes, extras): &Choice| instance.values(classes, extras).get(level).copied().unwrap_or(0);
+        self.carried = self.carried.take().filter(is_as_good_before);
         let (projection, kept) = Projection::new(instance, fixed, memory);
         // Of the earlier levels only the value is of use.
         let wanted = if level + 1 < instance.levels { Wanted::Value } else { Wanted::Solution };
-        let optimum = minimise(&projection.program, wanted, self.nodes, projection.start(kept));
+        let carried = &mut self.carried;
+        let has = |relaxed: &[(u32, f64)], proved: i64| {
+            if carried.as_ref().is_some_and(|choice| value(choice) <= proved) {
+                return true;
+            }
+            // A hair below a whole number, or below zero, is rounding errors.
+            let whole = relaxed.iter().map(|(j, x)| (*j, (x + 1e-6).floor() as i64));
+            let whole: Vec<(u32, i64)> = whole.filter(|(_, n)| *n > 0).collect();
+            let rounded = mend(instance, projection.expand(instance, &whole).0);
+            let Some(rounded) = rounded.filter(is_as_good_before) else { return false };
+            let is_enough = value(&rounded) <= proved;
+            if is_enough {
+                *carried = Some(rounded);
+            }
+            is_enough
+        };
+        let optimum = minimise(&projection.program, wanted, self.nodes, projection.start(kept), has);
         if let Some(basis) = &optimum.basis {
             projection.keep(kept, basis);
         }
         if optimum.infeasible {
             return Err(SolveError::Infeasible);
         }
-        let is_as_good_before = |(classes, extras): &Choice| {
-            instance.values(classes, extras).iter().zip(&*fixed).all(|(value, fixed)| value <= fixed)
-        };
         let unchanged = optimum.is_open().then(|| unchanged(instance)).flatten().filter(is_as_good_before);
         let found = optimum.best.map(|(solution, _)| projection.expand(instance, &solution));
-        let value =
-            |(classes, extras): &Choice| instance.values(classes, extras).get(level).copied().unwrap_or(0);
         // What an earlier level found, or no search, counts only when this one found nothing as good.
-        let choice = found.into_iter().chain(self.best.take()).chain(unchanged).min_by_key(value);
+        let before = self.best.take().into_iter().chain(unchanged).chain(self.carried.clone());
+        let choice = found.into_iter().chain(before).min_by_key(value);
         let choice = choice.ok_or(SolveError::NotFound { nodes: effort.nodes })?;
         if value(&choice) > optimum.bound {
             self.nodes = (effort.nodes / AFTER_AN_OPEN_LEVEL).max(1);

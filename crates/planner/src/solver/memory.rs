@@ -1,17 +1,20 @@
 //! What is kept from one instance to the next one of the same kind: the columns that matter of every class,
 //! and the optimal basis of every level's relaxation.
 //!
-//! The result is the same with and without it, byte by byte. What is kept of a class follows from its columns
-//! alone; and the optimal basis of a perturbed relaxation is unique, so it does not matter from which basis
-//! the search for it starts.
+//! The result is the same with and without it, byte by byte, where every level is proved. What is kept of a class
+//! follows from its columns alone; the optimal basis of a perturbed relaxation is unique, so it does not matter from
+//! which basis the search for it starts; and the last choice only spares the search at levels of which no more than the
+//! value is used. Where the effort would be used up without it, it may prove a level that could not be proved else.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::basis::{Basis, Var};
+use super::carried::Carried;
 use super::instance::{Column, Instance, Sense};
 use super::program::{Draft, Program};
+use super::project::Choice;
 
 /// What is kept between instances. Whoever solves one instance after another
 /// keeps it, and hands in unchanged classes as the same [`Arc`]s: they are
@@ -21,6 +24,7 @@ pub struct Memory {
     /// How many rows and levels instances have.
     shape: (usize, usize),
     levels: Vec<Kept>,
+    carried: Carried,
 }
 
 impl Memory {
@@ -36,6 +40,16 @@ impl Memory {
     pub(super) fn knows(&self, columns: &Arc<[Column]>) -> bool {
         let same = Same(Arc::clone(columns));
         self.levels.first().is_some_and(|kept| kept.classes.contains_key(&same))
+    }
+
+    /// The last choice, as one of this instance.
+    pub(super) fn choice(&self, instance: &Instance) -> Option<Choice> {
+        self.carried.choice(instance)
+    }
+
+    /// Keeps the choice that came of an instance.
+    pub(super) fn keep_choice(&mut self, instance: &Instance, classes: &[Vec<(usize, u32)>]) {
+        self.carried.keep(instance, classes);
     }
 
     /// What is kept of a level, if its rows are of the same kinds; and room
@@ -70,7 +84,7 @@ pub(super) struct Kept {
 
 /// Columns that are known by where they are.
 #[derive(Clone, Debug)]
-struct Same(Arc<[Column]>);
+pub(super) struct Same(pub(super) Arc<[Column]>);
 
 impl PartialEq for Same {
     fn eq(&self, other: &Self) -> bool {

@@ -32,6 +32,7 @@
 mod answers;
 mod basis;
 mod bound;
+mod carried;
 mod greedy;
 mod instance;
 mod lexicographic;
@@ -64,15 +65,17 @@ pub fn solve(instance: &Instance, effort: Effort) -> Result<Solved, SolveError> 
     solve_next(instance, effort, &mut Memory::default())
 }
 
-/// The same, byte by byte, after instances that were like this one: faster by
-/// what is remembered of them.
+/// The same after instances that were like this one: faster by what is
+/// remembered of them. Byte by byte the same where every level is proved.
 ///
 /// # Errors
 /// As [`solve`].
 pub fn solve_next(instance: &Instance, effort: Effort, memory: &mut Memory) -> Result<Solved, SolveError> {
     memory.begin(instance);
     instance.validate_new(|columns| memory.knows(columns))?;
-    lexicographic::solve(instance, effort, memory)
+    let solved = lexicographic::solve(instance, effort, memory)?;
+    memory.keep_choice(instance, &solved.classes);
+    Ok(solved)
 }
 
 /// Whether some choice comes to no more than the target at the level after
@@ -91,5 +94,5 @@ pub fn reaches(instance: &Instance, held: &[i64], target: i64, effort: Effort) -
 pub fn bound_of(instance: &Instance, held: &[i64]) -> i64 {
     let mut memory = Memory::default();
     let (projection, _) = project::Projection::new(instance, held, &mut memory);
-    search::minimise(&projection.program, tree::Wanted::Value, 1, None).bound
+    search::minimise(&projection.program, tree::Wanted::Value, 1, None, |_, _| false).bound
 }

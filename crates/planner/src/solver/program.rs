@@ -136,7 +136,8 @@ impl Program {
 
     /// The same with more rows, each `sum of terms <= rhs`.
     pub(super) fn with_rows(&self, rows: &[RoundedRow]) -> Self {
-        let mut more: Vec<Vec<(u32, i64)>> = vec![Vec::new(); self.columns()];
+        // By row, what is left of its terms: they ascend by column.
+        let mut more: Vec<(u32, &[(u32, i64)])> = Vec::with_capacity(rows.len());
         let mut program = Self { rows: self.rows.clone(), term_start: vec![0], ..Self::default() };
         for row in rows {
             let index = program.rows.len() as u32;
@@ -147,19 +148,26 @@ impl Program {
                 scale: scale_to_small(largest),
                 largest,
             });
-            for (j, a) in &row.terms {
-                more[*j as usize].push((index, *a));
-            }
+            more.push((index, &row.terms));
         }
-        for (j, more) in more.into_iter().enumerate() {
+        let terms = self.term.len() + rows.iter().map(|row| row.terms.len()).sum::<usize>();
+        program.term_row.reserve(terms);
+        program.term.reserve(terms);
+        program.term_scaled.reserve(terms);
+        program.term_start.reserve(self.columns());
+        for j in 0..self.columns() {
             let terms = self.terms(j);
             program.term_row.extend_from_slice(&self.term_row[terms.clone()]);
             program.term.extend_from_slice(&self.term[terms.clone()]);
             program.term_scaled.extend_from_slice(&self.term_scaled[terms]);
-            for (row, a) in more {
-                program.term_row.push(row);
-                program.term.push(a);
-                program.term_scaled.push(a as f64 * program.rows[row as usize].scale);
+            for (row, left) in &mut more {
+                let Some(((column, a), rest)) = left.split_first() else { continue };
+                if *column as usize == j {
+                    *left = rest;
+                    program.term_row.push(*row);
+                    program.term.push(*a);
+                    program.term_scaled.push(*a as f64 * program.rows[*row as usize].scale);
+                }
             }
             program.term_start.push(program.term_row.len() as u32);
         }

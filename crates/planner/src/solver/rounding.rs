@@ -28,10 +28,9 @@ pub(super) fn rounded_rows(program: &Program, simplex: &Simplex<'_>, most: usize
     let mut candidates: Vec<(f64, Combination<'_>)> = Vec::new();
     for multipliers in simplex.fractional_rows() {
         let Some((numerators, denominator)) = as_fractions(&multipliers) else { continue };
+        let Some(once) = Unrounded::new(program, simplex.keys(), numerators) else { continue };
         for times in 1..=MULTIPLES.min(denominator - 1) {
-            let numerators = numerators.iter().map(|n| n * times).collect();
-            let combination = Combination::new(program, simplex.keys(), numerators, denominator);
-            let Some(combination) = combination else { continue };
+            let Some(combination) = once.times(times, denominator) else { continue };
             let depth = combination.depth(&values);
             if depth > VIOLATION {
                 candidates.push((depth, combination));
@@ -86,12 +85,27 @@ fn denominator_of(u: f64) -> Option<i64> {
     None
 }
 
-/// The rounded combination of a program's rows, and of its blocks' counts
-/// such that every key has the coefficient 0 before it is rounded.
+/// A combination of a program's rows, and of its blocks' counts such that every
+/// key has the coefficient 0, before it is rounded.
+struct Unrounded<'a> {
+    program: &'a Program,
+    keys: &'a [u32],
+    numerators: Vec<i64>,
+    /// What the combination makes of each block's key.
+    key: Vec<i64>,
+    right: i128,
+    /// A bound of every sum of its numbers.
+    largest: i128,
+}
+
+/// The same after it was rounded.
 struct Combination<'a> {
     program: &'a Program,
+    keys: &'a [u32],
     numerators: Vec<i64>,
     denominator: i64,
+    /// 1 by the denominator: a division of integers takes as long as five products.
+    inverse: f64,
     /// Of the right-hand side; not 0.
     remainder: i64,
     /// What the combination makes of each block's key.
@@ -102,33 +116,47 @@ struct Combination<'a> {
     rhs: i128,
 }
 
-impl<'a> Combination<'a> {
-    fn new(program: &'a Program, keys: &[u32], numerators: Vec<i64>, denominator: i64) -> Option<Self> {
+impl<'a> Unrounded<'a> {
+    fn new(program: &'a Program, keys: &'a [u32], numerators: Vec<i64>) -> Option<Self> {
         let largest: i128 = (numerators.iter().zip(&program.rows))
             .map(|(n, row)| i128::from(n.unsigned_abs()) * i128::from(row.largest))
             .sum();
         if largest > LARGEST {
             return None;
         }
-        let mut combination = Self {
+        let of_key = |key: &u32| {
+            let terms = program.terms(*key as usize);
+            let terms = program.term_row[terms.clone()].iter().zip(&program.term[terms]);
+            terms.map(|(row, a)| numerators[*row as usize] * a).sum()
+        };
+        let key: Vec<i64> = keys.iter().map(of_key).collect();
+        let of_rows: i128 =
+            (program.rows.iter().zip(&numerators)).map(|(row, n)| i128::from(*n) * i128::from(row.rhs)).sum();
+        let of_counts: i128 =
+            (program.count.iter().zip(&key)).map(|(count, key)| i128::from(*count) * i128::from(*key)).sum();
+        Some(Self { program, keys, numerators, key, right: of_rows - of_counts, largest })
+    }
+
+    /// So many times the combination, over a denominator, rounded.
+    fn times(&self, times: i64, denominator: i64) -> Option<Combination<'a>> {
+        let &Self { program, keys, .. } = self;
+        let wide = i128::from(times);
+        if self.largest * wide > LARGEST {
+            return None;
+        }
+        let right = self.right * wide;
+        let whole = i128::from(denominator);
+        let mut combination = Combination {
             program,
-            numerators,
+            keys,
+            numerators: self.numerators.iter().map(|n| n * times).collect(),
             denominator,
-            remainder: 0,
-            key: Vec::new(),
+            inverse: 1.0 / denominator as f64,
+            remainder: i64::try_from(right.rem_euclid(whole)).ok().filter(|r| *r != 0)?,
+            key: self.key.iter().map(|key| key * times).collect(),
             slack: Vec::new(),
             rhs: 0,
         };
-        combination.key = keys.iter().map(|key| combination.unrounded(*key)).collect();
-        let of_rows: i128 = (program.rows.iter().zip(&combination.numerators))
-            .map(|(row, n)| i128::from(*n) * i128::from(row.rhs))
-            .sum();
-        let of_counts: i128 = (program.count.iter().zip(&combination.key))
-            .map(|(count, key)| i128::from(*count) * i128::from(*key))
-            .sum();
-        let right = of_rows - of_counts;
-        let wide = i128::from(denominator);
-        combination.remainder = i64::try_from(right.rem_euclid(wide)).ok().filter(|r| *r != 0)?;
         combination.slack = (program.rows.iter().zip(&combination.numerators))
             .map(|(row, n)| if row.at_least { -combination.rounded(-n) } else { combination.rounded(*n) })
             .collect();
@@ -136,21 +164,24 @@ impl<'a> Combination<'a> {
             .map(|(row, s)| i128::from(*s) * i128::from(row.rhs))
             .sum();
         combination.rhs =
-            right.div_euclid(wide) * i128::from(denominator - combination.remainder) - of_slacks;
+            right.div_euclid(whole) * i128::from(denominator - combination.remainder) - of_slacks;
         Some(combination)
     }
+}
 
-    /// The combination's coefficient of a column, before anything is rounded.
-    fn unrounded(&self, j: u32) -> i64 {
-        let terms = self.program.terms(j as usize);
-        (self.program.term_row[terms.clone()].iter().zip(&self.program.term[terms]))
-            .map(|(row, a)| self.numerators[*row as usize] * a)
-            .sum()
-    }
-
+impl Combination<'_> {
+    /// A term over the denominator, rounded. Terms are below [`LARGEST`], which
+    /// floating point has exactly: the quotient is at most one beside the right one.
     fn rounded(&self, n: i64) -> i64 {
-        let whole = n.div_euclid(self.denominator);
-        let rest = n - whole * self.denominator;
+        let mut whole = (n as f64 * self.inverse) as i64;
+        let mut rest = n - whole * self.denominator;
+        if rest < 0 {
+            whole -= 1;
+            rest += self.denominator;
+        } else if rest >= self.denominator {
+            whole += 1;
+            rest -= self.denominator;
+        }
         whole * (self.denominator - self.remainder) + (rest - self.remainder).max(0)
     }
 
@@ -165,12 +196,20 @@ impl<'a> Combination<'a> {
         self.rounded(unrounded - self.key[block]) - of_slacks
     }
 
+    /// The coefficient of a block's key: before it was rounded it was 0.
+    fn coefficient_of_key(&self, j: u32) -> i64 {
+        let terms = self.program.terms(j as usize);
+        let terms = self.program.term_row[terms.clone()].iter().zip(&self.program.term[terms]);
+        -terms.map(|(row, a)| self.slack[*row as usize] * a).sum::<i64>()
+    }
+
     /// How far the point is beyond the row, relative to the row's length in
     /// the columns that the point uses.
     fn depth(&self, values: &[(u32, f64)]) -> f64 {
         let (mut beyond, mut length) = (-(self.rhs as f64), 0.0);
         for (j, x) in values {
-            let a = self.coefficient(*j) as f64;
+            let is_key = self.keys[self.program.block_of[*j as usize] as usize] == *j;
+            let a = if is_key { self.coefficient_of_key(*j) } else { self.coefficient(*j) } as f64;
             beyond += a * x;
             length += a * a;
         }
@@ -180,28 +219,32 @@ impl<'a> Combination<'a> {
     fn row(&self) -> Option<RoundedRow> {
         let mut rhs = self.rhs;
         let mut terms: Vec<(u32, i64)> = Vec::new();
-        let mut sorted: Vec<i64> = Vec::new();
+        let (mut all, mut sorted): (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
+        let mut divisor = 0;
         for b in 0..self.program.blocks() {
-            let first = terms.len();
-            terms.extend(self.program.block(b).map(|j| (j as u32, self.coefficient(j as u32))));
+            let columns = self.program.block(b);
+            all.clear();
+            all.extend(columns.clone().map(|j| self.coefficient(j as u32)));
             // The coefficient that most columns of the block have goes to the
             // right-hand side: the block's units add up to its count.
-            sorted.clear();
-            sorted.extend(terms[first..].iter().map(|(_, a)| *a));
+            sorted.clone_from(&all);
             sorted.sort_unstable();
             let base = sorted.chunk_by(|a, b| a == b).max_by_key(|run| run.len()).map_or(0, |run| run[0]);
             rhs -= i128::from(base) * i128::from(self.program.count[b]);
-            for (_, a) in &mut terms[first..] {
-                *a -= base;
+            for (j, a) in columns.zip(&all).filter(|(_, a)| **a != base) {
+                let a = a - base;
+                // Most rows come to 1 soon, and a division takes long.
+                if divisor != 1 {
+                    divisor = gcd(divisor, a.abs());
+                }
+                terms.push((j as u32, a));
             }
         }
-        terms.retain(|(_, a)| *a != 0);
-        let divisor = terms.iter().fold(0, |g, (_, a)| gcd(g, a.abs()));
         if divisor == 0 {
             return None;
         }
-        for (_, a) in &mut terms {
-            *a /= divisor;
+        if divisor != 1 {
+            terms.iter_mut().for_each(|(_, a)| *a /= divisor);
         }
         let small = terms.iter().all(|(_, a)| a.abs() < 1 << 24);
         let rhs = i64::try_from(rhs.div_euclid(i128::from(divisor))).ok()?;
@@ -286,7 +329,8 @@ mod tests {
                 let numerators = program.rows.iter().map(|_| numbers.below(25) as i64 - 12).collect();
                 let key = |b: usize| program.block(b).start as u32 + numbers.below(2) as u32;
                 let keys: Vec<u32> = (0..program.blocks()).map(key).collect();
-                let combination = Combination::new(&program, &keys, numerators, denominator);
+                let combination = Unrounded::new(&program, &keys, numerators);
+                let combination = combination.and_then(|once| once.times(1, denominator));
                 let Some(row) = combination.and_then(|c| c.row()) else { continue };
                 rows += 1;
                 for x in &solutions {

@@ -37,7 +37,16 @@ impl Optimum {
 
 /// Minimises, with so many nodes to spend. `start`: a basis that was optimal for
 /// a program like this one. The relaxation's optimum does not depend on it.
-pub(super) fn minimise(program: &Program, wanted: Wanted, nodes: u64, start: Option<Basis>) -> Optimum {
+/// `has`: whether the caller has a solution that costs no more than this, when
+/// it is told the relaxation's optimum. Where only the value is wanted, no other
+/// is looked for then.
+pub(super) fn minimise(
+    program: &Program,
+    wanted: Wanted,
+    nodes: u64,
+    start: Option<Basis>,
+    has: impl FnOnce(&[(u32, f64)], i64) -> bool,
+) -> Optimum {
     let (simplex, end) = relax(program, start);
     let mut found = None;
     let mut search = Search { program, wanted, best: None, proved: i64::MIN };
@@ -49,7 +58,12 @@ pub(super) fn minimise(program: &Program, wanted: Wanted, nodes: u64, start: Opt
             let basis = simplex.basis();
             found = Some(basis.clone());
             search.at_optimum(program, &simplex);
-            if search.is_open() {
+            let of_value = search.is_open() && wanted == Wanted::Value;
+            let is_known = of_value && has(&simplex.solution(), search.proved);
+            if search.is_open() && !is_known {
+                search.at_the_bound(program, &simplex, &basis);
+            }
+            if search.is_open() && !is_known {
                 let tight = tighten(program, basis, |values| integral(values).is_some());
                 let simplex = Simplex::with_basis(&tight.program, tight.basis.clone());
                 search.at_optimum(&tight.program, &simplex);
@@ -163,6 +177,29 @@ impl Search<'_> {
         let bound = Bound::at(program, &[], &simplex.true_prices());
         self.proved = self.proved.max(bound.value(program));
         if let Some(solution) = integral(&simplex.solution()) {
+            self.improve(solution);
+        }
+    }
+
+    /// Looks for a solution at what the relaxation proves, among the columns that
+    /// such a one can use: there are few, so this takes a fraction of what the
+    /// whole program would take, and mostly it is enough. Rows that are rounded
+    /// over these columns hold for such solutions only.
+    fn at_the_bound(&mut self, program: &Program, simplex: &Simplex<'_>, basis: &Basis) {
+        let target = self.proved;
+        let bound = Bound::at(program, &[], &simplex.true_prices());
+        let (few, original) = restrict(program, |j| bound.admits(j, target));
+        let Some(basis) = basis.among(&original) else { return };
+        let tight = tighten(&few, basis, |values| integral(values).is_some());
+        let simplex = Simplex::with_basis(&tight.program, tight.basis.clone());
+        if Bound::at(&tight.program, &[], &simplex.true_prices()).value(&few) > target {
+            self.proved = target + program.step;
+            return;
+        }
+        let solution = integral(&simplex.solution()).map(|solution| original_columns(&solution, &original));
+        if let Some(solution) = solution
+            && evaluate(program, &solution).is_some_and(|value| value <= target)
+        {
             self.improve(solution);
         }
     }
