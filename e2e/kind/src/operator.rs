@@ -15,6 +15,9 @@ pub const NAMESPACE: &str = "slicewright";
 /// The name of the release, and of its Deployment.
 pub const RELEASE: &str = "slicewright";
 
+/// Its map of the device plugin's configurations.
+pub const PLUGIN_MAP: &str = "slicewright-plugin-config";
+
 /// Loads the operator's image into the nodes, as `cargo xtask image` made it.
 ///
 /// # Errors
@@ -88,17 +91,12 @@ pub fn remove(cluster: &Cluster<'_>) -> anyhow::Result<()> {
             .concat(),
     )?;
     kubectl(&[&["delete", "namespace", NAMESPACE], &gone[..]].concat())?;
-    // MIG manager reads the shipped map again.
-    let patch = r#"{"spec":{"migManager":{"config":{"name":""}}}}"#;
+    // MIG manager and the device plugin read the shipped maps again.
+    let patch = r#"{"spec":{"migManager":{"config":{"name":""}},"devicePlugin":{"config":null}}}"#;
     kubectl(&["patch", "clusterpolicy", "cluster-policy", "--type=merge", "--patch", patch])?;
-    kubectl(&[
-        "delete",
-        "configmap",
-        "slicewright-mig-config",
-        "--namespace",
-        gpus::NAMESPACE,
-        "--ignore-not-found",
-    ])?;
+    for map in ["slicewright-mig-config", PLUGIN_MAP] {
+        kubectl(&["delete", "configmap", map, "--namespace", gpus::NAMESPACE, "--ignore-not-found"])?;
+    }
     Ok(())
 }
 
