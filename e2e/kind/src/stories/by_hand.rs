@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
 use super::stage::Stage;
-use crate::call::call;
+use crate::call::{call, pause};
 use crate::gpus::NAMESPACE;
 use crate::progress::clock;
 
@@ -278,7 +278,9 @@ fn containers(stage: &Stage<'_>, pods: &[String]) -> anyhow::Result<Vec<String>>
 fn measure(stage: &mut Stage<'_>, node: &str, gpus: u64) -> anyhow::Result<()> {
     let keys = [("by-4", "gpu.shared", 4), ("by-6", "gpu.shared", 6), ("default", "gpu", 1)];
     let mut took = Vec::new();
-    for (key, resource, replicas) in keys.into_iter().cycle().take(SWITCHES) {
+    for (number, (key, resource, replicas)) in (0..).zip(keys.into_iter().cycle().take(SWITCHES)) {
+        // Kubelet writes its node's status every ten seconds, and has just done so: at another moment each time.
+        pause(number * 100 / SWITCHES as u32);
         let start = clock();
         stage.configured(node, key)?;
         stage.offers(node, &[(resource, replicas * gpus)])?;

@@ -80,12 +80,13 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     stage.policy_is("Ready", "True")?;
     let train = stage.container("train")?;
 
-    // A notebook gets a slice of the others, and a GPU beside it is cut anew while both work.
-    let slice = stage.holds(&node, "lab", "mig-1g.10gb", "at-once")?;
+    // One of the others is cut anew for a notebook, and the last one for a large slice beside it, while the pod works
+    // on its two. Without an agent only a profile that nobody has is known to be idle, so the three differ.
+    let slice = stage.holds(&node, "lab", "mig-3g.40gb", "at-once")?;
     stage.says("lab", &format!("open: {}", slice[0]))?;
     let lab = stage.container("lab")?;
-    let half = stage.holds(&node, "half", "mig-3g.40gb", "at-once")?;
-    stage.says("half", &format!("open: {}", half[0]))?;
+    let large = stage.holds(&node, "large", "mig-7g.80gb", "at-once")?;
+    stage.says("large", &format!("open: {}", large[0]))?;
     stage.has_whole(&node, 2)?;
     stage.policy_is("Ready", "True")?;
     let unharmed = |stage: &Stage<'_>| -> anyhow::Result<()> {
@@ -96,9 +97,9 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     unharmed(stage)?;
     works_on(stage, "train", &train)?;
 
-    // Who needs one GPU more than are cut and idle waits: MIG goes on again on no GPU of a node with somebody on it.
+    // Who needs the whole ones cut waits: MIG goes on again on no GPU of a node with somebody on it.
     stage.ends_work("train")?;
-    stage.ends_work("half")?;
+    stage.ends_work("large")?;
     stage.apply(&stage.pod(&node, "wide", "mig-7g.80gb", gpus - 1, "at-once"))?;
     let (reason, message) = stage.is_unserved("wide")?;
     ensure!(message.contains("lab"), "the answer is {reason}: {message}");
