@@ -18,7 +18,7 @@ pub(super) const MAP: &str = "configurations-by-hand";
 pub(super) const LABEL: &str = "nvidia.com/device-plugin.config";
 
 /// How often the time from label to allocatable is measured.
-const SWITCHES: usize = 21;
+const SWITCHES: u32 = 21;
 
 const PLUGIN: &str = "nvidia-device-plugin-daemonset";
 
@@ -278,16 +278,16 @@ fn containers(stage: &Stage<'_>, pods: &[String]) -> anyhow::Result<Vec<String>>
 fn measure(stage: &mut Stage<'_>, node: &str, gpus: u64) -> anyhow::Result<()> {
     let keys = [("by-4", "gpu.shared", 4), ("by-6", "gpu.shared", 6), ("default", "gpu", 1)];
     let mut took = Vec::new();
-    for (number, (key, resource, replicas)) in (0..).zip(keys.into_iter().cycle().take(SWITCHES)) {
+    for (number, (key, resource, replicas)) in (0..SWITCHES).zip(keys.into_iter().cycle()) {
         // Kubelet writes its node's status every ten seconds, and has just done so: at another moment each time.
-        pause(number * 100 / SWITCHES as u32);
+        pause(number * 100 / SWITCHES);
         let start = clock();
         stage.configured(node, key)?;
         stage.offers(node, &[(resource, replicas * gpus)])?;
         took.push(start.elapsed().as_secs_f64());
     }
     took.sort_by(f64::total_cmp);
-    let (middle, most) = (took[SWITCHES / 2], took[SWITCHES - 1]);
+    let (middle, most) = (took[took.len() / 2], took[took.len() - 1]);
     stage.notes.push(format!(
         "from the label to allocatable, {SWITCHES} switches: {middle:.1} s in the middle, {most:.1} s at most"
     ));
