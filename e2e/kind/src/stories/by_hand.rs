@@ -92,6 +92,11 @@ impl Stage<'_> {
         Ok(found)
     }
 
+    /// The container of each of these pods.
+    pub(super) fn containers(&self, pods: &[String]) -> anyhow::Result<Vec<String>> {
+        pods.iter().map(|pod| self.container(pod)).collect()
+    }
+
     /// Pods that each ask for one of a resource, all at once; the GPU that each
     /// got.
     pub(super) fn hold_one_each(
@@ -169,13 +174,64 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let (cards, many) = stage.worker("T4")?;
     let (servers, gpus) = stage.starts_as("all-disabled", ("gpu", 1))?;
     let told = on_t4s(stage, &cards, many).and_then(|()| on_a100s(stage, &servers, gpus));
-    // Whatever came of it: the next story finds the nodes as they were.
-    for node in [&cards, &servers] {
+    as_before(stage, &[&cards, &servers], told)
+}
+
+/// Fewer share each GPU, as soon as they fit in sum.
+pub(super) fn tell_of_fewer(stage: &mut Stage<'_>) -> anyhow::Result<()> {
+    let (node, gpus) = stage.worker("T4")?;
+    let told = fewer(stage, &node, gpus);
+    as_before(stage, &[&node], told)
+}
+
+/// Whatever came of it: the next story finds the nodes as they were.
+fn as_before(stage: &Stage<'_>, nodes: &[&str], told: anyhow::Result<()>) -> anyhow::Result<()> {
+    for node in nodes {
         stage.configured(node, "")?;
     }
     stage.plugin_reads("", "")?;
     stage.kubectl(&["delete", "configmap", "--namespace", NAMESPACE, MAP, "--ignore-not-found"])?;
     told
+}
+
+/// The plugin spreads shares by the ids that it offers now. Of a pod whose id ends beyond the new number it knows
+/// nothing, so that a GPU can get more sharers than the new number, although all of them fit in sum.
+fn fewer(stage: &Stage<'_>, node: &str, gpus: u64) -> anyhow::Result<()> {
+    ensure!(gpus >= 2, "{node} has {gpus} T4: bring the cluster up with --worker 2xT4");
+    stage.has_configurations()?;
+    stage.configured(node, "by-6")?;
+    stage.offers(node, &[("gpu.shared", 6 * gpus)])?;
+    let given = stage.hold_one_each(node, &named("six", 6 * gpus), "gpu.shared")?;
+    let crowded = given["six-1"].clone();
+    let mut stay = BTreeMap::new();
+    for (pod, gpu) in &given {
+        let devices = stage.devices(node, pod)?;
+        let number = devices.first().and_then(|id| id.rsplit_once("::")?.1.parse::<u32>().ok());
+        let number = number.with_context(|| format!("{pod} has {devices:?}"))?;
+        // Four of each GPU stay; two of one of them have ids that there will not be.
+        if if *gpu == crowded { !(2..4).contains(&number) } else { number < 4 } {
+            stay.insert(pod.clone(), gpu.clone());
+        } else {
+            stage.ends_work(pod)?;
+        }
+    }
+    ensure!(sharers(&stay).values().all(|many| *many == 4), "{stay:?}");
+    stage.configured(node, "by-4")?;
+    stage.offers(node, &[("gpu.shared", 4 * gpus)])?;
+
+    // Somebody goes from another GPU, and who comes next does not get that place.
+    let goes = stay.iter().find(|(_, gpu)| **gpu != crowded).map(|(pod, _)| pod.clone());
+    let goes = goes.context("somebody is on another GPU")?;
+    stage.ends_work(&goes)?;
+    stay.remove(&goes);
+    let next = stage.holds(node, "next", "gpu.shared", "at-once")?;
+    stay.insert("next".to_owned(), next[0].clone());
+    let each = sharers(&stay);
+    ensure!(each.get(crowded.as_str()) == Some(&5), "the plugin knows of all sharers: {each:?}");
+    for pod in stay.keys() {
+        stage.ends_work(pod)?;
+    }
+    Ok(())
 }
 
 fn on_t4s(stage: &mut Stage<'_>, node: &str, gpus: u64) -> anyhow::Result<()> {
@@ -222,19 +278,19 @@ fn on_t4s(stage: &mut Stage<'_>, node: &str, gpus: u64) -> anyhow::Result<()> {
     ensure!(why.contains("Insufficient nvidia.com/gpu.shared"), "the scheduler says {why}");
 
     // Up: who runs goes on with the device that it has.
-    let before = containers(stage, &names)?;
+    let before = stage.containers(&names)?;
     let ids = stage.devices(node, &names[0])?;
     stage.configured(node, "by-6")?;
     stage.offers(node, &[("gpu.shared", 6 * gpus)])?;
     let last = stage.runs("late")?;
-    ensure!(containers(stage, &names)? == before, "a pod is another container after the number went up");
+    ensure!(stage.containers(&names)? == before, "a pod is another container after the number went up");
     ensure!(stage.devices(node, &names[0])? == ids, "a pod's device has another id after the number went up");
     ensure!(last.len() == 1, "{last:?}");
 
     // Down with too many of them: nobody is killed, and nobody new comes.
     stage.configured(node, "by-4")?;
     stage.offers(node, &[("gpu.shared", 4 * gpus)])?;
-    ensure!(containers(stage, &names)? == before, "a pod was killed when the number went down");
+    ensure!(stage.containers(&names)? == before, "a pod was killed when the number went down");
     stage.runs("late")?;
     stage.apply(&stage.pod(node, "later", "gpu.shared", 1, "at-once"))?;
     stage.waits("later")?;
@@ -250,7 +306,7 @@ fn on_t4s(stage: &mut Stage<'_>, node: &str, gpus: u64) -> anyhow::Result<()> {
     )?;
     let newcomer = stage.holds(node, "newcomer", "gpu", "at-once")?;
     ensure!(given.values().any(|gpu| *gpu == newcomer[0]), "the newcomer's GPU has no sharers");
-    ensure!(containers(stage, &names)? == before, "a pod was killed when sharing went off");
+    ensure!(stage.containers(&names)? == before, "a pod was killed when sharing went off");
     ensure!(
         stage.devices(node, "newcomer")? == BTreeSet::from([newcomer[0].clone()]),
         "the newcomer has a share"
@@ -268,10 +324,6 @@ fn on_t4s(stage: &mut Stage<'_>, node: &str, gpus: u64) -> anyhow::Result<()> {
     let why = stage.is_refused("two", "UnexpectedAdmissionError")?;
     ensure!(why.contains("maximum request size for shared resources is 1"), "the plugin says {why}");
     measure(stage, node, gpus)
-}
-
-fn containers(stage: &Stage<'_>, pods: &[String]) -> anyhow::Result<Vec<String>> {
-    pods.iter().map(|pod| stage.container(pod)).collect()
 }
 
 /// How long it takes from a label until pods can have what it says.

@@ -5,6 +5,7 @@
 //! A story takes its worker as it finds it and brings it to the layout that it
 //! needs, so that any of them can run alone, and after any other.
 
+mod agent;
 mod by_hand;
 mod cdi;
 mod dra;
@@ -88,6 +89,11 @@ const STORIES: &[Story] = &[
         tell: by_hand::tell,
     },
     Story {
+        name: "shared-by-fewer",
+        shows: "when fewer share each GPU, all may fit in sum, and one GPU still gets more sharers than the new number",
+        tell: by_hand::tell_of_fewer,
+    },
+    Story {
         name: "labels",
         shows: "GFD and the Operator write what the virtual nodes write, apart from the differences that are explained",
         tell: labels::tell,
@@ -111,6 +117,11 @@ const STORIES: &[Story] = &[
         name: "sharing",
         shows: "four pods share each T4 as a policy says, one more is told why not, and who has a GPU alone keeps it alone",
         tell: sharing::tell,
+    },
+    Story {
+        name: "agent",
+        shows: "an agent knows which pod has which slice, and cuts the rest of a GPU anew while pods compute on it",
+        tell: agent::tell,
     },
     Story {
         name: "slicewright-drains",

@@ -103,7 +103,7 @@ fn by_policy(stage: &Stage<'_>, node: &str, gpus: u64) -> anyhow::Result<()> {
     let given = stage.hold_one_each(node, &labs, "gpu.shared")?;
     let each = sharers(&given);
     ensure!(each.len() as u64 == gpus && each.values().all(|many| *many == 4), "shares are {each:?}");
-    let containers = labs.iter().map(|pod| stage.container(pod)).collect::<anyhow::Result<Vec<_>>>()?;
+    let containers = stage.containers(&labs)?;
     stage.apply(&stage.pod(node, "fifth", "gpu.shared", 1, "at-once"))?;
     let why = stage.waits("fifth")?;
     ensure!(why.contains("Insufficient nvidia.com/gpu.shared"), "the scheduler says {why}");
