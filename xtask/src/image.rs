@@ -162,7 +162,10 @@ pub(crate) fn of_operator_and_agent(
     let mut make = maker(sources, path, out)?;
     make.args(["operator", "agent", "--quick", "--out"]).arg(folder);
     out.flush()?;
-    ensure!(make.status().context("cannot run cargo")?.success(), "the images of operator and agent could not be built");
+    ensure!(
+        make.status().context("cannot run cargo")?.success(),
+        "the images of operator and agent could not be built"
+    );
     Ok(())
 }
 
