@@ -151,18 +151,21 @@ pub(crate) fn with_zig(
     Ok(command)
 }
 
-/// The operator's image in the profile that builds soonest, for a cluster to
-/// load, written to this folder; [`step`] checks the same.
-pub(crate) fn of_the_operator(
+/// The images of operator and agent in the profile that builds soonest, for a
+/// cluster to load, written to this folder; [`step`] checks the same.
+pub(crate) fn of_operator_and_agent(
     sources: &Sources,
     path: &OsStr,
     folder: &Path,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let mut make = maker(sources, path, out)?;
-    make.args(["operator", "--quick", "--out"]).arg(folder);
+    make.args(["operator", "agent", "--quick", "--out"]).arg(folder);
     out.flush()?;
-    ensure!(make.status().context("cannot run cargo")?.success(), "the operator's image could not be built");
+    ensure!(
+        make.status().context("cannot run cargo")?.success(),
+        "the images of operator and agent could not be built"
+    );
     Ok(())
 }
 

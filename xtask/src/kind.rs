@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         }
         // Beside this program; not where the gate leaves its own, which may be of another commit.
         let folder = std::env::current_exe()?.with_file_name("images-kind");
-        image::of_the_operator(&args.sources, &args.path, &folder, out)?;
+        image::of_operator_and_agent(&args.sources, &args.path, &folder, out)?;
         command.env("SLICEWRIGHT_IMAGES", folder);
         // What a person has at hand.
         built("slicewright-cli")?;

@@ -70,14 +70,19 @@ pub fn wait_until(what: &str, tenths: u32, mut is_so: impl FnMut() -> bool) -> a
         if is_so() {
             return Ok(());
         }
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "programs of others are asked again and again: they do not tell"
-        )]
-        thread::sleep(Duration::from_millis(100));
+        pause(1);
     }
     ensure!(is_so(), "{what} has not come about in {} s", tenths / 10);
     Ok(())
+}
+
+/// Lets so many tenths of a second go by.
+pub fn pause(tenths: u32) {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "programs of others are asked again and again: they do not tell"
+    )]
+    thread::sleep(Duration::from_millis(100) * tenths);
 }
 
 fn shown(command: &Command) -> String {

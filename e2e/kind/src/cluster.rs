@@ -347,7 +347,7 @@ mod tests {
         let spec = Spec { workers: fleet::usual() };
         let text = config(&spec, "node:1");
         assert!(text.contains("- {role: control-plane, image: \"node:1\"}\n- role: worker\n"), "{text}");
-        assert_eq!(text.matches("sim.slicewright.io/gpus: \"").count(), 3);
+        assert_eq!(text.matches("sim.slicewright.io/gpus: \"").count(), 4);
     }
 
     #[test]

@@ -57,10 +57,11 @@ impl fmt::Display for Gpus {
     }
 }
 
-/// One A100-80GB node, one A30 node, one H100 node.
+/// A node with A100-80GBs, one with an A30, one with four H100s of which some may be whole and others cut, and one
+/// with cards that know no MIG.
 #[must_use]
 pub fn usual() -> Vec<Gpus> {
-    ["2xA100-80GB", "1xA30", "2xH100-80GB"].iter().filter_map(|text| text.parse().ok()).collect()
+    ["2xA100-80GB", "1xA30", "4xH100-80GB", "2xT4"].iter().filter_map(|text| text.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -72,7 +73,7 @@ mod tests {
         for gpus in usual() {
             assert_eq!(gpus.to_string().parse(), Ok(gpus));
         }
-        assert_eq!(usual().len(), 3);
+        assert_eq!(usual().len(), 4);
         for wrong in ["", "A30", "0xA30", "17xA30", "2x", "2xA 30", "2xA30/x"] {
             let error = wrong.parse::<Gpus>().unwrap_err();
             assert!(error.contains("is not COUNTxMODEL"), "{error}");

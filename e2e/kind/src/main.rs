@@ -77,7 +77,7 @@ enum Task {
 #[derive(Debug, clap::Args)]
 struct Up {
     /// A worker with these GPUs, such as 2xA100-80GB; once for each
-    /// worker [default: 2xA100-80GB, 1xA30, 2xH100-80GB]
+    /// worker [default: 2xA100-80GB, 1xA30, 4xH100-80GB, 2xT4]
     #[arg(long = "worker", value_name = "COUNTxMODEL")]
     workers: Vec<Gpus>,
     /// Make the node image here, even where kind's own can be fetched

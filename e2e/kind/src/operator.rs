@@ -15,34 +15,64 @@ pub const NAMESPACE: &str = "slicewright";
 /// The name of the release, and of its Deployment.
 pub const RELEASE: &str = "slicewright";
 
-/// Loads the operator's image into the nodes, as `cargo xtask image` made it.
+/// Its map of the device plugin's configurations.
+pub const PLUGIN_MAP: &str = "slicewright-plugin-config";
+
+/// Where its agents are, and the name of their DaemonSet.
+pub const AGENT_NAMESPACE: &str = "slicewright-agent";
+/// The DaemonSet of agents.
+pub const AGENT: &str = "slicewright-agent";
+
+/// Loads the images of operator and agent into the nodes, as `cargo xtask
+/// image` made them.
 ///
 /// # Errors
-/// When it is not built, or cannot be loaded.
+/// When one is not built, or cannot be loaded.
 pub fn load(cluster: &Cluster<'_>, place: &Place, images: &Path) -> anyhow::Result<()> {
-    let digest = images.join("operator.digest");
-    let digest = fs::read_to_string(&digest)
-        .with_context(|| format!("{} is missing: `cargo xtask kind story` builds it", digest.display()))?;
-    let now = fs::read_to_string(place.loaded()).unwrap_or_default();
-    if now == digest {
+    let digest = |image: &str| {
+        let file = images.join(format!("{image}.digest"));
+        fs::read_to_string(&file)
+            .with_context(|| format!("{} is missing: `cargo xtask kind story` builds it", file.display()))
+    };
+    let digests = format!("{}\n{}\n", digest("operator")?.trim(), digest("agent")?.trim());
+    if fs::read_to_string(place.loaded()).unwrap_or_default() == digests {
         return Ok(());
     }
     cluster.load(&images.join("operator.tar"))?;
-    fs::write(place.loaded(), digest).context("cannot write which image was loaded")
+    cluster.load(&images.join("agent.tar"))?;
+    fs::write(place.loaded(), digests).context("cannot write which images were loaded")
 }
 
 /// Installs it by its chart, as a person does, or brings an installation to
-/// this image.
+/// this image. Agents of an earlier installation go.
 ///
 /// # Errors
 /// When it does not become ready.
 pub fn install(cluster: &Cluster<'_>, place: &Place) -> anyhow::Result<()> {
-    let digest = fs::read_to_string(place.loaded()).context("the operator's image is not loaded")?;
+    upgrade(cluster, place, &["agent.enabled=false".to_owned()], &["--wait", "--timeout=180s"])
+}
+
+/// The same with the agent of GPU nodes, which may do what this mode says. It
+/// does not wait for agents: they start when they find the driver.
+///
+/// # Errors
+/// When Helm does not install it.
+pub fn install_with_agents(cluster: &Cluster<'_>, place: &Place, mode: &str) -> anyhow::Result<()> {
+    let agents = [
+        "agent.enabled=true".to_owned(),
+        "agent.driverRoot=/var/lib/slicewright-driver".to_owned(),
+        format!("agent.extraArgs={{--mode={mode}}}"),
+    ];
+    upgrade(cluster, place, &agents, &[])
+}
+
+fn upgrade(cluster: &Cluster<'_>, place: &Place, more: &[String], waits: &[&str]) -> anyhow::Result<()> {
+    let digests = fs::read_to_string(place.loaded()).context("the operator's image is not loaded")?;
     let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/slicewright");
     let mut helm = cluster.inside(tools::find("helm")?);
     helm.args(["upgrade", "--install", RELEASE]).arg(chart);
-    helm.args(["--namespace", NAMESPACE, "--create-namespace", "--wait", "--timeout=180s"]);
-    for value in values(&digest) {
+    helm.args(["--namespace", NAMESPACE, "--create-namespace"]).args(waits);
+    for value in values(digests.lines().next().unwrap_or_default()).iter().chain(more) {
         helm.arg("--set").arg(value);
     }
     call(&mut helm).map(drop)
@@ -88,17 +118,12 @@ pub fn remove(cluster: &Cluster<'_>) -> anyhow::Result<()> {
             .concat(),
     )?;
     kubectl(&[&["delete", "namespace", NAMESPACE], &gone[..]].concat())?;
-    // MIG manager reads the shipped map again.
-    let patch = r#"{"spec":{"migManager":{"config":{"name":""}}}}"#;
+    // MIG manager and the device plugin read the shipped maps again.
+    let patch = r#"{"spec":{"migManager":{"config":{"name":""}},"devicePlugin":{"config":null}}}"#;
     kubectl(&["patch", "clusterpolicy", "cluster-policy", "--type=merge", "--patch", patch])?;
-    kubectl(&[
-        "delete",
-        "configmap",
-        "slicewright-mig-config",
-        "--namespace",
-        gpus::NAMESPACE,
-        "--ignore-not-found",
-    ])?;
+    for map in ["slicewright-mig-config", PLUGIN_MAP] {
+        kubectl(&["delete", "configmap", map, "--namespace", gpus::NAMESPACE, "--ignore-not-found"])?;
+    }
     Ok(())
 }
 

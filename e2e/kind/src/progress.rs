@@ -38,7 +38,7 @@ impl<W: Write> Progress<W> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long a step took is told to people and decides nothing")]
-fn clock() -> Instant {
+pub(crate) fn clock() -> Instant {
     Instant::now()
 }
 

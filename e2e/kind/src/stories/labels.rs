@@ -2,6 +2,7 @@
 //! `simulator/cluster`: the same GPUs, the same layout, the versions that run here.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use gpu::{DriverBranch, Machine, Model};
@@ -31,15 +32,31 @@ const COMPARED: &[&str] = &["nvidia.com/"];
 pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let mut differences = Vec::new();
     for (node, gpus) in stage.nodes()? {
-        for layout in ["all-disabled", "all-balanced"] {
-            differences.extend(compare(stage, &node, &gpus, layout)?);
+        for layout in layouts(&gpus)? {
+            differences.extend(compare(stage, &node, &gpus, *layout)?);
         }
     }
     ensure!(differences.is_empty(), "differences that nobody has explained:\n  {}", differences.join("\n  "));
     Ok(())
 }
 
-fn compare(stage: &Stage<'_>, node: &str, gpus: &str, layout: &str) -> anyhow::Result<Vec<String>> {
+/// How a worker is compared: whole and cut, or as it is, where its cards know no MIG.
+fn layouts(gpus: &str) -> anyhow::Result<&'static [Option<&'static str>]> {
+    let model = model(gpus)?.0;
+    Ok(if model.mig.is_some() { &[Some("all-disabled"), Some("all-balanced")] } else { &[None] })
+}
+
+/// The model of a worker's GPUs, and how many it has.
+fn model(gpus: &str) -> anyhow::Result<(Arc<Model>, u8)> {
+    let (count, model) = gpus.split_once('x').context("a worker says COUNTxMODEL")?;
+    let model = match mig::sharing::find(model) {
+        Some(mig::sharing::Known::Card(card)) => Arc::new(Model::of_card(card)),
+        _ => Model::find(model)?,
+    };
+    Ok((model, count.parse()?))
+}
+
+fn compare(stage: &Stage<'_>, node: &str, gpus: &str, layout: Option<&str>) -> anyhow::Result<Vec<String>> {
     let virtual_node = virtual_node(node, gpus, layout)?;
     let offers: Vec<(&str, u64)> = virtual_node
         .allocatable()
@@ -48,7 +65,10 @@ fn compare(stage: &Stage<'_>, node: &str, gpus: &str, layout: &str) -> anyhow::R
         .map(|(name, many)| (name.trim_start_matches("nvidia.com/"), *many))
         .collect();
     // The end state that pods see is the same, or this fails.
-    stage.cut(node, layout, &offers)?;
+    match layout {
+        Some(layout) => stage.cut(node, layout, &offers)?,
+        None => stage.offers(node, &offers)?,
+    }
     let wanted = of_interest(virtual_node.labels());
     let mut last = Vec::new();
     // GFD looks every ten seconds, and NFD after it.
@@ -60,13 +80,15 @@ fn compare(stage: &Stage<'_>, node: &str, gpus: &str, layout: &str) -> anyhow::R
     });
     Ok(match same {
         Ok(()) => Vec::new(),
-        Err(_) => last.into_iter().map(|line| format!("{gpus}, {layout}: {line}")).collect(),
+        Err(_) => {
+            last.into_iter().map(|line| format!("{gpus}, {}: {line}", layout.unwrap_or("as it is"))).collect()
+        }
     })
 }
 
 /// The virtual node with these GPUs, after it was cut like this.
-fn virtual_node(name: &str, gpus: &str, layout: &str) -> anyhow::Result<Node> {
-    let (count, model) = gpus.split_once('x').context("a worker says COUNTxMODEL")?;
+fn virtual_node(name: &str, gpus: &str, layout: Option<&str>) -> anyhow::Result<Node> {
+    let (model, count) = model(gpus)?;
     let release = Release::find("go-modules")?;
     let setup = Setup {
         flavour: Flavour::Helm,
@@ -74,12 +96,11 @@ fn virtual_node(name: &str, gpus: &str, layout: &str) -> anyhow::Result<Node> {
         plugin: release.plugin,
         ..Setup::default()
     };
-    let model = Model::find(model)?;
     let mut machine = Machine::new(name, DriverBranch::default(), Timestamp::UNIX_EPOCH);
-    for _ in 0..count.parse::<u8>()? {
+    for _ in 0..count {
         machine = machine.with_gpu(&model);
     }
-    Ok(Node::new(setup, machine, BTreeMap::new(), None, Some(layout))?)
+    Ok(Node::new(setup, machine, BTreeMap::new(), None, layout)?)
 }
 
 fn of_interest(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
@@ -136,8 +157,14 @@ mod tests {
     #[test]
     fn a_virtual_node_is_made_for_every_usual_worker() {
         for gpus in crate::fleet::usual() {
-            let node = virtual_node("n", &gpus.to_string(), "all-balanced").unwrap();
-            assert!(node.allocatable().keys().any(|name| name.starts_with("nvidia.com/mig-")), "{gpus}");
+            let gpus = gpus.to_string();
+            for layout in layouts(&gpus).unwrap() {
+                let node = virtual_node("n", &gpus, *layout).unwrap();
+                let whole = !matches!(layout, Some("all-balanced"));
+                let offers =
+                    |name: &str| node.allocatable().iter().any(|(key, n)| key.starts_with(name) && *n > 0);
+                assert_eq!((offers("nvidia.com/gpu"), offers("nvidia.com/mig-")), (whole, !whole), "{gpus}");
+            }
         }
     }
 }

@@ -5,14 +5,18 @@
 //! A story takes its worker as it finds it and brings it to the layout that it
 //! needs, so that any of them can run alone, and after any other.
 
+mod agent;
+mod by_hand;
 mod cdi;
 mod dra;
 mod faults;
 mod hardware;
 mod labels;
 mod seed;
+mod sharing;
 mod slicewright;
 mod stage;
+mod whole;
 mod workbench;
 
 use std::io::Write;
@@ -80,6 +84,16 @@ const STORIES: &[Story] = &[
         tell: hardware::reboot,
     },
     Story {
+        name: "shared-by-hand",
+        shows: "sharing that is switched on, off, up and down kills no pod, and gives pods that have a GPU neighbours",
+        tell: by_hand::tell,
+    },
+    Story {
+        name: "shared-by-fewer",
+        shows: "when fewer share each GPU, all may fit in sum, and one GPU still gets more sharers than the new number",
+        tell: by_hand::tell_of_fewer,
+    },
+    Story {
         name: "labels",
         shows: "GFD and the Operator write what the virtual nodes write, apart from the differences that are explained",
         tell: labels::tell,
@@ -93,6 +107,21 @@ const STORIES: &[Story] = &[
         name: "workbench",
         shows: "a workbench asks by its hardware profile for a slice that its pool lacks, gets it, and frees it when stopped",
         tell: workbench::tell,
+    },
+    Story {
+        name: "whole-gpus",
+        shows: "two of a worker's GPUs become whole for a pod of two beside slices for others, and are cut again",
+        tell: whole::tell,
+    },
+    Story {
+        name: "sharing",
+        shows: "four pods share each T4 as a policy says, one more is told why not, and who has a GPU alone keeps it alone",
+        tell: sharing::tell,
+    },
+    Story {
+        name: "agent",
+        shows: "an agent knows which pod has which slice, and cuts the rest of a GPU anew while pods compute on it",
+        tell: agent::tell,
     },
     Story {
         name: "slicewright-drains",
@@ -148,12 +177,17 @@ pub fn tell<W: Write>(
     let mut failed = Vec::new();
     for story in chosen {
         progress.say(&format!("{}: {}", story.name, story.shows))?;
+        let mut notes = Vec::new();
         let told = progress.step(&format!("the story {}", story.name), || {
             let mut stage = Stage::empty(cluster, place)?;
             let told = (story.tell)(&mut stage).with_context(|| format!("the story {}", story.name));
+            notes = std::mem::take(&mut stage.notes);
             let cleaned = if told.is_ok() { stage.clear() } else { Ok(()) };
             told.and(cleaned)
         });
+        for note in notes {
+            progress.say(&format!("{}: {note}", story.name))?;
+        }
         if let Err(error) = told {
             progress.say(&format!("{}: FAILED: {error:#}", story.name))?;
             let logs = place.folder().join("logs").join(story.name);

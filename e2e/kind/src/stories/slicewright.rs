@@ -9,7 +9,7 @@ use crate::gpus::NAMESPACE;
 use crate::operator;
 
 /// A policy over the pool, with this layout.
-fn policy(layout: &Value, drain: &str) -> Value {
+pub(super) fn policy(layout: &Value, drain: &str) -> Value {
     json!({
         "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuPartitionPolicy", "metadata": {"name": TEAM},
         "spec": {

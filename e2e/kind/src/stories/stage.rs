@@ -27,6 +27,8 @@ pub(super) struct Stage<'a> {
     pub(super) place: &'a Place,
     /// The tag of the simulator's image.
     pub(super) tag: String,
+    /// What was measured, for people.
+    pub(super) notes: Vec<String>,
 }
 
 impl<'a> Stage<'a> {
@@ -42,7 +44,7 @@ impl<'a> Stage<'a> {
         ]));
         let image = image.context("the workers have no simulated GPUs: `cargo xtask kind up` brings them")?;
         let tag = image.rsplit_once(':').context("the simulator's image has no tag")?.1.to_owned();
-        let stage = Self { cluster, place, tag };
+        let stage = Self { cluster, place, tag, notes: Vec::new() };
         stage.clear()?;
         stage.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}}))?;
         Ok(stage)

@@ -14,6 +14,8 @@ const POLICY: &str = "cluster-policy";
 
 /// The map of layouts that the Operator ships.
 const SHIPPED_MAP: &str = "default-mig-parted-config";
+/// The device plugin's configurations that the manifests come with.
+const SHIPPED_PLUGIN_MAP: &str = "device-plugin-config";
 
 /// NFD's labels of a node with a GPU of NVIDIA's: any of them will do.
 const FOUND: [&str; 3] = [
@@ -137,11 +139,11 @@ fn of_daemon_set(set: &DaemonSet, spec: &Value) -> Option<Write> {
     let pod = pods.spec.as_ref()?;
     let mut patch = Map::new();
     let named = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    let mut volume = None;
+    let (volume, mounted);
     let mut variables: BTreeMap<String, Option<String>> = BTreeMap::new();
     if app == Operand::MigManager.app() {
         let map = named(&spec["migManager"]["config"]["name"]).unwrap_or_else(|| SHIPPED_MAP.to_owned());
-        volume = Some(("mig-parted-config", map));
+        (volume, mounted) = ("mig-parted-config", map);
         for variable in spec["migManager"]["env"].as_array().into_iter().flatten() {
             if let Some(name) = named(&variable["name"]) {
                 variables.insert(name, named(&variable["value"]));
@@ -154,20 +156,21 @@ fn of_daemon_set(set: &DaemonSet, spec: &Value) -> Option<Write> {
         }
     } else if app == Operand::DevicePlugin.app() || app == Operand::GpuFeatureDiscovery.app() {
         variables.insert("MIG_STRATEGY".to_owned(), named(&spec["mig"]["strategy"]));
-        if let Some(map) = named(&spec["devicePlugin"]["config"]["name"]) {
-            volume = Some(("available", map));
-            let default = named(&spec["devicePlugin"]["config"]["default"]);
-            variables.insert("DEFAULT_CONFIG".to_owned(), default);
-        }
+        // The Operator leaves config-manager out where no map is named; here it has the shipped one then.
+        let config = &spec["devicePlugin"]["config"];
+        let (map, default) = match named(&config["name"]) {
+            Some(map) => (map, named(&config["default"])),
+            None => (SHIPPED_PLUGIN_MAP.to_owned(), Some("default".to_owned())),
+        };
+        (volume, mounted) = ("available", map);
+        variables.insert("DEFAULT_CONFIG".to_owned(), default);
     } else {
         return None;
     }
-    if let Some((volume, map)) = volume {
-        let there = pod.volumes.iter().flatten().find(|there| there.name == volume);
-        let now = there.and_then(|there| there.config_map.as_ref()).map(|source| source.name.as_str());
-        if now.is_some_and(|now| now != map) {
-            patch.insert("volumes".to_owned(), json!([{"name": volume, "configMap": {"name": map}}]));
-        }
+    let there = pod.volumes.iter().flatten().find(|there| there.name == volume);
+    let now = there.and_then(|there| there.config_map.as_ref()).map(|source| source.name.as_str());
+    if now.is_some_and(|now| now != mounted) {
+        patch.insert("volumes".to_owned(), json!([{"name": volume, "configMap": {"name": mounted}}]));
     }
     for (field, containers) in
         [("initContainers", pod.init_containers.as_deref()), ("containers", Some(pod.containers.as_slice()))]

@@ -146,6 +146,24 @@ fn configurations_of_the_plugin_are_mounted_and_config_manager_is_told_the_defau
 }
 
 #[test]
+fn discovery_reads_the_configurations_of_the_plugin_and_both_read_the_shipped_ones_when_no_map_is_named() {
+    let mut spec = usual();
+    spec["devicePlugin"] = json!({"config": {"name": "shared", "default": ""}});
+    let patched = daemon_sets_of(&seen(spec, json!({})));
+    let mounted = json!([{"name": "available", "configMap": {"name": "shared"}}]);
+    assert_eq!(patched.iter().map(|(_, patch)| &patch["volumes"]).collect::<Vec<_>>(), [&mounted, &mounted]);
+    let mut seen = seen(usual(), json!({}));
+    for set in &mut seen.daemon_sets {
+        let pod = set.spec.as_mut().unwrap().template.spec.as_mut().unwrap();
+        let volumes = pod.volumes.iter_mut().flatten().filter(|volume| volume.name == "available");
+        volumes.for_each(|volume| volume.config_map.as_mut().unwrap().name = "shared".to_owned());
+    }
+    let shipped = json!([{"name": "available", "configMap": {"name": "device-plugin-config"}}]);
+    let patched = daemon_sets_of(&seen);
+    assert_eq!(patched.iter().map(|(_, patch)| &patch["volumes"]).collect::<Vec<_>>(), [&shipped, &shipped]);
+}
+
+#[test]
 fn a_manager_that_is_switched_off_has_no_pods_and_comes_back() {
     let mut spec = usual();
     spec["migManager"]["enabled"] = json!(false);

@@ -1,0 +1,152 @@
+//! The node agent, installed by its chart, beside a real kubelet and NVIDIA's unmodified device plugin: it knows which
+//! pod has which slice, and cuts the rest of a GPU anew while pods compute on it.
+
+use std::collections::BTreeMap;
+
+use anyhow::ensure;
+use serde_json::{Value, json};
+
+use super::by_hand::named;
+use super::slicewright::on_demand;
+use super::stage::{Stage, TEAM};
+use crate::operator::{self, AGENT_NAMESPACE};
+
+/// What MIG manager's label says where the agent changes the slices: the name of no layout.
+const HANDED_OVER: &str = "slicewright-agent-changes-this-node";
+
+const LAYOUT: &str = "nvidia.com/mig.config";
+
+impl Stage<'_> {
+    /// The agent is installed, or told otherwise what it may do; its pods are
+    /// ready, so their reports are there.
+    fn has_agents(&self, mode: &str) -> anyhow::Result<()> {
+        operator::install_with_agents(self.cluster, self.place, mode)?;
+        // What the driver's installation would be: the simulated GPUs are a folder of the node.
+        let pod = json!({
+            "volumes": [{"name": "gpus", "hostPath": {"path": "/var/lib/slicewright-sim"}}],
+            "containers": [{"name": "agent", "volumeMounts": [{"name": "gpus", "mountPath": "/run/slicewright-sim"}]}],
+        });
+        let patch = json!({"spec": {"template": {"spec": pod}}}).to_string();
+        let set = ["daemonset", "--namespace", AGENT_NAMESPACE, operator::AGENT];
+        self.kubectl(&[&["patch"], &set[..], &["--type=strategic", "--patch", &patch]].concat())?;
+        self.kubectl(&[&["rollout", "status", "--timeout=240s"], &set[..]].concat()).map(drop)
+    }
+
+    /// Waits until an agent that may do this reports from a node, and what it
+    /// reports is so; by the UUID of each slice its profile and the pod that
+    /// has it.
+    fn agent_reports(
+        &self,
+        node: &str,
+        mode: &str,
+        is_so: impl Fn(&BTreeMap<String, (String, Option<String>)>) -> bool,
+    ) -> anyhow::Result<BTreeMap<String, (String, Option<String>)>> {
+        let mut found = BTreeMap::new();
+        self.until(&format!("the agent of {node} reports ({mode})"), || {
+            let status = self.get("gpunode", node)?["status"].clone();
+            found = reported(&status["observed"]);
+            let by = status["observed"]["by"] == "Agent" && status["agent"]["mode"] == mode;
+            let is = by && status["observed"]["doubts"].is_null() && is_so(&found);
+            Ok(if is { Ok(()) } else { Err(format!("{} and {}", status["agent"], status["observed"])) })
+        })?;
+        Ok(found)
+    }
+}
+
+/// The slices of a report: profile and holder by UUID.
+fn reported(observed: &Value) -> BTreeMap<String, (String, Option<String>)> {
+    let gpus = observed["gpus"].as_array().into_iter().flatten();
+    let slices = gpus.flat_map(|gpu| gpu["slices"].as_array().into_iter().flatten());
+    let one = |slice: &Value| {
+        let uuid = slice["devices"][0].as_str()?.to_owned();
+        let mut holders = slice["holders"].as_array().into_iter().flatten();
+        let holder = holders.find_map(|holder| holder["pod"].as_str()).map(str::to_owned);
+        Some((uuid, (slice["profile"].as_str()?.to_owned(), holder)))
+    };
+    slices.filter_map(one).collect()
+}
+
+/// All halves but one are computed on; the last one is cut anew for a small slice, beside its neighbour.
+pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
+    let (node, gpus) = stage.starts_as("all-3g.40gb", ("mig-3g.40gb", 2))?;
+    stage.governs(&node, &on_demand())?;
+    let pods = named("train", 2 * gpus - 1);
+    let given = stage.hold_one_each(&node, &pods, "mig-3g.40gb")?;
+    for (pod, slice) in &given {
+        stage.says(pod, &format!("open: {slice}"))?;
+    }
+    let before = stage.containers(&pods)?;
+
+    // Without an agent nobody knows which half is free.
+    stage.apply(&stage.pod(&node, "lab", "mig-1g.10gb", 1, "at-once"))?;
+    let (reason, message) = stage.is_unserved("lab")?;
+    ensure!(reason == "IdlenessNotProvable", "the answer is {reason}: {message}");
+
+    // An agent that reports knows it, as kubelet and driver do; it changes nothing, and the GPU is not idle as a whole.
+    stage.has_agents("report")?;
+    let halves = stage.agent_reports(&node, "Report", |slices| slices.len() as u64 == 2 * gpus)?;
+    for (pod, slice) in &given {
+        let known = halves.get(slice);
+        ensure!(
+            known == Some(&("3g.40gb".to_owned(), Some(pod.clone()))),
+            "{pod} has {slice}, and {halves:?}"
+        );
+    }
+    ensure!(halves.values().filter(|(_, holder)| holder.is_none()).count() == 1, "{halves:?}");
+    ensure!(stage.get("pod", "lab")?["status"]["phase"] == "Pending", "the workbench runs without a slice");
+
+    // One that may change slices cuts the free half; nobody else notices.
+    let start = crate::progress::clock();
+    stage.has_agents("change")?;
+    let slice = stage.runs("lab")?;
+    let took = start.elapsed().as_secs();
+    stage.says("lab", &format!("open: {}", slice[0]))?;
+    stage.notes.push(format!("{took} s from the agent's new mode to a pod on a slice that it made"));
+    ensure!(stage.containers(&pods)? == before, "a pod that computed is another container");
+    for (pod, slice) in &given {
+        ensure!(!stage.logs(pod)?.contains("lost"), "{pod} lost {slice}");
+        ensure!(stage.slices(&node)?.contains(slice), "the slice of {pod} is gone");
+    }
+    let now = stage.agent_reports(&node, "Change", |slices| {
+        slices
+            .get(&slice[0])
+            .is_some_and(|(profile, pod)| profile == "1g.10gb" && pod.as_deref() == Some("lab"))
+    })?;
+    ensure!(
+        given.iter().all(|(pod, slice)| now.get(slice).and_then(|one| one.1.as_ref()) == Some(pod)),
+        "{now:?}"
+    );
+    ensure!(stage.label(&node, LAYOUT)? == HANDED_OVER, "the node was not handed over to its agent");
+    stage.policy_is("Ready", "True")?;
+    stage.is_uncordoned(&node)?;
+    stage.nothing_is_paused(&node)?;
+
+    // Back to MIG manager, under the same pods: it finds what it is told, and touches nothing.
+    stage.has_agents("report")?;
+    stage.until("the node is MIG manager's again", || {
+        let now = (stage.label(&node, LAYOUT)?, stage.label(&node, &format!("{LAYOUT}.state"))?);
+        Ok(if now.0 != HANDED_OVER && now.1 == "success" { Ok(()) } else { Err(format!("{now:?}")) })
+    })?;
+    ensure!(
+        stage.containers(&pods)? == before,
+        "a pod that computed is another container after the handover"
+    );
+    ensure!(stage.slices(&node)?.contains(&slice[0]), "the slice of lab is gone after the handover");
+    stage.policy_is("Ready", "True")?;
+    operator::install(stage.cluster, stage.place)?;
+    let left = ["get", "daemonset", "--namespace", AGENT_NAMESPACE, "--ignore-not-found", "--output=name"];
+    ensure!(stage.kubectl(&left)?.trim().is_empty(), "the chart left an agent in {AGENT_NAMESPACE}");
+    ensure!(stage.get("namespace", TEAM)?["status"]["phase"] == "Active", "the pods' namespace is gone");
+    Ok(())
+}
+
+impl Stage<'_> {
+    /// No operand of a node waits for a change of ours.
+    fn nothing_is_paused(&self, node: &str) -> anyhow::Result<()> {
+        let labels = self.get("node", node)?["metadata"]["labels"].clone();
+        let labels = labels.as_object().cloned().unwrap_or_default();
+        let paused: Vec<_> = labels.iter().filter(|(_, value)| *value == "paused-for-slicewright").collect();
+        ensure!(paused.is_empty(), "{paused:?} are left on {node}");
+        Ok(())
+    }
+}
