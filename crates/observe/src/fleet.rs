@@ -13,7 +13,7 @@ use planner::names::{GpuIndex, NodeName};
 use planner::policy::{LayoutPolicy, Policy, StaticCut, rule_for};
 use rollout::observed::{MapSeen, Observed};
 use rollout::progress::Target;
-use rollout::{GpuLayout, Strategy};
+use rollout::{GpuLayout, NodeLayout, Strategy};
 
 use crate::agent::{self, Agent};
 use crate::facts::{self, OurMap};
@@ -102,6 +102,7 @@ pub fn read(
         let models = hardware::models(found.as_ref(), gpu_node);
         let mut facts = facts::read(node, &pods, &models, strategy, &ours, objects);
         facts.sharing.never_cut = never_cut;
+        facts.sharing.layout = found.as_ref().and_then(layout_in_effect);
         let is_whole = |found: &Established<'_>| {
             let labels = labels::known_labels(node, gpu_node, &memory);
             has_whole_gpus(found) || wants_whole_gpus(found, owner(policies, &labels))
@@ -140,6 +141,13 @@ pub fn read(
 fn elsewhere<'a>(node: &Node, strategy: Strategy, objects: &Objects) -> Option<Established<'a>> {
     let present = node.metadata.labels.as_ref()?.get(names::PRESENT).is_some_and(|value| value == "true");
     (present && holds::manager(node, objects).is_some()).then(|| without_slices(strategy))
+}
+
+/// What the GPUs of a node are cut into, where one is and that is no matter of
+/// doubt.
+fn layout_in_effect(found: &Established<'_>) -> Option<NodeLayout> {
+    let cut = NodeLayout(found.gpus.iter().map(|(index, gpu)| (*index, gpu.cut.clone())).collect());
+    (found.doubt.is_none() && cut.0.values().any(GpuLayout::is_mig)).then_some(cut)
 }
 
 /// A node of which no GPU is to be cut: nothing is planned for it.

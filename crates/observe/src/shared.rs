@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use api::GpuPartitionPolicy;
 use api::policy::{LayoutType, SharingType};
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use mig::resource::Unit;
@@ -113,31 +112,30 @@ fn cluster_strategy(objects: &Objects) -> (Option<Strategy>, String) {
 /// The sharing of every policy that makes sense and has some.
 #[must_use]
 pub fn policies(objects: &Objects, catalog: &Catalog) -> BTreeMap<PolicyName, SharingPolicy> {
+    let names = objects.policies.keys();
+    names.filter_map(|name| Some((PolicyName(name.clone()), policy(objects, catalog, name)?))).collect()
+}
+
+/// The sharing of a policy, if it makes sense and has some.
+#[must_use]
+pub fn policy(objects: &Objects, catalog: &Catalog, name: &str) -> Option<SharingPolicy> {
+    let spec = objects.policies.get(name)?;
+    let sharing = spec.spec.sharing.as_ref()?;
+    let is_wrong = policy::validate(spec, catalog).iter().any(|found| found.severity == Severity::Error);
+    let rules = sharing.rules.iter().filter_map(|rule| {
+        let model = rule.model.as_ref().map(|text| card_id(text).unwrap_or(text).to_owned());
+        Some(Rule { model, resource: rule.resource.clone(), replicas: u32::try_from(rule.replicas).ok()? })
+    });
     let (strategy, cluster_policy) = cluster_strategy(objects);
-    let read = |(name, policy): (&String, &GpuPartitionPolicy)| {
-        let sharing = policy.spec.sharing.as_ref()?;
-        let is_wrong =
-            policy::validate(policy, catalog).iter().any(|found| found.severity == Severity::Error);
-        let rules = sharing.rules.iter().filter_map(|rule| {
-            let model = rule.model.as_ref().map(|text| card_id(text).unwrap_or(text).to_owned());
-            Some(Rule {
-                model,
-                resource: rule.resource.clone(),
-                replicas: u32::try_from(rule.replicas).ok()?,
-            })
-        });
-        let shares = SharingPolicy {
-            kind: sharing.type_,
-            rename: sharing.rename,
-            one_each: sharing.one_each,
-            rules: rules.collect(),
-            cuts_nothing: policy.spec.layout.type_ == LayoutType::None,
-            strategy,
-            cluster_policy: cluster_policy.clone(),
-        };
-        (!is_wrong).then(|| (PolicyName(name.clone()), shares))
-    };
-    objects.policies.iter().filter_map(read).collect()
+    (!is_wrong).then(|| SharingPolicy {
+        kind: sharing.type_,
+        rename: sharing.rename,
+        one_each: sharing.one_each,
+        rules: rules.collect(),
+        cuts_nothing: spec.spec.layout.type_ == LayoutType::None,
+        strategy,
+        cluster_policy,
+    })
 }
 
 fn label<'a>(labels: &'a Labels, key: &str) -> Option<&'a str> {
@@ -182,12 +180,10 @@ impl SharingPolicy {
     #[must_use]
     pub fn seats_of(&self, model_id: &str, resource: &str) -> Seats {
         let card = find(model_id);
-        let cuts = matches!(card, Some(Known::Model(_))) && !self.cuts_nothing;
         let is_out = match self.kind {
             SharingType::None => true,
             SharingType::Auto => matches!(card, Some(Known::Model(_))),
-            SharingType::Mps => cuts,
-            SharingType::TimeSlicing => false,
+            SharingType::Mps | SharingType::TimeSlicing => false,
         };
         if is_out || !has_resource(card, resource) {
             return Seats { resource: resource.to_owned(), replicas: 1 };
@@ -206,7 +202,7 @@ impl SharingPolicy {
         let (rename, one_each) = (self.rename, self.one_each);
         let sharing = (!replicas.is_empty()).then_some(Shared { by, rename, one_each, replicas });
         // Where ClusterPolicy leaves the strategy open, nodes that are cut get it here.
-        let strategy = (cuts && self.strategy.is_none()).then_some(Strategy::Mixed);
+        let strategy = (cuts && self.brings_strategy()).then_some(Strategy::Mixed);
         PluginConfig { strategy, sharing }
     }
 
@@ -245,40 +241,47 @@ impl SharingPolicy {
         if rules.is_empty() {
             return None;
         }
-        if let Some(why) = self.cannot(&rules, card, cuts) {
+        if let Some(why) = self.refused().or_else(|| self.too_many(&rules, card)) {
             return Some(SharingWanted::Refused(why));
         }
         Some(SharingWanted::As(self.config(rules.into_iter(), cuts)))
     }
 
-    /// Why the rules for a node cannot be carried out there, and what to write.
-    fn cannot(&self, rules: &[&Rule], card: Option<Known<'_>>, cuts: bool) -> Option<String> {
-        let slice = rules.iter().find(|rule| rule.resource != names::RESOURCE_GPU);
-        if let Some(rule) = slice.filter(|_| self.strategy == Some(Strategy::Single)) {
-            return Some(format!(
-                "the MIG strategy is `single`, where slices are offered as nvidia.com/gpu, and a rule is for {}: write `resource: nvidia.com/gpu`, or set spec.mig.strategy of ClusterPolicy {} to `mixed`",
+    /// Why the policy can be carried out on no node, as `ClusterPolicy` is, and
+    /// what to write.
+    #[must_use]
+    pub fn refused(&self) -> Option<String> {
+        let slice = self.rules.iter().find(|rule| rule.resource != names::RESOURCE_GPU);
+        match (self.strategy, slice) {
+            (Some(Strategy::Mixed), _) if self.kind == SharingType::Mps => {
+                Some(mps_beside_mixed(&self.cluster_policy))
+            }
+            (Some(strategy @ (Strategy::Single | Strategy::None)), Some(rule)) => Some(format!(
+                "a rule of `sharing` is for {}, and with the MIG strategy `{strategy}` slices are not offered by profile (with `single` they are nvidia.com/gpu): write `resource: nvidia.com/gpu`, or set the strategy with: kubectl patch clusterpolicies.nvidia.com {} --type merge -p '{{\"spec\":{{\"mig\":{{\"strategy\":\"mixed\"}}}}}}'",
                 rule.resource, self.cluster_policy
-            ));
+            )),
+            _ => None,
         }
-        if self.kind != SharingType::Mps {
-            return None;
-        }
-        if cuts {
-            return Some(
-                "it can be cut by the policy's layout, and MPS serves whole GPUs only: write `type: TimeSlicing`, or `layout: {type: None}` in a policy for this node".to_owned(),
-            );
-        }
-        if self.strategy == Some(Strategy::Mixed) {
-            return Some(mps_beside_mixed(&self.cluster_policy));
-        }
-        let most = card.map_or(mig::sharing::MPS_MOST, most_by_mps);
+    }
+
+    /// Whether nodes that the policy cuts get their MIG strategy by it, since
+    /// `ClusterPolicy` leaves it open.
+    #[must_use]
+    pub fn brings_strategy(&self) -> bool {
+        self.strategy.is_none() && !self.cuts_nothing
+    }
+
+    /// Why a rule without a model cannot be carried out on a node with this card.
+    fn too_many(&self, rules: &[&Rule], card: Option<Known<'_>>) -> Option<String> {
+        let card = card.filter(|_| self.kind == SharingType::Mps)?;
+        let most = most_by_mps(card);
         let many = rules.iter().find(|rule| rule.replicas > most)?;
-        let name = card.map_or("this card", |card| match card {
+        let name = match card {
             Known::Model(model) => model.id.as_str(),
             Known::Card(card) => card.id.as_str(),
-        });
+        };
         Some(format!(
-            "{} pods are to share each GPU through MPS, and a {name} serves {most}: write `replicas: {most}`, or less, for this model",
+            "{} pods are to share each GPU through MPS, and a {name} serves {most}: write a rule `{{model: {name}, resource: nvidia.com/gpu, replicas: {most}}}` before it",
             many.replicas
         ))
     }
@@ -347,6 +350,7 @@ impl OurPluginMap {
             replicas: replicas.filter_map(|(resource, n)| Some((resource, n.parse().ok()?))).collect(),
             by: by_resource(names::SHARED_BY),
             never_cut: false,
+            layout: None,
             is_cut: counted || by_product || offers.iter().any(|(resource, n)| *n > 0 && is_slice(resource)),
             uses_our_map: self.is_used,
             keys: self.configs.keys().cloned().collect(),

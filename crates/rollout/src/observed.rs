@@ -263,12 +263,10 @@ impl Observed {
     /// `None` where that is not known.
     #[must_use]
     pub fn devices(&self, strategy: Strategy) -> Option<Resources> {
-        match &self.label_layout {
-            Some(layout) if layout.0.values().any(crate::GpuLayout::is_mig) && !self.sharing.never_cut => {
-                Some(layout.offers(strategy))
-            }
-            _ if self.sharing.is_cut => None,
-            _ => self.sharing.gpus.map(|gpus| Resources::from([(RESOURCE_GPU.to_owned(), gpus)])),
+        match &self.sharing.layout {
+            Some(layout) => Some(layout.offers(strategy)),
+            None if self.sharing.is_cut => None,
+            None => self.sharing.gpus.map(|gpus| Resources::from([(RESOURCE_GPU.to_owned(), gpus)])),
         }
     }
 

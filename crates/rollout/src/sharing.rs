@@ -9,7 +9,7 @@ use mig::GpuResource;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::layout::Strategy;
+use crate::layout::{NodeLayout, Strategy};
 use crate::names::{ENTRY_PREFIX, RESOURCE_GPU};
 
 /// How many there are of each resource.
@@ -320,6 +320,8 @@ pub struct SharingSeen {
     pub is_cut: bool,
     /// Whether its policy cuts no GPU of it.
     pub never_cut: bool,
+    /// What its GPUs are cut into, where that is known and one is cut.
+    pub layout: Option<NodeLayout>,
     /// `ClusterPolicy` points the device plugin to our map.
     pub uses_our_map: bool,
     /// The keys of ours that our map has, with their right texts.

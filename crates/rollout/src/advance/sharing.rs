@@ -64,7 +64,7 @@ impl Run<'_> {
         }
         let Some(devices) = self.devices_to_come(&config) else { return Flow::Rest(Outlook::Idle, None) };
         // The layout stays as it is, and so do the slices that are held.
-        let layout = self.seen.label_layout.clone().filter(|_| !self.seen.sharing.never_cut);
+        let layout = self.seen.sharing.layout.clone();
         self.next.target = Some(self.sharing_target(config, devices, layout));
         self.enter(Phase::Mapping)
     }
