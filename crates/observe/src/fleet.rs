@@ -19,7 +19,7 @@ use crate::agent::{self, Agent};
 use crate::facts::{self, OurMap};
 use crate::hardware::{self, Models};
 use crate::layouts::{self, Established, Maps};
-use crate::memory::Memory;
+use crate::memory::{Memory, Told};
 use crate::objects::Objects;
 use crate::on_node::{self, Bound};
 use crate::problem::{Problem, Severity};
@@ -242,7 +242,8 @@ impl OneNode<'_> {
         let holds = held.compute_slices();
         let taints = taints(node);
         let single_strategy = found.strategy == Strategy::Single;
-        if let Some(target) = memory.heads_for(facts.operands.config.as_deref()) {
+        let told = Told { manager: facts.operands.config.as_deref(), plugin: facts.sharing.key.as_deref() };
+        if let Some(target) = memory.heads_for(&told) {
             return inventory::Node {
                 labels,
                 single_strategy,

@@ -327,8 +327,11 @@ pub struct Target {
     /// is the device plugin's key then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sharing: Option<SharingChange>,
-    /// Since when the map is known to have the key of the sharing that follows
-    /// this change of the layout.
+    /// The sharing that is to follow this change of the layout, under the same
+    /// cordon: its key comes into the map ahead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub followed_by: Option<PluginConfig>,
+    /// Since when the map is known to have that key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_mapped_at: Option<Timestamp>,
 }
@@ -346,6 +349,7 @@ impl Target {
             attempt: 0,
             healed: false,
             mapped_at: None,
+            followed_by: None,
             key_mapped_at: None,
             cordoned_at: None,
             written_at: None,

@@ -104,7 +104,8 @@ fn target() -> impl Strategy<Value = Target> {
         devices,
         goes_back,
     });
-    (names, state, times, of(slices()), of(sharing)).prop_map(|(names, state, times, slices, sharing)| {
+    let after = (of(slices()), of(sharing), of(config()));
+    (names, state, times, after).prop_map(|(names, state, times, (slices, sharing, followed_by))| {
         let (layout, label, from, label_before, boot_id, plugin_before, manager_before) = names;
         let (rung, restore, attempt, healed, cleared, bystanders) = state;
         let (mapped_at, key_mapped_at, cordoned_at, written_at) = times;
@@ -118,6 +119,7 @@ fn target() -> impl Strategy<Value = Target> {
             attempt,
             healed,
             mapped_at,
+            followed_by,
             key_mapped_at,
             cordoned_at,
             written_at,

@@ -122,8 +122,7 @@ impl Run<'_> {
         let Some(SharingWanted::As(config)) = self.sharing_wanted else { return None };
         let due = !self.has_sharing(config)
             && self.foreign_key(config).is_none()
-            && self.sharing_rests(config).is_none()
-            && self.seen.sharing.uses_our_map;
+            && self.sharing_rests(config).is_none();
         due.then(|| config.clone())
     }
 
@@ -133,12 +132,23 @@ impl Run<'_> {
     pub(super) fn key_ahead(&mut self) -> Option<Flow> {
         let config = self.sharing_due()?;
         let settings = self.rules.settings;
-        if !self.seen.sharing.keys.contains(&config.key()) {
+        let is_there = self.seen.sharing.keys.contains(&config.key());
+        if let Some(target) = self.target()
+            && (target.followed_by.as_ref() != Some(&config) || !is_there)
+        {
+            target.followed_by = Some(config.clone());
+            target.key_mapped_at = None;
+        }
+        if !is_there {
             if self.late(settings.write_limit) {
                 return None;
             }
             self.actions.push(Action::EnsurePluginConfig { key: config.key(), config });
             return Some(self.wait(WaitsFor::PluginMapWrite, settings.write_limit));
+        }
+        // Somebody has to point ClusterPolicy to the map, and may take his time.
+        if !self.seen.sharing.uses_our_map {
+            return None;
         }
         let now = self.now;
         let settled = *self.target()?.key_mapped_at.get_or_insert(now) + settings.map_settle;
@@ -153,7 +163,9 @@ impl Run<'_> {
     pub(super) fn sharing_follows(&mut self) -> Option<Flow> {
         let config = self.sharing_due()?;
         let of = self.next.target.clone()?;
-        let is_mounted = self.seen.sharing.keys.contains(&config.key())
+        let is_mounted = self.seen.sharing.uses_our_map
+            && self.seen.sharing.keys.contains(&config.key())
+            && of.followed_by.as_ref() == Some(&config)
             && of.key_mapped_at.is_some_and(|at| self.now >= at + self.rules.settings.map_settle);
         if !is_mounted || !self.cordoned_by_us() {
             return None;
