@@ -188,3 +188,26 @@ fn two_notebooks_share_the_t4_of_a_node_a_third_waits_and_a_whole_one_beside_it_
         scene.converged("notebooks").await
     });
 }
+
+#[test]
+fn an_operator_that_is_killed_at_any_step_of_a_change_of_sharing_converges_when_it_is_back() {
+    scenario(async |scene| {
+        scene.nodes_are([NodeSpec::new("t1", 4, "T4").label(POOL, "notebooks")]).await?;
+        scene.operator().await?;
+        scene.apply(by(2)).await?;
+        point(scene, "notebooks").await?;
+        scene.offers_resources("t1", &[(SHARED, 8)]).await?;
+        // A device plugin needs no time of its own for a change: the label leads on to the proof.
+        for (phase, replicas) in
+            ["Mapping", "Cordoning", "Quiescing", "Verifying", "Releasing"].iter().zip(3..)
+        {
+            scene.apply(by(replicas)).await?;
+            scene.phase("t1", phase).await?;
+            scene.kill_operators();
+            scene.operator_again().await?;
+            scene.offers_resources("t1", &[(SHARED, 4 * i64::from(replicas))]).await?;
+            scene.converged("notebooks").await?;
+        }
+        Ok(())
+    });
+}

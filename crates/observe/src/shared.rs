@@ -303,6 +303,9 @@ pub(crate) struct OurPluginMap {
     configs: BTreeMap<String, PluginConfig>,
     /// `ClusterPolicy` points the device plugin to it.
     is_used: bool,
+    /// `ClusterPolicy` points it to another map, or to none: then what keys of
+    /// ours say is told to nobody.
+    is_elsewhere: bool,
 }
 
 /// The configurations of ours in a map: a text that somebody edited is none.
@@ -318,9 +321,11 @@ impl OurPluginMap {
     pub(crate) fn read(objects: &Objects, ours: &MapRef) -> Self {
         let policy = objects.cluster_policies.values().next();
         let named = policy.and_then(|policy| policy.spec.device_plugin.config.as_ref());
+        let is_used = named.is_some_and(|config| config.name == ours.name);
         Self {
             configs: configs(objects.config_maps.get(&ours.key())),
-            is_used: named.is_some_and(|config| config.name == ours.name),
+            is_used,
+            is_elsewhere: policy.is_some() && !is_used,
         }
     }
 
@@ -345,7 +350,11 @@ impl OurPluginMap {
         });
         let by_product = label(labels, names::PRODUCT).is_some_and(|product| product.contains("-MIG-"));
         SharingSeen {
-            config: key.as_ref().and_then(|key| self.configs.get(key)).cloned(),
+            config: key
+                .as_ref()
+                .filter(|_| !self.is_elsewhere)
+                .and_then(|key| self.configs.get(key))
+                .cloned(),
             gpus: number(names::COUNT),
             replicas: replicas.filter_map(|(resource, n)| Some((resource, n.parse().ok()?))).collect(),
             by: by_resource(names::SHARED_BY),

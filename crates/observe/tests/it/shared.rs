@@ -336,3 +336,13 @@ fn where_cluster_policy_leaves_the_strategy_open_nodes_that_are_cut_get_it_with_
     let single = see(&[cluster_policy("single"), slices_by(2), a1]);
     refused_there(&single, "a1", "with the MIG strategy `single` slices are not offered by profile");
 }
+
+#[test]
+fn a_key_of_ours_means_nothing_while_cluster_policy_points_the_plugin_elsewhere() {
+    let mut settings = cluster_policy("mixed");
+    let seen = see(&[settings.clone(), both_keys(), map_with(&by(4)), t4_shared("t1")]);
+    assert_eq!(seen.nodes[&NodeName::from("t1")].shared_as(), Some(by(4)));
+    settings["spec"]["devicePlugin"]["config"]["name"] = "time-slicing-config".into();
+    let seen = see(&[settings, both_keys(), map_with(&by(4)), t4_shared("t1")]);
+    assert_eq!(seen.nodes[&NodeName::from("t1")].shared_as(), None);
+}

@@ -286,6 +286,13 @@ impl Run<'_> {
             let found = self.seen.sharing.key.clone();
             return Some(self.fail(FailureReason::ForeignSharing { found, ours }));
         }
+        if target.boot_id != self.seen.boot_id {
+            let boot_id = self.seen.boot_id.clone();
+            if let Some(target) = self.target() {
+                target.boot_id = boot_id;
+            }
+            self.restart_clock();
+        }
         if !self.seen.unschedulable {
             self.cordon();
         }
@@ -340,6 +347,13 @@ impl Run<'_> {
         };
         if let Some(missing) = missing {
             self.next.matched_since = None;
+            // Writing to a node that is down helps nobody.
+            if missing == Unproven::NotReady {
+                if self.late(settings.change_limit) {
+                    return self.fail(FailureReason::SharingFailed(Trouble::NotBack));
+                }
+                return self.wait(WaitsFor::Reboot, settings.change_limit);
+            }
             if self.late(settings.verify_limit) {
                 return self.sharing_trouble(&change, Trouble::NotShared { missing });
             }

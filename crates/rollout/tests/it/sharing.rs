@@ -32,6 +32,10 @@ struct Scene {
     layout: Option<NodeLayout>,
     /// MPS's control daemon does not come up.
     no_daemon: bool,
+    /// What GPU feature discovery still says, where it lags.
+    labels_of: Option<PluginConfig>,
+    down: bool,
+    boot: &'static str,
     cordoned: bool,
     listed: Option<Timestamp>,
     progress: Progress,
@@ -103,6 +107,9 @@ impl Scene {
             labelled_at: None,
             layout: None,
             no_daemon: false,
+            labels_of: None,
+            down: false,
+            boot: "boot",
             did: Vec::new(),
             dies_at: None,
             outlook: Outlook::Idle,
@@ -170,8 +177,8 @@ impl Scene {
             manager: None,
             unschedulable: self.cordoned,
             cordon_owner: if self.cordoned { CordonOwner::Us } else { CordonOwner::Unknown },
-            ready: true,
-            boot_id: "boot".to_owned(),
+            ready: !self.down,
+            boot_id: self.boot.to_owned(),
             allocatable: self.offers(),
             pods,
             listing: self.listed.map_or(Listing::Cached, |at| Listing::Consistent { at }),
@@ -186,7 +193,10 @@ impl Scene {
                 key: self.key.clone(),
                 gpus: Some(GPUS),
                 replicas: (self.devices().keys())
-                    .map(|name| (name.clone(), u64::from(self.active.seats_of(name).replicas)))
+                    .map(|name| {
+                        let said = self.labels_of.as_ref().unwrap_or(&self.active);
+                        (name.clone(), u64::from(said.seats_of(name).replicas))
+                    })
                     .collect(),
                 by: BTreeMap::new(),
                 is_cut: self.layout.is_some(),

@@ -144,3 +144,61 @@ fn a_map_that_loses_its_key_is_mended_and_nothing_else_is_done_meanwhile() {
     scene.held_by(&["a"]);
     assert!(!scene.did.contains(&"SetPluginConfigLabel"), "{:?}", scene.did);
 }
+
+/// Rounds until a node is in a step.
+fn until(scene: &mut Scene, phase: Phase) {
+    while scene.progress.phase != phase {
+        let wake = scene.round();
+        scene.now = wake.unwrap_or(scene.now).max(scene.now + SignedDuration::from_secs(1));
+    }
+}
+
+#[test]
+fn a_node_stays_closed_until_feature_discovery_says_the_same() {
+    let mut scene = Scene::with_slices(&[]);
+    scene.labels_of = Some(PluginConfig::default());
+    scene.wants(small_by(2));
+    until(&mut scene, Phase::Verifying);
+    for _ in 0..5 {
+        scene.now += SignedDuration::from_mins(1);
+        scene.round();
+        assert!(scene.cordoned && scene.progress.phase == Phase::Verifying);
+    }
+    scene.labels_of = None;
+    scene.settle();
+    assert_eq!((scene.outlook.clone(), scene.cordoned), (Outlook::Idle, false));
+}
+
+#[test]
+fn a_reboot_in_the_middle_is_waited_for_and_the_proof_has_its_time_again() {
+    let mut scene = Scene::with_slices(&[]);
+    scene.wants(small_by(2));
+    until(&mut scene, Phase::Verifying);
+    (scene.down, scene.mute) = (true, true);
+    for _ in 0..12 {
+        scene.now += SignedDuration::from_mins(1);
+        scene.round();
+        assert_eq!(scene.key, Some(small_by(2).key()), "nothing is written to a node that is down");
+    }
+    (scene.down, scene.boot) = (false, "another boot");
+    for _ in 0..5 {
+        scene.now += SignedDuration::from_mins(1);
+        scene.round();
+        assert_eq!(scene.progress.phase, Phase::Verifying, "its plugin starts");
+    }
+    scene.mute = false;
+    scene.settle();
+    assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, small_by(2)));
+    assert!(!scene.cordoned);
+}
+
+#[test]
+fn a_policy_that_goes_after_the_label_leaves_a_node_that_is_proved_and_open() {
+    let mut scene = Scene::with_slices(&[]);
+    scene.wants(small_by(2));
+    until(&mut scene, Phase::Verifying);
+    scene.wanted = None;
+    scene.settle();
+    assert_eq!((scene.outlook.clone(), scene.cordoned), (Outlook::Idle, false));
+    assert_eq!(scene.key, Some(small_by(2).key()));
+}
