@@ -124,11 +124,11 @@ fn mps_is_refused_while_all_nodes_are_mixed_and_served_where_each_node_has_its_s
         let rules = json!([{"model": "T4", "resource": "nvidia.com/gpu", "replicas": 4}]);
         scene.apply(shares(json!({"type": "MPS", "rules": rules}))).await?;
         let command = scene.says("notebooks", "Accepted", "False", "SharingRefused").await?;
-        assert!(command.contains(r#"-p '{"spec":{"mig":{"strategy":""}}}'"#), "{command}");
+        assert!(command.contains(r#"-p '{"spec":{"mig":{"strategy":null}}}'"#), "{command}");
         scene.offers_resources("t1", &[("nvidia.com/gpu", 4)]).await?;
 
         // Somebody follows it. The node that is cut gets its strategy by a policy with sharing.
-        scene.patch(settings(), json!({"spec": {"mig": {"strategy": ""}}})).await?;
+        scene.patch(settings(), json!({"spec": {"mig": {"strategy": null}}})).await?;
         scene
             .apply(
                 policy("research", "research")
@@ -152,7 +152,7 @@ fn a_daemon_of_mps_that_does_not_start_gives_the_node_back_what_it_had() {
         scene.nodes_are([NodeSpec::new("t1", 4, "T4").label(POOL, "notebooks")]).await?;
         scene.operator().await?;
         scene.hands().turn("t1", "does-not-start mps-control-daemon")?;
-        scene.patch(settings(), json!({"spec": {"mig": {"strategy": ""}}})).await?;
+        scene.patch(settings(), json!({"spec": {"mig": {"strategy": null}}})).await?;
         let rules = json!([{"model": "T4", "resource": "nvidia.com/gpu", "replicas": 4}]);
         scene.apply(shares(json!({"type": "MPS", "rules": rules}))).await?;
         point(scene, "notebooks").await?;

@@ -56,7 +56,7 @@ pub enum SharingType {
     TimeSlicing,
     /// Pods run side by side through one server, with equal shares of memory; a
     /// failure of one ends all. Whole GPUs only, beside `layout: {type: None}`,
-    /// and only while `spec.mig.strategy` of ClusterPolicy is empty, `none` or
+    /// and only while `spec.mig.strategy` of ClusterPolicy is absent, `none` or
     /// `single`.
     #[serde(rename = "MPS")]
     Mps,

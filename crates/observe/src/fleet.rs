@@ -107,7 +107,9 @@ pub fn read(
             let labels = labels::known_labels(node, gpu_node, &memory);
             has_whole_gpus(found) || wants_whole_gpus(found, owner(policies, &labels))
         };
-        let is_mig_off = shares.is_some() || found.as_ref().is_some_and(is_whole);
+        // The agent pauses the device plugin, whose configuration changes where devices are shared.
+        let is_shared = shares.as_ref().is_some_and(|shares| shares.never_cut || shares.wanted.is_some());
+        let is_mig_off = is_shared || found.as_ref().is_some_and(is_whole);
         let actuator = Actuator::choose(agent.as_ref(), &memory, &facts, is_mig_off);
         facts.report = report;
         facts.agent = agent.as_ref().filter(|_| actuator == Actuator::Agent).map(agent::Agent::seen);

@@ -292,7 +292,7 @@ impl SharingPolicy {
 #[must_use]
 pub fn mps_beside_mixed(cluster_policy: &str) -> String {
     format!(
-        "ClusterPolicy {cluster_policy} has the MIG strategy `mixed` for all nodes, and with it the device plugin exits on every node that shares by MPS, cut or not. Let each node's configuration say its strategy; nodes whose layout a policy with `sharing` cuts get `mixed` by it: kubectl patch clusterpolicies.nvidia.com {cluster_policy} --type merge -p '{{\"spec\":{{\"mig\":{{\"strategy\":\"\"}}}}}}'"
+        "ClusterPolicy {cluster_policy} has the MIG strategy `mixed` for all nodes, and with it the device plugin exits on every node that shares by MPS, cut or not. Let each node's configuration say its strategy; nodes whose layout a policy with `sharing` cuts get `mixed` by it: kubectl patch clusterpolicies.nvidia.com {cluster_policy} --type merge -p '{{\"spec\":{{\"mig\":{{\"strategy\":null}}}}}}'"
     )
 }
 

@@ -310,7 +310,7 @@ fn mps_is_refused_while_the_strategy_is_mixed_for_all_nodes_and_for_cards_that_s
         refused_there(
             &mixed,
             name,
-            "kubectl patch clusterpolicies.nvidia.com gpu-cluster-policy --type merge -p '{\"spec\":{\"mig\":{\"strategy\":\"\"}}}'",
+            "kubectl patch clusterpolicies.nvidia.com gpu-cluster-policy --type merge -p '{\"spec\":{\"mig\":{\"strategy\":null}}}'",
         );
     }
     let by_node = fleet("");
