@@ -1,7 +1,7 @@
-//! Nodes whose cards have no MIG, and whose GPUs a policy shares by time-slicing.
+//! Nodes whose GPUs or slices a policy shares, by time-slicing or through MPS.
 
 use e2e::manifests::Policy;
-use e2e::{NodeSpec, POOL, pod, policy, scenario};
+use e2e::{NodeSpec, POOL, Scene, pod, policy, scenario, workbench};
 use serde_json::{Value, json};
 
 const SHARED: &str = "nvidia.com/gpu.shared";
@@ -13,6 +13,18 @@ fn shares(sharing: Value) -> Policy {
 fn by(replicas: u32) -> Policy {
     let rules = json!([{"model": "T4", "resource": "nvidia.com/gpu", "replicas": replicas}]);
     shares(json!({"type": "TimeSlicing", "rules": rules}))
+}
+
+/// An administrator points ClusterPolicy to our map, which is there.
+async fn point(scene: &Scene, policy: &str) -> anyhow::Result<String> {
+    let command = scene.says(policy, "Degraded", "True", "PluginMapNotOurs").await?;
+    let config = json!({"config": {"name": "slicewright-plugin-config"}});
+    scene.patch(settings(), json!({"spec": {"devicePlugin": config}})).await?;
+    Ok(command)
+}
+
+fn settings() -> Value {
+    json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "gpu-cluster-policy"}})
 }
 
 #[test]
@@ -28,12 +40,8 @@ fn t4s_are_shared_by_four_but_not_under_a_pod_that_has_one_and_are_whole_again_w
 
         // The map comes first; an administrator points ClusterPolicy to it, by the command that is printed.
         scene.apply(by(4)).await?;
-        let command = scene.says("notebooks", "Degraded", "True", "PluginMapNotOurs").await?;
+        let command = point(scene, "notebooks").await?;
         assert!(command.contains("kubectl patch clusterpolicies.nvidia.com gpu-cluster-policy"), "{command}");
-        let settings = json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy",
-            "metadata": {"name": "gpu-cluster-policy"}});
-        let config = json!({"config": {"name": "slicewright-plugin-config"}});
-        scene.patch(settings, json!({"spec": {"devicePlugin": config}})).await?;
 
         // The pod would get neighbours: its node waits.
         scene.offers_resources(idle, &[(SHARED, 16)]).await?;
@@ -61,5 +69,145 @@ fn t4s_are_shared_by_four_but_not_under_a_pod_that_has_one_and_are_whole_again_w
         scene.offers_resources("t1", &[("nvidia.com/gpu", 4)]).await?;
         scene.offers_resources("t2", &[("nvidia.com/gpu", 4)]).await?;
         scene.converged("notebooks").await
+    });
+}
+
+#[test]
+fn a_share_of_a_small_slice_is_for_two_and_the_slice_is_cut_only_when_both_have_gone() {
+    scenario(async |scene| {
+        const SMALL: &str = "nvidia.com/mig-1g.10gb.shared";
+        let node =
+            |name: &str| NodeSpec::new(name, 2, "A100-80GB").layout("all-3g.40gb").label(POOL, "research");
+        scene.nodes_are([node("n1"), node("n2")]).await?;
+        scene.operator().await?;
+        let rules = json!([{"model": "A100-80GB", "resource": "nvidia.com/mig-1g.10gb", "replicas": 2}]);
+        let sharing = json!({"type": "TimeSlicing", "rules": rules});
+        let by_two = |slices: &[(&str, u32)]| {
+            policy("research", "research").always(slices).spec("/sharing", sharing.clone())
+        };
+        scene.apply(by_two(&[("1g.10gb", 7)])).await?;
+        point(scene, "research").await?;
+        for node in ["n1", "n2"] {
+            scene.offers_resources(node, &[(SMALL, 28)]).await?;
+        }
+        scene.converged("research").await?;
+
+        let labs = ["a", "b"].map(|name| {
+            pod(name, SMALL, 1).with("/spec/nodeSelector", json!({"kubernetes.io/hostname": "n1"}))
+        });
+        for lab in &labs {
+            scene.apply(lab.clone()).await?;
+        }
+        for name in ["a", "b"] {
+            scene.runs(name).await?;
+        }
+        scene.apply(by_two(&[("3g.40gb", 2)])).await?;
+        scene.offers_resources("n2", &[("nvidia.com/mig-3g.40gb", 4)]).await?;
+        scene.offers_resources("n1", &[(SMALL, 28)]).await?;
+        let [first, last] = labs;
+        scene.delete(first).await?;
+        scene.waits_for("research", "b").await?;
+        scene.offers_resources("n1", &[(SMALL, 28)]).await?;
+        scene.delete(last).await?;
+        scene.offers_resources("n1", &[("nvidia.com/mig-3g.40gb", 4)]).await?;
+        scene.converged("research").await
+    });
+}
+
+#[test]
+fn mps_is_refused_while_all_nodes_are_mixed_and_served_where_each_node_has_its_strategy() {
+    scenario(async |scene| {
+        let t4 = |name: &str| NodeSpec::new(name, 4, "T4").label(POOL, "notebooks");
+        let a100 = NodeSpec::new("n1", 2, "A100-80GB").layout("all-3g.40gb").label(POOL, "research");
+        scene.nodes_are([t4("t1"), t4("t2"), a100]).await?;
+        scene.operator().await?;
+        let rules = json!([{"model": "T4", "resource": "nvidia.com/gpu", "replicas": 4}]);
+        scene.apply(shares(json!({"type": "MPS", "rules": rules}))).await?;
+        let command = scene.says("notebooks", "Accepted", "False", "SharingRefused").await?;
+        assert!(command.contains(r#"-p '{"spec":{"mig":{"strategy":null}}}'"#), "{command}");
+        scene.offers_resources("t1", &[("nvidia.com/gpu", 4)]).await?;
+
+        // Somebody follows it. The node that is cut gets its strategy by a policy with sharing.
+        scene.patch(settings(), json!({"spec": {"mig": {"strategy": null}}})).await?;
+        scene
+            .apply(
+                policy("research", "research")
+                    .always(&[("1g.10gb", 7)])
+                    .spec("/sharing", json!({"type": "None"})),
+            )
+            .await?;
+        point(scene, "notebooks").await?;
+        for node in ["t1", "t2"] {
+            scene.offers_resources(node, &[(SHARED, 16)]).await?;
+        }
+        scene.offers("n1", &[("1g.10gb", 14)]).await?;
+        scene.converged("notebooks").await?;
+        scene.converged("research").await
+    });
+}
+
+#[test]
+fn a_daemon_of_mps_that_does_not_start_gives_the_node_back_what_it_had() {
+    scenario(async |scene| {
+        scene.nodes_are([NodeSpec::new("t1", 4, "T4").label(POOL, "notebooks")]).await?;
+        scene.operator().await?;
+        scene.hands().turn("t1", "does-not-start mps-control-daemon")?;
+        scene.patch(settings(), json!({"spec": {"mig": {"strategy": null}}})).await?;
+        let rules = json!([{"model": "T4", "resource": "nvidia.com/gpu", "replicas": 4}]);
+        scene.apply(shares(json!({"type": "MPS", "rules": rules}))).await?;
+        point(scene, "notebooks").await?;
+        let waits = scene.waits_for("notebooks", "the control daemon of MPS is not ready").await?;
+        assert!(waits.contains("retried at "), "{waits}");
+        scene.offers_resources("t1", &[("nvidia.com/gpu", 4)]).await
+    });
+}
+
+#[test]
+fn two_notebooks_share_the_t4_of_a_node_a_third_waits_and_a_whole_one_beside_it_is_nobody_elses() {
+    scenario(async |scene| {
+        let node = |name: &str, model: &str| NodeSpec::new(name, 1, model).label(POOL, "notebooks");
+        scene.nodes_are([node("t1", "T4"), node("t2", "T4")]).await?;
+        scene.operator().await?;
+        let whole = workbench("whole", "nvidia.com/gpu", 1);
+        scene.apply(whole.clone()).await?;
+        let alone = scene.workbench_runs("whole").await?;
+        let other = if alone == "t1" { "t2" } else { "t1" };
+        scene.apply(by(2)).await?;
+        point(scene, "notebooks").await?;
+        scene.offers_resources(other, &[(SHARED, 2)]).await?;
+        for name in ["a", "b"] {
+            scene.apply(workbench(name, SHARED, 1)).await?;
+            assert_eq!(scene.workbench_runs(name).await?, other);
+        }
+        scene.apply(workbench("c", SHARED, 1)).await?;
+        scene.waits_for("notebooks", "whole").await?;
+        scene.offers_resources(&alone, &[("nvidia.com/gpu", 1)]).await?;
+        // The whole one is given back, and its node has room for the third.
+        scene.delete(whole).await?;
+        assert_eq!(scene.workbench_runs("c").await?, alone);
+        scene.converged("notebooks").await
+    });
+}
+
+#[test]
+fn an_operator_that_is_killed_at_any_step_of_a_change_of_sharing_converges_when_it_is_back() {
+    scenario(async |scene| {
+        scene.nodes_are([NodeSpec::new("t1", 4, "T4").label(POOL, "notebooks")]).await?;
+        scene.operator().await?;
+        scene.apply(by(2)).await?;
+        point(scene, "notebooks").await?;
+        scene.offers_resources("t1", &[(SHARED, 8)]).await?;
+        // A device plugin needs no time of its own for a change: the label leads on to the proof.
+        for (phase, replicas) in
+            ["Mapping", "Cordoning", "Quiescing", "Verifying", "Releasing"].iter().zip(3..)
+        {
+            scene.apply(by(replicas)).await?;
+            scene.phase("t1", phase).await?;
+            scene.kill_operators();
+            scene.operator_again().await?;
+            scene.offers_resources("t1", &[(SHARED, 4 * i64::from(replicas))]).await?;
+            scene.converged("notebooks").await?;
+        }
+        Ok(())
     });
 }

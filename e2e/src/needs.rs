@@ -59,7 +59,7 @@ const WHY: &[(&str, &str)] = &[
     ("reviewed::", "it is about the API server alone"),
     ("seed_000::", "it wants strategy single, and the kind cluster is set up with mixed"),
     ("selectors::", "it counts the nodes of a fleet of its own"),
-    ("sharing::", "it wants cards without MIG"),
+    ("sharing::", "it wants cards without MIG, or makes MPS's daemon fail"),
     ("snapshot::", "it reads what virtual nodes say and the simulator knows"),
     ("static_policy::", "this part of it wants virtual nodes"),
     ("support_bundle::", "it counts the files that a fleet of its own leaves behind"),

@@ -98,8 +98,10 @@ pub use crate::sharing::{Sharing, SharingRule, SharingType};
 #[x_kube(
     validation = Rule::new("self.layout.type != 'None' || has(self.sharing)")
         .message("layout.type is None, so the policy cuts no GPU, and without `sharing` it does nothing: write `sharing`, such as `sharing: {type: TimeSlicing, rules: [{model: T4, resource: nvidia.com/gpu, replicas: 4}]}`, or another layout"),
-    validation = Rule::new("!has(self.sharing) || self.layout.type == 'None' || self.sharing.type == 'Auto'")
-        .message("GPUs that the layout cuts are not shared by this version: write `layout: {type: None}` beside this sharing, or `sharing.type: Auto`, which shares only cards without MIG")
+    validation = Rule::new("!has(self.sharing) || self.sharing.type != 'MPS' || self.layout.type == 'None'")
+        .message("MPS serves whole GPUs with MIG off only: write `layout: {type: None}`, or `sharing.type: TimeSlicing`, which also shares slices"),
+    validation = Rule::new("!has(self.sharing) || self.layout.type != 'None' || !has(self.sharing.rules) || self.sharing.rules.all(r, r.resource == 'nvidia.com/gpu')")
+        .message("layout.type is None, so there are no slices to share: write `resource: nvidia.com/gpu`, or a layout that cuts")
 )]
 pub struct GpuPartitionPolicySpec {
     /// The nodes to which the policy applies. It must not be empty. Use labels

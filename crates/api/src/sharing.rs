@@ -15,17 +15,19 @@ use serde::{Deserialize, Serialize};
     validation = Rule::new("self.type != 'None' || !has(self.rules)")
         .message("type is None, so no GPU is shared: remove `rules`, or write `type: TimeSlicing`"),
     validation = Rule::new("!has(self.rules) || self.rules.all(r, self.rules.exists_one(o, o.resource == r.resource && (has(o.model) ? o.model : '') == (has(r.model) ? r.model : '')))")
-        .message("two rules are for the same resource of the same model: remove one of them")
+        .message("two rules are for the same resource of the same model: remove one of them"),
+    validation = Rule::new("self.type == 'TimeSlicing' || !has(self.rules) || self.rules.all(r, r.resource == 'nvidia.com/gpu')")
+        .message("only time-slicing shares slices: write `resource: nvidia.com/gpu`, or `type: TimeSlicing`")
 )]
 pub struct Sharing {
-    /// How GPUs are shared. `MPS` is not carried out by this version.
+    /// How GPUs and slices are shared.
     #[serde(rename = "type")]
     pub type_: SharingType,
 
-    /// Whether shared GPUs are another resource, `nvidia.com/gpu.shared`. Then
-    /// nobody shares a GPU without having asked for it, and `nvidia.com/gpu`
-    /// does not exist on these nodes. If it is false, the name stays
-    /// `nvidia.com/gpu`.
+    /// Whether what is shared is another resource, `nvidia.com/gpu.shared` or
+    /// `nvidia.com/mig-1g.10gb.shared`. Then nobody shares a device without
+    /// having asked for it, and the resource without `.shared` does not exist
+    /// on these nodes. If it is false, the names stay as they are.
     #[serde(default = "yes")]
     pub rename: bool,
 
@@ -35,8 +37,8 @@ pub struct Sharing {
     #[serde(default = "yes")]
     pub one_each: bool,
 
-    /// Rules, in order; the first rule that matches the GPUs of a node applies.
-    /// A node that no rule matches is not changed. 1 to 32.
+    /// Rules, in order; of each resource, the first rule that matches the GPUs
+    /// of a node applies. A node that no rule matches is not changed. 1 to 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 32))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
@@ -52,16 +54,18 @@ const fn yes() -> bool {
 pub enum SharingType {
     /// Pods take turns on a GPU. None has memory of its own.
     TimeSlicing,
-    /// Pods run side by side in one server process. Not carried out by this
-    /// version.
+    /// Pods run side by side through one server, with equal shares of memory; a
+    /// failure of one ends all. Whole GPUs only, beside `layout: {type: None}`,
+    /// and only while `spec.mig.strategy` of ClusterPolicy is absent, `none` or
+    /// `single`.
     #[serde(rename = "MPS")]
     Mps,
-    /// No GPU is shared: the device plugin gets a configuration without
+    /// Nothing is shared: the device plugin gets a configuration without
     /// sharing.
     // Not `Off`: YAML reads that word, without quotes, as false.
     None,
-    /// Time-slicing on nodes whose cards have no MIG. Other nodes are not
-    /// changed.
+    /// Time-slicing of whole GPUs on nodes whose cards have no MIG. Other nodes
+    /// are not changed.
     Auto,
 }
 
@@ -78,9 +82,15 @@ impl SharingType {
     }
 }
 
-/// How many pods share each GPU of some nodes.
+/// How many pods share each device of a resource on some nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("self.resource == 'nvidia.com/gpu' || self.resource.matches('^nvidia[.]com/mig-[0-9]+g[.][0-9]+gb([.-][a-z.]+)?$') && !self.resource.endsWith('.shared')")
+        .message("resource must be nvidia.com/gpu, or that of a whole slice such as nvidia.com/mig-1g.10gb, without `.shared` (`rename` adds it) and not of a compute instance (`1c.…`)"),
+    validation = Rule::new("self.replicas != 1")
+        .message("one pod for each device is no sharing, and the device plugin does not start with `replicas: 1` (since 0.12): leave the rule out")
+)]
 pub struct SharingRule {
     /// Only nodes with GPUs of this model, such as `T4`. If it is absent, any
     /// model matches. All GPUs of a node are shared, or none: the device plugin
@@ -89,13 +99,14 @@ pub struct SharingRule {
     #[schemars(length(min = 1, max = 63))]
     pub model: Option<String>,
 
-    /// The resource that is shared. This version shares whole GPUs:
-    /// `nvidia.com/gpu`.
+    /// The resource that is shared: `nvidia.com/gpu`, or that of a slice such
+    /// as `nvidia.com/mig-1g.10gb`, of which each slice is shared.
     #[schemars(length(min = 1, max = 63))]
     pub resource: String,
 
-    /// How many pods share each GPU. 2 to 48: one would be no sharing, and the
-    /// device plugin does not start with it.
-    #[schemars(range(min = 2, max = 48))]
+    /// How many pods share each GPU or slice. 2 to 48: one would be no sharing,
+    /// and the device plugin does not start with it. For MPS, at most 16 on
+    /// cards before compute capability 7.5 (P4, P40, P100, V100).
+    #[schemars(range(min = 1, max = 48))]
     pub replicas: i32,
 }

@@ -13,13 +13,13 @@ use planner::names::{GpuIndex, NodeName};
 use planner::policy::{LayoutPolicy, Policy, StaticCut, rule_for};
 use rollout::observed::{MapSeen, Observed};
 use rollout::progress::Target;
-use rollout::{GpuLayout, Strategy};
+use rollout::{GpuLayout, NodeLayout, Strategy};
 
 use crate::agent::{self, Agent};
 use crate::facts::{self, OurMap};
 use crate::hardware::{self, Models};
 use crate::layouts::{self, Established, Maps};
-use crate::memory::Memory;
+use crate::memory::{Memory, Told};
 use crate::objects::Objects;
 use crate::on_node::{self, Bound};
 use crate::problem::{Problem, Severity};
@@ -73,18 +73,24 @@ pub fn read(
             }
         }
         let users = living.map(|agent| agent.gpus(&pods));
-        let record = layouts::Record { gpu_node, users: users.as_ref(), is_gone };
+        let told = ours.sharing_of(node).config;
+        let record = layouts::Record { gpu_node, users: users.as_ref(), is_gone, sharing: told.as_ref() };
         let known = labels::known_labels(node, gpu_node, &memory);
         let shares = owner(policies, &known)
             .and_then(|policy| Some((policy, sharing.get(&policy.name)?)))
             .filter(|(_, shares)| shares.is_for(&known))
-            .map(|(policy, shares)| SharedNode {
-                policy: policy.name.clone(),
-                wanted: shares.wanted_of(&known),
+            .map(|(policy, shares)| {
+                let is_cut = ours.sharing_of(node).is_cut;
+                SharedNode {
+                    policy: policy.name.clone(),
+                    never_cut: shares.never_cuts(&known),
+                    wanted: shares.wanted_of(&known, is_cut),
+                }
             });
-        let found = match &shares {
-            Some(_) => Some(without_slices(strategy)),
-            None => layouts::establish(name, node, record, strategy, &maps, catalog, problems)
+        let never_cut = shares.as_ref().is_some_and(|shares| shares.never_cut);
+        let found = match never_cut {
+            true => Some(without_slices(strategy)),
+            false => layouts::establish(name, node, record, strategy, &maps, catalog, problems)
                 .or_else(|| elsewhere(node, strategy, objects)),
         };
         if found.is_none() && gpu_node.is_none() {
@@ -95,11 +101,15 @@ pub fn read(
         }
         let models = hardware::models(found.as_ref(), gpu_node);
         let mut facts = facts::read(node, &pods, &models, strategy, &ours, objects);
+        facts.sharing.never_cut = never_cut;
+        facts.sharing.layout = found.as_ref().and_then(layout_in_effect);
         let is_whole = |found: &Established<'_>| {
             let labels = labels::known_labels(node, gpu_node, &memory);
             has_whole_gpus(found) || wants_whole_gpus(found, owner(policies, &labels))
         };
-        let is_mig_off = shares.is_some() || found.as_ref().is_some_and(is_whole);
+        // The agent pauses the device plugin, whose configuration changes where devices are shared.
+        let is_shared = shares.as_ref().is_some_and(|shares| shares.never_cut || shares.wanted.is_some());
+        let is_mig_off = is_shared || found.as_ref().is_some_and(is_whole);
         let actuator = Actuator::choose(agent.as_ref(), &memory, &facts, is_mig_off);
         facts.report = report;
         facts.agent = agent.as_ref().filter(|_| actuator == Actuator::Agent).map(agent::Agent::seen);
@@ -114,7 +124,7 @@ pub fn read(
                 memory: &memory,
                 models: &models,
                 agent: agent.as_ref(),
-                shares: shares.is_some(),
+                shares: never_cut,
             };
             inventory.nodes.insert(name.clone(), one.build(&pods, policies, objects, now, problems));
         }
@@ -133,6 +143,13 @@ pub fn read(
 fn elsewhere<'a>(node: &Node, strategy: Strategy, objects: &Objects) -> Option<Established<'a>> {
     let present = node.metadata.labels.as_ref()?.get(names::PRESENT).is_some_and(|value| value == "true");
     (present && holds::manager(node, objects).is_some()).then(|| without_slices(strategy))
+}
+
+/// What the GPUs of a node are cut into, where one is and that is no matter of
+/// doubt.
+fn layout_in_effect(found: &Established<'_>) -> Option<NodeLayout> {
+    let cut = NodeLayout(found.gpus.iter().map(|(index, gpu)| (*index, gpu.cut.clone())).collect());
+    (found.doubt.is_none() && cut.0.values().any(GpuLayout::is_mig)).then_some(cut)
 }
 
 /// A node of which no GPU is to be cut: nothing is planned for it.
@@ -227,7 +244,8 @@ impl OneNode<'_> {
         let holds = held.compute_slices();
         let taints = taints(node);
         let single_strategy = found.strategy == Strategy::Single;
-        if let Some(target) = memory.heads_for(facts.operands.config.as_deref()) {
+        let told = Told { manager: facts.operands.config.as_deref(), plugin: facts.sharing.key.as_deref() };
+        if let Some(target) = memory.heads_for(&told) {
             return inventory::Node {
                 labels,
                 single_strategy,

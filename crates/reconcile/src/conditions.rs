@@ -27,7 +27,7 @@ pub struct About<'a> {
     pub warnings: Vec<String>,
     /// What the cluster lacks for its layout: the MIG strategy, and the command
     /// that sets it. It is refused until then.
-    pub refused: Option<String>,
+    pub refused: Option<(&'static str, String)>,
     /// How its nodes stand; nodes that rest are left out.
     pub outlooks: BTreeMap<&'a NodeName, &'a Outlook>,
     /// Its nodes that rest since a moment ago: what was planned in this round
@@ -130,8 +130,8 @@ fn accepted(about: &About<'_>) -> Wanted {
     let Some(report) = about.report else {
         return say(Tri::Unknown, reason::PENDING, "the operator has not seen it yet".to_owned());
     };
-    if let Some(refused) = &about.refused {
-        return say(Tri::False, reason::STRATEGY_SINGLE, refused.clone());
+    if let Some((reason, refused)) = &about.refused {
+        return say(Tri::False, reason, refused.clone());
     }
     if let Some(unknown) = report.unknown_profiles.iter().find(|u| u.everywhere) {
         let message =

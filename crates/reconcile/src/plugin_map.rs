@@ -105,6 +105,7 @@ fn needed(planned: &PlannedRound, advances: &BTreeMap<NodeName, Advance>) -> BTr
         all.extend(shared_as.clone());
         let change = target.as_ref().and_then(|target| target.sharing.as_ref());
         all.extend(change.map(|change| change.config.clone()));
+        all.extend(target.as_ref().and_then(|target| target.followed_by.clone()));
         // What was there without a label has no key.
         let had_key = target.as_ref().is_some_and(|target| target.label_before.is_some());
         all.extend(change.and_then(|change| change.before.clone()).filter(|_| had_key));

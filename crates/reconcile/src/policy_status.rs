@@ -207,17 +207,24 @@ fn shared(policy: &Policy, planned: &PlannedRound) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Why a policy cannot work at all: it goes by demand for profiles, and none of
-/// its nodes offers slices by profile.
-fn refused(policy: &Policy, input: &Input<'_>, planned: &PlannedRound) -> Option<String> {
+/// Why a policy cannot work at all, as `ClusterPolicy` is: its sharing does not
+/// go with the MIG strategy, or it goes by demand for profiles, and none of its
+/// nodes offers slices by profile.
+fn refused(policy: &Policy, input: &Input<'_>, planned: &PlannedRound) -> Option<(&'static str, String)> {
     let by_demand = matches!(policy.layout, LayoutPolicy::DemandDriven { .. });
     let mine = planned.policy_of.iter().filter(|(_, owner)| **owner == policy.name);
     let mut nodes = mine.filter_map(|(name, _)| planned.view.nodes.get(name)).peekable();
     let any = nodes.peek().is_some();
     let none_by_profile = nodes.all(|node| node.strategy() != rollout::Strategy::Mixed);
-    (by_demand && any && none_by_profile).then(|| {
+    let sharing = observe::shared::policy(input.objects, mig::Catalog::builtin(), &policy.name.0);
+    if let Some(why) = sharing.as_ref().and_then(observe::shared::SharingPolicy::refused) {
+        return Some((reason::SHARING_REFUSED, format!("spec.sharing cannot be carried out: {why}")));
+    }
+    // Where each node's configuration says the strategy, it comes with the sharing.
+    let comes = sharing.is_some_and(|sharing| sharing.brings_strategy());
+    (by_demand && any && none_by_profile && !comes).then(|| {
         let why = observe::fleet::strategy_is_not_mixed(input.objects);
-        format!("spec.layout.type: DemandDriven cannot work, since {why}")
+        (reason::STRATEGY_SINGLE, format!("spec.layout.type: DemandDriven cannot work, since {why}"))
     })
 }
 

@@ -155,10 +155,10 @@ impl Progress {
             &mut self.interrupted_since,
             &mut self.agent_left_since,
         ];
-        let of_target = self
-            .target
-            .as_mut()
-            .map(|target| [&mut target.mapped_at, &mut target.cordoned_at, &mut target.written_at]);
+        let of_target = self.target.as_mut().map(|target| {
+            let Target { mapped_at, key_mapped_at, cordoned_at, written_at, .. } = target;
+            [mapped_at, key_mapped_at, cordoned_at, written_at]
+        });
         own.into_iter().chain(of_target.into_iter().flatten())
     }
 }
@@ -327,6 +327,13 @@ pub struct Target {
     /// is the device plugin's key then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sharing: Option<SharingChange>,
+    /// The sharing that is to follow this change of the layout, under the same
+    /// cordon: its key comes into the map ahead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub followed_by: Option<PluginConfig>,
+    /// Since when the map is known to have that key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_mapped_at: Option<Timestamp>,
 }
 
 impl Target {
@@ -342,6 +349,8 @@ impl Target {
             attempt: 0,
             healed: false,
             mapped_at: None,
+            followed_by: None,
+            key_mapped_at: None,
             cordoned_at: None,
             written_at: None,
             boot_id: boot_id.to_owned(),

@@ -7,7 +7,7 @@ use gpu::Gpu;
 
 use crate::fault::NodeFault;
 use crate::node::{Node, Task};
-use crate::operand::{Operand, OperandPhase};
+use crate::operand::{Operand, OperandPhase, OperandPod};
 use crate::setup::Strategy;
 use crate::sharing::{Method, PLUGIN_CONFIG, PluginConfig};
 
@@ -146,10 +146,28 @@ impl Node {
             return self.set_operand_phase(operand, OperandPhase::CrashLooping);
         }
         if operand == Operand::DevicePlugin {
+            // MPS's daemon has the same configuration, and reads it at the same time.
+            let runs =
+                |pod: &&OperandPod| matches!(pod.phase, OperandPhase::Ready | OperandPhase::CrashLooping);
+            if self.operands.get(&Operand::MpsControlDaemon).as_ref().is_some_and(runs) {
+                self.mps_looks();
+            }
             self.plugin_looks(serial);
         } else {
             self.gfd_looks(serial);
         }
+    }
+
+    /// MPS's control daemon is up, or has another configuration: it exits where
+    /// more are to share a GPU than it serves.
+    pub(crate) fn mps_looks(&mut self) {
+        let daemon = Operand::MpsControlDaemon;
+        let problem = self.active(Operand::DevicePlugin).daemon_refuses(&self.machine);
+        let phase = if problem.is_some() { OperandPhase::CrashLooping } else { OperandPhase::Ready };
+        if let Some(pod) = self.operands.get_mut(&daemon) {
+            pod.problem = problem;
+        }
+        self.set_operand_phase(daemon, phase);
     }
 
     /// GFD's pod is up.

@@ -149,9 +149,8 @@ impl Node {
                 self.set_operand_phase(operand, OperandPhase::Ready);
                 self.manager_started(serial);
             }
-            Operand::DcgmExporter | Operand::Dcgm | Operand::MpsControlDaemon => {
-                self.set_operand_phase(operand, OperandPhase::Ready);
-            }
+            Operand::DcgmExporter | Operand::Dcgm => self.set_operand_phase(operand, OperandPhase::Ready),
+            Operand::MpsControlDaemon => self.mps_looks(),
         }
     }
 

@@ -11,11 +11,6 @@ use crate::setup::Strategy;
 
 /// The label that names a file of the ConfigMap.
 pub const PLUGIN_CONFIG: &str = "nvidia.com/device-plugin.config";
-/// No GPU can be shared by more clients of MPS.
-const MPS_MOST: u32 = 48;
-/// Nor by more before compute capability 7.5.
-const MPS_MOST_OLD: u32 = 16;
-
 /// What the device plugin and GFD are configured to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PluginConfig {
@@ -148,15 +143,20 @@ impl PluginConfig {
 
     /// Why MPS cannot serve these GPUs, where it is asked for.
     pub(crate) fn mps_refuses(&self, machine: &gpu::Machine, strategy: Strategy) -> Option<String> {
-        let sharing = self.sharing.as_ref().filter(|sharing| sharing.method == Method::Mps)?;
+        self.sharing.as_ref().filter(|sharing| sharing.method == Method::Mps)?;
         if strategy == Strategy::Mixed {
             return Some("using MPS is not supported with MIG strategy mixed".to_owned());
         }
-        if machine.gpus().iter().any(gpu::Gpu::mig_is_on) {
-            return Some("sharing.mps is not supported for MIG devices".to_owned());
-        }
-        let old = |gpu: &gpu::Gpu| gpu.model.compute_capability.is_some_and(|cc| cc < (7, 5));
-        let most = if machine.gpus().iter().any(old) { MPS_MOST_OLD } else { MPS_MOST };
+        let is_cut = machine.gpus().iter().any(gpu::Gpu::mig_is_on);
+        is_cut.then(|| "sharing.mps is not supported for MIG devices".to_owned())
+    }
+
+    /// Why MPS's control daemon exits, where more are to share a GPU than it
+    /// serves: the device plugin, which does not count, waits for it for ever.
+    pub(crate) fn daemon_refuses(&self, machine: &gpu::Machine) -> Option<String> {
+        let sharing = self.sharing.as_ref().filter(|sharing| sharing.method == Method::Mps)?;
+        let most = |gpu: &gpu::Gpu| mig::sharing::most_by_mps(gpu.model.compute_capability.unwrap_or((9, 0)));
+        let most = machine.gpus().iter().map(most).min().unwrap_or(mig::sharing::MPS_MOST);
         let (resource, replicas) = sharing.replicas.iter().find(|(_, n)| **n > most)?;
         Some(format!("invalid MPS configuration: {resource} has {replicas} replicas, and {most} is the most"))
     }

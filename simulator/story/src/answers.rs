@@ -117,10 +117,14 @@ pub(crate) fn node(
         Some(policy) => format!("  {name} belongs to policy {policy}."),
         None => format!("  No policy selects {name}."),
     }];
-    lines.push(match sharing {
-        Some(sharing) => format!("  Its GPUs are not cut; {sharing}."),
-        None => format!("  What may change on it: {}.", scope(node)),
-    });
+    let is_cut = !node.gpus.is_empty();
+    lines.extend(sharing.map(|sharing| match is_cut {
+        true => format!("  How it is shared: {sharing}."),
+        false => format!("  Its GPUs are not cut; {sharing}."),
+    }));
+    if is_cut || sharing.is_none() {
+        lines.push(format!("  What may change on it: {}.", scope(node)));
+    }
     if let Some(hold) = &node.hold {
         lines.push(format!("  It is not changed: {hold}."));
     }

@@ -142,6 +142,7 @@ stories! {
     the_oldest_comes_first = "the-oldest-comes-first";
     the_operator_crashes = "the-operator-crashes";
     the_pod_to_wait_for = "the-pod-to-wait-for";
+    slices_that_two_share = "slices-that-two-share";
     time_slicing_by_policy = "time-slicing-by-policy";
     two_models_with_one_profile_name = "two-models-with-one-profile-name";
     two_policies_on_one_node = "two-policies-on-one-node";

@@ -1,17 +1,16 @@
 //! Rules for policies that the schema cannot express: contradictory fields, profiles that no model has,
 //! layouts that no GPU can have.
 
+mod sharing;
+
 use std::collections::BTreeMap;
 
 use api::GpuPartitionPolicy;
-use api::policy::{
-    DemandDriven, Layout, LayoutType, MigMode, Rollout, Share, Sharing, SharingType, StaticGpus, StaticSlices,
-};
+use api::policy::{DemandDriven, Layout, LayoutType, MigMode, Rollout, Share, StaticGpus, StaticSlices};
 use api::selector::{RequirementOperator, Selector};
 use api::spelling::nearest;
 use api::units;
-use mig::sharing::{Known, cards, find};
-use mig::{Catalog, Counts, GpuResource, Model, ProfileName};
+use mig::{Catalog, Counts, Model, ProfileName};
 
 use rollout::window::{Window, WindowError};
 
@@ -326,107 +325,6 @@ impl Check<'_> {
                 ),
             );
         }
-    }
-
-    fn sharing(&mut self, sharing: &Sharing, layout: LayoutType) {
-        let Sharing { type_, rename: _, one_each: _, rules } = sharing;
-        if *type_ == SharingType::Mps {
-            self.error(
-                "spec.sharing.type",
-                "is MPS, which this version does not carry out: write TimeSlicing, or configure MPS in the device plugin yourself and leave `sharing` out",
-            );
-        }
-        if layout != LayoutType::None && *type_ != SharingType::Auto {
-            self.error(
-                "spec.sharing.type",
-                format!(
-                    "is {} beside layout {}, and this version does not share GPUs that a layout cuts: write `layout: {{type: None}}` in a policy for the nodes that are shared, or `sharing.type: Auto`, which shares only cards without MIG",
-                    type_.name(),
-                    layout.name()
-                ),
-            );
-        }
-        match (type_, rules.is_empty()) {
-            (SharingType::None, false) => self.error(
-                "spec.sharing.rules",
-                "is not used with type None: remove it, or write `type: TimeSlicing`",
-            ),
-            (SharingType::TimeSlicing | SharingType::Auto, true) => self.error(
-                "spec.sharing.rules",
-                "is missing: say how many pods share a GPU, such as `rules: [{model: T4, resource: nvidia.com/gpu, replicas: 4}]`, or write `type: None`",
-            ),
-            _ => {}
-        }
-        let mut seen: BTreeMap<(Option<String>, &str), usize> = BTreeMap::new();
-        for (index, rule) in rules.iter().enumerate() {
-            let field = format!("spec.sharing.rules[{index}]");
-            let known = rule.model.as_deref().map(find);
-            if let (Some(text), Some(None)) = (&rule.model, known) {
-                let ids: Vec<&str> = cards()
-                    .iter()
-                    .map(|card| card.id.as_str())
-                    .chain(self.catalog.models().iter().map(|model| model.id.as_str()))
-                    .collect();
-                let meant = nearest(text, ids.iter().copied())
-                    .map_or_else(|| ".".to_owned(), |right| format!("; did you mean `{right}`?"));
-                self.error(
-                    format!("{field}.model"),
-                    format!("`{text}` is no card that is known{meant} There are: {}", ids.join(", ")),
-                );
-            }
-            if !(2..=48).contains(&rule.replicas) {
-                let why = match rule.replicas {
-                    ..2 => {
-                        "fewer than two is no sharing, and the device plugin does not start with it (since 0.12): leave the rule out"
-                    }
-                    _ => "no GPU serves more",
-                };
-                self.error(
-                    format!("{field}.replicas"),
-                    format!("is {}; 2 to 48 are allowed: {why}", rule.replicas),
-                );
-            }
-            self.shared_resource(&format!("{field}.resource"), &rule.resource);
-            let model =
-                rule.model.as_ref().map(|text| crate::shared::card_id(text).unwrap_or(text).to_owned());
-            let is_any = seen.keys().any(|(model, resource)| model.is_none() && *resource == rule.resource);
-            match seen.insert((model, &rule.resource), index) {
-                Some(first) => self.error(
-                    field,
-                    format!("is for the same resource and model as rules[{first}]: keep one of them"),
-                ),
-                None if is_any => self.problems.push(
-                    Problem::new(
-                        Severity::Warning,
-                        "",
-                        "is never used: an earlier rule matches every model; put it first, or remove it",
-                    )
-                    .field(field),
-                ),
-                None if *type_ == SharingType::Auto && matches!(known, Some(Some(Known::Model(_)))) => {
-                    self.problems.push(
-                        Problem::new(Severity::Warning, "", "is never used: with type Auto only cards without MIG are shared, and this model has MIG; write `type: TimeSlicing` and `layout: {type: None}` to share it whole")
-                            .field(field),
-                    );
-                }
-                None => {}
-            }
-        }
-    }
-
-    /// Whether this version shares a resource.
-    fn shared_resource(&mut self, field: &str, resource: &str) {
-        let message = match GpuResource::parse(resource) {
-            Some(GpuResource { unit: mig::resource::Unit::Gpu, shared: false }) => return,
-            Some(GpuResource { shared: true, .. }) => format!(
-                "is `{resource}`, which is the name that `sharing.rename` makes: write the resource itself, nvidia.com/gpu"
-            ),
-            Some(_) => format!(
-                "is `{resource}`, and this version does not share slices: nvidia.com/gpu is allowed; for slices, configure time-slicing in the device plugin yourself and leave the nodes out of policies with sharing"
-            ),
-            None => format!("is `{resource}`, which is no resource of GPUs: nvidia.com/gpu is allowed"),
-        };
-        self.error(field, message);
     }
 
     fn rollout(&mut self, rollout: &Rollout) {

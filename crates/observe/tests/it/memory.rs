@@ -1,7 +1,7 @@
 //! The record in a `GpuNode`, and the conclusions that follow from it alone.
 
 use api::GpuNode;
-use observe::memory::Memory;
+use observe::memory::{Memory, Told};
 use serde_json::{Value, json};
 
 use crate::words::{cut, node, node_of, pod, see, slices};
@@ -24,7 +24,9 @@ fn on_its_way(phase: &str) -> Memory {
 
 #[test]
 fn a_node_heads_for_its_target_once_the_label_is_written_or_nothing_can_be_taken_back() {
-    let heads = |memory: &Memory, label: Option<&str>| memory.heads_for(label).is_some();
+    let heads = |memory: &Memory, label: Option<&str>| {
+        memory.heads_for(&Told { manager: label, plugin: None }).is_some()
+    };
     for phase in ["Mapping", "Cordoning", "Quiescing"] {
         let memory = on_its_way(phase);
         assert!(heads(&memory, Some("slicewright-1")), "{phase}: written, and the answer was lost");
@@ -42,6 +44,18 @@ fn a_node_heads_for_its_target_once_the_label_is_written_or_nothing_can_be_taken
     let target = json!({"layout": {}, "label": "slicewright-1", "labelBefore": "slicewright-1"});
     assert!(!heads(&remembered(json!({"phase": "Quiescing", "target": target})), Some("slicewright-1")));
     assert!(!heads(&remembered(json!({"phase": "Changing"})), Some("slicewright-1")), "it has no target");
+}
+
+#[test]
+fn a_node_whose_sharing_changes_heads_for_it_once_the_key_is_written() {
+    let change = json!({"config": {}, "devices": {"nvidia.com/gpu": 8}});
+    let target =
+        json!({"layout": {}, "label": "slicewright-2", "labelBefore": "slicewright-1", "sharing": change});
+    let memory = remembered(json!({"phase": "Quiescing", "target": target}));
+    let heads = |manager, plugin| memory.heads_for(&Told { manager, plugin }).is_some();
+    assert!(heads(None, Some("slicewright-2")), "written, and the answer was lost");
+    assert!(!heads(None, Some("slicewright-1")));
+    assert!(!heads(Some("slicewright-2"), None), "that is MIG manager's");
 }
 
 #[test]

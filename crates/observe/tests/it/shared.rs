@@ -2,7 +2,7 @@
 
 use observe::ClusterView;
 use planner::names::NodeName;
-use rollout::{PluginConfig, SharingWanted};
+use rollout::{Method, PluginConfig, Shared, SharingWanted};
 use serde_json::{Value, json};
 
 use crate::words::{cut, node, node_of, pod, policy, problems_of, see, texts};
@@ -150,18 +150,43 @@ fn refused(sharing: &str, layout: &str, expect: &str) {
 fn what_cannot_work_is_refused_with_the_field_the_value_and_what_to_write() {
     refused(
         "{type: MPS, rules: [{resource: nvidia.com/gpu, replicas: 4}]}",
-        "None",
-        "spec.sharing.type: is MPS, which this version does not carry out: write TimeSlicing",
+        "DemandDriven",
+        "spec.sharing.type: is MPS beside layout DemandDriven, and MPS serves whole GPUs with MIG off only",
     );
     refused(
-        "{type: TimeSlicing, rules: [{resource: nvidia.com/gpu, replicas: 4}]}",
+        "{type: MPS, rules: [{model: V100-32GB, resource: nvidia.com/gpu, replicas: 17}]}",
+        "None",
+        "rules[0].replicas: is 17; 2 to 16 are allowed: the control daemon of MPS",
+    );
+    refused(
+        "{type: TimeSlicing, rules: [{model: A100-40GB, resource: nvidia.com/mig-1g.5gb, replicas: 1}]}",
         "DemandDriven",
-        "write `layout: {type: None}`",
+        "rules[0].replicas: is 1; 2 to 48 are allowed: fewer than two is no sharing, and the device plugin does not start with it (since 0.12): leave the rule out",
+    );
+    refused(
+        "{type: Auto, rules: [{resource: nvidia.com/mig-1g.5gb, replicas: 2}]}",
+        "DemandDriven",
+        "rules[0].resource: is `nvidia.com/mig-1g.5gb`, and type Auto shares whole GPUs only: write `type: TimeSlicing`",
     );
     refused(
         "{type: TimeSlicing, rules: [{resource: nvidia.com/mig-1g.5gb, replicas: 2}]}",
         "None",
-        "rules[0].resource: is `nvidia.com/mig-1g.5gb`, and this version does not share slices",
+        "rules[0].resource: is `nvidia.com/mig-1g.5gb`, and layout.type is None, so there are no slices to share",
+    );
+    refused(
+        "{type: TimeSlicing, rules: [{model: T4, resource: nvidia.com/mig-1g.5gb, replicas: 2}]}",
+        "DemandDriven",
+        "rules[0].resource: is `nvidia.com/mig-1g.5gb`, and T4 has no MIG, so no slices",
+    );
+    refused(
+        "{type: TimeSlicing, rules: [{model: A100-80GB, resource: nvidia.com/mig-1g.5gb, replicas: 2}]}",
+        "DemandDriven",
+        "and A100-80GB has no such slices; it has: nvidia.com/mig-1g.10gb",
+    );
+    refused(
+        "{type: TimeSlicing, rules: [{resource: nvidia.com/mig-1c.3g.40gb, replicas: 2}]}",
+        "DemandDriven",
+        "a part of a slice (a compute instance), which has no resource of its own",
     );
     refused(
         "{type: TimeSlicing, rules: [{resource: nvidia.com/gpu.shared, replicas: 2}]}",
@@ -184,4 +209,140 @@ fn what_cannot_work_is_refused_with_the_field_the_value_and_what_to_write() {
         "rules[0]: is never used: with type Auto only cards without MIG are shared",
     );
     refused("{type: TimeSlicing, rules: [{resource: nvidia.com/gpu, replicas: 1}]}", "None", "replicas");
+}
+
+/// A pool of A100s that a policy cuts on demand, and whose small slices two share.
+fn slices_by(replicas: u32) -> Value {
+    let mut policy = policy("research");
+    policy["spec"]["sharing"] = json!({"type": "TimeSlicing", "rules": [
+        {"model": "A100-80GB", "resource": "nvidia.com/mig-1g.10gb", "replicas": replicas},
+        {"resource": "nvidia.com/mig-1g.5gb", "replicas": 6},
+        {"resource": "nvidia.com/gpu", "replicas": 4},
+    ]});
+    policy
+}
+
+fn slices_config() -> PluginConfig {
+    let replicas = [("nvidia.com/gpu".to_owned(), 4), ("nvidia.com/mig-1g.10gb".to_owned(), 2)];
+    let shared = Shared { by: Method::TimeSlicing, rename: true, one_each: true, replicas: replicas.into() };
+    PluginConfig { strategy: None, sharing: Some(shared) }
+}
+
+fn map_with(config: &PluginConfig) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "slicewright-plugin-config", "namespace": "nvidia-gpu-operator"},
+        "data": {config.key(): config.render()},
+    })
+}
+
+#[test]
+fn slices_are_shared_beside_a_layout_and_a_configuration_has_only_what_the_card_can_have() {
+    let a1 = cut(node("a1"), "all-1g.10gb", &[("mig-1g.10gb", 14)]);
+    let seen = see(&[slices_by(2), t4("t1"), a1]);
+    assert_eq!(wanted(&seen, "a1"), Some(SharingWanted::As(slices_config())));
+    assert_eq!(wanted(&seen, "t1"), Some(SharingWanted::As(PluginConfig::of_gpus(4, true, true))));
+    assert_eq!(node_of(&seen, "a1").gpus.len(), 2, "its layout is planned as ever");
+}
+
+#[test]
+fn a_node_whose_slices_are_shared_by_us_shows_its_slices_and_one_that_others_share_does_not() {
+    let mut a1 = cut(node("a1"), "all-1g.10gb", &[("mig-1g.10gb", 0), ("mig-1g.10gb.shared", 28)]);
+    a1["metadata"]["labels"]["nvidia.com/device-plugin.config"] = slices_config().key().into();
+    a1["metadata"]["labels"]["nvidia.com/mig-1g.10gb.replicas"] = "2".into();
+    let seen = see(&[slices_by(2), map_with(&slices_config()), a1.clone()]);
+    assert_eq!(node_of(&seen, "a1").hold, None, "{:?}", texts(&seen.problems));
+    let profiles: usize = node_of(&seen, "a1").gpus.values().map(|gpu| gpu.slices.profiles().count()).sum();
+    assert_eq!(profiles, 14);
+    assert_eq!(seen.nodes[&NodeName::from("a1")].shared_as(), Some(slices_config()));
+    // Without our text under the key nobody knows what these numbers mean.
+    let seen = see(&[slices_by(2), a1]);
+    assert!(matches!(node_of(&seen, "a1").hold, Some(planner::inventory::Hold::NotEstablished { .. })));
+}
+
+#[test]
+fn what_a_policy_makes_of_a_device_is_known_before_the_node_is_cut() {
+    let (mut objects, mut problems) = (observe::Objects::default(), Vec::new());
+    observe::manifest::read(&mut objects, "p.yaml", &slices_by(2).to_string(), &mut problems);
+    let shares = observe::shared::policy(&objects, mig::Catalog::builtin(), "research").expect("it shares");
+    let seats = |model: &str, resource: &str| {
+        let seats = shares.seats_of(model, resource);
+        (seats.resource, seats.replicas)
+    };
+    assert_eq!(seats("A100-80GB", "nvidia.com/mig-1g.10gb"), ("nvidia.com/mig-1g.10gb.shared".to_owned(), 2));
+    assert_eq!(seats("A100-40GB", "nvidia.com/mig-1g.10gb"), ("nvidia.com/mig-1g.10gb".to_owned(), 1));
+    assert_eq!(seats("A100-40GB", "nvidia.com/mig-1g.5gb"), ("nvidia.com/mig-1g.5gb.shared".to_owned(), 6));
+    assert_eq!(seats("A100-80GB", "nvidia.com/mig-7g.80gb"), ("nvidia.com/mig-7g.80gb".to_owned(), 1));
+    assert_eq!(seats("T4", "nvidia.com/gpu"), ("nvidia.com/gpu.shared".to_owned(), 4));
+}
+
+/// The settings of the GPU Operator, with a MIG strategy for all nodes.
+fn cluster_policy(strategy: &str) -> Value {
+    json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "gpu-cluster-policy"},
+        "spec": {"mig": {"strategy": strategy}, "devicePlugin": {"config": {"name": "slicewright-plugin-config"}}}})
+}
+
+fn by_mps(replicas: u32) -> Value {
+    let mut policy = policy("research");
+    policy["spec"]["layout"] = json!({"type": "None"});
+    policy["spec"]["sharing"] =
+        json!({"type": "MPS", "rules": [{"resource": "nvidia.com/gpu", "replicas": replicas}]});
+    policy
+}
+
+#[track_caller]
+fn refused_there(seen: &ClusterView, name: &str, expect: &str) {
+    let Some(SharingWanted::Refused(why)) = wanted(seen, name) else {
+        panic!("{name} is not refused: {:?}", wanted(seen, name))
+    };
+    assert!(why.contains(expect), "{why}");
+}
+
+#[test]
+fn mps_is_refused_while_the_strategy_is_mixed_for_all_nodes_and_for_cards_that_serve_fewer() {
+    let mut v100 = t4("v1");
+    v100["metadata"]["labels"]["nvidia.com/gpu.product"] = "Tesla-V100-SXM2-16GB".into();
+    let a1 = cut(node("a1"), "all-1g.10gb", &[("mig-1g.10gb", 14)]);
+    let fleet =
+        |strategy: &str| see(&[cluster_policy(strategy), by_mps(32), t4("t1"), v100.clone(), a1.clone()]);
+    let mixed = fleet("mixed");
+    for name in ["t1", "v1"] {
+        refused_there(
+            &mixed,
+            name,
+            "kubectl patch clusterpolicies.nvidia.com gpu-cluster-policy --type merge -p '{\"spec\":{\"mig\":{\"strategy\":null}}}'",
+        );
+    }
+    let by_node = fleet("");
+    let replicas = [("nvidia.com/gpu".to_owned(), 32)].into();
+    let shared = Shared { by: Method::Mps, rename: true, one_each: true, replicas };
+    let expect = PluginConfig { strategy: None, sharing: Some(shared) };
+    assert_eq!(wanted(&by_node, "t1"), Some(SharingWanted::As(expect)));
+    refused_there(
+        &by_node,
+        "v1",
+        "a V100-16GB serves 16: write a rule `{model: V100-16GB, resource: nvidia.com/gpu, replicas: 16}` before it",
+    );
+    refused_there(&by_node, "a1", "a GPU of it is cut into slices, and its policy cuts none");
+}
+
+#[test]
+fn where_cluster_policy_leaves_the_strategy_open_nodes_that_are_cut_get_it_with_their_configuration() {
+    let a1 = cut(node("a1"), "all-1g.10gb", &[("mig-1g.10gb", 14)]);
+    let seen = see(&[cluster_policy(""), slices_by(2), a1.clone(), t4("t1")]);
+    let mixed = PluginConfig { strategy: Some(rollout::Strategy::Mixed), ..slices_config() };
+    assert_eq!(wanted(&seen, "a1"), Some(SharingWanted::As(mixed)));
+    assert_eq!(wanted(&seen, "t1"), Some(SharingWanted::As(PluginConfig::of_gpus(4, true, true))));
+    let single = see(&[cluster_policy("single"), slices_by(2), a1]);
+    refused_there(&single, "a1", "with the MIG strategy `single` slices are not offered by profile");
+}
+
+#[test]
+fn a_key_of_ours_means_nothing_while_cluster_policy_points_the_plugin_elsewhere() {
+    let mut settings = cluster_policy("mixed");
+    let seen = see(&[settings.clone(), both_keys(), map_with(&by(4)), t4_shared("t1")]);
+    assert_eq!(seen.nodes[&NodeName::from("t1")].shared_as(), Some(by(4)));
+    settings["spec"]["devicePlugin"]["config"]["name"] = "time-slicing-config".into();
+    let seen = see(&[settings, both_keys(), map_with(&by(4)), t4_shared("t1")]);
+    assert_eq!(seen.nodes[&NodeName::from("t1")].shared_as(), None);
 }

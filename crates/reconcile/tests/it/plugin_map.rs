@@ -5,7 +5,7 @@ use api::foreign::cluster_policy::DevicePluginConfig;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use reconcile::{PluginMapWrite, Round};
-use rollout::{Outlook, PluginConfig, StartBlocker};
+use rollout::{Method, Outlook, PluginConfig, Shared, StartBlocker};
 use serde_json::json;
 
 use crate::cluster::{Cluster, OPERATOR};
@@ -174,4 +174,26 @@ fn what_nobody_in_force_asks_for_is_not_written() {
     let round = round(&cluster);
     assert_eq!(round.plugin_map, reconcile::PluginMapRound::default());
     assert!(round.nodes.values().all(|node| node.advance.actions.is_empty()));
+}
+
+#[test]
+fn the_key_of_a_sharing_comes_into_the_map_with_the_entry_of_the_layout_that_it_follows() {
+    let mut cluster = Cluster::new();
+    for name in ["n1", "n2"] {
+        cluster.node(name);
+    }
+    let slices = json!([{"profile": "1g.10gb", "count": 7}]);
+    cluster.policy(json!({"type": "Static", "static": {"gpus": [{"slices": slices}]}}));
+    cluster.edit_policy(|policy| {
+        policy.spec.sharing = serde_json::from_value(json!({"type": "TimeSlicing", "rules": [
+            {"resource": "nvidia.com/mig-1g.10gb", "replicas": 2},
+        ]}))
+        .unwrap();
+    });
+    let round = round(&cluster);
+    let replicas = [("nvidia.com/mig-1g.10gb".to_owned(), 2)].into();
+    let shared = Shared { by: Method::TimeSlicing, rename: true, one_each: true, replicas };
+    let config = PluginConfig { strategy: None, sharing: Some(shared) };
+    assert_eq!(written(&round).data[&config.key()], config.render());
+    assert!(round.map.write.is_some(), "both are mounted when the node is cordoned");
 }

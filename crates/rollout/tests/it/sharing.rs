@@ -1,16 +1,18 @@
 //! A node with eight T4s whose sharing changes: what keeps pods from sharing a GPU unawares, what the device plugin is
 //! told and when, and what happens when it does not obey.
 
+mod slices;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use planner::names::PodRef;
 use planner::policy::Drain;
-use rollout::observed::{Listing, MapSeen, Observed, Operator, Pod, PodPhase};
+use rollout::observed::{Listing, ManagerState, MapSeen, Observed, Operator, Pod, PodPhase};
 use rollout::progress::{Phase, Progress};
 use rollout::{
-    Action, Admission, CordonOwner, NodeRules, Operand, OperandLabels, Outlook, PluginConfig, SharingSeen,
-    SharingWanted, StartBlocker, advance_sharing,
+    Action, Admission, CordonOwner, GpuLayout, Method, NodeLayout, NodeRules, Operand, OperandLabels,
+    Outlook, PluginConfig, Shared, SharingSeen, SharingWanted, StartBlocker, Strategy, advance_sharing,
 };
 use slicewright_rollout as rollout;
 
@@ -26,6 +28,14 @@ struct Scene {
     /// What the plugin offers is nothing at all.
     mute: bool,
     pods: Vec<Pod>,
+    /// What its GPUs are cut into; absent where no GPU is.
+    layout: Option<NodeLayout>,
+    /// MPS's control daemon does not come up.
+    no_daemon: bool,
+    /// What GPU feature discovery still says, where it lags.
+    labels_of: Option<PluginConfig>,
+    down: bool,
+    boot: &'static str,
     cordoned: bool,
     listed: Option<Timestamp>,
     progress: Progress,
@@ -39,6 +49,21 @@ struct Scene {
     /// The operator dies instead of doing its nth action.
     dies_at: Option<usize>,
     outlook: Outlook,
+}
+
+fn shared_as(by: Method, replicas: &[(&str, u32)]) -> PluginConfig {
+    let replicas = replicas.iter().map(|(name, n)| (format!("nvidia.com/{name}"), *n)).collect();
+    PluginConfig { strategy: None, sharing: Some(Shared { by, rename: true, one_each: true, replicas }) }
+}
+
+/// Eight A100s: one whole, five with small slices, two with large ones.
+fn cut() -> NodeLayout {
+    let slices = |profile: &str, n: u8| GpuLayout::Mig([(profile.parse().unwrap(), n)].into());
+    NodeLayout::new((0..8).map(|index| match index {
+        0 => (index, GpuLayout::Off),
+        1..6 => (index, slices("1g.10gb", 7)),
+        _ => (index, slices("3g.40gb", 2)),
+    }))
 }
 
 fn pod(name: &str, resource: &str, n: u64) -> Pod {
@@ -80,6 +105,11 @@ impl Scene {
             now: start,
             mapped_at: None,
             labelled_at: None,
+            layout: None,
+            no_daemon: false,
+            labels_of: None,
+            down: false,
+            boot: "boot",
             did: Vec::new(),
             dies_at: None,
             outlook: Outlook::Idle,
@@ -97,6 +127,20 @@ impl Scene {
         scene
     }
 
+    /// One with A100s that we have cut, at rest, and its pods.
+    fn with_slices(pods: &[(&str, &str)]) -> Self {
+        let mut scene = Self { layout: Some(cut()), ..Self::new() };
+        scene.pods = pods.iter().map(|(name, resource)| pod(name, resource, 1)).collect();
+        scene.settle();
+        assert_eq!((scene.outlook.clone(), scene.did.len()), (Outlook::Idle, 0));
+        scene
+    }
+
+    fn devices(&self) -> BTreeMap<String, u64> {
+        let whole = || BTreeMap::from([("nvidia.com/gpu".to_owned(), GPUS)]);
+        self.layout.as_ref().map_or_else(whole, |layout| layout.offers(Strategy::Mixed))
+    }
+
     fn wants(&mut self, config: PluginConfig) {
         self.wanted = Some(SharingWanted::As(config));
     }
@@ -104,7 +148,7 @@ impl Scene {
     fn offers(&self) -> BTreeMap<String, u64> {
         let mut offers = BTreeMap::from([("nvidia.com/gpu".to_owned(), 0)]);
         if !self.mute {
-            offers.extend(self.active.offers(GPUS));
+            offers.extend(self.active.offers(&self.devices()));
         }
         offers
     }
@@ -114,23 +158,33 @@ impl Scene {
         plugin.operand = Some(Operand::DevicePlugin);
         let mut pods = self.pods.clone();
         pods.push(plugin);
+        if self.active.is_by_mps() {
+            let mut daemon = pod("daemon", "cpu", 1);
+            daemon.operand = Some(Operand::MpsControlDaemon);
+            daemon.ready = !self.no_daemon;
+            pods.push(daemon);
+        }
         let configs = &self.map;
         Observed {
             resource_version: "1".to_owned(),
-            operands: OperandLabels::default(),
+            operands: OperandLabels {
+                config: self.layout.as_ref().map(NodeLayout::entry_name),
+                state: self.layout.as_ref().map_or(ManagerState::Absent, |_| ManagerState::Success),
+                ..OperandLabels::default()
+            },
             is_marked: self.cordoned,
             work: None,
             manager: None,
             unschedulable: self.cordoned,
             cordon_owner: if self.cordoned { CordonOwner::Us } else { CordonOwner::Unknown },
-            ready: true,
-            boot_id: "boot".to_owned(),
+            ready: !self.down,
+            boot_id: self.boot.to_owned(),
             allocatable: self.offers(),
             pods,
             listing: self.listed.map_or(Listing::Cached, |at| Listing::Consistent { at }),
             refusals: Vec::new(),
             map: MapSeen::default(),
-            label_layout: None,
+            label_layout: self.layout.clone(),
             operator: Operator::default(),
             agent: None,
             report: None,
@@ -138,8 +192,16 @@ impl Scene {
                 config: self.key.as_ref().and_then(|key| configs.get(key)).cloned(),
                 key: self.key.clone(),
                 gpus: Some(GPUS),
-                replicas: Some(u64::from(self.active.seats().replicas)),
-                is_cut: false,
+                replicas: (self.devices().keys())
+                    .map(|name| {
+                        let said = self.labels_of.as_ref().unwrap_or(&self.active);
+                        (name.clone(), u64::from(said.seats_of(name).replicas))
+                    })
+                    .collect(),
+                by: BTreeMap::new(),
+                is_cut: self.layout.is_some(),
+                never_cut: self.layout.is_none(),
+                layout: self.layout.clone(),
                 uses_our_map: self.points_to_ours,
                 keys: configs.keys().cloned().collect::<BTreeSet<_>>(),
             },

@@ -76,7 +76,8 @@ fn with_rules_that_every_object_before_meets(before: &str, after: &str) -> Strin
         said,
         [
             "self.layout.type != 'None' || has(self.sharing)",
-            "!has(self.sharing) || self.layout.type == 'None' || self.sharing.type == 'Auto'",
+            "!has(self.sharing) || self.sharing.type != 'MPS' || self.layout.type == 'None'",
+            "!has(self.sharing) || self.layout.type != 'None' || !has(self.sharing.rules) || self.sharing.rules.all(r, r.resource == 'nvidia.com/gpu')",
         ]
     );
     let of_before = before.pointer_mut(SPEC).unwrap();

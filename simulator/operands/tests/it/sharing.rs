@@ -225,12 +225,19 @@ fn mps_is_for_whole_gpus_and_not_for_mixed() {
     let cut = configured(Strategy::Single, Some("all-1g.10gb"), "mps-8");
     exits(&cut, Operand::DevicePlugin, "sharing.mps is not supported for MIG devices");
     exits(&cut, Operand::GpuFeatureDiscovery, "sharing.mps is not supported for MIG devices");
-    let many = configured(Strategy::Single, None, "mps-64");
-    exits(
-        &many,
-        Operand::DevicePlugin,
-        "invalid MPS configuration: nvidia.com/gpu has 64 replicas, and 48 is the most",
-    );
+}
+
+#[test]
+fn too_many_for_mps_end_its_daemon_and_the_plugin_waits_until_somebody_asks_for_fewer() {
+    let mut many = configured(Strategy::Single, None, "mps-64");
+    pass(&mut many, 600);
+    let too_many = "invalid MPS configuration: nvidia.com/gpu has 64 replicas, and 48 is the most";
+    exits(&many, Operand::MpsControlDaemon, too_many);
+    assert!(many.operand_pod(Operand::DevicePlugin).is_some_and(operands::OperandPod::is_ready));
+    assert!(has(&many, &[]), "it asks every half minute, and offers nothing");
+    choose(&mut many, "mps-8");
+    settle(&mut many);
+    assert!(has(&many, &[("gpu", 8)]));
 }
 
 #[test]
