@@ -142,6 +142,23 @@ impl Card {
     }
 }
 
+/// How many pods MPS serves on one GPU at most.
+pub const MPS_MOST: u32 = 48;
+/// The same before [`MPS_SERVES_MANY`].
+const MPS_MOST_OLD: u32 = 16;
+/// From this compute capability on, MPS's control daemon lets [`MPS_MOST`]
+/// share a GPU.
+const MPS_SERVES_MANY: (u8, u8) = (7, 5);
+/// From this compute capability on, those who share a GPU through MPS have an
+/// address space each.
+const VOLTA: (u8, u8) = (7, 0);
+
+/// How many pods may share a GPU of a compute capability through MPS.
+#[must_use]
+pub fn most_by_mps(compute_capability: (u8, u8)) -> u32 {
+    if compute_capability < MPS_SERVES_MANY { MPS_MOST_OLD } else { MPS_MOST }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sources {
@@ -275,10 +292,15 @@ fn mps(card: Known<'_>, place: Place) -> Advice {
             "the device plugin refuses it beside MIG (strategy mixed, or any GPU with MIG on); use a node of its own \
              with MIG off",
         ),
-        Known::Card(card) if card.compute_capability() < (7, 0) => of(
+        Known::Card(card) if card.compute_capability() < VOLTA => of(
             Verdict::Possible,
             "pods run side by side, at most 16; before compute capability 7.0 they share one address space, so a \
              mistake of one reaches the others",
+        ),
+        Known::Card(card) if most_by_mps(card.compute_capability()) < MPS_MOST => of(
+            Verdict::Possible,
+            "pods run side by side, at most 16 (the control daemon allows more from compute capability 7.5), with \
+             equal shares of memory and threads; a failure of one ends all; experimental in the device plugin",
         ),
         Known::Card(_) => of(
             Verdict::Possible,

@@ -51,6 +51,11 @@ impl OurMap {
         Self { seen, map, is_used: used.is_some_and(|config| config.name == ours.name), plugin }
     }
 
+    /// How the devices of a node are shared, by its labels and our map.
+    pub(crate) fn sharing_of(&self, node: &Node) -> rollout::SharingSeen {
+        self.plugin.of_node(node, &layouts::offered(node))
+    }
+
     /// What an entry means for the GPUs of a node, if they know its profiles.
     /// An entry may be for others: GPUs are swapped, and the label stays.
     fn layout(&self, entry: &str, models: &Models) -> Option<NodeLayout> {
@@ -108,7 +113,7 @@ pub(crate) fn read(
         operands,
         agent: None,
         report: None,
-        sharing: ours.plugin.of_node(node, &layouts::offered(node)),
+        sharing: ours.sharing_of(node),
     }
 }
 

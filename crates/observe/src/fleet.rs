@@ -73,18 +73,24 @@ pub fn read(
             }
         }
         let users = living.map(|agent| agent.gpus(&pods));
-        let record = layouts::Record { gpu_node, users: users.as_ref(), is_gone };
+        let told = ours.sharing_of(node).config;
+        let record = layouts::Record { gpu_node, users: users.as_ref(), is_gone, sharing: told.as_ref() };
         let known = labels::known_labels(node, gpu_node, &memory);
         let shares = owner(policies, &known)
             .and_then(|policy| Some((policy, sharing.get(&policy.name)?)))
             .filter(|(_, shares)| shares.is_for(&known))
-            .map(|(policy, shares)| SharedNode {
-                policy: policy.name.clone(),
-                wanted: shares.wanted_of(&known),
+            .map(|(policy, shares)| {
+                let is_cut = ours.sharing_of(node).is_cut;
+                SharedNode {
+                    policy: policy.name.clone(),
+                    never_cut: shares.never_cuts(&known),
+                    wanted: shares.wanted_of(&known, is_cut),
+                }
             });
-        let found = match &shares {
-            Some(_) => Some(without_slices(strategy)),
-            None => layouts::establish(name, node, record, strategy, &maps, catalog, problems)
+        let never_cut = shares.as_ref().is_some_and(|shares| shares.never_cut);
+        let found = match never_cut {
+            true => Some(without_slices(strategy)),
+            false => layouts::establish(name, node, record, strategy, &maps, catalog, problems)
                 .or_else(|| elsewhere(node, strategy, objects)),
         };
         if found.is_none() && gpu_node.is_none() {
@@ -95,6 +101,7 @@ pub fn read(
         }
         let models = hardware::models(found.as_ref(), gpu_node);
         let mut facts = facts::read(node, &pods, &models, strategy, &ours, objects);
+        facts.sharing.never_cut = never_cut;
         let is_whole = |found: &Established<'_>| {
             let labels = labels::known_labels(node, gpu_node, &memory);
             has_whole_gpus(found) || wants_whole_gpus(found, owner(policies, &labels))
@@ -114,7 +121,7 @@ pub fn read(
                 memory: &memory,
                 models: &models,
                 agent: agent.as_ref(),
-                shares: shares.is_some(),
+                shares: never_cut,
             };
             inventory.nodes.insert(name.clone(), one.build(&pods, policies, objects, now, problems));
         }

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Node;
 use mig::{Catalog, GpuResource, Model, ProfileName};
 use planner::names::GpuIndex;
 use rollout::map::{MapError, MigMap, NamedGpus, NodeGpu, Unclear, default_name};
-use rollout::{GpuLayout, NodeLayout, Strategy};
+use rollout::{GpuLayout, NodeLayout, PluginConfig, Strategy};
 
 use crate::memory::Memory;
 use crate::names;
@@ -214,6 +214,8 @@ pub struct Record<'a> {
     /// Its agent is uninstalled: its report counts for which GPUs there are,
     /// and for nothing else.
     pub is_gone: bool,
+    /// How its devices are shared, where its device plugin is told by us.
+    pub sharing: Option<&'a PluginConfig>,
 }
 
 /// The GPUs of a node; `None` when it has none that can be cut.
@@ -227,7 +229,7 @@ pub fn establish<'a>(
     catalog: &'a Catalog,
     problems: &mut Vec<Problem>,
 ) -> Option<Established<'a>> {
-    let Record { gpu_node, users, is_gone } = record;
+    let Record { gpu_node, users, is_gone, sharing } = record;
     let nothing = |doubt: String| Established {
         gpus: BTreeMap::new(),
         strategy,
@@ -247,6 +249,9 @@ pub fn establish<'a>(
     let labelled = from_labels(name, node, strategy, entry, maps, catalog);
     let known = remembered.map(|observed| remembered_models(observed, catalog)).unwrap_or_default();
     let advertised = advertised(node);
+    // What is shared as we say leads back to the slices behind it.
+    let devices = sharing.and_then(|sharing| sharing.devices(&advertised));
+    let advertised = devices.unwrap_or(advertised);
     let explains = |gpus: &BTreeMap<GpuIndex, &Model>| {
         let by_entry = by_entry(name, entry, gpus, maps);
         by_entry.is_ok_and(|layout| layout.offers(strategy) == advertised)
@@ -260,7 +265,9 @@ pub fn establish<'a>(
         }
         (Some(_), _) => known,
     };
-    if let Some(doubt) = shared(node) {
+    if sharing.is_none()
+        && let Some(doubt) = shared(node)
+    {
         return Some(nothing(doubt));
     }
     let off = without_mig(&models);

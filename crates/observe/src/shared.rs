@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use api::GpuPartitionPolicy;
 use api::policy::{LayoutType, SharingType};
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use mig::resource::Unit;
 use mig::sharing::{Known, find};
 use mig::{Catalog, GpuResource};
 use planner::names::PolicyName;
-use rollout::{PluginConfig, SharingSeen, SharingWanted};
+use rollout::observed::Observed;
+use rollout::{Method, PluginConfig, Seats, Shared, SharingSeen, SharingWanted, Strategy};
 
 use crate::objects::Objects;
 use crate::problem::Severity;
@@ -23,16 +25,40 @@ pub struct SharingPolicy {
     kind: SharingType,
     rename: bool,
     one_each: bool,
-    rules: Vec<(Option<String>, u32)>,
+    rules: Vec<Rule>,
     /// Whether no GPU of its nodes is cut.
     cuts_nothing: bool,
+    /// How `ClusterPolicy` has slices offered; `None` where each node's
+    /// configuration says it.
+    strategy: Option<Strategy>,
+    /// The name of that `ClusterPolicy`.
+    cluster_policy: String,
 }
 
-/// A node whose GPUs a policy shares, or leaves whole.
+/// One of its rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
+    /// The id of the card; `None` for any.
+    model: Option<String>,
+    /// Of what.
+    resource: String,
+    replicas: u32,
+}
+
+impl Rule {
+    fn is_for(&self, card: &str) -> bool {
+        self.model.as_deref().is_none_or(|model| model == card)
+    }
+}
+
+/// A node whose GPUs or slices a policy shares, or leaves for one pod each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedNode {
     /// The policy.
     pub policy: PolicyName,
+    /// Whether none of its GPUs is to be cut: its cards have no MIG, or the
+    /// policy says so.
+    pub never_cut: bool,
     /// How its GPUs should be shared; `None` where no rule is for them.
     pub wanted: Option<SharingWanted>,
 }
@@ -46,16 +72,59 @@ pub fn card_id(text: &str) -> Option<&'static str> {
     })
 }
 
+/// Whether a card can have devices of a resource. A card that nobody knows can
+/// have whole GPUs only.
+#[must_use]
+pub fn has_resource(card: Option<Known<'_>>, resource: &str) -> bool {
+    match (GpuResource::parse(resource).map(|resource| resource.unit), card) {
+        (Some(Unit::Gpu), _) => true,
+        (Some(Unit::Slice(profile)), Some(Known::Model(model))) => {
+            model.geometry.profile_named(profile).is_some()
+        }
+        (Some(Unit::Slice(_) | Unit::UnknownSlice) | None, _) => false,
+    }
+}
+
+/// What one device of a card serves through MPS at most, by its control daemon.
+#[must_use]
+pub fn most_by_mps(card: Known<'_>) -> u32 {
+    match card {
+        Known::Card(card) => mig::sharing::most_by_mps(card.compute_capability()),
+        // Every card that knows MIG is newer.
+        Known::Model(_) => mig::sharing::MPS_MOST,
+    }
+}
+
+/// How `ClusterPolicy` has slices offered, and its name; no strategy where it
+/// leaves that to the device plugin's configuration of each node.
+fn cluster_strategy(objects: &Objects) -> (Option<Strategy>, String) {
+    let Some((name, policy)) = objects.cluster_policies.iter().next() else {
+        return (Some(Strategy::Mixed), "gpu-cluster-policy".to_owned());
+    };
+    let strategy = match policy.spec.mig.strategy.as_str() {
+        "" => None,
+        "none" => Some(Strategy::None),
+        "single" => Some(Strategy::Single),
+        _ => Some(Strategy::Mixed),
+    };
+    (strategy, name.clone())
+}
+
 /// The sharing of every policy that makes sense and has some.
 #[must_use]
 pub fn policies(objects: &Objects, catalog: &Catalog) -> BTreeMap<PolicyName, SharingPolicy> {
+    let (strategy, cluster_policy) = cluster_strategy(objects);
     let read = |(name, policy): (&String, &GpuPartitionPolicy)| {
         let sharing = policy.spec.sharing.as_ref()?;
         let is_wrong =
             policy::validate(policy, catalog).iter().any(|found| found.severity == Severity::Error);
         let rules = sharing.rules.iter().filter_map(|rule| {
             let model = rule.model.as_ref().map(|text| card_id(text).unwrap_or(text).to_owned());
-            Some((model, u32::try_from(rule.replicas).ok()?))
+            Some(Rule {
+                model,
+                resource: rule.resource.clone(),
+                replicas: u32::try_from(rule.replicas).ok()?,
+            })
         });
         let shares = SharingPolicy {
             kind: sharing.type_,
@@ -63,6 +132,8 @@ pub fn policies(objects: &Objects, catalog: &Catalog) -> BTreeMap<PolicyName, Sh
             one_each: sharing.one_each,
             rules: rules.collect(),
             cuts_nothing: policy.spec.layout.type_ == LayoutType::None,
+            strategy,
+            cluster_policy: cluster_policy.clone(),
         };
         (!is_wrong).then(|| (PolicyName(name.clone()), shares))
     };
@@ -82,41 +153,144 @@ fn knows_no_mig(labels: &Labels) -> bool {
 }
 
 impl SharingPolicy {
-    /// Whether a node of the policy is one whose GPUs are shared or whole, and
-    /// never cut.
+    /// Whether this says how the devices of a node of the policy are shared.
     #[must_use]
     pub fn is_for(&self, labels: &Labels) -> bool {
         let has_gpus =
             label(labels, names::PRESENT) == Some("true") || label(labels, names::PRODUCT).is_some();
-        has_gpus && (self.cuts_nothing || self.kind == SharingType::Auto && knows_no_mig(labels))
+        let shares = match self.kind {
+            SharingType::TimeSlicing | SharingType::Mps | SharingType::None => true,
+            SharingType::Auto => self.cuts_nothing || knows_no_mig(labels),
+        };
+        has_gpus && shares
     }
 
-    /// How the GPUs of such a node should be shared; `None` where no rule is for
-    /// them.
+    /// Whether no GPU of such a node is to be cut: the policy says so, or its
+    /// cards have no MIG.
     #[must_use]
-    pub fn wanted_of(&self, labels: &Labels) -> Option<SharingWanted> {
-        let product = label(labels, names::PRODUCT);
-        match self.kind {
-            SharingType::None => return Some(SharingWanted::As(PluginConfig::default())),
-            SharingType::Auto if product.is_none() => return Some(SharingWanted::Unknown),
-            SharingType::Auto if !knows_no_mig(labels) => return None,
-            SharingType::Mps => return None,
-            SharingType::TimeSlicing | SharingType::Auto => {}
-        }
-        let card = product.and_then(card_id);
-        for (model, replicas) in &self.rules {
-            match model {
-                // Without the label any of the rules may be the one.
-                Some(_) if product.is_none() => return Some(SharingWanted::Unknown),
-                Some(model) if card != Some(model.as_str()) => {}
-                _ => {
-                    let config = PluginConfig::of_gpus(*replicas, self.rename, self.one_each);
-                    return Some(SharingWanted::As(config));
-                }
-            }
-        }
-        None
+    pub fn never_cuts(&self, labels: &Labels) -> bool {
+        self.cuts_nothing || knows_no_mig(labels)
     }
+
+    /// The first rule for a resource of a card.
+    fn rule(&self, card: &str, resource: &str) -> Option<&Rule> {
+        self.rules.iter().find(|rule| rule.resource == resource && rule.is_for(card))
+    }
+
+    /// What a device of a model or card, such as `nvidia.com/mig-1g.10gb` of
+    /// `A100-80GB`, is to pods by this policy, once it is carried out.
+    #[must_use]
+    pub fn seats_of(&self, model_id: &str, resource: &str) -> Seats {
+        let card = find(model_id);
+        let cuts = matches!(card, Some(Known::Model(_))) && !self.cuts_nothing;
+        let is_out = match self.kind {
+            SharingType::None => true,
+            SharingType::Auto => matches!(card, Some(Known::Model(_))),
+            SharingType::Mps => cuts,
+            SharingType::TimeSlicing => false,
+        };
+        if is_out || !has_resource(card, resource) {
+            return Seats { resource: resource.to_owned(), replicas: 1 };
+        }
+        self.config(self.rule(model_id, resource).into_iter(), false).seats_of(resource)
+    }
+
+    /// The configuration that these rules make.
+    fn config<'a>(&self, rules: impl Iterator<Item = &'a Rule>, cuts: bool) -> PluginConfig {
+        let by = match self.kind {
+            SharingType::Mps => Method::Mps,
+            SharingType::TimeSlicing | SharingType::Auto | SharingType::None => Method::TimeSlicing,
+        };
+        let replicas: BTreeMap<String, u32> =
+            rules.map(|rule| (rule.resource.clone(), rule.replicas)).collect();
+        let (rename, one_each) = (self.rename, self.one_each);
+        let sharing = (!replicas.is_empty()).then_some(Shared { by, rename, one_each, replicas });
+        // Where ClusterPolicy leaves the strategy open, nodes that are cut get it here.
+        let strategy = (cuts && self.strategy.is_none()).then_some(Strategy::Mixed);
+        PluginConfig { strategy, sharing }
+    }
+
+    /// How the devices of such a node should be shared; `None` where no rule is
+    /// for them. `is_cut`: a GPU of it has MIG on.
+    #[must_use]
+    pub fn wanted_of(&self, labels: &Labels, is_cut: bool) -> Option<SharingWanted> {
+        let cuts = !self.never_cuts(labels);
+        if is_cut && !cuts {
+            return Some(SharingWanted::Refused(
+                "a GPU of it is cut into slices, and its policy cuts none; a static layout with `mig: Disabled` makes its GPUs whole, and `type: TimeSlicing` beside a layout shares slices".to_owned(),
+            ));
+        }
+        let product = label(labels, names::PRODUCT);
+        if self.kind == SharingType::None {
+            return Some(SharingWanted::As(self.config(std::iter::empty(), cuts)));
+        }
+        let Some(product) = product else {
+            let any = self.kind != SharingType::Auto && self.rules.iter().all(|rule| rule.model.is_none());
+            let gpus_only = self.rules.iter().all(|rule| rule.resource == names::RESOURCE_GPU);
+            // Without the label any of the rules may be the one.
+            return match any && gpus_only && self.kind == SharingType::TimeSlicing {
+                true => Some(SharingWanted::As(self.config(self.rules.iter().take(1), cuts))),
+                false => Some(SharingWanted::Unknown),
+            };
+        };
+        let card = find(product);
+        if self.kind == SharingType::Auto && !knows_no_mig(labels) {
+            return None;
+        }
+        let id = card_id(product).unwrap_or(product);
+        let resources: std::collections::BTreeSet<&str> =
+            self.rules.iter().map(|rule| rule.resource.as_str()).collect();
+        let rules = resources.into_iter().filter(|resource| has_resource(card, resource));
+        let rules: Vec<&Rule> = rules.filter_map(|resource| self.rule(id, resource)).collect();
+        if rules.is_empty() {
+            return None;
+        }
+        if let Some(why) = self.cannot(&rules, card, cuts) {
+            return Some(SharingWanted::Refused(why));
+        }
+        Some(SharingWanted::As(self.config(rules.into_iter(), cuts)))
+    }
+
+    /// Why the rules for a node cannot be carried out there, and what to write.
+    fn cannot(&self, rules: &[&Rule], card: Option<Known<'_>>, cuts: bool) -> Option<String> {
+        let slice = rules.iter().find(|rule| rule.resource != names::RESOURCE_GPU);
+        if let Some(rule) = slice.filter(|_| self.strategy == Some(Strategy::Single)) {
+            return Some(format!(
+                "the MIG strategy is `single`, where slices are offered as nvidia.com/gpu, and a rule is for {}: write `resource: nvidia.com/gpu`, or set spec.mig.strategy of ClusterPolicy {} to `mixed`",
+                rule.resource, self.cluster_policy
+            ));
+        }
+        if self.kind != SharingType::Mps {
+            return None;
+        }
+        if cuts {
+            return Some(
+                "it can be cut by the policy's layout, and MPS serves whole GPUs only: write `type: TimeSlicing`, or `layout: {type: None}` in a policy for this node".to_owned(),
+            );
+        }
+        if self.strategy == Some(Strategy::Mixed) {
+            return Some(mps_beside_mixed(&self.cluster_policy));
+        }
+        let most = card.map_or(mig::sharing::MPS_MOST, most_by_mps);
+        let many = rules.iter().find(|rule| rule.replicas > most)?;
+        let name = card.map_or("this card", |card| match card {
+            Known::Model(model) => model.id.as_str(),
+            Known::Card(card) => card.id.as_str(),
+        });
+        Some(format!(
+            "{} pods are to share each GPU through MPS, and a {name} serves {most}: write `replicas: {most}`, or less, for this model",
+            many.replicas
+        ))
+    }
+}
+
+/// Why MPS is refused while `ClusterPolicy` has slices offered by profile, and
+/// the command that leaves the strategy to each node's configuration.
+#[must_use]
+pub fn mps_beside_mixed(cluster_policy: &str) -> String {
+    format!(
+        "ClusterPolicy {cluster_policy} has the MIG strategy `mixed` for all nodes, and with it the device plugin exits on every node that shares by MPS, cut or not. Let each node's configuration say its strategy; nodes whose layout a policy with `sharing` cuts get `mixed` by it: kubectl patch clusterpolicies.nvidia.com {cluster_policy} --type merge -p '{{\"spec\":{{\"mig\":{{\"strategy\":\"\"}}}}}}'"
+    )
 }
 
 /// Our map of the device plugin's configurations.
@@ -151,7 +325,13 @@ impl OurPluginMap {
     pub(crate) fn of_node(&self, node: &Node, offers: &BTreeMap<String, u64>) -> SharingSeen {
         let none = Labels::new();
         let labels = node.metadata.labels.as_ref().unwrap_or(&none);
-        let number = |key: String| label(labels, &key).and_then(|text| text.parse().ok());
+        let number = |key: &str| label(labels, key).and_then(|text| text.parse().ok());
+        let by_resource = |end: &str| -> BTreeMap<String, String> {
+            let ends = labels.iter().filter_map(|(key, value)| Some((key.strip_suffix(end)?, value)));
+            let gpus = ends.filter(|(resource, _)| GpuResource::is_one(resource));
+            gpus.map(|(resource, value)| (resource.to_owned(), value.clone())).collect()
+        };
+        let replicas = by_resource(names::REPLICAS).into_iter();
         let key = label(labels, names::PLUGIN_CONFIG).map(str::to_owned);
         let is_slice = |resource: &String| {
             GpuResource::parse(resource).is_some_and(|resource| resource.unit != mig::resource::Unit::Gpu)
@@ -163,8 +343,10 @@ impl OurPluginMap {
         let by_product = label(labels, names::PRODUCT).is_some_and(|product| product.contains("-MIG-"));
         SharingSeen {
             config: key.as_ref().and_then(|key| self.configs.get(key)).cloned(),
-            gpus: number(names::COUNT.to_owned()),
-            replicas: number(format!("{}{}", names::RESOURCE_GPU, names::REPLICAS)),
+            gpus: number(names::COUNT),
+            replicas: replicas.filter_map(|(resource, n)| Some((resource, n.parse().ok()?))).collect(),
+            by: by_resource(names::SHARED_BY),
+            never_cut: false,
             is_cut: counted || by_product || offers.iter().any(|(resource, n)| *n > 0 && is_slice(resource)),
             uses_our_map: self.is_used,
             keys: self.configs.keys().cloned().collect(),
@@ -182,9 +364,10 @@ pub fn named_keys(objects: &Objects) -> std::collections::BTreeSet<&str> {
 
 /// What a policy does with the GPUs of a node, in one line.
 #[must_use]
-pub fn in_words(node: &SharedNode, seen: &SharingSeen, offers: &BTreeMap<String, u64>) -> String {
+pub fn in_words(node: &SharedNode, facts: &Observed) -> String {
     let policy = &node.policy;
-    let now = match seen.in_effect(offers) {
+    let in_effect = facts.shared_as();
+    let now = match &in_effect {
         Some(config) => config.to_string(),
         None => "it is not known how its GPUs are shared now".to_owned(),
     };
@@ -194,11 +377,17 @@ pub fn in_words(node: &SharedNode, seen: &SharingSeen, offers: &BTreeMap<String,
                 "GPU feature discovery does not say which GPUs it has, so it is not known what policy {policy} wants"
             )
         }
+        Some(SharingWanted::Refused(why)) => {
+            format!("policy {policy} cannot share its GPUs: {why}; now: {now}")
+        }
         None => format!("policy {policy} has no sharing rule for its GPUs: they stay as they are; {now}"),
-        Some(SharingWanted::As(config)) if seen.in_effect(offers).as_ref() == Some(config) => {
-            let memory = match config.seats().is_shared() {
-                true => ", with no memory limit of its own",
-                false => "",
+        Some(SharingWanted::As(config)) if in_effect.as_ref() == Some(config) => {
+            let memory = match &config.sharing {
+                Some(sharing) if sharing.by == Method::Mps => {
+                    ", with equal shares of memory, and a failure of one pod ends all"
+                }
+                Some(_) => ", with no memory limit of its own",
+                None => "",
             };
             format!("{config}{memory}, by policy {policy}")
         }

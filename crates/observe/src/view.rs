@@ -140,16 +140,22 @@ impl NodeView {
     #[must_use]
     pub fn sharing_in_words(&self) -> Option<String> {
         let shared = self.shared.as_ref()?;
-        Some(crate::shared::in_words(shared, &self.facts.sharing, &self.facts.offers()))
+        Some(crate::shared::in_words(shared, &self.facts))
     }
 
-    /// Its GPUs, in one line, where they are shared by a policy and it is known
-    /// how.
+    /// Its GPUs, in one line, where a policy shares them or leaves them whole,
+    /// and it is known how.
     #[must_use]
     pub fn shared_gpus(&self) -> Option<(u64, rollout::PluginConfig)> {
-        self.shared.as_ref()?;
-        let in_effect = self.facts.sharing.in_effect(&self.facts.offers())?;
-        Some((self.facts.sharing.gpus?, in_effect))
+        self.shared.as_ref().filter(|shared| shared.never_cut)?;
+        Some((self.facts.sharing.gpus?, self.facts.shared_as()?))
+    }
+
+    /// How its devices are shared now, whoever said so; `None` where that is
+    /// not known for certain.
+    #[must_use]
+    pub fn shared_as(&self) -> Option<rollout::PluginConfig> {
+        self.facts.shared_as()
     }
 
     /// The node as the rollout takes it.

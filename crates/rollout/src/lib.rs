@@ -46,4 +46,6 @@ pub use operand::Operand;
 pub use outlook::{Failure, FailureReason, Outlook, StartBlocker, Trouble, Unproven, WaitsFor};
 pub use progress::{Phase, Progress, Rung};
 pub use rules::{Admission, MaxUnavailable, NodeRules, RolloutRules, Settings};
-pub use sharing::{PluginConfig, SharingChange, SharingSeen, SharingWanted};
+pub use sharing::{
+    Method, PluginConfig, Resources, Seats, Shared, SharingChange, SharingSeen, SharingWanted,
+};

@@ -69,6 +69,8 @@ pub const NVIDIA_PREFIX: &str = "nvidia.com/";
 pub const COUNTS: &str = ".count";
 /// How the label of a resource ends that says how often each device counts.
 pub const REPLICAS: &str = ".replicas";
+/// How the label of a resource ends that says by what its devices are shared.
+pub const SHARED_BY: &str = ".sharing-strategy";
 /// Whole GPUs, or slices under strategy `single`.
 pub const RESOURCE_GPU: &str = mig::GpuResource::GPU;
 

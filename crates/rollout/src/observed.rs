@@ -9,9 +9,10 @@ use planner::names::{GpuIndex, PodRef};
 use crate::agent_seen::{AgentSeen, Report};
 use crate::cordon_owner::CordonOwner;
 use crate::layout::{NodeLayout, Strategy};
+use crate::names::RESOURCE_GPU;
 use crate::neighbours::{OtherManager, OtherWork};
 use crate::operand::Operand;
-use crate::sharing::SharingSeen;
+use crate::sharing::{PluginConfig, Resources, SharingSeen, unrenamed};
 
 /// One node, its pods, our map, and the GPU Operator's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,7 +130,9 @@ impl Pod {
         }
         let all = from.0.keys().copied().collect();
         let (goes, has) = (from.resources_of(&changed, strategy), from.resources_of(&all, strategy));
-        !changed.is_empty() && self.resources().any(|name| goes.contains(name) || !has.contains(name))
+        // A share is a share of some slice of its profile: which one, nobody knows.
+        let mut devices = self.resources().map(|name| unrenamed(name));
+        !changed.is_empty() && devices.any(|name| goes.contains(name) || !has.contains(name))
     }
 }
 
@@ -254,6 +257,35 @@ impl Observed {
     /// Who else has begun to work on the node.
     pub(crate) fn work_under_way(&self) -> Option<String> {
         self.work.as_ref().filter(|work| work.is_under_way()).map(ToString::to_string)
+    }
+
+    /// The devices of the node under a strategy, as they are without sharing;
+    /// `None` where that is not known.
+    #[must_use]
+    pub fn devices(&self, strategy: Strategy) -> Option<Resources> {
+        match &self.label_layout {
+            Some(layout) if layout.0.values().any(crate::GpuLayout::is_mig) && !self.sharing.never_cut => {
+                Some(layout.offers(strategy))
+            }
+            _ if self.sharing.is_cut => None,
+            _ => self.sharing.gpus.map(|gpus| Resources::from([(RESOURCE_GPU.to_owned(), gpus)])),
+        }
+    }
+
+    /// How the devices are shared that the node offers; `None` where that is
+    /// not known for certain.
+    #[must_use]
+    pub fn shared_as(&self) -> Option<PluginConfig> {
+        self.sharing.in_effect(&self.offers(), self.devices(self.operator.strategy).as_ref())
+    }
+
+    /// What the node offers with these devices, if its device plugin does what
+    /// it is told.
+    pub(crate) fn offered_with(&self, devices: Resources) -> Resources {
+        match &self.sharing.config {
+            Some(config) => config.offers(&devices),
+            None => devices,
+        }
     }
 
     /// The GPUs and slices that the node offers, without zeros: kubelet keeps

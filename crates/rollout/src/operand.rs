@@ -8,6 +8,8 @@ pub enum Operand {
     DevicePlugin,
     /// It cuts the GPUs.
     MigManager,
+    /// It runs the servers through which pods share GPUs side by side.
+    MpsControlDaemon,
     /// A check of the Operator's own. It asks for slices, and MIG manager
     /// removes it before it cuts.
     Validator,
@@ -15,9 +17,10 @@ pub enum Operand {
 
 impl Operand {
     /// The `app` labels of the pods, and what each is.
-    pub const APPS: [(&'static str, Self); 4] = [
+    pub const APPS: [(&'static str, Self); 5] = [
         ("nvidia-device-plugin-daemonset", Self::DevicePlugin),
         ("nvidia-mig-manager", Self::MigManager),
+        ("nvidia-device-plugin-mps-control-daemon", Self::MpsControlDaemon),
         ("nvidia-cuda-validator", Self::Validator),
         ("nvidia-device-plugin-validator", Self::Validator),
     ];

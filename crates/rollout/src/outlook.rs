@@ -246,6 +246,9 @@ pub enum Unproven {
         /// What is.
         found: BTreeMap<String, u64>,
     },
+    /// MPS's control daemon is not ready: the device plugin offers nothing
+    /// without it, and asks every 30 seconds.
+    MpsDaemon,
     /// Its devices are shared, so that it offers multiples of slices, maybe
     /// under other names: nothing that is tried changes that.
     Shared {

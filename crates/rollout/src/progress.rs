@@ -155,10 +155,10 @@ impl Progress {
             &mut self.interrupted_since,
             &mut self.agent_left_since,
         ];
-        let of_target = self
-            .target
-            .as_mut()
-            .map(|target| [&mut target.mapped_at, &mut target.cordoned_at, &mut target.written_at]);
+        let of_target = self.target.as_mut().map(|target| {
+            let Target { mapped_at, key_mapped_at, cordoned_at, written_at, .. } = target;
+            [mapped_at, key_mapped_at, cordoned_at, written_at]
+        });
         own.into_iter().chain(of_target.into_iter().flatten())
     }
 }
@@ -327,6 +327,10 @@ pub struct Target {
     /// is the device plugin's key then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sharing: Option<SharingChange>,
+    /// Since when the map is known to have the key of the sharing that follows
+    /// this change of the layout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_mapped_at: Option<Timestamp>,
 }
 
 impl Target {
@@ -342,6 +346,7 @@ impl Target {
             attempt: 0,
             healed: false,
             mapped_at: None,
+            key_mapped_at: None,
             cordoned_at: None,
             written_at: None,
             boot_id: boot_id.to_owned(),

@@ -95,18 +95,19 @@ fn target() -> impl Strategy<Value = Target> {
     let names = (layout(), text(), of(layout()), of(text()), text(), of(text()), of(text()));
     let rung = prop::sample::select(vec![Rung::First, Rung::Alias, Rung::Restart, Rung::RollBack]);
     let state = (rung, any::<bool>(), any::<u32>(), any::<bool>(), any::<bool>(), vec(text(), 0..3));
-    let times = (of(at()), of(at()), of(at()));
-    let sharing = (config(), of(config()), any::<u64>(), any::<bool>());
-    let sharing = sharing.prop_map(|(config, before, gpus, goes_back)| rollout::SharingChange {
+    let times = (of(at()), of(at()), of(at()), of(at()));
+    let devices = prop::collection::btree_map(text(), any::<u64>(), 0..3);
+    let sharing = (config(), of(config()), devices, any::<bool>());
+    let sharing = sharing.prop_map(|(config, before, devices, goes_back)| rollout::SharingChange {
         config,
         before,
-        gpus,
+        devices,
         goes_back,
     });
     (names, state, times, of(slices()), of(sharing)).prop_map(|(names, state, times, slices, sharing)| {
         let (layout, label, from, label_before, boot_id, plugin_before, manager_before) = names;
         let (rung, restore, attempt, healed, cleared, bystanders) = state;
-        let (mapped_at, cordoned_at, written_at) = times;
+        let (mapped_at, key_mapped_at, cordoned_at, written_at) = times;
         Target {
             layout,
             label,
@@ -117,6 +118,7 @@ fn target() -> impl Strategy<Value = Target> {
             attempt,
             healed,
             mapped_at,
+            key_mapped_at,
             cordoned_at,
             written_at,
             boot_id,
@@ -135,6 +137,12 @@ fn config() -> impl Strategy<Value = rollout::PluginConfig> {
         Just(rollout::PluginConfig::default()),
         (2u32..49, any::<bool>(), any::<bool>()).prop_map(|(replicas, rename, one_each)| {
             rollout::PluginConfig::of_gpus(replicas, rename, one_each)
+        }),
+        (2u32..49).prop_map(|replicas| {
+            let replicas = [("nvidia.com/mig-1g.10gb".to_owned(), replicas)].into();
+            let sharing =
+                rollout::Shared { by: rollout::Method::Mps, rename: true, one_each: true, replicas };
+            rollout::PluginConfig { strategy: Some(rollout::Strategy::Mixed), sharing: Some(sharing) }
         }),
     ]
 }

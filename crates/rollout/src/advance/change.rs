@@ -137,6 +137,9 @@ impl Run<'_> {
             if target.rung != Rung::RollBack {
                 self.next.set_back = None;
                 self.next.last_error = None;
+                if let Some(flow) = self.sharing_follows() {
+                    return flow;
+                }
             }
         }
         self.enter(Phase::Releasing)

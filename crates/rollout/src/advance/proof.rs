@@ -63,9 +63,11 @@ impl Run<'_> {
     fn not_offered(&self, layout: &NodeLayout) -> Option<Unproven> {
         let strategy = self.seen.operator.strategy;
         let found = self.seen.offers();
-        let expected = layout.allocatable(strategy).unwrap_or_default();
+        let expected = self.seen.offered_with(layout.allocatable(strategy).unwrap_or_default());
         if expected != found {
-            if let Some(label) = self.seen.operands.shared.clone() {
+            if let Some(label) = self.seen.operands.shared.clone()
+                && self.seen.sharing.config.is_none()
+            {
                 return Some(Unproven::Shared { label });
             }
             return Some(Unproven::Allocatable { expected, found });

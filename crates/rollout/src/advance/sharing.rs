@@ -1,10 +1,12 @@
 //! The third walk: how the GPUs of a node are shared (`docs/adr/0020-sharing.md`). The steps up to the label, and what
 //! protects running pods on the way, are those of the first walk; what is here is what differs: when it starts, who
-//! is in the way, the label, and the proof.
+//! is in the way, the label, and the proof. Where layout and sharing change both, the layout comes first, and the
+//! sharing follows under the same cordon.
 //!
 //! To kubelet a shared device has other ids than the same device for one pod. So a pod that holds a GPU for itself
 //! gets neighbours when sharing goes on, and who gets a GPU "for itself" when it goes off has those who share it.
-//! Neither happens to a pod: both wait until no pod holds a GPU of the node.
+//! Neither happens to a pod: both wait until no pod of the node holds that resource. Whatever changes about MPS starts
+//! its server anew, which ends who runs through it: that waits until no pod holds any GPU.
 
 use crate::action::Action;
 use crate::names::ENTRY_PREFIX;
@@ -13,7 +15,7 @@ use crate::operand::Operand;
 use crate::outlook::{FailureReason, Outlook, StartBlocker, Trouble, Unproven, WaitsFor};
 use crate::progress::{Phase, SharingSetBack, Target};
 use crate::rules::Admission;
-use crate::sharing::{PluginConfig, SharingChange, SharingWanted};
+use crate::sharing::{PluginConfig, Resources, SharingChange, SharingWanted, unrenamed};
 
 use super::{Flow, Run};
 
@@ -27,51 +29,147 @@ impl Run<'_> {
         let config = match self.sharing_wanted {
             None => return Flow::Rest(Outlook::Idle, None),
             Some(SharingWanted::Unknown) => return self.hold(StartBlocker::SharingUnknown),
+            Some(SharingWanted::Refused(why)) => {
+                return self.hold(StartBlocker::SharingRefused { why: why.clone() });
+            }
             Some(SharingWanted::As(config)) => config.clone(),
         };
         if let Some(hold) = self.foreign_key(&config) {
             return self.hold(hold);
         }
-        let seen = &self.seen.sharing;
         let offers = self.seen.offers();
-        let told = seen.key.as_deref() == Some(config.key().as_str());
-        // Where nobody shares anything, and nothing is to be shared, the label is not needed.
-        let has = told || seen.key.is_none() && seen.in_effect(&offers) == Some(config.clone());
-        if told {
+        if self.is_told(&config) {
             self.next.shared_as = Some(config.clone());
         }
-        if has {
-            return match seen.gpus.map(|gpus| config.offers(gpus)) {
+        if self.has_sharing(&config) {
+            let devices = self.seen.devices(self.seen.operator.strategy);
+            return match devices.map(|devices| config.offers(&devices)) {
                 Some(expected) if expected != offers => {
                     self.hold(StartBlocker::NotAsVerified { expected, found: offers })
                 }
                 _ => Flow::Rest(Outlook::Idle, None),
             };
         }
-        if let Some(back) = self.next.sharing_set_back.clone()
-            && back.config == config
-            && self.now < back.until
-        {
-            return self.hold(StartBlocker::BackedOff { until: back.until, why: back.why });
+        if let Some(hold) = self.sharing_rests(&config) {
+            return self.hold(hold);
         }
         if let Some(until) = self.next.cooldown_until {
             return self.hold(StartBlocker::Cooldown { until });
         }
-        if let Some(hold) = self.sharing_preflight() {
+        if let Some(hold) = self.sharing_preflight(&config) {
             return self.hold(hold);
         }
         if self.rules.admission == Admission::Held(StartBlocker::NotEnforced) {
             return self.hold(StartBlocker::NotEnforced);
         }
-        let Some(gpus) = seen.gpus else { return Flow::Rest(Outlook::Idle, None) };
-        let change =
-            SharingChange { before: seen.in_effect(&offers), gpus, goes_back: false, config: config.clone() };
-        self.next.target = Some(Target {
-            label_before: seen.key.clone(),
-            sharing: Some(change),
-            ..Target::new(crate::NodeLayout::default(), config.key(), &self.seen.boot_id)
-        });
+        let Some(devices) = self.devices_to_come(&config) else { return Flow::Rest(Outlook::Idle, None) };
+        // The layout stays as it is, and so do the slices that are held.
+        let layout = self.seen.label_layout.clone().filter(|_| !self.seen.sharing.never_cut);
+        self.next.target = Some(self.sharing_target(config, devices, layout));
         self.enter(Phase::Mapping)
+    }
+
+    /// A change of how these devices are shared.
+    fn sharing_target(
+        &self,
+        config: PluginConfig,
+        devices: Resources,
+        layout: Option<crate::NodeLayout>,
+    ) -> Target {
+        let before = self.seen.shared_as();
+        let key = config.key();
+        Target {
+            label_before: self.seen.sharing.key.clone(),
+            from: layout.clone(),
+            sharing: Some(SharingChange { config, before, devices, goes_back: false }),
+            ..Target::new(layout.unwrap_or_default(), key, &self.seen.boot_id)
+        }
+    }
+
+    /// The devices of the node once it has a configuration, without sharing.
+    fn devices_to_come(&self, config: &PluginConfig) -> Option<Resources> {
+        self.seen.devices(config.strategy.unwrap_or(self.seen.operator.strategy))
+    }
+
+    fn is_told(&self, config: &PluginConfig) -> bool {
+        self.seen.sharing.key.as_deref() == Some(config.key().as_str())
+    }
+
+    /// Where nobody shares anything, and nothing is to be shared, the label is
+    /// not needed.
+    fn has_sharing(&self, config: &PluginConfig) -> bool {
+        self.is_told(config)
+            || self.seen.sharing.key.is_none() && self.seen.shared_as().as_ref() == Some(config)
+    }
+
+    /// It failed lately.
+    fn sharing_rests(&self, config: &PluginConfig) -> Option<StartBlocker> {
+        let back = self.next.sharing_set_back.clone()?;
+        (back.config == *config && self.now < back.until)
+            .then_some(StartBlocker::BackedOff { until: back.until, why: back.why })
+    }
+
+    /// The node gets its MIG strategy with its configuration, and has none yet:
+    /// no layout can be proved before.
+    pub(super) fn strategy_comes_first(&self) -> bool {
+        let Some(SharingWanted::As(config)) = self.sharing_wanted else { return false };
+        let lacks = config.strategy.is_some_and(|strategy| strategy != self.seen.operator.strategy);
+        lacks && !self.is_told(config)
+    }
+
+    /// The sharing that changes with the layout of the node, under one cordon.
+    fn sharing_due(&self) -> Option<PluginConfig> {
+        let Some(SharingWanted::As(config)) = self.sharing_wanted else { return None };
+        let due = !self.has_sharing(config)
+            && self.foreign_key(config).is_none()
+            && self.sharing_rests(config).is_none()
+            && self.seen.sharing.uses_our_map;
+        due.then(|| config.clone())
+    }
+
+    /// The layout will be followed by a sharing: its key comes into the map at
+    /// the same time as the layout's entry. A write that does not come through
+    /// holds no layout up: then the sharing changes by itself, later.
+    pub(super) fn key_ahead(&mut self) -> Option<Flow> {
+        let config = self.sharing_due()?;
+        let settings = self.rules.settings;
+        if !self.seen.sharing.keys.contains(&config.key()) {
+            if self.late(settings.write_limit) {
+                return None;
+            }
+            self.actions.push(Action::EnsurePluginConfig { key: config.key(), config });
+            return Some(self.wait(WaitsFor::PluginMapWrite, settings.write_limit));
+        }
+        let now = self.now;
+        let settled = *self.target()?.key_mapped_at.get_or_insert(now) + settings.map_settle;
+        (now < settled).then_some(Flow::Rest(
+            Outlook::Working { waits_for: WaitsFor::PluginMapMount, until: settled },
+            Some(settled),
+        ))
+    }
+
+    /// The layout is proved, and the node is still closed: its sharing changes
+    /// now, if the key is mounted and nobody is in the way.
+    pub(super) fn sharing_follows(&mut self) -> Option<Flow> {
+        let config = self.sharing_due()?;
+        let of = self.next.target.clone()?;
+        let is_mounted = self.seen.sharing.keys.contains(&config.key())
+            && of.key_mapped_at.is_some_and(|at| self.now >= at + self.rules.settings.map_settle);
+        if !is_mounted || !self.cordoned_by_us() {
+            return None;
+        }
+        let strategy = config.strategy.unwrap_or(self.seen.operator.strategy);
+        let devices = of.layout.allocatable(strategy).ok()?;
+        let next = Target {
+            mapped_at: of.key_mapped_at,
+            cordoned_at: of.cordoned_at,
+            ..self.sharing_target(config, devices, Some(of.layout))
+        };
+        if !self.not_evictable(&next).is_empty() {
+            return None;
+        }
+        self.next.target = Some(next);
+        Some(self.enter(Phase::Quiescing))
     }
 
     /// The label has a value that we did not write: it is somebody else's node.
@@ -90,7 +188,7 @@ impl Run<'_> {
     }
 
     /// Everything that must be right before a change, the heaviest first.
-    pub(super) fn sharing_preflight(&self) -> Option<StartBlocker> {
+    pub(super) fn sharing_preflight(&self, config: &PluginConfig) -> Option<StartBlocker> {
         let seen = self.seen;
         if let Some(who) = seen.manager {
             return Some(StartBlocker::HandsOff { who: who.to_string() });
@@ -98,11 +196,7 @@ impl Run<'_> {
         if !seen.operator.cluster_policy {
             return Some(StartBlocker::NoClusterPolicy);
         }
-        if seen.sharing.is_cut {
-            let why = "a GPU of it is cut into slices, and this version shares whole GPUs; with a static layout, `mig: Disabled` makes its GPUs whole";
-            return Some(StartBlocker::SharingRefused { why: why.to_owned() });
-        }
-        if seen.sharing.gpus.is_none_or(|gpus| gpus == 0) {
+        if self.devices_to_come(config).is_none_or(|devices| devices.values().all(|n| *n == 0)) {
             return Some(StartBlocker::SharingUnknown);
         }
         self.at_work()
@@ -137,19 +231,35 @@ impl Run<'_> {
     }
 
     /// The pods that would get neighbours, or be neighbours of a pod that
-    /// believes to be alone. Where it is not known how the GPUs are shared now,
-    /// that is every pod that holds one.
+    /// believes to be alone, or whose server would be started anew. Where it is
+    /// not known how the devices are shared now, that is every pod that holds one.
     pub(super) fn would_share(&self, change: &SharingChange) -> Vec<Pod> {
-        let holders: Vec<Pod> = self.seen.pods.iter().filter(|pod| pod.holds_gpu()).cloned().collect();
-        let Some(now) = self.seen.sharing.in_effect(&self.seen.offers()) else { return holders };
-        let (from, to) = (now.seats(), change.config.seats());
-        if from.is_shared() != to.is_shared() || from.resource != to.resource {
+        let mut holders: Vec<Pod> = self.seen.pods.iter().filter(|pod| pod.holds_gpu()).cloned().collect();
+        let Some(now) = self.seen.shared_as() else { return holders };
+        let to = &change.config;
+        let starts_a_server = (now.is_by_mps() || to.is_by_mps()) && now.sharing != to.sharing;
+        if starts_a_server || now.strategy != to.strategy {
             return holders;
         }
-        let held = |pod: &Pod| pod.requests.get(&to.resource).copied().unwrap_or(0);
-        let held: u64 = holders.iter().map(held).fold(0, u64::saturating_add);
-        let room = change.gpus.saturating_mul(u64::from(to.replicas));
-        if held <= room { Vec::new() } else { holders }
+        let mut held = Resources::new();
+        for pod in &holders {
+            for resource in pod.resources() {
+                let all = held.entry(unrenamed(resource).to_owned()).or_insert(0);
+                *all = all.saturating_add(pod.requests.get(resource).copied().unwrap_or(0));
+            }
+        }
+        let disturbs = |(resource, n): (&String, &u64)| {
+            let Some(devices) = change.devices.get(resource) else { return true };
+            let (from, to) = (now.seats_of(resource), to.seats_of(resource));
+            from.is_shared() != to.is_shared()
+                || from.resource != to.resource
+                || *n > devices.saturating_mul(u64::from(to.replicas))
+        };
+        let disturbed: Vec<&String> =
+            held.iter().filter(|held| disturbs(*held)).map(|(resource, _)| resource).collect();
+        let is_disturbed = |resource: &String| disturbed.iter().any(|name| *name == unrenamed(resource));
+        holders.retain(|pod| pod.resources().any(is_disturbed));
+        holders
     }
 
     /// What the node's label should be now: the key, or what was there before.
@@ -171,20 +281,31 @@ impl Run<'_> {
         None
     }
 
-    /// What is missing before pods can use the GPUs as they are to be shared.
-    fn not_shared(&self, config: &PluginConfig, gpus: u64) -> Option<Unproven> {
+    /// What is missing before pods can use the devices as they are to be shared.
+    fn not_shared(&self, config: &PluginConfig, devices: &Resources) -> Option<Unproven> {
         if !self.seen.ready {
             return Some(Unproven::NotReady);
+        }
+        if config.is_by_mps() && !self.seen.operand(Operand::MpsControlDaemon).is_some_and(|pod| pod.ready) {
+            return Some(Unproven::MpsDaemon);
         }
         if !self.seen.operand(Operand::DevicePlugin).is_some_and(|pod| pod.ready) {
             return Some(Unproven::PluginPod);
         }
-        let (expected, found) = (config.offers(gpus), self.seen.offers());
+        let (expected, found) = (config.offers(devices), self.seen.offers());
         if expected != found {
             return Some(Unproven::Allocatable { expected, found });
         }
-        let replicas = u64::from(config.seats().replicas);
-        (self.seen.sharing.replicas.unwrap_or(1).max(1) != replicas).then_some(Unproven::CountLabels)
+        let seen = &self.seen.sharing;
+        let by = config.sharing.as_ref().map(|sharing| sharing.by.label());
+        let lags = |resource: &String| {
+            let replicas = config.seats_of(resource).replicas;
+            let counted = seen.replicas.get(resource).copied().unwrap_or(1).max(1);
+            let shared = seen.by.get(resource).map(String::as_str);
+            counted != u64::from(replicas) || replicas > 1 && shared.is_some_and(|shared| Some(shared) != by)
+        };
+        let strategy = config.strategy.is_some_and(|strategy| strategy != self.seen.operator.strategy);
+        (strategy || devices.keys().any(lags)).then_some(Unproven::CountLabels)
     }
 
     /// The key is there: whether the device plugin does what it says.
@@ -198,9 +319,9 @@ impl Run<'_> {
         // What was there before and is not known cannot be proved: then a plugin that offers GPUs has to do.
         let config = if change.goes_back { change.before.clone() } else { Some(change.config.clone()) };
         let missing = match &config {
-            Some(config) => self.not_shared(config, change.gpus),
+            Some(config) => self.not_shared(config, &change.devices),
             None if self.seen.offers().is_empty() => Some(Unproven::Allocatable {
-                expected: change.config.offers(change.gpus),
+                expected: change.config.offers(&change.devices),
                 found: self.seen.offers(),
             }),
             None => None,
@@ -289,12 +410,12 @@ impl Run<'_> {
             self.actions.push(Action::RemoveCordonedBy { if_version });
             return Flow::Rest(Outlook::Failed(failure), Some(minute));
         }
-        let gpus = self.sharing().map(|change| change.gpus);
-        let in_effect = self.seen.sharing.in_effect(&self.seen.offers());
+        let in_effect = self.seen.shared_as();
+        let devices = self.sharing().map(|change| &change.devices);
         let right = in_effect
-            .clone()
-            .zip(gpus)
-            .is_some_and(|(config, gpus)| self.not_shared(&config, gpus).is_none());
+            .as_ref()
+            .zip(devices)
+            .is_some_and(|(config, devices)| self.not_shared(config, devices).is_none());
         if !right {
             self.next.matched_since = None;
             return Flow::Rest(Outlook::Failed(failure), Some(minute));

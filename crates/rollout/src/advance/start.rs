@@ -39,13 +39,16 @@ impl Run<'_> {
         if let Some(hold) = self.foreign_layout() {
             return self.hold(hold);
         }
-        // Where GPUs are shared, nothing is cut, and nothing has to be brought back.
-        if self.sharing_wanted.is_none()
+        // Where nothing is cut, nothing has to be brought back.
+        if !self.seen.sharing.never_cut
             && let Some(flow) = self.disturbed()
         {
             return flow;
         }
         let Some(wanted) = self.wanted.cloned() else { return self.sharing_idle() };
+        if self.strategy_comes_first() {
+            return self.sharing_idle();
+        }
         let has = self.has();
         if has.as_ref() == Some(&wanted) {
             self.adopt(wanted);
@@ -90,7 +93,7 @@ impl Run<'_> {
         let layout = self.seen.label_layout.as_ref()?;
         let settled = matches!(self.seen.state(), ManagerState::Success | ManagerState::Absent);
         let expected = layout.allocatable(self.seen.operator.strategy).ok()?;
-        (settled && expected == self.seen.offers()).then(|| layout.clone())
+        (settled && self.seen.offered_with(expected) == self.seen.offers()).then(|| layout.clone())
     }
 
     /// The node has what is wanted, under a label of ours, and we do not know
@@ -111,7 +114,7 @@ impl Run<'_> {
     fn recover(&mut self) -> Flow {
         let ours = self.seen.label().filter(|label| label.starts_with(names::ENTRY_PREFIX));
         match (ours.map(str::to_owned), self.seen.label_layout.clone()) {
-            (Some(label), Some(layout)) if self.cordoned_by_us() && self.sharing_wanted.is_none() => {
+            (Some(label), Some(layout)) if self.cordoned_by_us() && !self.seen.sharing.never_cut => {
                 self.next.applied = Some(label.clone());
                 self.restore(layout, label)
             }
@@ -179,8 +182,8 @@ impl Run<'_> {
     /// there; a change would not be based on anything known.
     fn not_as_verified(&self) -> Option<StartBlocker> {
         let verified = self.next.verified.as_ref()?;
-        let expected = verified.layout.allocatable(self.seen.operator.strategy).ok()?;
-        let found = self.seen.offers();
+        let devices = verified.layout.allocatable(self.seen.operator.strategy).ok()?;
+        let (expected, found) = (self.seen.offered_with(devices), self.seen.offers());
         (expected != found).then_some(StartBlocker::NotAsVerified { expected, found })
     }
 
@@ -238,7 +241,7 @@ impl Run<'_> {
     pub(super) fn mapping(&mut self) -> Flow {
         let Some(target) = self.next.target.clone() else { return self.enter(Phase::Idle) };
         let preflight = match &target.sharing {
-            Some(_) => self.sharing_preflight(),
+            Some(change) => self.sharing_preflight(&change.config),
             None => self.preflight(&target.layout),
         };
         let unchanged = self.is_wanted(&target)
@@ -252,7 +255,11 @@ impl Run<'_> {
         }
         let unsettled = match &target.sharing {
             Some(change) => self.key_settled(&target, change),
-            None => self.map_settled(&target),
+            // Both maps are written, and mounted, at the same time.
+            None => {
+                let (layout, key) = (self.map_settled(&target), self.key_ahead());
+                layout.or(key)
+            }
         };
         if let Some(flow) = unsettled {
             return flow;
@@ -277,7 +284,7 @@ impl Run<'_> {
             Some(change) => match self.sharing_wanted {
                 Some(SharingWanted::As(config)) => *config == change.config,
                 Some(SharingWanted::Unknown) => true,
-                None => false,
+                Some(SharingWanted::Refused(_)) | None => false,
             },
             None => self.wanted == Some(&target.layout),
         }

@@ -155,6 +155,7 @@ impl fmt::Display for Unproven {
             Self::State => f.write_str("MIG manager has not reported success"),
             Self::OperandsPaused => f.write_str("operands are paused"),
             Self::PluginPod => f.write_str("the device plugin's new pod is not ready"),
+            Self::MpsDaemon => f.write_str("the control daemon of MPS is not ready; read the log of the pod nvidia-device-plugin-mps-control-daemon of the node"),
             Self::Allocatable { expected, found } => {
                 write!(f, "the node offers {}; expected is {}", vector(found), vector(expected))
             }

@@ -41,6 +41,10 @@ struct Scene {
     outlook: Outlook,
 }
 
+fn devices() -> BTreeMap<String, u64> {
+    BTreeMap::from([("nvidia.com/gpu".to_owned(), GPUS)])
+}
+
 fn pod(name: &str, resource: &str, n: u64) -> Pod {
     Pod {
         pod: PodRef { namespace: "team".to_owned(), name: name.to_owned() },
@@ -104,7 +108,7 @@ impl Scene {
     fn offers(&self) -> BTreeMap<String, u64> {
         let mut offers = BTreeMap::from([("nvidia.com/gpu".to_owned(), 0)]);
         if !self.mute {
-            offers.extend(self.active.offers(GPUS));
+            offers.extend(self.active.offers(&devices()));
         }
         offers
     }
@@ -138,8 +142,10 @@ impl Scene {
                 config: self.key.as_ref().and_then(|key| configs.get(key)).cloned(),
                 key: self.key.clone(),
                 gpus: Some(GPUS),
-                replicas: Some(u64::from(self.active.seats().replicas)),
+                replicas: [("nvidia.com/gpu".to_owned(), u64::from(self.active.seats().replicas))].into(),
+                by: BTreeMap::new(),
                 is_cut: false,
+                never_cut: true,
                 uses_our_map: self.points_to_ours,
                 keys: configs.keys().cloned().collect::<BTreeSet<_>>(),
             },
