@@ -288,6 +288,7 @@ mod tests {
         Node {
             labels: BTreeMap::new(),
             single_strategy: false,
+            shared: BTreeMap::new(),
             whole_held: 0,
             taints: Vec::new(),
             room: Room::ZERO,
@@ -323,6 +324,7 @@ mod tests {
             },
             slices: profiles.iter().map(|p| (p.parse().expect("a profile"), 1)).collect(),
             whole_gpus: 0,
+            shared: BTreeMap::new(),
             priority: 0,
             since: jiff::Timestamp::from_second(since).expect("a moment"),
             namespace_labels: BTreeMap::new(),

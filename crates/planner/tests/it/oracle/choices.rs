@@ -142,8 +142,11 @@ impl<'a> Site<'a> {
                 .flat_map(|gpu| apply::profiles(gpu).into_iter().zip(apply::uses(gpu)));
             let busy = all.filter(|(p, used)| p == profile && !used.is_idle()).count();
             let busy = u32::try_from(busy).expect("few");
-            let held =
-                self.left.allocated.get(profile).map_or(busy * each, |n| (*n).clamp(sure(profile), busy * each));
+            let held = self
+                .left
+                .allocated
+                .get(profile)
+                .map_or(busy * each, |n| (*n).clamp(sure(profile), busy * each));
             let beside = if unknown(profile) { 0 } else { busy * each - held };
             fresh[i] * each + beside
         };
