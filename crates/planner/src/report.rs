@@ -89,7 +89,8 @@ pub enum Outcome {
     ServedNow {
         /// Where.
         node: NodeName,
-        /// On which GPUs, with the model that serves it.
+        /// On which GPUs, with the model that serves it; none named where no
+        /// GPU of the node is cut.
         gpus: Vec<(GpuId, String, Offered)>,
     },
     /// From slices that the plan creates.
@@ -139,13 +140,6 @@ pub enum Why {
         asks: Offered,
         /// The nodes that it may use, with who holds their seats.
         nodes: Vec<HeldSeats>,
-    },
-    /// A node has as many seats free as it asks for: it waits for the scheduler.
-    SeatFree {
-        /// What it asks for.
-        asks: Offered,
-        /// The node.
-        node: NodeName,
     },
     /// Nobody offers what it asks for under this name.
     OtherName {

@@ -6,7 +6,7 @@ use std::fmt;
 
 use mig::ProfileName;
 
-use crate::inventory::{Hold, Slices, Use};
+use crate::inventory::{Hold, Seating, Slices, Use};
 use crate::names::GpuId;
 use crate::plan::GpuChange;
 use crate::report::{Broken, BrokenPromise, HeldSeats, Help, Offered, Outcome, RequestReport, Why};
@@ -83,11 +83,6 @@ impl fmt::Display for Why {
                     some(&nodes)
                 )
             }
-            Self::SeatFree { asks, node } => write!(
-                f,
-                "it asks for {}, of which {node} has enough free: it waits for the scheduler",
-                asks.resource_name()
-            ),
             Self::OtherName { asks, offered: Some(offered) } => write!(
                 f,
                 "no node that it may use offers {}: there it is {}",
@@ -132,6 +127,22 @@ impl fmt::Display for Why {
             Self::NoPlan { why } => {
                 write!(f, "the planner gave up and changes nothing: {why}; please report this")
             }
+        }
+    }
+}
+
+impl fmt::Display for Seating {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (resource, held) = (self.offers().resource_name(), self.held());
+        let free = self.total().saturating_sub(held);
+        let Self { card, gpus, sharing, .. } = self;
+        match sharing.replicas {
+            1 => write!(f, "{gpus} x {card}, as {resource}: {held} held, {free} free"),
+            n => write!(
+                f,
+                "{gpus} x {card}, each shared by {n}, as {resource}: {} seats, {held} held, {free} free",
+                self.total()
+            ),
         }
     }
 }
@@ -217,6 +228,9 @@ impl fmt::Display for Help {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::ServedNow { node, gpus } if gpus.is_empty() => {
+                write!(f, "served now by {node}, which has enough free")
+            }
             Self::ServedNow { node, gpus } => write!(f, "served now by {node}: {}", places(gpus)),
             Self::ServedByPlan { node, gpus } => {
                 write!(f, "served once {node} has changed: {}", places(gpus))

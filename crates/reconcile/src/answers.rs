@@ -194,8 +194,7 @@ fn sentence(outcome: &Outcome, outlook: Option<&Outlook>, stand: &Stand, is_late
             }
         }
         Outcome::ServedNow { node, gpus } => {
-            let slices = planner::words::counted(gpus.iter().map(|(_, _, profile)| profile));
-            format!("{slices} is free on {node}")
+            format!("{} is free on {node}", in_words(gpus))
         }
         unserved @ Outcome::Unserved { .. } => unserved.to_string(),
     }

@@ -131,7 +131,8 @@ pub fn check_promises(
             notes.push(Problem::PromiseBroken { request: request.id.clone() }.on(name));
         }
     }
-    for (name, node) in &inventory.nodes {
+    // Seats of nodes that are not cut are the scheduler's to give.
+    for (name, node) in inventory.nodes.iter().filter(|(name, _)| !inventory.seating.contains_key(*name)) {
         notes.extend(over(name, node, plan, reports, &by_id));
     }
     notes

@@ -114,8 +114,8 @@ fn not_planned(request: &Request, seats: &Seats<'_>) -> Outcome {
     if let Some(node) = &request.finds {
         return Outcome::Unserved { why: Why::Elsewhere { node: node.clone() }, help: vec![] };
     }
-    if let Some((why, help)) = seats.answer(&request.id) {
-        return Outcome::Unserved { why, help };
+    if let Some(outcome) = seats.answer(&request.id) {
+        return outcome;
     }
     if request.wants().filter(|(_, n)| *n > 0).count() > 1 {
         let advice = "ask for one kind of GPU, or make several pods of it".to_owned();

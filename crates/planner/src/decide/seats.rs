@@ -17,7 +17,7 @@ use crate::inventory::{Hold, Inventory, Node, Room, Seating};
 use crate::names::{NodeName, PodRef, PolicyName, RequestId};
 use crate::policy::Policy;
 use crate::predicted_labels::LabelsAfter;
-use crate::report::{HeldSeats, Help, Offered, SeatSupply, Why};
+use crate::report::{HeldSeats, Help, Offered, Outcome, SeatSupply, Why};
 use crate::selector;
 
 /// How many pods are looked at for one whose end would help.
@@ -120,13 +120,18 @@ impl<'w> Seats<'w> {
         Self { nodes, waiting, position }
     }
 
-    /// Why a request waits, and what would help; nothing for one that asks for whole GPUs and may use none
-    /// of these nodes.
-    pub(super) fn answer(&self, id: &RequestId) -> Option<(Why, Vec<Help>)> {
+    /// The answer to a request; nothing for one that asks for whole GPUs and may use none of these nodes.
+    pub(super) fn answer(&self, id: &RequestId) -> Option<Outcome> {
         let one = &self.waiting[*self.position.get(id)?];
         if let Some(i) = one.placed {
-            return Some((Why::SeatFree { asks: one.asks, node: self.nodes[i].name.clone() }, vec![]));
+            return Some(Outcome::ServedNow { node: self.nodes[i].name.clone(), gpus: vec![] });
         }
+        let (why, help) = self.why(one)?;
+        Some(Outcome::Unserved { why, help })
+    }
+
+    /// Why a request waits, and what would help.
+    fn why(&self, one: &Waiting<'_>) -> Option<(Why, Vec<Help>)> {
         let indices = 0..self.nodes.len();
         let offering: Vec<usize> =
             indices.clone().filter(|i| self.nodes[*i].seating.offers() == one.asks).collect();
