@@ -473,6 +473,7 @@ mod tests {
             supply: BTreeMap::from([("1g.10gb".parse().expect("a profile"), supply)]),
             unmet: Vec::new(),
             whole_gpus: None,
+            seats: BTreeMap::new(),
             static_missed: Vec::new(),
             unknown_profiles: Vec::new(),
         };

@@ -117,7 +117,7 @@ fn not_planned(request: &Request, seats: &Seats<'_>) -> Outcome {
     if let Some(outcome) = seats.answer(&request.id) {
         return outcome;
     }
-    if request.wants().filter(|(_, n)| *n > 0).count() > 1 {
+    if !request.shared.is_empty() {
         let advice = "ask for one kind of GPU, or make several pods of it".to_owned();
         return Outcome::Unserved { why: Why::SeveralKinds, help: vec![Help::ChangeRequest { advice }] };
     }
