@@ -51,6 +51,8 @@ expect workbench team-b/lab8 running on t3
 workbench team-b/lab9 shares 1 selector kubernetes.io/hostname=t3
 run until quiet
 expect workbench team-b/lab9 pending
+explain workbench team-b/lab9
+explain node t3
 delete workbench team-b/lab9
 
 # The whole T4 is given back, and t1 follows.

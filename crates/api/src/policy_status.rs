@@ -36,6 +36,13 @@ pub struct GpuPartitionPolicyStatus {
     #[x_kube(merge_strategy = ListMerge::Map(vec!["profile".into()]))]
     pub supply: Vec<ProfileSupply>,
 
+    /// Supply and demand in seats, by the resource that pods ask for: GPUs that
+    /// are not cut, and slices that several pods share.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["resource".into()]))]
+    pub seats: Vec<SeatSupply>,
+
     /// Requests that are not served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unserved: Option<Unserved>,
@@ -183,6 +190,29 @@ pub struct ProfileSupply {
     /// Slices that waiting requests ask for.
     pub requested: i32,
     /// Requested slices that the plan does not provide.
+    pub unserved: i32,
+}
+
+/// Supply and demand of one resource, in seats. A device, such as a GPU or a
+/// slice, has as many seats as pods share it; one that is not shared has one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeatSupply {
+    /// The resource, such as `nvidia.com/gpu.shared`.
+    pub resource: String,
+    /// GPUs, or slices, that exist.
+    pub devices: i32,
+    /// Seats that they have.
+    pub total: i32,
+    /// Seats that pods hold.
+    pub held: i32,
+    /// Seats that no pod holds.
+    pub free: i32,
+    /// Seats that will exist once the plan is carried out.
+    pub planned: i32,
+    /// Seats that waiting requests ask for.
+    pub requested: i32,
+    /// Requested seats that are neither free nor provided by the plan.
     pub unserved: i32,
 }
 

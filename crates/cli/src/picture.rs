@@ -1,5 +1,6 @@
 //! A fleet as pictures: each node, each GPU, each slice.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use mig::ProfileName;
@@ -14,16 +15,43 @@ use crate::draw::{self, Colour, Mark, Slice};
 #[must_use]
 pub fn fleet(inventory: &Inventory, colour: Colour) -> String {
     let mut text = String::new();
-    for (name, node) in &inventory.nodes {
+    let uncut = inventory.seating.iter().map(|(name, seating)| (name, &seating.node));
+    let nodes: BTreeMap<&NodeName, &Node> = uncut.chain(&inventory.nodes).collect();
+    for (name, node) in &nodes {
         text.push_str(&heading(name, node));
         for (index, gpu) in &node.gpus {
             let _ = writeln!(text, "  gpu{index:<3} {:<12} {}", gpu.model, picture(gpu, colour));
         }
+        for seats in seats(inventory, name) {
+            let _ = writeln!(text, "  seats  {seats}");
+        }
     }
-    if inventory.nodes.is_empty() {
+    if nodes.is_empty() {
         text.push_str("there is no node with GPUs that can be partitioned\n");
     }
     text
+}
+
+/// The seats of a node, a line each: of its GPUs, if they are not cut, and of slices that several pods share.
+#[must_use]
+pub fn seats(inventory: &Inventory, name: &NodeName) -> Vec<String> {
+    let mut lines: Vec<String> = inventory.seating.get(name).map(ToString::to_string).into_iter().collect();
+    let node = inventory.nodes.get(name);
+    for (profile, sharing) in node.into_iter().flat_map(|node| &node.shared) {
+        let Some(node) = node else { continue };
+        let (offered, each) = node.seats_of(*profile);
+        let slices =
+            node.gpus.values().flat_map(|gpu| gpu.slices.profiles()).filter(|of| of == profile).count();
+        let total = u32::try_from(slices).unwrap_or(u32::MAX).saturating_mul(each);
+        let held = node.allocated.get(profile).copied().unwrap_or(0).min(total);
+        lines.push(format!(
+            "{slices} x {profile}, each shared by {}, as {}: {total} seats, {held} held, {} free",
+            sharing.replicas,
+            offered.resource_name(),
+            total - held
+        ));
+    }
+    lines
 }
 
 fn heading(name: &NodeName, node: &Node) -> String {

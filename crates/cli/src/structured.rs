@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use planner::inventory::{Gpu, Slice, Use};
+use planner::inventory::{Gpu, Seating, Slice, Use};
 use serde_json::{Value, json};
 
 use crate::exit::Failure;
@@ -45,12 +45,31 @@ pub fn fleet(question: &Question) -> Value {
             })
         })
         .collect();
+    let seats = question.seen.inventory.seating.iter().map(|(name, seating)| seats(&name.0, seating));
     json!({
+        "seats": seats.collect::<Vec<_>>(),
         "formatVersion": FORMAT_VERSION,
         "cluster": question.snapshot.cluster,
         "takenAt": question.now(),
         "nodes": nodes,
         "problems": question.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+/// A node of which no GPU is cut, as seats.
+#[must_use]
+pub fn seats(name: &str, seating: &Seating) -> Value {
+    let by = seating.held.iter().map(|(pod, n)| json!({"pod": pod.to_string(), "seats": n}));
+    json!({
+        "node": name,
+        "schedulable": seating.node.schedulable,
+        "card": seating.card,
+        "gpus": seating.gpus,
+        "replicas": seating.sharing.replicas,
+        "resource": seating.offers().resource_name(),
+        "total": seating.total(),
+        "held": seating.held(),
+        "by": by.collect::<Vec<_>>(),
     })
 }
 

@@ -23,6 +23,7 @@ use crate::metrics::{Metrics, NodeGauges, PolicyGauges, Waiting};
 pub fn set(metrics: &Metrics, objects: &Objects, round: &Round) {
     cached(metrics, objects);
     metrics.slices(slices(round));
+    metrics.seats(seats(round));
     metrics.pending(pending(&round.planned.view.requests));
     metrics.unserved(unserved(&round.planned.view.requests, &round.planned.report.requests));
     metrics.policies(policies(objects, round));
@@ -108,6 +109,41 @@ fn profile_label(profile: &ProfileName) -> String {
     if KNOWN.contains(profile) { profile.to_string() } else { "other".to_owned() }
 }
 
+/// What pods ask for, as a label: `1g.10gb`, `gpu`, or the same with `.shared`.
+fn offered_label(offered: Offered) -> String {
+    match offered {
+        Offered::Slice(profile) => profile_label(&profile),
+        Offered::SharedSlice(profile) => {
+            format!("{}{}", profile_label(&profile), mig::GpuResource::SHARED)
+        }
+        Offered::WholeGpu | Offered::SharedGpu => offered.to_string(),
+    }
+}
+
+/// The seats of every node of which no GPU is cut, or slices are shared.
+fn seats(round: &Round) -> impl Iterator<Item = (String, String, &'static str, i64)> {
+    let mut all: BTreeMap<(String, String, &'static str), i64> = BTreeMap::new();
+    let inventory = &round.planned.view.inventory;
+    let mut count = |node: &str, offered: Offered, total: u32, held: u32| {
+        for (state, n) in [("held", held.min(total)), ("free", total.saturating_sub(held))] {
+            *all.entry((node.to_owned(), offered_label(offered), state)).or_default() += i64::from(n);
+        }
+    };
+    for (name, seating) in &inventory.seating {
+        count(&name.0, seating.offers(), seating.total(), seating.held());
+    }
+    for (name, node) in &inventory.nodes {
+        for profile in node.shared.keys() {
+            let (offered, each) = node.seats_of(*profile);
+            let profiles = node.gpus.values().flat_map(|gpu| gpu.slices.profiles());
+            let slices = u32::try_from(profiles.filter(|of| of == profile).count()).unwrap_or(u32::MAX);
+            let held = node.allocated.get(profile).copied().unwrap_or(0);
+            count(&name.0, offered, slices.saturating_mul(each), held);
+        }
+    }
+    all.into_iter().map(|((node, profile, state), n)| (node, profile, state, n))
+}
+
 /// The profiles that a request asks for, as labels; whole GPUs are one of them.
 fn asked(request: &Request) -> BTreeMap<String, i64> {
     let mut asked: BTreeMap<String, i64> = BTreeMap::new();
@@ -116,6 +152,9 @@ fn asked(request: &Request) -> BTreeMap<String, i64> {
     }
     if request.whole_gpus > 0 {
         asked.insert("gpu".to_owned(), i64::from(request.whole_gpus));
+    }
+    for (offered, n) in &request.shared {
+        *asked.entry(offered_label(*offered)).or_default() += i64::from(*n);
     }
     asked
 }
@@ -193,11 +232,7 @@ fn floors(policy: &Policy, report: Option<&PolicyReport>) -> Vec<(String, i64, i
             let supply = |report: &PolicyReport| report.offers().find(|(of, _)| *of == offered);
             let present = report.and_then(supply).map_or(0, |(_, supply)| supply.present);
             let missing = bounds.min.saturating_sub(present);
-            let label = match offered {
-                Offered::Slice(profile) => profile_label(&profile),
-                Offered::WholeGpu => offered.to_string(),
-            };
-            (label, i64::from(bounds.min), i64::from(missing))
+            (offered_label(offered), i64::from(bounds.min), i64::from(missing))
         })
         .collect()
 }
@@ -288,6 +323,7 @@ mod tests {
         Node {
             labels: BTreeMap::new(),
             single_strategy: false,
+            shared: BTreeMap::new(),
             whole_held: 0,
             taints: Vec::new(),
             room: Room::ZERO,
@@ -323,6 +359,7 @@ mod tests {
             },
             slices: profiles.iter().map(|p| (p.parse().expect("a profile"), 1)).collect(),
             whole_gpus: 0,
+            shared: BTreeMap::new(),
             priority: 0,
             since: jiff::Timestamp::from_second(since).expect("a moment"),
             namespace_labels: BTreeMap::new(),
@@ -436,6 +473,7 @@ mod tests {
             supply: BTreeMap::from([("1g.10gb".parse().expect("a profile"), supply)]),
             unmet: Vec::new(),
             whole_gpus: None,
+            seats: BTreeMap::new(),
             static_missed: Vec::new(),
             unknown_profiles: Vec::new(),
         };

@@ -13,7 +13,7 @@ use planner::names::{GpuIndex, NodeName};
 use planner::policy::{LayoutPolicy, Policy, StaticCut, rule_for};
 use rollout::observed::{MapSeen, Observed};
 use rollout::progress::Target;
-use rollout::{GpuLayout, NodeLayout, Strategy};
+use rollout::{GpuLayout, NodeLayout, PluginConfig, Strategy};
 
 use crate::agent::{self, Agent};
 use crate::facts::{self, OurMap};
@@ -23,6 +23,7 @@ use crate::memory::{Memory, Told};
 use crate::objects::Objects;
 use crate::on_node::{self, Bound};
 use crate::problem::{Problem, Severity};
+use crate::seating::{self, Uncut};
 use crate::shared::{self, SharedNode};
 use crate::usage::{self, Held};
 use crate::view::{Actuator, NodeView};
@@ -88,12 +89,42 @@ pub fn read(
                 }
             });
         let never_cut = shares.as_ref().is_some_and(|shares| shares.never_cut);
+        let seats = |held: &Held, facts: Option<(&Observed, &Memory)>, room: Room| {
+            let hold = facts.and_then(|(facts, memory)| holds::first_hold(node, facts, memory, now));
+            let is_cordoned = match facts {
+                Some((facts, memory)) => holds::is_cordoned(facts, memory),
+                None => crate::cordon::is_cordoned(node),
+            };
+            let ready = holds::is_ready(node);
+            let cordoned = is_cordoned.then(|| Hold::Cordoned { by: "somebody else".to_owned() });
+            let uncut = Uncut {
+                node,
+                labels: known.clone(),
+                taints: taints(node),
+                room,
+                held,
+                sharing: &ours.sharing_of(node),
+                hold: hold.or(cordoned).or((!ready).then_some(Hold::NotReady)),
+                schedulable: ready && !is_cordoned,
+            };
+            uncut.seats()
+        };
         let found = match never_cut {
             true => Some(without_slices(strategy)),
             false => layouts::establish(name, node, record, strategy, &maps, catalog, problems)
                 .or_else(|| elsewhere(node, strategy, objects)),
         };
+        // Those are planned for elsewhere: what is wrong with their pods is said there, if anywhere.
+        let is_uncut = never_cut || found.is_none();
+        let seats = |facts: Option<(&Observed, &Memory)>, pods: &[Bound<'_>]| {
+            let mut room = room(node);
+            objects.crowd.get(name).into_iter().for_each(|crowd| on_node::leave(&mut room, crowd));
+            let held = on_node::taken(pods, &mut room, &mut Vec::new());
+            seats(&held, facts, room)
+        };
         if found.is_none() && gpu_node.is_none() {
+            let seating = seats(None, &pods);
+            inventory.seating.extend(seating.map(|seating| (NodeName(name.clone()), seating)));
             continue;
         }
         if found.as_ref().is_some_and(|found| hardware::was_swapped(found, gpu_node)) {
@@ -112,6 +143,9 @@ pub fn read(
         let is_mig_off = is_shared || found.as_ref().is_some_and(is_whole);
         let actuator = Actuator::choose(agent.as_ref(), &memory, &facts, is_mig_off);
         facts.report = report;
+        if is_uncut && let Some(seating) = seats(Some((&facts, &memory)), &pods) {
+            inventory.seating.insert(NodeName(name.clone()), seating);
+        }
         facts.agent = agent.as_ref().filter(|_| actuator == Actuator::Agent).map(agent::Agent::seen);
         let name = NodeName(name.clone());
         if let Some(found) = &found {
@@ -125,6 +159,7 @@ pub fn read(
                 models: &models,
                 agent: agent.as_ref(),
                 shares: never_cut,
+                sharing: told.as_ref(),
             };
             inventory.nodes.insert(name.clone(), one.build(&pods, policies, objects, now, problems));
         }
@@ -212,6 +247,8 @@ struct OneNode<'a> {
     /// Whether a policy shares its GPUs, or leaves them whole: what its pods
     /// hold says nothing about slices then.
     shares: bool,
+    /// How its device plugin is told by us to share its devices.
+    sharing: Option<&'a PluginConfig>,
 }
 
 impl OneNode<'_> {
@@ -235,6 +272,9 @@ impl OneNode<'_> {
         let mut room = room(node);
         objects.crowd.get(&name.0).into_iter().for_each(|crowd| on_node::leave(&mut room, crowd));
         let mut held = on_node::taken(pods, &mut room, problems);
+        let profiles = found.gpus.values().flat_map(|gpu| gpu.model.geometry.profiles()).map(|of| of.name);
+        let shared = seating::of_slices(self.sharing, profiles);
+        held.replicas = shared.iter().map(|(profile, sharing)| (*profile, sharing.replicas)).collect();
         for usage::Impossible { pod, resource, asks, most } in usage::drop_impossible(&mut held, found) {
             let message = format!(
                 "requests {asks} {resource}, but node {name} can never have more than {most}: the kubelet will refuse it, so it holds nothing"
@@ -255,6 +295,7 @@ impl OneNode<'_> {
                 hold: Some(Hold::Changing),
                 schedulable: true,
                 allocated: held.counts(),
+                shared,
                 whole_held: if self.shares { 0 } else { held.whole_gpus(found) },
                 held: holds,
                 gpus: match &target.slices {
@@ -299,6 +340,7 @@ impl OneNode<'_> {
             hold,
             schedulable: facts.ready && !is_cordoned,
             allocated,
+            shared,
             whole_held: if self.shares { 0 } else { held.whole_gpus(found) },
             held: holds,
             gpus: gpus_as_found(found, slices),
@@ -382,7 +424,10 @@ fn gpus_to_come(target: &Target, models: &Models, mut held: Held) -> BTreeMap<Gp
                 let mut slices = Vec::new();
                 for (profile, n) in counts {
                     for _ in 0..*n {
-                        let used = held.take(*profile).map_or(Use::Idle, |by| Use::InUse { by });
+                        let sits = held.sits_on(*profile);
+                        let used = sits
+                            .or_else(|| Some(Use::InUse { by: held.take(*profile)? }))
+                            .unwrap_or(Use::Idle);
                         slices.push(CountedSlice { profile: *profile, used });
                     }
                 }

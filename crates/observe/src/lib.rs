@@ -35,6 +35,7 @@ pub mod problem;
 mod promised;
 pub mod quota;
 pub mod requests;
+pub(crate) mod seating;
 pub mod shared;
 pub mod sharing;
 pub mod snapshot;

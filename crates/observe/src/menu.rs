@@ -35,7 +35,8 @@ pub fn check(objects: &Objects, inventory: &Inventory, policies: &[Policy], prob
             }
             offers_slices = true;
             let field = format!("spec.identifiers[{index}]");
-            let Some(name) = ProfileName::from_resource_name(resource) else {
+            let plain = resource.strip_suffix(mig::GpuResource::SHARED).unwrap_or(resource);
+            let Some(name) = ProfileName::from_resource_name(plain) else {
                 problems.push(
                     Problem::new(
                         Severity::Warning,

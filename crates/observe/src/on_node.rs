@@ -120,11 +120,24 @@ pub(crate) fn taken(bound: &[Bound<'_>], room: &mut Room, problems: &mut Vec<Pro
         for (profile, n) in &takes.slices {
             held.slices.entry(*profile).or_default().insert(seen.pod.clone(), *n);
         }
+        for (offered, n) in &takes.shared {
+            match offered.profile() {
+                Some(profile) => add(held.slices.entry(profile).or_default(), &seen.pod, *n),
+                None => add(&mut held.gpus, &seen.pod, *n),
+            }
+        }
         if takes.whole_gpus > 0 {
+            add(&mut held.gpus, &seen.pod, takes.whole_gpus);
             held.whole.insert(seen.pod.clone(), takes.whole_gpus);
         }
     }
     held
+}
+
+/// Adds to what a pod holds. The numbers are other people's.
+fn add(held: &mut BTreeMap<PodRef, u32>, pod: &PodRef, n: u32) {
+    let all = held.entry(pod.clone()).or_default();
+    *all = all.saturating_add(n);
 }
 
 /// Takes something from a node's room.

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use mig::ProfileName;
+use mig::resource::Unit;
+use mig::{GpuResource, ProfileName};
 use planner::inventory::Room;
+use planner::report::Offered;
 
 use crate::names;
 
@@ -16,6 +18,8 @@ pub struct Takes {
     pub slices: BTreeMap<ProfileName, u32>,
     /// `nvidia.com/gpu`.
     pub whole_gpus: u32,
+    /// Seats of GPUs and slices that several pods share under a name of its own.
+    pub shared: BTreeMap<Offered, u32>,
     /// CPU, memory, and one pod slot.
     pub room: Room,
     /// Every resource of NVIDIA's, those that are no GPU's included.
@@ -169,22 +173,29 @@ fn sort_out(total: &BTreeMap<String, i128>) -> Takes {
     let clamp = |n: i128| i64::try_from(n).unwrap_or(i64::MAX);
     let whole = |n: i128| u32::try_from(n.max(0)).unwrap_or(u32::MAX);
     let mut slices = BTreeMap::new();
+    let mut shared = BTreeMap::new();
     let mut unreadable = Vec::new();
     for (resource, amount) in total.iter().filter(|(_, amount)| **amount > 0) {
-        if !resource.starts_with(ProfileName::RESOURCE_PREFIX) {
-            continue;
-        }
-        match ProfileName::from_resource_name(resource) {
-            Some(profile) => {
+        let Some(GpuResource { unit, shared: is_shared }) = GpuResource::parse(resource) else { continue };
+        match (unit, is_shared) {
+            (Unit::Slice(profile), false) => {
                 slices.insert(profile, whole(*amount));
             }
-            None => unreadable.push(resource.clone()),
+            (Unit::Slice(profile), true) => {
+                shared.insert(Offered::SharedSlice(profile), whole(*amount));
+            }
+            (Unit::Gpu, true) => {
+                shared.insert(Offered::SharedGpu, whole(*amount));
+            }
+            (Unit::Gpu, false) => {}
+            (Unit::UnknownSlice, _) => unreadable.push(resource.clone()),
         }
     }
     let extended = total.iter().filter(|(resource, _)| resource.starts_with(names::NVIDIA_PREFIX));
     Takes {
         extended: extended.map(|(resource, n)| (resource.clone(), in_units(*n))).collect(),
         slices,
+        shared,
         whole_gpus: whole(number(names::RESOURCE_GPU)),
         room: Room {
             cpu_milli: clamp(number("cpu")),
@@ -320,6 +331,19 @@ mod tests {
         let room = Room { cpu_milli: 4000, memory_bytes: 1 << 30, storage_bytes: 3 << 30, pods: 1 };
         assert_eq!(takes.room, room);
         assert_eq!(takes.unreadable, ["nvidia.com/mig-oops"]);
+        assert_eq!(takes.shared, BTreeMap::new());
+    }
+
+    #[test]
+    fn seats_are_resources_and_no_slip_of_the_pen() {
+        let takes = takes(&spec(serde_json::json!({"containers": [
+            {"name": "a", "resources": {"limits": {"nvidia.com/gpu.shared": "1", "nvidia.com/mig-1g.10gb.shared": "2"}}},
+            {"name": "b", "resources": {"limits": {"nvidia.com/gpu.shared": "1", "nvidia.com/mig-oops.shared": "1"}}},
+        ]})));
+        let profile: ProfileName = "1g.10gb".parse().expect("a name");
+        let seats = BTreeMap::from([(Offered::SharedSlice(profile), 2), (Offered::SharedGpu, 2)]);
+        assert_eq!((takes.shared, takes.whole_gpus), (seats, 0));
+        assert_eq!(takes.unreadable, ["nvidia.com/mig-oops.shared"]);
     }
 
     #[test]

@@ -51,6 +51,7 @@ pub fn all(
     // Owners that have a pod that speaks for them, whatever its state.
     let mut spoken_for: BTreeSet<RequestId> = BTreeSet::new();
     let mut waiting: BTreeMap<RequestId, Waits> = BTreeMap::new();
+    let mut most_each = BTreeMap::new();
     for (id, pod) in &siblings {
         let life = pods::life(pod);
         if life == pods::Life::Ended {
@@ -69,6 +70,7 @@ pub fn all(
             let message = pods::scheduler_says(pod).unwrap_or_default();
             let waits = Waits { since: request.since, says: format!("the scheduler says: {message}") };
             waiting.insert(id.clone(), waits);
+            most_each.insert(id.clone(), elsewhere::most_each(&pods::containers(spec)));
             requests.insert(id.clone(), request);
         }
     }
@@ -99,12 +101,14 @@ pub fn all(
                 ),
             };
             waiting.insert(id.clone(), Waits { since, says });
+            most_each.insert(id.clone(), elsewhere::most_each(&pods::containers(&asked.spec)));
             requests.insert(id, request);
         }
     }
     let mut requests: Vec<Request> = requests.into_values().collect();
     blocked(&mut requests, &waiting, objects, inventory, settings, now);
-    elsewhere::find(&mut requests, objects, inventory, &settings.gpu_operator_namespace);
+    elsewhere::find(&mut requests, inventory);
+    elsewhere::refuse_several(&mut requests, &most_each, inventory);
     Demand { requests, starting, queued }
 }
 
@@ -251,7 +255,8 @@ impl<'a> Asked<'a> {
                 .to_owned(),
             advice: "select nodes by a few labels".to_owned(),
         });
-        if takes.slices.is_empty() && takes.whole_gpus == 0 && misspelt.is_none() && !self.is_unknown {
+        let asks = !takes.slices.is_empty() || takes.whole_gpus > 0 || !takes.shared.is_empty();
+        if !asks && misspelt.is_none() && !self.is_unknown {
             return None;
         }
         let class = || {
@@ -264,6 +269,7 @@ impl<'a> Asked<'a> {
         Some(Request {
             slices: takes.slices.into_iter().map(|(profile, n)| (profile, n.min(MOST_ASKED))).collect(),
             whole_gpus: takes.whole_gpus.min(MOST_ASKED),
+            shared: takes.shared.into_iter().map(|(offered, n)| (offered, n.min(MOST_ASKED))).collect(),
             priority: priority.unwrap_or(0),
             since: self.metadata.creation_timestamp.as_ref().map_or(now, |t| t.0),
             namespace_labels: namespace_labels(objects, &id.namespace),
@@ -337,12 +343,14 @@ fn blocked(
     }
 }
 
-/// How many slices of a profile are there and not held.
+/// How many slices of a profile, or seats of them where several pods share each, are there and not held.
 #[must_use]
 pub fn free_slices(node: &planner::inventory::Node, profile: ProfileName) -> u32 {
     let exist: usize =
         node.gpus.values().map(|gpu| gpu.slices.profiles().filter(|of| *of == profile).count()).sum();
     let held = node.allocated.get(&profile).copied().unwrap_or(0);
+    // Of slices that several pods share, seats are held.
+    let exist = exist.saturating_mul(node.seats_of(profile).1 as usize);
     u32::try_from(exist).unwrap_or(u32::MAX).saturating_sub(held)
 }
 

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use mig::sharing::{Known, Place, Verdict, advise, find};
+use mig::sharing::{Known, Place, Sharing, Verdict, advise, find};
 use planner::inventory::Node as Seen;
+use planner::names::PolicyName;
+use rollout::{Method, PluginConfig};
 
 use crate::names;
 
@@ -30,9 +32,8 @@ pub fn place(labels: &BTreeMap<String, String>) -> Place {
     }
 }
 
-/// The advice for a node, a line each; nothing when it has no NVIDIA card.
-#[must_use]
-pub fn advice(labels: &BTreeMap<String, String>, seen: Option<&Seen>) -> Vec<String> {
+/// The cards of a node: those that are known to be in it, or the product of its label.
+fn cards<'a>(labels: &'a BTreeMap<String, String>, seen: Option<&'a Seen>) -> Vec<&'a str> {
     let mut cards: Vec<&str> =
         seen.into_iter().flat_map(|n| n.gpus.values()).map(|g| g.model.as_str()).collect();
     if cards.is_empty() {
@@ -40,9 +41,62 @@ pub fn advice(labels: &BTreeMap<String, String>, seen: Option<&Seen>) -> Vec<Str
     }
     cards.sort_unstable();
     cards.dedup();
+    cards
+}
+
+/// What of the way in which a policy shares the devices of a node does not work there, or is a risk.
+#[must_use]
+pub fn warnings(
+    labels: &BTreeMap<String, String>,
+    seen: Option<&Seen>,
+    config: &PluginConfig,
+    policy: &PolicyName,
+) -> Vec<String> {
+    let Some(shared) = &config.sharing else { return Vec::new() };
+    let (way, place) = match shared.by {
+        Method::TimeSlicing => (Sharing::TimeSlicing, place(labels)),
+        Method::Mps => (Sharing::Mps, place(labels)),
+    };
+    let whole = shared.replicas.contains_key(names::RESOURCE_GPU);
+    let mut lines = Vec::new();
+    for card in cards(labels, seen) {
+        let Some(known) = find(card) else { continue };
+        let (name, has_mig) = match known {
+            Known::Model(model) => (&model.id, true),
+            Known::Card(card) => (&card.id, false),
+        };
+        let all = advise(known, place);
+        let Some(of) = all.iter().find(|advice| advice.sharing == way) else { continue };
+        // MPS beside MIG does not work; on a whole GPU of a card that knows MIG, with MIG off, it does.
+        let is_out = of.verdict == Verdict::Impossible && !(has_mig && way == Sharing::Mps && whole);
+        if is_out {
+            lines.push(format!(
+                "policy {policy} shares {name} by {way}, which does not work there: {}",
+                of.why
+            ));
+        } else if way == Sharing::Mps {
+            lines.push(format!(
+                "policy {policy} shares {name} by {way}: {}",
+                if has_mig { "a failure of one pod ends all" } else { of.why.as_str() }
+            ));
+        }
+        let best = all.iter().find(|advice| advice.verdict == Verdict::Recommended);
+        if let Some(best) = best.filter(|best| best.sharing == Sharing::Mig && whole) {
+            lines.push(format!(
+                "policy {policy} shares whole GPUs of {name} by {way}, without memory of their own for pods; {} is recommended: {}",
+                best.sharing, best.why
+            ));
+        }
+    }
+    lines
+}
+
+/// The advice for a node, a line each; nothing when it has no NVIDIA card.
+#[must_use]
+pub fn advice(labels: &BTreeMap<String, String>, seen: Option<&Seen>) -> Vec<String> {
     let place = place(labels);
     let mut lines = Vec::new();
-    for card in cards {
+    for card in cards(labels, seen) {
         let Some(known) = find(card) else {
             lines.push(format!(
                 "how to share {card}: this card is unknown; if it has no MIG, time-slicing works on every card since Pascal"

@@ -18,6 +18,12 @@ pub struct Held {
     pub slices: BTreeMap<ProfileName, BTreeMap<PodRef, u32>>,
     /// `nvidia.com/gpu`, by pod.
     pub whole: BTreeMap<PodRef, u32>,
+    /// Seats of GPUs that are not cut, by pod: `nvidia.com/gpu`, and
+    /// `nvidia.com/gpu.shared`.
+    pub gpus: BTreeMap<PodRef, u32>,
+    /// By how many pods slices of a profile are shared, where they are: of
+    /// these, what is held is held in seats.
+    pub replicas: BTreeMap<ProfileName, u32>,
     /// Those of them that the kubelet has not started, so that it may yet
     /// refuse them.
     pub waiting: BTreeSet<PodRef>,
@@ -41,6 +47,19 @@ impl Held {
             }
         }
         held
+    }
+
+    /// By how many pods a slice of a profile is shared; 1 where it is not.
+    fn replicas_of(&self, profile: ProfileName) -> u32 {
+        self.replicas.get(&profile).copied().unwrap_or(1)
+    }
+
+    /// Who has seats of the slices of a profile that several pods share; any of
+    /// them may sit on any of these slices. `None` where they are not shared.
+    pub fn sits_on(&self, profile: ProfileName) -> Option<Use> {
+        self.replicas.get(&profile)?;
+        let users = Users::new(self.slices.get(&profile), 0, true);
+        Some(users.unseen())
     }
 
     /// Takes one slice of a profile away from the last of those that hold some.
@@ -117,7 +136,7 @@ pub fn drop_impossible(held: &mut Held, found: &Established<'_>) -> Vec<Impossib
             starts.max().and_then(|n| u32::try_from(n).ok()).unwrap_or(0).max(1)
         })
         .sum();
-    let Held { slices, whole, waiting } = held;
+    let Held { slices, whole, waiting, replicas, gpus: _ } = held;
     let mut check = |pods: &mut BTreeMap<PodRef, u32>, resource: &str, most: u32| {
         pods.retain(|pod, n| {
             let fits = *n <= most || !waiting.contains(pod);
@@ -130,7 +149,8 @@ pub fn drop_impossible(held: &mut Held, found: &Established<'_>) -> Vec<Impossib
     };
     check(whole, GpuResource::GPU, most_whole);
     for (profile, pods) in slices {
-        check(pods, &profile.resource_name(), most_of(*profile));
+        let seats = replicas.get(profile).copied().unwrap_or(1);
+        check(pods, &profile.resource_name(), most_of(*profile).saturating_mul(seats));
     }
     impossible
 }
@@ -183,15 +203,18 @@ pub fn by_gpu(
         .map(|(profile, n)| Excess {
             profile: Some(*profile),
             held: *n,
-            exist: exist.get(profile).copied().unwrap_or(0),
+            exist: exist.get(profile).copied().unwrap_or(0).saturating_mul(held.replicas_of(*profile)),
         })
         .collect();
     excess.push(Excess { profile: None, held: sum(held.whole.values()), exist: whole });
     excess.retain(|e| e.held > e.exist);
 
-    let mut users: BTreeMap<ProfileName, Users> =
-        exist.iter().map(|(profile, n)| (*profile, Users::new(held.slices.get(profile), *n))).collect();
-    let mut whole_users = Users::new(Some(&held.whole), whole);
+    let users = |(profile, n): (&ProfileName, &u32)| {
+        let is_shared = held.replicas_of(*profile) > 1;
+        (*profile, Users::new(held.slices.get(profile), *n, is_shared))
+    };
+    let mut users: BTreeMap<ProfileName, Users> = exist.iter().map(users).collect();
+    let mut whole_users = Users::new(Some(&held.whole), whole, false);
     if found.users {
         // A pod that was bound after the agent looked may hold any idle slice.
         for gpu in found.gpus.values() {
@@ -288,12 +311,15 @@ struct Users {
     pods: BTreeMap<PodRef, u32>,
     exist: u32,
     handed: u32,
+    /// Several pods share each of them: what is held is held in seats, and
+    /// whoever has one may sit on any.
+    is_shared: bool,
 }
 
 impl Users {
-    fn new(held: Option<&BTreeMap<PodRef, u32>>, exist: u32) -> Self {
+    fn new(held: Option<&BTreeMap<PodRef, u32>>, exist: u32, is_shared: bool) -> Self {
         let pods = held.into_iter().flatten().filter(|(_, n)| **n > 0);
-        Self { pods: pods.map(|(pod, n)| (pod.clone(), *n)).collect(), exist, handed: 0 }
+        Self { pods: pods.map(|(pod, n)| (pod.clone(), *n)).collect(), exist, handed: 0, is_shared }
     }
 
     fn seen(&mut self, pod: &PodRef) {
@@ -315,7 +341,8 @@ impl Users {
     fn next(&mut self) -> Use {
         let mut before = self.handed;
         self.handed = self.handed.saturating_add(1);
-        if sum(self.pods.values()) < self.exist {
+        // Of a slice that several share, no pod is the one that has it.
+        if self.is_shared || sum(self.pods.values()) < self.exist {
             return self.unseen();
         }
         for (pod, n) in &self.pods {

@@ -151,6 +151,24 @@ impl NodeView {
         Some((self.facts.sharing.gpus?, self.facts.shared_as()?))
     }
 
+    /// What of the way in which its policy shares its devices does not work on
+    /// its cards, or is a risk, a sentence each. Of what a policy wants, and of
+    /// what is so while it wants nothing.
+    #[must_use]
+    pub fn sharing_warnings(
+        &self,
+        labels: &BTreeMap<String, String>,
+        seen: Option<&planner::inventory::Node>,
+    ) -> Vec<String> {
+        let Some(shared) = &self.shared else { return Vec::new() };
+        let config = match &shared.wanted {
+            Some(rollout::SharingWanted::As(config)) => Some(config.clone()),
+            Some(_) | None => self.facts.shared_as(),
+        };
+        let config = config.unwrap_or_default();
+        crate::sharing::warnings(labels, seen, &config, &shared.policy)
+    }
+
     /// How its devices are shared now, whoever said so; `None` where that is
     /// not known for certain.
     #[must_use]

@@ -56,6 +56,7 @@ mod tests {
         Node {
             labels: BTreeMap::from([("pool".to_owned(), pool.to_owned())]),
             single_strategy: false,
+            shared: BTreeMap::new(),
             whole_held: 0,
             taints: vec![],
             room: Room::UNLIMITED,

@@ -21,6 +21,10 @@ pub struct Request {
     /// Nothing is planned for a pod that asks for slices as well.
     #[serde(default)]
     pub whole_gpus: u32,
+    /// How many seats it asks for of GPUs or slices that several pods share
+    /// under a name of its own, such as `nvidia.com/gpu.shared`; all on one node.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub shared: BTreeMap<Offered, u32>,
     /// The pod priority; higher is served first.
     #[serde(default)]
     pub priority: i32,
@@ -59,14 +63,37 @@ impl Request {
     /// What it asks for, and how much of each.
     pub fn wants(&self) -> impl Iterator<Item = (Offered, u32)> {
         let slices = self.slices.iter().map(|(profile, n)| (Offered::Slice(*profile), *n));
-        slices.chain((self.whole_gpus > 0).then_some((Offered::WholeGpu, self.whole_gpus)))
+        let whole = (self.whole_gpus > 0).then_some((Offered::WholeGpu, self.whole_gpus));
+        slices.chain(whole).chain(self.shared.iter().map(|(offered, n)| (*offered, *n)))
     }
 
     /// Whether another one asks for no more of anything.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let has = |profile, n: &u32| self.slices.get(profile).is_some_and(|has| has >= n);
-        self.whole_gpus >= other.whole_gpus && other.slices.iter().all(|(profile, n)| has(profile, n))
+        let seats = |offered, n: &u32| self.shared.get(offered).is_some_and(|has| has >= n);
+        self.whole_gpus >= other.whole_gpus
+            && other.slices.iter().all(|(profile, n)| has(profile, n))
+            && other.shared.iter().all(|(offered, n)| seats(offered, n))
+    }
+
+    /// How many slices of a profile, or seats of such slices, it asks for.
+    #[must_use]
+    pub fn asks_of(&self, profile: ProfileName) -> Option<u32> {
+        let seats = self.shared.get(&Offered::SharedSlice(profile));
+        let slices = self.slices.get(&profile);
+        (slices.is_some() || seats.is_some())
+            .then(|| slices.copied().unwrap_or(0).saturating_add(seats.copied().unwrap_or(0)))
+    }
+
+    /// What it asks for of GPUs that are not cut, if it asks for nothing else.
+    #[must_use]
+    pub fn seats(&self) -> Option<(Offered, u32)> {
+        let mut wants = self.wants().filter(|(_, n)| *n > 0);
+        match (wants.next(), wants.next()) {
+            (Some((offered @ (Offered::WholeGpu | Offered::SharedGpu), n)), None) => Some((offered, n)),
+            _ => None,
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use crate::demand::{Constraints, Expression, Operator, Request};
 use crate::inventory::{Inventory, Node, Room, Taint, mebibytes_up};
 use crate::names::NodeName;
 use crate::predicted_labels::{self, LabelsAfter};
+use crate::report::Offered;
 use crate::selector::{Label, matches_label};
 
 /// Taints that say what `Node::schedulable` and `Node::hold` say already, and
@@ -184,7 +185,7 @@ fn first_obstacle(
     after: &LabelsAfter,
 ) -> Option<Ineligible> {
     let Constraints { node_selector, affinity, tolerations } = &request.constraints;
-    if node.single_strategy && (!request.slices.is_empty() || request.whole_gpus > 0) {
+    if node.single_strategy && request.wants().next().is_some() {
         return Some(Ineligible::SingleStrategy);
     }
     for (key, wanted) in node_selector {
@@ -266,6 +267,7 @@ pub struct Judge<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Alike {
     slices: BTreeMap<ProfileName, u32>,
+    shared: BTreeMap<Offered, u32>,
     is_whole: bool,
     constraints: Constraints,
     takes: Room,
@@ -292,8 +294,13 @@ impl<'a> Judge<'a> {
             false => request.slices.keys().take(1).map(|profile| (*profile, 1)).collect(),
         };
         let is_whole = request.whole_gpus > 0;
-        let alike =
-            Alike { slices, is_whole, constraints: request.constraints.clone(), takes: request.takes };
+        let alike = Alike {
+            slices,
+            shared: request.shared.clone(),
+            is_whole,
+            constraints: request.constraints.clone(),
+            takes: request.takes,
+        };
         let nodes = &self.nodes;
         let known = self.known.entry(alike);
         Arc::clone(known.or_insert_with(|| {

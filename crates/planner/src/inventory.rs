@@ -8,12 +8,16 @@ use mig::{Geometry, ProfileName};
 use serde::{Deserialize, Serialize};
 
 use crate::names::{GpuIndex, NodeName, PodRef, RequestId};
+use crate::report::Offered;
 
 /// The fleet as it was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
     /// All nodes that have GPUs.
     pub nodes: BTreeMap<NodeName, Node>,
+    /// The nodes of which no GPU is cut, and how many pods may have each of these GPUs. Nothing is planned for
+    /// them: the scheduler alone gives them away, and who waits for one is told who has them.
+    pub seating: BTreeMap<NodeName, Seating>,
     /// The labels of the namespaces whose pods hold slices. One that is not
     /// named has its name as its only label.
     pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
@@ -43,12 +47,86 @@ pub struct Node {
     /// not yet started ones included). Of slices that are `MaybeInUse`, this
     /// tells how many are free, though not which.
     pub allocated: BTreeMap<ProfileName, u32>,
+    /// The profiles whose slices several pods share here. Of these, `allocated`
+    /// counts what pods hold in seats.
+    pub shared: BTreeMap<ProfileName, Sharing>,
     /// How many GPUs with MIG off its bound pods hold; the same for those that are `MaybeInUse`.
     pub whole_held: u32,
     /// How many compute slices each of its bound pods holds: shares count them.
     pub held: BTreeMap<PodRef, u32>,
     /// Its GPUs.
     pub gpus: BTreeMap<GpuIndex, Gpu>,
+}
+
+/// How several pods share one device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Sharing {
+    /// How many pods have one device; each of them has a seat. 1 is one pod
+    /// that has it for itself.
+    pub replicas: u32,
+    /// Whether seats are a resource of their own, with `.shared` at its end.
+    pub renamed: bool,
+    /// Whether a container may ask for one seat only: a second seat is no
+    /// second share.
+    pub one_each: bool,
+}
+
+impl Sharing {
+    /// Nobody shares anything.
+    pub const NONE: Self = Self { replicas: 1, renamed: false, one_each: false };
+}
+
+/// A node of which no GPU is cut, as seats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seating {
+    /// The node as requests are judged by it. It has no GPUs here: none is cut.
+    pub node: Node,
+    /// Which GPUs it has, such as `T4`.
+    pub card: String,
+    /// How many.
+    pub gpus: u32,
+    /// How pods share them.
+    pub sharing: Sharing,
+    /// How many seats each of its bound pods holds.
+    pub held: BTreeMap<PodRef, u32>,
+}
+
+impl Seating {
+    /// The resource that pods ask for.
+    #[must_use]
+    pub const fn offers(&self) -> Offered {
+        if self.sharing.renamed { Offered::SharedGpu } else { Offered::WholeGpu }
+    }
+
+    /// How many seats it has.
+    #[must_use]
+    pub const fn total(&self) -> u32 {
+        self.gpus.saturating_mul(self.sharing.replicas)
+    }
+
+    /// How many of them pods hold: more than there are only where somebody
+    /// else has changed how its GPUs are shared.
+    #[must_use]
+    pub fn held(&self) -> u32 {
+        self.held.values().fold(0, |sum: u32, n| sum.saturating_add(*n))
+    }
+}
+
+impl Node {
+    /// What one slice of a profile is to pods here: which resource, and how many of it.
+    #[must_use]
+    pub fn seats_of(&self, profile: ProfileName) -> (Offered, u32) {
+        seats_of(&self.shared, profile)
+    }
+}
+
+/// What one slice of a profile is to pods, and how many of it.
+pub(crate) fn seats_of(shared: &BTreeMap<ProfileName, Sharing>, profile: ProfileName) -> (Offered, u32) {
+    match shared.get(&profile) {
+        None => (Offered::Slice(profile), 1),
+        Some(Sharing { replicas, renamed: false, .. }) => (Offered::Slice(profile), *replicas),
+        Some(Sharing { replicas, renamed: true, .. }) => (Offered::SharedSlice(profile), *replicas),
+    }
 }
 
 /// A taint that keeps pods away.

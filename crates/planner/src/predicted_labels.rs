@@ -12,7 +12,7 @@ use std::sync::Arc;
 use mig::{Attribute, Geometry, ProfileName};
 
 use crate::demand::Request;
-use crate::inventory::Node;
+use crate::inventory::{Node, Sharing};
 use crate::selector::Label;
 
 const PREFIX: &str = "nvidia.com/";
@@ -86,10 +86,18 @@ impl LabelsAfter {
         let Some((profile, field)) = key.strip_prefix("mig-").and_then(split_field) else { return now() };
         // Whether slices that it does not ask for stay or come is open; what
         // is there now is the best guess.
-        let Some(asked) = request.slices.get(&profile) else { return now() };
+        let Some(asked) = request.asks_of(profile) else { return now() };
         let Some((in_use, most)) = self.counts.get(&profile).filter(|(_, most)| *most > 0) else {
             return Label::Absent;
         };
+        if let Some(Sharing { replicas, .. }) = node.shared.get(&profile) {
+            // Of slices that several share, those in use are counted in seats.
+            return match field {
+                "count" => Label::Between(1, i64::from(*most)),
+                "replicas" => Label::Is(replicas.to_string()),
+                _ => Label::Any,
+            };
+        }
         match (field, now()) {
             ("count", _) => Label::Between(i64::from((in_use + asked).min(*most)), i64::from(*most)),
             // What the driver reports of a profile does not depend on the rest.

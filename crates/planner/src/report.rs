@@ -89,7 +89,8 @@ pub enum Outcome {
     ServedNow {
         /// Where.
         node: NodeName,
-        /// On which GPUs, with the model that serves it.
+        /// On which GPUs, with the model that serves it; none named where no
+        /// GPU of the node is cut.
         gpus: Vec<(GpuId, String, Offered)>,
     },
     /// From slices that the plan creates.
@@ -133,6 +134,23 @@ pub enum Why {
     },
     /// Nodes that it may use lack CPU, memory, ephemeral storage or pod slots.
     NoRoom,
+    /// Every seat that it could have is held, or goes to requests before it.
+    SeatsHeld {
+        /// What it asks for.
+        asks: Offered,
+        /// The nodes that it may use, with who holds their seats.
+        nodes: Vec<HeldSeats>,
+    },
+    /// Nobody offers what it asks for under this name.
+    OtherName {
+        /// What it asks for.
+        asks: Offered,
+        /// Under which name the nodes that it may use offer the same, if any does.
+        offered: Option<Offered>,
+    },
+    /// It asks for GPUs that are not cut and for slices at once, or for GPUs
+    /// that it shares and others that it does not: nothing is planned for it.
+    SeveralKinds,
     /// It asks for whole GPUs, and a node that is not planned for has them.
     Elsewhere {
         /// The node.
@@ -184,6 +202,21 @@ pub enum Why {
     },
 }
 
+/// The seats of a node, and who holds them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldSeats {
+    /// The node.
+    pub node: NodeName,
+    /// How many pods have one GPU: 1 is one for itself.
+    pub replicas: u32,
+    /// How many seats it has.
+    pub total: u32,
+    /// How many of them pods hold.
+    pub held: u32,
+    /// These pods.
+    pub by: Vec<PodRef>,
+}
+
 /// The smallest thing that would help.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Help {
@@ -196,6 +229,27 @@ pub enum Help {
         gpu: GpuId,
         /// The slice it holds; none when MIG is off and it holds the GPU.
         profile: Option<ProfileName>,
+    },
+    /// This pod has to end (or move): it holds seats of a node of which no GPU is cut.
+    HolderEnds {
+        /// The pod.
+        pod: PodRef,
+        /// The node.
+        node: NodeName,
+        /// What it holds there.
+        holds: Offered,
+    },
+    /// So many more GPUs, each on a node like one that it may use, are enough
+    /// for everybody who waits for the same resource at its priority or above.
+    EnoughSeats {
+        /// How many.
+        count: u32,
+        /// Of which card.
+        card: String,
+        /// How many pods have each of them.
+        replicas: u32,
+        /// What they are asked for as.
+        asks: Offered,
     },
     /// The hold of a node has to end.
     HoldEnds {
@@ -258,6 +312,10 @@ pub struct PolicyReport {
     /// The same for GPUs with MIG off, where the policy wants some of them so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole_gpus: Option<Supply>,
+    /// Supply and demand in seats, by the resource that pods ask for: GPUs that are not cut, and slices that
+    /// several pods share.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seats: BTreeMap<Offered, SeatSupply>,
     /// Bounds that the plan does not meet: field, wanted, reached.
     pub unmet: Vec<UnmetBound>,
     /// GPUs that have, and keep, another layout than the one that is always
@@ -282,6 +340,10 @@ pub enum Offered {
     Slice(ProfileName),
     /// All of it, with MIG off.
     WholeGpu,
+    /// A seat of a slice that several pods share, under a name of its own.
+    SharedSlice(ProfileName),
+    /// A seat of a GPU that several pods share, under a name of its own.
+    SharedGpu,
 }
 
 impl Offered {
@@ -290,7 +352,16 @@ impl Offered {
     pub const fn slice(self) -> Option<ProfileName> {
         match self {
             Self::Slice(profile) => Some(profile),
-            Self::WholeGpu => None,
+            Self::WholeGpu | Self::SharedSlice(_) | Self::SharedGpu => None,
+        }
+    }
+
+    /// The profile, if it is a slice or a seat of one.
+    #[must_use]
+    pub const fn profile(self) -> Option<ProfileName> {
+        match self {
+            Self::Slice(profile) | Self::SharedSlice(profile) => Some(profile),
+            Self::WholeGpu | Self::SharedGpu => None,
         }
     }
 
@@ -300,14 +371,20 @@ impl Offered {
         match self {
             Self::Slice(profile) => profile.resource_name(),
             Self::WholeGpu => mig::GpuResource::GPU.to_owned(),
+            Self::SharedSlice(profile) => {
+                format!("{}{}", profile.resource_name(), mig::GpuResource::SHARED)
+            }
+            Self::SharedGpu => format!("{}{}", mig::GpuResource::GPU, mig::GpuResource::SHARED),
         }
     }
 
     /// A field of its bounds in a demand-driven policy, such as `maxCount`.
     pub(crate) fn bound(self, name: &str) -> String {
         match self {
-            Self::Slice(profile) => format!("spec.layout.demandDriven.slices[{profile}].{name}"),
-            Self::WholeGpu => format!("spec.layout.demandDriven.wholeGpus.{name}"),
+            Self::Slice(profile) | Self::SharedSlice(profile) => {
+                format!("spec.layout.demandDriven.slices[{profile}].{name}")
+            }
+            Self::WholeGpu | Self::SharedGpu => format!("spec.layout.demandDriven.wholeGpus.{name}"),
         }
     }
 }
@@ -317,6 +394,8 @@ impl fmt::Display for Offered {
         match self {
             Self::Slice(profile) => profile.fmt(f),
             Self::WholeGpu => f.pad("gpu"),
+            Self::SharedSlice(profile) => write!(f, "{profile}{}", mig::GpuResource::SHARED),
+            Self::SharedGpu => write!(f, "gpu{}", mig::GpuResource::SHARED),
         }
     }
 }
@@ -329,9 +408,18 @@ impl Serialize for Offered {
 
 impl<'de> Deserialize<'de> for Offered {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match String::deserialize(deserializer)?.as_str() {
-            "gpu" => Ok(Self::WholeGpu),
-            profile => profile.parse().map(Self::Slice).map_err(serde::de::Error::custom),
+        let text = String::deserialize(deserializer)?;
+        let (text, shared) = match text.strip_suffix(mig::GpuResource::SHARED) {
+            Some(text) => (text, true),
+            None => (text.as_str(), false),
+        };
+        match (text, shared) {
+            ("gpu", false) => Ok(Self::WholeGpu),
+            ("gpu", true) => Ok(Self::SharedGpu),
+            (profile, shared) => {
+                let of = if shared { Self::SharedSlice } else { Self::Slice };
+                profile.parse().map(of).map_err(serde::de::Error::custom)
+            }
         }
     }
 }
@@ -351,6 +439,31 @@ pub struct Supply {
     pub requested: u32,
     /// Of those, how many the plan does not serve.
     pub unserved: u32,
+}
+
+/// Supply and demand of one resource in seats, under one policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeatSupply {
+    /// GPUs, or slices, that exist.
+    pub devices: u32,
+    /// Seats that they have.
+    pub total: u32,
+    /// Seats that pods hold.
+    pub held: u32,
+    /// Seats once the plan is done.
+    pub planned: u32,
+    /// Seats asked for by requests that are not bound.
+    pub requested: u32,
+    /// Of those, how many are neither free nor made free by the plan.
+    pub unserved: u32,
+}
+
+impl SeatSupply {
+    /// Seats that nobody holds.
+    #[must_use]
+    pub const fn free(&self) -> u32 {
+        self.total.saturating_sub(self.held)
+    }
 }
 
 /// A bound that the plan does not meet.

@@ -7,6 +7,7 @@
 mod fixed;
 mod fleet;
 pub mod generate;
+mod seats;
 mod shares;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,7 @@ use jiff::Timestamp;
 use mig::{Geometry, ProfileName, ProfileSpec};
 
 pub use fleet::{FleetBuilder, fleet};
+pub use seats::{SeatingBuilder, seating};
 
 use crate::check::JudgedPlan;
 use crate::demand::{Constraints, Evidence, Expression, Operator, Refusal, Request, Term, Toleration};
@@ -217,6 +219,7 @@ pub fn node() -> NodeBuilder {
     NodeBuilder(Node {
         labels: BTreeMap::from([("pool".to_owned(), "lab".to_owned())]),
         single_strategy: false,
+        shared: BTreeMap::new(),
         whole_held: 0,
         taints: vec![],
         room: Room::UNLIMITED,
@@ -353,6 +356,7 @@ pub fn request(name: &str) -> RequestBuilder {
         id: RequestId { kind: "Pod".to_owned(), namespace, name, ordinal: 0 },
         slices: BTreeMap::new(),
         whole_gpus: 0,
+        shared: BTreeMap::new(),
         priority: 0,
         since: at(0),
         namespace_labels: BTreeMap::from([label]),

@@ -6,10 +6,10 @@ use std::fmt;
 
 use mig::ProfileName;
 
-use crate::inventory::{Hold, Slices, Use};
+use crate::inventory::{Hold, Seating, Slices, Use};
 use crate::names::GpuId;
 use crate::plan::GpuChange;
-use crate::report::{Broken, BrokenPromise, Help, Offered, Outcome, RequestReport, Why};
+use crate::report::{Broken, BrokenPromise, HeldSeats, Help, Offered, Outcome, RequestReport, Why};
 
 /// `a, b and 3 more`: at most five names.
 fn some<T: fmt::Display>(items: &[T]) -> String {
@@ -25,6 +25,8 @@ fn places(gpus: &[(GpuId, String, Offered)]) -> String {
     let place = |(gpu, model, offered): &(GpuId, String, Offered)| match offered {
         Offered::Slice(profile) => format!("{profile} on {gpu} ({model})"),
         Offered::WholeGpu => format!("{gpu} ({model}) as a whole"),
+        Offered::SharedSlice(profile) => format!("a seat of {profile} on {gpu} ({model})"),
+        Offered::SharedGpu => format!("a seat of {gpu} ({model})"),
     };
     some(&gpus.iter().map(place).collect::<Vec<_>>())
 }
@@ -57,6 +59,9 @@ impl fmt::Display for Why {
             Self::NoPolicy => f.write_str("no policy covers its namespace and has a node that it may use"),
             Self::NoEligibleNode => f.write_str("no node fits its selector, affinity and tolerations"),
             Self::NoSuchProfile { profile } => write!(f, "no GPU of the nodes that it may use has {profile}"),
+            Self::TooLarge { most, profile: profile @ (Offered::SharedSlice(_) | Offered::SharedGpu) } => {
+                write!(f, "it asks for more of {} than one node can have, which is {most}", profile.resource_name())
+            }
             Self::TooLarge { most, profile: Offered::Slice(profile) } => {
                 write!(f, "it asks for more {profile} than one node can have, which is {most}")
             }
@@ -69,6 +74,27 @@ impl fmt::Display for Why {
             Self::Elsewhere { node } => {
                 write!(f, "it asks for whole GPUs, which are free on {node}, so MIG is not switched off for it")
             }
+            Self::SeatsHeld { asks, nodes } => {
+                let nodes: Vec<_> = nodes.iter().map(ToString::to_string).collect();
+                write!(
+                    f,
+                    "every {} that it could have is held, or goes to requests before it: {}",
+                    asks.resource_name(),
+                    some(&nodes)
+                )
+            }
+            Self::OtherName { asks, offered: Some(offered) } => write!(
+                f,
+                "no node that it may use offers {}: there it is {}",
+                asks.resource_name(),
+                offered.resource_name()
+            ),
+            Self::OtherName { asks, offered: None } => {
+                write!(f, "no node that it may use offers {}: none shares such GPUs", asks.resource_name())
+            }
+            Self::SeveralKinds => f.write_str(
+                "it asks for GPUs that are not cut and for something else of them at once, for which nothing is planned",
+            ),
             Self::NoIdleNode => f.write_str(
                 "no node has enough whole GPUs free for it, and MIG is switched off only on a node of which nobody holds a GPU or a slice",
             ),
@@ -105,6 +131,31 @@ impl fmt::Display for Why {
     }
 }
 
+impl fmt::Display for Seating {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (resource, held) = (self.offers().resource_name(), self.held());
+        let free = self.total().saturating_sub(held);
+        let Self { card, gpus, sharing, .. } = self;
+        match sharing.replicas {
+            1 => write!(f, "{gpus} x {card}, as {resource}: {held} held, {free} free"),
+            n => write!(
+                f,
+                "{gpus} x {card}, each shared by {n}, as {resource}: {} seats, {held} held, {free} free",
+                self.total()
+            ),
+        }
+    }
+}
+
+impl fmt::Display for HeldSeats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { node, replicas, total, held, by } = self;
+        let what = if *replicas > 1 { "seats" } else { "GPUs" };
+        write!(f, "{held} of {total} {what} of node {node} are held")?;
+        if by.is_empty() { Ok(()) } else { write!(f, " by {}", some(by)) }
+    }
+}
+
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -115,10 +166,10 @@ impl fmt::Display for Broken {
             Self::Layout { policy } => {
                 write!(f, "policy {policy} gives the node another layout, and evicts for it")
             }
-            Self::NoSlice { profile: Offered::Slice(profile) } => {
+            Self::NoSlice { profile: profile @ (Offered::Slice(_) | Offered::SharedSlice(_)) } => {
                 write!(f, "the node has no {profile} for it any more")
             }
-            Self::NoSlice { profile: Offered::WholeGpu } => {
+            Self::NoSlice { profile: Offered::WholeGpu | Offered::SharedGpu } => {
                 f.write_str("the node has no whole GPU for it any more")
             }
             Self::HigherPriority { to } => {
@@ -144,6 +195,20 @@ impl fmt::Display for Help {
             Self::PodEnds { pod, gpu, profile: None } => {
                 write!(f, "pod {pod} ends (or moves): it uses {gpu}, where MIG is off")
             }
+            Self::HolderEnds { pod, node, holds } => {
+                write!(f, "pod {pod} ends (or moves): it holds {} of node {node}", holds.resource_name())
+            }
+            Self::EnoughSeats { count, card, replicas, asks } => {
+                let seats = match replicas {
+                    1 => String::new(),
+                    n => format!(" ({n} seats each)"),
+                };
+                write!(
+                    f,
+                    "at most {count} more {card}{seats}, which would serve everybody who waits for {} at its priority and above",
+                    asks.resource_name()
+                )
+            }
             Self::HoldEnds { node, hold } => write!(f, "{node} may change again; at present, {hold}"),
             Self::ChangePolicy { policy, field, to } => write!(f, "policy {policy}: set {field} to {to}"),
             Self::MoreGpus { count: 1, model } => write!(f, "one more {model}"),
@@ -163,6 +228,9 @@ impl fmt::Display for Help {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::ServedNow { node, gpus } if gpus.is_empty() => {
+                write!(f, "served now by {node}, which has enough free")
+            }
             Self::ServedNow { node, gpus } => write!(f, "served now by {node}: {}", places(gpus)),
             Self::ServedByPlan { node, gpus } => {
                 write!(f, "served once {node} has changed: {}", places(gpus))

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use planner::names::{NodeName, RequestId};
-use planner::report::{Outcome, RequestReport};
+use planner::names::{GpuId, NodeName, RequestId};
+use planner::report::{Offered, Outcome, RequestReport};
 use rollout::{Advance, Outlook, Phase, StartBlocker};
 
 use crate::input::Input;
@@ -161,10 +161,18 @@ enum Stand {
     },
 }
 
+/// What is given of these GPUs; of a node of which no GPU is cut none is named.
+fn in_words(gpus: &[(GpuId, String, Offered)]) -> String {
+    match gpus {
+        [] => "enough for it".to_owned(),
+        gpus => planner::words::counted(gpus.iter().map(|(_, _, profile)| profile)),
+    }
+}
+
 fn sentence(outcome: &Outcome, outlook: Option<&Outlook>, stand: &Stand, is_late: bool) -> String {
     match outcome {
         Outcome::ServedByPlan { node, gpus } => {
-            let slices = planner::words::counted(gpus.iter().map(|(_, _, profile)| profile));
+            let slices = in_words(gpus);
             match outlook {
                 Some(Outlook::Holding(
                     hold @ (StartBlocker::WriteRefused { .. }
@@ -194,8 +202,7 @@ fn sentence(outcome: &Outcome, outlook: Option<&Outlook>, stand: &Stand, is_late
             }
         }
         Outcome::ServedNow { node, gpus } => {
-            let slices = planner::words::counted(gpus.iter().map(|(_, _, profile)| profile));
-            format!("{slices} is free on {node}")
+            format!("{} is free on {node}", in_words(gpus))
         }
         unserved @ Outcome::Unserved { .. } => unserved.to_string(),
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::GpuPartitionPolicyStatus;
 use api::condition::{self, reason};
 use api::policy_status::{
-    IdleHolder, IdleHolders, Level, NodeCounts, ProfileSupply, Unserved, UnservedRequest,
+    IdleHolder, IdleHolders, Level, NodeCounts, ProfileSupply, SeatSupply, Unserved, UnservedRequest,
 };
 use api::review::REVIEWED_PLAN;
 use mig::ProfileName;
@@ -75,6 +75,7 @@ pub(crate) fn statuses(
                     _ => in_one_line(report),
                 }),
                 supply: report.map(supply).unwrap_or_default(),
+                seats: report.map(seats).unwrap_or_default(),
                 unserved: Some(unserved(&about.requests, &planned.view.requests)),
                 idle_holders: idle_holders(&policy.name, planned),
                 nodes: Some(nodes(report, planned, advances)),
@@ -196,7 +197,7 @@ fn shared(policy: &Policy, planned: &PlannedRound) -> Option<String> {
         let Some((n, config)) = node.shared_gpus() else { continue };
         if node.shared.as_ref().is_some_and(|shared| shared.policy == policy.name && shared.wanted.is_some())
         {
-            let all = gpus.entry(config.to_string()).or_default();
+            let all = gpus.entry(format!("{config}{}", isolation(&config))).or_default();
             *all = all.saturating_add(n);
         }
     }
@@ -205,6 +206,15 @@ fn shared(policy: &Policy, planned: &PlannedRound) -> Option<String> {
         .map(|(how, n)| format!("{}: {how}", plural(usize::try_from(n).unwrap_or(usize::MAX), "GPU")))
         .collect();
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// What pods that share a GPU have of it for themselves.
+fn isolation(config: &rollout::PluginConfig) -> &'static str {
+    match &config.sharing {
+        None => "",
+        Some(_) if config.is_by_mps() => ", with equal shares of memory, and a failure of one pod ends all",
+        Some(_) => ", with no memory limit of its own",
+    }
 }
 
 /// Why a policy cannot work at all, as `ClusterPolicy` is: its sharing does not
@@ -369,6 +379,25 @@ fn supply(report: &PolicyReport) -> Vec<ProfileSupply> {
         .collect()
 }
 
+/// Supply and demand in seats: of GPUs that are not cut, and of slices that several pods share.
+fn seats(report: &PolicyReport) -> Vec<SeatSupply> {
+    let figure = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
+    let all = report.seats.iter().take(MOST_PROFILES).map(|(offered, of)| {
+        let planner::report::SeatSupply { devices, total, held, planned, requested, unserved } = of;
+        SeatSupply {
+            resource: offered.resource_name(),
+            devices: figure(*devices),
+            total: figure(*total),
+            held: figure(*held),
+            free: figure(of.free()),
+            planned: figure(*planned),
+            requested: figure(*requested),
+            unserved: figure(*unserved),
+        }
+    });
+    all.collect()
+}
+
 fn certificate(planned: &PlannedRound) -> Vec<Level> {
     let levels = planned.report.certificate.iter().take(MOST_LEVELS);
     levels.map(|l| Level { level: l.level.clone(), value: l.value, bound: l.bound }).collect()
@@ -423,6 +452,7 @@ fn slices(request: &Request) -> String {
     if request.whole_gpus > 0 {
         parts.push(format!("{} x {}", request.whole_gpus, rollout::names::RESOURCE_GPU));
     }
+    parts.extend(request.shared.iter().map(|(offered, n)| format!("{n} x {}", offered.resource_name())));
     if parts.is_empty() {
         // What it asks for would come from a hardware profile that is not there.
         return "not known".to_owned();

@@ -84,6 +84,7 @@ fn of_node(policy: &PolicyName, node: &Node) -> Value {
         labels: _,
         single_strategy: _,
         whole_held: _,
+        shared,
         taints,
         room: _,
         scope,
@@ -97,7 +98,20 @@ fn of_node(policy: &PolicyName, node: &Node) -> Value {
         .iter()
         .map(|(index, gpu)| json!([index, gpu.model, of_slices(&gpu.slices), of_hold(gpu.hold.as_ref())]))
         .collect();
-    json!([policy, taints, scope.name(), of_hold(hold.as_ref()), schedulable, gpus])
+    let mut all = vec![
+        json!(policy),
+        json!(taints),
+        json!(scope.name()),
+        of_hold(hold.as_ref()),
+        json!(schedulable),
+        json!(gpus),
+    ];
+    // Nothing is said where nothing is shared, so that what was reviewed before stays reviewed.
+    if !shared.is_empty() {
+        let shared = shared.iter().map(|(profile, of)| json!([profile.to_string(), of.replicas, of.renamed]));
+        all.push(shared.collect());
+    }
+    Value::Array(all)
 }
 
 /// The kind of a hold; since when, and why in words, is of no account.
@@ -124,9 +138,13 @@ fn of_slices(slices: &Slices) -> Value {
 /// What of a request a plan depends on, but who asks, and what changes on its
 /// way from a workbench to a pod.
 fn of_request(request: &Request) -> String {
-    let Request { slices, whole_gpus, priority, blocked_elsewhere, .. } = request;
+    let Request { slices, whole_gpus, shared, priority, blocked_elsewhere, .. } = request;
     let slices: Vec<String> = slices.iter().map(|(profile, n)| format!("{n} x {profile}")).collect();
-    json!([slices, whole_gpus, priority, blocked_elsewhere.is_some()]).to_string()
+    let mut all = vec![json!(slices), json!(whole_gpus), json!(priority), json!(blocked_elsewhere.is_some())];
+    if !shared.is_empty() {
+        all.push(shared.iter().map(|(offered, n)| json!([offered.to_string(), n])).collect());
+    }
+    Value::Array(all).to_string()
 }
 
 fn in_words(requests: &[Request]) -> String {

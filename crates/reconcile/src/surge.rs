@@ -61,6 +61,9 @@ const fn may_be_an_update(why: &Why) -> bool {
         | Why::PolicyForbids { .. } => true,
         Why::WholeGpu
         | Why::Elsewhere { .. }
+        | Why::SeatsHeld { .. }
+        | Why::OtherName { .. }
+        | Why::SeveralKinds
         | Why::NoPolicy
         | Why::NoEligibleNode
         | Why::NoSuchProfile { .. }

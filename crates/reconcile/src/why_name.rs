@@ -13,6 +13,9 @@ pub const fn why_name(why: &Why) -> &'static str {
         Why::TooLarge { .. } => "TooLarge",
         Why::NoRoom => "NoRoom",
         Why::Elsewhere { .. } => "Elsewhere",
+        Why::SeatsHeld { .. } => "SeatsHeld",
+        Why::OtherName { .. } => "OtherName",
+        Why::SeveralKinds => "SeveralKinds",
         Why::AllUsed => "AllUsed",
         Why::NoIdleNode => "NoIdleNode",
         Why::NotItsTurn { .. } => "NotItsTurn",
@@ -33,6 +36,7 @@ pub const fn may_pass(why: &Why) -> bool {
     match why {
         Why::NoRoom
         | Why::Elsewhere { .. }
+        | Why::SeatsHeld { .. }
         | Why::AllUsed
         | Why::NoIdleNode
         | Why::NotItsTurn { .. }
@@ -48,6 +52,8 @@ pub const fn may_pass(why: &Why) -> bool {
         | Why::NoEligibleNode
         | Why::NoSuchProfile { .. }
         | Why::TooLarge { .. }
+        | Why::OtherName { .. }
+        | Why::SeveralKinds
         | Why::Refused { .. } => false,
     }
 }

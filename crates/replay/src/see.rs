@@ -88,6 +88,7 @@ fn node(state: &world::Node, spec: &FleetNode, trace: &[Asked], actuator: Actuat
     Node {
         labels: BTreeMap::from([(POOL.to_owned(), String::new())]),
         single_strategy: false,
+        shared: BTreeMap::new(),
         whole_held: 0,
         taints: Vec::new(),
         room: Room::UNLIMITED,
@@ -168,6 +169,7 @@ pub(crate) fn requests(waiting: &[usize], trace: &[Asked]) -> Vec<Request> {
             id: RequestId { kind: "Pod".to_owned(), namespace, name, ordinal: 0 },
             slices: BTreeMap::from([(asked.profile, asked.count)]),
             whole_gpus: 0,
+            shared: BTreeMap::new(),
             priority: 0,
             since: moment(asked.from),
             namespace_labels: BTreeMap::new(),

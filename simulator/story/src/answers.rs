@@ -73,6 +73,16 @@ fn unmet_lines(policy: &PolicyReport) -> Vec<String> {
     unmet.chain(unknown).collect()
 }
 
+/// What a request asks for: slices, whole GPUs, and seats of those that several pods share.
+fn asks_for(request: &Request) -> String {
+    let seats = request.shared.iter().map(|(offered, n)| format!("{n} x {}", offered.resource_name()));
+    let mut parts: Vec<String> = seats.collect();
+    if parts.is_empty() || !request.slices.is_empty() || request.whole_gpus > 0 {
+        parts.insert(0, in_words(&request.slices, request.whole_gpus));
+    }
+    parts.join(", ")
+}
+
 /// Why one request is as it is. `bound` is the node of a pod that runs already.
 pub(crate) fn request(
     name: &str,
@@ -81,7 +91,7 @@ pub(crate) fn request(
     bound: Option<&str>,
 ) -> Vec<String> {
     if let Some(answer) = answer {
-        let asks = request.map(|r| in_words(&r.slices, r.whole_gpus)).unwrap_or_default();
+        let asks = request.map(asks_for).unwrap_or_default();
         let mut lines = vec![format!("  {} asks for {asks}.", answer.id)];
         if let Some(policy) = &answer.policy {
             lines.push(format!("  Policy {policy} answers it."));

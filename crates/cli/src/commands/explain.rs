@@ -149,6 +149,13 @@ fn for_programs(args: &Args, question: &Question, decision: &Decision) -> Result
         What::Policy => json!({"policy": reported(decision, &args.name)?}),
         What::Node => {
             let nodes = &question.seen.inventory.nodes;
+            let seating = question.seen.inventory.seating.iter().find(|(id, _)| id.0 == args.name);
+            let seats = seating.map(|(id, seating)| structured::seats(&id.0, seating));
+            if let Some(seats) = seats.as_ref().filter(|_| !nodes.keys().any(|id| id.0 == args.name)) {
+                let mut value = json!({"node": {"name": args.name, "seats": seats}});
+                value["formatVersion"] = json!(1);
+                return Ok(value);
+            }
             let found = nodes.iter().find(|(id, _)| id.0 == args.name);
             let Some((id, node)) = found else {
                 return Err(unknown(
@@ -163,6 +170,7 @@ fn for_programs(args: &Args, question: &Question, decision: &Decision) -> Result
                 "policy": assignment.policy_of.get(id),
                 "held": node.hold.as_ref().map(ToString::to_string),
                 "sharing": question.seen.nodes.get(id).and_then(observe::NodeView::sharing_in_words),
+                "seats": seats,
                 "gpus": node.gpus.iter().map(|(index, gpu)| structured::gpu(index.0, gpu)).collect::<Vec<_>>(),
                 "plan": decision.plan.steps.iter().find(|step| step.node == *id),
             }})
@@ -214,6 +222,7 @@ fn policy(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Fa
         lost,
         supply: _,
         whole_gpus: _,
+        seats,
         unmet,
         static_missed,
         unknown_profiles,
@@ -233,6 +242,19 @@ fn policy(decision: &Decision, name: &str, out: &mut dyn Write) -> Result<(), Fa
             out,
             "  {what}: {} present, {} allocated, {} planned, {} asked for, {} of these unserved; {} attainable",
             s.present, s.allocated, s.planned, s.requested, s.unserved, s.attainable
+        )?;
+    }
+    for (offered, s) in seats {
+        writeln!(
+            out,
+            "  {}: {} seats on {} devices, {} held, {} planned, {} asked for, {} of these unserved",
+            offered.resource_name(),
+            s.total,
+            s.devices,
+            s.held,
+            s.planned,
+            s.requested,
+            s.unserved
         )?;
     }
     for unmet in unmet {
@@ -274,6 +296,7 @@ fn node(
             return Err(unknown("node with GPUs", name, known.into_iter()));
         }
         writeln!(out, "{name} has no GPU with MIG, so nothing is planned for it")?;
+        seats(question, &name.into(), out)?;
         return how_to_share(&advice, out);
     };
     let assignment = planner::assign::policy_of(&question.seen.inventory, &question.seen.policies);
@@ -284,6 +307,13 @@ fn node(
     }
     if let Some(shared) = question.seen.nodes.get(id).and_then(observe::NodeView::sharing_in_words) {
         writeln!(out, "  sharing: {shared}")?;
+    }
+    let warnings = question.seen.nodes.get(id).map(|view| view.sharing_warnings(&labels, Some(node)));
+    for warning in warnings.into_iter().flatten() {
+        writeln!(out, "  WARNING: {warning}")?;
+    }
+    seats(question, id, out)?;
+    if question.seen.inventory.seating.contains_key(id) {
         return how_to_share(&observe::sharing::advice(&labels, Some(node)), out);
     }
     for (index, gpu) in &node.gpus {
@@ -311,6 +341,18 @@ fn node(
         }
     }
     how_to_share(&observe::sharing::advice(&labels, Some(node)), out)
+}
+
+/// The seats of a node, and who has those of GPUs that are not cut.
+fn seats(question: &Question, id: &planner::names::NodeName, out: &mut dyn Write) -> Result<(), Failure> {
+    let inventory = &question.seen.inventory;
+    for seats in picture::seats(inventory, id) {
+        writeln!(out, "  seats: {seats}")?;
+    }
+    for (pod, n) in inventory.seating.get(id).into_iter().flat_map(|seating| &seating.held) {
+        writeln!(out, "         {n} held by {pod}")?;
+    }
+    Ok(())
 }
 
 /// Which way of sharing suits the node's cards (docs/guides/sharing.md).

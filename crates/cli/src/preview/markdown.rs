@@ -125,6 +125,7 @@ fn sections(preview: &Preview) -> Vec<Section> {
     }
     all.push(bars(preview));
     all.push(supply(preview));
+    all.extend(seats(preview));
     all.push(nodes(preview));
     let answer =
         |answer: &super::Answer| item(&format!("{}: {}", code(&answer.request), plain(&answer.answer)));
@@ -275,6 +276,37 @@ fn supply(preview: &Preview) -> Section {
         fence: None,
         items,
     }
+}
+
+/// Supply and demand in seats, where there are any.
+fn seats(preview: &Preview) -> Option<Section> {
+    let rows = preview.seats.iter().flat_map(|(policy, all)| all.iter().map(move |(of, s)| (policy, of, s)));
+    let items: Vec<String> = rows
+        .map(|(policy, offered, s)| {
+            format!(
+                "| {} | {} | {} | {} | {} | {} | {} | {} |",
+                code(&policy.to_string()),
+                code(&offered.resource_name()),
+                s.devices,
+                s.total,
+                s.held,
+                s.planned,
+                s.requested,
+                s.unserved
+            )
+        })
+        .collect();
+    let section = Section {
+        title: "Seats: a device has as many as pods share it".to_owned(),
+        of: "rows of seats",
+        folded: false,
+        head: Some(
+            "| policy | resource | devices | seats | held | planned | asked for | unserved |\n|---|---|--:|--:|--:|--:|--:|--:|",
+        ),
+        fence: None,
+        items,
+    };
+    (!section.items.is_empty()).then_some(section)
 }
 
 /// Each GPU that changes, as it is and as it becomes.

@@ -16,7 +16,7 @@ use planner::decide::Decision;
 use planner::names::{NodeName, PodRef, PolicyName};
 use planner::plan::{GpuChange, NodeStep, Plan};
 use planner::policy::Mode;
-use planner::report::{Offered, Outcome, RequestReport, Supply};
+use planner::report::{Offered, Outcome, RequestReport, SeatSupply, Supply};
 use reconcile::review::Fingerprint;
 use rollout::Settings;
 use rollout::fleet::{PlannedChange, Wave, estimate};
@@ -76,6 +76,10 @@ pub struct Preview {
     pub nodes: Vec<NodePreview>,
     /// Supply against demand, by policy and profile; `gpu` stands for GPUs with MIG off.
     pub supply: BTreeMap<PolicyName, BTreeMap<Offered, Supply>>,
+    /// Supply and demand in seats, by policy and resource: of GPUs that are not cut, and of slices that several pods
+    /// share.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub seats: BTreeMap<PolicyName, BTreeMap<Offered, SeatSupply>>,
     /// What the other revision of the policies would do differently.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compared: Option<Compared>,
@@ -265,6 +269,13 @@ pub fn preview(
         risks,
         nodes: steps.iter().map(|step| node(question, step)).collect(),
         supply: decision.report.policies.iter().map(|p| (p.policy.clone(), p.offers().collect())).collect(),
+        seats: decision
+            .report
+            .policies
+            .iter()
+            .filter(|policy| !policy.seats.is_empty())
+            .map(|policy| (policy.policy.clone(), policy.seats.clone()))
+            .collect(),
         compared,
         rollout: waves(question, &decision.plan),
         requests: answers,

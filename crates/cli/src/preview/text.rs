@@ -26,6 +26,7 @@ pub fn print(preview: &Preview, colour: Colour, out: &mut dyn Write) -> io::Resu
     risks(preview, colour, out)?;
     nodes(preview, colour, out)?;
     supply(preview, out)?;
+    seats(preview, out)?;
     requests(preview, out)?;
     compared(preview, colour, out)?;
     rollout(preview, out)?;
@@ -195,6 +196,33 @@ fn supply(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
                 out,
                 "  {profile:<14} {:>7} {:>7} {:>9} {:>9} {:>8} {:>10}",
                 s.present, s.planned, s.allocated, s.requested, s.unserved, s.attainable
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Supply and demand in seats: a device has as many as pods share it.
+fn seats(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
+    for (policy, seats) in &preview.seats {
+        writeln!(out, "\nSeats, policy {policy}")?;
+        writeln!(
+            out,
+            "  {:<34} {:>7} {:>6} {:>5} {:>5} {:>8} {:>9} {:>8}",
+            "resource", "devices", "seats", "held", "free", "planned", "requested", "unserved"
+        )?;
+        for (offered, s) in seats {
+            writeln!(
+                out,
+                "  {:<34} {:>7} {:>6} {:>5} {:>5} {:>8} {:>9} {:>8}",
+                offered.resource_name(),
+                s.devices,
+                s.total,
+                s.held,
+                s.free(),
+                s.planned,
+                s.requested,
+                s.unserved
             )?;
         }
     }

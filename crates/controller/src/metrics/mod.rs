@@ -38,6 +38,7 @@ pub struct Metrics {
     quota_drift: Series<4, Gauge>,
     objects: Series<1, Gauge>,
     slices: Series<3, Gauge>,
+    seats: Series<3, Gauge>,
     pending: Series<1, Gauge>,
     unserved: Series<3, Gauge>,
     oldest_unserved: Series<3, Number>,
@@ -168,6 +169,11 @@ impl Metrics {
                 ["node", "profile", "state"],
                 "Slices of a node, by profile and state (free, in_use, maybe_in_use)",
             ),
+            seats: t.figures(
+                "seats",
+                ["node", "profile", "state"],
+                "Seats of a node, by what pods ask for and state (held, free): of GPUs that are not cut (gpu, gpu.shared; a GPU that is not shared is one seat), and of slices that several pods share (such as 1g.10gb.shared)",
+            ),
             pending: t.figures(
                 "pending_slice_requests",
                 ["profile"],
@@ -293,6 +299,7 @@ impl Metrics {
         self.leader.set(i64::from(leads));
         if !leads {
             self.slices([]);
+            self.seats([]);
             self.pending([]);
             self.unserved([]);
             self.policies([]);
@@ -355,6 +362,14 @@ impl Metrics {
         self.slices.clear();
         for (node, profile, state, n) in all {
             self.slices.with_labels([node, profile, state.to_owned()]).set(n);
+        }
+    }
+
+    /// The seats of all nodes: node, what pods ask for, state and number.
+    pub fn seats(&self, all: impl IntoIterator<Item = (String, String, &'static str, i64)>) {
+        self.seats.clear();
+        for (node, profile, state, n) in all {
+            self.seats.with_labels([node, profile, state.to_owned()]).set(n);
         }
     }
 

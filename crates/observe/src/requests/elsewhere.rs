@@ -1,79 +1,90 @@
-//! Nodes that offer `nvidia.com/gpu` and are not planned for, since their GPUs have no MIG: whoever finds whole GPUs
+//! Nodes that offer `nvidia.com/gpu` and are not planned for, since their GPUs are not cut: whoever finds whole GPUs
 //! there needs none of a node on which MIG would have to be switched off.
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Node;
-use planner::demand::Request;
+use mig::GpuResource;
+use planner::demand::{Refusal, Request};
 use planner::eligible::judge;
-use planner::inventory::{self, ChangeScope, Inventory};
-use planner::names::NodeName;
+use planner::inventory::{Inventory, Seating, Sharing};
+use planner::names::{NodeName, RequestId};
 use planner::predicted_labels::LabelsAfter;
-
-use crate::objects::Objects;
-use crate::{fleet, names, on_node, pods};
+use planner::report::Offered;
 
 /// Says of each request for whole GPUs whether such a node has as many free as
 /// it asks for. Each is looked at by itself: that several find the same ones
 /// only makes them wait for the scheduler.
-pub(super) fn find(
-    requests: &mut [Request],
-    objects: &Objects,
-    inventory: &Inventory,
-    gpu_operator_namespace: &str,
-) {
+pub(super) fn find(requests: &mut [Request], inventory: &Inventory) {
     if requests.iter().all(|request| request.whole_gpus == 0) {
         return;
     }
-    let pods = on_node::by_node(objects);
-    let others = objects.nodes.iter().filter(|(name, _)| {
-        let is_planned_for = inventory.nodes.contains_key(&NodeName((*name).clone()));
-        !is_planned_for
-    });
-    let offering: Vec<(NodeName, inventory::Node, u32)> = others
-        .filter_map(|(name, node)| {
-            let here = pods.get(name.as_str()).into_iter().flatten();
-            let here: Vec<_> = here.map(|pod| on_node::read(pod, gpu_operator_namespace)).collect();
-            let mut room = fleet::room(node);
-            objects.crowd.get(name).into_iter().for_each(|crowd| on_node::leave(&mut room, crowd));
-            // What is wrong with these pods is said where they are planned for, if anywhere.
-            let held = on_node::taken(&here, &mut room, &mut Vec::new());
-            let free = offered(node)?.saturating_sub(held.whole.values().sum());
-            (free > 0).then(|| (NodeName(name.clone()), as_planned(node, room), free))
-        })
+    let free = |seating: &Seating| match seating.node.schedulable {
+        true => seating.total().saturating_sub(seating.held()),
+        false => 0,
+    };
+    let offering: Vec<(&NodeName, &Seating, u32)> = inventory
+        .seating
+        .iter()
+        .filter(|(_, seating)| seating.offers() == Offered::WholeGpu)
+        .map(|(name, seating)| (name, seating, free(seating)))
+        .filter(|(_, _, free)| *free > 0)
         .collect();
     for request in requests.iter_mut().filter(|request| request.whole_gpus > 0) {
-        let has = |(name, node, free): &&(NodeName, inventory::Node, u32)| {
+        let has = |(name, seating, free): &&(&NodeName, &Seating, u32)| {
+            let node = &seating.node;
             *free >= request.whole_gpus && judge(request, name, node, &LabelsAfter::predict(node)).is_yes()
         };
-        request.finds = offering.iter().find(has).map(|(name, _, _)| name.clone());
+        request.finds = offering.iter().find(has).map(|(name, _, _)| (*name).clone());
     }
 }
 
-/// How many whole GPUs a node offers to pods; nothing, if none can come to it.
-fn offered(node: &Node) -> Option<u32> {
-    let status = node.status.as_ref()?;
-    let quantity = status.allocatable.as_ref()?.get(names::RESOURCE_GPU)?;
-    let conditions = status.conditions.as_deref().unwrap_or_default();
-    let is_ready = conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True");
-    let is_cordoned = node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true));
-    let amount = pods::amount(names::RESOURCE_GPU, quantity).filter(|_| is_ready && !is_cordoned)?;
-    u32::try_from(amount).ok()
+/// Refuses who asks for several seats in one container where each node that has any lets a container have one only:
+/// the kubelet would refuse the pod. `most_each`: the most of each resource that one container of a request asks for.
+pub(super) fn refuse_several(
+    requests: &mut [Request],
+    most_each: &BTreeMap<RequestId, BTreeMap<String, u64>>,
+    inventory: &Inventory,
+) {
+    for request in requests.iter_mut().filter(|request| request.refused.is_none()) {
+        let asked = request.shared.keys().map(|offered| (*offered, offered.resource_name()));
+        let most =
+            |resource: &String| most_each.get(&request.id).and_then(|most| most.get(resource).copied());
+        let several = asked.filter_map(|(offered, resource)| Some((offered, most(&resource)?, resource)));
+        let several = several.filter(|(_, most, _)| *most > 1);
+        let refused = several.into_iter().find(|(offered, _, _)| {
+            let mut sharing = offering(*offered, inventory).peekable();
+            sharing.peek().is_some() && sharing.all(|sharing| sharing.one_each)
+        });
+        request.refused = refused.map(|(_, most, resource)| Refusal {
+            why: format!(
+                "a container of it asks for {most} of {resource}, and wherever that is offered a container may ask for one: a second seat is no second share, and the device plugin refuses the pod"
+            ),
+            advice: format!("ask for one {resource} in each container"),
+        });
+    }
 }
 
-/// The node as requests are judged by it.
-fn as_planned(node: &Node, room: inventory::Room) -> inventory::Node {
-    inventory::Node {
-        labels: node.metadata.labels.clone().unwrap_or_default(),
-        single_strategy: false,
-        taints: fleet::taints(node),
-        room,
-        scope: ChangeScope::EmptyNode,
-        hold: None,
-        schedulable: true,
-        allocated: BTreeMap::new(),
-        whole_held: 0,
-        held: BTreeMap::new(),
-        gpus: BTreeMap::new(),
+/// How it is shared, wherever it is offered.
+fn offering(offered: Offered, inventory: &Inventory) -> impl Iterator<Item = Sharing> {
+    let gpus = inventory.seating.values().filter(move |seating| seating.offers() == offered);
+    let slices = inventory.nodes.values().filter_map(move |node| {
+        let profile = offered.profile()?;
+        node.shared
+            .get(&profile)
+            .filter(|sharing| sharing.renamed && node.seats_of(profile).0 == offered)
+            .copied()
+    });
+    gpus.map(|seating| seating.sharing).chain(slices)
+}
+
+/// The most of each resource that one of these containers asks for, of those that several pods share.
+pub(super) fn most_each(containers: &[(String, BTreeMap<String, u64>)]) -> BTreeMap<String, u64> {
+    let mut most: BTreeMap<String, u64> = BTreeMap::new();
+    for (resource, n) in containers.iter().flat_map(|(_, asks)| asks) {
+        if GpuResource::parse(resource).is_some_and(|resource| resource.shared) {
+            let known = most.entry(resource.clone()).or_default();
+            *known = (*known).max(*n);
+        }
     }
+    most
 }

@@ -46,7 +46,7 @@ pub(super) fn asks<'a>(notebook: &'a Notebook, objects: &Objects, problems: &mut
 /// counts; where that is nothing, nobody can tell what it wants.
 fn missing(asked: &mut Asked<'_>, profile: &str, problems: &mut Vec<Problem>) {
     let takes = pods::takes(&asked.spec);
-    let asks_itself = !takes.slices.is_empty() || takes.whole_gpus > 0;
+    let asks_itself = !takes.slices.is_empty() || takes.whole_gpus > 0 || !takes.shared.is_empty();
     let what = format!("names the hardware profile {profile}, which does not exist");
     let rest = if asks_itself { "; only the requests of its own container count" } else { "" };
     problems.push(

@@ -12,6 +12,7 @@ mod quantities;
 mod quota;
 mod redaction;
 mod requests;
+mod seats;
 mod selectors;
 mod shared;
 mod snapshot;

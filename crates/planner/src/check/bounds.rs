@@ -64,8 +64,10 @@ pub(super) fn check(plan: &Plan, inventory: &Inventory, policies: &[Policy], not
 /// What a GPU will have of it.
 pub(super) fn count(change: &GpuChange, offered: Offered) -> u32 {
     let count = match offered {
-        Offered::Slice(profile) => change.after.iter().filter(|(name, _)| *name == profile).count(),
-        Offered::WholeGpu => usize::from(change.after.is_empty()),
+        Offered::Slice(profile) | Offered::SharedSlice(profile) => {
+            change.after.iter().filter(|(name, _)| *name == profile).count()
+        }
+        Offered::WholeGpu | Offered::SharedGpu => usize::from(change.after.is_empty()),
     };
     u32::try_from(count).unwrap_or(u32::MAX)
 }

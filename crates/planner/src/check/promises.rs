@@ -64,11 +64,14 @@ pub(super) fn keepable<'a>(
 }
 
 /// Whether a request waits for slices that can be planned for.
-fn waits(request: &Request) -> bool {
-    let for_slices = request.slices.values().any(|n| *n > 0);
+pub(super) fn waits(request: &Request) -> bool {
+    let is_seat = |offered: &Offered| matches!(offered, Offered::SharedSlice(_));
+    let for_slices =
+        request.slices.values().any(|n| *n > 0) || request.shared.iter().any(|(of, n)| is_seat(of) && *n > 0);
     request.blocked_elsewhere.is_none()
         && request.refused.is_none()
         && request.finds.is_none()
+        && request.shared.keys().all(is_seat)
         && for_slices != (request.whole_gpus > 0)
 }
 
@@ -128,7 +131,8 @@ pub fn check_promises(
             notes.push(Problem::PromiseBroken { request: request.id.clone() }.on(name));
         }
     }
-    for (name, node) in &inventory.nodes {
+    // Seats of nodes that are not cut are the scheduler's to give.
+    for (name, node) in inventory.nodes.iter().filter(|(name, _)| !inventory.seating.contains_key(*name)) {
         notes.extend(over(name, node, plan, reports, &by_id));
     }
     notes

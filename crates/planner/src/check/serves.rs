@@ -64,7 +64,8 @@ impl<'a> Served<'a> {
             if let Eligibility::No { reason } = judge(request, &step.node, node, &labels) {
                 notes.push(Problem::NotEligible { request: id.clone(), reason }.on(&step.node));
             }
-            if !wants(request).any(|(offered, count)| count > 0 && created.contains(&offered)) {
+            let is_created = |offered| unit(node, offered).is_some_and(|(of, _)| created.contains(&of));
+            if !wants(request).any(|(offered, count)| count > 0 && is_created(offered)) {
                 notes.push(say(|request| Problem::NotByNewSlices { request }));
             }
             for (offered, count) in wants(request) {
@@ -95,7 +96,24 @@ impl<'a> Served<'a> {
 /// What a request asks for.
 pub(super) fn wants(request: &Request) -> impl Iterator<Item = (Offered, u32)> {
     let slices = request.slices.iter().map(|(profile, count)| (Offered::Slice(*profile), *count));
-    slices.chain([(Offered::WholeGpu, request.whole_gpus)].into_iter().filter(|(_, count)| *count > 0))
+    let seats = request.shared.iter().map(|(offered, count)| (*offered, *count));
+    slices
+        .chain([(Offered::WholeGpu, request.whole_gpus)].into_iter().filter(|(_, count)| *count > 0))
+        .chain(seats)
+}
+
+/// What stands behind a resource on a node, and how many pods have one of it;
+/// nothing, where the node does not offer it by that name.
+pub(super) fn unit(node: &Node, offered: Offered) -> Option<(Offered, u32)> {
+    let sharing = offered.profile().and_then(|profile| node.shared.get(&profile));
+    match (offered, sharing) {
+        (Offered::WholeGpu, _) | (Offered::Slice(_), None) => Some((offered, 1)),
+        (Offered::Slice(_), Some(sharing)) => (!sharing.renamed).then_some((offered, sharing.replicas)),
+        (Offered::SharedSlice(profile), Some(sharing)) => {
+            sharing.renamed.then_some((Offered::Slice(profile), sharing.replicas))
+        }
+        (Offered::SharedSlice(_), None) | (Offered::SharedGpu, _) => None,
+    }
 }
 
 /// Whether a request may have whole GPUs of this policy: it asks for nothing
@@ -105,7 +123,10 @@ fn may_have_whole(request: &Request, policy: &Policy) -> bool {
         LayoutPolicy::DemandDriven { whole_gpus, .. } => whole_gpus.is_some(),
         LayoutPolicy::Static { gpus } => gpus.iter().any(|rule| matches!(rule.cut, StaticCut::MigOff)),
     };
-    offers && request.finds.is_none() && request.slices.values().all(|count| *count == 0)
+    offers
+        && request.finds.is_none()
+        && request.slices.values().all(|count| *count == 0)
+        && request.shared.values().all(|count| *count == 0)
 }
 
 /// The profiles of which the step adds slices to a GPU, or puts them elsewhere; and whole GPUs.
@@ -126,33 +147,36 @@ fn created(step: &NodeStep, node: &Node) -> BTreeSet<Offered> {
 /// Slices of a profile on a GPU as it is, with their use; or the use of the GPU where MIG is off.
 pub(super) fn uses_of(gpu: &Gpu, offered: Offered) -> Vec<&Use> {
     match offered {
-        Offered::Slice(profile) => {
+        Offered::Slice(profile) | Offered::SharedSlice(profile) => {
             gpu.slices.iter().filter(|slice| slice.profile == profile).map(|slice| slice.used).collect()
         }
-        Offered::WholeGpu => gpu.slices.whole().into_iter().collect(),
+        Offered::WholeGpu | Offered::SharedGpu => gpu.slices.whole().into_iter().collect(),
     }
 }
 
 /// How many its pods hold, as the node counts them; none where it does not say.
 fn counted(node: &Node, offered: Offered) -> Option<u32> {
     match offered {
-        Offered::Slice(profile) => node.allocated.get(&profile).copied(),
-        Offered::WholeGpu => Some(node.whole_held),
+        Offered::Slice(profile) | Offered::SharedSlice(profile) => node.allocated.get(&profile).copied(),
+        Offered::WholeGpu | Offered::SharedGpu => Some(node.whole_held),
     }
 }
 
-/// How many slices of a profile, or whole GPUs, are there, and held by nobody.
+/// How many slices of a profile, seats of them, or whole GPUs, are there, and held by nobody.
 pub(super) fn free_now(node: &Node, offered: Offered) -> u32 {
+    let Some((offered, seats)) = unit(node, offered) else { return 0 };
+    let seats = seats as usize;
     let all: Vec<&Use> = node.gpus.values().flat_map(|gpu| uses_of(gpu, offered)).collect();
     let busy = all.iter().filter(|used| !used.is_idle()).count();
     let sure = all.iter().filter(|used| matches!(used, Use::InUse { .. })).count();
-    let held = counted(node, offered).map_or(busy, |n| (n as usize).clamp(sure, busy));
-    u32::try_from(all.len() - held).unwrap_or(u32::MAX)
+    let held = counted(node, offered).map_or(busy * seats, |n| (n as usize).clamp(sure, busy * seats));
+    u32::try_from(all.len() * seats - held).unwrap_or(u32::MAX)
 }
 
-/// How many slices of a profile, or whole GPUs, the node will have free after
+/// How many slices of a profile, seats of them, or whole GPUs, the node will have free after
 /// the step: all that it will have, less those that its pods hold and keep.
 pub(super) fn free_after(step: &NodeStep, node: &Node, offered: Offered) -> u32 {
+    let Some((offered, seats)) = unit(node, offered) else { return 0 };
     let evicted: BTreeSet<&PodRef> = step.evicts.iter().collect();
     let (mut total, mut in_use, mut given_back, mut still) = (0_u32, 0_u32, 0_u32, 0_u32);
     let (mut sure, mut maybe) = (BTreeSet::new(), BTreeSet::new());
@@ -180,6 +204,7 @@ pub(super) fn free_after(step: &NodeStep, node: &Node, offered: Offered) -> u32 
         let here = u32::try_from(now.len()).unwrap_or(u32::MAX);
         total += change.map_or(here, |change| count(change, offered));
     }
+    let total = total.saturating_mul(seats);
     let held = counted(node, offered).unwrap_or(0).max(in_use);
     // Whoever may hold one gives one back, unless it is counted already.
     let given_back = given_back + u32::try_from(maybe.difference(&sure).count()).unwrap_or(u32::MAX);
@@ -187,7 +212,7 @@ pub(super) fn free_after(step: &NodeStep, node: &Node, offered: Offered) -> u32 
         return total.saturating_sub(held);
     }
     // No more are held than somebody who stays may hold.
-    total.saturating_sub(held.saturating_sub(given_back).min(still))
+    total.saturating_sub(held.saturating_sub(given_back).min(still.saturating_mul(seats)))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::note::{Note, Problem};
 use super::promises::{keepable, may_yield};
+use super::serves::wants;
 use super::winner;
 use crate::decide::SHARES;
 use crate::demand::Request;
@@ -30,7 +31,8 @@ struct Count {
 }
 
 fn weight(request: &Request) -> i64 {
-    request.slices.iter().map(|(profile, n)| i64::from(profile.compute) * i64::from(*n)).sum()
+    let wants = wants(request).filter_map(|(offered, n)| Some((offered.profile()?, n)));
+    wants.map(|(profile, n)| i64::from(profile.compute) * i64::from(n)).sum()
 }
 
 /// Who gets what: the requests that are served, and those for whom slices are kept, each with its node. What is

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::note::{Note, Problem};
+use super::promises::waits;
 use super::winner;
 use crate::demand::Request;
 use crate::eligible::judge;
@@ -45,7 +46,7 @@ pub fn check_turns(
     let unserved: Vec<&Request> = requests
         .iter()
         .filter(|r| !served.contains_key(&r.id) && r.blocked_elsewhere.is_none() && r.refused.is_none())
-        .filter(|r| r.finds.is_none() && (r.whole_gpus > 0) != r.slices.values().any(|n| *n > 0))
+        .filter(|r| waits(r))
         .collect();
     let mut notes = Vec::new();
     for (name, here) in by_node {
@@ -66,9 +67,10 @@ pub fn check_turns(
                     && younger.priority == older.priority
                     // Of others it may be less than their share, or more than one's own.
                     && (shares.is_empty() || younger.id.namespace == older.id.namespace)
-                    && (older.slices == younger.slices || shares.iter().all(|share| share.min == 0))
+                    && (older.slices == younger.slices && older.shared == younger.shared || shares.iter().all(|share| share.min == 0))
                     && (older.since, &older.id) < (younger.since, &younger.id)
                     && older.whole_gpus <= younger.whole_gpus
+                    && older.shared.iter().all(|(of, n)| younger.shared.get(of).is_some_and(|has| has >= n))
                     && older.slices.iter().all(|(p, n)| younger.slices.get(p).is_some_and(|has| has >= n))
                     && left.plus(younger.takes, 1).holds(&older.takes)
             });

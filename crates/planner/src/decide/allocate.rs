@@ -9,9 +9,9 @@ use mig::{Layout, ProfileName};
 
 use super::choose::Chosen;
 use super::turns::{oldest_first, serves_oldest_first};
-use super::world::{Class, World, free_somewhere, whole_somewhere};
+use super::world::{Class, World, free_seats, whole_somewhere};
 use crate::demand::Request;
-use crate::inventory::{ChangeScope, Gpu, Room, Use};
+use crate::inventory::{ChangeScope, Gpu, Node, Room, Use};
 use crate::names::{GpuId, GpuIndex, NodeName, RequestId};
 use crate::policy::LayoutPolicy;
 use crate::report::Offered;
@@ -164,7 +164,8 @@ fn share_alike(world: &World<'_>, node: &NodeName, older: &Request, younger: &Re
     };
     shares.is_empty()
         || older.id.namespace == younger.id.namespace
-            && (older.slices == younger.slices || shares.iter().all(|share| share.min == 0))
+            && (older.slices == younger.slices && older.shared == younger.shared
+                || shares.iter().all(|share| share.min == 0))
 }
 
 /// For each group, how many of it are served on which nodes: on one of a
@@ -272,27 +273,31 @@ fn pools<'a>(world: &World<'a>, changes: &BTreeMap<(&'a NodeName, GpuIndex), Lay
                 });
             };
             match changes.get(&(name, *index)) {
-                None => idle(gpu).into_iter().for_each(|offered| offer(offered, false)),
+                None => {
+                    for (offered, n) in idle(gpu).into_iter().map(|offered| seats(node, offered)) {
+                        (0..n).for_each(|_| offer(offered, false));
+                    }
+                }
                 Some(layout) => {
                     for (offered, created) in after(gpu, *layout, node.scope) {
-                        offer(offered, created);
+                        let (offered, n) = seats(node, offered);
+                        (0..n).for_each(|_| offer(offered, created));
                     }
                 }
             }
         }
-        let somewhere = free_somewhere(name, node, &world.evictions).into_iter();
-        let somewhere = somewhere.map(|(profile, n)| (Offered::Slice(profile), n));
+        let somewhere = free_seats(name, node, &world.evictions).into_iter();
         for (offered, n) in somewhere.chain([(Offered::WholeGpu, whole_somewhere(node))]) {
             // Some slices of these GPUs are free, it is not known which: the
             // first that may be is named.
             let somewhere =
-                node.gpus.iter().filter(|(_, gpu)| may_be_used(gpu, offered)).flat_map(|(i, gpu)| {
+                node.gpus.iter().filter(|(_, gpu)| count_of(node, gpu, offered) > 0).flat_map(|(i, gpu)| {
                     let free = Free {
                         created: false,
                         gpu: GpuId { node: name.clone(), gpu: *i },
                         model: gpu.model.clone(),
                     };
-                    let slices = count_of(gpu, offered);
+                    let slices = count_of(node, gpu, offered);
                     std::iter::repeat_n(free, slices)
                 });
             let found: Vec<Free> = somewhere.take(usize::try_from(n).unwrap_or(0)).collect();
@@ -407,17 +412,23 @@ fn after(gpu: &Gpu, layout: Layout, scope: ChangeScope) -> Vec<(Offered, bool)> 
         .collect()
 }
 
-fn may_be_used(gpu: &Gpu, wanted: Offered) -> bool {
-    count_of(gpu, wanted) > 0
+/// What pods get of a slice, or of a GPU as a whole, and how many of it.
+fn seats(node: &Node, offered: Offered) -> (Offered, u32) {
+    offered.slice().map_or((offered, 1), |profile| node.seats_of(profile))
 }
 
-/// The slices of a profile that may be in use, though it cannot be said which; or the GPU as a whole.
-fn count_of(gpu: &Gpu, wanted: Offered) -> usize {
+/// The slices of a profile that may be in use, though it cannot be said which; or the GPU as a whole. Of a slice that
+/// several share, every seat that somebody may have left.
+fn count_of(node: &Node, gpu: &Gpu, wanted: Offered) -> usize {
     let perhaps = |used: &Use| matches!(used, Use::MaybeInUse { .. });
     match wanted {
-        Offered::Slice(profile) => {
-            gpu.slices.iter().filter(|slice| slice.profile == profile && perhaps(slice.used)).count()
+        Offered::Slice(profile) | Offered::SharedSlice(profile) => {
+            let (_, seats) = node.seats_of(profile);
+            let counts = |used: &Use| if seats > 1 { !used.is_idle() } else { perhaps(used) };
+            let slices = gpu.slices.iter().filter(|slice| slice.profile == profile && counts(slice.used));
+            slices.count() * seats as usize
         }
+        Offered::SharedGpu => 0,
         Offered::WholeGpu => gpu.slices.whole().into_iter().filter(|used| perhaps(used)).count(),
     }
 }

@@ -69,8 +69,8 @@ impl Relaxation {
                     }
                 }
                 let bounds = match self.offered {
-                    Some(Offered::Slice(profile)) => slices.get_mut(&profile),
-                    Some(Offered::WholeGpu) => whole_gpus.as_mut(),
+                    Some(Offered::Slice(profile) | Offered::SharedSlice(profile)) => slices.get_mut(&profile),
+                    Some(Offered::WholeGpu | Offered::SharedGpu) => whole_gpus.as_mut(),
                     None => None,
                 };
                 if let Some(bounds) = bounds {
@@ -113,7 +113,12 @@ pub(super) fn relaxations(policy: &Policy, group: &Group<'_>) -> Vec<Relaxation>
     let slices = slices.iter().map(|(profile, bounds)| (Offered::Slice(*profile), bounds));
     let all = slices.chain(whole_gpus.iter().map(|bounds| (Offered::WholeGpu, bounds)));
     let all: Vec<(Offered, &Bounds)> = all.collect();
-    let asked = all.iter().filter(|(offered, _)| group.wants().any(|(asked, _)| asked == *offered));
+    let is_asked = |offered: Offered| {
+        group.wants().any(|(asked, _)| {
+            asked == offered || asked.profile().is_some_and(|of| offered.slice() == Some(of))
+        })
+    };
+    let asked = all.iter().filter(|(offered, _)| is_asked(*offered));
     let maxima = asked.filter_map(|(offered, bounds)| {
         let kind = Kind::Max { now: bounds.max? };
         Some(relaxation(offered.bound("maxCount"), kind, Some(*offered)))
@@ -136,7 +141,8 @@ pub(super) fn relaxations(policy: &Policy, group: &Group<'_>) -> Vec<Relaxation>
 }
 
 pub(super) fn profiles(group: &Group<'_>) -> String {
-    let profiles: Vec<String> = group.slices.keys().map(ToString::to_string).collect();
+    let profiles = group.wants().filter_map(|(offered, _)| offered.profile());
+    let profiles: Vec<String> = profiles.map(|profile| profile.to_string()).collect();
     profiles.join(" and ")
 }
 
@@ -200,6 +206,7 @@ pub(super) fn with_gpus(inventory: &Inventory, like: &Node, gpu: &Gpu, count: us
         let node = Node {
             labels: like.labels.clone(),
             single_strategy: like.single_strategy,
+            shared: like.shared.clone(),
             taints: like.taints.clone(),
             room: Room::UNLIMITED,
             scope: like.scope,

@@ -18,7 +18,7 @@ use mig::ProfileName;
 use super::in_the_way::in_the_way;
 use super::situation::situation;
 use super::targets::{Freedom, Geometries, Goal, Situation};
-use crate::inventory::{ChangeScope, Inventory, Node, Slices, Use};
+use crate::inventory::{ChangeScope, Inventory, Node, Slices, Use, seats_of};
 use crate::names::{GpuIndex, NodeName, PodRef};
 use crate::policy::{Drain, LayoutPolicy, Mode, Policy};
 
@@ -136,10 +136,11 @@ pub(super) fn without(node: &Node, gone: &BTreeSet<PodRef>) -> Node {
             _ => debug_assert!(false, "it is a clone"),
         }
     }
-    whole.take_off(&mut after.whole_held);
+    whole.take_off(&mut after.whole_held, 1);
     for (profile, tally) in tally {
         if let Some(held) = after.allocated.get_mut(&profile) {
-            tally.take_off(held);
+            let (_, seats) = seats_of(&node.shared, profile);
+            tally.take_off(held, seats);
         }
     }
     after
@@ -160,13 +161,13 @@ struct Tally<'a> {
 
 impl Tally<'_> {
     /// Takes what is given back off what is held: whoever may hold one gives one back at least; and no more are
-    /// held than somebody still may hold.
-    fn take_off(&self, held: &mut u32) {
+    /// held than somebody still may hold, of whom each slice has so many seats.
+    fn take_off(&self, held: &mut u32, seats: u32) {
         let Self { given_back, sure, maybe, still } = self;
         let once_each = maybe.difference(sure).count();
         let given_back = given_back.saturating_add(u32::try_from(once_each).unwrap_or(u32::MAX));
         if given_back > 0 {
-            *held = held.saturating_sub(given_back).min(*still);
+            *held = held.saturating_sub(given_back).min(still.saturating_mul(seats));
         }
     }
 }

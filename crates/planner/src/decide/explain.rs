@@ -12,6 +12,7 @@ use super::change::PolicyChange;
 use super::group::{Group, counts, is_planned};
 use super::instead;
 use super::memo::Memo;
+use super::seats::Seats;
 use super::supply::{hold, is_frozen};
 use super::trial::Trials;
 use super::world::World;
@@ -28,6 +29,7 @@ use crate::solver::SolveError;
 pub(super) fn requests(
     world: &World<'_>,
     allocation: &Allocation<'_>,
+    seats: &Seats<'_>,
     requests: &[Request],
     (meets_floors, tries): (bool, bool),
     memo: &mut Memo,
@@ -71,9 +73,9 @@ pub(super) fn requests(
                     let why = if unplaced && alone { Why::NoRoom } else { why };
                     Outcome::Unserved { why, help }
                 }
-                (None, None) => not_planned(request),
+                (None, None) => not_planned(request, seats),
             };
-            let policy = policy_for(world, request, &outcome);
+            let policy = seats.policy(&request.id).or_else(|| policy_for(world, request, &outcome));
             RequestReport { id: request.id.clone(), policy, outcome, broken: None }
         })
         .collect()
@@ -99,7 +101,7 @@ fn policy_for(world: &World<'_>, request: &Request, outcome: &Outcome) -> Option
 }
 
 /// The answer to a request that takes no part in planning.
-fn not_planned(request: &Request) -> Outcome {
+fn not_planned(request: &Request, seats: &Seats<'_>) -> Outcome {
     debug_assert!(!is_planned(request) || request.whole_gpus > 0, "every other request is in a group");
     if let Some(Refusal { why, advice }) = &request.refused {
         let help = vec![Help::ChangeRequest { advice: advice.clone() }];
@@ -111,6 +113,13 @@ fn not_planned(request: &Request) -> Outcome {
     }
     if let Some(node) = &request.finds {
         return Outcome::Unserved { why: Why::Elsewhere { node: node.clone() }, help: vec![] };
+    }
+    if let Some(outcome) = seats.answer(&request.id) {
+        return outcome;
+    }
+    if !request.shared.is_empty() {
+        let advice = "ask for one kind of GPU, or make several pods of it".to_owned();
+        return Outcome::Unserved { why: Why::SeveralKinds, help: vec![Help::ChangeRequest { advice }] };
     }
     let advice =
         "ask for slices, such as nvidia.com/mig-1g.10gb: 1, or use nodes with whole GPUs: those outside of every policy, of a DemandDriven policy with `wholeGpus`, or of a Static policy with `mig: Disabled`".to_owned();
@@ -180,7 +189,8 @@ fn answer(
 
 /// Whether a GPU can have any of the slices that the group asks for.
 fn could_serve(gpu: &Gpu, group: &Group<'_>) -> bool {
-    group.whole > 0 || group.slices.keys().any(|profile| gpu.geometry.profile_named(*profile).is_some())
+    let has = |profile| gpu.geometry.profile_named(profile).is_some();
+    group.whole > 0 || group.wants().filter_map(|(offered, _)| offered.profile()).any(has)
 }
 
 /// More whole GPUs than any node has.
@@ -195,7 +205,7 @@ fn too_few_gpus(group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<(Why,
 }
 
 /// No node fits: for lack of room only, or because the request asks for what no node is.
-fn no_node(eligible: &Arc<[Eligibility]>) -> (Why, Vec<Help>) {
+pub(super) fn no_node(eligible: &Arc<[Eligibility]>) -> (Why, Vec<Help>) {
     let reasons = eligible.iter().filter_map(|e| match e {
         Eligibility::Yes => None,
         Eligibility::No { reason } => Some(reason),
@@ -225,32 +235,58 @@ fn no_node(eligible: &Arc<[Eligibility]>) -> (Why, Vec<Help>) {
 
 /// A profile that no GPU has, or more slices than any node can have.
 fn no_profile(group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<(Why, Vec<Help>)> {
-    for (profile, n) in group.slices {
-        let most = nodes.iter().map(|(_, node)| most_of(node, *profile)).max().unwrap_or(0);
+    for (offered, n) in group.wants() {
+        let Some(profile) = offered.profile() else { continue };
+        let most = nodes.iter().map(|(_, node)| most_of(node, offered)).max().unwrap_or(0);
+        if most == 0
+            && let Some(answer) = other_name(offered, profile, nodes)
+        {
+            return Some(answer);
+        }
         if most == 0 {
             let there: BTreeSet<ProfileName> = nodes
                 .iter()
                 .flat_map(|(_, node)| node.gpus.values())
                 .flat_map(|gpu| gpu.geometry.profiles().iter().map(|p| p.name))
                 .collect();
-            let nearest = there.into_iter().min_by_key(|other| instead::unlikeness(*profile, *other));
+            let nearest = there.into_iter().min_by_key(|other| instead::unlikeness(profile, *other));
             let help = nearest.map(|nearest| Help::ChangeRequest {
                 advice: format!("ask for {} instead of {}", nearest.resource_name(), profile.resource_name()),
             });
-            return Some((Why::NoSuchProfile { profile: *profile }, help.into_iter().collect()));
+            return Some((Why::NoSuchProfile { profile }, help.into_iter().collect()));
         }
-        if most < *n {
-            let advice = format!("ask for at most {most} of {}", profile.resource_name());
-            let why = Why::TooLarge { most, profile: Offered::Slice(*profile) };
+        if most < n {
+            let advice = format!("ask for at most {most} of {}", offered.resource_name());
+            let why = Why::TooLarge { most, profile: offered };
             return Some((why, vec![Help::ChangeRequest { advice }]));
         }
     }
     None
 }
 
-/// The most slices of a profile that an empty node could have.
-fn most_of(node: &Node, profile: ProfileName) -> u32 {
-    node.gpus
+/// The nodes have such slices, and offer them under another name: shared, or not shared.
+fn other_name(asks: Offered, profile: ProfileName, nodes: &[(&NodeName, &Node)]) -> Option<(Why, Vec<Help>)> {
+    let has = |node: &Node| node.gpus.values().any(|gpu| gpu.geometry.profile_named(profile).is_some());
+    let (_, node) = nodes.iter().find(|(_, node)| has(node))?;
+    let (offered, _) = node.seats_of(profile);
+    let advice = match offered {
+        Offered::SharedSlice(_) => "if it may share the slice with others",
+        _ => "a slice for itself",
+    };
+    let advice = format!("ask for {} instead, {advice}", offered.resource_name());
+    let why = Why::OtherName { asks, offered: Some(offered) };
+    (offered != asks).then(|| (why, vec![Help::ChangeRequest { advice }]))
+}
+
+/// The most slices of a profile, or seats of them, that an empty node could have.
+fn most_of(node: &Node, asks: Offered) -> u32 {
+    let Some(profile) = asks.profile() else { return 0 };
+    let (offered, seats) = node.seats_of(profile);
+    if offered != asks {
+        return 0;
+    }
+    let slices: u32 = node
+        .gpus
         .values()
         .filter_map(|gpu| {
             let index = gpu.geometry.profile_named(profile)?;
@@ -262,7 +298,8 @@ fn most_of(node: &Node, profile: ProfileName) -> u32 {
             }
             Some(layout.len())
         })
-        .sum()
+        .sum();
+    slices.saturating_mul(seats)
 }
 
 /// The decision where there is no plan: nothing changes, and every request is

@@ -13,7 +13,7 @@ use self::bounds::present;
 use super::reach::Reach;
 use super::targets::{Current, Target};
 use super::turn::Turns;
-use super::world::{Class, World};
+use super::world::{Cell, Class, World};
 use crate::inventory::{Room, mebibytes_up};
 use crate::policy::Bounds;
 use crate::report::Offered;
@@ -301,7 +301,7 @@ impl Building<'_, '_> {
                 .collect();
             if let Some(policy) = cell.policy {
                 let spare = bounds(self.world).filter(|(p, _, bounds)| *p == policy && bounds.spare > 0);
-                wanted.extend(spare.map(|(_, offered, _)| offered));
+                wanted.extend(spare.map(|(_, offered, _)| seats(cell, offered).0));
             }
             for offered in wanted {
                 // Supply - served - left over = - what is free anyway.
@@ -451,17 +451,22 @@ impl Building<'_, '_> {
                 self.existing.entry((policy, offered)).or_default().push(row);
             }
             if spare > 0 && self.costs.contains(&Level::Spare) {
-                let row = self.row(Sense::AtLeast, i64::from(spare));
+                let unit = spare_unit(world, policy, offered);
+                let row = self.row(Sense::AtLeast, i64::from(spare).saturating_mul(i64::from(unit)));
                 let costs = self.costs(&[(Level::Spare, 1)]);
-                self.extra(i64::from(spare), vec![(row, 1)], costs);
+                self.extra(i64::from(spare), vec![(row, unit)], costs);
                 for (c, cell) in
                     world.cells.iter().enumerate().filter(|(_, cell)| cell.policy == Some(policy))
                 {
                     // A node on which nothing can be scheduled offers no spare.
                     if cell.nodes.iter().any(|name| world.node(name).schedulable)
+                        && let (offered, seats) = seats(cell, offered)
                         && let Some(supply) = self.supply.get(&(c, offered)).copied()
                     {
-                        let extra = self.extra(i64::from(spare), vec![(supply, -1), (row, 1)], vec![]);
+                        // A spare is a slice: as many free seats as it has, wherever they are.
+                        let most = i64::from(spare).saturating_mul(i64::from(seats));
+                        let worth = unit / i32::try_from(seats).unwrap_or(1).max(1);
+                        let extra = self.extra(most, vec![(supply, -1), (row, worth)], vec![]);
                         self.own[c].extras.push(extra);
                     }
                 }
@@ -502,9 +507,11 @@ impl Building<'_, '_> {
         let geometry = self.world.geometries.get(class.situation.geometry);
         let mut coefficients = Vec::new();
         for (profile, n) in free.iter() {
-            let name = geometry.profile(profile).name;
-            if let Some(row) = self.supply.get(&(class.cell, Offered::Slice(name))) {
-                coefficients.push((*row, i32::from(n)));
+            let cell = &self.world.cells[class.cell];
+            let (offered, seats) = cell.seats_of(geometry.profile(profile).name);
+            if let Some(row) = self.supply.get(&(class.cell, offered)) {
+                let seats = i32::try_from(seats).unwrap_or(i32::MAX);
+                coefficients.push((*row, i32::from(n).saturating_mul(seats)));
             }
         }
         if let Some(row) = self.supply.get(&(class.cell, Offered::WholeGpu)).filter(|_| *is_free) {
@@ -535,6 +542,23 @@ impl Building<'_, '_> {
         ]);
         Column { coefficients, costs }
     }
+}
+
+/// What a spare is counted in, so that a free seat of any node of a policy is a whole number of it.
+fn spare_unit(world: &World<'_>, policy: usize, offered: Offered) -> i32 {
+    let mine = world.cells.iter().filter(|cell| cell.policy == Some(policy));
+    common(mine.map(|cell| seats(cell, offered).1))
+}
+
+/// The least common multiple of how many share a slice. The bound on replicas keeps it far below the greatest number.
+pub(super) fn common(replicas: impl Iterator<Item = u32>) -> i32 {
+    let all = replicas.map(i64::from).fold(1_i64, |all, n| (all / divisor(all, n)).saturating_mul(n));
+    i32::try_from(all).unwrap_or(i32::MAX)
+}
+
+/// What a bound counts, as pods get it on the nodes of a cell, and how many of it.
+fn seats(cell: &Cell<'_>, offered: Offered) -> (Offered, u32) {
+    offered.slice().map_or((offered, 1), |profile| cell.seats_of(profile))
 }
 
 /// The greatest common divisor; with nothing, the number itself.

@@ -33,6 +33,8 @@ pub(super) struct Group<'a> {
     pub(super) slices: &'a BTreeMap<ProfileName, u32>,
     /// Whole GPUs; who asks for some asks for no slices.
     pub(super) whole: u32,
+    /// Seats of slices that several pods share.
+    pub(super) shared: &'a BTreeMap<Offered, u32>,
     /// What each of them weighs: as many compute slices as the largest card has
     /// of the nodes that it may use. So seven requests for one slice and one for
     /// a whole GPU are equals.
@@ -53,18 +55,26 @@ impl Group<'_> {
     /// served is worth within its priority.
     pub(super) fn weight(&self) -> i64 {
         let slices = self.slices.iter().map(|(profile, n)| i64::from(profile.compute) * i64::from(*n));
-        slices.sum::<i64>() + self.whole_weight * i64::from(self.whole)
+        // A seat weighs as much as its slice: who is served counts, and not who sits beside.
+        let seats = self.shared.iter().filter_map(|(offered, n)| {
+            offered.profile().map(|profile| i64::from(profile.compute) * i64::from(*n))
+        });
+        slices.sum::<i64>() + seats.sum::<i64>() + self.whole_weight * i64::from(self.whole)
     }
 
     /// What each of its requests wants, and how much of it.
     pub(super) fn wants(&self) -> impl Iterator<Item = (Offered, u32)> {
-        wants(self.slices, self.whole)
+        wants((self.slices, self.whole, self.shared))
     }
 }
 
-fn wants(slices: &BTreeMap<ProfileName, u32>, whole: u32) -> impl Iterator<Item = (Offered, u32)> {
+/// Slices, whole GPUs, and seats of slices.
+type Wishes<'a> = (&'a BTreeMap<ProfileName, u32>, u32, &'a BTreeMap<Offered, u32>);
+
+fn wants((slices, whole, shared): Wishes<'_>) -> impl Iterator<Item = (Offered, u32)> {
     let slices = slices.iter().map(|(profile, n)| (Offered::Slice(*profile), *n));
-    slices.chain((whole > 0).then_some((Offered::WholeGpu, whole)))
+    let all = slices.chain((whole > 0).then_some((Offered::WholeGpu, whole)));
+    all.chain(shared.iter().map(|(offered, n)| (*offered, *n)))
 }
 
 /// Groups, highest priority first, and for every node of the inventory
@@ -103,15 +113,13 @@ pub(super) fn group<'a>(
         // Shares count slices.
         let has_shares = has_shares && request.whole_gpus == 0;
         let shares = if has_shares { of_request(policies, &may_use.collect(), request) } else { vec![] };
-        let asks = (&request.slices, request.whole_gpus);
+        let asks = (&request.slices, request.whole_gpus, &request.shared);
         let key = (std::cmp::Reverse(request.priority), asks, nodes, request.takes, shares);
         groups.entry(key).or_default().extend(alike);
     }
     let several: Vec<bool> = (0..policy_of.len())
         .map(|i| {
-            let is_several = |(slices, whole): &(&BTreeMap<ProfileName, u32>, u32)| {
-                wants(slices, *whole).map(|(_, n)| n).sum::<u32>() > 1
-            };
+            let is_several = |asks: &Wishes<'_>| wants(*asks).map(|(_, n)| n).sum::<u32>() > 1;
             groups.keys().any(|(_, asks, nodes, _, _)| nodes[i] && is_several(asks))
         })
         .collect();
@@ -132,6 +140,7 @@ struct Asks<'a> {
     priority: i32,
     slices: &'a BTreeMap<ProfileName, u32>,
     whole_gpus: u32,
+    shared: &'a BTreeMap<Offered, u32>,
     constraints: &'a Constraints,
     takes: Room,
     labels: &'a BTreeMap<String, String>,
@@ -144,13 +153,16 @@ fn alike(requests: &[Request], has_shares: bool) -> Vec<Vec<&Request>> {
     let mut position: HashMap<Asks<'_>, usize> = HashMap::new();
     let mut alike: Vec<Vec<&Request>> = Vec::new();
     for request in requests.iter().filter(|r| is_planned(r)) {
-        let Request { priority, slices, whole_gpus, constraints, takes, namespace_labels, id, .. } = request;
+        let Request {
+            priority, slices, whole_gpus, shared, constraints, takes, namespace_labels, id, ..
+        } = request;
         let namespace = has_shares.then_some(id.namespace.as_str());
         let labels = namespace_labels;
         let asks = Asks {
             priority: *priority,
             slices,
             whole_gpus: *whole_gpus,
+            shared,
             constraints,
             takes: *takes,
             labels,
@@ -165,13 +177,16 @@ fn alike(requests: &[Request], has_shares: bool) -> Vec<Vec<&Request>> {
     alike
 }
 
-/// Priority, slices and whole GPUs, nodes, what is taken of a node, and shares.
-type Key<'a> = (std::cmp::Reverse<i32>, (&'a BTreeMap<ProfileName, u32>, u32), Vec<bool>, Room, Vec<Whose>);
+/// Priority, what is asked for, nodes, what is taken of a node, and shares.
+type Key<'a> = (std::cmp::Reverse<i32>, Wishes<'a>, Vec<bool>, Room, Vec<Whose>);
 
 /// Whether a node's room may run out before its slices do: the requests that
 /// take most of it, as many as it could ever serve, take more than there is.
 fn is_tight(position: usize, node: &Node, groups: &BTreeMap<Key<'_>, Vec<&Request>>) -> bool {
     let slices: usize = node.gpus.values().map(|gpu| usize::from(gpu.geometry.compute())).sum();
+    // Of a slice that several share, each of them takes of the room.
+    let seats = node.shared.values().map(|sharing| sharing.replicas).max().unwrap_or(1);
+    let slices = slices.saturating_mul(usize::try_from(seats).unwrap_or(usize::MAX));
     let here: Vec<(Room, usize)> = groups
         .iter()
         .filter(|((_, _, nodes, _, _), _)| nodes[position])
@@ -205,10 +220,11 @@ fn merge<'a>(
     for ((priority, asks, nodes, takes, shares), requests) in groups {
         let counted = nodes.iter().zip(alone).any(|(may, alone)| *may && *alone == Alone::ForItsRoom);
         let key = (priority, asks, nodes.clone(), counted.then_some(takes), shares.clone());
-        let (slices, whole) = asks;
+        let (slices, whole, shared) = asks;
         let group = merged.entry(key).or_insert_with(|| Group {
             slices,
             whole,
+            shared,
             whole_weight: if whole > 0 { largest_card(inventory, &nodes) } else { 0 },
             priority: priority.0,
             requests: vec![],
@@ -238,10 +254,13 @@ fn largest_card(inventory: &Inventory, nodes: &[bool]) -> i64 {
 /// Whether a request takes part in planning at all; one for whole GPUs only
 /// where a policy offers some.
 pub(super) fn is_planned(request: &Request) -> bool {
-    let asks_for_slices = request.slices.values().any(|n| *n > 0);
+    let is_seat = |offered: &Offered| matches!(offered, Offered::SharedSlice(_));
+    let asks_for_slices =
+        request.slices.values().any(|n| *n > 0) || request.shared.iter().any(|(of, n)| is_seat(of) && *n > 0);
     request.blocked_elsewhere.is_none()
         && request.refused.is_none()
         && request.finds.is_none()
+        && request.shared.keys().all(is_seat)
         && asks_for_slices != (request.whole_gpus > 0)
 }
 

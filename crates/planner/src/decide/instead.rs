@@ -29,6 +29,9 @@ pub(super) fn free_now(
     if world.quotas.iter().any(max) {
         return None;
     }
+    if !group.shared.is_empty() {
+        return None;
+    }
     let mut asked = group.slices.iter();
     let (Some((asked, 1)), None) = (asked.next(), asked.next()) else { return None };
     let mut free: BTreeSet<ProfileName> = BTreeSet::new();

@@ -52,6 +52,7 @@ mod nodes;
 mod numbered;
 mod promises;
 mod reach;
+mod seats;
 mod session;
 mod shares;
 mod situation;
@@ -64,14 +65,18 @@ mod turns;
 mod witness;
 mod world;
 
+use std::collections::BTreeSet;
+
 use self::choose::Chosen;
 pub(crate) use self::formulate::SHARES;
 use self::formulate::{Counted, Level};
 use self::memo::Memo;
 use self::promises::Promises;
+use self::seats::Seats;
 pub use self::session::{Session, decide_next};
 use crate::demand::Request;
 use crate::inventory::Inventory;
+use crate::names::RequestId;
 use crate::plan::{Plan, UnderWay};
 use crate::policy::Policy;
 use crate::report::{LevelCertificate, Report};
@@ -168,6 +173,9 @@ fn plan(
         allocation.served.contains_key(&request.id)
     });
     let plan = Plan { steps: steps::steps(&world, &allocation) };
+    let planned: BTreeSet<&RequestId> =
+        world.groups.iter().flat_map(|group| group.requests.iter().map(|request| &request.id)).collect();
+    let seats = Seats::new(inventory, &world.policies, requests, |id| planned.contains(id));
     let mut certificate: Vec<LevelCertificate> = program
         .levels
         .iter()
@@ -187,8 +195,8 @@ fn plan(
     let mut before_all = program.levels.iter().zip(&levels).filter(|(level, _)| floors.contains(level));
     let meets_floors = before_all.all(|(_, solved)| solved.value == 0);
     let report = Report {
-        requests: explain::requests(&world, &allocation, requests, (meets_floors, tries), memo),
-        policies: supply::policies(&world, &allocation),
+        requests: explain::requests(&world, &allocation, &seats, requests, (meets_floors, tries), memo),
+        policies: supply::policies(&world, &allocation, &seats),
         frozen_for_lack_of_agent: supply::frozen(&world),
         certificate,
         gave_up: None,

@@ -21,7 +21,7 @@ use super::group::{counts, is_planned};
 use super::memo::Memo;
 use super::turn::Turns;
 use super::turns::Compared;
-use super::world::{free_somewhere, whole_somewhere};
+use super::world::{free_seats, whole_somewhere};
 use crate::assign;
 use crate::demand::Request;
 use crate::eligible::{Eligibility, judge};
@@ -161,14 +161,17 @@ impl Promises {
         if let Some(policy) = policy.filter(|policy| evicts_for_its_layout(policy, node)) {
             return Err(Broken::Layout { policy: policy.name.clone() });
         }
-        let somewhere = free_somewhere(name, node, &Evictions::default());
-        let wanted = || request.slices.iter().filter(|(_, n)| **n > 0).map(|(profile, n)| (*profile, *n));
-        for (profile, n) in wanted() {
+        let somewhere = free_seats(name, node, &Evictions::default());
+        let of_slices = |(offered, n): (Offered, u32)| Some((offered, offered.profile()?, n));
+        let wanted = || request.wants().filter(|(_, n)| *n > 0).filter_map(of_slices);
+        for (offered, profile, n) in wanted() {
+            let (found, seats) = node.seats_of(profile);
             let idle = node.gpus.values().flat_map(|gpu| gpu.slices.iter());
             let idle = idle.filter(|slice| slice.profile == profile && slice.used.is_idle()).count();
-            let free = somewhere.get(&profile).copied().unwrap_or(0);
-            if i64::try_from(idle).unwrap_or(i64::MAX).saturating_add(free) < i64::from(n) {
-                return Err(Broken::NoSlice { profile: Offered::Slice(profile) });
+            let free = somewhere.get(&offered).copied().unwrap_or(0);
+            let idle = i64::try_from(idle).unwrap_or(i64::MAX).saturating_mul(i64::from(seats));
+            if found != offered || idle.saturating_add(free) < i64::from(n) {
+                return Err(Broken::NoSlice { profile: offered });
             }
         }
         let idle = node.gpus.values().filter_map(|gpu| gpu.slices.whole()).filter(|used| used.is_idle());
@@ -178,13 +181,14 @@ impl Promises {
         }
         // No pod has it yet: what stands there is nobody to wait for.
         let by = PodRef { namespace: String::new(), name: request.id.to_string() };
-        let mut gpus: Vec<_> = wanted().flat_map(|(profile, n)| take(name, node, profile, n, &by)).collect();
+        let mut gpus: Vec<_> =
+            wanted().flat_map(|(_, profile, n)| take(name, node, profile, n, &by)).collect();
         gpus.extend(take_whole(name, node, request.whole_gpus, &by));
         node.room = node.room.plus(request.takes, -1);
         // It counts for shares as if it ran.
         let RequestId { kind, namespace, name: of, ordinal } = &request.id;
         let holder = PodRef { namespace: namespace.clone(), name: format!("{kind} {of} #{ordinal}") };
-        let weight = wanted().map(|(profile, n)| u32::from(profile.compute) * n).sum::<u32>();
+        let weight = wanted().map(|(_, profile, n)| u32::from(profile.compute) * n).sum::<u32>();
         *node.held.entry(holder).or_default() += weight;
         // What holds it anyway is told as ever.
         node.hold.get_or_insert_with(|| Hold::Promised { to: request.id.clone() });
@@ -202,6 +206,12 @@ impl Promises {
             let Some(policy) = policies.iter_mut().find(|policy| policy.nodes.contains(node)) else {
                 continue;
             };
+            for (offered, n) in request.wants() {
+                if let Some(seats) = policy.seats.get_mut(&offered) {
+                    seats.requested += n;
+                    seats.held = seats.held.saturating_sub(n);
+                }
+            }
             for (profile, n) in &request.slices {
                 let supply = policy.supply.entry(*profile).or_default();
                 supply.requested += n;
@@ -294,28 +304,34 @@ fn take(
     let sure = u32::try_from(count(|used| matches!(used, Use::InUse { .. }))).unwrap_or(u32::MAX);
     // No fewer are held than somebody holds for certain, whatever the node counts: what is
     // promised comes on top of that.
-    let held = node.allocated.get(&profile).map_or(busy, |held| (*held).max(sure));
+    let (offered, seats) = node.seats_of(profile);
+    let there = busy.saturating_mul(seats);
+    let held = node.allocated.get(&profile).map_or(there, |held| (*held).max(sure));
+    // Of slices that others sit on, the seats that are left come first; then idle slices, as few as will do.
+    let beside = if seats > 1 { there.saturating_sub(held).min(n) } else { 0 };
+    let wanted = (n - beside).div_ceil(seats.max(1)) as usize;
     node.allocated.insert(profile, held.saturating_add(n));
     let mut taken = Vec::new();
     let mut perhaps = Vec::new();
     for (index, gpu) in &mut node.gpus {
-        let found = (GpuId { node: name.clone(), gpu: *index }, gpu.model.clone(), Offered::Slice(profile));
+        let found = (GpuId { node: name.clone(), gpu: *index }, gpu.model.clone(), offered);
         let profiles: Vec<ProfileName> = gpu.slices.profiles().collect();
         if matches!(gpu.slices, Slices::MigOff { .. }) {
             continue;
         }
         for (used, _) in gpu.slices.uses_mut().zip(profiles).filter(|(_, of)| *of == profile) {
             match used {
-                Use::Idle if taken.len() < n as usize => {
+                Use::Idle if taken.len() < wanted => {
                     *used = Use::InUse { by: by.clone() };
                     taken.push(found.clone());
                 }
                 Use::MaybeInUse { .. } => perhaps.push(found.clone()),
+                Use::InUse { .. } if seats > 1 => perhaps.push(found.clone()),
                 Use::Idle | Use::InUse { .. } => {}
             }
         }
     }
-    let missing = n as usize - taken.len();
+    let missing = (n as usize).saturating_sub(taken.len());
     taken.extend(perhaps.into_iter().take(missing));
     taken
 }

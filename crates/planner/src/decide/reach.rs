@@ -25,8 +25,9 @@ impl Reach {
             let geometry = world.geometries.get(class.situation.geometry);
             let mut of_one: BTreeMap<Offered, i64> = BTreeMap::new();
             for (profile, n) in class.targets.iter().flat_map(|target| target.free.iter()) {
-                let known = of_one.entry(Offered::Slice(geometry.profile(profile).name)).or_default();
-                *known = (*known).max(i64::from(n));
+                let (offered, seats) = world.cells[class.cell].seats_of(geometry.profile(profile).name);
+                let known = of_one.entry(offered).or_default();
+                *known = (*known).max(i64::from(n) * i64::from(seats));
             }
             if class.targets.iter().any(|target| target.is_free) {
                 of_one.insert(Offered::WholeGpu, 1);

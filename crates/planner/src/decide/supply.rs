@@ -7,26 +7,40 @@ use mig::{Counts, Geometry, Layout, ProfileIndex, ProfileName};
 
 use super::allocate::{Allocation, idle_slices};
 use super::evict::Evictions;
-use super::formulate::{Counted, Level, bounds};
+use super::formulate::{Counted, Level, bounds, common};
 use super::group::Group;
+use super::seats::Seats;
 use super::situation::is_idle;
 use super::targets::{Current, Freedom, Goal, Whole};
-use super::world::{World, free_somewhere, whole_somewhere};
+use super::world::{World, free_seats, free_somewhere, whole_somewhere};
 use crate::demand::Request;
 use crate::inventory::{ChangeScope, Gpu, Hold, Node, Slice, Use};
 use crate::names::{GpuId, GpuIndex, NodeName};
 use crate::policy::{LayoutPolicy, Mode, Policy, StaticCut, rule_for};
-use crate::report::{LevelCertificate, Offered, PolicyReport, Supply, UnknownProfile, UnmetBound};
+use crate::report::{
+    LevelCertificate, Offered, PolicyReport, SeatSupply, Supply, UnknownProfile, UnmetBound,
+};
 
 /// The reports of all policies, by name.
-pub(super) fn policies(world: &World<'_>, allocation: &Allocation<'_>) -> Vec<PolicyReport> {
-    world.policies.iter().enumerate().map(|(p, policy)| report(world, allocation, p, policy)).collect()
+pub(super) fn policies(
+    world: &World<'_>,
+    allocation: &Allocation<'_>,
+    seats: &Seats<'_>,
+) -> Vec<PolicyReport> {
+    let of = |(p, policy): (usize, &&Policy)| {
+        let mut report = report(world, allocation, p, policy);
+        report.seats.extend(seats.supply(&policy.name));
+        report
+    };
+    world.policies.iter().enumerate().map(of).collect()
 }
 
 fn report(world: &World<'_>, allocation: &Allocation<'_>, position: usize, policy: &Policy) -> PolicyReport {
     let nodes: Vec<NodeName> = world.assignment.nodes_of(&policy.name).cloned().collect();
     let mut supply: BTreeMap<ProfileName, Supply> = BTreeMap::new();
-    let mut free_after: BTreeMap<Offered, u32> = BTreeMap::new();
+    let mut seats: BTreeMap<Offered, SeatSupply> = BTreeMap::new();
+    // By what pods get, and by how many share it.
+    let mut free_after: Free = BTreeMap::new();
     let mut static_missed: Vec<(NodeName, GpuIndex)> = Vec::new();
     for name in &nodes {
         let (node, planned) = (world.node(name), world.planned_node(name));
@@ -46,7 +60,8 @@ fn report(world: &World<'_>, allocation: &Allocation<'_>, position: usize, polic
             }
             if node.schedulable {
                 for offered in idle_slices(&planned.gpus[index], change, node.scope) {
-                    *free_after.entry(offered).or_insert(0) += 1;
+                    let (offered, n) = offered.slice().map_or((offered, 1), |of| node.seats_of(of));
+                    *free_after.entry((offered, n)).or_insert(0) += n;
                 }
             }
             let is_whole = change.map_or(gpu.slices.is_mig_off(), Layout::is_empty);
@@ -59,13 +74,14 @@ fn report(world: &World<'_>, allocation: &Allocation<'_>, position: usize, polic
             let entry = supply.entry(profile).or_default();
             entry.allocated = entry.allocated.saturating_sub(u32::try_from(free).unwrap_or(u32::MAX));
         }
-        let somewhere = free_somewhere(name, planned, &world.evictions).into_iter();
-        let somewhere = somewhere.map(|(profile, free)| (Offered::Slice(profile), free));
+        let somewhere = free_seats(name, planned, &world.evictions).into_iter();
         for (offered, free) in somewhere.chain([(Offered::WholeGpu, whole_somewhere(planned))]) {
             if node.schedulable {
-                *free_after.entry(offered).or_insert(0) += u32::try_from(free).unwrap_or(u32::MAX);
+                let n = offered.profile().map_or(1, |of| node.seats_of(of).1);
+                *free_after.entry((offered, n)).or_insert(0) += u32::try_from(free).unwrap_or(u32::MAX);
             }
         }
+        add_seats(name, node, allocation, &mut seats);
     }
     attainable(world, position, &mut supply);
     let mut whole_gpus = whole_gpus(world, allocation, position);
@@ -76,19 +92,27 @@ fn report(world: &World<'_>, allocation: &Allocation<'_>, position: usize, polic
         for request in &group.requests {
             let served = allocation.served.get(&request.id);
             for (offered, n) in group.wants() {
+                let unserved = if served.is_none() { n } else { 0 };
+                if let Some(seats) = seats.get_mut(&offered) {
+                    seats.requested += n;
+                    seats.unserved += unserved;
+                }
                 let entry = match offered {
-                    Offered::Slice(profile) => supply.entry(profile).or_default(),
-                    Offered::WholeGpu => whole_gpus.get_or_insert_default(),
+                    Offered::Slice(profile) => Some(supply.entry(profile).or_default()),
+                    Offered::WholeGpu => Some(whole_gpus.get_or_insert_default()),
+                    // These are counted in seats alone.
+                    Offered::SharedSlice(_) | Offered::SharedGpu => None,
                 };
-                entry.requested += n;
-                if served.is_none() {
-                    entry.unserved += n;
+                if let Some(entry) = entry {
+                    entry.requested += n;
+                    entry.unserved += unserved;
                 }
                 if let Some(served) =
                     served.filter(|served| world.assignment.policy_of.get(served.node) == Some(&policy.name))
                 {
                     let taken = served.slices.iter().filter(|(_, _, o)| *o == offered).count();
-                    let free = free_after.entry(offered).or_insert(0);
+                    let each = offered.profile().map_or(1, |of| world.node(served.node).seats_of(of).1);
+                    let free = free_after.entry((offered, each)).or_insert(0);
                     *free = free.saturating_sub(u32::try_from(taken).unwrap_or(u32::MAX));
                 }
             }
@@ -112,8 +136,40 @@ fn report(world: &World<'_>, allocation: &Allocation<'_>, position: usize, polic
         nodes,
         supply,
         whole_gpus,
+        seats,
         unmet,
         static_missed,
+    }
+}
+
+/// What is free once the plan is done, by what pods get, and by how many share it.
+type Free = BTreeMap<(Offered, u32), u32>;
+
+/// The seats of a node's slices that several pods share.
+fn add_seats(
+    name: &NodeName,
+    node: &Node,
+    allocation: &Allocation<'_>,
+    all: &mut BTreeMap<Offered, SeatSupply>,
+) {
+    for profile in node.shared.keys() {
+        let (offered, each) = node.seats_of(*profile);
+        let supply = all.entry(offered).or_default();
+        let (mut present, mut planned) = (0, 0);
+        for (index, gpu) in &node.gpus {
+            let now = gpu.slices.profiles().filter(|of| of == profile).count();
+            let after = match allocation.changes.get(&(name, *index)) {
+                Some(layout) => layout.iter().filter(|p| gpu.geometry.describe(*p).0 == *profile).count(),
+                None => now,
+            };
+            present += u32::try_from(now).unwrap_or(u32::MAX);
+            planned += u32::try_from(after).unwrap_or(u32::MAX);
+        }
+        supply.devices += present;
+        supply.total = supply.total.saturating_add(present.saturating_mul(each));
+        supply.planned = supply.planned.saturating_add(planned.saturating_mul(each));
+        let held = node.allocated.get(profile).copied().unwrap_or(0);
+        supply.held = supply.held.saturating_add(held.min(present.saturating_mul(each)));
     }
 }
 
@@ -193,7 +249,11 @@ fn could_serve(world: &World<'_>, policy: usize, asks: &Group<'_>, by: Serves) -
     };
     world.assignment.nodes_of(&policy.name).any(|name| {
         let gpus = &world.node(name).gpus;
-        asks.slices.keys().all(|profile| gpus.iter().any(|(index, gpu)| offers(gpu, *index, *profile)))
+        asks.wants().all(|(offered, _)| {
+            let Some(profile) = offered.profile() else { return false };
+            let by_name = by == Serves::ByItsModels || world.node(name).seats_of(profile).0 == offered;
+            by_name && gpus.iter().any(|(index, gpu)| offers(gpu, *index, profile))
+        })
     })
 }
 
@@ -254,16 +314,24 @@ fn unmet_bounds(
     world: &World<'_>,
     position: usize,
     (slices, whole_gpus): (&BTreeMap<ProfileName, Supply>, Option<Supply>),
-    free: &BTreeMap<Offered, u32>,
+    free: &Free,
 ) -> Vec<UnmetBound> {
     let mut unmet = Vec::new();
     for (_, offered, bounds) in bounds(world).filter(|(p, _, _)| *p == position) {
         let supply = match offered {
             Offered::Slice(profile) => slices.get(&profile).copied(),
             Offered::WholeGpu => whole_gpus,
+            Offered::SharedSlice(_) | Offered::SharedGpu => None,
         };
         let planned = supply.map_or(0, |s| s.planned);
-        let free = free.get(&offered).copied().unwrap_or(0);
+        let of = |found: Offered| {
+            found == offered || offered.slice().is_some() && found.profile() == offered.slice()
+        };
+        let mine = || free.iter().filter(|((found, _), _)| of(*found)).map(|((_, each), n)| (*each, *n));
+        // A spare is a slice: as many free seats as it has.
+        let unit = u64::try_from(common(mine().map(|(each, _)| each))).unwrap_or(1).max(1);
+        let free: u64 = mine().map(|(each, n)| u64::from(n) * (unit / u64::from(each.max(1)))).sum();
+        let free = u32::try_from(free / unit).unwrap_or(u32::MAX);
         let mut miss = |name: &str, wanted: u32, reached: u32| {
             unmet.push(UnmetBound { field: offered.bound(name), wanted, reached });
         };

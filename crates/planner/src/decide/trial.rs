@@ -317,11 +317,11 @@ impl<'w, 'k> Trials<'w, 'k> {
 
     /// The fewest GPUs more with which all of the group's requests are served.
     fn more_gpus(&mut self, group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<Help> {
-        let profile = group.slices.keys().next()?;
+        let profile = group.wants().find_map(|(offered, _)| offered.profile())?;
         let (name, like, gpu) = nodes
             .iter()
             .flat_map(|(name, node)| node.gpus.values().map(move |gpu| (*name, *node, gpu)))
-            .find(|(_, _, gpu)| gpu.geometry.profile_named(*profile).is_some())?;
+            .find(|(_, _, gpu)| gpu.geometry.profile_named(profile).is_some())?;
         // An interval is doubled and then halved.
         let needed = 2 * self.unserved.len().max(1).ilog2() as usize;
         if self.is_large || self.unproved == 0 || self.left <= needed {
@@ -399,19 +399,21 @@ pub(super) fn is_fragmented(group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> 
             u32::from(gpu.geometry.compute()).saturating_sub(compute),
         ))
     };
-    group.slices.iter().all(|(profile, n)| {
-        let (mut memory, mut compute, mut needs) = (0, 0, (u32::MAX, u32::MAX));
-        for (_, node) in nodes {
-            for gpu in node.gpus.values() {
-                let Some(index) = gpu.geometry.profile_named(*profile) else { continue };
-                let spec = gpu.geometry.profile(index);
-                needs = (u32::from(spec.size) * n, u32::from(spec.compute) * n);
-                if let Some((m, c)) = free(node, gpu) {
-                    memory += m;
-                    compute += c;
+    // Of seats it is not looked at.
+    group.shared.is_empty()
+        && group.slices.iter().all(|(profile, n)| {
+            let (mut memory, mut compute, mut needs) = (0, 0, (u32::MAX, u32::MAX));
+            for (_, node) in nodes {
+                for gpu in node.gpus.values() {
+                    let Some(index) = gpu.geometry.profile_named(*profile) else { continue };
+                    let spec = gpu.geometry.profile(index);
+                    needs = (u32::from(spec.size) * n, u32::from(spec.compute) * n);
+                    if let Some((m, c)) = free(node, gpu) {
+                        memory += m;
+                        compute += c;
+                    }
                 }
             }
-        }
-        memory >= needs.0 && compute >= needs.1
-    })
+            memory >= needs.0 && compute >= needs.1
+        })
 }

@@ -83,7 +83,8 @@ impl OneMore {
             };
             // Who cannot be served on any node is unserved in every plan.
             // A new node has one GPU, and what whole GPUs take of it is not looked at here.
-            if count > 0 && group.whole > 0 {
+            // Nor of how many share a slice.
+            if count > 0 && (group.whole > 0 || !group.shared.is_empty() || !like.shared.is_empty()) {
                 return None;
             }
             if count > 0 && world.cells.iter().enumerate().any(served) {

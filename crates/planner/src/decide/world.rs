@@ -15,7 +15,7 @@ use super::situation::situation;
 use super::targets::{Aim, Freedom, Geometries, Situation, Target};
 use crate::assign::{self, Assignment};
 use crate::demand::Request;
-use crate::inventory::{Gpu, Inventory, Node, Room, Use};
+use crate::inventory::{Gpu, Inventory, Node, Room, Sharing, Use, seats_of};
 use crate::names::{GpuIndex, NodeName};
 use crate::plan::UnderWay;
 use crate::policy::{LayoutPolicy, Policy};
@@ -48,7 +48,9 @@ pub(super) struct Cell<'a> {
     pub(super) groups: Vec<usize>,
     /// The nodes, by name.
     pub(super) nodes: Vec<&'a NodeName>,
-    /// Slices that are free, though it is not known which ones.
+    /// The profiles whose slices several pods share on each of its nodes.
+    pub(super) shared: BTreeMap<ProfileName, Sharing>,
+    /// Slices, or seats of them, that are free, though it is not known which ones.
     pub(super) free: BTreeMap<Offered, i64>,
     /// The room of each of its nodes, if it may run out: then what requests
     /// take of it counts.
@@ -58,6 +60,11 @@ pub(super) struct Cell<'a> {
 }
 
 impl Cell<'_> {
+    /// What a slice of a profile is to pods on its nodes, and how many of it.
+    pub(super) fn seats_of(&self, profile: ProfileName) -> (Offered, u32) {
+        seats_of(&self.shared, profile)
+    }
+
     /// How many nodes are alike in it; 1 where nodes are not looked at.
     pub(super) fn copies(&self) -> i64 {
         if self.one_by_one { i64::try_from(self.nodes.len()).unwrap_or(i64::MAX).max(1) } else { 1 }
@@ -207,8 +214,8 @@ impl<'a> World<'a> {
 }
 
 /// By policy, groups that may use it, whether pods can bind to it (a free
-/// slice is a spare only there), and what it is where nodes are looked at one by one.
-type CellKey = (Option<usize>, Vec<usize>, bool, Option<Own>);
+/// slice is a spare only there), how its slices are shared, and what it is where nodes are looked at one by one.
+type CellKey = (Option<usize>, Vec<usize>, bool, BTreeMap<ProfileName, Sharing>, Option<Own>);
 
 /// What tells apart nodes that are looked at one by one.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -236,10 +243,7 @@ impl<'a> Cells<'_, 'a> {
         for (i, (name, node)) in self.inventory.nodes.iter().enumerate() {
             let usable: Vec<usize> = (0..self.groups.len()).filter(|g| self.groups[*g].nodes[i]).collect();
             let planned = evictions.nodes.get(name).unwrap_or(node);
-            let mut free: BTreeMap<Offered, i64> = free_somewhere(name, planned, evictions)
-                .into_iter()
-                .map(|(profile, n)| (Offered::Slice(profile), n))
-                .collect();
+            let mut free: BTreeMap<Offered, i64> = free_seats(name, planned, evictions);
             let whole = if self.asks_whole { whole_somewhere(planned) } else { 0 };
             free.extend((whole > 0).then_some((Offered::WholeGpu, whole)));
             let room = (self.alone[i] == Alone::ForItsRoom).then_some(node.room);
@@ -252,11 +256,12 @@ impl<'a> Cells<'_, 'a> {
                 }
             });
             let one_by_one = own.is_some();
-            let key = (self.policy_of[i], usable.clone(), node.schedulable, own);
+            let key = (self.policy_of[i], usable.clone(), node.schedulable, node.shared.clone(), own);
             let cell = cells.entry(key).or_insert_with(|| Cell {
                 policy: self.policy_of[i],
                 groups: usable,
                 nodes: vec![],
+                shared: node.shared.clone(),
                 free: BTreeMap::new(),
                 room,
                 one_by_one,
@@ -301,6 +306,35 @@ pub(super) fn free_somewhere(
         .collect()
 }
 
+/// What of such slices pods can have: of a slice that several share, the seats that nobody holds. The slice stays as it
+/// is while anybody has one of them.
+pub(super) fn free_seats(name: &NodeName, node: &Node, evictions: &Evictions) -> BTreeMap<Offered, i64> {
+    let unshared = free_somewhere(name, node, evictions).into_iter();
+    let unshared = unshared.filter(|(profile, _)| !node.shared.contains_key(profile));
+    let mut free: BTreeMap<Offered, i64> =
+        unshared.map(|(profile, n)| (Offered::Slice(profile), n)).collect();
+    for profile in node.shared.keys() {
+        let (offered, seats) = node.seats_of(*profile);
+        let (mut busy, mut certain, mut unknown) = (0_i64, 0_i64, false);
+        for (index, gpu) in &node.gpus {
+            let before = busy;
+            let held = gpu.slices.iter().filter(|slice| slice.profile == *profile && !slice.used.is_idle());
+            for slice in held {
+                busy += 1;
+                certain += i64::from(matches!(slice.used, Use::InUse { .. }));
+            }
+            unknown |= busy > before && evictions.in_part.contains(&(name.clone(), *index));
+        }
+        let total = busy.saturating_mul(i64::from(seats));
+        // Where the node does not say how many are held, all of them are.
+        let held = node.allocated.get(profile).map_or(total, |held| i64::from(*held).clamp(certain, total));
+        if held < total && !unknown {
+            *free.entry(offered).or_insert(0) += total - held;
+        }
+    }
+    free
+}
+
 /// GPUs with MIG off of a node that are free although none of them is provably
 /// idle: fewer are held than may be held.
 pub(super) fn whole_somewhere(node: &Node) -> i64 {
@@ -326,6 +360,7 @@ fn menus(
         let Some(policy) = policy_of[i] else { continue };
         for group in groups.iter().filter(|group| group.nodes[i]) {
             menus[policy].extend(group.slices.keys().copied());
+            menus[policy].extend(group.shared.keys().filter_map(|offered| offered.profile()));
         }
         menus[policy].extend(node.allocated.iter().filter(|(_, n)| **n > 0).map(|(profile, _)| *profile));
     }

@@ -11,7 +11,7 @@ pub fn fleet() -> FleetBuilder {
 
 /// A fleet.
 #[derive(Clone, Debug)]
-pub struct FleetBuilder(Inventory);
+pub struct FleetBuilder(pub(super) Inventory);
 
 impl FleetBuilder {
     /// A node more.

@@ -11,6 +11,7 @@ mod oracle;
 mod promises;
 mod properties;
 mod rooms;
+mod seats;
 mod session;
 mod shares;
 mod solve;

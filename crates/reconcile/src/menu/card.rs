@@ -25,10 +25,21 @@ const LONGEST_PART: usize = 18;
 pub struct Card {
     /// The slice.
     pub profile: ProfileName,
+    /// How several pods share each of these slices, where they do: then it is a seat that is offered.
+    pub seat: Option<Seat>,
     /// Who may take it, and where it runs.
     pub place: Place,
     /// The CPU and memory that come with it.
     pub share: Share,
+}
+
+/// A seat of a slice that several pods share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Seat {
+    /// How many pods share the slice.
+    pub replicas: u32,
+    /// Whether seats have a name of their own.
+    pub renamed: bool,
 }
 
 /// Where an offer runs.
@@ -100,15 +111,37 @@ impl Card {
     #[must_use]
     pub fn offers(&self) -> String {
         match &self.place {
-            Place::Nodes { policy, product, .. } => format!("{policy}/{product}/{}", self.profile),
-            Place::Queue { name } => format!("queue/{name}/{}", self.profile),
+            Place::Nodes { policy, product, .. } => format!("{policy}/{product}/{}", self.what()),
+            Place::Queue { name } => format!("queue/{name}/{}", self.what()),
         }
+    }
+
+    /// The slice, and how many share it.
+    fn what(&self) -> String {
+        match self.seat {
+            None => self.profile.to_string(),
+            Some(Seat { replicas, renamed }) => {
+                let name = if renamed { mig::GpuResource::SHARED } else { "" };
+                format!("{}{name}/{replicas}", self.profile)
+            }
+        }
+    }
+
+    /// The resource that is asked for.
+    fn resource(&self) -> String {
+        let shared = self.seat.is_some_and(|seat| seat.renamed);
+        format!("{}{}", self.profile.resource_name(), if shared { mig::GpuResource::SHARED } else { "" })
+    }
+
+    /// What people read of who else is on the slice, after its name.
+    fn beside(&self) -> String {
+        self.seat.map(|seat| format!(", shared by {}", seat.replicas)).unwrap_or_default()
     }
 
     /// The name of the hardware profile. The dashboard sorts by it.
     #[must_use]
     pub fn name(&self) -> String {
-        let profile = part(&self.profile.to_string(), LONGEST_PART);
+        let profile = part(&self.what(), LONGEST_PART);
         let stem = match &self.place {
             Place::Nodes { policy, product, .. } => {
                 let product = part(product.trim_start_matches("NVIDIA-"), LONGEST_PART);
@@ -153,8 +186,8 @@ impl Card {
                 identifier("cpu", "CPU", "CPU", [json!(1), json!(cpu)]),
                 identifier("memory", "Memory", "Memory", [json!("1Gi"), json!(memory)]),
                 identifier(
-                    &self.profile.resource_name(),
-                    &format!("GPU slice {}", self.profile),
+                    &self.resource(),
+                    &format!("GPU slice {}{}", self.profile, self.beside()),
                     "Accelerator",
                     [json!(1), json!(1)],
                 ),
@@ -173,10 +206,16 @@ impl Card {
             }
             Place::Queue { name } => (format!("queue {}", part(name, 60)), " in the queue"),
         };
-        let shown = format!("GPU slice {} ({whose})", self.profile);
+        let shown = format!("GPU slice {}{} ({whose})", self.profile, self.beside());
         let slices = if compute == 1 { "slice" } else { "slices" };
+        let beside = match self.seat {
+            Some(Seat { replicas, .. }) => {
+                format!(", shared by {replicas} pods, with no memory limit of its own")
+            }
+            None => String::new(),
+        };
         let described = format!(
-            "{compute} compute {slices} and {memory_gb} GB of memory of a GPU. If none is free, the workload waits{queued} until one is."
+            "{compute} compute {slices} and {memory_gb} GB of memory of a GPU{beside}. If none is free, the workload waits{queued} until one is."
         );
         let cut = |text: String, longest: usize| text.chars().take(longest).collect::<String>();
         [

@@ -14,11 +14,11 @@ use observe::menu::allows;
 use observe::problem::{Problem, Severity};
 use observe::{ClusterView, Objects};
 use planner::demand::Operator;
-use planner::inventory::{Hold, Node, Taint};
+use planner::inventory::{Hold, Node, Sharing, Taint};
 use planner::names::NodeName;
 use planner::policy::{LayoutPolicy, Mode, Policy};
 
-use super::card::{Card, Place, Share};
+use super::card::{Card, Place, Seat, Share};
 
 /// GFD's label with the product. Under strategy `mixed` no change of a layout
 /// changes it.
@@ -42,10 +42,13 @@ pub(super) struct Offers {
 /// Nodes of one pool with one product.
 #[derive(Default)]
 struct Group {
-    profiles: BTreeSet<ProfileName>,
+    slices: BTreeSet<Slice>,
     tolerations: BTreeSet<(String, String)>,
-    shares: BTreeMap<ProfileName, Share>,
+    shares: BTreeMap<Slice, Share>,
 }
+
+/// A slice, and how several pods share it.
+type Slice = (ProfileName, Option<Seat>);
 
 /// What should be offered now. `published` are our own profiles that are
 /// enabled, by what they offer: one whose CPU and memory still fit is kept.
@@ -80,9 +83,11 @@ pub(super) fn offers(
         group.tolerations.extend(taints.map(|taint| (taint.key.clone(), taint.effect.clone())));
         for profile in profiles {
             let Some(share) = share(objects, name, node, profile) else { continue };
-            let least = group.shares.entry(profile).or_insert(share);
+            let of = |sharing: &Sharing| Seat { replicas: sharing.replicas, renamed: sharing.renamed };
+            let slice = (profile, node.shared.get(&profile).map(of));
+            let least = group.shares.entry(slice).or_insert(share);
             *least = least.min(share);
-            group.profiles.insert(profile);
+            group.slices.insert(slice);
         }
     }
     for (policy, (node, taint)) in kept_away {
@@ -96,23 +101,24 @@ pub(super) fn offers(
         }
     }
     let mut wanted = Vec::new();
-    let mut of_queues: BTreeMap<ProfileName, Share> = BTreeMap::new();
+    let mut of_queues: BTreeMap<Slice, Share> = BTreeMap::new();
     for ((policy, product), group) in &groups {
-        for (profile, share) in &group.shares {
-            let least = of_queues.entry(*profile).or_insert(*share);
+        for (slice, share) in &group.shares {
+            let least = of_queues.entry(*slice).or_insert(*share);
             *least = least.min(*share);
         }
         let Some(mut selector) = labels(policies[policy]) else { continue };
         selector.insert(PRODUCT.to_owned(), (*product).to_owned());
         let tolerations: Vec<Toleration> = group.tolerations.iter().map(tolerates).collect();
-        for profile in &group.profiles {
+        for slice in &group.slices {
             let place = Place::Nodes {
                 policy: (*policy).to_owned(),
                 product: (*product).to_owned(),
                 selector: selector.clone(),
                 tolerations: tolerations.clone(),
             };
-            wanted.push(kept(Card { profile: *profile, place, share: group.shares[profile] }, published));
+            let ((profile, seat), share) = (*slice, group.shares[slice]);
+            wanted.push(kept(Card { profile, seat, place, share }, published));
         }
     }
     for (name, policy) in &policies {
@@ -128,9 +134,10 @@ pub(super) fn offers(
         }
     }
     for queue in queues {
-        for (profile, share) in &of_queues {
+        for ((profile, seat), share) in &of_queues {
             let place = Place::Queue { name: queue.clone() };
-            wanted.push(kept(Card { profile: *profile, place, share: *share }, published));
+            let card = Card { profile: *profile, seat: *seat, place, share: *share };
+            wanted.push(kept(card, published));
         }
     }
     Offers { wanted, frozen, problems }
@@ -210,7 +217,8 @@ fn tolerates((key, effect): &(String, String)) -> Toleration {
 }
 
 /// What a slice may have of the CPU and memory of a node: its share of the
-/// GPUs, of nine tenths, since other pods of the node need some.
+/// GPUs, of nine tenths, since other pods of the node need some; a seat of it,
+/// its part of that.
 fn share(objects: &Objects, name: &NodeName, node: &Node, profile: ProfileName) -> Option<Share> {
     let allocatable = objects.nodes.get(&name.0)?.status.as_ref()?.allocatable.as_ref()?;
     let amount = |resource: &str| observe::pods::amount(resource, allocatable.get(resource)?);
@@ -219,7 +227,8 @@ fn share(objects: &Objects, name: &NodeName, node: &Node, profile: ProfileName) 
         let index = gpu.geometry.profile_named(profile)?;
         Some(i128::from(gpu.geometry.profile(index).compute))
     })?;
-    let part = |amount: i128| amount.checked_mul(9 * compute)?.checked_div(10 * whole);
+    let seats = i128::from(node.seats_of(profile).1);
+    let part = |amount: i128| amount.checked_mul(9 * compute)?.checked_div(10 * whole * seats);
     let (cpu, memory) = (part(amount("cpu")?)? / 1000, part(amount("memory")?)? >> 30);
     let at_least_one = |n: i128| u32::try_from(n.max(1)).unwrap_or(u32::MAX);
     Some(Share { cpu: at_least_one(cpu), memory_gib: at_least_one(memory) })

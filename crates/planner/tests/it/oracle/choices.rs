@@ -17,7 +17,8 @@ use super::values::{self, Demand};
 pub(crate) struct Choice {
     /// Slices of each relevant profile; at last, GPUs with MIG off.
     pub(crate) counts: Vec<u32>,
-    /// Of those, how many are free for sure.
+    /// Of those, how many are free for sure; at last, of each profile, the
+    /// seats that are asked for by the name of shared slices.
     pub(crate) free: Vec<u32>,
     /// GPUs not whole, GPUs changed, compute slices stranded, slices created
     /// and destroyed.
@@ -125,8 +126,42 @@ impl<'a> Site<'a> {
             let sure = all.filter(|(p, used)| p == profile && matches!(used, Use::InUse { .. }));
             u32::try_from(sure.count()).expect("few")
         };
-        let free = (0..counts.len())
+        // Of slices that several share, where evicted pods leave others: what is cut anew.
+        let unknown = |profile: &ProfileName| {
+            targets.iter().any(|(index, _)| {
+                let gpu = &self.left.gpus[index];
+                let mut slices = apply::profiles(gpu).into_iter().zip(apply::uses(gpu));
+                self.evicts_in_part(gpu) && slices.any(|(p, used)| p == *profile && !used.is_idle())
+            })
+        };
+        let seats = |i: usize, profile: &ProfileName, each: u32| {
+            let all = self
+                .left
+                .gpus
+                .values()
+                .flat_map(|gpu| apply::profiles(gpu).into_iter().zip(apply::uses(gpu)));
+            let busy = all.filter(|(p, used)| p == profile && !used.is_idle()).count();
+            let busy = u32::try_from(busy).expect("few");
+            let held = self
+                .left
+                .allocated
+                .get(profile)
+                .map_or(busy * each, |n| (*n).clamp(sure(profile), busy * each));
+            let beside = if unknown(profile) { 0 } else { busy * each - held };
+            fresh[i] * each + beside
+        };
+        let mut by_shared_name = vec![0; self.demand.profiles.len()];
+        let mut free: Vec<u32> = (0..counts.len())
             .map(|i| {
+                if let Some(profile) = self.demand.profiles.get(i)
+                    && let Some(sharing) = self.left.shared.get(profile)
+                {
+                    let n = seats(i, profile, sharing.replicas);
+                    if sharing.renamed {
+                        by_shared_name[i] = n;
+                    }
+                    return if sharing.renamed { 0 } else { n };
+                }
                 let (held, sure) = match self.demand.profiles.get(i) {
                     Some(profile) => (self.left.allocated.get(profile).copied().unwrap_or(0), sure(profile)),
                     None => (self.left.whole_held, sure_whole()),
@@ -134,6 +169,7 @@ impl<'a> Site<'a> {
                 fresh[i] + perhaps[i].saturating_sub(held.saturating_sub(sure))
             })
             .collect();
+        free.extend(by_shared_name);
         let evicts = self.evicts(&targets);
         Choice { counts, free, cost, targets, evicts }
     }

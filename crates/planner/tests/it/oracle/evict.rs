@@ -92,7 +92,8 @@ pub(crate) fn without(node: &Node, gone: &BTreeSet<PodRef>) -> Node {
         let given_back = u32::try_from(sure.len() + perhaps.len()).expect("few");
         let left = uses.iter().filter(|used| !leaves(used, gone).is_idle()).count();
         if given_back > 0 {
-            *held = held.saturating_sub(given_back).min(u32::try_from(left).expect("few"));
+            let each = node.shared.get(profile).map_or(1, |sharing| sharing.replicas);
+            *held = held.saturating_sub(given_back).min(u32::try_from(left).expect("few") * each);
         }
     }
     let off: Vec<&Use> = node.gpus.values().filter(|gpu| is_off(gpu)).flat_map(apply::uses).collect();

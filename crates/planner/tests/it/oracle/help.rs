@@ -31,7 +31,7 @@ pub(crate) fn doubts(world: &World) -> Vec<String> {
     for report in &reports {
         if let Outcome::Unserved { help, .. } = &report.outcome {
             let request = requests.iter().find(|r| r.id == report.id).expect("a request of the world");
-            let Request { slices, whole_gpus, priority, namespace_labels, .. } = request;
+            let Request { slices, whole_gpus, shared, priority, namespace_labels, .. } = request;
             // Who may use the same nodes, however they say so.
             let nodes = inventory.nodes.iter().map(|(name, node)| {
                 let open = Node { schedulable: true, ..node.clone() };
@@ -39,7 +39,9 @@ pub(crate) fn doubts(world: &World) -> Vec<String> {
             });
             let nodes: Vec<bool> = nodes.collect();
             // Who asks alike is told the same; what each takes may divide them.
-            let alike = format!("{help:?} {slices:?} {whole_gpus} {priority} {nodes:?} {namespace_labels:?}");
+            let alike = format!(
+                "{help:?} {slices:?} {whole_gpus} {shared:?} {priority} {nodes:?} {namespace_labels:?}"
+            );
             told.entry(alike).or_insert_with(|| (help.clone(), vec![])).1.push(request);
         }
     }
@@ -54,6 +56,8 @@ pub(crate) fn doubts(world: &World) -> Vec<String> {
             let mut doubt = |what: &str| doubts.push(format!("{}: {help:?}: {what}", names.join(", ")));
             match help {
                 Help::ChangeRequest { .. } => {}
+                // No world here has GPUs that are not cut.
+                Help::HolderEnds { .. } | Help::EnoughSeats { .. } => doubt("there are no such seats"),
                 Help::FreeNow { profile } => {
                     let idle = inventory.nodes.values().filter(|node| node.schedulable).map(|node| {
                         let there =

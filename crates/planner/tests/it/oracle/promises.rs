@@ -20,11 +20,20 @@ fn is_planned(request: &Request) -> bool {
     request.blocked_elsewhere.is_none()
         && request.refused.is_none()
         && request.finds.is_none()
-        && (request.whole_gpus > 0) != request.slices.values().any(|n| *n > 0)
+        && (request.whole_gpus > 0) != asks_slices(request)
 }
 
-/// Slices of a profile that nobody holds.
-fn free(node: &Node, profile: ProfileName) -> u32 {
+/// Whether it asks for slices, or for seats of them.
+pub(crate) fn asks_slices(request: &Request) -> bool {
+    request.slices.values().chain(request.shared.values()).any(|n| *n > 0)
+}
+
+/// Slices of a profile that nobody holds, or seats of them, by the name by which pods ask for them.
+fn free(node: &Node, profile: ProfileName, shared_name: bool) -> u32 {
+    let (each, renamed) = node.shared.get(&profile).map_or((1, false), |s| (s.replicas, s.renamed));
+    if renamed != shared_name {
+        return 0;
+    }
     let (mut all, mut sure, mut maybe) = (0_u32, 0_u32, 0_u32);
     for gpu in node.gpus.values() {
         for (of, used) in apply::profiles(gpu).into_iter().zip(apply::uses(gpu)) {
@@ -35,8 +44,16 @@ fn free(node: &Node, profile: ProfileName) -> u32 {
             }
         }
     }
-    let held = node.allocated.get(&profile).copied().unwrap_or(sure + maybe);
-    all - held.clamp(sure, sure + maybe)
+    let most = (sure + maybe) * each;
+    let held = node.allocated.get(&profile).copied().unwrap_or(most);
+    all * each - held.clamp(sure, most)
+}
+
+/// What it asks for of slices: the profile, whether by the name of shared ones, and how many.
+pub(crate) fn wants(request: &Request) -> impl Iterator<Item = (ProfileName, bool, u32)> {
+    let slices = request.slices.iter().map(|(profile, n)| (*profile, false, *n));
+    let seats = request.shared.iter().map(|(offered, n)| (offered.profile().expect("a slice"), true, *n));
+    slices.chain(seats)
 }
 
 /// GPUs with MIG off that nobody holds.
@@ -58,7 +75,7 @@ pub(crate) fn kept<'a>(
     sorted.sort_by_key(|r| (Reverse(r.priority), r.since, r.id.clone()));
     let mut rooms: BTreeMap<&NodeName, planner::inventory::Room> =
         inventory.nodes.iter().map(|(name, node)| (name, node.room)).collect();
-    let mut taken: BTreeMap<(&NodeName, ProfileName), u32> = BTreeMap::new();
+    let mut taken: BTreeMap<(&NodeName, ProfileName, bool), u32> = BTreeMap::new();
     let mut whole: BTreeMap<&NodeName, u32> = BTreeMap::new();
     let mut kept = vec![];
     for request in sorted {
@@ -70,8 +87,8 @@ pub(crate) fn kept<'a>(
         let room = rooms[name];
         let as_is = Node { room, ..node.clone() };
         let changes = owner(name).is_some_and(|policy| node.hold.is_none() && evicted_for(policy, node));
-        let enough = request.slices.iter().all(|(profile, n)| {
-            taken.get(&(name, *profile)).copied().unwrap_or(0) + n <= free(node, *profile)
+        let enough = wants(request).all(|(profile, shared, n)| {
+            taken.get(&(name, profile, shared)).copied().unwrap_or(0) + n <= free(node, profile, shared)
         });
         let wholes = whole.get(name).copied().unwrap_or(0) + request.whole_gpus;
         let enough = enough && (request.whole_gpus == 0 || wholes <= free_whole(node));
@@ -87,8 +104,8 @@ pub(crate) fn kept<'a>(
         room.pods -= request.takes.pods;
         rooms.insert(name, room);
         whole.insert(name, wholes);
-        for (profile, n) in &request.slices {
-            *taken.entry((name, *profile)).or_default() += n;
+        for (profile, shared, n) in wants(request) {
+            *taken.entry((name, profile, shared)).or_default() += n;
         }
         kept.push((request, name));
     }

@@ -115,13 +115,17 @@ impl<'a> Demand<'a> {
         let counted: Vec<&Request> = requests
             .iter()
             .filter(|r| r.blocked_elsewhere.is_none() && r.refused.is_none() && r.finds.is_none())
-            .filter(|r| (r.whole_gpus > 0) != r.slices.values().any(|n| *n > 0))
+            .filter(|r| (r.whole_gpus > 0) != promises::asks_slices(r))
             .filter(|r| r.whole_gpus == 0 || asks_somebody(r, &nodes, &owner, &kept))
             .filter(|r| !is_kept(r))
             .collect();
         let promised = kept.iter().map(|(request, _)| *request);
-        let mut profiles: BTreeSet<ProfileName> =
-            counted.iter().copied().chain(promised).flat_map(|r| r.slices.keys().copied()).collect();
+        let mut profiles: BTreeSet<ProfileName> = counted
+            .iter()
+            .copied()
+            .chain(promised)
+            .flat_map(|r| promises::wants(r).map(|(p, ..)| p))
+            .collect();
         for policy in policies {
             if let LayoutPolicy::DemandDriven { slices, .. } = &policy.layout {
                 profiles.extend(slices.keys());
@@ -139,6 +143,7 @@ impl<'a> Demand<'a> {
                     .iter()
                     .map(|p| request.slices.get(p).copied().unwrap_or(0))
                     .chain([request.whole_gpus])
+                    .chain(profiles.iter().map(|p| seats(request, *p)))
                     .collect();
                 // What is kept there takes its room, so who needs all of it may not use the node.
                 let may = |(name, node): &(&NodeName, &Node)| {
@@ -151,7 +156,7 @@ impl<'a> Demand<'a> {
                 let may: Vec<bool> = nodes.iter().map(may).collect();
                 let whole = request.whole_gpus * largest_card(&nodes, &may);
                 let compute =
-                    whole + request.slices.iter().map(|(p, n)| u32::from(p.compute) * n).sum::<u32>();
+                    whole + promises::wants(request).map(|(p, _, n)| u32::from(p.compute) * n).sum::<u32>();
                 Wish { level, compute, rank, turn: None, slices, may, takes: request.takes, shares: vec![] }
             })
             .collect();
@@ -196,11 +201,14 @@ impl<'a> Demand<'a> {
         let levels = priorities.len();
         let priorities = priorities.into_iter().map(|p| p.0).collect();
         let of_node = |(name, _): &(&NodeName, &Node)| {
-            let mut taken = (vec![0; profiles.len() + 1], Room::ZERO);
+            let mut taken = (vec![0; 2 * profiles.len() + 1], Room::ZERO);
             for (request, _) in kept.iter().filter(|(_, on)| on == name) {
                 taken.0[profiles.len()] += request.whole_gpus;
                 for (n, profile) in taken.0.iter_mut().zip(&profiles) {
                     *n += request.slices.get(profile).copied().unwrap_or(0);
+                }
+                for (n, profile) in taken.0.iter_mut().skip(profiles.len() + 1).zip(&profiles) {
+                    *n += seats(request, *profile);
                 }
                 taken.1.cpu_milli += request.takes.cpu_milli;
                 taken.1.memory_bytes += request.takes.memory_bytes;
@@ -230,10 +238,9 @@ impl<'a> Demand<'a> {
         let mut menu = BTreeSet::new();
         for (i, (_, node)) in self.nodes.iter().enumerate().filter(|(_, (name, _))| mine(name)) {
             for wish in self.wishes.iter().filter(|wish| wish.may[i]) {
-                menu.extend(self.profiles.iter().zip(&wish.slices).filter(|(_, n)| **n > 0).map(|(p, _)| *p));
+                menu.extend(self.named(&wish.slices));
             }
-            let kept = self.profiles.iter().zip(&self.taken[i].0).filter(|(_, n)| **n > 0);
-            menu.extend(kept.map(|(profile, _)| *profile));
+            menu.extend(self.named(&self.taken[i].0));
             menu.extend(node.allocated.iter().filter(|(_, n)| **n > 0).map(|(p, _)| *p));
         }
         if let LayoutPolicy::DemandDriven { slices, .. } = &policy.layout {
@@ -241,6 +248,24 @@ impl<'a> Demand<'a> {
             menu.retain(|profile| slices.get(profile).is_none_or(|bounds| bounds.max != Some(0)));
         }
         menu
+    }
+
+    /// The profiles of which there are some, by either name.
+    fn named(&self, numbers: &[u32]) -> Vec<ProfileName> {
+        let by_name = |from: usize| self.profiles.iter().zip(&numbers[from..]).filter(|(_, n)| **n > 0);
+        by_name(0).chain(by_name(self.profiles.len() + 1)).map(|(profile, _)| *profile).collect()
+    }
+
+    /// Slices that are free on some nodes: of those that several share, as many as their free seats come to.
+    fn spare(&self, profile: usize, nodes: impl Iterator<Item = usize>, free: &[Vec<u32>]) -> u32 {
+        // Shared by two, three or four.
+        const UNIT: u32 = 12;
+        let twelfths = nodes.map(|n| {
+            let sharing = self.profiles.get(profile).and_then(|p| self.nodes[n].1.shared.get(p));
+            let seats = self.profiles.get(profile).map_or(0, |_| free[n][self.profiles.len() + 1 + profile]);
+            (free[n][profile] + seats) * (UNIT / sharing.map_or(1, |s| s.replicas))
+        });
+        twelfths.sum::<u32>() / UNIT
     }
 
     pub(crate) fn policy_of(&self, node: &NodeName) -> Option<&'a Policy> {
@@ -329,11 +354,8 @@ impl<'a> Demand<'a> {
             let missing = spares
                 .iter()
                 .map(|(mine, profile, spare)| {
-                    let free: u32 = (0..left.free.len())
-                        .filter(|n| mine[*n] && self.nodes[*n].1.schedulable)
-                        .map(|n| left.free[n][*profile])
-                        .sum();
-                    spare.saturating_sub(free)
+                    let open = (0..left.free.len()).filter(|n| mine[*n] && self.nodes[*n].1.schedulable);
+                    spare.saturating_sub(self.spare(*profile, open, left.free))
                 })
                 .sum();
             let to_shares =
@@ -445,7 +467,8 @@ fn share_out<'a>(
                 });
                 let promised = kept.iter().filter(|(_, node)| is_mine(node));
                 let promised = promised.filter(|(request, _)| in_it(&request.id.namespace));
-                let of = |r: &Request| r.slices.iter().map(|(p, n)| u32::from(p.compute) * n).sum::<u32>();
+                let of =
+                    |r: &Request| promises::wants(r).map(|(p, _, n)| u32::from(p.compute) * n).sum::<u32>();
                 let held = stay.sum::<u32>() + promised.map(|(request, _)| of(request)).sum::<u32>();
                 let mut asked = 0;
                 let is_one = |i: &usize| one.as_ref().is_none_or(|one| *one == counted[*i].id.namespace);
@@ -478,6 +501,11 @@ fn asks_somebody(
         let open = Node { schedulable: true, room, ..(*node).clone() };
         owner.get(name).is_some_and(|policy| may(request, name, &open, Some(policy)))
     })
+}
+
+/// How many seats it asks for of slices of a profile, by the name of shared ones.
+fn seats(request: &Request, profile: ProfileName) -> u32 {
+    promises::wants(request).filter(|(p, shared, _)| *p == profile && *shared).map(|(_, _, n)| n).sum()
 }
 
 /// What a whole GPU weighs: the compute slices of the largest card of these nodes, or of any.

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use planner::demand::{Operator, Request};
-use planner::inventory::{ChangeScope, Hold, Inventory, Node, Slices};
+use planner::inventory::{ChangeScope, Hold, Inventory, Node, Sharing, Slices};
 use planner::policy::{Mode, Policy};
+use planner::report::Offered;
 use planner::testing::{self, GpuBuilder, RequestBuilder, a30, a100};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -33,13 +34,14 @@ impl fmt::Debug for World {
                 schedulable,
                 allocated,
                 whole_held,
+                shared,
                 held: _,
                 gpus,
             } = node;
             let held: Vec<_> = allocated.iter().map(|(profile, n)| format!("{profile}x{n}")).collect();
             writeln!(
                 f,
-                "{name}: {labels:?} single {single_strategy} {scope:?} {hold:?} schedulable {schedulable} held {held:?} whole {whole_held}"
+                "{name}: {labels:?} single {single_strategy} {scope:?} {hold:?} schedulable {schedulable} held {held:?} whole {whole_held} shares {shared:?}"
             )?;
             writeln!(f, "  {room:?} {taints:?}")?;
             for (index, gpu) in gpus {
@@ -60,10 +62,10 @@ impl fmt::Debug for World {
         }
         for request in &self.requests {
             let asks: Vec<_> = request.slices.iter().map(|(profile, n)| format!("{profile}x{n}")).collect();
-            let Request { id, whole_gpus, priority, since, constraints, takes, .. } = request;
+            let Request { id, whole_gpus, shared, priority, since, constraints, takes, .. } = request;
             writeln!(
                 f,
-                "{id} asks {asks:?} and {whole_gpus} whole, priority {priority} since {since} {constraints:?} {takes:?}"
+                "{id} asks {asks:?} and {whole_gpus} whole and {shared:?}, priority {priority} since {since} {constraints:?} {takes:?}"
             )?;
         }
         self.policies.iter().try_for_each(|policy| writeln!(f, "{policy:?}"))
@@ -322,5 +324,36 @@ pub(crate) fn worlds() -> impl Strategy<Value = World> {
             }
         }
         World { inventory: fleet.build(), requests, policies }
+    })
+}
+
+/// How a node shares slices of a profile, and whether every seat of those in use is taken.
+type Shares = Option<(&'static str, u32, bool, bool)>;
+
+fn shares() -> impl Strategy<Value = Shares> {
+    let profile = select(&["1g.10gb", "1g.10gb", "1g.10gb", "3g.40gb", "1g.6gb"][..]);
+    prop::option::weighted(0.8, (profile, 2_u32..=4, prop::bool::weighted(0.7), any::<bool>()))
+}
+
+/// The same, with slices that several pods share on some nodes, and requests for seats of them.
+pub(crate) fn shared_worlds() -> impl Strategy<Value = World> {
+    (worlds(), vec(shares(), 3), vec(prop::bool::weighted(0.6), 5)).prop_map(|(mut world, shares, seats)| {
+        for (node, shares) in world.inventory.nodes.values_mut().zip(shares) {
+            let Some((name, replicas, renamed, full)) = shares else { continue };
+            let profile = testing::profile(name);
+            node.shared.insert(profile, Sharing { replicas, renamed, one_each: false });
+            let slices = node.gpus.values().flat_map(|gpu| gpu.slices.iter());
+            let busy = slices.filter(|slice| slice.profile == profile && !slice.used.is_idle()).count();
+            if full && busy > 0 {
+                node.allocated.insert(profile, u32::try_from(busy).expect("few") * replicas);
+            }
+        }
+        for (request, seats) in world.requests.iter_mut().zip(seats) {
+            if seats {
+                let slices = std::mem::take(&mut request.slices);
+                request.shared = slices.into_iter().map(|(p, n)| (Offered::SharedSlice(p), n)).collect();
+            }
+        }
+        world
     })
 }

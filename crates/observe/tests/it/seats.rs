@@ -1,0 +1,177 @@
+//! Seats: GPUs of nodes that are not cut, slices that several pods share, and who asks for either.
+
+use std::collections::BTreeMap;
+
+use mig::ProfileName;
+use planner::inventory::{Seating, Sharing, Use};
+use planner::names::NodeName;
+use planner::report::Offered;
+use rollout::{Method, PluginConfig, Shared};
+use serde_json::{Value, json};
+
+use crate::words::{cut, node, node_of, pod, policy, see, texts};
+
+/// A node with so many cards without MIG.
+fn cards(name: &str, product: &str, gpus: u32) -> Value {
+    let mut cards = node(name);
+    let labels = &mut cards["metadata"]["labels"];
+    labels["nvidia.com/gpu.product"] = product.into();
+    labels["nvidia.com/gpu.count"] = gpus.to_string().into();
+    labels["nvidia.com/mig.capable"] = "false".into();
+    labels["pool"] = "notebooks".into();
+    cards["status"]["allocatable"]["nvidia.com/gpu"] = gpus.to_string().into();
+    cards
+}
+
+/// The same, shared by four under a name of its own, by somebody else's configuration.
+fn shared(mut cards: Value, gpus: u32) -> Value {
+    let labels = &mut cards["metadata"]["labels"];
+    let product = labels["nvidia.com/gpu.product"].as_str().unwrap().to_owned();
+    labels["nvidia.com/gpu.product"] = format!("{product}-SHARED").into();
+    labels["nvidia.com/gpu.replicas"] = "4".into();
+    let allocatable = &mut cards["status"]["allocatable"];
+    allocatable["nvidia.com/gpu"] = "0".into();
+    allocatable["nvidia.com/gpu.shared"] = (gpus * 4).to_string().into();
+    cards
+}
+
+/// Our map of configurations, and a node that is told one of them.
+fn told(mut node: Value, config: &PluginConfig) -> [Value; 2] {
+    node["metadata"]["labels"]["nvidia.com/device-plugin.config"] = config.key().into();
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "slicewright-plugin-config", "namespace": "nvidia-gpu-operator"},
+        "data": {config.key(): config.render()},
+    });
+    [node, map]
+}
+
+fn seating<'s>(seen: &'s observe::ClusterView, name: &str) -> &'s Seating {
+    &seen.inventory.seating[&NodeName::from(name)]
+}
+
+#[test]
+fn nodes_without_mig_are_supply_in_seats_whoever_shares_them() {
+    let mut gone = cards("v1", "Tesla-V100-SXM2-32GB", 8);
+    gone["status"]["conditions"][0]["status"] = "False".into();
+    let seen = see(&[
+        policy("research"),
+        cards("t1", "Tesla-T4", 4),
+        shared(cards("l1", "NVIDIA-L4", 2), 2),
+        gone,
+        cut(node("a1"), "all-1g.10gb", &[("mig-1g.10gb", 14)]),
+        pod("a", "train", &[("gpu", 1)], Some("t1")),
+        pod("a", "lab-0", &[("gpu.shared", 1)], Some("l1")),
+        pod("b", "lab-1", &[("gpu.shared", 2)], Some("l1")),
+    ]);
+    assert_eq!(texts(&seen.problems), [] as [&str; 0]);
+    assert_eq!(seating(&seen, "t1").to_string(), "4 x T4, as nvidia.com/gpu: 1 held, 3 free");
+    assert_eq!(
+        seating(&seen, "l1").to_string(),
+        "2 x L4, each shared by 4, as nvidia.com/gpu.shared: 8 seats, 3 held, 5 free"
+    );
+    assert!(!seating(&seen, "v1").node.schedulable, "it is not ready");
+    assert!(!seen.inventory.seating.contains_key(&NodeName::from("a1")), "it is cut");
+    assert!(!seen.inventory.nodes.contains_key(&NodeName::from("t1")), "nothing is planned for it");
+}
+
+#[test]
+fn shared_resources_are_requests_and_no_slip_of_the_pen() {
+    let seen = see(&[
+        policy("research"),
+        node("a1"),
+        shared(cards("t1", "Tesla-T4", 2), 2),
+        pod("a", "gpu", &[("gpu.shared", 1)], None),
+        pod("a", "slice", &[("mig-1g.10gb.shared", 1)], None),
+        pod("a", "oops", &[("mig-oops.shared", 1)], None),
+    ]);
+    let asks = |name: &str| seen.requests.iter().find(|r| r.id.name == name).expect("a request");
+    assert_eq!(asks("gpu").shared, BTreeMap::from([(Offered::SharedGpu, 1)]));
+    let profile: ProfileName = "1g.10gb".parse().unwrap();
+    assert_eq!(asks("slice").shared, BTreeMap::from([(Offered::SharedSlice(profile), 1)]));
+    assert!(asks("gpu").refused.is_none() && asks("slice").refused.is_none());
+    assert!(asks("oops").refused.is_some());
+    assert_eq!(texts(&seen.problems).len(), 1, "{:?}", texts(&seen.problems));
+}
+
+#[test]
+fn where_a_container_may_ask_for_one_seat_who_asks_for_two_is_refused_for_good() {
+    let one_each = PluginConfig::of_gpus(4, true, true);
+    let [t1, map] = told(shared(cards("t1", "Tesla-T4", 2), 2), &one_each);
+    let mut in_two = pod("a", "in-two", &[("gpu.shared", 1)], None);
+    let container = in_two["spec"]["containers"][0].clone();
+    in_two["spec"]["containers"].as_array_mut().unwrap().push(container);
+    in_two["spec"]["containers"][1]["name"] = "other".into();
+    let objects = vec![t1, map, pod("a", "greedy", &[("gpu.shared", 2)], None), in_two];
+    let refusal = |objects: &[Value], name: &str| {
+        let seen = see(objects);
+        let found = seen.requests.iter().find(|r| r.id.name == name).expect("a request");
+        found.refused.clone()
+    };
+    let greedy = refusal(&objects, "greedy").expect("the device plugin refuses it");
+    assert!(greedy.why.contains("a container of it asks for 2 of nvidia.com/gpu.shared"), "{}", greedy.why);
+    assert_eq!(greedy.advice, "ask for one nvidia.com/gpu.shared in each container");
+    assert_eq!(refusal(&objects, "in-two"), None, "each of its containers has one");
+    // Somebody else's configuration says nothing of it, so there it may be.
+    let mut beside = objects;
+    beside.push(shared(cards("t2", "Tesla-T4", 2), 2));
+    assert_eq!(refusal(&beside, "greedy"), None);
+}
+
+/// A server that is cut into slices of which each is shared by two.
+fn server() -> [Value; 2] {
+    let replicas = BTreeMap::from([("nvidia.com/mig-1g.10gb".to_owned(), 2)]);
+    let sharing = Shared { by: Method::TimeSlicing, rename: true, one_each: true, replicas };
+    let config = PluginConfig { strategy: None, sharing: Some(sharing) };
+    let mut a1 = cut(node("a1"), "all-1g.10gb", &[("mig-1g.10gb.shared", 28)]);
+    a1["metadata"]["labels"]["nvidia.com/mig-1g.10gb.replicas"] = "2".into();
+    told(a1, &config)
+}
+
+#[test]
+fn a_slice_that_two_share_is_idle_only_when_no_pod_of_the_node_has_a_seat_of_its_profile() {
+    let profile: ProfileName = "1g.10gb".parse().unwrap();
+    let with = |holders: &[(&str, &str)]| {
+        let mut objects = vec![policy("research")];
+        objects.extend(server());
+        objects.extend(holders.iter().map(|(name, asks)| pod("a", name, &[(asks, 1)], Some("a1"))));
+        let seen = see(&objects);
+        assert_eq!(texts(&seen.problems), [] as [&str; 0]);
+        node_of(&seen, "a1").clone()
+    };
+    let both = with(&[("ada", "mig-1g.10gb.shared"), ("bob", "mig-1g.10gb.shared")]);
+    assert_eq!(both.hold, None, "what is shared as we say is no doubt");
+    assert_eq!(both.shared[&profile], Sharing { replicas: 2, renamed: true, one_each: true });
+    assert_eq!(both.allocated[&profile], 2);
+    let uses = |node: &planner::inventory::Node| -> Vec<Use> {
+        let slices = node.gpus.values().flat_map(|gpu| gpu.slices.iter());
+        slices.map(|slice| slice.used.clone()).collect()
+    };
+    // Nobody knows on which of the 14 they sit: on one, or on two.
+    assert_eq!(uses(&both).len(), 14);
+    assert!(uses(&both).iter().all(|used| used.holders().len() == 2), "{:?}", uses(&both));
+    let bob = with(&[("bob", "mig-1g.10gb.shared")]);
+    assert!(uses(&bob).iter().all(|used| !used.is_idle() && used.holders().len() == 1), "{:?}", uses(&bob));
+    // Who had a slice for itself before it was shared holds one still.
+    let old = with(&[("eve", "mig-1g.10gb")]);
+    assert!(uses(&old).iter().all(|used| !used.is_idle()), "{:?}", uses(&old));
+    assert!(uses(&with(&[])).iter().all(Use::is_idle));
+    // As many as there are seats: each slice has its two, and still no pod has one for itself.
+    let names: Vec<String> = (0..28).map(|i| format!("lab-{i}")).collect();
+    let all: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "mig-1g.10gb.shared")).collect();
+    let full = with(&all);
+    assert_eq!(full.allocated[&profile], 28);
+    assert!(uses(&full).iter().all(|used| matches!(used, Use::MaybeInUse { by } if by.len() == 28)));
+}
+
+#[test]
+fn who_wants_whole_gpus_finds_them_on_cards_without_mig_while_they_are_free() {
+    let train = || pod("a", "train", &[("gpu", 2)], None);
+    let finds = |objects: &[Value]| see(objects).requests[0].finds.clone();
+    let t1 = || cards("t1", "Tesla-T4", 2);
+    assert_eq!(finds(&[policy("research"), node("a1"), t1(), train()]), Some("t1".into()));
+    let held = pod("a", "other", &[("gpu", 1)], Some("t1"));
+    assert_eq!(finds(&[policy("research"), node("a1"), t1(), held, train()]), None);
+    // What is shared under a name of its own is no whole GPU.
+    assert_eq!(finds(&[policy("research"), node("a1"), shared(t1(), 2), train()]), None);
+}
