@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::call::{call, call_with};
+use crate::call::{call, call_with, succeeds, wait_until};
 use crate::engine::Engine;
 use crate::fleet::{self, Gpus};
 use crate::machine::Machine;
@@ -18,6 +18,9 @@ use crate::{node_image, own_engine, preflight};
 
 /// The cluster's name, as kind and its containers have it.
 pub const NAME: &str = "slicewright";
+
+/// How often the rules of nodes are written anew until they are complete.
+const ROUNDS: u32 = 5;
 
 /// How kind marks the containers of a cluster.
 const MARK: &str = "io.x-k8s.kind.cluster=slicewright";
@@ -187,6 +190,44 @@ impl<'a> Cluster<'a> {
     pub fn load(&self, archive: &std::path::Path) -> anyhow::Result<()> {
         let mut kind = self.engine.inside(tools::find("kind")?);
         call(kind.args(["load", "image-archive", "--name", NAME]).arg(archive)).map(drop)
+    }
+
+    /// Replaces every kube-proxy, and its rules. Once an hour, and when it
+    /// starts, a kube-proxy writes all of them; over those that are there, the
+    /// entries that stay are lost (seen with 1.36.3 and the nft 1.0.6 of our
+    /// node image), and with them the API server's address.
+    ///
+    /// # Errors
+    /// When the rules of a node do not become complete.
+    pub(crate) fn renew_proxies(&self) -> anyhow::Result<()> {
+        // Other images may come without it, and nothing is known of theirs.
+        let has_nft =
+            |node: &String| succeeds(self.engine.command().args(["exec", node.as_str(), "nft", "--version"]));
+        let mut lack = self.containers()?;
+        lack.retain(has_nft);
+        for _ in 0..ROUNDS {
+            for node in &lack {
+                // There may be none.
+                let table = ["exec", node, "nft", "delete", "table", "ip", "kube-proxy"];
+                let _ = call(self.engine.command().args(table));
+                let field = format!("--field-selector=spec.nodeName={node}");
+                let pods =
+                    ["delete", "pods", "--namespace=kube-system", "--selector=k8s-app=kube-proxy", &field];
+                call(self.kubectl()?.args(pods))?;
+            }
+            let complete = |node: &String| self.knows_the_api_server(node);
+            if wait_until("the rules of every node", 150, || lack.iter().all(complete)).is_ok() {
+                return Ok(());
+            }
+            lack.retain(|node| !self.knows_the_api_server(node));
+        }
+        bail!("kube-proxy does not write all of its rules on {}", lack.join(", "))
+    }
+
+    /// Whether the pods of a node reach the API server by its service.
+    fn knows_the_api_server(&self, node: &str) -> bool {
+        let map = ["exec", node, "nft", "list", "map", "ip", "kube-proxy", "service-ips"];
+        call(self.engine.command().args(map)).is_ok_and(|map| map.contains("default/kubernetes/tcp/https"))
     }
 
     fn wait_ready(&self) -> anyhow::Result<()> {

@@ -145,6 +145,9 @@ const STORIES: &[Story] = &[
     },
 ];
 
+/// After so many stories kube-proxies start anew, which is well before the first of them is an hour old.
+const BETWEEN_FRESH_PROXIES: usize = 5;
+
 /// What there is to tell: names, each with what it shows.
 pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     STORIES.iter().map(|story| (story.name, story.shows))
@@ -175,7 +178,10 @@ pub fn tell<W: Write>(
     let known = STORIES.iter().map(|story| story.name).collect::<Vec<_>>().join(", ");
     anyhow::ensure!(!chosen.is_empty(), "there is no such story; there are {known}");
     let mut failed = Vec::new();
-    for story in chosen {
+    for (number, story) in chosen.into_iter().enumerate() {
+        if number % BETWEEN_FRESH_PROXIES == 0 {
+            progress.step("kube-proxies start anew", || cluster.renew_proxies())?;
+        }
         progress.say(&format!("{}: {}", story.name, story.shows))?;
         let mut notes = Vec::new();
         let told = progress.step(&format!("the story {}", story.name), || {
