@@ -51,7 +51,7 @@ expect workbench team-b/lab8 running on t3
 workbench team-b/lab9 shares 1 selector kubernetes.io/hostname=t3
 run until quiet
 expect workbench team-b/lab9 pending
-explain workbench team-b/lab9
+explain request team-b/lab9
 explain node t3
 delete workbench team-b/lab9
 

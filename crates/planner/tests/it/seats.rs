@@ -103,7 +103,7 @@ fn one_slice_that_four_share_serves_four_requests_and_the_fifth_gets_another() {
     };
     // Two slices, eight seats, one of them held.
     for (n, unserved) in [(7, 0), (8, 1)] {
-        let requests: Vec<_> = asks(n).into_iter().map(|r| r.build()).collect();
+        let requests: Vec<_> = asks(n).into_iter().map(planner::testing::RequestBuilder::build).collect();
         let decision = decide(&inventory, &requests, &[policy("lab").build()]);
         assert!(decision.plan.steps.is_empty(), "the GPU is held: {:?}", decision.plan);
         let seats = &decision.report.policies[0].seats[&Offered::SharedSlice(profile("1g.10gb"))];
