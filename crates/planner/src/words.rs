@@ -60,7 +60,7 @@ impl fmt::Display for Why {
             Self::NoEligibleNode => f.write_str("no node fits its selector, affinity and tolerations"),
             Self::NoSuchProfile { profile } => write!(f, "no GPU of the nodes that it may use has {profile}"),
             Self::TooLarge { most, profile: profile @ (Offered::SharedSlice(_) | Offered::SharedGpu) } => {
-                write!(f, "it asks for more of {} than one node can have, which is {most}", profile.resource_name())
+                write!(f, "it asks for more {} than one node can have, which is {most}", profile.resource_name())
             }
             Self::TooLarge { most, profile: Offered::Slice(profile) } => {
                 write!(f, "it asks for more {profile} than one node can have, which is {most}")

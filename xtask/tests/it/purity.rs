@@ -235,7 +235,7 @@ const OURS: &[Ours] = &[
     Ours {
         package: "slicewright-kind",
         folder: "e2e/kind",
-        may_use: &["slicewright-sim-gpu", "slicewright-sim-operands", "slicewright-tools"],
+        may_use: &["slicewright-mig", "slicewright-sim-gpu", "slicewright-sim-operands", "slicewright-tools"],
         pure: false,
     },
     // A leaf for tests: where the built programs are.

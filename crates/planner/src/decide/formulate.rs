@@ -2,6 +2,7 @@
 //! each choice costs at which level of the objective.
 
 mod bounds;
+mod seats;
 mod shares;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,10 +11,12 @@ use mig::Layout;
 
 pub(super) use self::bounds::bounds;
 use self::bounds::present;
+pub(super) use self::seats::common;
+use self::seats::{divisor, seats, spare_unit};
 use super::reach::Reach;
 use super::targets::{Current, Target};
 use super::turn::Turns;
-use super::world::{Cell, Class, World};
+use super::world::{Class, World};
 use crate::inventory::{Room, mebibytes_up};
 use crate::policy::Bounds;
 use crate::report::Offered;
@@ -542,28 +545,6 @@ impl Building<'_, '_> {
         ]);
         Column { coefficients, costs }
     }
-}
-
-/// What a spare is counted in, so that a free seat of any node of a policy is a whole number of it.
-fn spare_unit(world: &World<'_>, policy: usize, offered: Offered) -> i32 {
-    let mine = world.cells.iter().filter(|cell| cell.policy == Some(policy));
-    common(mine.map(|cell| seats(cell, offered).1))
-}
-
-/// The least common multiple of how many share a slice. The bound on replicas keeps it far below the greatest number.
-pub(super) fn common(replicas: impl Iterator<Item = u32>) -> i32 {
-    let all = replicas.map(i64::from).fold(1_i64, |all, n| (all / divisor(all, n)).saturating_mul(n));
-    i32::try_from(all).unwrap_or(i32::MAX)
-}
-
-/// What a bound counts, as pods get it on the nodes of a cell, and how many of it.
-fn seats(cell: &Cell<'_>, offered: Offered) -> (Offered, u32) {
-    offered.slice().map_or((offered, 1), |profile| cell.seats_of(profile))
-}
-
-/// The greatest common divisor; with nothing, the number itself.
-fn divisor(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { divisor(b, a % b) }
 }
 
 /// A small number that depends on nothing but the situation and the layout,
