@@ -284,7 +284,7 @@ fn seats_under_another_name_and_of_several_kinds_are_told() {
     assert!(told("both").contains("something else of them at once"), "{}", told("both"));
     assert!(told("picky").contains("no node fits its selector"), "{}", told("picky"));
     assert!(
-        told("many").contains("more of nvidia.com/gpu.shared than one node can have, which is 16"),
+        told("many").contains("more nvidia.com/gpu.shared than one node can have, which is 16"),
         "{}",
         told("many")
     );
