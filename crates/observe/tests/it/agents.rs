@@ -171,8 +171,11 @@ fn what_no_book_explains_is_not_idle() {
     strange["status"]["observed"]["doubts"] = json!({"unknownDevices": [
         {"id": "MIG-old", "holders": [{"uid": "uid-p", "container": "main"}]},
     ]});
-    let seen = see(&[node("n1"), strange, agent_pod(), user("p", "uid-p", &[])]);
+    let seen = see(&[node("n1"), strange.clone(), agent_pod(), user("p", "uid-p", &[])]);
     assert_eq!(first_gpu(&seen), ["1g.10gb@0 maybe in use by a/p"]);
+    // Kubelet's checkpoint keeps it until the next allocation: of a pod that is gone it says nothing.
+    let seen = see(&[node("n1"), strange, agent_pod()]);
+    assert_eq!(first_gpu(&seen), ["1g.10gb@0 idle"]);
 
     let mut unreadable = report(&json!([slice("1g.10gb", 0, &[])]));
     unreadable["status"]["observed"]["doubts"] = json!({"booksUnreadable": "the checksum is wrong"});
