@@ -395,14 +395,7 @@ pub fn in_words(node: &SharedNode, facts: &Observed) -> String {
         }
         None => format!("policy {policy} has no sharing rule for its GPUs: they stay as they are; {now}"),
         Some(SharingWanted::As(config)) if in_effect.as_ref() == Some(config) => {
-            let memory = match &config.sharing {
-                Some(sharing) if sharing.by == Method::Mps => {
-                    ", with equal shares of memory, and a failure of one pod ends all"
-                }
-                Some(_) => ", with no memory limit of its own",
-                None => "",
-            };
-            format!("{config}{memory}, by policy {policy}")
+            format!("{config}{}, by policy {policy}", config.isolation())
         }
         Some(SharingWanted::As(config)) => format!("policy {policy} wants: {config}; now: {now}"),
     }

@@ -197,7 +197,7 @@ fn shared(policy: &Policy, planned: &PlannedRound) -> Option<String> {
         let Some((n, config)) = node.shared_gpus() else { continue };
         if node.shared.as_ref().is_some_and(|shared| shared.policy == policy.name && shared.wanted.is_some())
         {
-            let all = gpus.entry(format!("{config}{}", isolation(&config))).or_default();
+            let all = gpus.entry(format!("{config}{}", config.isolation())).or_default();
             *all = all.saturating_add(n);
         }
     }
@@ -206,15 +206,6 @@ fn shared(policy: &Policy, planned: &PlannedRound) -> Option<String> {
         .map(|(how, n)| format!("{}: {how}", plural(usize::try_from(n).unwrap_or(usize::MAX), "GPU")))
         .collect();
     (!parts.is_empty()).then(|| parts.join("; "))
-}
-
-/// What pods that share a GPU have of it for themselves.
-fn isolation(config: &rollout::PluginConfig) -> &'static str {
-    match &config.sharing {
-        None => "",
-        Some(_) if config.is_by_mps() => ", with equal shares of memory, and a failure of one pod ends all",
-        Some(_) => ", with no memory limit of its own",
-    }
 }
 
 /// Why a policy cannot work at all, as `ClusterPolicy` is: its sharing does not

@@ -234,6 +234,19 @@ impl PluginConfig {
         self.sharing.as_ref().is_some_and(|sharing| sharing.by == Method::Mps)
     }
 
+    /// What pods that share a device have of it for themselves, to go on a
+    /// sentence with; nothing where nobody shares.
+    #[must_use]
+    pub const fn isolation(&self) -> &'static str {
+        match &self.sharing {
+            None => "",
+            Some(Shared { by: Method::Mps, .. }) => {
+                ", with equal shares of memory, and a failure of one pod ends all"
+            }
+            Some(Shared { by: Method::TimeSlicing, .. }) => ", with no memory limit of its own",
+        }
+    }
+
     /// What a whole GPU is to pods.
     #[must_use]
     pub fn seats(&self) -> Seats {

@@ -49,11 +49,21 @@ struct Waiting<'w> {
     eligible: Arc<[Eligibility]>,
     /// The node that has a seat for it.
     placed: Option<usize>,
-    /// What every node had left when it was its turn, where it was not placed.
-    left: Vec<u32>,
+    /// What every node had left when it was its turn, where it was not placed; one list for all between two that were.
+    left: Arc<[u32]>,
+    /// The policy that answers it.
+    policy: Option<&'w Policy>,
 }
 
-impl Waiting<'_> {
+impl<'w> Waiting<'w> {
+    /// The first policy by name whose nodes offer what it asks for and that counts it.
+    fn first_policy(&self, nodes: &[Place<'w>]) -> Option<&'w Policy> {
+        let mine = nodes.iter().enumerate().filter(|(i, place)| self.may_use(*i, place.seating));
+        let policies =
+            mine.filter_map(|(_, place)| place.policy).filter(|policy| counts(policy, self.request));
+        policies.min_by(|a, b| a.name.cmp(&b.name))
+    }
+
     /// Whether it may have a seat of a node, now or once somebody has left.
     fn may_use(&self, place: usize, seating: &Seating) -> bool {
         seating.offers() == self.asks && self.eligible[place].is_yes()
@@ -104,15 +114,17 @@ impl<'w> Seats<'w> {
             true => place.seating.total().saturating_sub(place.seating.held()),
             false => 0,
         };
-        let mut left: Vec<u32> = nodes.iter().map(free).collect();
+        let mut left: Arc<[u32]> = nodes.iter().map(free).collect();
         let mut waiting: Vec<Waiting<'w>> = Vec::new();
         for (request, asks, n) in asking {
             let eligible = judge.nodes_for(request);
-            let mut one = Waiting { request, asks, n, eligible, placed: None, left: vec![] };
+            let mut one =
+                Waiting { request, asks, n, eligible, placed: None, left: Arc::default(), policy: None };
+            one.policy = one.first_policy(&nodes);
             one.placed = (0..nodes.len()).find(|i| one.may_use(*i, nodes[*i].seating) && left[*i] >= n);
             match one.placed {
-                Some(i) => left[i] -= n,
-                None => one.left.clone_from(&left),
+                Some(i) => Arc::make_mut(&mut left)[i] -= n,
+                None => one.left = Arc::clone(&left),
             }
             waiting.push(one);
         }
@@ -249,13 +261,10 @@ impl<'w> Seats<'w> {
         (count > 0).then_some(Help::EnoughSeats { count, card, replicas, asks })
     }
 
-    /// The policy that answers a request: the first whose nodes offer what it asks for and that counts it.
+    /// The policy that answers a request.
     pub(super) fn policy(&self, id: &RequestId) -> Option<PolicyName> {
         let one = &self.waiting[*self.position.get(id)?];
-        let mine = self.nodes.iter().enumerate().filter(|(i, place)| one.may_use(*i, place.seating));
-        let mut policies: Vec<&Policy> = mine.filter_map(|(_, place)| place.policy).collect();
-        policies.sort_by(|a, b| a.name.cmp(&b.name));
-        policies.into_iter().find(|policy| counts(policy, one.request)).map(|policy| policy.name.clone())
+        one.policy.map(|policy| policy.name.clone())
     }
 
     /// Supply and demand of a policy's nodes.
@@ -271,7 +280,7 @@ impl<'w> Seats<'w> {
             supply.held = supply.held.saturating_add(seating.held());
         }
         for one in &self.waiting {
-            if self.policy(&one.request.id).as_ref() == Some(policy)
+            if one.policy.is_some_and(|of| of.name == *policy)
                 && let Some(supply) = all.get_mut(&one.asks)
             {
                 supply.requested = supply.requested.saturating_add(one.n);
