@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::process::{Command, ExitCode};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::archives;
 use crate::fuzz;
@@ -119,6 +120,11 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
                 xtask(sources, &["kind", "check"]),
             )
         },
+        step(
+            "properties",
+            "the tests hold out against random cases that nobody has tried yet",
+            with_another_seed(xtask(sources, &["test", "test"])),
+        ),
         Step {
             tools: fuzz::NEEDED,
             ..step(
@@ -138,6 +144,15 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
     ];
     steps.extend(image::release_steps(sources));
     Ok(steps)
+}
+
+/// In each change the random tests are the same (`.cargo/config.toml`); here the time is their seed. A failure prints
+/// its smallest case.
+#[expect(clippy::disallowed_methods, reason = "the time is a seed, and nothing is reckoned from it")]
+fn with_another_seed(mut command: Command) -> Command {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    command.env("PROPTEST_RNG_SEED", now.as_secs().to_string());
+    command
 }
 
 /// Runs it.

@@ -9,7 +9,7 @@ use super::bounds::count;
 use super::note::{Note, Problem};
 use crate::demand::Request;
 use crate::eligible::{Eligibility, judge};
-use crate::inventory::{Gpu, Node, Slices, Use};
+use crate::inventory::{ChangeScope, Gpu, Node, Slices, Use};
 use crate::names::{PodRef, RequestId};
 use crate::plan::{GpuChange, NodeStep};
 use crate::policy::{LayoutPolicy, Policy, StaticCut};
@@ -129,12 +129,16 @@ fn may_have_whole(request: &Request, policy: &Policy) -> bool {
         && request.shared.values().all(|count| *count == 0)
 }
 
-/// The profiles of which the step adds slices to a GPU, or puts them elsewhere; and whole GPUs.
+/// The profiles of which the step adds slices to a GPU, or puts them elsewhere; and whole GPUs. Where slices are not
+/// changed one by one, a GPU is emptied first, so all that it has afterwards is new.
 fn created(step: &NodeStep, node: &Node) -> BTreeSet<Offered> {
     let mut created = BTreeSet::new();
     for GpuChange { gpu, after, .. } in &step.gpus {
-        let kept: BTreeSet<(ProfileName, u8)> = match node.gpus.get(gpu).map(|gpu| &gpu.slices) {
-            Some(Slices::Placed(slices)) => slices.iter().map(|s| (s.profile, s.start)).collect(),
+        let kept: BTreeSet<(ProfileName, u8)> = match (node.gpus.get(gpu).map(|gpu| &gpu.slices), node.scope)
+        {
+            (Some(Slices::Placed(slices)), ChangeScope::SliceBySlice) => {
+                slices.iter().map(|s| (s.profile, s.start)).collect()
+            }
             _ => BTreeSet::new(),
         };
         created

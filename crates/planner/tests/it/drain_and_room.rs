@@ -137,3 +137,21 @@ fn a_node_where_nothing_can_be_scheduled_offers_no_spare() {
     assert_eq!(unmet.iter().map(|u| (u.wanted, u.reached)).collect::<Vec<_>>(), [(1, 0)]);
     assert!(decision.report.policies[0].supply.contains_key(&profile("7g.80gb")));
 }
+
+/// Where a GPU is emptied before it is cut, its small slices come back where they were, but not at once:
+/// who waits for one of them waits for the step, and the second opinion has to see that too.
+#[test]
+fn who_gets_a_slice_that_is_taken_away_and_made_again_is_served_by_the_step() {
+    let cut = || a100().idle("2g.20gb", 0).idle("2g.20gb", 2).idle("2g.20gb", 4);
+    let busy = || a100().used("4g.40gb", 0, "trainer").used("2g.20gb", 4, "notebook");
+    let inventory = fleet().node("n1", node().scope(ChangeScope::IdleGpus).gpu(cut()).gpu(busy())).build();
+    let requests =
+        [request("large").asks("3g.40gb", 1).build(), request("small").asks("2g.20gb", 1).since(1).build()];
+    let policies = [policy("p").build()];
+    let decision = plan(&inventory, &requests, &policies);
+    assert_eq!(check(&decision.plan, &inventory, &requests, &policies), []);
+    let step = &decision.plan.steps[0];
+    assert!(step.gpus[0].after.contains(&(profile("2g.20gb"), 0)), "{step:?}");
+    let names: Vec<&str> = step.serves.iter().map(|id| id.name.as_str()).collect();
+    assert_eq!(names, ["large", "small"]);
+}

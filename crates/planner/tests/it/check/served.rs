@@ -1,9 +1,9 @@
 //! The requests that a step claims to serve: with slices that it creates, and within the remaining
 //! resources of its node.
 
-use planner::inventory::Room;
+use planner::inventory::{ChangeScope, Room};
 use planner::names::GpuIndex;
-use planner::testing::{a100, request};
+use planner::testing::{a100, profile, request};
 
 use super::world::{World, recut};
 
@@ -77,6 +77,14 @@ fn a_slice_that_is_kept_serves_nobody_anew() {
         },
         not_new,
     );
+    // Where all of the GPU is taken away and made again, nobody can have it without the step.
+    let mut emptied = recut();
+    kept(&mut emptied);
+    emptied.requests[0] = request("ada").asks("3g.40gb", 1).build();
+    emptied.node("ridge").scope = ChangeScope::IdleGpus;
+    emptied.change().creation_order =
+        Some(["3g.40gb", "1g.20gb", "1g.10gb", "1g.10gb"].map(profile).to_vec());
+    emptied.passes();
     // None of a new profile is no reason either.
     recut().broken(
         |w| {
