@@ -146,8 +146,8 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// In each change the random tests are the same (`.cargo/config.toml`); here the time is their seed. A failure prints
-/// its smallest case.
+/// In each change the random tests are the same, since each has a seed; this one comes before theirs. A failure
+/// prints its smallest case.
 #[expect(clippy::disallowed_methods, reason = "the time is a seed, and nothing is reckoned from it")]
 fn with_another_seed(mut command: Command) -> Command {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

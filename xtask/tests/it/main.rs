@@ -11,4 +11,5 @@ mod pictures;
 mod programs;
 mod purity;
 mod recordings;
+mod seeds;
 mod sentences;

@@ -21,7 +21,7 @@ fn lines() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig { cases: 16, rng_seed: proptest::test_runner::RngSeed::Fixed(24), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn nobody_serves_what_capacity_forbids_and_nobody_beats_the_bound(
