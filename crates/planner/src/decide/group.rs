@@ -101,26 +101,24 @@ pub(super) fn group<'a>(
         {
             continue;
         }
-        let nodes: Vec<bool> = eligible
-            .iter()
-            .zip(inventory.nodes.values())
-            .zip(policy_of)
-            .map(|((eligible, node), policy)| {
-                eligible.is_yes() && node.schedulable && policy.is_none_or(|p| counted[p] && offers(p))
-            })
+        let open: Vec<bool> = (eligible.iter().zip(policy_of))
+            .map(|(eligible, policy)| eligible.is_yes() && policy.is_none_or(|p| counted[p] && offers(p)))
             .collect();
+        let schedulable = inventory.nodes.values().map(|node| node.schedulable);
+        let nodes: Vec<bool> = open.iter().zip(schedulable).map(|(open, now)| *open && now).collect();
         let may_use = nodes.iter().zip(policy_of).filter(|(may, _)| **may).filter_map(|(_, policy)| *policy);
         // Shares count slices.
         let has_shares = has_shares && request.whole_gpus == 0;
         let shares = if has_shares { of_request(policies, &may_use.collect(), request) } else { vec![] };
         let asks = (&request.slices, request.whole_gpus, &request.shared);
+        let nodes = Nodes { now: nodes, open };
         let key = (std::cmp::Reverse(request.priority), asks, nodes, request.takes, shares);
         groups.entry(key).or_default().extend(alike);
     }
     let several: Vec<bool> = (0..policy_of.len())
         .map(|i| {
             let is_several = |asks: &Wishes<'_>| wants(*asks).map(|(_, n)| n).sum::<u32>() > 1;
-            groups.keys().any(|(_, asks, nodes, _, _)| nodes[i] && is_several(asks))
+            groups.keys().any(|(_, asks, nodes, _, _)| nodes.now[i] && is_several(asks))
         })
         .collect();
     let tight: Vec<bool> =
@@ -177,8 +175,16 @@ fn alike(requests: &[Request], has_shares: bool) -> Vec<Vec<&Request>> {
     alike
 }
 
+/// Which nodes a request may use: now, and if each were schedulable. Who differs in the latter is told
+/// different things would help: a cordon that ends helps those that tolerate the node's taints.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Nodes {
+    now: Vec<bool>,
+    open: Vec<bool>,
+}
+
 /// Priority, what is asked for, nodes, what is taken of a node, and shares.
-type Key<'a> = (std::cmp::Reverse<i32>, Wishes<'a>, Vec<bool>, Room, Vec<Whose>);
+type Key<'a> = (std::cmp::Reverse<i32>, Wishes<'a>, Nodes, Room, Vec<Whose>);
 
 /// Whether a node's room may run out before its slices do: the requests that
 /// take most of it, as many as it could ever serve, take more than there is.
@@ -189,7 +195,7 @@ fn is_tight(position: usize, node: &Node, groups: &BTreeMap<Key<'_>, Vec<&Reques
     let slices = slices.saturating_mul(usize::try_from(seats).unwrap_or(usize::MAX));
     let here: Vec<(Room, usize)> = groups
         .iter()
-        .filter(|((_, _, nodes, _, _), _)| nodes[position])
+        .filter(|((_, _, nodes, _, _), _)| nodes.now[position])
         .map(|((_, _, _, takes, _), requests)| (*takes, requests.len()))
         .collect();
     let runs_out = |of: fn(&Room) -> i64| {
@@ -218,17 +224,17 @@ fn merge<'a>(
 ) -> Vec<Group<'a>> {
     let mut merged: BTreeMap<_, Group<'a>> = BTreeMap::new();
     for ((priority, asks, nodes, takes, shares), requests) in groups {
-        let counted = nodes.iter().zip(alone).any(|(may, alone)| *may && *alone == Alone::ForItsRoom);
+        let counted = nodes.now.iter().zip(alone).any(|(may, alone)| *may && *alone == Alone::ForItsRoom);
         let key = (priority, asks, nodes.clone(), counted.then_some(takes), shares.clone());
         let (slices, whole, shared) = asks;
         let group = merged.entry(key).or_insert_with(|| Group {
             slices,
             whole,
             shared,
-            whole_weight: if whole > 0 { largest_card(inventory, &nodes) } else { 0 },
+            whole_weight: if whole > 0 { largest_card(inventory, &nodes.now) } else { 0 },
             priority: priority.0,
             requests: vec![],
-            nodes,
+            nodes: nodes.now,
             takes,
             shares,
         });

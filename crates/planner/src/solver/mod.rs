@@ -94,5 +94,5 @@ pub fn reaches(instance: &Instance, held: &[i64], target: i64, effort: Effort) -
 pub fn bound_of(instance: &Instance, held: &[i64]) -> i64 {
     let mut memory = Memory::default();
     let (projection, _) = project::Projection::new(instance, held, &mut memory);
-    search::minimise(&projection.program, tree::Wanted::Value, 1, None, |_, _| false).bound
+    search::bound(&projection.program)
 }

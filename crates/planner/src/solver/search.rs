@@ -96,6 +96,27 @@ fn relax(program: &Program, start: Option<Basis>) -> (Simplex<'_>, End) {
     (simplex, end)
 }
 
+/// What no solution can go below: what the relaxation proves, tightened, without a search.
+pub(super) fn bound(program: &Program) -> i64 {
+    let (simplex, end) = relax(program, None);
+    let mut search = Search { program, wanted: Wanted::Value, best: None, proved: i64::MIN };
+    match &end {
+        End::Infeasible(ray) if Bound::refutes(program, &[], ray) => return i64::MAX,
+        End::Optimal => {
+            search.at_optimum(program, &simplex);
+            if search.is_open() {
+                let tight = tighten(program, simplex.basis(), |values| integral(values).is_some());
+                let simplex = Simplex::with_basis(&tight.program, tight.basis.clone());
+                search.at_optimum(&tight.program, &simplex);
+            }
+        }
+        End::Infeasible(_) | End::Lost => {
+            search.proved = Bound::at(program, &[], &vec![0.0; program.rows.len()]).value(program);
+        }
+    }
+    search.proved
+}
+
 /// Whether a program has a solution that costs no more than the target, with
 /// so many nodes to find or to refute one. Cheaper than [`minimise`], which goes
 /// on where it is proved that there is none.

@@ -14,8 +14,10 @@
 //! basis is unique, hence the same from whatever basis the search started.
 //! Floating point guides the search; nothing is proved here.
 
+mod invert;
 mod readout;
 
+use self::invert::subtract;
 use super::basis::{Basis, Cut, End, Var};
 use super::program::{Program, relaxation};
 
@@ -122,16 +124,12 @@ impl<'a> Simplex<'a> {
         Basis { key: self.key.clone(), working: self.working.clone() }
     }
 
-    /// Goes back to a basis and a number of cuts; the basis is of that many.
-    pub(super) fn restore(&mut self, basis: &Basis, cuts: usize) {
+    /// Goes back to a basis and a number of cuts, of which the basis is, and
+    /// adds one more; its slack becomes basic, so that the basis stays dual feasible.
+    pub(super) fn branch(&mut self, basis: &Basis, cuts: usize, cut: Cut) {
         self.cuts.truncate(cuts);
         self.key.clone_from(&basis.key);
         self.working.clone_from(&basis.working);
-        self.refactor();
-    }
-
-    /// Adds a cut; its slack becomes basic, so that the basis stays dual feasible.
-    pub(super) fn push_cut(&mut self, cut: Cut) {
         self.cuts.push(cut);
         self.working.push(Var::Slack((self.rows() - 1) as u32));
         self.refactor();
@@ -207,50 +205,11 @@ impl<'a> Simplex<'a> {
                 self.working_in[self.program.block_of[*j as usize] as usize] += 1;
             }
         }
-        // Gauss-Jordan on [B | 1], with the largest pivot of each column.
-        let mut matrix = vec![0.0; m * m];
-        for (i, var) in self.working.iter().enumerate() {
-            for (r, a) in self.basis_column(*var).into_iter().enumerate() {
-                matrix[r * m + i] = a;
-            }
-        }
-        let mut inverse = vec![0.0; m * m];
-        let (mut pivot_row, mut pivot_inverse) = (Vec::with_capacity(m), Vec::with_capacity(m));
-        for i in 0..m {
-            inverse[i * m + i] = 1.0;
-        }
-        for i in 0..m {
-            let best = (i..m)
-                .max_by(|a, b| matrix[a * m + i].abs().total_cmp(&matrix[b * m + i].abs()))
-                .expect("not empty");
-            if best != i {
-                for k in 0..m {
-                    matrix.swap(i * m + k, best * m + k);
-                    inverse.swap(i * m + k, best * m + k);
-                }
-            }
-            let pivot = matrix[i * m + i];
-            if pivot.abs() < 1e-11 {
-                // A singular basis: fall back to the start, which is not.
-                self.reset();
-                return;
-            }
-            // Half of all planning is here. Columns before this one are done
-            // with: only what is right of it, and of the inverse, is used again.
-            pivot_row.clear();
-            pivot_row.extend(matrix[i * m + i..(i + 1) * m].iter().map(|a| a / pivot));
-            matrix[i * m + i..(i + 1) * m].copy_from_slice(&pivot_row);
-            pivot_inverse.clear();
-            pivot_inverse.extend(inverse[i * m..(i + 1) * m].iter().map(|a| a / pivot));
-            inverse[i * m..(i + 1) * m].copy_from_slice(&pivot_inverse);
-            for r in (0..m).filter(|r| *r != i) {
-                let factor = matrix[r * m + i];
-                if factor != 0.0 {
-                    subtract(&mut matrix[r * m + i..(r + 1) * m], factor, &pivot_row);
-                    subtract(&mut inverse[r * m..(r + 1) * m], factor, &pivot_inverse);
-                }
-            }
-        }
+        let Some(inverse) = self.inverted() else {
+            // A singular basis: fall back to the start, which is not.
+            self.reset();
+            return;
+        };
         self.inverse = inverse;
         let mut residual: Vec<f64> = (0..m).map(|r| self.rhs(r) + relaxation(r, self.at_least(r))).collect();
         for (b, key) in self.key.iter().enumerate() {
@@ -559,13 +518,6 @@ impl<'a> Simplex<'a> {
         self.working.sort_unstable();
         self.refactor();
         self.canonical = true;
-    }
-}
-
-/// Subtracts `factor` times a row from another one.
-fn subtract(from: &mut [f64], factor: f64, row: &[f64]) {
-    for (a, b) in from.iter_mut().zip(row) {
-        *a -= factor * b;
     }
 }
 

@@ -160,8 +160,7 @@ impl<'a> Tree<'a> {
                 }
             }
             let Some(Open { basis, depth, cut }) = open.pop() else { return };
-            simplex.restore(&basis, depth);
-            simplex.push_cut(cut);
+            simplex.branch(&basis, depth, cut);
         }
     }
 

@@ -230,6 +230,24 @@ fn without_an_agent_a_gpu_that_may_be_in_use_is_left_alone_and_counted() {
     assert_eq!(served, 3);
 }
 
+/// Two ask for the same and may use no node now. Only one of them could use the cordoned node afterwards.
+#[test]
+fn a_cordon_that_ends_is_no_help_to_who_does_not_tolerate_the_node() {
+    let ops = node()
+        .taint("dedicated", "ops", "NoSchedule")
+        .held(Hold::Cordoned { by: "an admin".into() })
+        .unschedulable()
+        .gpu(a100().idle("7g.80gb", 0))
+        .gpu(a100().used("1g.10gb", 0, "busy"));
+    let inventory = fleet().node("alder", ops).build();
+    let ask = |name: &str| request(name).asks("1g.10gb", 1);
+    let requests = [ask("stays").build(), ask("tolerates").tolerates("dedicated").since(1).build()];
+    let decision = plan(&inventory, &requests, &[policy("p").build()]);
+    let ends = |name| unserved(&decision, name).1.iter().any(|help| matches!(help, Help::HoldEnds { .. }));
+    assert!(ends("tolerates"), "{:?}", unserved(&decision, "tolerates"));
+    assert!(!ends("stays"), "{:?}", unserved(&decision, "stays"));
+}
+
 #[test]
 fn a_floor_comes_before_demand_and_says_so() {
     let inventory = fleet().node("n1", node().gpu(a100())).build();
