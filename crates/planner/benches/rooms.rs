@@ -116,4 +116,9 @@ fn main() {
     println!("\nlongest of {}: {:.2} s\n", times.len(), times[times.len() - 1].as_secs_f64());
     let (inventory, requests) = rooms(Rooms { nodes: 1_000, gpus: 8, pods: 5_000, kinds: 40 }, 1);
     row("1,000 nodes", &inventory, &requests);
+    // As many pods on a node as above, so that not all of them are served.
+    for seed in 1..4 {
+        let (inventory, requests) = rooms(Rooms { nodes: 1_000, gpus: 8, pods: 12_000, kinds: 40 }, seed);
+        row(&format!("1,000 nodes, seed {seed}, short"), &inventory, &requests);
+    }
 }

@@ -33,9 +33,9 @@ use crate::predicted_labels::LabelsAfter;
 use crate::report::{Broken, BrokenPromise, Offered, Outcome, Report, RequestReport};
 use crate::solver::SolveError;
 
-/// So many promises are looked at one by one when a higher priority needs some
-/// of them: each look is a plan. The others are broken then.
-const ONE_BY_ONE: usize = 12;
+/// So many plans are made to find out which promises a higher priority needs. One more costs as much as the
+/// decision itself; whoever is not looked at by then is told that the promise is broken.
+const LOOKS: usize = 60;
 
 /// What is kept, and what is left to plan with.
 #[derive(Clone, Debug, Default)]
@@ -97,12 +97,22 @@ impl Promises {
         if asked[0].request.priority == lowest && !now.is_better_above(lowest, &gets) {
             return Ok(all);
         }
-        for kept in asked.into_iter().take(ONE_BY_ONE) {
+        // Many at once, since mostly few of them are needed: those that cannot be kept together are
+        // halved, down to each by itself, the first ones first. Who can be kept beside more can be kept
+        // beside fewer, so the outcome is that of looking at one after the other.
+        let mut open: Vec<&[&Kept]> = vec![&asked];
+        for _ in 0..LOOKS {
+            let Some(part) = open.pop() else { break };
             let mut fewer = given_up.clone();
-            fewer.remove(&kept.request.id);
+            for kept in part {
+                fewer.remove(&kept.request.id);
+            }
             let with = plan(&keep(&fewer))?;
-            if !now.is_better_above(kept.request.priority, &with) {
+            if !now.is_better_above(part[part.len() - 1].request.priority, &with) {
                 (given_up, now) = (fewer, with);
+            } else if part.len() > 1 {
+                let (first, second) = part.split_at(part.len() / 2);
+                open.extend([second, first]);
             }
         }
         Ok(keep(&given_up))

@@ -160,6 +160,31 @@ fn a_higher_priority_breaks_no_more_than_it_needs() {
     assert!(is_served(&decision, "young"), "the other slice of n2 is free");
 }
 
+/// The same on a fleet: twenty wait for what was cut for them, on nodes with somebody on every other GPU. Whoever
+/// is of a higher priority needs two of these GPUs.
+#[test]
+fn of_many_promises_no_more_are_broken_than_a_higher_priority_needs() {
+    let cut_for_one = || {
+        let full = (0..7).fold(node(), |node, _| node.gpu(a100().counted_used("7g.80gb", "holder")));
+        full.gpu(a100().counted("3g.40gb", 2))
+    };
+    let names: Vec<String> = (0..20).map(|i| format!("n{i:02}")).collect();
+    let inventory = names.iter().fold(fleet(), |fleet, name| fleet.node(name, cut_for_one())).build();
+    let promised = |(i, name): (usize, &String)| {
+        // Both slices of its node, so that nobody finds another one.
+        let since = i64::try_from(i).expect("few");
+        request(&format!("of-{name}")).asks("3g.40gb", 2).since(since).promised(name).build()
+    };
+    let mut requests: Vec<Request> = names.iter().enumerate().map(promised).collect();
+    requests
+        .extend(["carol", "dave"].map(|who| request(who).asks("7g.80gb", 1).since(90).priority(100).build()));
+    let decision = decided(&inventory, &requests, &[policy("p").build()]);
+    assert!(is_served(&decision, "carol") && is_served(&decision, "dave"), "{decision:?}");
+    let broken = decision.report.requests.iter().filter(|report| report.broken.is_some());
+    let broken: Vec<&str> = broken.map(|report| report.id.name.as_str()).collect();
+    assert_eq!(broken, ["of-n18", "of-n19"], "the youngest");
+}
+
 #[test]
 fn what_is_not_as_it_was_breaks_a_promise_and_the_answer_says_what() {
     let policies = [policy("p").pool("research").build()];
