@@ -169,7 +169,7 @@ fn is_better_than_any_that_goes_on(
     under_way: &UnderWay,
     memo: &mut Memo,
 ) -> bool {
-    let Memo { targets, answers } = memo;
+    let Memo { targets, answers, .. } = memo;
     let world = World::held_to(inventory, requests, policies, Grain::Alike, Some(under_way), targets);
     let program = formulate(&world, &fresh.turns.clone().until_unproved(), Question::Plan);
     let known = fresh.deciding();
@@ -203,10 +203,10 @@ fn choose_with<'a>(
     under_way: Option<&UnderWay>,
     memo: &mut Memo,
 ) -> Result<Chosen<'a>, SolveError> {
-    let Memo { targets, answers } = memo;
+    let Memo { targets, answers, by_classes } = memo;
     let world = World::held_to(inventory, requests, policies, Grain::Nodes, under_way, targets);
     let (mut fine, mut known) = (None, None);
-    if world.is_small() {
+    if world.is_small() && !*by_classes {
         let turns = Turns::new(&world, true, Limits { effort: Effort::default(), ..TURNS }, answers);
         let program = formulate(&world, &turns, Question::Plan);
         known = Some(turns.clone());

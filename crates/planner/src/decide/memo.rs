@@ -21,6 +21,8 @@ pub(super) struct Memo {
     pub(super) targets: Targets,
     /// What the solver has answered.
     pub(super) answers: Answers,
+    /// Whether nodes that are alike are planned together however few they are, as on a large fleet.
+    pub(super) by_classes: bool,
 }
 
 impl Memo {

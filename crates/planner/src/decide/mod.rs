@@ -156,6 +156,18 @@ pub fn decide_without_advice(inventory: &Inventory, requests: &[Request], polici
     plan(fleet, &UnderWay::default(), false, &mut Memo::default()).expect("leaving everything as it is")
 }
 
+/// Decides as on a large fleet, where nodes that are alike are planned together, however few they are: so that
+/// brute force can be asked about that, too. Nobody is told what would help.
+///
+/// # Panics
+/// If there is no plan: a bug of ours.
+#[cfg(any(test, feature = "testing"))]
+pub fn decide_by_classes(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Decision {
+    let fleet = (inventory, requests, policies);
+    let mut memo = Memo { by_classes: true, ..Memo::default() };
+    plan(fleet, &UnderWay::default(), false, &mut memo).expect("leaving everything as it is")
+}
+
 /// The plan for a fleet, and the report. `tries`: whether who is not served is
 /// told what would help.
 fn plan(

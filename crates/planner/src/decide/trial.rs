@@ -121,7 +121,7 @@ impl<'w, 'k> Trials<'w, 'k> {
             return 0;
         }
         self.left -= 1;
-        let Memo { targets, answers } = &mut *self.memo;
+        let Memo { targets, answers, .. } = &mut *self.memo;
         let mut world = World::new(inventory, &self.requests, policies, Grain::Nodes, targets);
         if !world.is_small() {
             world = World::new(inventory, &self.requests, policies, Grain::Alike, targets);

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod beside_promises;
+mod by_classes;
 mod check;
 mod decisions;
 mod drain_and_room;
