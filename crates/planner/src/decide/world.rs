@@ -136,7 +136,9 @@ impl<'a> World<'a> {
         let menus = menus(inventory, &policies, &policy_of, &groups);
         let evictions = Evictions::new(inventory, &policies, &policy_of, &menus);
         let mut geometries = Geometries::default();
-        let asks_whole = groups.iter().any(|group| group.whole > 0);
+        // By a request, or for the spare ones of a policy.
+        let is_spare = |policy: &&Policy| policy.layout.whole_gpus().is_some_and(|bounds| bounds.spare > 0);
+        let asks_whole = groups.iter().any(|group| group.whole > 0) || policies.iter().any(is_spare);
         let situations = inventory.nodes.iter().zip(&policy_of).map(|((name, node), policy)| {
             let node = evictions.nodes.get(name).unwrap_or(node);
             let policy = policy.map(|p| (policies[p], &menus[p]));
@@ -233,7 +235,7 @@ struct Cells<'c, 'a> {
     policy_of: &'c [Option<usize>],
     alone: &'c [Alone],
     grain: Grain,
-    /// Whether anybody asks for whole GPUs.
+    /// Whether anybody asks for whole GPUs, or a policy for spare ones.
     asks_whole: bool,
 }
 

@@ -172,6 +172,18 @@ fn of_whole_gpus_that_may_be_held_so_many_are_free_as_are_not_held() {
 }
 
 /// A whole GPU weighs as many compute slices as the card has: six for slices are less, eight are more.
+/// A pod holds one of two GPUs, and nobody sees which. The other one is the spare, also while nobody asks: the
+/// idle node beside is not switched for it.
+#[test]
+fn a_spare_whole_gpu_that_is_there_is_enough_while_nobody_asks() {
+    let may = || a100().mig_off_maybe("train");
+    let inventory = fleet().node("n1", server([may(), may()]).whole_held(1)).node("n2", idle()).build();
+    let decision = plan(&inventory, &[], &[policy("research").whole_gpus(0, 1, None)]);
+    assert_eq!(changes(&decision), [""; 0]);
+    let decision = plan(&inventory, &[], &[policy("research").whole_gpus(0, 2, None)]);
+    assert_eq!(decision.plan.steps[0].node.0, "n2");
+}
+
 #[test]
 fn a_whole_gpu_and_seven_slices_are_equals() {
     let inventory = fleet().node("n1", server([cut()])).node("n2", busy("student")).build();

@@ -323,7 +323,16 @@ pub(crate) fn worlds() -> impl Strategy<Value = World> {
                 fleet = fleet.node(name, build_node(name, spec));
             }
         }
-        World { inventory: fleet.build(), requests, policies }
+        let mut inventory = fleet.build();
+        // A node on which pods hold more than there is would be left alone.
+        for node in inventory.nodes.values_mut() {
+            for (profile, held) in &mut node.allocated {
+                let slices = node.gpus.values().flat_map(|gpu| gpu.slices.iter());
+                let busy = slices.filter(|slice| slice.profile == *profile && !slice.used.is_idle()).count();
+                *held = (*held).min(u32::try_from(busy).expect("few"));
+            }
+        }
+        World { inventory, requests, policies }
     })
 }
 
