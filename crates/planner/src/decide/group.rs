@@ -106,12 +106,16 @@ pub(super) fn group<'a>(
             .collect();
         let schedulable = inventory.nodes.values().map(|node| node.schedulable);
         let nodes: Vec<bool> = open.iter().zip(schedulable).map(|(open, now)| *open && now).collect();
-        let may_use = nodes.iter().zip(policy_of).filter(|(may, _)| **may).filter_map(|(_, policy)| *policy);
         // Shares count slices.
         let has_shares = has_shares && request.whole_gpus == 0;
-        let shares = if has_shares { of_request(policies, &may_use.collect(), request) } else { vec![] };
+        let shares_of = |nodes: &[bool]| {
+            let may_use =
+                nodes.iter().zip(policy_of).filter(|(may, _)| **may).filter_map(|(_, policy)| *policy);
+            if has_shares { of_request(policies, &may_use.collect(), request) } else { vec![] }
+        };
+        let (shares, open_shares) = (shares_of(&nodes), shares_of(&open));
         let asks = (&request.slices, request.whole_gpus, &request.shared);
-        let nodes = Nodes { now: nodes, open };
+        let nodes = Nodes { now: nodes, open, open_shares };
         let key = (std::cmp::Reverse(request.priority), asks, nodes, request.takes, shares);
         groups.entry(key).or_default().extend(alike);
     }
@@ -175,12 +179,14 @@ fn alike(requests: &[Request], has_shares: bool) -> Vec<Vec<&Request>> {
     alike
 }
 
-/// Which nodes a request may use: now, and if each were schedulable. Who differs in the latter is told
-/// different things would help: a cordon that ends helps those that tolerate the node's taints.
+/// Which nodes a request may use: now, and if each were schedulable, with the shares that it would have then.
+/// Who differs in the latter is told that other things would help: a cordon that ends helps those that
+/// tolerate the node's taints.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Nodes {
     now: Vec<bool>,
     open: Vec<bool>,
+    open_shares: Vec<Whose>,
 }
 
 /// Priority, what is asked for, nodes, what is taken of a node, and shares.

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use super::allocate::Allocation;
+use super::targets::Target;
 use super::world::{Class, World};
 use crate::names::NodeName;
 use crate::report::LevelCertificate;
@@ -55,7 +56,9 @@ fn bound(world: &World<'_>, changed: usize) -> i64 {
 
 /// Whether a GPU of the class can change, and whether it has to.
 fn freedom(class: &Class<'_>) -> (bool, bool) {
-    let changing = class.targets.iter().filter(|target| target.layout.is_some()).count();
-    let is_static = class.situation.goal.is_static();
-    (changing > 0, changing > 0 && (is_static || changing == class.targets.len()))
+    let (stays, changes): (Vec<_>, Vec<_>) = class.targets.iter().partition(|target| target.layout.is_none());
+    // It stays only where a change brings it no nearer to its static layout: some have theirs already, and
+    // some cannot have it yet.
+    let is_nearer = |than: &Target| changes.iter().any(|to| to.misses_static < than.misses_static);
+    (!changes.is_empty(), !changes.is_empty() && stays.iter().all(|target| is_nearer(target)))
 }

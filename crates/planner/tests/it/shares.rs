@@ -3,8 +3,8 @@
 use planner::check::{check, check_certificate, check_shares, check_turns, is_sound};
 use planner::decide::{Decision, decide};
 use planner::demand::Request;
-use planner::inventory::Inventory;
-use planner::policy::{LayoutPolicy, Order, Policy, Share};
+use planner::inventory::{Hold, Inventory};
+use planner::policy::{LayoutPolicy, Mode, Order, Policy, Share};
 use planner::report::{Help, Outcome, RequestReport, Why};
 use planner::testing::generate::rooms::{Rooms, rooms};
 use planner::testing::{a100, fleet, node, policy, request};
@@ -51,6 +51,23 @@ fn busy() -> Inventory {
 
 fn asks(of: &str, n: i64) -> Vec<Request> {
     (0..n).map(|i| request(&format!("{of}/r{i}")).asks("7g.80gb", 1).since(i).build()).collect()
+}
+
+/// Two ask for the one small slice of a cordoned node. Who has no share, and came later, gets nothing when the
+/// cordon ends, and is not told that it would help.
+#[test]
+fn a_cordon_that_ends_helps_whom_it_helps_and_not_all_who_ask_alike() {
+    let cordoned = node().held(Hold::Cordoned { by: "an admin".into() }).unschedulable();
+    let inventory = fleet().node("n1", cordoned.gpu(a100().idle("1g.10gb", 0))).build();
+    let ask = |name: &str, since| request(name).asks("1g.10gb", 1).since(since).build();
+    let requests = [ask("guests/first", 0), ask("lab/late", 1)];
+    let policies = [policy("p").share(Some("guests"), 0, None).mode(Mode::Paused).build()];
+    let decision = decided(&inventory, &requests, &policies);
+    let ends = |name| match &answer(&decision, name).outcome {
+        Outcome::Unserved { help, .. } => help.iter().any(|help| matches!(help, Help::HoldEnds { .. })),
+        served => panic!("{served}"),
+    };
+    assert_eq!((ends("first"), ends("late")), (true, false), "{decision:?}");
 }
 
 #[test]

@@ -155,3 +155,16 @@ fn a_plan_that_switches_mig_off_where_nobody_wants_it_or_somebody_is_there_is_re
             .any(|note| note == "fatal: n1/gpu0: the target equals the present layout")
     );
 }
+
+/// One GPU has its layout already, with somebody on it; so the other one, which wants MIG off, cannot have its own
+/// yet. No plan touches the node, and the certificate does not say that every plan does.
+#[test]
+fn a_node_that_cannot_be_switched_yet_is_touched_by_no_plan() {
+    let gpus = node().gpu(a100()).gpu(a100().idle("1g.10gb", 0).idle("1g.10gb", 1).used("1g.10gb", 2, "ann"));
+    let inventory = fleet().node("n1", gpus).build();
+    let wanted = policy("research").fixed_whole(&[0]).fixed(&[1], &[("1g.10gb", 3)]).build();
+    let decision = plan(&inventory, &[wanted]);
+    assert_eq!(changes(&decision), [""; 0]);
+    let touched = decision.report.certificate.iter().find(|level| level.level == "nodes touched");
+    assert_eq!(touched.map(|level| (level.value, level.bound)), Some((0, 0)));
+}

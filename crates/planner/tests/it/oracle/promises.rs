@@ -1,7 +1,7 @@
 //! What was promised, restated for brute force: which promises can be kept, and which of them yield to a
 //! higher priority.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
 use mig::ProfileName;
@@ -138,7 +138,15 @@ pub(crate) fn settled(inventory: &Inventory, requests: &[Request], policies: &[P
     for request in promised {
         let mut with = now.clone();
         set(&mut with, request, request.promised.clone());
-        if above(inventory, &with, policies, request) <= above(inventory, &now, policies, request) {
+        let pairs = above(inventory, &with, policies, request)
+            .into_iter()
+            .zip(above(inventory, &now, policies, request));
+        // What is kept may leave no node to somebody, who is in no queue then, and as unserved as before.
+        let first = pairs.map(|(with, now)| {
+            let is_same_queue = with.turns.len() == now.turns.len();
+            if is_same_queue { with.cmp(&now) } else { with.slices.cmp(&now.slices) }
+        });
+        if first.fold(Ordering::Equal, Ordering::then) != Ordering::Greater {
             now = with;
         }
     }
