@@ -64,8 +64,11 @@ pub(crate) fn doubts(world: &World) -> Vec<String> {
                 Help::HolderEnds { .. } | Help::EnoughSeats { .. } => doubt("there are no such seats"),
                 Help::FreeNow { profile } => {
                     let idle = inventory.nodes.values().filter(|node| node.schedulable).map(|node| {
-                        let there =
+                        let slices =
                             node.gpus.values().flat_map(apply::profiles).filter(|p| p == profile).count();
+                        // Of slices that several share, each has a seat for each of them.
+                        let sharing = node.shared.get(profile).filter(|sharing| !sharing.renamed);
+                        let there = slices * sharing.map_or(1, |sharing| sharing.replicas as usize);
                         there - node.allocated.get(profile).map_or(0, |n| *n as usize).min(there)
                     });
                     if idle.sum::<usize>() == 0 {
