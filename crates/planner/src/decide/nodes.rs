@@ -59,6 +59,6 @@ fn freedom(class: &Class<'_>) -> (bool, bool) {
     let (stays, changes): (Vec<_>, Vec<_>) = class.targets.iter().partition(|target| target.layout.is_none());
     // It stays only where a change brings it no nearer to its static layout: some have theirs already, and
     // some cannot have it yet.
-    let is_nearer = |than: &Target| changes.iter().any(|to| to.misses_static < than.misses_static);
+    let is_nearer = |than: &Target| than.misses_static && changes.iter().any(|to| !to.misses_static);
     (!changes.is_empty(), !changes.is_empty() && stays.iter().all(|target| is_nearer(target)))
 }
