@@ -324,7 +324,6 @@ fn what_the_environment_of_a_subscription_switches_on_is_allowed() {
     assert_eq!(csv["metadata"]["annotations"]["operatorframework.io/cluster-monitoring"], "true");
 }
 
-/// The scenario `olm_bundle` applies the same objects to a real API server, and asks it.
 #[test]
 fn what_the_guide_grants_for_hardware_profiles_is_what_the_chart_would_grant() {
     let file = packaging::root().join("examples/olm/hardware-profiles.yaml");
