@@ -51,6 +51,19 @@ enum Kind {
     Terminal,
 }
 
+impl Kind {
+    /// What they need beside Rust.
+    fn needed(self, sources: &Sources) -> &'static [Tool] {
+        match self {
+            Self::Rust => &[],
+            Self::Go if sources.need_go(&TOOLS) => &[tools::GO, tools::CC, NAMESPACES],
+            Self::Go => &[NAMESPACES],
+            Self::Python => &[PYTHON],
+            Self::Terminal => &TERMINALS,
+        }
+    }
+}
+
 /// The test modules whose clients draw on a terminal.
 const TERMINAL_TESTS: [&str; 1] = ["terminal::"];
 
@@ -94,19 +107,18 @@ pub(crate) fn steps(sources: &Sources) -> Vec<Step> {
         sources.hand_on(&mut command);
         Step { name, what, tools, after: None, action: Action::Run(command) }
     };
-    let go: &[_] = if sources.need_go(&TOOLS) { &[tools::GO, tools::CC, NAMESPACES] } else { &[NAMESPACES] };
     vec![
-        step("clients-rust", "nvml-wrapper over the simulated library", &[], "rust"),
+        step("clients-rust", "nvml-wrapper over the simulated library", Kind::Rust.needed(sources), "rust"),
         step(
             "clients-go",
             "go-nvml, mig-parted, GFD, nvidia-ctk, device plugin and DRA driver over the simulated library",
-            go,
+            Kind::Go.needed(sources),
             "go",
         ),
         step(
             "clients-python",
             "nvidia-ml-py and ten programs in Python over the simulated library",
-            &[PYTHON],
+            Kind::Python.needed(sources),
             "python",
         ),
     ]
@@ -118,6 +130,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         let good = steps::run(steps(&args.sources), args.ci, out).context("cannot write the progress")?;
         return Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     };
+    needs::require("cargo xtask clients", kind.needed(&args.sources))?;
     let mut test = Command::new("cargo");
     test.args(["test", "--quiet", "--locked", "--no-fail-fast", "--package", "slicewright-sim-clients"]);
     let library = sim_lib::ensure_built(&sim_lib::Args::default())?;
@@ -136,7 +149,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
             with_nvidia_smi(&library)?;
         }
         Kind::Terminal => {
-            needs::require("cargo xtask clients terminal", &TERMINALS)?;
             test.args(["--test", "it", "--"]).args(TERMINAL_TESTS);
             for tool in TERMINALS {
                 let mut places = std::env::split_paths(&args.path).map(|folder| folder.join(tool.name));

@@ -18,7 +18,7 @@ use crate::tools::{self, CC, GO, Sources};
 ///
 /// Without a container engine and without a base image: `--help` lists the
 /// options. It needs Python, for the linker that makes static programs for
-/// every processor.
+/// every processor, and a C compiler.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {
@@ -31,11 +31,28 @@ pub(crate) struct Args {
     arguments: Vec<OsString>,
 }
 
-/// The same for the other processor of servers.
+/// The same for each processor of servers, by the name that `--arch` takes.
 const MUSL_ARM64: Tool = Tool {
     name: "Rust's standard library for musl on arm64",
     probe: &["sh", "-c", "test -d \"$(rustc --print sysroot)/lib/rustlib/aarch64-unknown-linux-musl\""],
     install: Install::Command("rustup target add aarch64-unknown-linux-musl"),
+};
+const MUSL_AMD64: Tool = Tool {
+    name: "Rust's standard library for musl on amd64",
+    probe: &["sh", "-c", "test -d \"$(rustc --print sysroot)/lib/rustlib/x86_64-unknown-linux-musl\""],
+    install: Install::Command("rustup target add x86_64-unknown-linux-musl"),
+};
+
+/// What the image for must-gather takes from this machine: the list of `packaging/image/src/make/must_gather.rs`.
+const GATHERED: Tool = Tool {
+    name: "the programs in the image for must-gather",
+    probe: &[
+        "sh",
+        "-c",
+        "for program in awk bash cat cp date df du env grep head ls mkdir pkill ps rm sed setsid sleep sort sync tail tar wc; \
+         do test -x /usr/bin/$program || exit 1; done",
+    ],
+    install: Install::Debian("bash coreutils gawk grep procps sed tar util-linux"),
 };
 
 /// What runs the image for the other processor, on a machine of servers.
@@ -46,7 +63,39 @@ const EMULATOR: Tool = Tool {
 };
 
 /// What the image of a release needs.
-pub(crate) const RELEASED: &[Tool] = &[crate::gate::GIT, PYTHON, MUSL, MUSL_ARM64];
+pub(crate) const RELEASED: &[Tool] = &[crate::gate::GIT, PYTHON, MUSL, MUSL_ARM64, CC, GATHERED];
+
+/// What the image for must-gather needs.
+pub(crate) const MUST_GATHER: &[Tool] = &[PYTHON, MUSL, CC, GATHERED];
+
+/// All that `cargo xtask image` needs for these arguments.
+pub(crate) fn needed<'a>(sources: &Sources, arguments: impl IntoIterator<Item = &'a str>) -> Vec<Tool> {
+    let words: Vec<&str> = arguments.into_iter().collect();
+    let mut needed = vec![PYTHON, CC];
+    let mut chosen = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| words[before]);
+        let value = word.strip_prefix("--arch=").or_else(|| (before == Some("--arch")).then_some(*word));
+        chosen.extend(value.into_iter().flat_map(|value| value.split(',')).filter_map(|name| match name {
+            "amd64" => Some(MUSL_AMD64),
+            "arm64" => Some(MUSL_ARM64),
+            _ => None,
+        }));
+    }
+    if chosen.is_empty() {
+        chosen.push(MUSL);
+    }
+    needed.extend(chosen);
+    // Without a name all images are made.
+    let named = |name: &str| words.contains(&name);
+    if named("must-gather") || !["operator", "agent", "simulator"].into_iter().any(named) {
+        needed.push(GATHERED);
+    }
+    if named("--load") {
+        needed.extend(needs::components(sources, &[tools::Use::Kind]));
+    }
+    needed
+}
 
 /// The step of the gate: what a cluster runs, in the profile that builds
 /// soonest.
@@ -88,13 +137,13 @@ pub(crate) fn release_steps(sources: &Sources) -> Vec<Step> {
             "images",
             "the images as they are published keep their promises, and containerd loads them",
             &["--load"],
-            &[PYTHON, MUSL, CC, GO],
+            &[PYTHON, MUSL, CC, GATHERED, GO],
         ),
         image(
             "image-arm64",
             "the operator's image for both processors, the other one in an emulator",
             &["operator", "--quick", "--arch", "amd64,arm64"],
-            &[PYTHON, MUSL, MUSL_ARM64, EMULATOR],
+            &[PYTHON, MUSL, MUSL_ARM64, CC, EMULATOR],
         ),
         containerfiles(),
         Step {
@@ -103,7 +152,7 @@ pub(crate) fn release_steps(sources: &Sources) -> Vec<Step> {
                 "reproducible",
                 "built once more in another folder, the images have the same digests",
                 &["--again"],
-                &[PYTHON, MUSL, CC],
+                &[PYTHON, MUSL, CC, GATHERED],
             )
         },
     ]
@@ -123,9 +172,9 @@ fn containerfiles() -> Step {
     }
 }
 
-/// `slicewright-image` with the linker that it needs.
-fn maker(sources: &Sources, path: &OsStr, out: &mut dyn Write) -> anyhow::Result<Command> {
-    needs::require("the operator's image", needs::IMAGE)?;
+/// `slicewright-image` with the linker that it needs, once all that is needed is there.
+fn maker(sources: &Sources, path: &OsStr, needed: &[Tool], out: &mut dyn Write) -> anyhow::Result<Command> {
+    needs::require("cargo xtask image", needed)?;
     building::first(&["build", "--locked", "--package", "slicewright-image"])?;
     let mut make = with_zig(sources, path, "cargo", out)?;
     make.args(["run", "--quiet", "--locked", "--package", "slicewright-image", "--"]);
@@ -159,7 +208,7 @@ pub(crate) fn of_operator_and_agent(
     folder: &Path,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    let mut make = maker(sources, path, out)?;
+    let mut make = maker(sources, path, needs::IMAGE, out)?;
     make.args(["operator", "agent", "--quick", "--out"]).arg(folder);
     out.flush()?;
     ensure!(
@@ -171,7 +220,8 @@ pub(crate) fn of_operator_and_agent(
 
 /// Runs it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    let mut make = maker(&args.sources, &args.path, out)?;
+    let words = args.arguments.iter().filter_map(|argument| argument.to_str());
+    let mut make = maker(&args.sources, &args.path, &needed(&args.sources, words), out)?;
     make.args(&args.arguments);
     // A second build is compared with the first and nothing else; a folder for a Containerfile is no image.
     let no_image = |argument: &OsString| argument == "--again" || argument == "--tree";
@@ -186,4 +236,41 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     let status = make.status().context("cannot run cargo")?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(128);
     Ok(ExitCode::from(code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(arguments: &[&str], expected: &[Tool]) {
+        let nowhere = tempfile::tempdir().unwrap();
+        let found = needed(&Sources::kept_in(nowhere.path()), arguments.iter().copied());
+        let names =
+            |tools: &[Tool]| tools.iter().map(|tool| tool.name).collect::<std::collections::BTreeSet<_>>();
+        assert_eq!(names(&found), names(expected), "{arguments:?}");
+    }
+
+    #[test]
+    fn what_an_image_needs_is_known_before_the_first_build() {
+        check(&[], &[PYTHON, CC, MUSL, GATHERED]);
+        check(&["operator", "--quick"], &[PYTHON, CC, MUSL]);
+        check(&["agent", "simulator", "--out", "/tmp/images"], &[PYTHON, CC, MUSL]);
+        check(&["operator", "--arch", "amd64,arm64"], &[PYTHON, CC, MUSL_AMD64, MUSL_ARM64]);
+        check(&["operator", "must-gather", "--arch=arm64"], &[PYTHON, CC, MUSL_ARM64, GATHERED]);
+        check(&["operator", "--load"], &[PYTHON, CC, MUSL, GO]);
+        check(&["--again"], &[PYTHON, CC, MUSL, GATHERED]);
+    }
+
+    /// The list is another crate's, which is built after this one looked.
+    #[test]
+    fn the_programs_of_must_gather_are_those_of_its_image() {
+        let file = crate::root().join("packaging/image/src/make/must_gather.rs");
+        let text = std::fs::read_to_string(file).unwrap();
+        let (_, list) = text.split_once("const PROGRAMS").unwrap();
+        let (list, _) = list.split_once("];").unwrap();
+        let programs: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
+        assert!(programs.len() > 20, "{programs:?}");
+        assert!(GATHERED.probe[2].contains(&format!("in {};", programs.join(" "))), "{programs:?}");
+    }
 }

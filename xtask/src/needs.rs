@@ -59,13 +59,13 @@ const ENGINE: &[Tool] = &[
     without_an_engine!("systemctl", "systemd"),
 ];
 
-/// What makes the operator's image.
-pub(crate) const IMAGE: &[Tool] = &[PYTHON, MUSL];
+/// What makes an image for this machine's processor.
+pub(crate) const IMAGE: &[Tool] = &[PYTHON, MUSL, CC];
 
 /// All that a kind cluster with stories on it needs, as the release check
 /// lists it.
 pub(crate) fn kind_check() -> Vec<Tool> {
-    [ENGINE, IMAGE, &[CC]].concat()
+    [ENGINE, IMAGE].concat()
 }
 
 /// What has to be there to build the real components of these uses.

@@ -6,10 +6,16 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
+use clap::ValueEnum;
 
+use crate::archives::{self, System};
 use crate::building;
 use crate::bundle;
+use crate::gate::GIT;
+use crate::image;
+use crate::needs;
+use crate::steps::Tool;
 use crate::tools::{self, Sources};
 
 /// Writes the next version: manifests, changelog, chart, bundle, catalog, documents
@@ -86,9 +92,32 @@ fn xtask(sources: &Sources, args: &[&str]) -> Command {
     command
 }
 
+/// What the first half needs, from its first step to its last.
+fn prepared(sources: &Sources) -> Vec<Tool> {
+    let mut needed = vec![GIT];
+    needed.extend(needs::components(sources, bundle::USES));
+    needed
+}
+
+/// What the second half runs beside what it builds.
+const PUBLISHES: &[tools::Use] = &[tools::Use::Packaging, tools::Use::Bundle, tools::Use::Publish];
+
+/// What the second half needs, for these processors and archives of these systems.
+fn published(sources: &Sources, arch: &str, systems: &[System]) -> Vec<Tool> {
+    let mut needed = vec![GIT];
+    needed.extend(image::needed(sources, ["operator", "--arch", arch]));
+    needed.extend(image::needed(sources, ["must-gather", "agent"]));
+    if !systems.is_empty() {
+        needed.extend(archives::needed(systems));
+    }
+    needed.extend(needs::components(sources, PUBLISHES));
+    needed
+}
+
 /// Runs the first half.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let Args { version, date, quick, sources } = args;
+    needs::require("cargo xtask release", &prepared(sources))?;
     let mut prepare = program()?;
     prepare.args(["prepare", version]);
     prepare.args(date.iter().flat_map(|date| ["--date", date]));
@@ -124,6 +153,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
 pub(crate) fn publish(args: &PublishArgs, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let PublishArgs { path: _, out: folder, registry, insecure, arch, system, quick, builder, sources } =
         args;
+    let systems: Vec<System> = system
+        .split(',')
+        .filter(|name| !name.is_empty())
+        .map(|name| System::from_str(name, false).map_err(|error| anyhow!("--system: {name}: {error}")))
+        .collect::<anyhow::Result<_>>()?;
+    needs::require("cargo xtask publish", &published(sources, arch, &systems))?;
     let folder = crate::root().join(folder);
     let (images, archives) = (folder.join("images"), folder.join("archives"));
     let text = |path: &PathBuf| path.to_str().map(str::to_owned).context("a folder's name is text");
@@ -147,11 +182,32 @@ pub(crate) fn publish(args: &PublishArgs, out: &mut dyn Write) -> anyhow::Result
     publish.args(registry.iter().flat_map(|registry| ["--registry", registry]));
     publish.args(builder.iter().flat_map(|builder| ["--builder", builder]));
     publish.args(insecure.then_some("--insecure"));
-    for binary in
-        tools::ensure_built(sources, &[tools::Use::Packaging, tools::Use::Bundle, tools::Use::Publish], out)?
-    {
+    for binary in tools::ensure_built(sources, PUBLISHES, out)? {
         publish.env(binary.variable(), &binary.path);
     }
     ended("publishing", &mut publish)?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_either_half_needs_is_known_before_its_first_step() {
+        let nowhere = tempfile::tempdir().unwrap();
+        let sources = Sources::kept_in(nowhere.path());
+        for tool in [GIT, tools::GO] {
+            assert!(prepared(&sources).contains(&tool), "{}", tool.name);
+        }
+        let all = published(&sources, "amd64,arm64", &System::USUAL);
+        for tool in image::RELEASED.iter().filter(|tool| **tool != needs::MUSL).chain(&[tools::GO]) {
+            assert!(all.contains(tool), "{}", tool.name);
+        }
+        for tool in archives::needed(&System::USUAL) {
+            assert!(all.contains(&tool), "{}", tool.name);
+        }
+        let none = published(&sources, "amd64", &[]);
+        assert!(none.iter().all(|tool| !tool.name.contains("windows")));
+    }
 }

@@ -105,7 +105,7 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
         },
         Step {
             after: Some("tools"),
-            tools: needs::IMAGE,
+            tools: image::MUST_GATHER,
             ..step(
                 "must-gather",
                 "the image for `oc adm must-gather` collects from a live fleet what a maintainer asks for first",

@@ -56,10 +56,11 @@ impl Actuator {
     /// it is open again.
     ///
     /// Of MIG manager it is what the product estimates, the slow end of what
-    /// is seen. Of an agent that changes single slices it is an assumption,
-    /// since there is none yet: nothing is parked and no label is waited for,
-    /// so what is left is the cordon, kubelet that notices, the cut, and the
-    /// plugin that offers anew.
+    /// is seen. Of an agent that changes single slices it is a cautious
+    /// assumption: nothing is parked and no label is waited for, so what is
+    /// left is the cordon, kubelet that notices, the cut, and the plugin that
+    /// offers anew. On kind, over simulated GPUs, a third of it was seen
+    /// (`docs/e2e.md`, the story `agent`); on real GPUs, nothing.
     #[must_use]
     pub fn away(self, settings: &Settings) -> SignedDuration {
         match self {

@@ -29,6 +29,7 @@ pub const PLACES: &[Place] = &[
     place("docs/guides/flux.md", "tag: v{}"),
     place("examples/gitops/flux/helm-release.yaml", "tag: v{}"),
     place("examples/policy-repo/snapshot-job.yaml", "slicewright/slicewright:{}"),
+    place("examples/policy-repo/install.sh", "\nVERSION={}\n"),
     place("docs/guides/olm.md", "slicewright-catalog:v{}"),
     place("docs/guides/olm.md", "slicewright.v{}"),
     place("docs/guides/images.md", "slicewright/slicewright:{}"),

@@ -22,6 +22,7 @@ fn the_repository_is_named_alike_everywhere() {
         "packaging/containers/must-gather.Containerfile",
         "charts/slicewright/files/rules.yaml",
         ".github/ISSUE_TEMPLATE/config.yml",
+        "examples/policy-repo/install.sh",
     ] {
         assert!(read(file).contains(&repository), "{file} does not name {repository}");
     }

@@ -1,6 +1,7 @@
 //! Quotations of Slicewright's messages in the pages for users are correct: each quoted sentence and each
 //! reason is in the code, and no reason for waiting is missing.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
@@ -137,4 +138,66 @@ fn every_reason_that_a_page_for_trouble_names_is_one() {
         }
     }
     assert!(named > 20, "{named}");
+}
+
+/// The reasons of conditions that the code can write, each once.
+fn reasons_of_conditions() -> BTreeSet<String> {
+    let code = read("crates/api/src/condition.rs");
+    let (_, list) = code.split_once("\nreasons! {\n").expect("the reasons are in one list");
+    let (list, _) = list.split_once("\n}\n").expect("the list ends");
+    let rows = list.lines().map(str::trim).filter(|line| !line.starts_with("///"));
+    rows.map(|row| row.split('"').nth(1).unwrap_or_else(|| panic!("{row} is no reason")).to_owned()).collect()
+}
+
+/// The first cell of each row below a heading, and the last.
+fn told(page: &str, heading: &str) -> Vec<(String, String)> {
+    let text = read(page);
+    let (_, section) =
+        text.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("{page}: {heading}"));
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |"));
+    let cells = rows.map(|row| {
+        let (reason, rest) = row.split_once("` | ").expect("a row begins with its reason");
+        (reason.to_owned(), rest.rsplit(" | ").next().unwrap_or_default().to_owned())
+    });
+    cells.collect()
+}
+
+#[test]
+fn the_page_for_trouble_says_of_every_reason_of_a_condition_what_to_do_and_knows_no_other() {
+    let reasons = reasons_of_conditions();
+    assert!(reasons.len() > 30, "{reasons:?}");
+    let rows = told(TROUBLE, "## What each reason asks of you");
+    let named: BTreeSet<String> = rows.iter().map(|(reason, _)| reason.clone()).collect();
+    assert_eq!(named, reasons);
+    assert_eq!(rows.len(), reasons.len(), "each is there once");
+    assert!(rows.iter().all(|(_, advice)| advice.len() > 5), "{rows:?}");
+}
+
+/// Why a node does not change: the reference is generated, and the page for trouble quotes it.
+#[test]
+fn the_page_for_trouble_names_only_reasons_that_a_node_has() {
+    let of_nodes: BTreeSet<String> =
+        told("docs/reference/rollout.md", "## Reasons").into_iter().map(|(reason, _)| reason).collect();
+    assert!(of_nodes.len() > 30, "{of_nodes:?}");
+    let known: BTreeSet<String> = of_nodes.union(&reasons_of_conditions()).cloned().collect();
+    let rows = told(TROUBLE, "## A node does not change");
+    assert!(rows.len() > 3, "{rows:?}");
+    for (cell, _) in rows {
+        for reason in cell.split("`, `") {
+            assert!(known.contains(reason), "no node has the reason {reason}");
+        }
+    }
+}
+
+#[test]
+fn a_message_to_which_a_page_sends_its_reader_is_explained_further_down() {
+    let text = read(WAITING);
+    let parts: Vec<&str> = text.split("see \"").skip(1).collect();
+    assert!(!parts.is_empty());
+    for part in parts {
+        let (message, after) = part.split_once('"').expect("the quote ends");
+        assert!(after.starts_with(" below"), "{message}");
+        assert!(after.contains(&format!("\n| \"{message}")), "{WAITING} does not explain {message:?} below");
+    }
 }

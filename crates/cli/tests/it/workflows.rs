@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
@@ -19,6 +20,16 @@ use tempfile::TempDir;
 const NOW: &str = "2026-11-22T09:20:33Z";
 /// What the forge gives to who may comment.
 const TOKEN: &str = "a-token-of-the-forge";
+/// Where a runner has its programs.
+const PROGRAMS: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// This machine, as archives name it.
+fn system() -> &'static str {
+    match std::env::consts::ARCH {
+        "aarch64" => "linux-arm64",
+        _ => "linux-amd64",
+    }
+}
 
 fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/policy-repo")
@@ -47,6 +58,7 @@ impl Bench {
         let bench = Self { home: TempDir::new().unwrap() };
         let origin = bench.path("origin");
         copy(&example(), &origin);
+        bench.publish(&origin);
         Bench::git(&origin, &["init", "--quiet", "--initial-branch=main"]);
         Bench::commit(&origin);
         Bench::git(bench.home.path(), &["clone", "--quiet", "origin", "change"]);
@@ -54,6 +66,34 @@ impl Bench {
         change(&bench.path("change"));
         Bench::commit(&bench.path("change"));
         bench
+    }
+
+    /// A release, as `install.sh` finds one, and its digest in that file. The archive's program starts the one that these
+    /// tests are about.
+    fn publish(&self, repository: &Path) {
+        let script = format!("#!/bin/sh\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_slicewright"));
+        let version = env!("CARGO_PKG_VERSION");
+        let release = self.path("releases").join(format!("v{version}"));
+        fs::create_dir_all(&release).unwrap();
+        let program = release.join("slicewright");
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let archive = release.join(format!("slicewright-v{version}-{}.tar.gz", system()));
+        let mut tar = Command::new("tar");
+        tar.arg("-czf").arg(&archive).arg("-C").arg(&release).arg("slicewright");
+        assert!(tar.status().unwrap().success());
+        let sum = Command::new("sha256sum").arg(&archive).output().unwrap();
+        let digest = String::from_utf8(sum.stdout).unwrap()[..64].to_owned();
+        let file = repository.join("install.sh");
+        let text = fs::read_to_string(&file).unwrap();
+        let pinned = text.replace(&"0".repeat(64), &digest);
+        assert_ne!(pinned, text, "the example has digests of zeros");
+        fs::write(file, pinned).unwrap();
+    }
+
+    /// Where the releases are.
+    fn releases(&self) -> String {
+        format!("file://{}", self.path("releases").display())
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -73,13 +113,12 @@ impl Bench {
         Self::git(folder, &["commit", "--quiet", "--allow-empty", "--message=a change"]);
     }
 
-    /// Runs a script in a folder, with `slicewright` on the path and nothing else of this process.
+    /// Runs a script in a folder, with nothing of this process: `slicewright` is on the path where the script installs it.
     fn run(&self, shell: &[&str], script: &str, folder: &str, env: &[(&str, &str)]) -> Output {
-        let bin = Path::new(env!("CARGO_BIN_EXE_slicewright")).parent().unwrap();
-        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display());
         let mut command = Command::new(shell[0]);
         command.args(&shell[1..]).arg(script).current_dir(self.path(folder)).env_clear();
-        command.envs([("PATH", path.as_str()), ("NOW", NOW), ("GIT_CONFIG_GLOBAL", "/dev/null")]);
+        command.envs([("PATH", PROGRAMS), ("NOW", NOW), ("GIT_CONFIG_GLOBAL", "/dev/null")]);
+        command.env("SLICEWRIGHT_RELEASES", self.releases());
         command.envs(env.iter().copied()).output().unwrap()
     }
 }
@@ -226,9 +265,14 @@ fn github_plans_with_rights_to_read_and_a_second_workflow_posts_also_for_a_fork(
     }
     let bench = Bench::new(breaks_an_expectation);
     let steps = scripts(".github/workflows/plan.yaml", "plan");
-    assert_eq!(steps.len(), 2, "{steps:?}");
+    assert_eq!(steps.len(), 3, "{steps:?}");
     ended(&bench.run(&GITHUB, &steps[0].1, "change", &[("BASE", "main")]), 0);
-    ended(&bench.run(&GITHUB, &steps[1].1, "change", &[("PEOPLE_MAY_LOSE", "")]), 4);
+    let (temp, paths) = (bench.path("temp"), bench.path("paths"));
+    let installs = [("RUNNER_TEMP", temp.to_str().unwrap()), ("GITHUB_PATH", paths.to_str().unwrap())];
+    ended(&bench.run(&GITHUB, &steps[1].1, "change", &installs), 0);
+    // A runner puts the lines of that file in front of the path of every later step.
+    let path = format!("{}:{PROGRAMS}", fs::read_to_string(paths).unwrap().trim());
+    ended(&bench.run(&GITHUB, &steps[2].1, "change", &[("PEOPLE_MAY_LOSE", ""), ("PATH", &path)]), 4);
     let comment = fs::read_to_string(bench.path("change/plans/lab.md")).unwrap();
     assert!(comment.contains("Expectations that FAILED"), "{comment}");
     let page = fs::read_to_string(bench.path("change/plans/lab.html")).unwrap();
@@ -302,7 +346,11 @@ fn gitlab_plans_and_posts_one_note_which_is_replaced() {
         return;
     }
     let bench = Bench::new(breaks_an_expectation);
-    let lines = document(".gitlab-ci.yml")["plan"]["script"].clone();
+    let job = document(".gitlab-ci.yml")["plan"].clone();
+    // What the image lacks is installed before; here it is there.
+    assert_eq!(job["image"], "alpine:3.22");
+    assert_eq!(job["before_script"], json!(["apk add --no-cache curl git jq"]));
+    let lines = job["script"].clone();
     let script: Vec<&str> = lines.as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
     let forge = Forge::start(json!([]));
     let api = format!("{}/api/v4", forge.address);
@@ -381,7 +429,7 @@ fn people_who_lose_fail_the_check_unless_somebody_decides_that_they_may() {
             &["sh", "-c"],
             "../before/plan.sh lab ../before comment.md page.html",
             "change",
-            &[("PEOPLE_MAY_LOSE", may)],
+            &[("PEOPLE_MAY_LOSE", may), ("SLICEWRIGHT", env!("CARGO_BIN_EXE_slicewright"))],
         )
     };
     ended(&run(""), 5);
@@ -389,4 +437,33 @@ fn people_who_lose_fail_the_check_unless_somebody_decides_that_they_may() {
     assert!(comment.lines().next().unwrap().contains(" their slice; "), "{comment}");
     assert!(comment.contains("```diff\n"), "{comment}");
     ended(&run("1"), 0);
+}
+
+#[test]
+fn what_is_installed_is_the_archive_whose_digest_is_pinned_and_no_other() {
+    if !can_run("what_is_installed_is_the_archive_whose_digest_is_pinned_and_no_other") {
+        return;
+    }
+    let bench = Bench::new(|_| {});
+    let install = |folder: &str| bench.run(&["sh", "-c"], "./install.sh ../installed", folder, &[]);
+    ended(&install("change"), 0);
+    let installed = bench.path("installed/slicewright");
+    let version = Command::new(&installed).arg("--version").output().unwrap();
+    assert!(String::from_utf8_lossy(&version.stdout).contains(env!("CARGO_PKG_VERSION")), "{version:?}");
+    assert_eq!(fs::read_dir(bench.path("installed")).unwrap().count(), 1, "the archive is not left there");
+
+    // Somebody else's archive in the same place, and the example as it is, whose digests are of no file.
+    fs::remove_dir_all(bench.path("installed")).unwrap();
+    let archives = bench.path("releases").join(concat!("v", env!("CARGO_PKG_VERSION")));
+    let archive = archives.join(format!("slicewright-v{}-{}.tar.gz", env!("CARGO_PKG_VERSION"), system()));
+    let ours = fs::read(&archive).unwrap();
+    fs::write(&archive, b"something else").unwrap();
+    ended(&install("change"), 65);
+    fs::write(&archive, ours).unwrap();
+    fs::copy(example().join("install.sh"), bench.path("origin/install.sh")).unwrap();
+    let refused = install("origin");
+    ended(&refused, 65);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("is not the archive whose digest install.sh names (0000"), "{said}");
+    assert_eq!(fs::read_dir(bench.path("installed")).unwrap().count(), 0, "nothing is left of it");
 }

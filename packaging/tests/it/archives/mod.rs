@@ -90,3 +90,26 @@ fn the_same_files_give_the_same_archive_whose_sum_is_the_usual_one() {
     let check = check.unwrap();
     assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
 }
+
+/// What `examples/policy-repo` downloads is what a release publishes, under the same name.
+#[test]
+fn the_example_of_a_policy_repository_asks_for_an_archive_that_is_published() {
+    let script = std::fs::read_to_string(packaging::root().join("examples/policy-repo/install.sh")).unwrap();
+    for system in [System::LinuxAmd64, System::LinuxArm64] {
+        let (os, arch) = system.names();
+        let name = format!("{os}-{arch}");
+        assert!(script.contains(&format!("system={name} digest=$SHA256_{}", arch.to_uppercase())), "{name}");
+        let archive = system.archive("$VERSION").replace(&name, "$system");
+        assert!(script.contains(&format!("archive={}\n", archive)), "{archive}");
+        let release = Release {
+            version: "$VERSION",
+            repository: "$REPOSITORY",
+            archives: vec![(system, String::new())],
+        };
+        let place = release.manifest();
+        let (_, uri) = place.split_once("uri: ").unwrap();
+        let (place, _) = uri.split_once("/v$VERSION").unwrap();
+        assert!(script.contains(&format!("{place}}}/v$VERSION/$archive\n")), "{place}");
+        assert!(script.contains(&format!(" {}\n", system.program())));
+    }
+}

@@ -6,6 +6,7 @@ use std::path::Path;
 use packaging::bundle::{Contact, Files, Image, generate, read_folder};
 use serde_json::Value;
 
+use super::same::{Right, chart, rights};
 use super::{csv_of, helm, manifests_of};
 
 /// What OLM takes beside the ClusterServiceVersion, of either generation.
@@ -261,24 +262,89 @@ fn what_people_are_shown_selects_nodes_of_a_fresh_cluster_and_changes_nothing() 
     }
 }
 
+/// What settings need beyond what every operator needs: a key of `charts/slicewright/files/rights.yaml`, and the
+/// variable that switches the setting on.
+const SETTINGS: [(&str, &str); 6] = [
+    ("patchClusterPolicy", "SLICEWRIGHT_PATCH_CLUSTER_POLICY"),
+    ("secureMetrics", "SLICEWRIGHT_METRICS_CERTIFICATE"),
+    ("readsQueues", "SLICEWRIGHT_KUEUE"),
+    ("answersChecks", "SLICEWRIGHT_KUEUE"),
+    ("plansProfiles", "SLICEWRIGHT_HARDWARE_PROFILES"),
+    (BY_THE_GUIDE, "SLICEWRIGHT_HARDWARE_PROFILES"),
+];
+/// The only ones that an administrator grants, by the guide.
+const BY_THE_GUIDE: &str = "openshiftAi";
+
+fn rules_of_the_chart() -> Value {
+    let file = packaging::root().join("charts/slicewright/files/rights.yaml");
+    serde_saphyr::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+}
+
+/// What OLM grants of the bundle.
+fn granted() -> BTreeSet<Right> {
+    let csv = csv_of(&committed());
+    let install = &csv["spec"]["install"]["spec"];
+    let parts =
+        ["permissions", "clusterPermissions"].iter().flat_map(|part| install[part].as_array().unwrap());
+    parts.flat_map(|part| rights(part["rules"].as_array().unwrap())).collect()
+}
+
 /// The environment of a Subscription is all that OLM can set: what it switches on must be allowed.
 #[test]
 fn what_the_environment_of_a_subscription_switches_on_is_allowed() {
-    let csv = csv_of(&committed());
-    let rules = csv["spec"]["install"]["spec"]["clusterPermissions"][0]["rules"].as_array().unwrap().clone();
-    for (resource, verb) in
-        [("clusterpolicies", "patch"), ("tokenreviews", "create"), ("subjectaccessreviews", "create")]
-    {
-        let has = |rule: &Value, key: &str, word: &str| {
-            rule[key].as_array().unwrap().iter().any(|found| found == word)
-        };
-        let allowed = rules.iter().any(|rule| has(rule, "resources", resource) && has(rule, "verbs", verb));
-        assert!(allowed, "{verb} {resource}");
+    let rules = rules_of_the_chart();
+    let granted = granted();
+    let mut keys = BTreeSet::from(["cluster", "own", "gpuOperator"]);
+    keys.extend(SETTINGS.iter().map(|(key, _)| *key));
+    // What `slicewright release` needs is the hook's of the chart, and under OLM that of whoever runs it.
+    let known: BTreeSet<&str> = keys.iter().copied().chain(["release"]).collect();
+    let all: BTreeSet<&str> = rules.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(all, known, "say for a new setting which variable switches it on, and who grants its rights");
+    for key in keys {
+        let needed = rights(rules[key].as_array().unwrap());
+        assert!(!needed.is_empty(), "{key}");
+        if key == BY_THE_GUIDE {
+            assert!(needed.is_disjoint(&granted), "the guide says that the bundle does not grant {needed:?}");
+        } else {
+            let missing: Vec<_> = needed.difference(&granted).collect();
+            assert!(missing.is_empty(), "{key}: {missing:?}");
+        }
     }
+    let reference = std::fs::read_to_string(packaging::root().join("docs/reference/operator.md")).unwrap();
+    let guide = std::fs::read_to_string(packaging::root().join("docs/guides/olm.md")).unwrap();
+    let named = guide.split(|c: char| !(c.is_ascii_uppercase() || c == '_'));
+    let named: BTreeSet<&str> = named.filter(|word| word.starts_with("SLICEWRIGHT_")).collect();
+    for variable in named.into_iter().chain(SETTINGS.map(|(_, variable)| variable)) {
+        assert!(reference.contains(&format!("[env: {variable}=")), "the operator does not read {variable}");
+    }
+    let csv = csv_of(&committed());
     let container =
         &csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"]["containers"][0];
     assert!(container.get("args").is_none(), "a flag would win over the environment");
     assert_eq!(csv["metadata"]["annotations"]["operatorframework.io/cluster-monitoring"], "true");
+}
+
+#[test]
+fn what_the_guide_grants_for_hardware_profiles_is_what_the_chart_would_grant() {
+    let file = packaging::root().join("examples/olm/hardware-profiles.yaml");
+    let text = std::fs::read_to_string(file).unwrap();
+    let found: Vec<Value> = text.split("\n---\n").map(parse).collect();
+    let objects = chart(&[r#"hardwareProfiles.mode="publish""#]);
+    for (kind, fields) in [("Role", &["rules"][..]), ("RoleBinding", &["roleRef", "subjects"])] {
+        let pick = |objects: &[Value]| -> Value {
+            let is = |object: &&Value| {
+                object["kind"] == kind && object["metadata"]["name"] == "slicewright-hardware-profiles"
+            };
+            objects.iter().find(is).unwrap_or_else(|| panic!("there is no such {kind}")).clone()
+        };
+        let (ours, charts) = (pick(&found), pick(&objects));
+        assert_eq!(ours["apiVersion"], charts["apiVersion"]);
+        assert_eq!(ours["metadata"]["namespace"], charts["metadata"]["namespace"]);
+        for field in fields {
+            assert_eq!(ours[field], charts[field], "{kind}: {field}");
+        }
+    }
+    assert_eq!(found.len(), 2);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{csv_of, helm, manifests_of};
 
-fn chart(set: &[&str]) -> Vec<Value> {
+pub(super) fn chart(set: &[&str]) -> Vec<Value> {
     let Image { repository, digest } = Image::unreleased();
     let image = format!("image={}", json!({"repository": repository, "digest": digest}));
     let set = set.iter().map(|s| (*s).to_owned()).chain([image]).collect();
@@ -23,9 +23,9 @@ fn bundle() -> Files {
 }
 
 /// One thing that may be done: group, resource, name (or any), verb.
-type Right = (String, String, String, String);
+pub(super) type Right = (String, String, String, String);
 
-fn rights<'a>(rules: impl IntoIterator<Item = &'a Value>) -> BTreeSet<Right> {
+pub(super) fn rights<'a>(rules: impl IntoIterator<Item = &'a Value>) -> BTreeSet<Right> {
     let words = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().map(|word| word.as_str().unwrap().to_owned()).collect()
     };
