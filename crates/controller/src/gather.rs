@@ -132,7 +132,9 @@ impl Reading<'_> {
         let listed = self.calls.list_metadata_pages(&api, "namespaces", &params, self.ask.page_size).await;
         let listed = self.allowed("list namespaces", listed)?;
         self.take(Source::Namespaces, listed.into_iter().map(Item::namespace));
-        for foreign in Foreign::ALWAYS.into_iter().chain(Foreign::QUEUES) {
+        // Model servers keep a hardware profile from being deleted, as workbenches do.
+        let servers = [Foreign::InferenceService, Foreign::LlmInferenceService];
+        for foreign in Foreign::ALWAYS.into_iter().chain(Foreign::QUEUES).chain(servers) {
             let (group, kind, plural, versions) = foreign.names();
             let served = self.served(group, versions).await?;
             let version = versions.iter().find(|v| served.get(**v).is_some_and(|all| all.contains(plural)));

@@ -40,6 +40,7 @@ pub mod telemetry;
 #[cfg(feature = "tls-rustls")]
 pub mod tls;
 pub mod tls_profile;
+pub mod unanswered;
 pub mod watch;
 
 pub use operator::{Error, run};

@@ -214,6 +214,21 @@ pub const RELEASE: &[Right] = &[
         "gpunodes/status",
         &[("patch", "to record that a node is released, so that its rollout does not continue")],
     ),
+    right(
+        Scope::Cluster,
+        "kueue.x-k8s.io",
+        "admissionchecks",
+        &[("list", "to see which checks the operator answered, also before --kueue was switched off")],
+    ),
+    right(
+        Scope::Cluster,
+        "kueue.x-k8s.io",
+        "admissionchecks/status",
+        &[(
+            "patch",
+            "to report that nobody answers them any more: their queues would let people wait for ever",
+        )],
+    ),
 ];
 
 /// The rules of all scopes as the chart reads them: one list of RBAC rules a

@@ -94,9 +94,8 @@ pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: T
     let (policies, rollouts) = policy::all(objects, catalog, &mut problems);
     let fleet::Fleet { nodes, inventory, our_map } =
         fleet::read(objects, catalog, &policies, settings, now, &mut problems);
-    let requests::Demand { mut requests, starting, queued } =
+    let requests::Demand { requests, starting, queued } =
         requests::all(objects, &inventory, settings, now, &mut problems);
-    promised::mark(&mut requests, &objects.gpu_nodes);
     menu::check(objects, &inventory, &policies, &mut problems);
     let drifts = quota::drifts(objects, &inventory, &policies);
     policy::contradictions(&inventory, &policies, &mut problems);

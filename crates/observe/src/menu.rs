@@ -12,6 +12,7 @@ use planner::names::NodeName;
 use planner::policy::{LayoutPolicy, Policy};
 
 use crate::objects::{Objects, title};
+use crate::pods;
 use crate::problem::{Problem, Severity};
 
 /// Judges every hardware profile that offers slices.
@@ -71,6 +72,7 @@ pub fn check(objects: &Objects, inventory: &Inventory, policies: &[Policy], prob
         }
         if offers_slices {
             incomplete(profile, &object, problems);
+            uncountable(profile, &object, problems);
         }
     }
 }
@@ -98,6 +100,54 @@ fn incomplete(profile: &HardwareProfile, object: &str, problems: &mut Vec<Proble
             )
             .field("spec.identifiers"),
         );
+    }
+}
+
+/// The dashboard hides a profile if one of its counts is no number or less than
+/// one, or if they are not in order. CPU and memory may have units; everything
+/// else is whole.
+fn uncountable(profile: &HardwareProfile, object: &str, problems: &mut Vec<Problem>) {
+    for (index, identifier) in profile.spec.identifiers.iter().enumerate() {
+        let resource = identifier.identifier.as_str();
+        let has_units = matches!(identifier.resource_type.as_deref(), Some("CPU" | "Memory"))
+            || matches!(resource, "cpu" | "memory");
+        let all = [
+            ("minCount", &identifier.min_count),
+            ("defaultCount", &identifier.default_count),
+            ("maxCount", &identifier.max_count),
+        ];
+        let mut warn = |field: &str, what: String| {
+            let message = format!(
+                "has for {resource} a {what}, so the dashboard hides the profile: counts are numbers from 1 on, with minCount <= defaultCount <= maxCount"
+            );
+            let problem = Problem::new(Severity::Warning, object, message);
+            problems.push(problem.field(format!("spec.identifiers[{index}].{field}")));
+        };
+        // The number before, in thousandths, to which the next is compared.
+        let mut before: Option<(&str, String, i128)> = None;
+        for (field, count) in all {
+            let Some(count) = count else { continue };
+            let text = match count {
+                IntOrString::Int(n) => n.to_string(),
+                IntOrString::String(text) => text.clone(),
+            };
+            let Some(number) = pods::milli(&text) else {
+                warn(field, format!("{field} `{text}` that is no number"));
+                continue;
+            };
+            if !has_units && number % 1000 != 0 {
+                warn(field, format!("{field} `{text}` that is no whole number"));
+                continue;
+            }
+            if number <= 0 {
+                warn(field, format!("{field} {text} that is less than 1"));
+                continue;
+            }
+            if let Some((lower, least, _)) = before.as_ref().filter(|(_, _, least)| *least > number) {
+                warn(lower, format!("{lower} {least} that is more than {field} {text}"));
+            }
+            before = Some((field, text, number));
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! The owner of a pod: the root owner, and the ordinal of the pod among its pods.
 
+use api::foreign::Workload;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use planner::names::RequestId;
 
 use crate::objects::{Key, Objects};
@@ -10,16 +12,27 @@ const BY_LABEL: [(&str, &str); 2] =
     [("notebook-name", "Notebook"), ("serving.kserve.io/inferenceservice", "InferenceService")];
 
 /// What the pods of an `LLMInferenceService` have as their component; its name
-/// is then in another label, which many other pods have, too.
+/// is then in another label, which many other pods have, too. KServe adds the
+/// part that a pod has in serving: prefill, and leader and worker where one
+/// server spans nodes.
 const COMPONENT: &str = "app.kubernetes.io/component";
 const LLM_COMPONENT: &str = "llminferenceservice-workload";
+const LLM_PARTS: [&str; 6] = ["", "-prefill", "-worker", "-leader", "-worker-prefill", "-leader-prefill"];
 const PART_NAME: &str = "app.kubernetes.io/name";
+
+/// The label with the name of the `LeaderWorkerSet` of a pod. Its workers are
+/// of sets that their leader controls, which is a pod: by references alone,
+/// nobody finds the way up once that leader is not read.
+pub const LEADER_WORKER_SET: &str = "leaderworkerset.sigs.k8s.io/name";
 
 /// The root owner that a pod's labels name outright: kind and name.
 fn named_by_labels(pod: &Pod) -> Option<(&'static str, &String)> {
     let labels = pod.metadata.labels.as_ref()?;
     let one = BY_LABEL.iter().find_map(|(label, kind)| Some((*kind, labels.get(*label)?)));
-    let is_llm = || labels.get(COMPONENT).is_some_and(|component| component == LLM_COMPONENT);
+    let is_llm = || {
+        let part = labels.get(COMPONENT).and_then(|component| component.strip_prefix(LLM_COMPONENT));
+        part.is_some_and(|part| LLM_PARTS.contains(&part))
+    };
     one.or_else(|| Some(("LLMInferenceService", labels.get(PART_NAME).filter(|_| is_llm())?)))
 }
 
@@ -27,42 +40,45 @@ fn named_by_labels(pod: &Pod) -> Option<(&'static str, &String)> {
 /// sane cluster; eight are more than any has.
 const MOST_STEPS: usize = 8;
 
-/// The root owner of a pod: the topmost, except that pods which a `Job` or a
-/// `StatefulSet` numbers belong to it and not to what is above, since that may
-/// have several, each with a pod of every number (a `JobSet`, say). A
-/// workbench has one. The ordinal is 0; [`ordinal`] finds it.
+/// The root owner of a pod: the topmost, whom people know. The ordinal is 0;
+/// [`number`] finds it.
 #[must_use]
 pub fn root(objects: &Objects, pod: &Pod) -> RequestId {
-    let namespace = pod.metadata.namespace.clone().unwrap_or_default();
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let id = |kind: &str, name: &str| RequestId {
         kind: kind.to_owned(),
-        namespace: namespace.clone(),
+        namespace: namespace.to_owned(),
         name: name.to_owned(),
         ordinal: 0,
     };
     if let Some((kind, name)) = named_by_labels(pod) {
         return id(kind, name);
     }
-    let own_name = pod.metadata.name.clone().unwrap_or_default();
-    let controller = pod.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true));
-    let Some(controller) = controller else { return id("Pod", &own_name) };
-    let (mut kind, mut name) = (controller.kind.clone(), controller.name.clone());
-    let is_numbered = ordinal(pod).is_some();
-    for _ in 0..MOST_STEPS {
-        // A workbench's StatefulSet has the workbench's name.
-        let key: Key = (namespace.clone(), name.clone());
-        if kind == "StatefulSet" && objects.notebooks.contains_key(&key) {
-            return id("Notebook", &name);
-        }
-        if is_numbered && matches!(kind.as_str(), "Job" | "StatefulSet") {
-            break;
-        }
-        match objects.owners.get(&(kind.clone(), key)) {
-            Some(owner) => (kind, name) = (owner.kind.clone(), owner.name.clone()),
-            None => break,
-        }
+    if let Some(name) = leader_worker_set(pod) {
+        return topmost(objects, namespace, "LeaderWorkerSet", name);
     }
-    id(&kind, &name)
+    match controller(&pod.metadata) {
+        Some(owner) => topmost(objects, namespace, &owner.kind, &owner.name),
+        None => id("Pod", pod.metadata.name.as_deref().unwrap_or_default()),
+    }
+}
+
+/// The name of the `LeaderWorkerSet` of a pod, as its label says it.
+#[must_use]
+pub fn leader_worker_set(pod: &Pod) -> Option<&String> {
+    pod.metadata.labels.as_ref()?.get(LEADER_WORKER_SET)
+}
+
+/// Who controls an object.
+#[must_use]
+pub fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
+    metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+}
+
+/// Who controls an object of a kind, as far as that is known.
+fn above<'a>(objects: &'a Objects, of: &(String, Key)) -> Option<&'a OwnerReference> {
+    let of_pod = || controller(&objects.pods.get(&of.1).filter(|_| of.0 == "Pod")?.metadata);
+    objects.owners.get(of).or_else(of_pod)
 }
 
 /// The controllers above a pod, nearest first, and the pod itself before them:
@@ -71,12 +87,16 @@ pub(crate) fn chain(objects: &Objects, pod: &Pod) -> Vec<(String, Key)> {
     let namespace = pod.metadata.namespace.clone().unwrap_or_default();
     let own_name = pod.metadata.name.clone().unwrap_or_default();
     let mut chain = vec![("Pod".to_owned(), (namespace.clone(), own_name))];
-    let controller = pod.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true));
-    let mut above = controller.cloned();
-    while let Some(owner) = above.filter(|_| chain.len() <= MOST_STEPS) {
-        let of = (owner.kind, (namespace.clone(), owner.name));
-        above = objects.owners.get(&of).cloned();
-        chain.push(of);
+    let named = |kind: &str, name: &str| (kind.to_owned(), (namespace.clone(), name.to_owned()));
+    let by_label = leader_worker_set(pod).map(|name| named("LeaderWorkerSet", name));
+    let by_reference = controller(&pod.metadata).map(|owner| named(&owner.kind, &owner.name));
+    for first in [by_reference, by_label] {
+        let mut next = first;
+        for _ in 0..MOST_STEPS {
+            let Some(of) = next.filter(|of| !chain.contains(of)) else { break };
+            next = above(objects, &of).map(|owner| named(&owner.kind, &owner.name));
+            chain.push(of);
+        }
     }
     chain
 }
@@ -84,20 +104,41 @@ pub(crate) fn chain(objects: &Objects, pod: &Pod) -> Vec<(String, Key)> {
 /// Who stands behind an object of this kind and name: the topmost owner. The
 /// ordinal is 0.
 pub(crate) fn topmost(objects: &Objects, namespace: &str, kind: &str, name: &str) -> RequestId {
-    let (mut kind, mut name) = (kind.to_owned(), name.to_owned());
+    let mut at = (kind.to_owned(), (namespace.to_owned(), name.to_owned()));
     for _ in 0..MOST_STEPS {
-        let key: Key = (namespace.to_owned(), name.clone());
         // A workbench's StatefulSet has the workbench's name.
-        if kind == "StatefulSet" && objects.notebooks.contains_key(&key) {
-            kind = "Notebook".to_owned();
+        if at.0 == "StatefulSet" && objects.notebooks.contains_key(&at.1) {
+            at.0 = "Notebook".to_owned();
             break;
         }
-        match objects.owners.get(&(kind.clone(), key)) {
-            Some(owner) => (kind, name) = (owner.kind.clone(), owner.name.clone()),
-            None => break,
-        }
+        let Some(owner) = above(objects, &at) else { break };
+        at.0.clone_from(&owner.kind);
+        at.1.1.clone_from(&owner.name);
     }
-    RequestId { kind, namespace: namespace.to_owned(), name, ordinal: 0 }
+    let (kind, (namespace, name)) = at;
+    RequestId { kind, namespace, name, ordinal: 0 }
+}
+
+/// The owner of a workload of Kueue. Those of a group of pods do not control
+/// it: there the one that is no pod counts. `None` where there is none.
+#[must_use]
+pub fn of_workload(workload: &Workload) -> Option<&OwnerReference> {
+    let mut owners = workload.metadata.owner_references.iter().flatten();
+    controller(&workload.metadata).or_else(|| owners.find(|owner| owner.kind != "Pod"))
+}
+
+/// The number of a pod among the pods of its root owner, where it has one of
+/// its own: a set gives its pods numbers, and so does a workbench's. Whoever
+/// stands above sets may have several, each with a pod of every number: such
+/// pods, and those whose names are random, have none.
+#[must_use]
+pub fn number(pod: &Pod, root: &RequestId) -> Option<u32> {
+    let is_its_own = || {
+        root.kind == "Notebook"
+            || controller(&pod.metadata)
+                .is_some_and(|owner| owner.kind == root.kind && owner.name == root.name)
+    };
+    ordinal(pod).filter(|_| is_its_own())
 }
 
 /// The number in the name or label of a pod of a set; `None` for pods whose
@@ -109,8 +150,7 @@ pub fn ordinal(pod: &Pod) -> Option<u32> {
         .iter()
         .find_map(|label| labels?.get(*label)?.parse().ok());
     let of_set = || {
-        let controller = pod.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true));
-        let stateful = controller.is_some_and(|o| o.kind == "StatefulSet")
+        let stateful = controller(&pod.metadata).is_some_and(|owner| owner.kind == "StatefulSet")
             || labels.is_some_and(|labels| labels.contains_key("statefulset"));
         let (_, number) = pod.metadata.name.as_deref()?.rsplit_once('-')?;
         stateful.then(|| number.parse().ok())?

@@ -234,7 +234,7 @@ pub fn amount(resource: &str, quantity: &Quantity) -> Option<i128> {
 }
 
 /// A Kubernetes quantity in thousandths, rounded up; `None` if it is none.
-fn milli(text: &str) -> Option<i128> {
+pub(crate) fn milli(text: &str) -> Option<i128> {
     let text = text.trim();
     let (negative, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

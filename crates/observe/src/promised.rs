@@ -1,4 +1,7 @@
 //! What was promised to whom, as the `GpuNode`s remember it.
+//!
+//! A promise belongs to an owner, and the number in it tells its requests apart. Pods that come to be get numbers that
+//! nobody could know before: so a promise whose number fits nobody is that of another request of the same owner.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,22 +9,98 @@ use std::sync::Arc;
 use api::GpuNode;
 use api::gpu_node::PromisedTo;
 use planner::demand::Request;
+use planner::eligible::judge;
+use planner::inventory::{Inventory, Node};
 use planner::names::{NodeName, RequestId};
+use planner::predicted_labels::LabelsAfter;
 
-/// Marks the requests that a node was promised to. Of several nodes, which can
-/// only be where somebody else writes the status, the first by name counts.
-pub(crate) fn mark(requests: &mut [Request], gpu_nodes: &BTreeMap<String, Arc<GpuNode>>) {
-    let mut promised: BTreeMap<RequestId, &String> = BTreeMap::new();
+use crate::requests::free_slices;
+
+/// The promises to one owner: the node, by the number of the request.
+type Numbered = BTreeMap<u32, NodeName>;
+
+/// Marks the requests that a node was promised to. `is_placed` says whether a
+/// pod of that number has its node: its promise has been kept.
+pub(crate) fn mark(
+    requests: &mut [Request],
+    is_placed: impl Fn(&RequestId) -> bool,
+    inventory: &Inventory,
+    gpu_nodes: &BTreeMap<String, Arc<GpuNode>>,
+) {
+    let mut owners = read(gpu_nodes);
+    if owners.is_empty() {
+        return;
+    }
+    let mut nodes = Nodes { inventory, labels: BTreeMap::new() };
+    let mut of_owner: BTreeMap<RequestId, Vec<&mut Request>> = BTreeMap::new();
+    for request in requests {
+        let owner = RequestId { ordinal: 0, ..request.id.clone() };
+        if owners.contains_key(&owner) {
+            of_owner.entry(owner).or_default().push(request);
+        }
+    }
+    for (owner, mut requests) in of_owner {
+        let mut promised = owners.remove(&owner).unwrap_or_default();
+        // The number is the same, and the node has what it asks for.
+        for request in &mut requests {
+            let node =
+                promised.get(&request.id.ordinal).filter(|node| nodes.may_keep(request, node)).cloned();
+            request.promised = node.inspect(|_| drop(promised.remove(&request.id.ordinal)));
+        }
+        let mut left: BTreeMap<&NodeName, Vec<u32>> = BTreeMap::new();
+        for (number, node) in &promised {
+            if !is_placed(&RequestId { ordinal: *number, ..owner.clone() }) {
+                left.entry(node).or_default().push(*number);
+            }
+        }
+        let mut passed_on = Vec::new();
+        for request in requests.iter_mut().filter(|request| request.promised.is_none()) {
+            let found = left.iter_mut().find(|(node, of)| !of.is_empty() && nodes.may_keep(request, node));
+            if let Some((node, numbers)) = found {
+                request.promised = Some((*node).clone());
+                passed_on.extend(numbers.pop());
+            }
+        }
+        promised.retain(|number, _| !passed_on.contains(number));
+        // What cannot be kept is reported as broken, to whom it was made.
+        for request in requests.iter_mut().filter(|request| request.promised.is_none()) {
+            request.promised = promised.remove(&request.id.ordinal);
+        }
+    }
+}
+
+/// The promises, by owner. Of several nodes for one request, which can only be
+/// where somebody else writes the status, the first by name counts.
+fn read(gpu_nodes: &BTreeMap<String, Arc<GpuNode>>) -> BTreeMap<RequestId, Numbered> {
+    let mut owners: BTreeMap<RequestId, Numbered> = BTreeMap::new();
     for (name, node) in gpu_nodes {
         let rollout = node.status.as_ref().and_then(|status| status.rollout.as_ref());
         for PromisedTo { kind, namespace, name: of, ordinal } in rollout.into_iter().flat_map(|r| &r.promised)
         {
             let Ok(ordinal) = u32::try_from(*ordinal) else { continue };
             let (kind, namespace, of) = (kind.clone(), namespace.clone(), of.clone());
-            promised.entry(RequestId { kind, namespace, name: of, ordinal }).or_insert(name);
+            let owner = RequestId { kind, namespace, name: of, ordinal: 0 };
+            owners.entry(owner).or_default().entry(ordinal).or_insert_with(|| NodeName(name.clone()));
         }
     }
-    for request in requests {
-        request.promised = promised.get(&request.id).map(|name| NodeName((*name).clone()));
+    owners
+}
+
+/// The nodes that were promised to somebody.
+struct Nodes<'a> {
+    inventory: &'a Inventory,
+    labels: BTreeMap<NodeName, (&'a Node, LabelsAfter)>,
+}
+
+impl Nodes<'_> {
+    /// Whether a request may use a node, and the node has free what it asks for.
+    fn may_keep(&mut self, request: &Request, name: &NodeName) -> bool {
+        if !self.labels.contains_key(name) {
+            let Some(node) = self.inventory.nodes.get(name) else { return false };
+            self.labels.insert(name.clone(), (node, LabelsAfter::predict(node)));
+        }
+        let (node, labels) = &self.labels[name];
+        judge(request, name, node, labels).is_yes()
+            && request.slices.iter().all(|(profile, n)| free_slices(node, *profile) >= *n)
     }
 }

@@ -23,9 +23,9 @@ use planner::names::RequestId;
 
 use crate::objects::{Key, Objects, title};
 use crate::problem::{Problem, Severity};
-use crate::{Settings, names, owners, pods};
+use crate::{Settings, names, owners, pods, promised};
 use queued::Queues;
-pub use queued::{HOSTNAME, POD_SET, QueuedSet, QueuedWorkload};
+pub use queued::{HOSTNAME, POD_GROUP, POD_SET, QueuedSet, QueuedWorkload};
 
 /// What is asked for and not bound.
 #[derive(Clone, Debug, Default)]
@@ -109,6 +109,8 @@ pub fn all(
     blocked(&mut requests, &waiting, objects, inventory, settings, now);
     elsewhere::find(&mut requests, inventory);
     elsewhere::refuse_several(&mut requests, &most_each, inventory);
+    let is_placed = |id: &RequestId| siblings.get(id).is_some_and(|pod| pods::life(pod) == pods::Life::Bound);
+    promised::mark(&mut requests, is_placed, inventory, &objects.gpu_nodes);
     Demand { requests, starting, queued }
 }
 
@@ -166,7 +168,8 @@ fn notebook_id((namespace, name): &Key) -> RequestId {
 }
 
 /// Every pod with its owner and ordinal: who speaks for a request. Pods of one
-/// owner whose names are random are numbered by age, then name.
+/// owner that have no number of their own are numbered by age, then name, so
+/// that a younger one changes no number.
 #[must_use]
 pub fn speakers(objects: &Objects) -> BTreeMap<RequestId, &Pod> {
     let mut by_owner: BTreeMap<RequestId, Vec<&Pod>> = BTreeMap::new();
@@ -183,7 +186,7 @@ pub fn speakers(objects: &Objects) -> BTreeMap<RequestId, &Pod> {
         });
         let mut rest = Vec::new();
         for pod in pods {
-            let id = owners::ordinal(pod).map(|ordinal| RequestId { ordinal, ..owner.clone() });
+            let id = owners::number(pod, &owner).map(|ordinal| RequestId { ordinal, ..owner.clone() });
             match id.map(|id| numbered.entry(id)) {
                 Some(Entry::Vacant(free)) => {
                     free.insert(pod);

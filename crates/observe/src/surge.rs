@@ -11,12 +11,11 @@ use planner::inventory::Room;
 use planner::names::{NodeName, PodRef, RequestId};
 
 use crate::objects::{Key, Objects};
+use crate::owners::LEADER_WORKER_SET;
 use crate::pods::{self, Life};
 use crate::requests;
 
-/// The labels of a `LeaderWorkerSet`'s pods: its name, and the revision of its
-/// template.
-const LEADER_WORKER_SET: &str = "leaderworkerset.sigs.k8s.io/name";
+/// The label of a `LeaderWorkerSet`'s pods with the revision of its template.
 const TEMPLATE_REVISION: &str = "leaderworkerset.sigs.k8s.io/template-revision-hash";
 
 /// Every label that is read here.

@@ -7,7 +7,7 @@
 //! - `Retry` when ready slices are lost before the pods have a node: Kueue puts the workload back into its
 //!   queue, and its quota is free in the meantime;
 //! - `Rejected`, which only an administrator can undo, for what no layout of
-//!   any GPU could ever serve.
+//!   any GPU could ever serve, as the workload alone shows.
 //!
 //! There is no answer while Kueue evicts a workload, and no further answer once its pods have their nodes.
 
@@ -105,6 +105,7 @@ pub(crate) fn check_answers(
         input,
         reports: planned.report.requests.iter().map(|report| (&report.id, report)).collect(),
         answers: answers.iter().map(|answer| (&answer.id, answer)).collect(),
+        has_unknown_gpus: planned.view.inventory.nodes.values().any(|node| node.gpus.is_empty()),
     };
     let mut due = Vec::new();
     for (key, queued) in &planned.view.queued {
@@ -137,6 +138,8 @@ struct Facts<'a> {
     input: &'a Input<'a>,
     reports: BTreeMap<&'a RequestId, &'a RequestReport>,
     answers: BTreeMap<&'a RequestId, &'a Answer>,
+    /// Whether a node has GPUs of which it is not known what they can have.
+    has_unknown_gpus: bool,
 }
 
 impl Facts<'_> {
@@ -150,7 +153,9 @@ impl Facts<'_> {
         let answers: Option<Vec<&Answer>> =
             requests.iter().map(|id| self.answers.get(*id).copied()).collect();
         let answers = answers?;
-        if let Some(why) = requests.iter().find_map(|id| self.hopeless(id)) {
+        let mut hopeless =
+            queued.sets.iter().flat_map(|set| set.requests.iter().filter_map(|id| self.hopeless(set, id)));
+        if let Some(why) = hopeless.next() {
             return Some(Verdict::plain(CheckState::Rejected, why));
         }
         let waiting: Vec<&&Answer> = answers.iter().filter(|answer| answer.kind != Kind::Free).collect();
@@ -170,15 +175,18 @@ impl Facts<'_> {
         })
     }
 
-    /// Why no layout could ever serve a request, if that is so.
-    fn hopeless(&self, id: &RequestId) -> Option<String> {
+    /// Why no layout could ever serve a request, if that is so. What depends on
+    /// others (a namespace that says too much, a node that is not known) passes,
+    /// and nobody but an administrator takes a rejection back.
+    fn hopeless(&self, set: &QueuedSet, id: &RequestId) -> Option<String> {
         let is_hopeless = match &self.reports.get(id)?.outcome {
-            Outcome::Unserved { why: Why::Refused { .. }, .. } => true,
+            Outcome::Unserved { why: Why::Refused { .. }, .. } => set.is_misspelt,
             // Not of these nodes, nor of any that could be added.
-            Outcome::Unserved { why: Why::NoSuchProfile { profile }, .. } => !Catalog::builtin()
-                .models()
-                .iter()
-                .any(|model| model.resolve_profile(&profile.to_string()).is_ok()),
+            Outcome::Unserved { why: Why::NoSuchProfile { profile }, .. } => {
+                let mut models = Catalog::builtin().models().iter();
+                !self.has_unknown_gpus
+                    && !models.any(|model| model.resolve_profile(&profile.to_string()).is_ok())
+            }
             _ => false,
         };
         self.answers.get(id).filter(|_| is_hopeless).map(|answer| answer.text.clone())

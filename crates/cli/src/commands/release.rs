@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::time::Duration;
 
-use controller::calls::Calls;
+use controller::calls::{CallError, Calls};
 use controller::release::{Outcome, ReleaseError, Request, release};
 use controller::stop::{StopError, Stopped, stop};
+use controller::unanswered::withdraw;
 use controller::{client, clock};
 
 use crate::exit::{Failure, Status, chain};
@@ -27,8 +28,9 @@ pub struct Args {
     /// Hand released nodes back to the operator
     #[arg(long)]
     resume: bool,
-    /// First stop the operator: scale this Deployment, in --operator-namespace, to nothing and
-    /// wait until nobody has the lease. For uninstalling
+    /// First stop the operator: scale this Deployment, in --operator-namespace, to nothing, wait
+    /// until nobody has the lease, and mark its admission checks in Kueue as not active. For
+    /// uninstalling
     #[arg(long, value_name = "DEPLOYMENT", conflicts_with = "resume")]
     stop_operator: Option<String>,
     /// A kubeconfig; if absent, the usual one
@@ -71,7 +73,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> crate::Outcome {
             Some(deployment) => {
                 let stopped = stop(&calls, deployment, &request.lease, STOPPING).await;
                 let stopped = stopped.map_err(|error: StopError| Failure::Unavailable(chain(&error)))?;
-                Some((deployment, stopped))
+                Some((deployment, stopped, withdraw(&calls, clock::now()).await))
             }
         };
         let outcomes = release(&calls, &request, clock::now()).await.map_err(|error| match error {
@@ -80,16 +82,44 @@ pub fn run(args: &Args, out: &mut dyn Write) -> crate::Outcome {
         })?;
         Ok::<_, Failure>((stopped, outcomes))
     })?;
-    match stopped {
-        None => {}
-        Some((name, Stopped::Now)) => {
-            writeln!(out, "the operator is stopped: Deployment {name} has no replicas")?;
+    let checks = match stopped {
+        None => Status::Success,
+        Some((name, stopped, checks)) => {
+            match stopped {
+                Stopped::Now => writeln!(out, "the operator is stopped: Deployment {name} has no replicas")?,
+                Stopped::NotThere => {
+                    writeln!(out, "there is no Deployment {name}, and no replica has the lease")?;
+                }
+            }
+            tell_checks(checks, out)?
         }
-        Some((name, Stopped::NotThere)) => {
-            writeln!(out, "there is no Deployment {name}, and no replica has the lease")?;
+    };
+    let nodes = tell(&outcomes, out)?;
+    Ok(if checks == Status::Success { nodes } else { checks })
+}
+
+/// What became of the checks. Whoever may not read them has a cluster without
+/// Kueue, or asks an administrator: that keeps nobody from uninstalling.
+fn tell_checks(checks: Result<Vec<String>, CallError>, out: &mut dyn Write) -> crate::Outcome {
+    match checks {
+        Ok(names) => {
+            for name in names {
+                writeln!(
+                    out,
+                    "AdmissionCheck {name}: not active any more; take it off the queues that name it (spec.admissionChecksStrategy)"
+                )?;
+            }
+            Ok(Status::Success)
+        }
+        Err(error) => {
+            writeln!(
+                out,
+                "the admission checks are not changed: {}; take those with the controller name slicewright.io/slices off their queues, since nobody answers them any more",
+                chain(&error)
+            )?;
+            Ok(if error.is_forbidden() { Status::Success } else { Status::Negative })
         }
     }
-    tell(&outcomes, out)
 }
 
 fn tell(outcomes: &[(String, Outcome)], out: &mut dyn Write) -> crate::Outcome {
@@ -128,6 +158,18 @@ mod tests {
         let found = tell(&outcomes, &mut out).expect("a vector can be written");
         assert_eq!(String::from_utf8_lossy(&out), text);
         assert_eq!(found, status);
+    }
+
+    #[test]
+    fn checks_that_nobody_answers_are_named_with_what_to_do() {
+        let mut out = Vec::new();
+        let status =
+            tell_checks(Ok(vec!["gpu-slices".to_owned()]), &mut out).expect("a vector can be written");
+        assert_eq!(status, Status::Success);
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "AdmissionCheck gpu-slices: not active any more; take it off the queues that name it (spec.admissionChecksStrategy)\n"
+        );
     }
 
     #[test]

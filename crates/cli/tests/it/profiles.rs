@@ -49,8 +49,7 @@ fn an_export_for_a_fleet_that_no_policy_selects_says_so() {
     assert!(err.contains("the policies allow no slice on any node of the fleet"), "{err}");
 }
 
-/// The fleet of the examples, with a workbench, a workload in a queue, and two
-/// hardware profiles.
+/// The fleet of the examples, with workbenches, model servers, a workload in a queue, and hardware profiles.
 fn fleet(name: &str) -> String {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut text = std::fs::read_to_string(root.join("examples/fleet/lab.yaml")).expect("the example");
@@ -59,6 +58,12 @@ fn fleet(name: &str) -> String {
         json!({"apiVersion": "infrastructure.opendatahub.io/v1", "kind": "HardwareProfile",
             "metadata": {"namespace": "redhat-ods-applications", "name": name},
             "spec": {"identifiers": [identifier("cpu"), identifier("memory"), identifier(resource)]}})
+    };
+    let served = |kind: &str, name: &str, profile: &str| {
+        json!({"apiVersion": "serving.kserve.io/v1beta1", "kind": kind,
+            "metadata": {"namespace": "team-b", "name": name, "annotations": {
+                "opendatahub.io/hardware-profile-name": profile,
+                "opendatahub.io/hardware-profile-namespace": "redhat-ods-applications"}}})
     };
     let limits = json!({"nvidia.com/mig-3g.40gb": "1"});
     for object in [
@@ -93,7 +98,12 @@ fn fleet(name: &str) -> String {
                 "initContainers": [{"name": "warm-up", "resources": {"limits": {"nvidia.com/mig-2g.20gb": "1"}}}]},
             "status": {"phase": "Pending", "conditions": [
                 {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "full"}]}}),
+        // Model servers keep a profile from being deleted, as workbenches do.
+        served("InferenceService", "llama", "small"),
+        served("LLMInferenceService", "granite", "idle"),
         profile("small", "nvidia.com/mig-1g.10gb"),
+        profile("idle", "nvidia.com/mig-3g.40gb"),
+        profile("unnamed", "nvidia.com/mig-7g.80gb"),
         profile("wrong", "nvidia.com/mig-1g.5gb"),
     ] {
         text.push_str(&format!("  - {object}\n"));
@@ -120,6 +130,12 @@ fn a_workbench_a_pod_a_workload_and_a_profile_are_explained_by_the_name_that_peo
     let small = explained("profile small");
     assert!(small.contains("some node can have what it offers (nvidia.com/mig-1g.10gb)"), "{small}");
     assert!(small.contains("these workbenches name it: team-a/churn, team-b/twice"), "{small}");
+    assert!(small.contains("these model servers name it: InferenceService team-b/llama"), "{small}");
+    let idle = explained("profile idle");
+    assert!(idle.contains("these model servers name it: LLMInferenceService team-b/granite"), "{idle}");
+    assert!(!idle.contains("workbench"), "{idle}");
+    let unnamed = explained("profile unnamed");
+    assert!(unnamed.contains("no workbench and no model server names it"), "{unnamed}");
     let wrong = explained("profile wrong");
     assert!(wrong.contains("offers 1g.5gb, which no GPU of the fleet can have"), "{wrong}");
     let (_, json, _) =

@@ -1,14 +1,16 @@
 //! The owners of a pod that requests slices, if its controller is itself controlled: a ReplicaSet's
-//! Deployment, a RayCluster's RayJob, a Job's JobSet and the TrainJob above it. Their metadata is read once
+//! Deployment, a RayCluster's RayJob, a Job's JobSet and the TrainJob above it. A workload that has its quota
+//! is asked for in the same way, since its pods will have the same owners. Their metadata is read once
 //! each; watching all of them would cost more than the rest of the cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::foreign::Workload;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::gvk::GroupVersionKind;
-use observe::Objects;
 use observe::objects::Key;
+use observe::{Objects, owners};
 
 use crate::calls::{CallError, Calls};
 use crate::store::trim;
@@ -25,6 +27,9 @@ const KINDS: [(&str, &str, &str); 6] = [
     ("LeaderWorkerSet", "leaderworkerset.x-k8s.io", "leaderworkersets"),
     ("RayCluster", "ray.io", "rayclusters"),
 ];
+
+/// The version in which a pod's label names its LeaderWorkerSet: a reference has its own.
+const LEADER_WORKER_SET: &str = "leaderworkerset.x-k8s.io/v1";
 
 /// How many are asked for at a time: the rest comes with the next turn.
 pub(crate) const AT_A_TIME: usize = 200;
@@ -76,33 +81,59 @@ pub(crate) struct Owners {
     known: BTreeMap<Named, Option<OwnerReference>>,
 }
 
-impl Owners {
-    /// Controllers of pods that ask for slices, and controllers above these, of which it is not known who
-    /// controls them. What is found out about one may lead to the next: ask until none is left.
-    pub(crate) fn unknown(&mut self, objects: &Objects) -> Vec<Question> {
-        let mut wanted = BTreeSet::new();
-        let mut unknown = BTreeMap::new();
-        for ((namespace, _), pod) in &objects.pods {
-            let owner = pod.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true));
-            let mut above = owner.filter(|_| trim::concerns_gpus(pod));
-            for _ in 0..MOST_STEPS {
-                let Some(question) = above.and_then(|owner| Question::about(namespace, owner)) else { break };
-                // A workbench's StatefulSet has the workbench's name.
-                let of_workbench =
-                    question.named.0 == "StatefulSet" && objects.notebooks.contains_key(&question.named.1);
-                if of_workbench {
+/// The way up from many objects.
+struct Climb<'a> {
+    known: &'a BTreeMap<Named, Option<OwnerReference>>,
+    /// Everybody on the way, of whom it is known or not.
+    wanted: BTreeSet<Named>,
+    unknown: BTreeMap<Named, Question>,
+}
+
+impl Climb<'_> {
+    fn from(&mut self, objects: &Objects, namespace: &str, first: Option<&OwnerReference>) {
+        let mut above = first;
+        for _ in 0..MOST_STEPS {
+            let Some(question) = above.and_then(|owner| Question::about(namespace, owner)) else { break };
+            // A workbench's StatefulSet has the workbench's name.
+            let of_workbench =
+                question.named.0 == "StatefulSet" && objects.notebooks.contains_key(&question.named.1);
+            if of_workbench {
+                break;
+            }
+            self.wanted.insert(question.named.clone());
+            match self.known.get(&question.named) {
+                Some(owner) => above = owner.as_ref(),
+                None => {
+                    self.unknown.insert(question.named.clone(), question);
                     break;
-                }
-                wanted.insert(question.named.clone());
-                match self.known.get(&question.named) {
-                    Some(owner) => above = owner.as_ref(),
-                    None => {
-                        unknown.insert(question.named.clone(), question);
-                        break;
-                    }
                 }
             }
         }
+    }
+}
+
+impl Owners {
+    /// Controllers of pods and of workloads that ask for slices, and controllers above these, of which it is not known
+    /// who controls them. What is found out about one may lead to the next: ask until none is left.
+    pub(crate) fn unknown(&mut self, objects: &Objects) -> Vec<Question> {
+        let mut climb = Climb { known: &self.known, wanted: BTreeSet::new(), unknown: BTreeMap::new() };
+        for ((namespace, _), pod) in objects.pods.iter().filter(|(_, pod)| trim::concerns_gpus(pod)) {
+            climb.from(objects, namespace, owners::controller(&pod.metadata));
+            // Of the references of a worker nobody finds the way up.
+            let set = owners::leader_worker_set(pod).map(|name| OwnerReference {
+                api_version: LEADER_WORKER_SET.to_owned(),
+                kind: "LeaderWorkerSet".to_owned(),
+                name: name.clone(),
+                ..OwnerReference::default()
+            });
+            climb.from(objects, namespace, set.as_ref());
+        }
+        // Who waits for quota is no request.
+        let due = |workload: &Workload| workload.has_quota() && trim::asks_for_gpus(workload);
+        for ((namespace, _), workload) in objects.workloads.iter().filter(|(_, workload)| due(workload)) {
+            climb.from(objects, namespace, owners::of_workload(workload));
+        }
+        let Climb { wanted, unknown, .. } = climb;
         self.known.retain(|named, _| wanted.contains(named));
         unknown.into_values().take(AT_A_TIME).collect()
     }
@@ -222,6 +253,54 @@ mod tests {
         assert!(owners.unknown(&objects).is_empty());
         owners.tell(&mut objects);
         assert!(objects.owners.is_empty());
+    }
+
+    /// A workload has no pods before it is let go, and then those of the same owner.
+    #[test]
+    fn whoever_stands_above_a_workload_with_quota_is_asked_for_and_of_one_without_nobody_is() {
+        let mut objects = Objects::default();
+        for (name, quota) in [("granite", "True"), ("waits", "False")] {
+            let set = owner("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", name);
+            let workload: Workload = serde_json::from_value(json!({
+                "metadata": {"name": name, "namespace": "vision", "ownerReferences": [set]},
+                "spec": {"podSets": [{"name": "main", "count": 2, "template": {"spec": {"containers": [
+                    {"name": "main", "resources": {"requests": {"nvidia.com/mig-1g.10gb": "1"}}}]}}}]},
+                "status": {"conditions": [{"type": "QuotaReserved", "status": quota, "reason": "", "message": "",
+                    "lastTransitionTime": "2026-11-21T08:00:00Z"}]},
+            }))
+            .unwrap();
+            objects.workloads.insert(("vision".to_owned(), name.to_owned()), workload);
+        }
+        let server = owner("serving.kserve.io/v1alpha1", "LLMInferenceService", "granite");
+        let cluster = [("LeaderWorkerSet", "granite", server)];
+        let mut owners = Owners::default();
+        let asked = ["get leaderworkersets.leaderworkerset.x-k8s.io granite (leaderworkerset.x-k8s.io/v1)"];
+        assert_eq!(all(&mut owners, &objects, &cluster), asked);
+        owners.tell(&mut objects);
+        assert_eq!(objects.owners.len(), 1);
+    }
+
+    /// Its set is controlled by its leader, which is a pod.
+    #[test]
+    fn a_worker_of_a_leader_worker_set_leads_to_the_set_by_its_label() {
+        let mut objects = Objects::default();
+        with_pod(&mut objects, "granite-0-1", &owner("apps/v1", "StatefulSet", "granite-0"));
+        let pod = Arc::make_mut(objects.pods.values_mut().next().unwrap());
+        let label = ("leaderworkerset.sigs.k8s.io/name".to_owned(), "granite".to_owned());
+        pod.metadata.labels = Some(BTreeMap::from([label]));
+        let cluster = [
+            ("StatefulSet", "granite-0", owner("v1", "Pod", "granite-0")),
+            (
+                "LeaderWorkerSet",
+                "granite",
+                owner("serving.kserve.io/v1alpha1", "LLMInferenceService", "granite"),
+            ),
+        ];
+        let mut owners = Owners::default();
+        assert_eq!(all(&mut owners, &objects, &cluster).len(), 2);
+        owners.tell(&mut objects);
+        let root = observe::owners::root(&objects, objects.pods.values().next().unwrap());
+        assert_eq!((root.kind.as_str(), root.name.as_str()), ("LLMInferenceService", "granite"));
     }
 
     #[test]

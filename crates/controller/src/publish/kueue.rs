@@ -96,6 +96,24 @@ pub fn active(check: &AdmissionCheck, at: Timestamp) -> Option<Condition> {
             "spec.parameters: this check takes no parameters; make a check without them, since they cannot be changed",
         ),
     };
+    condition(check, (status, reason, message), at)
+}
+
+/// The condition of a check of ours that nobody answers any more, if it says
+/// something else.
+#[must_use]
+pub fn inactive(check: &AdmissionCheck, at: Timestamp) -> Option<Condition> {
+    let message = "Slicewright is stopped, and nobody answers this check: take it off the queues that name it \
+        (spec.admissionChecksStrategy of the ClusterQueue), or start the operator with --kueue=admission-check";
+    condition(check, ("False", "OperatorStopped", message), at)
+}
+
+/// A condition of a check, if it is not there yet.
+fn condition(
+    check: &AdmissionCheck,
+    (status, reason, message): (&str, &str, &str),
+    at: Timestamp,
+) -> Option<Condition> {
     let before = check.status.conditions.iter().find(|condition| condition.type_ == ACTIVE);
     let generation = check.metadata.generation;
     let same = |before: &&Condition| {
@@ -214,5 +232,18 @@ mod tests {
         check.spec.parameters = Some(json!({"kind": "ConfigMap", "name": "x", "apiGroup": ""}));
         let refused = active(&check, now).unwrap();
         assert_eq!((refused.status.as_str(), refused.reason.as_str()), ("False", "ParametersNotSupported"));
+    }
+
+    #[test]
+    fn a_check_that_nobody_answers_says_what_to_do_and_is_active_again_with_the_operator() {
+        let now = Timestamp::UNIX_EPOCH;
+        let mut check = AdmissionCheck::default();
+        check.status.conditions.extend(active(&check, now));
+        let stopped = inactive(&check, now).unwrap();
+        assert_eq!((stopped.status.as_str(), stopped.reason.as_str()), ("False", "OperatorStopped"));
+        assert!(stopped.message.contains("take it off the queues"), "{}", stopped.message);
+        check.status.conditions = vec![stopped];
+        assert_eq!(inactive(&check, now), None, "it is said once");
+        assert_eq!(active(&check, now).map(|condition| condition.status).as_deref(), Some("True"));
     }
 }

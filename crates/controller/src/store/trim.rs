@@ -34,6 +34,7 @@ const POD_LABELS: &[&str] = &[
     "apps.kubernetes.io/pod-index",
     "batch.kubernetes.io/job-completion-index",
     observe::requests::POD_SET,
+    observe::requests::POD_GROUP,
     observe::surge::LABELS[0],
     observe::surge::LABELS[1],
 ];
@@ -327,16 +328,21 @@ fn hour(time: &str) -> Option<String> {
 #[must_use]
 pub fn may_wait(workload: &Workload) -> bool {
     let has_ended = workload.is("Finished") || workload.is("QuotaReserved");
-    let asks = || {
-        let specs = workload.spec.pod_sets.iter().map(|set| &set.template.spec);
-        let containers =
-            specs.flat_map(|spec| spec.containers.iter().chain(spec.init_containers.iter().flatten()));
-        containers.filter_map(|container| container.resources.as_ref()).any(|resources| {
+    !workload.status.admission_checks.is_empty() || !has_ended && asks_for_gpus(workload)
+}
+
+/// Whether a pod of a workload asks for anything of GPUs.
+#[must_use]
+pub fn asks_for_gpus(workload: &Workload) -> bool {
+    let specs = workload.spec.pod_sets.iter().map(|set| &set.template.spec);
+    let mut containers =
+        specs.flat_map(|spec| spec.containers.iter().chain(spec.init_containers.iter().flatten()));
+    containers.any(|container| {
+        container.resources.as_ref().is_some_and(|resources| {
             let all = resources.requests.iter().chain(resources.limits.iter()).flatten();
             all.into_iter().any(|(resource, _)| is_gpu(resource))
         })
-    };
-    !workload.status.admission_checks.is_empty() || !has_ended && asks()
+    })
 }
 
 /// A workload of a queue: the pods that it wants, its quota, and what checks

@@ -108,6 +108,8 @@ async fn a_cluster_without_our_kinds_and_openshift_ai_is_recorded_and_says_what_
             "gpunodes.slicewright.io",
             "gpupartitionpolicies.slicewright.io",
             "hardwareprofiles.infrastructure.opendatahub.io",
+            "inferenceservices.serving.kserve.io",
+            "llminferenceservices.serving.kserve.io",
             "localqueues.kueue.x-k8s.io",
             "notebooks.kubeflow.org",
             "resourceflavors.kueue.x-k8s.io",

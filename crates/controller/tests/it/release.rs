@@ -6,9 +6,10 @@ use controller::calls::Calls;
 use controller::client::tamed;
 use controller::release::{Outcome, Request, release};
 use controller::stop::{StopError, Stopped, stop};
+use controller::unanswered::withdraw;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use wiremock::matchers::{method, path};
+use wiremock::matchers::{body_partial_json, method, path};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
 async fn get(server: &MockServer, at: &str, answer: ResponseTemplate) {
@@ -119,4 +120,49 @@ async fn an_operator_that_keeps_its_lease_is_named_and_one_that_may_not_be_scale
     assert!(said.contains("stop what runs it"), "{said}");
     let forbidden = told_to_stop(failure(403, "Forbidden"), failure(404, "NotFound")).await.unwrap_err();
     assert!(matches!(forbidden, StopError::Call(_)), "{forbidden:?}");
+}
+
+/// Kueue's checks: ours, which says that it is answered, and another controller's. Only ours may be written, once.
+#[tokio::test]
+async fn checks_of_an_operator_that_is_stopped_say_so_and_others_are_left() {
+    let server = MockServer::start().await;
+    let check = |name: &str, controller: &str| {
+        json!({"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "AdmissionCheck",
+            "metadata": {"name": name, "resourceVersion": "7", "generation": 1},
+            "spec": {"controllerName": controller},
+            "status": {"conditions": [{"type": "Active", "status": "True", "reason": "Active",
+                "message": "Slicewright answers this check", "observedGeneration": 1,
+                "lastTransitionTime": "2026-11-21T08:00:00Z"}]}})
+    };
+    let ours = check("gpu-slices", "slicewright.io/slices");
+    let all = [ours.clone(), check("provisioning", "kueue.x-k8s.io/provisioning-request")];
+    // An older Kueue serves one version only.
+    get(&server, "/apis/kueue.x-k8s.io/v1beta2/admissionchecks", failure(404, "NotFound")).await;
+    let listed = list("AdmissionCheckList", "kueue.x-k8s.io/v1beta1", &all);
+    get(&server, "/apis/kueue.x-k8s.io/v1beta1/admissionchecks", listed).await;
+    let status = "/apis/kueue.x-k8s.io/v1beta1/admissionchecks/gpu-slices/status";
+    let says = json!({"metadata": {"resourceVersion": "7"},
+        "status": {"conditions": [{"type": "Active", "status": "False", "reason": "OperatorStopped"}]}});
+    Mock::given(method("PATCH"))
+        .and(path(status))
+        .and(body_partial_json(says))
+        .respond_with(ResponseTemplate::new(200).set_body_json(ours))
+        .expect(1)
+        .mount(&server)
+        .await;
+    let config = tamed(kube::Config::new(server.uri().parse().unwrap()));
+    let calls = Calls::new(kube::Client::try_from(config).unwrap(), Duration::from_secs(5));
+    assert_eq!(withdraw(&calls, Timestamp::UNIX_EPOCH).await.unwrap(), ["gpu-slices"]);
+}
+
+#[tokio::test]
+async fn a_cluster_without_kueue_has_no_checks_to_take_back() {
+    let server = MockServer::start().await;
+    for version in ["v1beta2", "v1beta1"] {
+        let at = format!("/apis/kueue.x-k8s.io/{version}/admissionchecks");
+        get(&server, &at, failure(404, "NotFound")).await;
+    }
+    let config = tamed(kube::Config::new(server.uri().parse().unwrap()));
+    let calls = Calls::new(kube::Client::try_from(config).unwrap(), Duration::from_secs(5));
+    assert_eq!(withdraw(&calls, Timestamp::UNIX_EPOCH).await.unwrap(), [""; 0]);
 }

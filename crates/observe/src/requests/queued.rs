@@ -22,6 +22,8 @@ use crate::problem::Problem;
 
 /// The label by which a pod says to which pod set it belongs.
 pub const POD_SET: &str = "kueue.x-k8s.io/podset";
+/// The label by which a pod names its workload, where pods are queued as a group.
+pub const POD_GROUP: &str = "kueue.x-k8s.io/pod-group-name";
 /// The label that tells nodes apart, by which a workload is kept to one.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
@@ -46,6 +48,18 @@ pub struct QueuedSet {
     pub placed: u32,
     /// Whether somebody has said on which node its pods are to run.
     pub is_kept_to_a_node: bool,
+    /// Whether it asks for something that looks like a slice, and is the
+    /// resource of no profile: nothing could ever serve it.
+    pub is_misspelt: bool,
+}
+
+/// The requests that are somebody's already: a workload may share its owner
+/// with others, and each has its own pods.
+#[derive(Default)]
+struct Taken {
+    ids: BTreeSet<RequestId>,
+    /// The next number to look at, by owner.
+    next: BTreeMap<RequestId, u32>,
 }
 
 /// Everything that is read of the workloads of a cluster.
@@ -86,10 +100,17 @@ impl<'a> Queues<'a> {
         problems: &mut Vec<Problem>,
     ) -> BTreeMap<Key, QueuedWorkload> {
         let mut queued = BTreeMap::new();
-        for (key, workload) in &self.objects.workloads {
+        let mut taken = Taken::default();
+        let due = self.objects.workloads.iter().filter(|(_, workload)| workload.has_quota());
+        let mut due: Vec<(&Key, &Workload)> = due.collect();
+        // The oldest first: one that comes takes no number of those that are there.
+        due.sort_by_key(|(key, workload)| {
+            (workload.metadata.creation_timestamp.as_ref().map(|created| created.0), *key)
+        });
+        for (key, workload) in due {
             let checks = self.checks_of(workload);
-            if !checks.is_empty() && workload.has_quota() {
-                let sets = self.sets_of(key, workload, &checks, counted, requests, problems);
+            if !checks.is_empty() {
+                let sets = self.sets_of(key, workload, &checks, &mut taken, counted, requests, problems);
                 let checks = checks.iter().map(|check| check.name.clone()).collect();
                 queued.insert(key.clone(), QueuedWorkload { checks, sets });
             }
@@ -107,34 +128,36 @@ impl<'a> Queues<'a> {
         workload.status.admission_checks.iter().filter(is_ours).collect()
     }
 
+    #[expect(clippy::too_many_arguments, reason = "what is known of pods, and what is added to it")]
     fn sets_of(
         &self,
         key: &Key,
         workload: &Workload,
         checks: &[&AdmissionCheckState],
+        taken: &mut Taken,
         counted: &mut Counted,
         requests: &mut BTreeMap<RequestId, Request>,
         problems: &mut Vec<Problem>,
     ) -> Vec<QueuedSet> {
         let members = self.members(key, workload);
-        let mut taken: BTreeSet<RequestId> = BTreeSet::new();
         let mut sets = Vec::new();
         for set in &workload.spec.pod_sets {
             let mut queued = QueuedSet { name: set.name.clone(), ..QueuedSet::default() };
             let spec = self.as_it_will_run(workload, set, checks);
             queued.is_kept_to_a_node =
                 spec.node_selector.as_ref().is_some_and(|labels| labels.contains_key(HOSTNAME));
+            queued.is_misspelt = !pods::takes(&spec).unreadable.is_empty();
             let mut asked =
                 Asked::new(&set.template.spec, &workload.metadata, title("Workload", &workload.metadata));
             asked.spec = Cow::Owned(spec);
             asked.priority = workload.spec.priority.map(|priority| priority.min(HIGHEST_PRIORITY));
             let of_this_set = members.iter().filter(|id| self.may_be_of(id, workload, set));
-            let of_this_set: Vec<_> = of_this_set.filter(|id| !taken.contains(id)).cloned().collect();
+            let of_this_set: Vec<_> = of_this_set.filter(|id| !taken.ids.contains(id)).cloned().collect();
             let count = counted.bounded(workload, workload.count_of(set), problems);
             let count = usize::try_from(count).unwrap_or_default();
             let mut ids = Vec::new();
             for id in of_this_set.into_iter().take(count) {
-                taken.insert(id.clone());
+                taken.ids.insert(id.clone());
                 match pods::life(self.siblings[&id]) {
                     Life::Bound | Life::Ended => queued.placed += 1,
                     Life::Unschedulable | Life::Waiting => ids.push(id),
@@ -142,7 +165,7 @@ impl<'a> Queues<'a> {
             }
             if self.may_be_made(workload) {
                 let missing = count.saturating_sub(ids.len() + queued.placed as usize);
-                ids.extend(self.not_made_yet(key, workload, missing, &mut taken));
+                ids.extend(self.not_made_yet(key, workload, missing, taken));
             }
             for id in ids {
                 let known = requests.contains_key(&id);
@@ -161,14 +184,17 @@ impl<'a> Queues<'a> {
         sets
     }
 
-    /// The pods that are there, by their requests.
-    fn members(&self, (namespace, _): &Key, workload: &Workload) -> Vec<RequestId> {
+    /// The pods that are there, by their requests. A pod that names another
+    /// workload is not among them: the groups of a `LeaderWorkerSet` are
+    /// workloads of one owner.
+    fn members(&self, (namespace, own_name): &Key, workload: &Workload) -> Vec<RequestId> {
         let owners = workload.metadata.owner_references.iter().flatten();
         let found: BTreeSet<RequestId> = owners
             .filter_map(|owner| {
                 self.below.get(&(owner.kind.clone(), (namespace.clone(), owner.name.clone())))
             })
             .flatten()
+            .filter(|id| self.label_of(id, POD_GROUP).is_none_or(|group| group == own_name))
             .cloned()
             .collect();
         found.into_iter().collect()
@@ -176,10 +202,13 @@ impl<'a> Queues<'a> {
 
     /// Whether a pod of a workload belongs to this set, as far as it says so.
     fn may_be_of(&self, id: &RequestId, workload: &Workload, set: &PodSet) -> bool {
-        let labels = self.siblings.get(id).and_then(|pod| pod.metadata.labels.as_ref());
-        let said = labels.and_then(|labels| labels.get(POD_SET));
+        let said = self.label_of(id, POD_SET);
         let is_a_set = |name: &String| workload.spec.pod_sets.iter().any(|set| set.name == *name);
         said.filter(|name| is_a_set(name)).is_none_or(|name| *name == set.name)
+    }
+
+    fn label_of(&self, id: &RequestId, label: &str) -> Option<&String> {
+        self.siblings.get(id)?.metadata.labels.as_ref()?.get(label)
     }
 
     /// Whether pods that are not there are still to come. Those of an admitted
@@ -197,30 +226,26 @@ impl<'a> Queues<'a> {
         key: &Key,
         workload: &Workload,
         count: usize,
-        taken: &mut BTreeSet<RequestId>,
+        taken: &mut Taken,
     ) -> Vec<RequestId> {
         let root = self.owner(key, workload);
-        let mut ids = Vec::new();
-        let mut ordinal = 0;
-        while ids.len() < count {
-            let id = RequestId { ordinal, ..root.clone() };
-            ordinal += 1;
-            if !self.siblings.contains_key(&id) && taken.insert(id.clone()) {
-                ids.push(id);
+        let Taken { ids, next } = taken;
+        let ordinal = next.entry(root.clone()).or_default();
+        let mut found = Vec::new();
+        while found.len() < count {
+            let id = RequestId { ordinal: *ordinal, ..root.clone() };
+            *ordinal += 1;
+            if !self.siblings.contains_key(&id) && ids.insert(id.clone()) {
+                found.push(id);
             }
         }
-        ids
+        found
     }
 
-    /// Who stands behind a workload. The owners of a group of pods are none of
-    /// them its controller: there the one that is no pod counts.
+    /// Who stands behind a workload.
     fn owner(&self, (namespace, name): &Key, workload: &Workload) -> RequestId {
-        let owners = || workload.metadata.owner_references.iter().flatten();
-        let owner = owners()
-            .find(|owner| owner.controller == Some(true))
-            .or_else(|| owners().find(|owner| owner.kind != "Pod"));
-        let (kind, name) =
-            owner.map_or(("Workload", name.as_str()), |owner| (owner.kind.as_str(), owner.name.as_str()));
+        let (kind, name) = owners::of_workload(workload)
+            .map_or(("Workload", name.as_str()), |owner| (owner.kind.as_str(), owner.name.as_str()));
         owners::topmost(self.objects, namespace, kind, name)
     }
 

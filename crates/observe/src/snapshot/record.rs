@@ -51,8 +51,8 @@ fn documents(objects: &Objects) -> Vec<Value> {
         priority_classes,
         notebooks,
         hardware_profiles,
-        // What is published for OpenShift AI is no part of a plan.
-        model_servers: _,
+        model_servers,
+        // Where profiles are published for OpenShift AI is no part of a plan.
         installations: _,
         workloads,
         admission_checks,
@@ -86,6 +86,10 @@ fn documents(objects: &Objects) -> Vec<Value> {
     }
     all.extend("infrastructure.opendatahub.io/v1", "HardwareProfile", hardware_profiles.values());
     all.extend("kubeflow.org/v1", "Notebook", notebooks.values());
+    for ((kind, _), server) in model_servers {
+        let version = if kind == "InferenceService" { "v1beta1" } else { "v1alpha1" };
+        all.extend(&format!("serving.kserve.io/{version}"), kind, [server]);
+    }
     all.extend("kueue.x-k8s.io/v1beta1", "AdmissionCheck", admission_checks.values());
     all.extend("kueue.x-k8s.io/v1beta1", "ResourceFlavor", resource_flavors.values());
     all.extend("kueue.x-k8s.io/v1beta2", "ClusterQueue", cluster_queues.values());

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use api::foreign::notebook::{LAST_ACTIVITY, PROFILE_NAME, PROFILE_NAMESPACE, STOPPED};
 use api::foreign::{
-    AdmissionCheck, ClusterQueue, HardwareProfile, LocalQueue, Notebook, ResourceFlavor, Workload,
-    hardware_profile,
+    AdmissionCheck, ClusterQueue, HardwareProfile, LocalQueue, ModelServer, Notebook, ResourceFlavor,
+    Workload, hardware_profile,
 };
 use api::gpu_node::{GpuNodeStatus, PodName, PromisedTo};
 use api::{GpuNode, GpuPartitionPolicy};
@@ -22,6 +22,7 @@ use rollout::names::{MCO_CURRENT_CONFIG, MCO_DESIRED_CONFIG, MCO_DESIRED_DRAIN, 
 use crate::names::{CORDONED_BY, NAMESPACE_NAME, NVIDIA_PREFIX};
 use crate::objects::{Key, Objects};
 use crate::owners;
+use crate::requests::POD_GROUP;
 use crate::surge;
 
 /// What is kept beside what a plan depends on.
@@ -49,12 +50,13 @@ const NODE_LABELS: [&str; 7] = [
 ];
 
 /// Labels of pods whose value is the name of something.
-const NAMING: [&str; 5] = [
+const NAMING: [&str; 6] = [
     "notebook-name",
     "statefulset",
     "serving.kserve.io/inferenceservice",
     "app.kubernetes.io/name",
     surge::LABELS[0],
+    POD_GROUP,
 ];
 /// Labels of pods whose value is a number, or a digest.
 const NUMBERING: [&str; 3] =
@@ -84,8 +86,8 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
         priority_classes,
         notebooks,
         hardware_profiles,
-        // What is published for OpenShift AI is no part of a plan.
-        model_servers: _,
+        model_servers,
+        // Where profiles are published for OpenShift AI is no part of a plan.
         installations: _,
         workloads,
         admission_checks,
@@ -134,7 +136,10 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
             .iter()
             .map(|(key, profile)| (of(key), by.profile(profile)))
             .collect(),
-        model_servers: BTreeMap::new(),
+        model_servers: model_servers
+            .iter()
+            .map(|((kind, key), server)| ((kind.clone(), of(key)), by.model_server(server)))
+            .collect(),
         installations: BTreeMap::new(),
         workloads: workloads.iter().map(|(key, workload)| (of(key), by.workload(key, workload))).collect(),
         admission_checks: admission_checks
@@ -228,9 +233,13 @@ fn pseudonyms(objects: &Objects, keep: &Keep) -> Pseudonyms {
     for (namespace, name) in objects.notebooks.keys().chain(objects.hardware_profiles.keys()) {
         learn(namespace, name);
     }
-    for notebook in objects.notebooks.values() {
-        let (namespace, name) = notebook.hardware_profile().unwrap_or_default();
+    let servers = objects.model_servers.values().filter_map(ModelServer::hardware_profile);
+    for (namespace, name) in objects.notebooks.values().filter_map(Notebook::hardware_profile).chain(servers)
+    {
         learn(&namespace, &name);
+    }
+    for (_, (namespace, name)) in objects.model_servers.keys() {
+        learn(namespace, name);
     }
     for (namespace, name) in objects.local_queues.keys() {
         learn(namespace, name);
@@ -449,14 +458,25 @@ impl Redactor<'_> {
         if let Some(at) = notebook.last_activity() {
             annotations.insert(LAST_ACTIVITY.to_owned(), at.to_string());
         }
-        if let Some((of, profile)) = notebook.hardware_profile() {
-            annotations.insert(PROFILE_NAME.to_owned(), self.names.thing(&of, &profile));
-            annotations.insert(PROFILE_NAMESPACE.to_owned(), self.names.namespace(&of));
-        }
+        annotations.extend(notebook.hardware_profile().iter().flat_map(|key| self.profile_of(key)));
         metadata.annotations = Some(annotations).filter(|annotations| !annotations.is_empty());
         let mut notebook = Notebook { metadata, ..notebook.clone() };
         notebook.spec.template.spec = self.spec(namespace, name, &notebook.spec.template.spec);
         notebook
+    }
+
+    fn model_server(&self, server: &ModelServer) -> ModelServer {
+        let mut metadata = self.metadata(&server.metadata);
+        metadata.annotations = server.hardware_profile().map(|key| self.profile_of(&key));
+        ModelServer { metadata }
+    }
+
+    /// The annotations by which something names its hardware profile.
+    fn profile_of(&self, (namespace, name): &Key) -> BTreeMap<String, String> {
+        BTreeMap::from([
+            (PROFILE_NAME.to_owned(), self.names.thing(namespace, name)),
+            (PROFILE_NAMESPACE.to_owned(), self.names.namespace(namespace)),
+        ])
     }
 
     /// What checks and Kueue say names pods and queues.

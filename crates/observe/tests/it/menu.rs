@@ -51,3 +51,64 @@ fn what_a_node_has_whose_gpus_are_not_known_yet_is_not_denied() {
     assert!(labels.is_some());
     check("nvidia.com/mig-1g.5gb", &[node("n1"), policy("research"), fresh], None);
 }
+
+/// What is said of a profile with these counts of a resource, or of its CPU.
+#[track_caller]
+fn counts(resource: &str, counts: &Value, expect: &[&str]) {
+    let mut profile = offers("nvidia.com/mig-1g.10gb");
+    let identifiers = profile["spec"]["identifiers"].as_array_mut().expect("there are some");
+    let identifier = identifiers.iter_mut().find(|i| i["identifier"] == resource).expect("it is one of them");
+    for (field, count) in counts.as_object().expect("counts have names") {
+        identifier[field] = count.clone();
+    }
+    let seen = see(&[node("n1"), policy("research"), profile]);
+    let said: Vec<_> = seen.problems.iter().filter(|p| p.object.starts_with("HardwareProfile")).collect();
+    let said: Vec<_> = said.iter().map(ToString::to_string).collect();
+    assert_eq!(said.len(), expect.len(), "{said:?}");
+    for (said, expect) in said.iter().zip(expect) {
+        assert!(said.contains(expect), "{said}");
+    }
+}
+
+#[test]
+fn a_profile_that_the_dashboard_hides_for_its_counts_is_said() {
+    let slice = "nvidia.com/mig-1g.10gb";
+    counts(slice, &json!({"maxCount": 1}), &[]);
+    counts(slice, &json!({"minCount": "1", "defaultCount": "1", "maxCount": "1"}), &[]);
+    counts("cpu", &json!({"minCount": "500m", "defaultCount": 2, "maxCount": "4"}), &[]);
+    counts("memory", &json!({"minCount": "1Gi", "defaultCount": "8Gi", "maxCount": "16Gi"}), &[]);
+    let over = "has for nvidia.com/mig-1g.10gb a minCount 2 that is more than defaultCount 1, so the dashboard hides the profile";
+    counts(slice, &json!({"minCount": 2, "defaultCount": 1, "maxCount": 1}), &[over]);
+    counts(
+        "memory",
+        &json!({"minCount": "8Gi", "defaultCount": "8Gi", "maxCount": "4Gi"}),
+        &["defaultCount 8Gi that is more than maxCount 4Gi"],
+    );
+    counts(
+        "cpu",
+        &json!({"minCount": 4, "defaultCount": 2, "maxCount": 8}),
+        &["minCount 4 that is more than defaultCount 2"],
+    );
+    counts(
+        "cpu",
+        &json!({"minCount": 1, "defaultCount": "9000m", "maxCount": 8}),
+        &["defaultCount 9000m that is more than maxCount 8"],
+    );
+    counts(
+        slice,
+        &json!({"defaultCount": "one"}),
+        &["defaultCount `one` that is no number, so the dashboard hides the profile"],
+    );
+    counts(slice, &json!({"minCount": "1.5"}), &["minCount `1.5` that is no whole number"]);
+    counts("memory", &json!({"maxCount": "8 gigs"}), &["maxCount `8 gigs` that is no number"]);
+    counts(slice, &json!({"minCount": 0}), &["minCount 0 that is less than 1"]);
+}
+
+/// Profiles without slices are somebody else's business.
+#[test]
+fn the_counts_of_a_profile_without_slices_are_not_judged() {
+    let mut profile = offers("nvidia.com/gpu");
+    profile["spec"]["identifiers"][0]["minCount"] = "many".into();
+    let seen = see(&[node("n1"), policy("research"), profile]);
+    assert_eq!(seen.problems.iter().filter(|p| p.object.starts_with("HardwareProfile")).count(), 0);
+}

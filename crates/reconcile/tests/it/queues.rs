@@ -9,15 +9,16 @@ use planner::check::{Note, Problem, Severity};
 use planner::names::RequestId;
 use planner::report::{Outcome, Why};
 use reconcile::{CheckAnswer, CheckState};
+use rollout::names;
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, Until};
 
-const HOSTNAME: &str = "kubernetes.io/hostname";
+pub(crate) const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// Two nodes with eight GPUs, of which the first has seven small slices on
 /// each, and our check.
-fn fleet() -> Cluster {
+pub(crate) fn fleet() -> Cluster {
     let mut cluster = Cluster::new();
     cluster.settings.answers_checks = true;
     for name in ["n1", "n2"] {
@@ -47,12 +48,12 @@ fn fleet() -> Cluster {
     cluster
 }
 
-fn add(cluster: &mut Cluster, kind: &str, object: Value) {
+pub(crate) fn add(cluster: &mut Cluster, kind: &str, object: Value) {
     cluster.objects.add_value("kueue.x-k8s.io/v1beta2", kind, object, &mut |problem| panic!("{problem}"));
 }
 
 /// A workload that has its quota and waits for our check: so many pods.
-fn workload(name: &str, resource: &str, count: u32) -> Value {
+pub(crate) fn workload(name: &str, resource: &str, count: u32) -> Value {
     json!({
         "metadata": {"namespace": "team", "name": name, "creationTimestamp": "2026-11-21T08:00:00Z"},
         "spec": {"queueName": "research", "podSets": [{"name": "main", "count": count, "template": {"spec": {
@@ -66,19 +67,19 @@ fn workload(name: &str, resource: &str, count: u32) -> Value {
     })
 }
 
-fn says(cluster: &Cluster) -> Vec<CheckAnswer> {
+pub(crate) fn says(cluster: &Cluster) -> Vec<CheckAnswer> {
     cluster.round().checks
 }
 
 /// What is said of the only workload.
-fn one(cluster: &Cluster) -> CheckAnswer {
+pub(crate) fn one(cluster: &Cluster) -> CheckAnswer {
     let mut all = says(cluster);
     assert_eq!(all.len(), 1, "{all:?}");
     all.remove(0)
 }
 
 /// The operator's answer is written, and Kueue has admitted the workload.
-fn admit(cluster: &mut Cluster, answer: &CheckAnswer) {
+pub(crate) fn admit(cluster: &mut Cluster, answer: &CheckAnswer) {
     let now = cluster.now;
     let workload: &mut Workload = cluster.objects.workloads.get_mut(&answer.workload).unwrap();
     let check = &mut workload.status.admission_checks[0];
@@ -91,7 +92,7 @@ fn admit(cluster: &mut Cluster, answer: &CheckAnswer) {
 }
 
 /// A pod of the workload's job, on a node or on none.
-fn pod_of(job: &str, index: u32, resource: &str, on: Option<&str>) -> Value {
+pub(crate) fn pod_of(job: &str, index: u32, resource: &str, on: Option<&str>) -> Value {
     json!({
         "metadata": {"namespace": "team", "name": format!("{job}-{index}"), "uid": format!("u-{job}-{index}"),
             "labels": {"batch.kubernetes.io/job-completion-index": index.to_string()},
@@ -102,13 +103,13 @@ fn pod_of(job: &str, index: u32, resource: &str, on: Option<&str>) -> Value {
     })
 }
 
-fn of_job(mut workload: Value, job: &str) -> Value {
+pub(crate) fn of_job(mut workload: Value, job: &str) -> Value {
     workload["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": "u", "controller": true}]);
     workload
 }
 
-const SMALL: &str = "nvidia.com/mig-1g.10gb";
+pub(crate) const SMALL: &str = "nvidia.com/mig-1g.10gb";
 
 #[test]
 fn a_workload_whose_slices_are_free_is_ready_and_kept_to_their_node() {
@@ -354,6 +355,45 @@ fn what_no_layout_of_any_gpu_serves_is_rejected_and_what_these_nodes_lack_is_not
         let answer = one(&cluster);
         assert_eq!(answer.state, state, "{resource}: {}", answer.message);
     }
+}
+
+/// The store keeps so much of where the pods of a namespace may go, and of what is beyond it a digest: who comes then
+/// has done nothing wrong, and is served once the others have gone.
+#[test]
+fn nobody_is_rejected_for_what_the_other_pods_of_a_namespace_take_up() {
+    let mut cluster = fleet();
+    let mut crowded_out = workload("job", SMALL, 1);
+    let digest = json!({"key": names::TOO_LONG, "operator": "In", "values": ["d1"]});
+    crowded_out["spec"]["podSets"][0]["template"]["spec"]["affinity"] = json!({"nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [digest]}]}}});
+    add(&mut cluster, "Workload", crowded_out);
+    let answer = one(&cluster);
+    assert_eq!(answer.state, CheckState::Pending, "{}", answer.message);
+    assert!(answer.message.contains("too long to be evaluated"), "{}", answer.message);
+}
+
+/// A GPU that is newer than this operator may have any profile.
+#[test]
+fn nobody_is_rejected_for_a_profile_that_a_node_of_an_unknown_model_may_have() {
+    let mut cluster = fleet();
+    cluster.edit_node("n2", |node| {
+        let labels = node.metadata.labels.get_or_insert_default();
+        labels.insert("nvidia.com/gpu.product".to_owned(), "NVIDIA-Z900-SXM9-640GB".to_owned());
+        labels.insert("nvidia.com/mig.config".to_owned(), "all-2g.160gb".to_owned());
+        labels.remove("nvidia.com/mig-7g.80gb.count");
+        let allocatable = node.status.as_mut().unwrap().allocatable.as_mut().unwrap();
+        allocatable.remove("nvidia.com/mig-7g.80gb");
+        allocatable.insert("nvidia.com/mig-2g.160gb".to_owned(), Quantity("24".to_owned()));
+    });
+    add(&mut cluster, "Workload", workload("job", "nvidia.com/mig-2g.160gb", 1));
+    let answer = one(&cluster);
+    assert_eq!(answer.state, CheckState::Pending, "{}", answer.message);
+    // What is no profile at all, that node does not have either.
+    let mut misspelt = workload("misspelt", "nvidia.com/mig-small", 1);
+    misspelt["metadata"]["creationTimestamp"] = "2026-11-21T08:01:00Z".into();
+    add(&mut cluster, "Workload", misspelt);
+    let states: Vec<CheckState> = says(&cluster).iter().map(|answer| answer.state).collect();
+    assert_eq!(states, [CheckState::Pending, CheckState::Rejected]);
 }
 
 #[test]

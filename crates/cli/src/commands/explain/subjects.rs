@@ -233,16 +233,30 @@ fn profile(question: &Question, key: &Key, facts: &mut Vec<String>) {
         facts.push(format!("some node can have what it offers ({})", offers.join(", ")));
     }
     facts.extend(problems);
-    let mut users: Vec<String> = objects
+    named_by(objects, key, facts);
+}
+
+/// Who names a profile: the operator deletes none that anybody names.
+fn named_by(objects: &Objects, key: &Key, facts: &mut Vec<String>) {
+    let workbenches = objects
         .notebooks
         .iter()
         .filter(|(_, notebook)| notebook.hardware_profile().as_ref() == Some(key))
-        .map(|((namespace, name), _)| format!("{namespace}/{name}"))
-        .collect();
-    users.sort();
-    match users.as_slice() {
-        [] => facts.push("no workbench names it".to_owned()),
-        some => facts.push(format!("these workbenches name it: {}", some.join(", "))),
+        .map(|((namespace, name), _)| format!("{namespace}/{name}"));
+    let workbenches: Vec<String> = workbenches.collect();
+    let servers = objects
+        .model_servers
+        .iter()
+        .filter(|(_, server)| server.hardware_profile().as_ref() == Some(key))
+        .map(|((kind, (namespace, name)), _)| format!("{kind} {namespace}/{name}"));
+    let servers: Vec<String> = servers.collect();
+    for (what, some) in [("workbenches", &workbenches), ("model servers", &servers)] {
+        if !some.is_empty() {
+            facts.push(format!("these {what} name it: {}", some.join(", ")));
+        }
+    }
+    if workbenches.is_empty() && servers.is_empty() {
+        facts.push("no workbench and no model server names it".to_owned());
     }
 }
 

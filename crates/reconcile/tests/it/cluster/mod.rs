@@ -266,7 +266,12 @@ impl Cluster {
         let mut session = std::mem::take(&mut self.session);
         let round = reconcile::next_round(&self.input(), &mut session);
         self.session = session;
-        assert_eq!(format!("{round:?}"), format!("{:?}", self.round()));
+        let anew = self.round();
+        let (kept, anew) = (|| format!("{round:?}"), || format!("{anew:?}"));
+        // A model works out its lattice for all tests when the first of them asks: that may come in between.
+        if kept() != anew() {
+            assert_eq!(kept(), anew());
+        }
         round
     }
 

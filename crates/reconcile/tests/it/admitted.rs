@@ -1,0 +1,352 @@
+//! Workloads that our check has let go: their slices are kept for them until their pods have nodes, and they do not
+//! outlive the node to which they are kept. The fleet is that of the queues: two nodes with eight GPUs.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::collections::BTreeMap;
+
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use reconcile::CheckState;
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, Until};
+use crate::queues::{HOSTNAME, SMALL, add, admit, fleet, of_job, one, pod_of, says, workload};
+
+/// A job of so many pods, which Kueue has let go; its slices are on the first node.
+fn let_go(count: u32) -> Cluster {
+    let mut cluster = fleet();
+    add(&mut cluster, "Workload", of_job(workload("job", SMALL, count), "job"));
+    let ready = one(&cluster);
+    assert_eq!(json!(ready.updates), json!([{"name": "main", "nodeSelector": {HOSTNAME: "n1.cluster"}}]));
+    admit(&mut cluster, &ready);
+    cluster
+}
+
+/// A pod of the job as Kueue starts it: kept to the node.
+fn started(cluster: &mut Cluster, index: u32, on: Option<&str>) {
+    let mut pod = pod_of("job", index, SMALL, on);
+    pod["spec"]["nodeSelector"] = json!({HOSTNAME: "n1.cluster"});
+    cluster.add_pod(pod);
+}
+
+fn is_not_ready(cluster: &mut Cluster) {
+    cluster.edit_node("n1", |node| {
+        let conditions = node.status.as_mut().unwrap().conditions.as_mut().unwrap();
+        conditions[0].status = "False".to_owned();
+    });
+}
+
+fn is_drained(cluster: &mut Cluster) {
+    cluster.edit_node("n1", |node| node.spec.get_or_insert_default().unschedulable = Some(true));
+}
+
+/// Somebody else has cut all of the node differently.
+fn has_other_slices(cluster: &mut Cluster) {
+    cluster.edit_node("n1", |node| {
+        let labels = node.metadata.labels.get_or_insert_default();
+        labels.insert("nvidia.com/mig.config".to_owned(), "all-7g.80gb".to_owned());
+        labels.remove("nvidia.com/mig-1g.10gb.count");
+        labels.insert("nvidia.com/mig-7g.80gb.count".to_owned(), "8".to_owned());
+        let allocatable = node.status.as_mut().unwrap().allocatable.as_mut().unwrap();
+        allocatable.remove("nvidia.com/mig-1g.10gb");
+        allocatable.insert("nvidia.com/mig-7g.80gb".to_owned(), Quantity("8".to_owned()));
+    });
+    // And others are on all of it.
+    for n in 0..8 {
+        cluster.add_pod(pod_of("theirs", n, "nvidia.com/mig-7g.80gb", Some("n1")));
+    }
+}
+
+/// What may become of a node.
+type Fate = (&'static str, fn(&mut Cluster));
+const FATES: [Fate; 3] =
+    [("not ready", is_not_ready), ("drained by somebody", is_drained), ("cut and taken", has_other_slices)];
+
+#[test]
+fn a_workload_does_not_outlive_the_node_to_which_it_is_kept() {
+    for (fate, happens) in FATES {
+        // No pod is there yet.
+        let mut cluster = let_go(2);
+        happens(&mut cluster);
+        let answer = one(&cluster);
+        assert_eq!(answer.state, CheckState::Retry, "{fate}: {}", answer.message);
+        // One of its pods runs, and the other cannot.
+        let mut cluster = let_go(2);
+        started(&mut cluster, 0, Some("n1"));
+        started(&mut cluster, 1, None);
+        assert_eq!(says(&cluster), [], "{fate}: before");
+        happens(&mut cluster);
+        let answer = one(&cluster);
+        assert_eq!(answer.state, CheckState::Retry, "{fate}: {}", answer.message);
+        assert!(
+            answer.message.starts_with("the slices that were ready for it are lost"),
+            "{}",
+            answer.message
+        );
+    }
+}
+
+#[test]
+fn a_workload_whose_pods_all_run_is_never_taken_back() {
+    for (fate, happens) in FATES {
+        let mut cluster = let_go(2);
+        started(&mut cluster, 0, Some("n1"));
+        started(&mut cluster, 1, Some("n1"));
+        happens(&mut cluster);
+        assert_eq!(says(&cluster), [], "{fate}");
+    }
+}
+
+/// The slice was made on a node of which other GPUs are idle: another one is made there, and the workload is not
+/// sent back. The first node is somebody else's.
+#[test]
+fn another_slice_is_cut_on_the_same_node_for_one_that_somebody_took_first() {
+    let mut cluster = fleet();
+    let large = "nvidia.com/mig-3g.40gb";
+    add(&mut cluster, "Workload", of_job(workload("job", large, 1), "job"));
+    cluster.settle();
+    // A node that has just changed rests.
+    cluster.now += SignedDuration::from_hours(1);
+    let ready = one(&cluster);
+    assert_eq!(ready.state, CheckState::Ready, "{}", ready.message);
+    let host = ready.updates[0].node_selector[HOSTNAME].clone();
+    let node = host.strip_suffix(".cluster").unwrap().to_owned();
+    admit(&mut cluster, &ready);
+    let mut pod = pod_of("job", 0, large, None);
+    pod["spec"]["nodeSelector"] = json!({HOSTNAME: host});
+    cluster.add_pod(pod);
+    let free = cluster.offers(&node, "3g.40gb").parse::<u32>().unwrap();
+    assert!(free > 0, "{free}");
+    for n in 0..free {
+        cluster.add_pod(pod_of("thief", n, large, Some(&node)));
+    }
+    assert_eq!(says(&cluster), [], "another can be cut there");
+    cluster.settle();
+    assert!(cluster.offers(&node, "3g.40gb").parse::<u32>().unwrap() > free, "{node}");
+    assert_eq!(says(&cluster), []);
+    // Where no more can be cut, because others are on every GPU, it goes back.
+    let now = cluster.offers(&node, "3g.40gb").parse::<u32>().unwrap();
+    for n in free..now {
+        cluster.add_pod(pod_of("thief", n, large, Some(&node)));
+    }
+    for profile in ["1g.10gb", "2g.20gb", "4g.40gb", "7g.80gb"] {
+        let left = cluster.offers(&node, profile).parse::<u32>().unwrap_or(0);
+        for n in 0..left {
+            let resource = format!("nvidia.com/mig-{profile}");
+            cluster.add_pod(pod_of(&format!("crowd-{profile}"), n, &resource, Some(&node)));
+        }
+    }
+    let answer = one(&cluster);
+    assert_eq!(answer.state, CheckState::Retry, "{}", answer.message);
+}
+
+/// A job that may run with fewer pods than it wants (`minCount`) gets quota for so many: these are planned for.
+#[test]
+fn as_many_pods_are_planned_for_as_there_is_quota() {
+    let at_least = |assigned: Option<u32>| {
+        let mut cluster = fleet();
+        let mut partial = of_job(workload("job", SMALL, 5), "job");
+        partial["spec"]["podSets"][0]["minCount"] = 2.into();
+        if let Some(count) = assigned {
+            partial["status"]["admission"] = json!({"clusterQueue": "q", "podSetAssignments": [
+                {"name": "main", "count": count, "flavors": {SMALL: "any"}}]});
+        }
+        add(&mut cluster, "Workload", partial);
+        assert_eq!(one(&cluster).state, CheckState::Ready);
+        cluster.round().planned.view.requests.len()
+    };
+    assert_eq!(at_least(Some(3)), 3, "less than it wants, more than it needs");
+    assert_eq!(at_least(Some(2)), 2);
+    assert_eq!(at_least(None), 5, "who does not say for how many has given quota for all");
+}
+
+/// Quota of a flavor whose nodes are gone, or were never there: whoever has it waits, and is told which label it is.
+#[test]
+fn a_flavor_that_no_node_matches_makes_its_workloads_wait_and_rejects_none() {
+    let mut cluster = fleet();
+    let labels = json!({"nodeLabels": {"rack": "r9"}});
+    add(&mut cluster, "ResourceFlavor", json!({"metadata": {"name": "old-rack"}, "spec": labels}));
+    let mut flavored = workload("job", SMALL, 2);
+    flavored["status"]["admission"] = json!({"clusterQueue": "q", "podSetAssignments": [
+        {"name": "main", "count": 2, "flavors": {SMALL: "old-rack"}}]});
+    add(&mut cluster, "Workload", flavored);
+    let answer = one(&cluster);
+    assert_eq!((answer.state, answer.updates.len()), (CheckState::Pending, 0), "{}", answer.message);
+    assert!(answer.message.contains("rack"), "{}", answer.message);
+    let writes = cluster.settle();
+    assert_eq!(cluster.offers("n1", "1g.10gb"), "56", "nothing is cut for it: {writes}");
+    // A node of that flavor comes.
+    cluster.edit_node("n1", |node| {
+        node.metadata.labels.get_or_insert_default().insert("rack".to_owned(), "r9".to_owned());
+    });
+    assert_eq!(one(&cluster).state, CheckState::Ready);
+}
+
+/// What a node was promised to: the number of each request, by the owner.
+fn promised(cluster: &Cluster) -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    for (node, known) in &cluster.objects.gpu_nodes {
+        let rollout = known.status.as_ref().and_then(|status| status.rollout.as_ref());
+        for to in rollout.into_iter().flat_map(|rollout| &rollout.promised) {
+            *found.entry(format!("{} {} on {node}", to.kind, to.name)).or_default() += 1;
+        }
+    }
+    found
+}
+
+/// The controller of an object.
+fn by(api_version: &str, kind: &str, name: &str) -> Value {
+    json!([{"apiVersion": api_version, "kind": kind, "name": name, "uid": format!("u-{name}"), "controller": true}])
+}
+
+/// An object of others, of which nothing but its owner is read.
+fn owned(cluster: &mut Cluster, (api_version, kind, name): (&str, &str, &str), by: Value) {
+    let object = json!({"apiVersion": api_version, "kind": kind,
+        "metadata": {"namespace": "team", "name": name, "ownerReferences": by}});
+    cluster.objects.add_value(api_version, kind, object, &mut |problem| panic!("{problem}"));
+}
+
+/// Kueue queues the TrainJob, whose JobSet makes two indexed Jobs of four pods each. What was promised to the TrainJob
+/// is kept for its pods, in whatever order they come, although strangers who are older ask for the same slices.
+#[test]
+fn what_was_promised_to_a_train_job_is_kept_for_the_pods_of_its_jobs() {
+    let mut cluster = fleet();
+    cluster.objects.nodes.remove("n2");
+    for n in 0..48 {
+        cluster.add_pod(pod_of("others", n, SMALL, Some("n1")));
+    }
+    let mut tune = workload("trainjob-tune", SMALL, 8);
+    tune["metadata"]["ownerReferences"] = by("trainer.kubeflow.org/v1alpha1", "TrainJob", "tune");
+    add(&mut cluster, "Workload", tune);
+    let _ = cluster.step(Until::End);
+    let ready = one(&cluster);
+    assert_eq!(ready.state, CheckState::Ready, "{}", ready.message);
+    admit(&mut cluster, &ready);
+    let _ = cluster.step(Until::End);
+    assert_eq!(promised(&cluster), BTreeMap::from([("TrainJob tune on n1".to_owned(), 8)]));
+    for n in 0..8 {
+        let mut older = pod_of("older", n, SMALL, None);
+        older["metadata"]["creationTimestamp"] = "2026-11-21T07:00:00Z".into();
+        older["status"]["conditions"] = json!([{"type": "PodScheduled", "status": "False",
+            "reason": "Unschedulable", "message": "0/1 nodes are available"}]);
+        cluster.add_pod(older);
+    }
+    owned(
+        &mut cluster,
+        ("jobset.x-k8s.io/v1alpha2", "JobSet", "tune"),
+        by("trainer.kubeflow.org/v1alpha1", "TrainJob", "tune"),
+    );
+    // The second Job is the first to make its pods, from the last to the first.
+    let mut made = 0;
+    for job in ["tune-node-1", "tune-node-0"] {
+        let set = by("jobset.x-k8s.io/v1alpha2", "JobSet", "tune");
+        owned(&mut cluster, ("batch/v1", "Job", job), set);
+        for index in (0..4).rev() {
+            let mut pod = pod_of(job, index, SMALL, None);
+            pod["metadata"]["creationTimestamp"] = format!("2026-11-21T08:30:0{made}Z").into();
+            pod["spec"]["nodeSelector"] = json!({HOSTNAME: "n1.cluster"});
+            cluster.add_pod(pod);
+            made += 1;
+            let round = cluster.step(Until::End);
+            let requests = &round.planned.view.requests;
+            let of_tune = requests.iter().filter(|request| request.id.name == "tune").count();
+            assert_eq!(of_tune, 8, "one request for each pod, made or not: {made}");
+            assert_eq!(round.checks, [], "{made}");
+            let kept = promised(&cluster);
+            assert_eq!(kept, BTreeMap::from([("TrainJob tune on n1".to_owned(), 8)]), "{made}");
+        }
+    }
+    // They get their nodes.
+    for job in ["tune-node-0", "tune-node-1"] {
+        for index in 0..4 {
+            cluster.add_pod(pod_of(job, index, SMALL, Some("n1")));
+        }
+    }
+    let _ = cluster.step(Until::End);
+    assert_eq!(promised(&cluster), BTreeMap::new());
+}
+
+/// Each group of a LeaderWorkerSet is a workload of its own; all of them have the same owner. The first group is kept
+/// to one node and the second to another.
+#[test]
+fn each_group_of_a_leader_worker_set_keeps_its_own_node() {
+    let mut cluster = fleet();
+    has_small_slices(&mut cluster, "n2");
+    // Three are left on each node: enough for one group of three, and not for two.
+    for (node, job) in [("n1", "others-1"), ("n2", "others-2")] {
+        for n in 0..53 {
+            cluster.add_pod(pod_of(job, n, SMALL, Some(node)));
+        }
+    }
+    let set = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "granite");
+    for group in 0..2 {
+        let mut of_group = workload(&format!("leaderworkerset-granite-{group}"), SMALL, 3);
+        of_group["metadata"]["creationTimestamp"] = format!("2026-11-21T08:00:0{group}Z").into();
+        of_group["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": set.0, "kind": set.1, "name": set.2, "uid": "u"}]);
+        add(&mut cluster, "Workload", of_group);
+    }
+    let _ = cluster.step(Until::End);
+    let ready = says(&cluster);
+    let nodes: Vec<&str> = ready
+        .iter()
+        .filter_map(|answer| Some(answer.updates.first()?.node_selector[HOSTNAME].as_str()))
+        .collect();
+    assert_eq!(nodes.len(), 2, "{ready:?}");
+    assert_ne!(nodes[0], nodes[1], "each group has its own slices");
+    let nodes: Vec<String> = nodes.into_iter().map(str::to_owned).collect();
+    for answer in &ready {
+        admit(&mut cluster, answer);
+    }
+    let _ = cluster.step(Until::End);
+    let three_each =
+        BTreeMap::from(["n1", "n2"].map(|node| (format!("LeaderWorkerSet granite on {node}"), 3)));
+    assert_eq!(promised(&cluster), three_each);
+    // The leaders are of a set that the LeaderWorkerSet owns, the workers of sets that the leaders own. The second
+    // group comes first.
+    owned(&mut cluster, ("apps/v1", "StatefulSet", "granite"), by(set.0, set.1, set.2));
+    for group in [1_usize, 0] {
+        owned(
+            &mut cluster,
+            ("apps/v1", "StatefulSet", &format!("granite-{group}")),
+            by("v1", "Pod", &format!("granite-{group}")),
+        );
+        for worker in 0..3_u32 {
+            let (name, of, index) = match worker {
+                0 => (format!("granite-{group}"), "granite".to_owned(), group.to_string()),
+                n => (format!("granite-{group}-{n}"), format!("granite-{group}"), n.to_string()),
+            };
+            let mut pod = pod_of("granite", worker, SMALL, None);
+            pod["metadata"]["name"] = name.as_str().into();
+            pod["metadata"]["uid"] = format!("u-{name}").into();
+            pod["metadata"]["creationTimestamp"] = format!("2026-11-21T08:30:{}{worker}Z", 1 - group).into();
+            pod["metadata"]["labels"] = json!({
+                "apps.kubernetes.io/pod-index": index,
+                "leaderworkerset.sigs.k8s.io/name": "granite",
+                "leaderworkerset.sigs.k8s.io/group-index": group.to_string(),
+                "kueue.x-k8s.io/pod-group-name": format!("leaderworkerset-granite-{group}"),
+            });
+            pod["metadata"]["ownerReferences"] = by("apps/v1", "StatefulSet", &of);
+            pod["spec"]["nodeSelector"] = json!({HOSTNAME: nodes[group]});
+            cluster.add_pod(pod);
+            let round = cluster.step(Until::End);
+            let ids: Vec<_> = round.planned.view.requests.iter().map(|r| r.id.to_string()).collect();
+            assert_eq!(ids.len(), 6, "{name}: {ids:?}");
+            assert_eq!(round.checks, [], "{name}");
+            assert_eq!(promised(&cluster), three_each, "{name}");
+        }
+    }
+}
+
+/// All GPUs of a node have seven small slices.
+fn has_small_slices(cluster: &mut Cluster, name: &str) {
+    cluster.edit_node(name, |node| {
+        let labels = node.metadata.labels.get_or_insert_default();
+        labels.insert("nvidia.com/mig.config".to_owned(), "all-1g.10gb".to_owned());
+        labels.remove("nvidia.com/mig-7g.80gb.count");
+        labels.insert("nvidia.com/mig-1g.10gb.count".to_owned(), "56".to_owned());
+        let allocatable = node.status.as_mut().unwrap().allocatable.as_mut().unwrap();
+        allocatable.remove("nvidia.com/mig-7g.80gb");
+        allocatable.insert("nvidia.com/mig-1g.10gb".to_owned(), Quantity("56".to_owned()));
+    });
+}
