@@ -143,7 +143,11 @@ fn where_a_container_may_ask_for_one_seat_who_asks_for_two_is_refused_for_good()
         found.refused.clone()
     };
     let greedy = refusal(&objects, "greedy").expect("the device plugin refuses it");
-    assert!(greedy.why.contains("one of its containers asks for 2 of nvidia.com/gpu.shared"), "{}", greedy.why);
+    assert!(
+        greedy.why.contains("one of its containers asks for 2 of nvidia.com/gpu.shared"),
+        "{}",
+        greedy.why
+    );
     assert_eq!(greedy.advice, "ask for one nvidia.com/gpu.shared in each container");
     assert_eq!(refusal(&objects, "in-two"), None, "each of its containers has one");
     // Somebody else's configuration says nothing of it, so there it may be.
