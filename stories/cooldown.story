@@ -17,7 +17,7 @@ stop team-a/lab
 workbench team-b/lab 7g.80gb
 advance 5m
 explain request team-b/lab
-expect said "rests until"
+expect said "its cooldown lasts until"
 expect workbench team-b/lab pending
 advance 35m
 expect workbench team-b/lab running

@@ -33,7 +33,7 @@ pub(crate) type Has = (Option<String>, u64, bool);
 
 /// Who has which slice of a node.
 pub(crate) fn held(scene: &Scene, node: &str) -> anyhow::Result<BTreeMap<String, Has>> {
-    let slices = scene.hands().truth(node)?.into_iter().flat_map(|gpu| gpu.slices);
+    let slices = scene.simulator().truth(node)?.into_iter().flat_map(|gpu| gpu.slices);
     Ok(slices.filter_map(|slice| Some((slice.holder?, (slice.uuid, slice.serial, slice.open)))).collect())
 }
 
@@ -90,7 +90,7 @@ fn the_rest_of_a_gpu_is_recut_for_another_while_a_pod_computes_on_it() {
         }
         let cut =
             |gpu: &operands::GpuTruth| gpu.slices.iter().map(|slice| slice.profile.to_string()).collect();
-        let cut: Vec<Vec<String>> = scene.hands().truth("n1")?.iter().map(cut).collect();
+        let cut: Vec<Vec<String>> = scene.simulator().truth("n1")?.iter().map(cut).collect();
         let whole = cut.iter().filter(|slices| **slices == ["3g.40gb", "3g.40gb"]).count();
         assert_eq!(whole, 7, "one GPU was recut: {cut:?}");
         scene.converged("research").await?;
@@ -248,7 +248,12 @@ fn no_pod_that_is_admitted_beside_recuts_loses_its_slice() {
                 *(if phase == "Running" { &mut admitted } else { &mut refused }) += 1;
                 scene.delete(rush).await?;
             }
-            assert!(scene.hands().breaches().is_empty(), "{:?}\n{}", scene.hands().breaches(), agent.log());
+            assert!(
+                scene.simulator().breaches().is_empty(),
+                "{:?}\n{}",
+                scene.simulator().breaches(),
+                agent.log()
+            );
         }
         assert!(admitted >= 6, "{admitted} of them were admitted, {refused} refused");
         scene.pods().delete_collection(&kube::api::DeleteParams::default(), &ListParams::default()).await?;

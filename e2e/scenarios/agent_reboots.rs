@@ -10,7 +10,7 @@ use crate::agent_changes::{computes, the_agent_has_cut_for_a_workbench};
 
 /// Every slice of the node: its GPU, its profile and its UUID, which is another one at another place.
 fn slices(scene: &Scene) -> anyhow::Result<BTreeSet<(usize, String, Option<String>)>> {
-    let gpus = scene.hands().truth("n1")?.into_iter().enumerate();
+    let gpus = scene.simulator().truth("n1")?.into_iter().enumerate();
     let slice =
         |(index, slice): (usize, operands::SliceTruth)| (index, slice.profile.to_string(), slice.uuid);
     Ok(gpus
@@ -26,7 +26,7 @@ fn boot(node: &Node) -> Option<String> {
 /// Goes down and comes up again; nobody schedules onto it before its agent has reported.
 async fn reboots(scene: &Scene) -> anyhow::Result<()> {
     let before = scene.node("n1", "has a boot id", boot).await?;
-    scene.hands().reboot("n1")?;
+    scene.simulator().reboot("n1")?;
     scene.node("n1", "has another boot id", |node| boot(node).filter(|now| *now != before)).await?;
     assert!(slices(scene)?.is_empty(), "its instances are lost");
     scene.node("n1", "is cordoned", |node| is_cordoned(node).then_some(())).await

@@ -107,9 +107,9 @@ fn every_selector_of_every_alert_finds_what_a_running_operator_shows() {
         let ours = node.status.and_then(|s| s.rollout).and_then(|r| r.applied).unwrap_or_default();
         scene.patch_node("n1", label("all-2g.20gb")).await?;
         // The second cannot be cut, on the third MIG manager gets stuck.
-        scene.hands().turn("n2", "create-fails")?;
+        scene.simulator().turn("n2", "create-fails")?;
         scene.apply(policy("broken", "broken").always(&[("3g.40gb", 2)])).await?;
-        scene.hands().turn("n3", "does-not-stop dcgm-exporter")?;
+        scene.simulator().turn("n3", "does-not-stop dcgm-exporter")?;
         scene.apply(policy("wedged", "wedged").always(&[("3g.40gb", 2)])).await?;
         // On the fourth somebody is in the way and may not be evicted.
         let train = pod("train", &mig("1g.10gb"), 1).labelled("app", "train");
@@ -147,7 +147,7 @@ fn every_selector_of_every_alert_finds_what_a_running_operator_shows() {
         .await?;
 
         // All is put right again, apart from the node that waits for a human.
-        scene.hands().clear("n3")?;
+        scene.simulator().clear("n3")?;
         scene.stays_cordoned("n2");
         scene.delete(ask).await?;
         scene.delete(budget).await?;

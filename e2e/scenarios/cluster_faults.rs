@@ -53,7 +53,7 @@ async fn manager(scene: &Scene) -> anyhow::Result<Pod> {
 fn operands_that_do_not_stop_wedge_mig_manager_and_deleting_its_pod_heals_it() {
     scenario(async |scene| {
         sevenths(scene).await?;
-        scene.hands().turn("n1", "does-not-stop device-plugin")?;
+        scene.simulator().turn("n1", "does-not-stop device-plugin")?;
         change(scene, "halves").await?;
         scene
             .node("n1", "is pending and parked", |node| {
@@ -62,7 +62,7 @@ fn operands_that_do_not_stop_wedge_mig_manager_and_deleting_its_pod_heals_it() {
             })
             .await?;
         // It gives up after five minutes without a word: nothing changes any more.
-        let mut changes = scene.hands().changes();
+        let mut changes = scene.simulator().changes();
         let gave_up = async {
             loop {
                 let (_, change) = changes.recv().await?;
@@ -75,7 +75,7 @@ fn operands_that_do_not_stop_wedge_mig_manager_and_deleting_its_pod_heals_it() {
         tokio::time::timeout(e2e::wait::PATIENCE, gave_up).await??;
         scene.node("n1", "is still pending", |node| has_label(node, STATE, "pending")).await?;
 
-        scene.hands().clear("n1")?;
+        scene.simulator().clear("n1")?;
         let pods: Api<Pod> = Api::namespaced(scene.client(), OPERATOR);
         pods.delete(&manager(scene).await?.name_any(), &DeleteParams::default()).await?;
         scene.offers("n1", &[("3g.40gb", 2)]).await?;
@@ -87,7 +87,7 @@ fn operands_that_do_not_stop_wedge_mig_manager_and_deleting_its_pod_heals_it() {
 fn after_a_full_run_a_failure_leaves_the_operands_parked_under_a_success() {
     scenario(async |scene| {
         sevenths(scene).await?;
-        scene.hands().turn("n1", "cdi-fails")?;
+        scene.simulator().turn("n1", "cdi-fails")?;
         change(scene, "halves").await?;
         scene
             .node("n1", "has failed and is parked", |node| {
@@ -96,7 +96,7 @@ fn after_a_full_run_a_failure_leaves_the_operands_parked_under_a_success() {
             })
             .await?;
         // The layout is in place by now; asked again, the manager is content.
-        scene.hands().clear("n1")?;
+        scene.simulator().clear("n1")?;
         scene.patch_node("n1", json!({"metadata": {"labels": {CONFIG: null}}})).await?;
         change(scene, "halves").await?;
         scene
@@ -119,10 +119,10 @@ fn a_slice_that_is_open_stops_the_change_and_the_pod_keeps_it() {
         scene.runs("busy").await?;
         change(scene, "halves").await?;
         scene.node("n1", "has failed", |node| has_label(node, STATE, "failed")).await?;
-        let truth = scene.hands().truth("n1")?;
+        let truth = scene.simulator().truth("n1")?;
         let kept = truth[0].slices.iter().filter(|slice| slice.holder.as_deref() == Some("team-a/busy"));
         assert_eq!(kept.count(), 1, "{truth:#?}");
-        assert!(scene.hands().breaches().is_empty());
+        assert!(scene.simulator().breaches().is_empty());
         Ok(())
     });
 }
@@ -231,8 +231,8 @@ fn a_pod_says_when_it_starts_and_when_it_is_done() {
             seen.ends_with(&["Pending".to_owned(), "Running".to_owned(), "Succeeded".to_owned()]),
             "{seen:?}"
         );
-        assert!(scene.hands().truth("n1")?[0].slices.iter().all(|slice| slice.holder.is_none()));
-        assert!(!scene.hands().open(&PodName::new(e2e::TEAM, "job")), "it has nothing to open any more");
+        assert!(scene.simulator().truth("n1")?[0].slices.iter().all(|slice| slice.holder.is_none()));
+        assert!(!scene.simulator().open(&PodName::new(e2e::TEAM, "job")), "it has nothing to open any more");
         Ok(())
     });
 }
@@ -243,9 +243,9 @@ fn nodes_come_and_go_with_their_pods() {
         sevenths(scene).await?;
         scene.apply(pod("lost", &mig("1g.10gb"), 1)).await?;
         scene.runs("lost").await?;
-        scene.hands().delete_node("n1").await?;
+        scene.simulator().delete_node("n1").await?;
         scene.is_gone("lost").await?;
-        scene.hands().add_node(NodeSpec::new("n2", 1, "A100-80GB").layout("sevenths"))?;
+        scene.simulator().add_node(NodeSpec::new("n2", 1, "A100-80GB").layout("sevenths"))?;
         scene.apply(pod("next", &mig("1g.10gb"), 1)).await?;
         assert_eq!(scene.runs("next").await?, "n2");
         Ok(())

@@ -1,11 +1,15 @@
-//! Tenants give their pods the names and labels of the GPU Operator's, in a
-//! namespace that sorts before its own.
+//! Tenants give their pods the names and labels of the GPU Operator's and of
+//! ours, in a namespace that sorts before theirs.
 
+use api::gpu_node::ObservedBy;
+use e2e::agents::AGENT_NAMESPACE;
 use e2e::wait::until;
 use e2e::{NodeSpec, POOL, mig, pod, policy, scenario, workbench};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use serde_json::{Value, json};
+
+use crate::agent_changes::{the_agent_has_cut_for_a_workbench, they_have_what_they_had};
 
 const THEIRS: &str = "a-team-of-impostors";
 /// What the operator looks for: the two operands that it acts upon, and the
@@ -90,10 +94,10 @@ fn impostors_of_operands_lose_no_pod_fail_no_proof_and_hide_no_holder() {
         scene.operator().await?;
         scene.apply(policy("research", "research")).await?;
         // MIG manager gets stuck, so that its own pod is replaced, and no other.
-        scene.hands().turn("n2", "does-not-stop dcgm-exporter")?;
+        scene.simulator().turn("n2", "does-not-stop dcgm-exporter")?;
         scene.apply(workbench("lab", &mig("3g.40gb"), 1)).await?;
         scene.phase("n2", "Healing").await?;
-        scene.hands().clear("n2")?;
+        scene.simulator().clear("n2")?;
         assert_eq!(scene.workbench_runs("lab").await?, "n2", "every GPU of n1 has a holder");
         scene.converged("research").await?;
         scene.offers("n1", &[("1g.10gb", 56)]).await?;
@@ -104,6 +108,46 @@ fn impostors_of_operands_lose_no_pod_fail_no_proof_and_hide_no_holder() {
         let deleted = scene.audit()?.writes()?;
         let mut deleted = deleted.iter().filter(|w| w.verb == "delete" && w.object_ref.resource == "pods");
         assert!(deleted.all(|write| write.object_ref.namespace != THEIRS));
+        scene.delete(namespace()).await
+    });
+}
+
+/// A tenant's DaemonSet has the labels of our agents' pods. The agent of a node is uninstalled: MIG manager gets the
+/// node back, whatever pods of that tenant stay there.
+#[test]
+fn an_impostor_of_the_agent_keeps_no_node_from_going_back() {
+    scenario(async |scene| {
+        let (agent, before) = the_agent_has_cut_for_a_workbench(scene).await?;
+        scene.apply(namespace()).await?;
+        let pods: Api<Pod> = Api::namespaced(scene.client(), AGENT_NAMESPACE);
+        let real = pods.get("agent-n1").await?;
+        let app = "slicewright-agent";
+        let mut impostor = daemon_set(app);
+        for (key, value) in real.metadata.labels.iter().flatten() {
+            impostor["spec"]["template"]["metadata"]["labels"][key] = json!(value);
+        }
+        scene.apply(impostor).await?;
+        let pods: Api<Pod> = Api::namespaced(scene.client(), THEIRS);
+        until(pods.clone(), "an impostor is on n1", scene.patience(), |seen| {
+            let on = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+            let found = seen.values().any(|pod| on(pod).as_deref() == Some("n1"));
+            if found { Ok(()) } else { Err("it is not".to_owned()) }
+        })
+        .await?;
+
+        agent.kill().await?;
+        scene.agent_is_uninstalled("n1").await?;
+        scene
+            .gpu_node("n1", "is seen by the operator", |node| {
+                let status = node.status.as_ref()?;
+                let observed = status.observed.as_ref()?;
+                (observed.by == ObservedBy::Controller && status.agent.is_none()).then_some(())
+            })
+            .await?;
+        they_have_what_they_had(scene, &before)?;
+        let left = theirs(&pods).await?;
+        assert!(!left.is_empty(), "the impostor is still there");
+        scene.converged("research").await?;
         scene.delete(namespace()).await
     });
 }

@@ -67,7 +67,7 @@ fn a_node_that_is_deleted_mid_way_is_forgotten_and_the_others_go_on() {
         scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
         let first = scene.first_cordoned().await?;
         scene.phase(&first, "Changing").await?;
-        scene.hands().delete_node(&first).await?;
+        scene.simulator().delete_node(&first).await?;
         let other = if first == "n1" { "n2" } else { "n1" };
         scene.offers(other, &[("3g.40gb", 2)]).await?;
         scene.converged("research").await?;
@@ -87,7 +87,7 @@ fn a_node_whose_object_is_deleted_mid_way_registers_anew_and_is_left_alone_until
         scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
         let first = scene.first_cordoned().await?;
         scene.phase(&first, "Changing").await?;
-        scene.hands().delete_node_object(&first).await?;
+        scene.simulator().delete_node_object(&first).await?;
         let said = scene.says("research", "Degraded", "True", "NotEstablished").await?;
         assert!(said.contains(&format!("{first}: its layout is not known")), "{said}");
         assert!(said.contains("label nvidia.com/mig.config says nothing"), "{said}");
@@ -108,7 +108,7 @@ fn a_node_that_is_added_mid_way_gets_its_layout_as_well() {
         scene.operator().await?;
         scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
         scene.phase("n1", "Changing").await?;
-        scene.hands().add_node(a100("n2", "all-1g.10gb"))?;
+        scene.simulator().add_node(a100("n2", "all-1g.10gb"))?;
         scene.offers("n1", &[("3g.40gb", 2)]).await?;
         scene.offers("n2", &[("3g.40gb", 2)]).await?;
         scene.converged("research").await
@@ -122,7 +122,7 @@ fn a_node_that_reboots_mid_way_gets_its_layout_all_the_same() {
         scene.operator().await?;
         scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
         scene.phase("n1", "Changing").await?;
-        scene.hands().reboot("n1")?;
+        scene.simulator().reboot("n1")?;
         scene.offers("n1", &[("3g.40gb", 2)]).await?;
         scene.converged("research").await
     });

@@ -128,7 +128,7 @@ fn a_driver_upgrade_that_drains_is_waited_for_and_what_it_lost_is_brought_back()
         scene.converged("research").await?;
         scene.apply(pod("busy", &mig("3g.40gb"), 1)).await?;
         scene.runs("busy").await?;
-        scene.hands().turn("n1", "driver-upgrade-drains")?;
+        scene.simulator().turn("n1", "driver-upgrade-drains")?;
         scene.is_gone("busy").await?;
         scene
             .node("n1", "has its new driver", |node| {

@@ -23,7 +23,7 @@ async fn ask(scene: &Scene, nodes: &[&str], resume: bool) -> anyhow::Result<Vec<
 fn a_node_that_failed_is_given_up_and_handed_back_when_it_is_mended() {
     scenario(async |scene| {
         scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
-        scene.hands().turn("n1", "create-fails")?;
+        scene.simulator().turn("n1", "create-fails")?;
         scene.operator().await?;
         scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
         scene.phase("n1", "Failed").await?;
@@ -36,7 +36,7 @@ fn a_node_that_failed_is_given_up_and_handed_back_when_it_is_mended() {
         scene.phase("n1", "Released").await?;
         let again = ask(scene, &[], false).await?;
         assert!(again.is_empty(), "nothing of it is held any more: {again:?}");
-        scene.hands().clear("n1")?;
+        scene.simulator().clear("n1")?;
         assert_eq!(ask(scene, &["n1"], true).await?, [("n1".to_owned(), Outcome::Resumed)]);
         scene.offers("n1", &[("3g.40gb", 2)]).await?;
         scene.converged("research").await
@@ -48,7 +48,7 @@ fn a_node_on_its_way_is_not_given_up_while_the_operator_runs_and_its_policy_is_i
     scenario(async |scene| {
         scene.nodes_are([a100("n1", "all-1g.10gb")]).await?;
         // The change stands still for five simulated minutes, and is then healed.
-        scene.hands().turn("n1", "does-not-stop device-plugin")?;
+        scene.simulator().turn("n1", "does-not-stop device-plugin")?;
         scene.operator().await?;
         scene.apply(policy("research", "research").always(&[("3g.40gb", 2)])).await?;
         scene.phase("n1", "Changing").await?;

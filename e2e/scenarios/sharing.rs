@@ -151,7 +151,7 @@ fn a_daemon_of_mps_that_does_not_start_gives_the_node_back_what_it_had() {
     scenario(async |scene| {
         scene.nodes_are([NodeSpec::new("t1", 4, "T4").label(POOL, "notebooks")]).await?;
         scene.operator().await?;
-        scene.hands().turn("t1", "does-not-start mps-control-daemon")?;
+        scene.simulator().turn("t1", "does-not-start mps-control-daemon")?;
         scene.patch(settings(), json!({"spec": {"mig": {"strategy": null}}})).await?;
         let rules = json!([{"model": "T4", "resource": "nvidia.com/gpu", "replicas": 4}]);
         scene.apply(shares(json!({"type": "MPS", "rules": rules}))).await?;

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(240);
 impl Soak {
     /// Invariants 1 and 5, at any moment.
     pub(crate) async fn nothing_is_broken(&self, scene: &Scene) -> anyhow::Result<()> {
-        let breaches = scene.hands().breaches();
+        let breaches = scene.simulator().breaches();
         ensure!(breaches.is_empty(), "slices were taken from pods that had them: {breaches:#?}");
         let nodes = scene.nodes().list(&ListParams::default()).await?;
         let gpu_nodes = scene.gpu_nodes().list(&ListParams::default()).await?;
@@ -44,7 +44,7 @@ impl Soak {
     /// whoever waits has an answer then. Says what was found.
     pub(crate) async fn settle(&mut self, scene: &mut Scene) -> anyhow::Result<String> {
         for name in self.fleet.keys() {
-            scene.hands().clear(name)?;
+            scene.simulator().clear(name)?;
         }
         scene.operators().iter().for_each(|operator| operator.wire().turns(Weather::Fair));
         // Nodes may be replaced from here on: a copy of before would bring the old ones back.
@@ -54,10 +54,10 @@ impl Soak {
         for name in &failed {
             // What a human does who has no time: the node is replaced.
             let Some(spec) = self.fleet.get(name.as_str()) else { continue };
-            scene.hands().delete_node(name).await?;
+            scene.simulator().delete_node(name).await?;
             // The old one has to be gone first.
             wait::asking("the node can be made again", PATIENCE, async || {
-                Ok(scene.hands().add_node(spec.clone()).map_err(|error| error.to_string()))
+                Ok(scene.simulator().add_node(spec.clone()).map_err(|error| error.to_string()))
             })
             .await?;
             self.replaced += 1;

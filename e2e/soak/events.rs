@@ -112,19 +112,19 @@ impl Soak {
     fn fault(&mut self, scene: &Scene) -> anyhow::Result<String> {
         let (name, _) = self.node();
         let fault = self.one_of(FAULTS).unwrap_or("cdi-fails");
-        scene.hands().turn(name, fault)?;
+        scene.simulator().turn(name, fault)?;
         Ok(format!("{name}: {fault}"))
     }
 
     fn repair(&mut self, scene: &Scene) -> anyhow::Result<String> {
         let (name, _) = self.node();
-        scene.hands().clear(name)?;
+        scene.simulator().clear(name)?;
         Ok(format!("{name}: nothing goes wrong any more"))
     }
 
     fn reboot(&mut self, scene: &Scene) -> anyhow::Result<String> {
         let (name, _) = self.node();
-        scene.hands().reboot(name)?;
+        scene.simulator().reboot(name)?;
         Ok(format!("{name} reboots"))
     }
 

@@ -38,20 +38,20 @@ const FOLLOWED_EVERY: Duration = Duration::from_millis(50);
 /// An agent that runs. It ends when this is dropped.
 pub struct Agent {
     process: Child,
-    beside: Arc<Beside>,
+    fixture: Arc<Fixture>,
 }
 
 impl Agent {
     /// What it and those before it on its node logged.
     #[must_use]
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.beside.file("agent.log")).unwrap_or_default()
+        std::fs::read_to_string(self.fixture.file("agent.log")).unwrap_or_default()
     }
 
     /// How often kubelet was asked on its node.
     #[must_use]
     pub fn kubelet_calls(&self) -> sim_kubelet::Calls {
-        self.beside.kubelet.calls()
+        self.fixture.kubelet.calls()
     }
 
     /// Its process id; none once it has ended.
@@ -70,27 +70,31 @@ impl Agent {
 }
 
 /// What an agent finds on a virtual node: the driver's files, and a stand-in for kubelet. Agents come and go beside it.
-pub(crate) struct Beside {
+pub(crate) struct Fixture {
     folder: TempDir,
     kubelet: Arc<Kubelet>,
     follows: JoinHandle<()>,
 }
 
-impl Drop for Beside {
+impl Drop for Fixture {
     fn drop(&mut self) {
         self.follows.abort();
     }
 }
 
-impl Beside {
-    fn start(hands: &Handle, node: &str) -> anyhow::Result<Self> {
+impl Fixture {
+    fn start(simulator: &Handle, node: &str) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
-        hands.share_gpus(node, &folder.path().join("gpus"))?;
+        simulator.share_gpus(node, &folder.path().join("gpus"))?;
         let kubelet = Arc::new(Kubelet::start(folder.path(), Books::default())?);
         let boot = folder.path().join("boot_id");
-        std::fs::write(&boot, hands.books(node)?.boot_id)?;
-        let follower =
-            Follower { hands: hands.clone(), node: node.to_owned(), boot, kubelet: Arc::clone(&kubelet) };
+        std::fs::write(&boot, simulator.books(node)?.boot_id)?;
+        let follower = Follower {
+            simulator: simulator.clone(),
+            node: node.to_owned(),
+            boot,
+            kubelet: Arc::clone(&kubelet),
+        };
         Ok(Self { folder, kubelet, follows: tokio::spawn(follower.follow()) })
     }
 
@@ -184,27 +188,27 @@ impl Scene {
 
     async fn agent_with(&mut self, node: &str, flags: &[&str]) -> anyhow::Result<Agent> {
         let (kubeconfig, pod) = self.agent_kubeconfig(node).await?;
-        let beside = match self.beside.get(node) {
-            Some(beside) => Arc::clone(beside),
-            None => Arc::new(Beside::start(self.hands(), node)?),
+        let fixture = match self.fixtures.get(node) {
+            Some(fixture) => Arc::clone(fixture),
+            None => Arc::new(Fixture::start(self.simulator(), node)?),
         };
-        self.beside.insert(node.to_owned(), Arc::clone(&beside));
-        std::fs::write(beside.file("kubeconfig"), serde_json::to_string(&kubeconfig)?)?;
-        let log = OpenOptions::new().create(true).append(true).open(beside.file("agent.log"))?;
+        self.fixtures.insert(node.to_owned(), Arc::clone(&fixture));
+        std::fs::write(fixture.file("kubeconfig"), serde_json::to_string(&kubeconfig)?)?;
+        let log = OpenOptions::new().create(true).append(true).open(fixture.file("agent.log"))?;
         let process = Command::new(program()?)
             .env_clear()
-            .env(store::DIRECTORY_VARIABLE, beside.file("gpus"))
+            .env(store::DIRECTORY_VARIABLE, fixture.file("gpus"))
             .env("SLICEWRIGHT_SIM_PRIVILEGED", "1")
             .args(["--node-name", node, "--pod-uid", pod.metadata.uid.as_deref().unwrap_or_default()])
             .args(["--health-address", "none", "--log-format", "text", "--settle", "100ms"])
             .arg("--kubeconfig")
-            .arg(beside.file("kubeconfig"))
+            .arg(fixture.file("kubeconfig"))
             .arg("--boot-id-file")
-            .arg(beside.file("boot_id"))
+            .arg(fixture.file("boot_id"))
             .arg("--pod-resources-socket")
-            .arg(beside.kubelet.socket())
+            .arg(fixture.kubelet.socket())
             .arg("--checkpoint")
-            .arg(beside.kubelet.checkpoint())
+            .arg(fixture.kubelet.checkpoint())
             .arg("--library")
             .arg(library()?)
             .args(flags)
@@ -214,7 +218,7 @@ impl Scene {
             .kill_on_drop(true)
             .spawn()
             .context("the agent cannot be started")?;
-        Ok(Agent { process, beside })
+        Ok(Agent { process, fixture })
     }
 }
 
@@ -224,10 +228,18 @@ async fn agent_pod(client: &Client, node: &str) -> anyhow::Result<Pod> {
     // The operator knows agents by them.
     let mut labels = installed()?.0["spec"]["template"]["metadata"]["labels"].clone();
     labels[OURS] = json!("true");
+    // And by their DaemonSet; the stand-in for it makes no pods of its own.
+    let daemons = json!({
+        "apiVersion": "sim.slicewright.io/v1", "kind": "DaemonSet",
+        "metadata": {"name": ACCOUNT, "namespace": AGENT_NAMESPACE, "labels": {OURS: "true"}},
+    });
+    let uid = objects::apply(client, &daemons).await?.metadata.uid;
     let object = json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
             "name": name, "namespace": AGENT_NAMESPACE, "labels": labels,
+            "ownerReferences": [{"apiVersion": daemons["apiVersion"], "kind": "DaemonSet", "name": ACCOUNT, "uid": uid,
+                "controller": true, "blockOwnerDeletion": false}],
         },
         "spec": {
             "nodeName": node, "serviceAccountName": ACCOUNT, "terminationGracePeriodSeconds": 0,
@@ -286,7 +298,7 @@ fn library() -> anyhow::Result<PathBuf> {
 
 /// Keeps kubelet's stand-in as the kubelet of the virtual node is.
 struct Follower {
-    hands: Handle,
+    simulator: Handle,
     node: String,
     boot: PathBuf,
     kubelet: Arc<Kubelet>,
@@ -298,7 +310,7 @@ impl Follower {
         let mut last = None;
         loop {
             tick.tick().await;
-            let Ok(now) = self.hands.books(&self.node) else { return };
+            let Ok(now) = self.simulator.books(&self.node) else { return };
             if last.as_ref() == Some(&now) {
                 continue;
             }

@@ -36,7 +36,7 @@ const WHY: &[(&str, &str)] = &[
     ("foreign_hands::", "it plays with the names of layouts of a fleet of its own"),
     ("gitops_tools::", "it reads the audit log"),
     ("hostile_pods::", "it measures the memory of an operator in the test's own process"),
-    ("impostors::", "it makes MIG manager get stuck, and counts slices of a fleet of its own"),
+    ("impostors::", "it makes MIG manager get stuck, and its agent is a process beside a virtual node"),
     ("installation::", "it is about the chart and the API server alone"),
     ("menu::", "OpenShift AI's own namespace and installation are not there on the kind cluster"),
     ("metrics::", "it is about what is scraped from the operator"),

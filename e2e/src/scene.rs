@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::agents::Beside;
+use crate::agents::Fixture;
 use crate::audit::Audit;
 use crate::control_plane::{ControlPlane, client_of};
 use crate::empty::{empty, remove_made};
@@ -60,7 +60,7 @@ pub struct Scene {
     /// in the cluster, which nobody else gets after it.
     kueue: Option<Kueue>,
     /// What agents find on their nodes.
-    pub(crate) beside: BTreeMap<String, Arc<Beside>>,
+    pub(crate) fixtures: BTreeMap<String, Arc<Fixture>>,
 }
 
 /// The virtual GPU nodes.
@@ -123,7 +123,7 @@ impl Scene {
             cordoned: Vec::new(),
             harmed: 0,
             kueue: None,
-            beside: BTreeMap::new(),
+            fixtures: BTreeMap::new(),
         })
     }
 
@@ -323,7 +323,7 @@ impl Scene {
     /// # Panics
     /// When there is none.
     #[must_use]
-    pub fn hands(&self) -> &Handle {
+    pub fn simulator(&self) -> &Handle {
         if self.provider.has_real_nodes() {
             // Not a failure: the scenario is left out.
             std::panic::resume_unwind(Box::new(NotHere("nothing can be made to go wrong on real nodes")));
@@ -338,7 +338,7 @@ impl Scene {
     pub fn gpus(&self, node: &str) -> anyhow::Result<u16> {
         match &self.real {
             Some(real) => real.gpus(node).context("the scenario has no such node"),
-            None => Ok(u16::try_from(self.hands().truth(node)?.len())?),
+            None => Ok(u16::try_from(self.simulator().truth(node)?.len())?),
         }
     }
 

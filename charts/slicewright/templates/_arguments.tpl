@@ -15,6 +15,7 @@
 {{- $values := .Values -}}
 {{- $settings := list
   (list "gpu-operator-namespace" $values.gpuOperator.namespace "nvidia-gpu-operator")
+  (list "agent-namespace" (default "slicewright-agent" ($values.agent).namespace) "slicewright-agent")
   (list "administrators-map" $values.gpuOperator.administratorsMap "")
   (list "map-settle" $values.rollout.mapSettle "2m")
   (list "cordon-settle" $values.rollout.cordonSettle "5s")

@@ -114,7 +114,7 @@ pub struct WantedGpu {
     pub index: i32,
     /// Its model, such as `A100-80GB`.
     pub model: String,
-    /// Its slices, by start. At most 16. None: MIG is to be off.
+    /// Its slices, by start. At most 16. If the list is empty, MIG is switched off.
     #[schemars(length(max = 16))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub slices: Vec<WantedSlice>,
@@ -170,7 +170,7 @@ pub struct GpuNodeStatus {
 pub struct Observed {
     /// The component that made the observation.
     pub by: ObservedBy,
-    /// When.
+    /// The time of the observation.
     pub at: Timestamp,
     /// The boot id of the node at that time. After a reboot, earlier
     /// observations are no longer valid.
@@ -276,7 +276,7 @@ pub struct ObservedSlice {
     #[schemars(length(max = 64))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub holders: Vec<Holder>,
-    /// Whether a process computes on it although no book names a holder.
+    /// Whether a process computes on it although neither of kubelet's records names a holder.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unexplained: bool,
 }

@@ -27,8 +27,8 @@ pub struct NodeChange {
     #[schemars(length(min = 1, max = 64))]
     pub id: String,
     /// Whether the agent may destroy slices, and by which of its reports. While
-    /// it is absent, the agent has not yet the permission; if it is removed
-    /// after the agent has claimed the change, the agent goes back.
+    /// it is absent, the agent does not have permission yet; if it is removed
+    /// after the agent has claimed the change, the agent reverts the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permit: Option<ChangePermit>,
     /// The GPUs that change. At most 64.
@@ -65,7 +65,7 @@ pub struct ChangedGpu {
     #[schemars(length(max = 16))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub before: Vec<WantedSlice>,
-    /// The slices that it shall have. At most 16.
+    /// The slices that the GPU will have. At most 16.
     #[serde(default)]
     #[schemars(length(max = 16))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]

@@ -48,8 +48,8 @@ pub struct GpuPartitionPolicyStatus {
     pub unserved: Option<Unserved>,
 
     /// Workbenches that hold slices of the policy's nodes and that nobody has
-    /// used for at least an hour. Present if there are any, which only culling
-    /// can tell: without it, OpenShift AI writes no last activity.
+    /// used for at least an hour. Absent if there are none. This needs culling
+    /// in OpenShift AI: without it, no last activity is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_holders: Option<IdleHolders>,
 

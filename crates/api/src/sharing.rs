@@ -31,9 +31,9 @@ pub struct Sharing {
     #[serde(default = "yes")]
     pub rename: bool,
 
-    /// Whether a container may ask for one share only. A second share is no
-    /// second GPU, and no larger part of one. A container that asks for two
-    /// fails with `UnexpectedAdmissionError`.
+    /// Whether a container may ask for one share only. A second share does not
+    /// give the container a second GPU, and no larger part of one. A container
+    /// that asks for two fails with `UnexpectedAdmissionError`.
     #[serde(default = "yes")]
     pub one_each: bool,
 
@@ -93,8 +93,8 @@ impl SharingType {
 )]
 pub struct SharingRule {
     /// Only nodes with GPUs of this model, such as `T4`. If it is absent, any
-    /// model matches. All GPUs of a node are shared, or none: the device plugin
-    /// knows no choice among them.
+    /// model matches. The device plugin can share only all GPUs of a node, or
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub model: Option<String>,

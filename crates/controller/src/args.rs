@@ -46,6 +46,15 @@ struct Process {
     /// The operator's own namespace, which contains its lease
     #[arg(long, env = "POD_NAMESPACE", default_value = "slicewright-system", value_name = "NAMESPACE")]
     namespace: String,
+    /// The namespace of the node agents. A pod in another namespace is not
+    /// taken for an agent, whatever its labels say
+    #[arg(
+        long,
+        env = "SLICEWRIGHT_AGENT_NAMESPACE",
+        default_value = "slicewright-agent",
+        value_name = "NAMESPACE"
+    )]
+    agent_namespace: String,
     /// The unique name of this replica
     #[arg(long, env = "POD_NAME", default_value = "slicewright-operator", value_name = "NAME")]
     identity: String,
@@ -364,6 +373,7 @@ impl Args {
             },
             observe: observe::Settings {
                 blocked_after: signed(times.blocked_after),
+                agent_namespace: process.agent_namespace,
                 ..observe::Settings::default()
             },
             batch_delay: times.batch_delay,

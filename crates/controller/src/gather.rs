@@ -158,7 +158,7 @@ impl Reading<'_> {
         let plain: Vec<Pod> = listed.iter().filter(|pod| trim::only_takes_room(pod)).cloned().collect();
         self.take(Source::Pods, listed.into_iter().map(|pod| Item::Pod(Box::new(pod))));
         let objects = &mut self.store.objects;
-        objects.crowd.clear();
+        objects.room_taken.clear();
         for pod in plain {
             let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
             if objects.nodes.contains_key(node) {

@@ -62,10 +62,10 @@ pub fn set(metrics: &Metrics, objects: &Objects, round: &Round) {
 }
 
 fn cached(metrics: &Metrics, objects: &Objects) {
-    let crowd: i64 = objects.crowd.values().map(|room| room.pods).sum();
+    let room_taken: i64 = objects.room_taken.values().map(|room| room.pods).sum();
     for (kind, n) in [
         ("nodes", objects.nodes.len()),
-        ("pods", objects.pods.len() + usize::try_from(crowd).unwrap_or_default()),
+        ("pods", objects.pods.len() + usize::try_from(room_taken).unwrap_or_default()),
         ("gpunodes", objects.gpu_nodes.len()),
         ("gpupartitionpolicies", objects.policies.len()),
         ("notebooks", objects.notebooks.len()),

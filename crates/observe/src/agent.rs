@@ -153,25 +153,28 @@ impl Agent<'_> {
 
 /// The pods of a node that can still have something.
 struct Live<'a> {
-    by_uid: BTreeMap<&'a str, &'a PodRef>,
+    by_uid: BTreeMap<&'a str, BTreeSet<&'a PodRef>>,
     names: BTreeSet<&'a PodRef>,
 }
 
 impl<'a> Live<'a> {
     fn new(pods: &'a [Bound<'_>]) -> Self {
         let live = || pods.iter().filter(|pod| pod.seen.phase != PodPhase::Ended);
-        Self {
-            by_uid: live()
-                .map(|pod| (pod.seen.kubelet_uid.as_str(), &pod.seen.pod))
-                .filter(|(uid, _)| !uid.is_empty())
-                .collect(),
-            names: live().map(|pod| &pod.seen.pod).collect(),
+        let mut by_uid: BTreeMap<&str, BTreeSet<&PodRef>> = BTreeMap::new();
+        for pod in live() {
+            by_uid.entry(pod.seen.kubelet_uid.as_str()).or_default().insert(&pod.seen.pod);
         }
+        // The API server's own uids come last: what a pod says to mirror takes the place of no other pod.
+        for pod in live() {
+            by_uid.insert(pod.seen.uid.as_str(), BTreeSet::from([&pod.seen.pod]));
+        }
+        by_uid.remove("");
+        Self { by_uid, names: live().map(|pod| &pod.seen.pod).collect() }
     }
 
     fn by_uid(&self, holders: &[Holder]) -> BTreeSet<PodRef> {
-        let pod = |holder: &Holder| self.by_uid.get(holder.uid.as_deref()?).map(|pod| (*pod).clone());
-        holders.iter().filter_map(pod).collect()
+        let pods = |holder: &Holder| self.by_uid.get(holder.uid.as_deref()?);
+        holders.iter().filter_map(pods).flatten().map(|pod| (*pod).clone()).collect()
     }
 
     /// Whom the books name: a pod of that name may be another one by now, and

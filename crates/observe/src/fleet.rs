@@ -19,7 +19,7 @@ use crate::agent::{self, Agent};
 use crate::facts::{self, OurMap};
 use crate::hardware::{self, Models};
 use crate::layouts::{self, Established, Maps};
-use crate::memory::{Memory, Told};
+use crate::memory::{Memory, OperandKeys};
 use crate::objects::Objects;
 use crate::on_node::{self, Bound};
 use crate::problem::{Problem, Severity};
@@ -61,8 +61,7 @@ pub fn read(
         let mut memory = Memory::from_gpu_node(gpu_node);
         let strategy = layouts::strategy(node, gpu_node, &memory, objects);
         let pods = on_node.get(name.as_str()).into_iter().flatten();
-        let mut pods: Vec<Bound<'_>> =
-            pods.map(|pod| on_node::read(pod, &settings.gpu_operator_namespace)).collect();
+        let mut pods: Vec<Bound<'_>> = pods.map(|pod| on_node::read(pod, settings)).collect();
         let report = agent::report(node, gpu_node, &pods);
         // Of an agent that is uninstalled nothing is believed.
         let is_gone = memory.progress.agent_gone && report.as_ref().is_some_and(|report| report.has_left);
@@ -116,14 +115,16 @@ pub fn read(
         };
         // Those are planned for elsewhere: what is wrong with their pods is said there, if anywhere.
         let is_uncut = never_cut || found.is_none();
-        let seats = |facts: Option<(&Observed, &Memory)>, pods: &[Bound<'_>]| {
+        let seats = |facts: Option<(&Observed, &Memory)>, pods: &[Bound<'_>], problems: &mut Vec<Problem>| {
             let mut room = room(node);
-            objects.crowd.get(name).into_iter().for_each(|crowd| on_node::leave(&mut room, crowd));
+            objects.room_taken.get(name).into_iter().for_each(|taken| on_node::leave(&mut room, taken));
             let held = on_node::taken(pods, &mut room, &mut Vec::new());
-            seats(&held, facts, room)
+            let (seating, impossible) = seats(&held, facts, room)?;
+            problems.extend(impossible.iter().map(|one| one.problem(name)));
+            Some(seating)
         };
         if found.is_none() && gpu_node.is_none() {
-            let seating = seats(None, &pods);
+            let seating = seats(None, &pods, problems);
             inventory.seating.extend(seating.map(|seating| (NodeName(name.clone()), seating)));
             continue;
         }
@@ -143,7 +144,7 @@ pub fn read(
         let is_mig_off = is_shared || found.as_ref().is_some_and(is_whole);
         let actuator = Actuator::choose(agent.as_ref(), &memory, &facts, is_mig_off);
         facts.report = report;
-        if is_uncut && let Some(seating) = seats(Some((&facts, &memory)), &pods) {
+        if is_uncut && let Some(seating) = seats(Some((&facts, &memory)), &pods, problems) {
             inventory.seating.insert(NodeName(name.clone()), seating);
         }
         facts.agent = agent.as_ref().filter(|_| actuator == Actuator::Agent).map(agent::Agent::seen);
@@ -270,22 +271,19 @@ impl OneNode<'_> {
             labels.remove(names::CORDONED_BY);
         }
         let mut room = room(node);
-        objects.crowd.get(&name.0).into_iter().for_each(|crowd| on_node::leave(&mut room, crowd));
+        objects.room_taken.get(&name.0).into_iter().for_each(|taken| on_node::leave(&mut room, taken));
         let mut held = on_node::taken(pods, &mut room, problems);
         let profiles = found.gpus.values().flat_map(|gpu| gpu.model.geometry.profiles()).map(|of| of.name);
         let shared = seating::of_slices(self.sharing, profiles);
         held.replicas = shared.iter().map(|(profile, sharing)| (*profile, sharing.replicas)).collect();
-        for usage::Impossible { pod, resource, asks, most } in usage::drop_impossible(&mut held, found) {
-            let message = format!(
-                "requests {asks} {resource}, but node {name} can never have more than {most}: the kubelet will refuse it, so it holds nothing"
-            );
-            problems.push(Problem::new(Severity::Warning, format!("Pod {pod}"), message));
-        }
+        let impossible = usage::drop_impossible(&mut held, found);
+        problems.extend(impossible.iter().map(|one| one.problem(&name.0)));
         let holds = held.compute_slices();
         let taints = taints(node);
         let single_strategy = found.strategy == Strategy::Single;
-        let told = Told { manager: facts.operands.config.as_deref(), plugin: facts.sharing.key.as_deref() };
-        if let Some(target) = memory.heads_for(&told) {
+        let keys =
+            OperandKeys { manager: facts.operands.config.as_deref(), plugin: facts.sharing.key.as_deref() };
+        if let Some(target) = memory.heads_for(&keys) {
             return inventory::Node {
                 labels,
                 single_strategy,

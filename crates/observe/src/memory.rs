@@ -77,20 +77,20 @@ impl Memory {
     /// Where the node goes for certain: its rollout is past the point of
     /// return, or its label (given) is written, whatever was stored.
     #[must_use]
-    pub fn heads_for(&self, told: &Told<'_>) -> Option<&Target> {
+    pub fn heads_for(&self, keys: &OperandKeys<'_>) -> Option<&Target> {
         let target = self.progress.target.as_ref()?;
-        let label = if target.sharing.is_some() { told.plugin } else { told.manager };
+        let label = if target.sharing.is_some() { keys.plugin } else { keys.manager };
         let is_written = Some(target.label.as_str()) == label && target.label_before.as_deref() != label;
         let is_over = matches!(self.progress.phase, Phase::Failed | Phase::Released);
         ((is_written || !self.progress.phase.can_return()) && !is_over).then_some(target)
     }
 }
 
-/// What the operands of a node are told.
+/// The configurations that the labels of a node name for its operands.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Told<'a> {
-    /// MIG manager: the entry of a layout.
+pub struct OperandKeys<'a> {
+    /// For MIG manager: the entry of a layout.
     pub manager: Option<&'a str>,
-    /// The device plugin: the key of its configuration.
+    /// For the device plugin: the key of its configuration.
     pub plugin: Option<&'a str>,
 }

@@ -34,7 +34,7 @@ pub struct Objects {
     /// What pods that do nothing but take room take of each node, summed up:
     /// whoever has very many of them need not keep each. Pods that are in
     /// [`Objects::pods`] are not in here.
-    pub crowd: BTreeMap<String, Room>,
+    pub room_taken: BTreeMap<String, Room>,
     /// Namespaces, by name.
     pub namespaces: BTreeMap<String, Namespace>,
     /// Config maps.

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use planner::inventory::Room;
 use planner::names::PodRef;
 use rollout::Operand;
 use rollout::observed::{Pod as SeenPod, PodPhase};
 
+use crate::Settings;
 use crate::objects::{Objects, title};
 use crate::operands::operand;
 use crate::pods::{self, Takes};
@@ -38,10 +40,25 @@ pub fn pod_ref(pod: &Pod) -> PodRef {
 /// The annotation of a static pod's mirror that has its uid.
 pub const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// The uid by which kubelet knows a pod.
+/// The uid by which kubelet knows a pod. Anybody can write the annotation; the
+/// mirror of a static pod is also owned by its node, as the API server demands
+/// of every pod that a kubelet makes.
 fn kubelet_uid(pod: &Pod) -> String {
     let mirrored = pod.metadata.annotations.as_ref().and_then(|all| all.get(MIRROR));
+    let mirrored = mirrored.filter(|_| is_owned_by_its_node(pod));
     mirrored.or(pod.metadata.uid.as_ref()).cloned().unwrap_or_default()
+}
+
+fn is_owned_by_its_node(pod: &Pod) -> bool {
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    controller(pod).is_some_and(|owner| {
+        owner.api_version == "v1" && owner.kind == "Node" && Some(owner.name.as_str()) == node
+    })
+}
+
+/// The owner that controls a pod.
+fn controller(pod: &Pod) -> Option<&OwnerReference> {
+    pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }
 
 /// All pods that have a node, by node.
@@ -57,7 +74,7 @@ pub(crate) fn by_node(objects: &Objects) -> BTreeMap<&str, Vec<&Pod>> {
 }
 
 /// Reads a pod that has a node.
-pub(crate) fn read<'a>(pod: &'a Pod, gpu_operator_namespace: &str) -> Bound<'a> {
+pub(crate) fn read<'a>(pod: &'a Pod, settings: &Settings) -> Bound<'a> {
     let status = pod.status.as_ref();
     let conditions = status.and_then(|s| s.conditions.as_deref()).unwrap_or_default();
     // Which GPU a slice is on is not known: Kubernetes counts slices.
@@ -67,7 +84,7 @@ pub(crate) fn read<'a>(pod: &'a Pod, gpu_operator_namespace: &str) -> Bound<'a> 
     let seen = SeenPod {
         pod: pod_ref(pod),
         uid: pod.metadata.uid.clone().unwrap_or_default(),
-        operand: operand(pod, gpu_operator_namespace),
+        operand: operand(pod, &settings.gpu_operator_namespace),
         phase: match status.and_then(|s| s.phase.as_deref()).unwrap_or("Pending") {
             "Succeeded" | "Failed" => PodPhase::Ended,
             "Running" => PodPhase::Started,
@@ -81,13 +98,23 @@ pub(crate) fn read<'a>(pod: &'a Pod, gpu_operator_namespace: &str) -> Bound<'a> 
         kubelet_uid: kubelet_uid(pod),
         containers: pod.spec.as_ref().map(pods::containers).unwrap_or_default(),
     };
-    Bound { object: pod, seen, is_agent: is_agent(pod), takes }
+    Bound { object: pod, seen, is_agent: is_agent(pod, &settings.agent_namespace), takes }
 }
 
-/// Whether a pod is a node agent of ours. Its name is the chart's `nameOverride`
-/// if there is one; these two labels are not to be chosen.
+/// Whether a pod is a node agent of ours: it has the labels of one, is in the
+/// agents' namespace, where no tenant can create a pod, and a DaemonSet
+/// controls it.
+fn is_agent(pod: &Pod, agent_namespace: &str) -> bool {
+    pod.metadata.namespace.as_deref() == Some(agent_namespace)
+        && has_labels_of_agent(pod)
+        && controller(pod).is_some_and(|owner| owner.kind == "DaemonSet")
+}
+
+/// Whether a pod has the labels of a node agent of ours, which anybody can
+/// write. The agent's name is the chart's `nameOverride` if there is one; these
+/// two labels are not to be chosen.
 #[must_use]
-pub fn is_agent(pod: &Pod) -> bool {
+pub fn has_labels_of_agent(pod: &Pod) -> bool {
     let label =
         |key: &str| pod.metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
     label("app.kubernetes.io/part-of") == Some("slicewright")

@@ -12,7 +12,10 @@ use rollout::{PluginConfig, SharingSeen};
 use crate::layouts;
 use crate::names;
 use crate::shared::card_id;
-use crate::usage::Held;
+use crate::usage::{self, Held, Impossible};
+
+/// By how many a policy can let a device be shared (`replicas`).
+const MOST_REPLICAS: u32 = 48;
 
 /// What is known of a node whose GPUs are not cut.
 pub(crate) struct Uncut<'a> {
@@ -29,8 +32,9 @@ pub(crate) struct Uncut<'a> {
 }
 
 impl Uncut<'_> {
-    /// Its seats; nothing where it offers no GPU.
-    pub(crate) fn seats(self) -> Option<Seating> {
+    /// Its seats, without the pods that ask for more of them than it could have
+    /// however its GPUs were shared; nothing where it offers no GPU.
+    pub(crate) fn seats(self) -> Option<(Seating, Vec<Impossible>)> {
         let Self { node, labels, taints, room, held, sharing, hold, schedulable } = self;
         let offered = |(resource, n): (String, u64)| {
             let GpuResource { unit: Unit::Gpu, shared } = GpuResource::parse(&resource)? else { return None };
@@ -42,8 +46,10 @@ impl Uncut<'_> {
         let (replicas, one_each) = replicas(sharing, renamed, total);
         let product = labels.get(names::PRODUCT);
         let card = product.map_or("GPU", |product| card_id(product).unwrap_or(product)).to_owned();
-        let held = held.gpus.clone();
-        Some(Seating {
+        let most = (total / replicas).saturating_mul(MOST_REPLICAS).max(total);
+        let Held { gpus: mut seats, waiting, .. } = held.clone();
+        let impossible = usage::drop_above(&mut seats, &waiting, &resource_name(renamed), most);
+        let seating = Seating {
             node: inventory::Node {
                 labels,
                 single_strategy: false,
@@ -61,19 +67,21 @@ impl Uncut<'_> {
             card,
             gpus: total / replicas,
             sharing: Sharing { replicas, renamed, one_each },
-            held,
-        })
+            held: seats,
+        };
+        Some((seating, impossible))
     }
+}
+
+/// What GPUs that are not cut are offered as.
+fn resource_name(renamed: bool) -> String {
+    if renamed { format!("{}{}", GpuResource::GPU, GpuResource::SHARED) } else { GpuResource::GPU.to_owned() }
 }
 
 /// How many pods share each GPU of a node that offers so many, and whether a container may ask for one only: as our
 /// configuration says it, or GPU feature discovery. What does not divide what is offered is believed of nobody.
 fn replicas(sharing: &SharingSeen, renamed: bool, total: u32) -> (u32, bool) {
-    let name = if renamed {
-        format!("{}{}", GpuResource::GPU, GpuResource::SHARED)
-    } else {
-        GpuResource::GPU.to_owned()
-    };
+    let name = resource_name(renamed);
     let ours = sharing.config.as_ref().map(|config| (config.seats(), config.sharing.as_ref()));
     let ours = ours.filter(|(seats, _)| seats.resource == name);
     let ours = ours.map(|(seats, shared)| (seats.replicas, shared.is_some_and(|shared| shared.one_each)));

@@ -10,6 +10,7 @@ use planner::names::{GpuIndex, PodRef};
 use rollout::{GpuLayout, Strategy};
 
 use crate::layouts::{Established, GpuFound};
+use crate::problem::{Problem, Severity};
 
 /// What the pods of a node hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -105,8 +106,19 @@ pub struct Impossible {
     pub resource: String,
     /// How many of it.
     pub asks: u32,
-    /// How many the node could have at most, however it was cut.
+    /// How many the node could have at most, however it was cut or shared.
     pub most: u32,
+}
+
+impl Impossible {
+    /// What is said about the pod, which somebody has bound to this node.
+    pub(crate) fn problem(&self, node: &str) -> Problem {
+        let Self { pod, resource, asks, most } = self;
+        let message = format!(
+            "requests {asks} {resource}, but node {node} can never have more than {most}: the kubelet will refuse it, so it holds nothing"
+        );
+        Problem::new(Severity::Warning, format!("Pod {pod}"), message)
+    }
 }
 
 /// Takes out the pods that have not started and that ask for more of something
@@ -138,20 +150,33 @@ pub fn drop_impossible(held: &mut Held, found: &Established<'_>) -> Vec<Impossib
         .sum();
     let Held { slices, whole, waiting, replicas, gpus: _ } = held;
     let mut check = |pods: &mut BTreeMap<PodRef, u32>, resource: &str, most: u32| {
-        pods.retain(|pod, n| {
-            let fits = *n <= most || !waiting.contains(pod);
-            if !fits {
-                let (pod, resource) = (pod.clone(), resource.to_owned());
-                impossible.push(Impossible { pod, resource, asks: *n, most });
-            }
-            fits
-        });
+        impossible.extend(drop_above(pods, waiting, resource, most));
     };
     check(whole, GpuResource::GPU, most_whole);
     for (profile, pods) in slices {
         let seats = replicas.get(profile).copied().unwrap_or(1);
         check(pods, &profile.resource_name(), most_of(*profile).saturating_mul(seats));
     }
+    impossible
+}
+
+/// Takes out the pods that wait to be started and ask for more than there can
+/// be.
+pub(crate) fn drop_above(
+    pods: &mut BTreeMap<PodRef, u32>,
+    waiting: &BTreeSet<PodRef>,
+    resource: &str,
+    most: u32,
+) -> Vec<Impossible> {
+    let mut impossible = Vec::new();
+    pods.retain(|pod, n| {
+        let fits = *n <= most || !waiting.contains(pod);
+        if !fits {
+            let (pod, resource) = (pod.clone(), resource.to_owned());
+            impossible.push(Impossible { pod, resource, asks: *n, most });
+        }
+        fits
+    });
     impossible
 }
 

@@ -11,6 +11,9 @@ use crate::names::GpuId;
 use crate::plan::GpuChange;
 use crate::report::{Broken, BrokenPromise, HeldSeats, Help, Offered, Outcome, RequestReport, Why};
 
+/// Between why a request is not served and what would help it.
+pub const WOULD_HELP: &str = ". What would help: ";
+
 /// `a, b and 3 more`: at most five names.
 fn some<T: fmt::Display>(items: &[T]) -> String {
     let shown: Vec<_> = items.iter().take(5).map(ToString::to_string).collect();
@@ -35,7 +38,9 @@ impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoPolicy => f.write_str("no policy changes it now"),
-            Self::CoolingDown { until } => write!(f, "it changed a moment ago and rests until {until}"),
+            Self::CoolingDown { until } => {
+                write!(f, "it was changed recently, and its cooldown lasts until {until}")
+            }
             Self::Changing => f.write_str("its layout is being changed"),
             Self::Cordoned { by } => write!(f, "it was cordoned by {by}"),
             Self::NotReady => f.write_str("it is not ready"),
@@ -93,7 +98,7 @@ impl fmt::Display for Why {
                 write!(f, "no node that it may use offers {}: none shares such GPUs", asks.resource_name())
             }
             Self::SeveralKinds => f.write_str(
-                "it asks for GPUs that are not cut and for something else of them at once, for which nothing is planned",
+                "it asks for whole GPUs (or seats of them) and for slices at the same time; Slicewright does not plan for such pods",
             ),
             Self::NoIdleNode => f.write_str(
                 "no node has enough whole GPUs free for it, and MIG is switched off only on a node of which nobody holds a GPU or a slice",
@@ -239,7 +244,7 @@ impl fmt::Display for Outcome {
                 write!(f, "not served: {why}")?;
                 if !help.is_empty() {
                     let help: Vec<_> = help.iter().map(ToString::to_string).collect();
-                    write!(f, ". What would help: {}", help.join("; or "))?;
+                    write!(f, "{WOULD_HELP}{}", help.join("; or "))?;
                 }
                 Ok(())
             }

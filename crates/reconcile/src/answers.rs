@@ -11,6 +11,9 @@ use crate::input::Input;
 use crate::planned_round::PlannedRound;
 use crate::why_name::why_name;
 
+/// Between what is waited for and when it was expected.
+pub const EXPECTED_BY: &str = ", which was expected by ";
+
 /// `1 node`, `3 nodes`.
 #[must_use]
 pub fn plural(n: usize, what: &str) -> String {
@@ -188,7 +191,7 @@ fn sentence(outcome: &Outcome, outlook: Option<&Outlook>, stand: &Stand, is_late
                     format!("{node} was changed for it and failed: {}", failure.why)
                 }
                 Some(Outlook::Working { waits_for, until }) if is_late => format!(
-                    "{node} is changed for it ({slices}), but still waits for {waits_for}, which should have come by {until}"
+                    "{node} is changed for it ({slices}), but still waits for {waits_for}{EXPECTED_BY}{until}"
                 ),
                 Some(Outlook::Working { .. } | Outlook::Idle) | None => match stand {
                     Stand::Planned => format!(

@@ -10,7 +10,7 @@ use planner::policy::{Mode, Policy};
 use planner::report::{Outcome, PolicyReport, RequestReport, Why};
 use rollout::{Outlook, StartBlocker};
 
-use crate::answers::{is_unserved, plural};
+use crate::answers::{EXPECTED_BY, is_unserved, plural};
 
 /// What is known about one policy.
 pub struct About<'a> {
@@ -288,7 +288,7 @@ fn ready(about: &About<'_>) -> Wanted {
         .iter()
         .filter_map(|(node, outlook)| match outlook {
             Outlook::Working { waits_for, until } if *until <= about.now => {
-                Some(format!("{node} still waits for {waits_for}, which should have come by {until}"))
+                Some(format!("{node} still waits for {waits_for}{EXPECTED_BY}{until}"))
             }
             Outlook::Working { waits_for, until: _ } => Some(format!("{node} waits for {waits_for}")),
             _ => None,

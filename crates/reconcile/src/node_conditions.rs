@@ -6,6 +6,7 @@ use planner::inventory::{Hold, Node};
 use planner::names::{NodeName, PolicyName};
 use rollout::{Outlook, StartBlocker};
 
+use crate::answers::EXPECTED_BY;
 use crate::conditions::waits_for_a_human;
 
 /// What a node waits for by itself, and what waits for a human. On the node
@@ -33,7 +34,7 @@ pub fn conditions(
         (Some(Outlook::Working { waits_for, until }), _) => {
             let message = match *until > now {
                 true => format!("it waits for {waits_for}, until {until} at the latest"),
-                false => format!("it still waits for {waits_for}, which should have come by {until}"),
+                false => format!("it still waits for {waits_for}{EXPECTED_BY}{until}"),
             };
             (say(Tri::False, reason::CHANGING, message), true, false, false)
         }

@@ -75,7 +75,7 @@ pub mod told {
         told("RepartitionVerified", "Uncordon", false, "pods can use the slices, so the node is uncordoned");
     /// The end of a change that was not made.
     pub const TAKEN_BACK: EventTemplate =
-        told("RepartitionTakenBack", "Uncordon", false, "nothing was changed: it is uncordoned");
+        told("RepartitionTakenBack", "Uncordon", false, "nothing was changed, so the node is uncordoned");
     /// The end of a change that could not be made.
     pub const ROLLED_BACK: EventTemplate =
         told("RepartitionRolledBack", "Uncordon", true, "the previous layout is restored");
@@ -102,7 +102,7 @@ pub mod told {
         "SharingRequested",
         "Label",
         false,
-        "no pod comes to share a GPU unawares, so the device plugin gets its new configuration",
+        "no pod will share a GPU without having asked for it, so the device plugin gets its new configuration",
     );
     /// It did not work.
     pub const SHARING_RETRIED: EventTemplate = told(
@@ -179,10 +179,11 @@ pub fn step_taken(node: &NodeName, before: &Progress, next: &Progress) -> Option
         }
         Phase::Verifying if by_agent => quiet("the agent has ended; the device plugin is resumed"),
         Phase::Mapping if shares => quiet("its device plugin's configuration is added to the map"),
-        Phase::Quiescing if shares => quiet("waits until no pod would come to share a GPU unawares"),
+        Phase::Quiescing if shares => {
+            quiet("waits until no pod would share a GPU without having asked for it")
+        }
         Phase::Changing if shares => {
-            let note =
-                "no pod comes to share a GPU unawares, so the device plugin gets its new configuration";
+            let note = "no pod will share a GPU without having asked for it, so the device plugin gets its new configuration";
             loud(
                 "the label is written; the device plugin takes over",
                 told::EventTemplate { note, ..told::SHARING_REQUESTED },
@@ -210,7 +211,7 @@ pub fn step_taken(node: &NodeName, before: &Progress, next: &Progress) -> Option
             told::RETRIED,
         ),
         Phase::Releasing => loud("the slices are schedulable; it is uncordoned", told::VERIFIED),
-        Phase::Retreating => loud("nothing was changed: it is uncordoned", told::TAKEN_BACK),
+        Phase::Retreating => loud("nothing was changed, so the node is uncordoned", told::TAKEN_BACK),
         Phase::Failed => match &next.failed {
             None => loud("FAILED", told::FAILED),
             Some(why) => {

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::layout::{LayoutRefused, NodeLayout};
 
+/// What a sentence goes on with where the API server refused an eviction.
+pub const EVICTION: &str = "; eviction";
+
 /// How things stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outlook {

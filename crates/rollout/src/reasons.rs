@@ -31,7 +31,7 @@ reasons! {
         "No action is needed: the node changes when another node is available again. If nodes are down for good, repair them or raise `maxUnavailable`.";
     Window: "No window of the policy is open.",
         "No action is needed. Change `spec.rollout.windows` if the wait is too long.";
-    Cooldown: "The node changed a moment ago and rests.",
+    Cooldown: "The node was changed recently, and its cooldown has not ended.",
         "No action is needed. Shorten `spec.rollout.cooldown` if the wait is too long.";
     BackedOff: "An earlier attempt at this layout was reverted or rolled back; it is repeated after a pause that doubles each time.",
         "Read the quoted error. Other layouts are not delayed.";
@@ -51,7 +51,7 @@ reasons! {
         "Change the policy, or remove the node from its `nodeSelector`.";
     SharingUnknown: "GPU feature discovery does not say which GPUs the node has, as for a minute after it started; how they should be shared depends on it.",
         "No action is needed. If it lasts, look at the pod of GPU feature discovery on NODE.";
-    GpusHeld: "Whether a GPU is for one pod or for several changes only while no pod holds a GPU of the node: a pod that has one for itself would get neighbours, or a pod that gets one for itself would have some. How many share a GPU is lowered when the pods that do fit.",
+    GpusHeld: "A GPU can be switched between one pod and several pods only while no pod holds a GPU of the node. Otherwise a pod with a GPU of its own would have to share it. The number of pods that share a GPU is lowered as soon as the present pods fit the new number.",
         "Wait until the pods end, stop them, or set `spec.rollout.drain: Evict`.";
     ForeignWork: "The Machine Config Operator or a driver upgrade works on the node.",
         "Wait until this work is finished; investigate if it does not end.";

@@ -319,7 +319,7 @@ impl Host {
 
     /// A pod on this node was seen.
     pub(crate) fn saw_pod(&mut self, pod: core::Pod) {
-        if !pod_object::is_operand(&pod) {
+        if !pod_object::is_operand(&pod, &self.namespace) {
             self.users.saw(pod);
             return;
         }

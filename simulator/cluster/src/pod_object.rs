@@ -92,10 +92,12 @@ pub(crate) fn operand_pod(
     .expect("a pod is built from the parts of one")
 }
 
-/// Whether a pod is one of the operands' on our nodes.
-pub(crate) fn is_operand(pod: &Pod) -> bool {
-    let owners = pod.metadata.owner_references.iter().flatten();
-    owners.into_iter().any(|owner| owner.api_version.starts_with(GROUP) && owner.kind == "DaemonSet")
+/// Whether a pod is one of the operands' on our nodes, by the Operator's
+/// namespace: other pods may have stand-ins for their DaemonSets, too.
+pub(crate) fn is_operand(pod: &Pod, namespace: &str) -> bool {
+    let mut owners = pod.metadata.owner_references.iter().flatten();
+    pod.metadata.namespace.as_deref() == Some(namespace)
+        && owners.any(|owner| owner.api_version.starts_with(GROUP) && owner.kind == "DaemonSet")
 }
 
 /// Namespace and name.

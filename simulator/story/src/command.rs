@@ -243,14 +243,14 @@ pub enum Expectation {
         count: usize,
     },
     /// Somebody was told something that contains this.
-    Told {
+    Notified {
         /// Who: the workbench's or pod's key, a policy or a node.
         who: Word,
         /// The text.
         text: String,
     },
     /// The last `plan`, `explain` or `fleet` printed this.
-    Said {
+    Output {
         /// The text.
         text: String,
     },

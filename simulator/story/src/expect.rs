@@ -114,7 +114,7 @@ impl Teller<'_> {
                     Err(format!("{} are ({})", unserved.len(), unserved.join(", ")))
                 }
             }
-            Expectation::Told { who, text } => {
+            Expectation::Notified { who, text } => {
                 let mine: Vec<&String> =
                     world.told.iter().filter(|(w, _)| *w == who.text).map(|(_, t)| t).collect();
                 if mine.iter().any(|t| t.contains(text)) {
@@ -124,7 +124,7 @@ impl Teller<'_> {
                     .last()
                     .map_or("nothing was said".to_owned(), |t| format!("the last that was said is: {t}")))
             }
-            Expectation::Said { text } => {
+            Expectation::Output { text } => {
                 if self.said.iter().any(|line| line.contains(text)) {
                     Ok(())
                 } else {

@@ -377,10 +377,11 @@ fn expectation(words: &mut Words) -> Result<Expectation, StoryError> {
             Expectation::Plan { changes }
         }
         "unserved" => Expectation::Unserved { count: words.number("how many requests")? },
-        "told" => {
-            Expectation::Told { who: words.word("who was told")?, text: words.word("a text in quotes")?.text }
-        }
-        "said" => Expectation::Said { text: words.word("a text in quotes")?.text },
+        "told" => Expectation::Notified {
+            who: words.word("who was told")?,
+            text: words.word("a text in quotes")?.text,
+        },
+        "said" => Expectation::Output { text: words.word("a text in quotes")?.text },
         "condition" => Expectation::Condition {
             policy: words.name("a policy")?,
             kind: words.word("the type of a condition")?.text,

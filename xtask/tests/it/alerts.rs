@@ -189,6 +189,30 @@ fn asked_for(text: &str) -> Vec<&str> {
     text.split("$labels.").skip(1).map(|rest| rest.split([' ', '}']).next().unwrap()).collect()
 }
 
+/// The guide has a row for each alert, in the order of the rules, with its severity.
+#[test]
+fn the_guide_names_every_alert() {
+    let told: Vec<[String; 2]> = read("docs/guides/monitoring.md")
+        .lines()
+        .filter(|line| line.starts_with("| [Slicewright"))
+        .map(|line| {
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            let (name, link) = cells[1].strip_prefix('[').and_then(|cell| cell.split_once("](")).unwrap();
+            assert_eq!(link, format!("../runbooks/{name}.md)"));
+            [name.to_owned(), cells[3].to_owned()]
+        })
+        .collect();
+    let all = rules();
+    let alerts = all.iter().filter(|rule| !rule["alert"].is_null());
+    let alerts: Vec<[String; 2]> = alerts
+        .map(|rule| {
+            let severity = text(&rule["labels"]["severity"], "a severity");
+            [text(&rule["alert"], "an alert").to_owned(), severity.to_owned()]
+        })
+        .collect();
+    assert_eq!(told, alerts);
+}
+
 #[test]
 fn every_alert_asks_for_metrics_and_labels_that_exist() {
     let metrics = metrics();

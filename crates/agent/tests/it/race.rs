@@ -41,7 +41,7 @@ impl Dice {
         usize::try_from((mixed ^ (mixed >> 31)) % n as u64).unwrap()
     }
 
-    fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+    fn pick<'a>(&mut self, all: &[&'a str]) -> &'a str {
         all[self.below(all.len())]
     }
 }
@@ -78,7 +78,7 @@ impl Race {
 
     /// As the planner does: what goes is free, as far as anybody knows.
     fn plan(&mut self) {
-        let layout = self.dice.of(&LAYOUTS);
+        let layout = self.dice.pick(&LAYOUTS);
         for name in GPUS {
             let gpu = GpuUuid(name.to_owned());
             let (held, wanted) = (self.held(&gpu), places(layout));
@@ -96,7 +96,7 @@ impl Race {
         let waiting = self.world.kubelet.pods.iter().filter(|pod| pod.life == Life::Bound).count();
         if waiting < 3 && self.bound < ADMISSIONS {
             let ask = [Ask::Plain, Ask::Plain, Ask::OnlyInit, Ask::Two][self.dice.below(4)];
-            self.world.kubelet.bind(ask, self.dice.of(&PROFILES).parse().unwrap());
+            self.world.kubelet.bind(ask, self.dice.pick(&PROFILES).parse().unwrap());
             self.bound += 1;
         }
     }

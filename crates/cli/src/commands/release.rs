@@ -14,7 +14,7 @@ use crate::exit::{Failure, Status, chain};
 /// Releases nodes: uncordons the nodes that the operator cordoned, and reports
 /// what remains to be done.
 ///
-/// The GPUs keep the layout that they have. From then on nothing is done to the node, until
+/// The GPUs keep the layout that they have. After that, the operator does not change the node, until
 /// `slicewright release --resume NODE` hands it back. Where the operator runs, the policy of the
 /// node has to be paused or deleted first; a node that ended `Failed` can be released at any time.
 ///
@@ -22,15 +22,16 @@ use crate::exit::{Failure, Status, chain};
 /// left as it is.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// The nodes; without any, all that we hold
+    /// The nodes to release; if none is named, all nodes that the operator cordoned, or whose
+    /// change is not finished (with --resume: all that were released)
     #[arg(value_name = "NODE")]
     nodes: Vec<String>,
     /// Hand released nodes back to the operator
     #[arg(long)]
     resume: bool,
-    /// First stop the operator: scale this Deployment, in --operator-namespace, to nothing, wait
-    /// until nobody has the lease, and mark its admission checks in Kueue as not active. For
-    /// uninstalling
+    /// First stop the operator: scale this Deployment, in --operator-namespace, to zero, wait
+    /// until no replica holds the lease, and mark its admission checks in Kueue as not active.
+    /// For uninstalling
     #[arg(long, value_name = "DEPLOYMENT", conflicts_with = "resume")]
     stop_operator: Option<String>,
     /// A kubeconfig; if absent, the usual one

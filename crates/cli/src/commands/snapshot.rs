@@ -31,17 +31,17 @@ Examples:
   slicewright snapshot --redact --keep-namespace team-a -o fleets/lab.yaml
   slicewright snapshot --context lab | slicewright fleet --fleet -")]
 pub struct Args {
-    /// Where it is written, as a whole or not at all; without it, to the output
+    /// The file to write (completely or not at all); if absent, standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The cluster's name, for people: comments of pull requests are told apart by it
+    /// The name of the cluster, which distinguishes its comments in pull requests
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Replace the names of namespaces and of what is in them, and leave out what no plan depends on
     #[arg(long)]
     redact: bool,
-    /// A namespace that keeps its name: one that expectations speak of. Those that a policy of the
-    /// cluster names keep it anyway, and so do those of the platform
+    /// A namespace whose name is not replaced, because expectations mention it. Namespaces that a
+    /// policy of the cluster names keep their names anyway, and so do those of the platform
     #[arg(long, value_name = "NAMESPACE", requires = "redact")]
     keep_namespace: Vec<String>,
     /// A label of nodes or namespaces that is kept with its values: one that policies to come may

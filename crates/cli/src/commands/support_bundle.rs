@@ -19,8 +19,8 @@ use crate::{Outcome, files};
 /// The fleet as `slicewright snapshot` records it, the plan and the pictures of
 /// it, policies and GpuNodes with their statuses, the operator's Deployment,
 /// lease and logs, MIG manager's logs, the map of layouts, and the operator's
-/// events. The command only reads, and no Secret. What it cannot read is listed
-/// in `missing.txt`.
+/// events. The command only reads, and it reads no Secret. What it cannot read
+/// is listed in `missing.txt`.
 ///
 /// These files name namespaces, pods and nodes. With --redact, the folder
 /// contains only the recorded fleet without the names of namespaces and of the
@@ -33,10 +33,10 @@ Examples:
   slicewright support-bundle --to slicewright-support --redact
   oc adm must-gather --image=REGISTRY/slicewright/must-gather:VERSION")]
 pub struct Args {
-    /// The folder, which is made, and may not have anything in it yet
+    /// The folder to create; if it exists, it must be empty
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
-    /// Without names of people's things; statuses, events and logs are left out
+    /// Leave out the names of users' objects, and all statuses, events and logs
     #[arg(long)]
     redact: bool,
     /// The operator's namespace

@@ -5,6 +5,9 @@
 use std::ops::Range;
 
 use observe::Objects;
+use planner::words::WOULD_HELP;
+use reconcile::answers::EXPECTED_BY;
+use rollout::outlook::EVICTION;
 
 /// Whose names are told in a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -78,15 +81,14 @@ fn is_label(text: &str) -> bool {
 /// What the API server says when it refuses an eviction names the budget of
 /// the pod's namespace, in words of its own.
 fn without_refusals(namespace: &str, note: &str) -> String {
-    const REFUSAL: &str = "; eviction";
     /// With what our sentence goes on after the words of another.
-    const OURS: [&str; 2] = [", which should have come by ", ". What would help: "];
-    let mut parts = note.split(REFUSAL);
+    const OURS: [&str; 2] = [EXPECTED_BY, WOULD_HELP];
+    let mut parts = note.split(EVICTION);
     let mut kept = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let own = part.strip_prefix(" of ").is_some_and(|pod| pod.starts_with(&format!("{namespace}/")));
         if own {
-            kept.push_str(REFUSAL);
+            kept.push_str(EVICTION);
             kept.push_str(part);
         } else if let Some(at) = OURS.iter().filter_map(|ours| part.find(ours)).min() {
             kept.push_str(&part[at..]);
@@ -162,10 +164,10 @@ mod tests {
 
     #[test]
     fn the_words_of_a_refused_eviction_are_those_of_the_own_namespace_or_none() {
-        let refused = "gpu-1 is changed for it (1g.10gb), but still waits for pods to go: team-b/alice-0; eviction of team-b/alice-0 refused: Cannot evict pod: the disruption budget secret-project needs 1, which should have come by 10:00";
+        let refused = "gpu-1 is changed for it (1g.10gb), but still waits for pods to go: team-b/alice-0; eviction of team-b/alice-0 refused: Cannot evict pod: the disruption budget secret-project needs 1, which was expected by 10:00";
         check(
             refused,
-            "gpu-1 is changed for it (1g.10gb), but still waits for pods to go: a pod of another namespace, which should have come by 10:00",
+            "gpu-1 is changed for it (1g.10gb), but still waits for pods to go: a pod of another namespace, which was expected by 10:00",
         );
         let own = "pods to go: team-a/x; eviction of team-a/x refused: the disruption budget mine needs 1; eviction refused: secret-project. What would help: one more A100-80GB";
         check(

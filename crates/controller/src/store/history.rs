@@ -229,7 +229,7 @@ impl Store {
             .iter()
             .filter(|(key, pod)| on_node(pod) && !listed.contains(key))
             .map(|(key, _)| key.clone())
-            .chain(self.crowd.on(node).filter(|key| !listed.contains(key)))
+            .chain(self.pod_sums.on(node).filter(|key| !listed.contains(key)))
             .filter(|key| !self.came_after(&Source::Pods, key, read.version))
             .collect();
         for key in gone {

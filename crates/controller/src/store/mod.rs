@@ -70,7 +70,7 @@ pub struct Store {
     /// turned out to have GPUs after their pods were passed over.
     waiting: BTreeMap<String, Arc<Node>>,
     /// Pods that only take room.
-    crowd: pod_sums::PodSums,
+    pod_sums: pod_sums::PodSums,
     /// Labels of nodes that nobody reads; none are laid aside where all are
     /// wanted, as for a recording.
     shared_labels: Option<shared_labels::SharedLabels>,
@@ -149,7 +149,7 @@ impl Store {
     /// How many pods are kept, those that only take room included.
     #[must_use]
     pub fn pods_kept(&self) -> usize {
-        self.objects.pods.len() + self.crowd.len()
+        self.objects.pods.len() + self.pod_sums.len()
     }
 
     /// What was written, and is not seen yet.
@@ -274,10 +274,10 @@ impl Store {
         }
         if trim::only_takes_room(&pod) {
             // It was waited for only while it was more than that.
-            let was_more = !self.crowd.contains(&key) && self.remove(&Source::Pods, &key);
-            return self.crowd.put(&key, &pod, &mut self.objects.crowd) | was_more;
+            let was_more = !self.pod_sums.contains(&key) && self.remove(&Source::Pods, &key);
+            return self.pod_sums.put(&key, &pod, &mut self.objects.room_taken) | was_more;
         }
-        self.crowd.remove(&key, &mut self.objects.crowd);
+        self.pod_sums.remove(&key, &mut self.objects.room_taken);
         let going = pod.metadata.deletion_timestamp.is_some();
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         self.awaited.is_going(&key, &uid, going);
@@ -314,7 +314,7 @@ impl Store {
         let objects = &self.objects;
         match source {
             Source::Nodes => objects.nodes.keys().chain(self.waiting.keys()).map(cluster).collect(),
-            Source::Pods => objects.pods.keys().cloned().chain(self.crowd.keys()).collect(),
+            Source::Pods => objects.pods.keys().cloned().chain(self.pod_sums.keys()).collect(),
             Source::Namespaces => objects.namespaces.keys().map(cluster).collect(),
             Source::PriorityClasses => objects.priority_classes.keys().map(cluster).collect(),
             Source::Policies => objects.policies.keys().map(cluster).collect(),
@@ -351,8 +351,8 @@ impl Store {
     #[must_use]
     pub fn version(&self, source: &Source, key: &Key) -> Option<String> {
         let objects = &self.objects;
-        if *source == Source::Pods && self.crowd.contains(key) {
-            return self.crowd.version(key);
+        if *source == Source::Pods && self.pod_sums.contains(key) {
+            return self.pod_sums.version(key);
         }
         let meta = match source {
             Source::Nodes => &objects.nodes.get(&key.1).or_else(|| self.waiting.get(&key.1))?.metadata,
@@ -394,7 +394,7 @@ impl Store {
             }
             Source::Pods => {
                 objects.owners.remove(&("Pod".to_owned(), key.clone()));
-                objects.pods.remove(key).is_some() | self.crowd.remove(key, &mut objects.crowd)
+                objects.pods.remove(key).is_some() | self.pod_sums.remove(key, &mut objects.room_taken)
             }
             Source::Namespaces => objects.namespaces.remove(name).is_some(),
             Source::PriorityClasses => objects.priority_classes.remove(name).is_some(),

@@ -436,7 +436,7 @@ pub fn only_takes_room(pod: &Pod) -> bool {
     let is_bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
     let app = pod.metadata.labels.as_ref().and_then(|labels| labels.get("app"));
     let is_operand = app.is_some_and(|app| OPERANDS.iter().any(|prefix| app.starts_with(prefix)));
-    is_bound && !is_operand && !observe::on_node::is_agent(pod) && !concerns_gpus(pod)
+    is_bound && !is_operand && !observe::on_node::has_labels_of_agent(pod) && !concerns_gpus(pod)
 }
 
 /// A pod: what it takes, where it is or may go, who stands behind it, and how

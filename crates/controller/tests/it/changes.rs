@@ -223,10 +223,10 @@ fn pods_that_only_take_room_are_counted_until_the_last_of_a_node_is_gone() {
     assert_eq!(store.pods_kept(), 4);
     for (left, name) in [(2, "one"), (1, "two")] {
         assert!(store.take(&Source::Pods, Change::Gone(item(&plain(name)))));
-        assert_eq!(store.objects.crowd["a1"].pods, left);
+        assert_eq!(store.objects.room_taken["a1"].pods, left);
     }
     store.take(&Source::Pods, Change::Gone(item(&plain("three"))));
-    assert!(!store.objects.crowd.contains_key("a1"), "{:?}", store.objects.crowd);
+    assert!(!store.objects.room_taken.contains_key("a1"), "{:?}", store.objects.room_taken);
     assert_eq!(store.pods_kept(), 1);
 }
 
@@ -262,7 +262,7 @@ fn a_pod_that_gives_up_its_slice_is_news_and_takes_room_from_then_on() {
     plain["metadata"]["resourceVersion"] = json!("2");
     assert!(put(&mut store, &plain));
     assert!(names(&store).is_empty());
-    assert_eq!(store.objects.crowd["a1"].pods, 1);
+    assert_eq!(store.objects.room_taken["a1"].pods, 1);
     plain["metadata"]["resourceVersion"] = json!("3");
     assert!(!put(&mut store, &plain), "it takes the same");
 }

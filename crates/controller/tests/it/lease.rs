@@ -216,8 +216,8 @@ async fn a_lease_that_names_us_again_after_another_had_it_is_waited_for() {
 /// way our own time runs out: what it said is then of no account.
 #[tokio::test]
 async fn a_claim_that_ends_while_it_is_asked_about_is_lost_whatever_the_answer_says() {
-    type Handed = Option<(Claim, CancellationToken)>;
-    let asked: Arc<Mutex<Handed>> = Arc::default();
+    type ClaimAndStop = Option<(Claim, CancellationToken)>;
+    let asked: Arc<Mutex<ClaimAndStop>> = Arc::default();
     let handed = Arc::clone(&asked);
     let service = tower::service_fn(move |request: http::Request<Body>| {
         let handed = handed.lock().unwrap().clone();

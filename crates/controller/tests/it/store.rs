@@ -106,8 +106,8 @@ fn nothing_is_complete_before_every_watch_has_listed_everything() {
 }
 
 /// What pods that only take room take of a node: CPU in thousandths, and slots.
-fn crowd(store: &Store, node: &str) -> (i64, i64) {
-    store.objects.crowd.get(node).map_or((0, 0), |room| (room.cpu_milli, room.pods))
+fn room_taken(store: &Store, node: &str) -> (i64, i64) {
+    store.objects.room_taken.get(node).map_or((0, 0), |room| (room.cpu_milli, room.pods))
 }
 
 #[test]
@@ -123,20 +123,20 @@ fn pods_are_kept_that_ask_for_gpus_and_of_others_on_a_gpu_node_what_they_take() 
         ],
     );
     assert_eq!(pods(&store), ["asks", "holds"]);
-    assert_eq!((crowd(&store, "a1"), crowd(&store, "b1")), ((2_000, 2), (0, 0)));
+    assert_eq!((room_taken(&store, "a1"), room_taken(&store, "b1")), ((2_000, 2), (0, 0)));
     assert_eq!(store.pods_kept(), 4);
     assert_eq!(store.objects.nodes.keys().collect::<Vec<_>>(), ["a1"]);
     // Told again it takes what it took; a version that is older says nothing.
     assert!(!store.take(&Source::Pods, Change::Put(pod("beside", 3, Some("a1"), "cpu"))));
     assert!(!store.take(&Source::Pods, Change::Gone(pod("beside", 2, Some("a1"), "cpu"))));
-    assert_eq!(crowd(&store, "a1"), (2_000, 2));
+    assert_eq!(room_taken(&store, "a1"), (2_000, 2));
     assert!(store.take(&Source::Pods, Change::Gone(pod("beside", 4, Some("a1"), "cpu"))));
-    assert_eq!(crowd(&store, "a1"), (1_000, 1));
+    assert_eq!(room_taken(&store, "a1"), (1_000, 1));
     // One that has ended takes nothing any more.
     let mut ended = a_pod("besides", 5, Some("a1"), "cpu");
     ended.status.get_or_insert_default().phase = Some("Succeeded".to_owned());
     assert!(store.take(&Source::Pods, Change::Put(Item::Pod(Box::new(trim::pod(ended))))));
-    assert_eq!(crowd(&store, "a1"), (0, 0));
+    assert_eq!(room_taken(&store, "a1"), (0, 0));
 }
 
 /// The watch broke, and meanwhile it was deleted: nobody says so but the list.
@@ -144,11 +144,11 @@ fn pods_are_kept_that_ask_for_gpus_and_of_others_on_a_gpu_node_what_they_take() 
 fn a_list_without_a_pod_that_only_took_room_gives_its_room_back() {
     let there = [pod("beside", 1, Some("a1"), "cpu"), pod("besides", 1, Some("a1"), "cpu")];
     let mut store = store(&[gpu_node("a1", 1)], &there);
-    assert_eq!(crowd(&store, "a1"), (2_000, 2));
+    assert_eq!(room_taken(&store, "a1"), (2_000, 2));
     store.take(&Source::Pods, Change::Begin(None));
     store.take(&Source::Pods, Change::Put(there[0].clone()));
     assert!(store.take(&Source::Pods, Change::End), "a round looks at it");
-    assert_eq!((crowd(&store, "a1"), store.pods_kept()), ((1_000, 1), 1));
+    assert_eq!((room_taken(&store, "a1"), store.pods_kept()), ((1_000, 1), 1));
 }
 
 #[test]
@@ -156,14 +156,14 @@ fn a_pod_that_comes_to_hold_a_slice_or_no_longer_does_is_counted_once() {
     let mut store = store(&[gpu_node("a1", 1)], &[pod("p", 1, None, "cpu")]);
     assert_eq!((pods(&store), store.pods_kept()), (vec![], 0), "it is nowhere, and wants nothing of ours");
     store.take(&Source::Pods, Change::Put(pod("p", 2, Some("a1"), "cpu")));
-    assert_eq!((pods(&store), crowd(&store, "a1")), (vec![], (1_000, 1)));
+    assert_eq!((pods(&store), room_taken(&store, "a1")), (vec![], (1_000, 1)));
     store.take(&Source::Pods, Change::Put(pod("p", 3, Some("a1"), "nvidia.com/gpu")));
-    assert_eq!((pods(&store), crowd(&store, "a1")), (vec!["p"], (0, 0)));
+    assert_eq!((pods(&store), room_taken(&store, "a1")), (vec!["p"], (0, 0)));
     store.take(&Source::Pods, Change::Put(pod("p", 4, Some("a1"), "cpu")));
-    assert_eq!((pods(&store), crowd(&store, "a1")), (vec![], (1_000, 1)));
+    assert_eq!((pods(&store), room_taken(&store, "a1")), (vec![], (1_000, 1)));
     // A list in which they are not ends them, whatever was kept of them.
     store.take_pods_of("a1", Vec::new(), LATER);
-    assert_eq!((store.pods_kept(), crowd(&store, "a1")), (0, (0, 0)));
+    assert_eq!((store.pods_kept(), room_taken(&store, "a1")), (0, (0, 0)));
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_node_that_turns_out_to_have_gpus_is_shown_once_its_pods_are_listed() {
     assert!(store.objects.nodes.is_empty(), "it would look as if nobody were on it");
     assert_eq!(store.to_list(), ["a1"]);
     assert!(store.take_pods_of("a1", vec![a_pod("old", 1, Some("a1"), "cpu")], LATER));
-    assert_eq!(crowd(&store, "a1"), (1_000, 1));
+    assert_eq!(room_taken(&store, "a1"), (1_000, 1));
     assert!(store.objects.nodes.contains_key("a1") && store.to_list().is_empty());
 }
 

@@ -57,7 +57,7 @@ pub(super) fn refuse_several(
         });
         request.refused = refused.map(|(_, most, resource)| Refusal {
             why: format!(
-                "a container of it asks for {most} of {resource}, and wherever that is offered a container may ask for one: a second seat is no second share, and the device plugin refuses the pod"
+                "one of its containers asks for {most} of {resource}, but a container may ask for only one: a second seat gives no larger share, and the device plugin refuses the pod"
             ),
             advice: format!("ask for one {resource} in each container"),
         });

@@ -65,7 +65,7 @@ fn documents(objects: &Objects) -> Vec<Value> {
         gpu_nodes,
         owners,
         // Sums of pods that are not kept; who records keeps them (`gather`).
-        crowd: _,
+        room_taken: _,
         // The memory of a process.
         starting_since: _,
         unmade: _,

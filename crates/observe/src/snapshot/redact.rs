@@ -99,7 +99,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
         policies,
         gpu_nodes,
         owners,
-        crowd,
+        room_taken,
         // The memory of a process: a recording has none.
         starting_since: _,
         unmade: _,
@@ -182,7 +182,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
             .iter()
             .map(|((kind, key), owner)| ((kind.clone(), of(key)), by.owner(&key.0, owner)))
             .collect(),
-        crowd: crowd.clone(),
+        room_taken: room_taken.clone(),
         legacy: BTreeMap::new(),
         sources: BTreeMap::new(),
     };

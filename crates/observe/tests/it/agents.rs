@@ -240,7 +240,69 @@ fn another_agent() -> Value {
     let mut pod = with_uid(pod("slicewright-agent", "agent-n1-b", &[], Some("n1")), "uid-agent-b");
     pod["metadata"]["labels"] =
         json!({"app.kubernetes.io/part-of": "slicewright", "app.kubernetes.io/component": "agent"});
+    pod["metadata"]["ownerReferences"] = json!([owner("apps/v1", "DaemonSet", "slicewright-agent")]);
     pod
+}
+
+fn owner(api_version: &str, kind: &str, name: &str) -> Value {
+    json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": format!("uid-{name}"), "controller": true})
+}
+
+/// A node whose agent has left, and a tenant's pods with the agent's labels on it, which sort before the agent's own.
+#[test]
+fn a_pod_with_the_labels_of_an_agent_is_none_in_another_namespace_or_without_a_daemon_set() {
+    let mut left = report(&json!([slice("1g.10gb", 0, &[])]));
+    left["status"]["rollout"] = json!({"phase": "Idle", "progress": {"agentGone": true}});
+    let mut elsewhere = another_agent();
+    elsewhere["metadata"]["namespace"] = "a-team".into();
+    let mut by_nobody = another_agent();
+    by_nobody["metadata"]["ownerReferences"] = json!([]);
+    let mut by_others = another_agent();
+    by_others["metadata"]["ownerReferences"] = json!([owner("apps/v1", "ReplicaSet", "slicewright-agent")]);
+    for impostor in [elsewhere, by_nobody, by_others] {
+        let seen = see(&[node("n1"), node("n2"), left.clone(), impostor.clone()]);
+        assert!(rollout_report(&seen).has_left, "{}", impostor["metadata"]);
+        assert!(seen.nodes[&NodeName("n1".to_owned())].is_without_agent());
+    }
+}
+
+/// A static pod is known to kubelet by another uid than to the API server; the annotation that has it, anybody can write.
+#[test]
+fn only_the_mirror_of_a_static_pod_is_known_by_another_uid_and_it_hides_no_pod() {
+    let mirrors = |namespace: &str, uid: &str, owners: Value| {
+        let mut pod =
+            with_uid(pod(namespace, "m", &[("mig-3g.40gb", 1)], Some("n1")), &format!("uid-{namespace}"));
+        pod["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": uid});
+        pod["metadata"]["ownerReferences"] = owners;
+        pod
+    };
+    let of_node = |name: &str| json!([owner("v1", "Node", name)]);
+    let slices = json!([slice("3g.40gb", 4, &["uid-p"]), slice("1g.10gb", 0, &["uid-static"])]);
+    let holder = || user("p", "uid-p", &[("mig-3g.40gb", 1)]);
+    let seen_with = |pod: Value| {
+        let seen = see(&[node("n1"), node("n2"), report(&slices), agent_pod(), holder(), pod]);
+        first_gpu(&seen)
+    };
+    // The mirror of a static pod, which its node owns.
+    assert_eq!(
+        seen_with(mirrors("kube-system", "uid-static", of_node("n1"))),
+        ["1g.10gb@0 in use by kube-system/m", "3g.40gb@4 in use by a/p"]
+    );
+    // What a tenant writes: no owner, one that is no node, another node.
+    for owners in [json!([]), json!([owner("v1", "ReplicationController", "n1")]), of_node("n2")] {
+        for uid in ["uid-static", "uid-p"] {
+            assert_eq!(
+                seen_with(mirrors("z-team", uid, owners.clone())),
+                ["1g.10gb@0 idle", "3g.40gb@4 in use by a/p"],
+                "{uid} {owners}"
+            );
+        }
+    }
+    // And who knows the node's own uid takes nobody's place.
+    assert_eq!(
+        seen_with(mirrors("z-team", "uid-p", of_node("n1"))),
+        ["1g.10gb@0 idle", "3g.40gb@4 in use by a/p"]
+    );
 }
 
 fn rollout_report(seen: &ClusterView) -> rollout::Report {

@@ -1,7 +1,7 @@
 //! The record in a `GpuNode`, and the conclusions that follow from it alone.
 
 use api::GpuNode;
-use observe::memory::{Memory, Told};
+use observe::memory::{Memory, OperandKeys};
 use serde_json::{Value, json};
 
 use crate::words::{cut, node, node_of, pod, see, slices};
@@ -25,7 +25,7 @@ fn on_its_way(phase: &str) -> Memory {
 #[test]
 fn a_node_heads_for_its_target_once_the_label_is_written_or_nothing_can_be_taken_back() {
     let heads = |memory: &Memory, label: Option<&str>| {
-        memory.heads_for(&Told { manager: label, plugin: None }).is_some()
+        memory.heads_for(&OperandKeys { manager: label, plugin: None }).is_some()
     };
     for phase in ["Mapping", "Cordoning", "Quiescing"] {
         let memory = on_its_way(phase);
@@ -52,7 +52,7 @@ fn a_node_whose_sharing_changes_heads_for_it_once_the_key_is_written() {
     let target =
         json!({"layout": {}, "label": "slicewright-2", "labelBefore": "slicewright-1", "sharing": change});
     let memory = remembered(json!({"phase": "Quiescing", "target": target}));
-    let heads = |manager, plugin| memory.heads_for(&Told { manager, plugin }).is_some();
+    let heads = |manager, plugin| memory.heads_for(&OperandKeys { manager, plugin }).is_some();
     assert!(heads(None, Some("slicewright-2")), "written, and the answer was lost");
     assert!(!heads(None, Some("slicewright-1")));
     assert!(!heads(Some("slicewright-2"), None), "that is MIG manager's");

@@ -75,6 +75,40 @@ fn nodes_without_mig_are_supply_in_seats_whoever_shares_them() {
     assert!(!seen.inventory.nodes.contains_key(&NodeName::from("t1")), "nothing is planned for it");
 }
 
+/// Somebody writes `spec.nodeName` by hand: the scheduler places no such pod.
+#[test]
+fn a_pod_that_asks_for_more_seats_than_a_node_can_ever_have_holds_none_until_it_is_started() {
+    let by_hand = |phase: &str| {
+        let mut pod = pod("a", "greedy", &[("gpu.shared", 4_000_000_000)], Some("l1"));
+        pod["status"]["phase"] = phase.into();
+        pod
+    };
+    let fleet = |greedy: Value| {
+        see(&[
+            policy("research"),
+            shared(cards("l1", "NVIDIA-L4", 8), 8),
+            shared(cards("l2", "NVIDIA-L4", 8), 8),
+            pod("a", "lab-0", &[("gpu.shared", 3)], Some("l1")),
+            greedy,
+        ])
+    };
+    let seen = fleet(by_hand("Pending"));
+    assert_eq!((seating(&seen, "l1").held(), seating(&seen, "l2").held()), (3, 0));
+    assert_eq!(
+        texts(&seen.problems),
+        [
+            "Pod a/greedy: requests 4000000000 nvidia.com/gpu.shared, but node l1 can never have more than 384: the kubelet will refuse it, so it holds nothing"
+        ]
+    );
+    // What the kubelet has started has what it asks for, whatever we think of it.
+    let seen = fleet(by_hand("Running"));
+    assert_eq!(seating(&seen, "l1").held(), 4_000_000_003);
+    // As many as another sharing of the same GPUs could offer may be given to it yet.
+    let mut fits = by_hand("Pending");
+    fits["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu.shared"] = "384".into();
+    assert_eq!(seating(&fleet(fits), "l1").held(), 387);
+}
+
 #[test]
 fn shared_resources_are_requests_and_no_slip_of_the_pen() {
     let seen = see(&[
@@ -109,7 +143,11 @@ fn where_a_container_may_ask_for_one_seat_who_asks_for_two_is_refused_for_good()
         found.refused.clone()
     };
     let greedy = refusal(&objects, "greedy").expect("the device plugin refuses it");
-    assert!(greedy.why.contains("a container of it asks for 2 of nvidia.com/gpu.shared"), "{}", greedy.why);
+    assert!(
+        greedy.why.contains("one of its containers asks for 2 of nvidia.com/gpu.shared"),
+        "{}",
+        greedy.why
+    );
     assert_eq!(greedy.advice, "ask for one nvidia.com/gpu.shared in each container");
     assert_eq!(refusal(&objects, "in-two"), None, "each of its containers has one");
     // Somebody else's configuration says nothing of it, so there it may be.

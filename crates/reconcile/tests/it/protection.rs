@@ -233,7 +233,7 @@ fn a_wait_that_is_over_is_told_as_late_and_nothing_is_promised_any_more() {
         // The write that lifts the cordon is refused, each time.
         let round = cluster.step(Until::Stored);
         let late = Cluster::node_condition(&round, "n1", "Ready").unwrap().2;
-        if late.contains("still waits for the cordon to be lifted, which should have come by ") {
+        if late.contains("still waits for the cordon to be lifted, which was expected by ") {
             said.push((late, Cluster::condition(&round, "Ready").unwrap().2, round.answers[0].clone()));
         }
         cluster.now = round.wake_at.unwrap();
@@ -245,7 +245,7 @@ fn a_wait_that_is_over_is_told_as_late_and_nothing_is_promised_any_more() {
         "it does not move"
     );
     assert!(
-        policy.contains("n1 still waits for the cordon to be lifted, which should have come by "),
+        policy.contains("n1 still waits for the cordon to be lifted, which was expected by "),
         "{policy}"
     );
     assert!(answer.text.contains("still waits for the cordon to be lifted"), "{}", answer.text);

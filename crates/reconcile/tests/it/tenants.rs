@@ -29,6 +29,25 @@ fn fleet() -> Cluster {
     cluster
 }
 
+/// A node with eight cards without MIG, each of which four pods share by
+/// somebody else's configuration.
+fn add_sharing_node(cluster: &mut Cluster, name: &str) {
+    cluster.node(name);
+    cluster.edit_node(name, |node| {
+        let labels = node.metadata.labels.get_or_insert_default();
+        labels.retain(|key, _| !key.contains("/mig"));
+        labels.insert("nvidia.com/gpu.product".to_owned(), "Tesla-T4-SHARED".to_owned());
+        labels.insert("nvidia.com/gpu.count".to_owned(), "8".to_owned());
+        labels.insert("nvidia.com/gpu.replicas".to_owned(), "4".to_owned());
+        let allocatable = node.status.as_mut().unwrap().allocatable.as_mut().unwrap();
+        allocatable.remove("nvidia.com/mig-7g.80gb");
+        for (resource, n) in [("nvidia.com/gpu", "0"), ("nvidia.com/gpu.shared", "32")] {
+            let quantity = k8s_openapi::apimachinery::pkg::api::resource::Quantity(n.to_owned());
+            allocatable.insert(resource.to_owned(), quantity);
+        }
+    });
+}
+
 /// A pod of a tenant.
 fn pod(name: &str, resource: &str, count: &str, on: Option<&str>) -> Value {
     let waits = json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
@@ -105,16 +124,26 @@ fn no_number_that_a_tenant_writes_is_counted_out() {
         "1n",
         "0.000000000000000001",
     ];
-    let resources =
-        ["nvidia.com/mig-1g.10gb", "nvidia.com/mig-255g.65535gb", "nvidia.com/gpu", "cpu", "memory"];
+    let resources = [
+        "nvidia.com/mig-1g.10gb",
+        "nvidia.com/mig-1g.10gb.shared",
+        "nvidia.com/mig-255g.65535gb",
+        "nvidia.com/gpu",
+        "nvidia.com/gpu.shared",
+        "cpu",
+        "memory",
+        "ephemeral-storage",
+    ];
     for count in counts {
         let mut cluster = fleet();
+        add_sharing_node(&mut cluster, "s1");
         for (n, resource) in resources.iter().enumerate() {
-            for on in [None, Some("n1"), Some("n2"), Some("nowhere")] {
+            for on in [None, Some("n1"), Some("n2"), Some("s1"), Some("nowhere")] {
                 let name = format!("p{n}-{}", on.unwrap_or("waits"));
                 let mut pod = pod(&name, resource, count, on);
                 pod["spec"]["overhead"] = json!({(*resource): count});
                 pod["spec"]["resources"] = json!({"limits": {"cpu": count, "memory": count}});
+                pod["spec"]["volumes"] = json!([{"name": "v", "emptyDir": {"sizeLimit": count}}]);
                 pod["spec"]["initContainers"] = json!([{"name": "init", "restartPolicy": "Always",
                     "resources": {"limits": {(*resource): count}}}]);
                 cluster.add_pod(pod);
@@ -182,6 +211,8 @@ fn no_number_that_a_tenant_writes_is_counted_out() {
             let round = cluster.round();
             assert!(round.planned.plan.checked().is_some(), "{count}: {:?}", round.planned.plan.notes());
             let from_numbers = round.planned.view.requests.iter().filter(|r| r.id.kind == "Workload").count();
+            let seats = &round.planned.view.inventory.seating[&NodeName::from("s1")];
+            assert_eq!(seats.total(), 32, "{count}");
             // 32 GPUs have room for 224 slices; each pod set beyond that is told so once.
             assert!(from_numbers <= 224 + 4, "{count}: {from_numbers} requests of {name}");
             most = most.max(from_numbers);

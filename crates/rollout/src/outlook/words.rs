@@ -5,7 +5,7 @@ use std::fmt;
 
 use planner::names::PodRef;
 
-use super::{FailureReason, StartBlocker, Trouble, Unproven, WaitsFor};
+use super::{EVICTION, FailureReason, StartBlocker, Trouble, Unproven, WaitsFor};
 
 fn list(pods: &[PodRef]) -> String {
     let names: Vec<_> = pods.iter().take(5).map(ToString::to_string).collect();
@@ -37,7 +37,7 @@ impl fmt::Display for StartBlocker {
             }
             Self::Window { opens: Some(at) } => write!(f, "no window is open; the next opens at {at}"),
             Self::Window { opens: None } => f.write_str("no window is open, and none will open"),
-            Self::Cooldown { until } => write!(f, "the node changed a moment ago and rests until {until}"),
+            Self::Cooldown { until } => write!(f, "the node was changed recently, and its cooldown lasts until {until}"),
             Self::BackedOff { until, why } => write!(f, "its change is retried at {until}: {why}"),
             Self::PodsInTheWay { pods } => {
                 write!(f, "a slice that would be destroyed is, or may be, held by {}", list(pods))
@@ -82,11 +82,11 @@ impl fmt::Display for StartBlocker {
             Self::NotAsVerified { expected, found } => {
                 write!(f, "the node offers {}; verified was {}", vector(found), vector(expected))
             }
-            Self::AgentAway => f.write_str("the agent of the node is not there"),
+            Self::AgentAway => f.write_str("the pod of the node's agent is not running or not ready"),
             Self::AgentCannot { gpu } => {
                 write!(
                     f,
-                    "the agent cannot change {gpu}: MIG is off or is to go off, or the driver does not answer"
+                    "the agent cannot change {gpu}: MIG mode is off or has to be switched off, or the driver does not answer"
                 )
             }
             Self::HandingOver => {
@@ -129,7 +129,7 @@ impl fmt::Display for WaitsFor {
             Self::PodsStarting { pods } => write!(f, "pods to start or fail: {}", list(pods)),
             Self::PodsGoing { pods, refused } => {
                 write!(f, "pods to go: {}", list(pods))?;
-                refused.iter().try_for_each(|(pod, said)| write!(f, "; eviction of {pod} refused: {said}"))
+                refused.iter().try_for_each(|(pod, said)| write!(f, "{EVICTION} of {pod} refused: {said}"))
             }
             Self::Label => f.write_str("the label to be written"),
             Self::Pickup => f.write_str("MIG manager to take up the change"),
@@ -207,7 +207,7 @@ impl fmt::Display for Trouble {
             Self::PodsNotStarting { pods } => write!(f, "pods neither started nor failed: {}", list(pods)),
             Self::PodsInTheWay { pods, refused } => {
                 write!(f, "a slice that would be destroyed is, or may be, held by {}", list(pods))?;
-                refused.iter().try_for_each(|said| write!(f, "; eviction refused: {said}"))
+                refused.iter().try_for_each(|said| write!(f, "{EVICTION} refused: {said}"))
             }
             Self::Uncordoned => f.write_str("someone lifted the operator's cordon"),
             Self::NotPickedUp => f.write_str("MIG manager did not take up the change"),
@@ -220,7 +220,7 @@ impl fmt::Display for Trouble {
             }
             Self::GpusHeld { pods, refused } => {
                 write!(f, "GPUs of the node are, or may be, held by {}", list(pods))?;
-                refused.iter().try_for_each(|said| write!(f, "; eviction refused: {said}"))
+                refused.iter().try_for_each(|said| write!(f, "{EVICTION} refused: {said}"))
             }
             Self::NotShared { missing } => {
                 write!(

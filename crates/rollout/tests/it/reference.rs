@@ -85,13 +85,13 @@ const SHARING: [(Phase, &str); 6] = [
     ),
     (
         Phase::Quiescing,
-        "The operator lists the pods and waits until none would come to share a GPU unawares; then it writes `nvidia.com/device-plugin.config`.",
+        "The operator lists the pods and waits until none would share a GPU without having asked for it; then it writes `nvidia.com/device-plugin.config`.",
     ),
     (
         Phase::Verifying,
         "The node has to offer exactly its GPUs times the number of pods that share each, under one name.",
     ),
-    (Phase::Relabelling, "The device plugin did not do so, and the label of before is written again, once."),
+    (Phase::Relabelling, "The device plugin did not do so, and the previous label is written again, once."),
     (Phase::Releasing, "The cordon is lifted."),
     (
         Phase::Failed,
@@ -136,7 +136,7 @@ fn page() -> String {
         let _ = writeln!(page, "| `{state:?}` | {what} |");
     }
     page.push_str(
-        "\nWhere the way changes in which GPUs are shared, the states mean the following; the others are the same.\n\n| state | what happens |\n|---|---|\n",
+        "\nWhen the sharing of GPUs changes, the states mean the following; other states are unchanged.\n\n| state | what happens |\n|---|---|\n",
     );
     for (state, what) in SHARING {
         let _ = writeln!(page, "| `{state:?}` | {what} |");

@@ -2,6 +2,8 @@
 //! in progress during an upgrade of the operator is read by them: renaming a variant in the code must not
 //! change them.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use slicewright_rollout::{FailureReason, NodeLayout, Phase, Rung, Trouble, Unproven};
 
@@ -14,6 +16,28 @@ fn check<T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fm
 ) {
     assert_eq!(serde_json::to_value(value).unwrap(), *stored);
     assert_eq!(serde_json::from_value::<T>(stored.clone()).unwrap(), *value, "and is read again");
+}
+
+/// These are pinned, and no variant of the type is left out.
+#[track_caller]
+fn check_all<T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug>(
+    pinned: &[Value],
+) {
+    for stored in pinned {
+        check(&serde_json::from_value::<T>(stored.clone()).unwrap(), stored);
+    }
+    // Whoever reads an unknown word lists the known ones.
+    let unknown = serde_json::from_value::<T>(json!("?")).unwrap_err().to_string();
+    let known: BTreeSet<_> = unknown.split('`').skip(3).step_by(2).map(str::to_owned).collect();
+    assert_eq!(pinned.iter().map(kind).collect::<BTreeSet<_>>(), known, "{unknown}");
+}
+
+/// The name of a stored variant.
+fn kind(stored: &Value) -> String {
+    match stored {
+        Value::Object(fields) => fields.keys().next().cloned().unwrap(),
+        word => word.as_str().unwrap().to_owned(),
+    }
 }
 
 #[test]
@@ -40,12 +64,8 @@ fn a_phase_is_stored_and_told_by_one_word() {
 
 #[test]
 fn what_went_wrong_is_stored_in_words_that_stay() {
-    let kind = |stored: &Value| match stored {
-        Value::Object(fields) => fields.keys().next().cloned().unwrap(),
-        word => word.as_str().unwrap().to_owned(),
-    };
     let (pods, refused, who) = (json!([]), json!([]), json!("MCO"));
-    for stored in [
+    let troubles = [
         json!("WriteNotSeen"),
         json!({"PodsNotStarting": {"pods": pods}}),
         json!({"PodsInTheWay": {"pods": pods, "refused": refused}}),
@@ -56,37 +76,47 @@ fn what_went_wrong_is_stored_in_words_that_stay() {
         json!("TooSlow"),
         json!("NotBack"),
         json!({"NotSchedulable": {"missing": "PluginPod"}}),
+        json!({"GpusHeld": {"pods": pods, "refused": refused}}),
+        json!({"NotShared": {"missing": "MpsDaemon"}}),
+        json!("HoldLifted"),
+        json!({"NotProved": {"missing": "the list is too old"}}),
+        json!("NotClaimed"),
+        json!("AgentAway"),
+        json!("AgentSlow"),
+        json!({"NotOffered": {"missing": "Offered"}}),
+        json!({"AgentEnded": {"said": "Restored"}}),
         json!("ManagerGone"),
         json!({"Interrupted": {"who": who}}),
-    ] {
+    ];
+    check_all::<Trouble>(&troubles);
+    for stored in &troubles {
         let trouble: Trouble = serde_json::from_value(stored.clone()).unwrap();
-        check(&trouble, &stored);
-        assert_eq!(trouble.name(), kind(&stored), "metrics use the same word");
+        assert_eq!(trouble.name(), kind(stored), "metrics use the same word");
     }
-    for stored in [
+    check_all::<Unproven>(&[
         json!("NotReady"),
         json!("State"),
         json!("OperandsPaused"),
         json!("PluginPod"),
+        json!("MpsDaemon"),
         json!({"Allocatable": {"expected": {"nvidia.com/gpu": 2}, "found": {}}}),
         json!({"Shared": {"label": "nvidia.com/gpu.replicas=2"}}),
         json!("CountLabels"),
+        json!("Offered"),
         json!("Stability"),
-    ] {
-        check(&serde_json::from_value::<Unproven>(stored.clone()).unwrap(), &stored);
-    }
+    ]);
 }
 
 #[test]
 fn what_a_human_has_to_look_at_is_stored_in_words_that_stay() {
-    for stored in [
+    check_all::<FailureReason>(&[
         json!({"ChangeFailed": "TooSlow"}),
         json!({"RollBackFailed": "TooSlow"}),
         json!({"RestoreFailed": "TooSlow"}),
         json!({"ForeignLayout": {"found": "theirs", "ours": "slicewright-1"}}),
-    ] {
-        check(&serde_json::from_value::<FailureReason>(stored.clone()).unwrap(), &stored);
-    }
+        json!({"SharingFailed": "TooSlow"}),
+        json!({"ForeignSharing": {"found": "theirs", "ours": "slicewright-1"}}),
+    ]);
     let rungs = [Rung::First, Rung::Alias, Rung::Restart, Rung::RollBack];
     for (rung, stored) in rungs.into_iter().zip(["First", "Alias", "Restart", "RollBack"]) {
         check(&rung, &json!(stored));

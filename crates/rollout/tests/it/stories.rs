@@ -174,7 +174,7 @@ fn demand_that_vanishes_takes_back_what_has_not_become_disruptive() {
     let mut caller = settled("0:off", "0:1g.10gb*7");
     caller.want("0:3g.40gb*2").until(Phase::Changing);
     caller.want("0:1g.10gb*7").run(8);
-    caller.check_said("holding: the node changed a moment ago and rests until");
+    caller.check_said("holding: the node was changed recently, and its cooldown lasts until");
     assert_eq!(caller.world.hardware, layout("0:3g.40gb*2"));
     caller.run(15);
     caller.check_open_with("0:1g.10gb*7");
@@ -216,7 +216,7 @@ fn a_node_rests_after_a_change() {
     let mut caller = Caller::new(World::new("0:off"), "0:1g.10gb*7");
     caller.settle();
     caller.want("0:3g.40gb*2").run(5);
-    caller.check_said("holding: the node changed a moment ago and rests until");
+    caller.check_said("holding: the node was changed recently, and its cooldown lasts until");
     assert_eq!(caller.world.runs, 1);
     caller.run(20);
     caller.check_open_with("0:3g.40gb*2");

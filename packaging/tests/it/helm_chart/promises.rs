@@ -95,7 +95,7 @@ fn every_flag_is_one_that_the_operator_knows() {
     let reference = read("docs/reference/operator.md");
     let objects = Bench::new().with(&EVERY_SETTING);
     let flags = arguments(&objects);
-    assert_eq!(flags.len(), 19, "{flags:?}");
+    assert_eq!(flags.len(), 20, "{flags:?}");
     for flag in flags {
         let name = flag.split('=').next().unwrap();
         let known = reference.lines().any(|line| line.trim().split([' ', '\n']).next() == Some(name));
@@ -113,7 +113,8 @@ fn every_flag_is_one_that_the_operator_knows() {
 }
 
 /// Every setting of the operator that is a value, and none as it is by default.
-const EVERY_SETTING: [&str; 6] = [
+const EVERY_SETTING: [&str; 7] = [
+    r#"agent.namespace="gpu-agents""#,
     r#"hardwareProfiles={"mode":"publish","namespace":"opendatahub","queues":["a","b"],"hold":"5m"}"#,
     "tellNames=\"all\"",
     r#"gpuOperator={"namespace":"gpu-operator","patchClusterPolicy":true,"administratorsMap":"a/b"}"#,
@@ -149,6 +150,7 @@ fn a_setting_that_is_left_at_its_default_is_no_flag() {
         documents(&std::fs::read_to_string(packaging::chart().join("values.yaml")).unwrap())[0].clone();
     for (flag, value) in [
         ("--gpu-operator-namespace", "/gpuOperator/namespace"),
+        ("--agent-namespace", "/agent/namespace"),
         ("--administrators-map", "/gpuOperator/administratorsMap"),
         ("--map-settle", "/rollout/mapSettle"),
         ("--cordon-settle", "/rollout/cordonSettle"),

@@ -11,8 +11,8 @@ use store::{State, Store};
 
 use super::models::{self, Gpus};
 
-/// Sets up a node: which GPUs it has. One that is there already is replaced: programs that have
-/// it open go on with the new one.
+/// Sets up a node: which GPUs it has. An existing node is replaced; programs that use it continue
+/// with the new one.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = after_help())]
 pub(super) struct Args {

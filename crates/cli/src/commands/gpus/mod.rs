@@ -19,12 +19,12 @@ use crate::exit::{Failure, Status, chain};
 /// Shows the GPUs of this machine and the slices that they are cut into
 ///
 /// Reads them through NVIDIA's management library, or through the simulator's
-/// in its place, and changes nothing. GPUs that Slicewright has no table of
-/// are shown too: what they can be cut into is asked of the driver.
+/// in its place, and changes nothing. GPUs that Slicewright does not know are
+/// shown too: the driver says how they can be partitioned.
 ///
-/// Where slices are is told to root only; others see what programs can open.
-/// A slice is drawn as in use when a process computes on it. That a pod was
-/// given it and does nothing yet is not known here.
+/// Only root can see where slices are; other users see which devices programs
+/// can open. A slice is drawn as in use when a process computes on it. A slice
+/// that is allocated to an idle pod is not recognised.
 ///
 /// Exits with 0 when everything was read, and with 1 when there is no driver
 /// or a GPU does not answer.

@@ -347,7 +347,7 @@ impl<'a> Demand<'a> {
         unserved: &mut Vec<Unserved>,
         age: u32,
         spares: &[(&Vec<bool>, usize, u32)],
-        best: &mut Option<Handed>,
+        best: &mut Option<ShareValues>,
     ) {
         let Some(Wish { level, compute, rank, turn, slices, may, takes, shares }) = self.wishes.get(next)
         else {
@@ -415,7 +415,7 @@ impl<'a> Demand<'a> {
 }
 
 /// Compute slices missing to shares, who is unserved, their ranks, spares missing.
-type Handed = (u32, Vec<Unserved>, u32, u32);
+type ShareValues = (u32, Vec<Unserved>, u32, u32);
 
 /// The shares of those who ask; says of each wish which it counts for.
 fn share_out<'a>(
