@@ -346,3 +346,47 @@ fn a_key_of_ours_means_nothing_while_cluster_policy_points_the_plugin_elsewhere(
     let seen = see(&[settings, both_keys(), map_with(&by(4)), t4_shared("t1")]);
     assert_eq!(seen.nodes[&NodeName::from("t1")].shared_as(), None);
 }
+
+/// What is said against the way in which a policy shares the cards of a node.
+#[track_caller]
+fn warned(objects: &[Value], name: &str, expect: &[&str]) {
+    let seen = see(objects);
+    let labels = objects.iter().find(|object| object["metadata"]["name"] == name).map(|object| {
+        serde_json::from_value::<std::collections::BTreeMap<String, String>>(
+            object["metadata"]["labels"].clone(),
+        )
+    });
+    let id = NodeName::from(name);
+    let said = seen.nodes[&id].sharing_warnings(&labels.unwrap().unwrap(), seen.inventory.nodes.get(&id));
+    assert_eq!(said.len(), expect.len(), "{said:#?}");
+    for (said, expect) in said.iter().zip(expect) {
+        assert!(said.contains(expect), "{said}");
+    }
+}
+
+#[test]
+fn what_the_advice_calls_impossible_or_a_risk_is_said_of_what_a_policy_does() {
+    let whole = |sharing: Value| shares(&sharing);
+    let rules = json!([{"resource": "nvidia.com/gpu", "replicas": 4}]);
+    let slicing = whole(json!({"type": "TimeSlicing", "rules": rules}));
+    let mps = whole(json!({"type": "MPS", "rules": rules}));
+    let mut guest = t4("v1");
+    guest["metadata"]["labels"]["nvidia.com/vgpu.present"] = "true".into();
+    let mut a100_guest = node("v2");
+    a100_guest["metadata"]["labels"]["nvidia.com/vgpu.present"] = "true".into();
+    let fleet = |policy: &Value| {
+        [policy.clone(), cluster_policy(""), t4("t1"), node("a1"), guest.clone(), a100_guest.clone()]
+    };
+    warned(&fleet(&slicing), "t1", &[]);
+    let mig = "shares whole GPUs of A100-80GB by time-slicing, without memory of their own for pods; MIG is recommended";
+    warned(&fleet(&slicing), "a1", &[mig]);
+    warned(&fleet(&mps), "t1", &["policy research shares T4 by MPS: "]);
+    warned(
+        &fleet(&mps),
+        "a1",
+        &["shares A100-80GB by MPS: a failure of one pod ends all", "by MPS, without memory of their own"],
+    );
+    let out = "by MPS, which does not work there: the device plugin serves whole cards by it";
+    warned(&fleet(&mps), "v1", &[out]);
+    warned(&fleet(&mps), "v2", &[out]);
+}
