@@ -390,3 +390,33 @@ fn what_the_advice_calls_impossible_or_a_risk_is_said_of_what_a_policy_does() {
     warned(&fleet(&mps), "v1", &[out]);
     warned(&fleet(&mps), "v2", &[out]);
 }
+
+/// What is said of the rules of a policy, by `rules[n].resource`.
+fn of_rules(objects: &[Value]) -> Vec<String> {
+    let said = texts(&see(objects).problems).into_iter();
+    said.filter(|text| text.contains("].resource")).collect()
+}
+
+#[test]
+fn a_rule_for_slices_that_no_gpu_of_its_nodes_can_have_is_told_of_with_what_there_is() {
+    let mut policy = policy("research");
+    policy["spec"]["sharing"] = json!({"type": "TimeSlicing", "rules": [
+        {"resource": "nvidia.com/gpu", "replicas": 4},
+        {"resource": "nvidia.com/mig-1g.5gb", "replicas": 2},
+        {"resource": "nvidia.com/mig-1g.10gb", "replicas": 2},
+    ]});
+    let a1 = cut(node("a1"), "all-1g.10gb", &[("mig-1g.10gb", 14)]);
+    let said = of_rules(&[policy.clone(), a1.clone(), t4("t1")]);
+    assert_eq!(said.len(), 1, "{said:#?}");
+    let begins = "warning: GpuPartitionPolicy research: spec.sharing.rules[1].resource: is `nvidia.com/mig-1g.5gb`, which no GPU of the 2 node(s) of this policy can have, so the rule shares nothing: A100-80GB has nvidia.com/mig-1g.10gb, ";
+    assert!(said[0].contains(begins.trim_start_matches("warning: ")), "{said:#?}");
+    assert!(said[0].ends_with("; T4 has no MIG, so no slices"), "{said:#?}");
+    // One card of the pool has them.
+    let mut small = cut(node("a2"), "all-1g.5gb", &[("mig-1g.5gb", 14)]);
+    small["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB".into();
+    assert_eq!(of_rules(&[policy.clone(), a1.clone(), small]), [""; 0]);
+    // Labels come some time after a node: until then nobody knows what it may have.
+    let mut fresh = node("a3");
+    fresh["metadata"]["labels"].as_object_mut().unwrap().remove("nvidia.com/gpu.product");
+    assert_eq!(of_rules(&[policy, a1, fresh]), [""; 0]);
+}

@@ -121,3 +121,19 @@ fn the_status_of_the_policy_counts_seats_beside_slices() {
     let slices = status.supply.iter().find(|of| of.profile == "1g.10gb").unwrap();
     assert_eq!(slices.present, 112, "bounds go on counting slices");
 }
+
+#[test]
+fn a_rule_for_slices_that_no_card_of_the_nodes_can_have_is_named_in_the_condition() {
+    let mut cluster = shared_by(2);
+    cluster.edit_policy(|policy| {
+        policy.spec.sharing = serde_json::from_value(json!({"type": "TimeSlicing", "rules": [
+            {"resource": SMALL, "replicas": 2},
+            {"resource": "nvidia.com/mig-1g.5gb", "replicas": 2},
+        ]}))
+        .unwrap();
+    });
+    let (status, _, message) = Cluster::condition(&cluster.round(), "Accepted").unwrap();
+    assert_eq!(status, "True", "the rule is right for other nodes");
+    let warning = "Warning: spec.sharing.rules[1].resource: is `nvidia.com/mig-1g.5gb`, which no GPU of the 2 node(s) of this policy can have";
+    assert!(message.contains(warning), "{message}");
+}
