@@ -421,6 +421,11 @@ impl OurPluginMap {
             gpus: number(names::COUNT),
             replicas: replicas.filter_map(|(resource, n)| Some((resource, n.parse().ok()?))).collect(),
             by: by_resource(names::SHARED_BY),
+            shared_products: by_resource(names::PRODUCTS)
+                .into_iter()
+                .filter(|(_, product)| product.ends_with(names::SHARED_PRODUCT))
+                .map(|(resource, _)| resource)
+                .collect(),
             never_cut: false,
             layout: None,
             is_cut: counted || by_product || offers.iter().any(|(resource, n)| *n > 0 && is_slice(resource)),

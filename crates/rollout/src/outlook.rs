@@ -257,6 +257,13 @@ pub enum Unproven {
     },
     /// GPU feature discovery's labels still count something else.
     CountLabels,
+    /// A label of GPU feature discovery does not say yet how a resource is shared.
+    SharingLabel {
+        /// Which.
+        label: String,
+        /// What it should say.
+        expected: String,
+    },
     /// Kubelet does not have exactly the devices that the GPUs have, by the agent.
     Offered,
     /// Everything is there, and has to stay so for a moment.

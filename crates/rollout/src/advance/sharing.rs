@@ -9,7 +9,7 @@
 //! its server anew, which ends who runs through it: that waits until no pod holds any GPU.
 
 use crate::action::Action;
-use crate::names::ENTRY_PREFIX;
+use crate::names::{self, ENTRY_PREFIX};
 use crate::observed::Pod;
 use crate::operand::Operand;
 use crate::outlook::{FailureReason, Outlook, StartBlocker, Trouble, Unproven, WaitsFor};
@@ -18,6 +18,9 @@ use crate::rules::Admission;
 use crate::sharing::{PluginConfig, Resources, SharingChange, SharingWanted, unrenamed};
 
 use super::{Flow, Run};
+
+/// What GPU feature discovery says of a resource that is not shared.
+const NOT_SHARED: &str = "none";
 
 impl Run<'_> {
     pub(super) fn sharing(&self) -> Option<&SharingChange> {
@@ -315,16 +318,34 @@ impl Run<'_> {
         if expected != found {
             return Some(Unproven::Allocatable { expected, found });
         }
+        if config.strategy.is_some_and(|strategy| strategy != self.seen.operator.strategy) {
+            return Some(Unproven::CountLabels);
+        }
+        devices.iter().filter(|(_, n)| **n > 0).find_map(|(resource, _)| self.not_labelled(config, resource))
+    }
+
+    /// The label of a resource that does not say yet how it is shared. One that
+    /// is not shared has one replica, or no such label: of what is not shared
+    /// the operator keeps none.
+    fn not_labelled(&self, config: &PluginConfig, resource: &str) -> Option<Unproven> {
         let seen = &self.seen.sharing;
-        let by = config.sharing.as_ref().map(|sharing| sharing.by.label());
-        let lags = |resource: &String| {
-            let replicas = config.seats_of(resource).replicas;
-            let counted = seen.replicas.get(resource).copied().unwrap_or(1).max(1);
-            let shared = seen.by.get(resource).map(String::as_str);
-            counted != u64::from(replicas) || replicas > 1 && shared.is_some_and(|shared| Some(shared) != by)
+        let seats = config.seats_of(resource);
+        let by = config.sharing.as_ref().filter(|_| seats.is_shared()).map(|sharing| sharing.by.label());
+        let counted = seen.replicas.get(resource).copied().unwrap_or(1).max(1);
+        let said = seen.by.get(resource).map(String::as_str).filter(|said| *said != NOT_SHARED);
+        // The resource is named in the labels as if it were not renamed.
+        let keeps_name = seats.is_shared() && seats.resource == resource;
+        let (end, expected) = if counted != u64::from(seats.replicas) {
+            (names::REPLICAS, seats.replicas.to_string())
+        } else if said != by {
+            (names::SHARED_BY, by.unwrap_or(NOT_SHARED).to_owned())
+        } else if seen.shared_products.contains(resource) != keeps_name {
+            let with = if keeps_name { "with" } else { "without" };
+            (names::PRODUCTS, format!("a product {with} {} at its end", names::SHARED_PRODUCT))
+        } else {
+            return None;
         };
-        let strategy = config.strategy.is_some_and(|strategy| strategy != self.seen.operator.strategy);
-        (strategy || devices.keys().any(lags)).then_some(Unproven::CountLabels)
+        Some(Unproven::SharingLabel { label: format!("{resource}{end}"), expected })
     }
 
     /// The key is there: whether the device plugin does what it says.

@@ -165,6 +165,9 @@ impl fmt::Display for Unproven {
             ),
             Self::Offered => f.write_str("kubelet does not offer what the GPUs have"),
             Self::CountLabels => f.write_str("the labels of GPU feature discovery are not up to date"),
+            Self::SharingLabel { label, expected } => {
+                write!(f, "the label {label} of GPU feature discovery does not say {expected}")
+            }
             Self::Stability => f.write_str("the slices are complete, and are watched for a moment"),
         }
     }

@@ -1,6 +1,7 @@
 //! A node with eight T4s whose sharing changes: what keeps pods from sharing a GPU unawares, what the device plugin is
 //! told and when, and what happens when it does not obey.
 
+mod proof;
 mod slices;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +35,8 @@ struct Scene {
     no_daemon: bool,
     /// What GPU feature discovery still says, where it lags.
     labels_of: Option<PluginConfig>,
+    /// What else its labels say.
+    relabels: fn(&mut SharingSeen),
     down: bool,
     boot: &'static str,
     cordoned: bool,
@@ -108,6 +111,7 @@ impl Scene {
             layout: None,
             no_daemon: false,
             labels_of: None,
+            relabels: |_| (),
             down: false,
             boot: "boot",
             did: Vec::new(),
@@ -165,6 +169,34 @@ impl Scene {
             pods.push(daemon);
         }
         let configs = &self.map;
+        let said = self.labels_of.as_ref().unwrap_or(&self.active);
+        let shared = |name: &String| said.seats_of(name).is_shared();
+        let (devices, by) = (self.devices(), said.sharing.as_ref().map(|of| of.by.label().to_owned()));
+        let mut sharing = SharingSeen {
+            config: self.key.as_ref().and_then(|key| configs.get(key)).cloned(),
+            key: self.key.clone(),
+            gpus: Some(GPUS),
+            replicas: devices
+                .keys()
+                .map(|name| (name.clone(), u64::from(said.seats_of(name).replicas)))
+                .collect(),
+            by: devices
+                .keys()
+                .filter(|name| shared(name))
+                .filter_map(|name| Some((name.clone(), by.clone()?)))
+                .collect(),
+            shared_products: devices
+                .keys()
+                .filter(|name| shared(name) && said.seats_of(name).resource == **name)
+                .cloned()
+                .collect(),
+            is_cut: self.layout.is_some(),
+            never_cut: self.layout.is_none(),
+            layout: self.layout.clone(),
+            uses_our_map: self.points_to_ours,
+            keys: configs.keys().cloned().collect::<BTreeSet<_>>(),
+        };
+        (self.relabels)(&mut sharing);
         Observed {
             resource_version: "1".to_owned(),
             operands: OperandLabels {
@@ -188,23 +220,7 @@ impl Scene {
             operator: Operator::default(),
             agent: None,
             report: None,
-            sharing: SharingSeen {
-                config: self.key.as_ref().and_then(|key| configs.get(key)).cloned(),
-                key: self.key.clone(),
-                gpus: Some(GPUS),
-                replicas: (self.devices().keys())
-                    .map(|name| {
-                        let said = self.labels_of.as_ref().unwrap_or(&self.active);
-                        (name.clone(), u64::from(said.seats_of(name).replicas))
-                    })
-                    .collect(),
-                by: BTreeMap::new(),
-                is_cut: self.layout.is_some(),
-                never_cut: self.layout.is_none(),
-                layout: self.layout.clone(),
-                uses_our_map: self.points_to_ours,
-                keys: configs.keys().cloned().collect::<BTreeSet<_>>(),
-            },
+            sharing,
         }
     }
 

@@ -71,6 +71,7 @@ fn what_went_wrong_is_stored_in_words_that_stay() {
         json!({"Allocatable": {"expected": {"nvidia.com/gpu": 2}, "found": {}}}),
         json!({"Shared": {"label": "nvidia.com/gpu.replicas=2"}}),
         json!("CountLabels"),
+        json!({"SharingLabel": {"label": "nvidia.com/gpu.replicas", "expected": "4"}}),
         json!("Stability"),
     ] {
         check(&serde_json::from_value::<Unproven>(stored.clone()).unwrap(), &stored);
