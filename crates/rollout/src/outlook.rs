@@ -264,6 +264,14 @@ pub enum Unproven {
         /// What it should say.
         expected: String,
     },
+    /// `ClusterPolicy` points the device plugin to another map since the change
+    /// began, and the key of the node is in ours.
+    PluginMapElsewhere,
+    /// The map does not have the key of the node any more.
+    PluginKeyGone {
+        /// The key.
+        key: String,
+    },
     /// Kubelet does not have exactly the devices that the GPUs have, by the agent.
     Offered,
     /// Everything is there, and has to stay so for a moment.

@@ -300,6 +300,14 @@ impl Run<'_> {
             self.cordon();
         }
         self.keep_mark();
+        // A device plugin that starts anew ends on a key that is not there.
+        let config = if change.goes_back { change.before.clone() } else { Some(change.config.clone()) };
+        if let (Some(key), Some(config)) = (ours, config)
+            && self.seen.sharing.uses_our_map
+            && !self.seen.sharing.keys.contains(&key)
+        {
+            self.actions.push(Action::EnsurePluginConfig { key, config });
+        }
         None
     }
 
@@ -307,6 +315,9 @@ impl Run<'_> {
     fn not_shared(&self, config: &PluginConfig, devices: &Resources) -> Option<Unproven> {
         if !self.seen.ready {
             return Some(Unproven::NotReady);
+        }
+        if let Some(missing) = self.not_told() {
+            return Some(missing);
         }
         if config.is_by_mps() && !self.seen.operand(Operand::MpsControlDaemon).is_some_and(|pod| pod.ready) {
             return Some(Unproven::MpsDaemon);
@@ -322,6 +333,16 @@ impl Run<'_> {
             return Some(Unproven::CountLabels);
         }
         devices.iter().filter(|(_, n)| **n > 0).find_map(|(resource, _)| self.not_labelled(config, resource))
+    }
+
+    /// Why the device plugin cannot know the key that the node's label names.
+    fn not_told(&self) -> Option<Unproven> {
+        let seen = &self.seen.sharing;
+        let key = seen.key.as_ref()?;
+        if !seen.uses_our_map {
+            return Some(Unproven::PluginMapElsewhere);
+        }
+        (!seen.keys.contains(key)).then(|| Unproven::PluginKeyGone { key: key.clone() })
     }
 
     /// The label of a resource that does not say yet how it is shared. One that

@@ -37,6 +37,8 @@ struct Scene {
     labels_of: Option<PluginConfig>,
     /// What else its labels say.
     relabels: fn(&mut SharingSeen),
+    /// Who else works on the node.
+    work: Option<rollout::OtherWork>,
     down: bool,
     boot: &'static str,
     cordoned: bool,
@@ -112,6 +114,7 @@ impl Scene {
             no_daemon: false,
             labels_of: None,
             relabels: |_| (),
+            work: None,
             down: false,
             boot: "boot",
             did: Vec::new(),
@@ -151,7 +154,9 @@ impl Scene {
 
     fn offers(&self) -> BTreeMap<String, u64> {
         let mut offers = BTreeMap::from([("nvidia.com/gpu".to_owned(), 0)]);
-        if !self.mute {
+        // A plugin that is pointed to a map without its key ends, again and again.
+        let knows_its_key = self.key.is_none() || self.points_to_ours;
+        if !self.mute && knows_its_key {
             offers.extend(self.active.offers(&self.devices()));
         }
         offers
@@ -205,7 +210,7 @@ impl Scene {
                 ..OperandLabels::default()
             },
             is_marked: self.cordoned,
-            work: None,
+            work: self.work.clone(),
             manager: None,
             unschedulable: self.cordoned,
             cordon_owner: if self.cordoned { CordonOwner::Us } else { CordonOwner::Unknown },

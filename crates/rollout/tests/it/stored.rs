@@ -72,6 +72,8 @@ fn what_went_wrong_is_stored_in_words_that_stay() {
         json!({"Shared": {"label": "nvidia.com/gpu.replicas=2"}}),
         json!("CountLabels"),
         json!({"SharingLabel": {"label": "nvidia.com/gpu.replicas", "expected": "4"}}),
+        json!("PluginMapElsewhere"),
+        json!({"PluginKeyGone": {"key": "slicewright-1"}}),
         json!("Stability"),
     ] {
         check(&serde_json::from_value::<Unproven>(stored.clone()).unwrap(), &stored);

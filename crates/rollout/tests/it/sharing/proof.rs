@@ -1,4 +1,7 @@
-//! What has to be seen before a node is opened whose sharing changed.
+//! What has to be seen before a node is opened whose sharing changed, and what is said of whoever interferes in the
+//! middle.
+
+use rollout::OtherWork;
 
 use super::slices::until;
 use super::*;
@@ -15,6 +18,16 @@ fn stays_closed(scene: &mut Scene, minutes: u32, expect: &str) {
         let Outlook::Working { waits_for, .. } = &scene.outlook else { panic!("{:?}", scene.outlook) };
         assert!(waits_for.to_string().contains(expect), "{waits_for}");
     }
+}
+
+/// A change back was made, and the change is tried again later, for this reason.
+#[track_caller]
+fn backed_off(scene: &Scene, expect: &str) {
+    let Outlook::Holding(StartBlocker::BackedOff { why, .. }) = &scene.outlook else {
+        panic!("{:?}", scene.outlook)
+    };
+    assert!(why.to_string().contains(expect), "{why}");
+    assert!(!scene.cordoned);
 }
 
 /// The label is written, feature discovery lies in one label, and then it says what is so.
@@ -76,4 +89,80 @@ fn after_sharing_went_off_no_label_says_that_it_is_on() {
     };
     scene.settle();
     assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, PluginConfig::default()));
+}
+
+#[test]
+fn cluster_policy_that_points_elsewhere_in_the_middle_is_named_as_the_reason() {
+    let elsewhere = "ClusterPolicy no longer points the device plugin to the map slicewright-plugin-config";
+    let mut scene = Scene::new();
+    scene.wants(shared_by(4));
+    until(&mut scene, Phase::Verifying);
+    scene.points_to_ours = false;
+    stays_closed(&mut scene, 5, elsewhere);
+    // Whoever points it back in time has the change go on.
+    scene.points_to_ours = true;
+    scene.settle();
+    assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, shared_by(4)));
+
+    // Otherwise the label is taken back, so that the plugin finds the default of that other map.
+    let mut scene = Scene::new();
+    scene.wants(shared_by(4));
+    until(&mut scene, Phase::Verifying);
+    scene.points_to_ours = false;
+    scene.settle();
+    backed_off(&scene, elsewhere);
+    assert_eq!((scene.key.clone(), scene.active.clone()), (None, PluginConfig::default()));
+
+    // A node that was shared before has its key of before in our map, too: it waits for a human, who is told.
+    let mut scene = Scene::shared(4);
+    scene.wants(shared_by(6));
+    until(&mut scene, Phase::Verifying);
+    scene.points_to_ours = false;
+    scene.settle();
+    let Outlook::Failed(failure) = &scene.outlook else { panic!("{:?}", scene.outlook) };
+    assert!(failure.why.to_string().contains(elsewhere), "{}", failure.why);
+    assert!(scene.cordoned);
+    scene.points_to_ours = true;
+    scene.round();
+    scene.now += SignedDuration::from_mins(1);
+    scene.settle();
+    assert_eq!((scene.active.clone(), scene.cordoned), (shared_by(4), false), "and is opened by itself");
+}
+
+#[test]
+fn a_driver_upgrade_that_begins_in_the_middle_is_waited_for_and_the_proof_has_its_time_again() {
+    let mut scene = Scene::shared(4);
+    scene.wants(shared_by(6));
+    until(&mut scene, Phase::Verifying);
+    scene.work = Some(OtherWork::DriverUpgrade { state: "pod-restart-required".to_owned() });
+    scene.mute = true;
+    stays_closed(&mut scene, 60, "a driver upgrade (pod-restart-required) to finish");
+    assert_eq!(scene.key, Some(shared_by(6).key()), "nothing is taken back meanwhile");
+    scene.work = None;
+    for _ in 0..5 {
+        scene.now += SignedDuration::from_mins(1);
+        scene.round();
+        assert_eq!(scene.progress.phase, Phase::Verifying, "its plugin starts");
+    }
+    scene.mute = false;
+    scene.settle();
+    assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, shared_by(6)));
+    assert!(!scene.cordoned);
+}
+
+#[test]
+fn a_key_that_somebody_removes_in_the_middle_is_written_again() {
+    let mut scene = Scene::new();
+    scene.wants(shared_by(4));
+    until(&mut scene, Phase::Verifying);
+    scene.did.clear();
+    scene.map.clear();
+    scene.round();
+    assert_eq!(scene.did, ["EnsurePluginConfig"]);
+    let Outlook::Working { waits_for, .. } = &scene.outlook else { panic!("{:?}", scene.outlook) };
+    let expect = format!("somebody removed the key `{}`", shared_by(4).key());
+    assert!(waits_for.to_string().contains(&expect), "{waits_for}");
+    scene.settle();
+    assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, shared_by(4)));
+    assert!(!scene.cordoned);
 }
