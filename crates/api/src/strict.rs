@@ -173,7 +173,8 @@ mod tests {
     fn another_version_of_our_group_is_refused() {
         let text = "apiVersion: slicewright.io/v1\nkind: GpuPartitionPolicy\nmetadata: {}\nspec: {nodeSelector: {}, layout: {type: Static}}\n";
         let document = documents(text).remove(0).expect("well formed");
-        let found: Vec<_> = policy(&document).expect_err("wrong").iter().map(ToString::to_string).collect();
+        let found: Vec<_> =
+            policy(&document).expect_err("wrong").findings.iter().map(ToString::to_string).collect();
         assert_eq!(
             found,
             [
