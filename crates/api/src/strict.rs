@@ -12,12 +12,22 @@ use crate::{API_VERSION, GROUP, GpuNode, GpuPartitionPolicy, crd};
 static POLICY: LazyLock<Value> = LazyLock::new(|| crd::schema(&crd::gpu_partition_policies()).clone());
 static GPU_NODE: LazyLock<Value> = LazyLock::new(|| crd::schema(&crd::gpu_nodes()).clone());
 
+/// An object that cannot be used as it is written.
+#[derive(Clone, Debug)]
+pub struct Refused<T> {
+    /// Every field that is unknown, missing, or of a wrong type or size.
+    pub findings: Vec<Finding>,
+    /// What it says, as far as it can be read all the same: a number beyond its
+    /// bound is one. What else is wrong with it can then be said at once.
+    pub read: Option<Box<T>>,
+}
+
 /// Reads a policy.
 ///
 /// # Errors
 /// Every field that is unknown, missing, or of a wrong type or size. Whether
 /// the values make sense together is judged later.
-pub fn policy(document: &Located) -> Result<GpuPartitionPolicy, Vec<Finding>> {
+pub fn policy(document: &Located) -> Result<GpuPartitionPolicy, Refused<GpuPartitionPolicy>> {
     read(document, &POLICY)
 }
 
@@ -25,11 +35,11 @@ pub fn policy(document: &Located) -> Result<GpuPartitionPolicy, Vec<Finding>> {
 ///
 /// # Errors
 /// As for [`policy`].
-pub fn gpu_node(document: &Located) -> Result<GpuNode, Vec<Finding>> {
+pub fn gpu_node(document: &Located) -> Result<GpuNode, Refused<GpuNode>> {
     read(document, &GPU_NODE)
 }
 
-fn read<T: DeserializeOwned>(document: &Located, schema: &Value) -> Result<T, Vec<Finding>> {
+fn read<T: DeserializeOwned>(document: &Located, schema: &Value) -> Result<T, Refused<T>> {
     let mut findings = Vec::new();
     let version = document.get("apiVersion").and_then(Located::as_str).unwrap_or_default();
     if version != API_VERSION && version.split('/').next() == Some(GROUP) {
@@ -48,14 +58,31 @@ fn read<T: DeserializeOwned>(document: &Located, schema: &Value) -> Result<T, Ve
         });
     }
     findings.extend(check(document, schema));
+    let read = serde_json::from_value(document.to_value());
     if !findings.is_empty() {
-        return Err(findings);
+        // What is misspelt is missing elsewhere: then nobody knows what was meant.
+        let is_plain = findings.iter().all(|finding| knows(schema, &finding.path));
+        return Err(Refused { findings, read: read.ok().filter(|_| is_plain).map(Box::new) });
     }
-    serde_json::from_value(document.to_value()).map_err(|error| {
+    read.map_err(|error| {
         // The schema admits what serde does not only in fields that are not
         // of the schema, such as `metadata`.
-        vec![Finding { path: String::new(), place: Some(document.place), message: error.to_string() }]
+        let message = error.to_string();
+        let finding = Finding { path: String::new(), place: Some(document.place), message };
+        Refused { findings: vec![finding], read: None }
     })
+}
+
+/// Whether a field, such as `spec.sharing.rules[0].replicas`, is one of the schema.
+fn knows(schema: &Value, path: &str) -> bool {
+    let mut of = schema;
+    for part in path.split('.') {
+        let name = part.split('[').next().unwrap_or(part);
+        let fields = [&of["properties"][name], &of["additionalProperties"]];
+        let Some(found) = fields.into_iter().find(|field| field.is_object()) else { return false };
+        of = if part.ends_with(']') { &found["items"] } else { found };
+    }
+    true
 }
 
 #[cfg(test)]
@@ -73,7 +100,7 @@ mod tests {
         let document = documents(&text).remove(0).expect("well formed");
         let found = match policy(&document) {
             Ok(_) => Vec::new(),
-            Err(findings) => findings.iter().map(ToString::to_string).collect(),
+            Err(refused) => refused.findings.iter().map(ToString::to_string).collect(),
         };
         assert_eq!(found, expect);
     }
@@ -146,7 +173,8 @@ mod tests {
     fn another_version_of_our_group_is_refused() {
         let text = "apiVersion: slicewright.io/v1\nkind: GpuPartitionPolicy\nmetadata: {}\nspec: {nodeSelector: {}, layout: {type: Static}}\n";
         let document = documents(text).remove(0).expect("well formed");
-        let found: Vec<_> = policy(&document).expect_err("wrong").iter().map(ToString::to_string).collect();
+        let found: Vec<_> =
+            policy(&document).expect_err("wrong").findings.iter().map(ToString::to_string).collect();
         assert_eq!(
             found,
             [
@@ -154,5 +182,19 @@ mod tests {
                 "3:11: metadata.name: is missing; a name is needed",
             ]
         );
+    }
+
+    #[test]
+    fn a_number_beyond_its_bound_can_be_read_all_the_same_and_what_is_misspelt_cannot() {
+        let read = |spec: &str| {
+            let text = format!(
+                "{HEAD}spec:\n  nodeSelector: {{matchLabels: {{a: b}}}}\n  layout: {{type: None}}\n{spec}"
+            );
+            let refused = policy(&documents(&text).remove(0).expect("well formed")).expect_err("refused");
+            (refused.findings.len(), refused.read.is_some())
+        };
+        assert_eq!(read("  priority: 2000000000\n"), (1, true));
+        assert_eq!(read("  priority: 2000000000\n  sharng: {type: None}\n"), (2, false));
+        assert_eq!(read("  priority: many\n"), (1, false));
     }
 }

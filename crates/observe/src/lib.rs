@@ -103,6 +103,8 @@ pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: T
     let drifts = quota::drifts(objects, &inventory, &policies);
     policy::contradictions(&inventory, &policies, &mut problems);
     policy::absent_indices(&inventory, &policies, &mut problems);
+    let sharing = shared::policies(objects, catalog);
+    shared::absent_resources(&inventory, &policies, &sharing, &mut problems);
     problems.sort();
     problems.dedup();
     let is_gone = |name: &&String| !objects.nodes.contains_key(*name);

@@ -17,6 +17,7 @@ use planner::inventory::Room;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::policy;
 use crate::problem::{Location, Problem, Severity};
 
 /// Namespace (empty for cluster-scoped kinds) and name.
@@ -189,14 +190,20 @@ impl Objects {
                     self.policies.insert(name, policy);
                     return;
                 }
-                Err(findings) => findings,
+                Err(strict::Refused { findings, read }) => {
+                    // One who mends the first mistakes should not find others afterwards.
+                    let source = Source { file: file.to_owned(), document };
+                    let others = read.map(|read| policy::beside(&read, &name, &findings, &source));
+                    problems.extend(others.into_iter().flatten());
+                    findings
+                }
             },
             "GpuNode" => match strict::gpu_node(&document) {
                 Ok(node) => {
                     self.gpu_nodes.insert(name, Arc::new(node));
                     return;
                 }
-                Err(findings) => findings,
+                Err(refused) => refused.findings,
             },
             other => {
                 let known = ["GpuPartitionPolicy", "GpuNode"];

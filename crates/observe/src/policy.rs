@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use api::GpuPartitionPolicy;
 use api::policy::{self as spec, LayoutType};
 use api::review::{self, REVIEWED_NODES, REVIEWED_PLAN, Reviewed};
+use api::schema::Finding;
 use api::selector::{RequirementOperator, Selector};
 use api::units::{self, NodeCount};
 use mig::{Catalog, ProfileName};
@@ -57,6 +58,22 @@ pub fn all(
         rollouts.insert(name, PolicyRollout { rules: rules(&policy.spec.rollout), enforce });
     }
     (policies, rollouts)
+}
+
+/// What else is wrong with a policy that its schema refuses, at other fields than these.
+pub(crate) fn beside(
+    policy: &GpuPartitionPolicy,
+    name: &str,
+    findings: &[Finding],
+    source: &Source,
+) -> Vec<Problem> {
+    let is_other = |problem: &Problem| {
+        let mut fields = findings.iter().map(|finding| &finding.path);
+        fields.all(|field| !field.starts_with(&problem.field) && !problem.field.starts_with(field))
+    };
+    let found = validate(policy, Catalog::builtin()).into_iter();
+    let others = found.filter(|problem| problem.severity == Severity::Error && is_other(problem));
+    others.map(|problem| located(problem, name, Some(source))).collect()
 }
 
 /// Annotations about a review that nobody can read: they change nothing, and

@@ -1,19 +1,21 @@
 //! How the GPUs of nodes are to be shared, by policy, and how they are: the labels of the device plugin's
 //! configuration and of GPU feature discovery, and our map of configurations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::policy::{LayoutType, SharingType};
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use mig::resource::Unit;
 use mig::sharing::{Known, find};
 use mig::{Catalog, GpuResource};
-use planner::names::PolicyName;
+use planner::inventory::Inventory;
+use planner::names::{NodeName, PolicyName};
+use planner::policy::Policy;
 use rollout::observed::Observed;
 use rollout::{Method, PluginConfig, Seats, Shared, SharingSeen, SharingWanted, Strategy};
 
 use crate::objects::Objects;
-use crate::problem::Severity;
+use crate::problem::{Problem, Severity};
 use crate::{MapRef, names, policy};
 
 type Labels = BTreeMap<String, String>;
@@ -234,8 +236,7 @@ impl SharingPolicy {
             return None;
         }
         let id = card_id(product).unwrap_or(product);
-        let resources: std::collections::BTreeSet<&str> =
-            self.rules.iter().map(|rule| rule.resource.as_str()).collect();
+        let resources: BTreeSet<&str> = self.rules.iter().map(|rule| rule.resource.as_str()).collect();
         let rules = resources.into_iter().filter(|resource| has_resource(card, resource));
         let rules: Vec<&Rule> = rules.filter_map(|resource| self.rule(id, resource)).collect();
         if rules.is_empty() {
@@ -294,6 +295,68 @@ pub fn mps_beside_mixed(cluster_policy: &str) -> String {
     format!(
         "ClusterPolicy {cluster_policy} has the MIG strategy `mixed` for all nodes, and with it the device plugin exits on every node that shares by MPS, cut or not. Let each node's configuration say its strategy; nodes whose layout a policy with `sharing` cuts get `mixed` by it: kubectl patch clusterpolicies.nvidia.com {cluster_policy} --type merge -p '{{\"spec\":{{\"mig\":{{\"strategy\":null}}}}}}'"
     )
+}
+
+/// Slices in the rules of a policy that no card of its nodes can have: such a rule makes nothing, and nobody would see
+/// it. Nodes of which no card is known yet may have them.
+pub fn absent_resources(
+    inventory: &Inventory,
+    policies: &[Policy],
+    sharing: &BTreeMap<PolicyName, SharingPolicy>,
+    problems: &mut Vec<Problem>,
+) {
+    for policy in policies {
+        let Some(shares) = sharing.get(&policy.name) else { continue };
+        let uncut =
+            inventory.seating.iter().map(|(name, seating)| (name, &seating.node, Some(&seating.card)));
+        let cut = inventory.nodes.iter().map(|(name, node)| (name, node, None));
+        let mut cards: BTreeMap<&NodeName, BTreeSet<&str>> = BTreeMap::new();
+        for (name, node, card) in uncut.chain(cut) {
+            if planner::selector::matches(&policy.nodes, &node.labels) {
+                let of_node = cards.entry(name).or_default();
+                let is_known = node.labels.contains_key(names::PRODUCT);
+                of_node.extend(card.map(String::as_str).filter(|_| is_known));
+                of_node.extend(node.gpus.values().map(|gpu| gpu.model.as_str()));
+            }
+        }
+        if cards.values().any(BTreeSet::is_empty) {
+            continue;
+        }
+        let known: BTreeSet<&str> = cards.values().flatten().copied().collect();
+        for (at, rule) in shares.rules.iter().enumerate() {
+            let meant: Vec<&str> = known.iter().copied().filter(|card| rule.is_for(card)).collect();
+            if meant.is_empty() || meant.iter().any(|card| has_resource(find(card), &rule.resource)) {
+                continue;
+            }
+            let there: Vec<String> = meant.iter().map(|card| slices_of(card)).collect();
+            problems.push(
+                Problem::new(
+                    Severity::Warning,
+                    format!("GpuPartitionPolicy {}", policy.name),
+                    format!(
+                        "is `{}`, which no GPU of the {} node(s) of this policy can have, so the rule shares nothing: {}",
+                        rule.resource,
+                        cards.len(),
+                        there.join("; ")
+                    ),
+                )
+                .field(format!("spec.sharing.rules[{at}].resource")),
+            );
+        }
+    }
+}
+
+/// The resources of slices that a card can have, in words.
+fn slices_of(card: &str) -> String {
+    match find(card) {
+        Some(Known::Model(model)) => {
+            let names: Vec<String> =
+                model.profiles.iter().map(|profile| profile.name.resource_name()).collect();
+            format!("{} has {}", model.id, names.join(", "))
+        }
+        Some(Known::Card(_)) => format!("{card} has no MIG, so no slices"),
+        None => format!("{card} is a card that is not known, and only its whole GPUs are shared"),
+    }
 }
 
 /// Our map of the device plugin's configurations.
@@ -358,6 +421,11 @@ impl OurPluginMap {
             gpus: number(names::COUNT),
             replicas: replicas.filter_map(|(resource, n)| Some((resource, n.parse().ok()?))).collect(),
             by: by_resource(names::SHARED_BY),
+            shared_products: by_resource(names::PRODUCTS)
+                .into_iter()
+                .filter(|(_, product)| product.ends_with(names::SHARED_PRODUCT))
+                .map(|(resource, _)| resource)
+                .collect(),
             never_cut: false,
             layout: None,
             is_cut: counted || by_product || offers.iter().any(|(resource, n)| *n > 0 && is_slice(resource)),
@@ -370,7 +438,7 @@ impl OurPluginMap {
 
 /// The keys that the labels of nodes name.
 #[must_use]
-pub fn named_keys(objects: &Objects) -> std::collections::BTreeSet<&str> {
+pub fn named_keys(objects: &Objects) -> BTreeSet<&str> {
     let labels = objects.nodes.values().filter_map(|node| node.metadata.labels.as_ref());
     labels.filter_map(|labels| label(labels, names::PLUGIN_CONFIG)).collect()
 }

@@ -68,7 +68,8 @@ pub fn warnings(
         let all = advise(known, place);
         let Some(of) = all.iter().find(|advice| advice.sharing == way) else { continue };
         // MPS beside MIG does not work; on a whole GPU of a card that knows MIG, with MIG off, it does.
-        let is_out = of.verdict == Verdict::Impossible && !(has_mig && way == Sharing::Mps && whole);
+        let by_mig = has_mig && way == Sharing::Mps && whole && place != Place::VgpuGuest;
+        let is_out = of.verdict == Verdict::Impossible && !by_mig;
         if is_out {
             lines.push(format!(
                 "policy {policy} shares {name} by {way}, which does not work there: {}",

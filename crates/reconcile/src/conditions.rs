@@ -22,8 +22,8 @@ pub struct About<'a> {
     pub requests: Vec<&'a RequestReport>,
     /// What is wrong with it, as far as it is its author's to repair.
     pub errors: Vec<String>,
-    /// What its author should look at in its `nodeSelector`, and which does not
-    /// keep it from being used.
+    /// What its author should look at: in its `nodeSelector`, and in rules that
+    /// match nothing. It does not keep the policy from being used.
     pub warnings: Vec<String>,
     /// What the cluster lacks for its layout: the MIG strategy, and the command
     /// that sets it. It is refused until then.

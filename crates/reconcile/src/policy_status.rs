@@ -121,8 +121,10 @@ fn about<'a>(
         false => format!("{}: {}", p.field, p.message),
     };
     // Other warnings about a policy have a place of their own in its status.
-    let about_nodes =
-        |p: &&Problem| p.field.starts_with("spec.nodeSelector") || p.field.ends_with("].indices");
+    let about_nodes = |p: &&Problem| {
+        let fields = ["spec.nodeSelector", "spec.sharing.rules"];
+        fields.iter().any(|field| p.field.starts_with(field)) || p.field.ends_with("].indices")
+    };
     let nodes = planned.view.inventory.nodes.iter().filter(|(name, _)| mine(name));
     let left_alone = nodes.filter_map(|(name, node)| match &node.hold {
         Some(hold @ Hold::NotEstablished { .. }) => {

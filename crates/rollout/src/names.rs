@@ -71,6 +71,11 @@ pub const COUNTS: &str = ".count";
 pub const REPLICAS: &str = ".replicas";
 /// How the label of a resource ends that says by what its devices are shared.
 pub const SHARED_BY: &str = ".sharing-strategy";
+/// How the label of a resource ends that names its product.
+pub const PRODUCTS: &str = ".product";
+/// How that product ends where several pods share a device and its resource
+/// keeps its name.
+pub const SHARED_PRODUCT: &str = "-SHARED";
 /// Whole GPUs, or slices under strategy `single`.
 pub const RESOURCE_GPU: &str = mig::GpuResource::GPU;
 

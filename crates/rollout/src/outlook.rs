@@ -260,6 +260,21 @@ pub enum Unproven {
     },
     /// GPU feature discovery's labels still count something else.
     CountLabels,
+    /// A label of GPU feature discovery does not say yet how a resource is shared.
+    SharingLabel {
+        /// Which.
+        label: String,
+        /// What it should say.
+        expected: String,
+    },
+    /// `ClusterPolicy` points the device plugin to another map since the change
+    /// began, and the key of the node is in ours.
+    PluginMapElsewhere,
+    /// The map does not have the key of the node any more.
+    PluginKeyGone {
+        /// The key.
+        key: String,
+    },
     /// Kubelet does not have exactly the devices that the GPUs have, by the agent.
     Offered,
     /// Everything is there, and has to stay so for a moment.

@@ -329,6 +329,9 @@ pub struct SharingSeen {
     /// By what the devices of each resource are shared, by GPU feature
     /// discovery.
     pub by: BTreeMap<String, String>,
+    /// The resources whose product GPU feature discovery calls a shared one
+    /// (`-SHARED`): those that are shared and keep their name.
+    pub shared_products: BTreeSet<String>,
     /// Whether a GPU of it is cut, or was a moment ago.
     pub is_cut: bool,
     /// Whether its policy cuts no GPU of it.

@@ -72,10 +72,10 @@ fn object(document: &Located, source: &Source<'_>) -> Result<Object, StoryError>
     Ok(match kind {
         "" => return Err(source.error(document.place, "`kind` is missing: this is no Kubernetes object")),
         "GpuPartitionPolicy" => {
-            let policy = api::strict::policy(document).map_err(|findings| {
+            let policy = api::strict::policy(document).map_err(|refused| {
                 // What is misspelt comes before what is therefore missing.
                 let rank = |f: &&api::schema::Finding| f.message.starts_with("is missing");
-                let first = findings.iter().min_by_key(rank).expect("an error has a finding");
+                let first = refused.findings.iter().min_by_key(rank).expect("an error has a finding");
                 let text = match first.path.as_str() {
                     "" => first.message.clone(),
                     path => format!("{path}: {}", first.message),

@@ -16,6 +16,7 @@ mod reference;
 mod replay;
 mod replay_recorded;
 mod revisions;
+mod seats;
 mod shells;
 mod simulate;
 mod solve;

@@ -258,3 +258,24 @@ fn a_reader_that_goes_away_is_no_error() {
     let status = cli::run(words, &mut Gone, &mut err);
     assert_eq!((status, err.as_slice()), (Status::Success, b"".as_slice()));
 }
+
+#[test]
+fn everything_that_is_wrong_with_a_policy_is_said_at_once() {
+    let sharing = "  layout: {type: None}\n  sharing:\n    type: TimeSlicing\n    rules:\n      - {model: T4, resource: nvidia.com/gpu, replicas: 400}\n      - {model: T5, resource: nvidia.com/gpu, replicas: 4}\n      - {model: T4, resource: nvidia.com/mig-1g.10gb, replicas: 1}\n";
+    let policy = policy(sharing);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("all-at-once");
+    fs::create_dir_all(&folder).expect("a folder for the test");
+    let file = folder.join("policy.yaml");
+    fs::write(&file, policy).expect("written");
+    let fleet = fleet_file("all-at-once", EMPTY);
+    let (status, _, err) = run(&format!("plan --fleet {fleet} -f {}", file.display()));
+    assert_eq!(status, Status::Data, "{err}");
+    for expect in [
+        "spec.sharing.rules[0].replicas: ",
+        "spec.sharing.rules[1].model: `T5` is no card that is known",
+        "spec.sharing.rules[2].resource: is `nvidia.com/mig-1g.10gb`, and T4 has no MIG",
+        "spec.sharing.rules[2].replicas: ",
+    ] {
+        assert_eq!(err.matches(expect).count(), 1, "{expect} in:\n{err}");
+    }
+}

@@ -142,6 +142,11 @@ stories! {
     the_oldest_comes_first = "the-oldest-comes-first";
     the_operator_crashes = "the-operator-crashes";
     the_pod_to_wait_for = "the-pod-to-wait-for";
+    auto_shares_cards_without_mig = "auto-shares-cards-without-mig";
+    seed_002_both_keys_as_a_policy = "seed-002-both-keys-as-a-policy";
+    two_policies_share_one_node = "two-policies-share-one-node";
+    a_foreign_sharing_label = "a-foreign-sharing-label";
+    a_sharing_policy_is_deleted_mid_way = "a-sharing-policy-is-deleted-mid-way";
     slices_that_two_share = "slices-that-two-share";
     time_slicing_by_policy = "time-slicing-by-policy";
     two_models_with_one_profile_name = "two-models-with-one-profile-name";

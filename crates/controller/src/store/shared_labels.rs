@@ -66,7 +66,8 @@ fn is_read(key: &str, value: &str) -> bool {
     BEGIN.iter().any(|prefix| key.starts_with(prefix))
         || key.ends_with(".count")
         || key.ends_with(rollout::names::REPLICAS) && !matches!(value, "0" | "1")
-        || key.ends_with(".sharing-strategy") && value != "none"
+        || key.ends_with(rollout::names::SHARED_BY) && value != "none"
+        || key.ends_with(rollout::names::PRODUCTS) && value.ends_with(rollout::names::SHARED_PRODUCT)
 }
 
 impl SharedLabels {
@@ -267,6 +268,7 @@ mod tests {
             ("nvidia.com/mig-1g.10gb.count", "7"),
             ("nvidia.com/mig-1g.10gb.replicas", "2"),
             ("nvidia.com/mig-1g.10gb.sharing-strategy", "mps"),
+            ("nvidia.com/mig-1g.10gb.product", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb-SHARED"),
             ("nvidia.com/gpu.replicas", "10"),
             ("feature.node.kubernetes.io/pci-10de.present", "true"),
             ("kubernetes.io/hostname", "a"),
@@ -278,6 +280,7 @@ mod tests {
         for (key, value) in [
             ("nvidia.com/mig-1g.10gb.engines.ofa", "0"),
             ("nvidia.com/mig-1g.10gb.replicas", "1"),
+            ("nvidia.com/mig-1g.10gb.product", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"),
             ("nvidia.com/gpu.deploy.gpu-feature-discovery", "true"),
             ("nvidia.com/gpu.deploy.gpu-feature-discovery", "false"),
             ("feature.node.kubernetes.io/cpu-cpuid.AVX512F", "true"),

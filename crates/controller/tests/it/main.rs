@@ -13,6 +13,7 @@ mod metrics_tls;
 mod queues;
 mod reference;
 mod release;
+mod seats;
 mod series;
 mod store;
 mod trim;

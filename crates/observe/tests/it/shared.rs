@@ -346,3 +346,77 @@ fn a_key_of_ours_means_nothing_while_cluster_policy_points_the_plugin_elsewhere(
     let seen = see(&[settings, both_keys(), map_with(&by(4)), t4_shared("t1")]);
     assert_eq!(seen.nodes[&NodeName::from("t1")].shared_as(), None);
 }
+
+/// What is said against the way in which a policy shares the cards of a node.
+#[track_caller]
+fn warned(objects: &[Value], name: &str, expect: &[&str]) {
+    let seen = see(objects);
+    let labels = objects.iter().find(|object| object["metadata"]["name"] == name).map(|object| {
+        serde_json::from_value::<std::collections::BTreeMap<String, String>>(
+            object["metadata"]["labels"].clone(),
+        )
+    });
+    let id = NodeName::from(name);
+    let said = seen.nodes[&id].sharing_warnings(&labels.unwrap().unwrap(), seen.inventory.nodes.get(&id));
+    assert_eq!(said.len(), expect.len(), "{said:#?}");
+    for (said, expect) in said.iter().zip(expect) {
+        assert!(said.contains(expect), "{said}");
+    }
+}
+
+#[test]
+fn what_the_advice_calls_impossible_or_a_risk_is_said_of_what_a_policy_does() {
+    let whole = |sharing: Value| shares(&sharing);
+    let rules = json!([{"resource": "nvidia.com/gpu", "replicas": 4}]);
+    let slicing = whole(json!({"type": "TimeSlicing", "rules": rules}));
+    let mps = whole(json!({"type": "MPS", "rules": rules}));
+    let mut guest = t4("v1");
+    guest["metadata"]["labels"]["nvidia.com/vgpu.present"] = "true".into();
+    let mut a100_guest = node("v2");
+    a100_guest["metadata"]["labels"]["nvidia.com/vgpu.present"] = "true".into();
+    let fleet = |policy: &Value| {
+        [policy.clone(), cluster_policy(""), t4("t1"), node("a1"), guest.clone(), a100_guest.clone()]
+    };
+    warned(&fleet(&slicing), "t1", &[]);
+    let mig = "shares whole GPUs of A100-80GB by time-slicing, without memory of their own for pods; MIG is recommended";
+    warned(&fleet(&slicing), "a1", &[mig]);
+    warned(&fleet(&mps), "t1", &["policy research shares T4 by MPS: "]);
+    warned(
+        &fleet(&mps),
+        "a1",
+        &["shares A100-80GB by MPS: a failure of one pod ends all", "by MPS, without memory of their own"],
+    );
+    let out = "by MPS, which does not work there: the device plugin serves whole cards by it";
+    warned(&fleet(&mps), "v1", &[out]);
+    warned(&fleet(&mps), "v2", &[out]);
+}
+
+/// What is said of the rules of a policy, by `rules[n].resource`.
+fn of_rules(objects: &[Value]) -> Vec<String> {
+    let said = texts(&see(objects).problems).into_iter();
+    said.filter(|text| text.contains("].resource")).collect()
+}
+
+#[test]
+fn a_rule_for_slices_that_no_gpu_of_its_nodes_can_have_is_told_of_with_what_there_is() {
+    let mut policy = policy("research");
+    policy["spec"]["sharing"] = json!({"type": "TimeSlicing", "rules": [
+        {"resource": "nvidia.com/gpu", "replicas": 4},
+        {"resource": "nvidia.com/mig-1g.5gb", "replicas": 2},
+        {"resource": "nvidia.com/mig-1g.10gb", "replicas": 2},
+    ]});
+    let a1 = cut(node("a1"), "all-1g.10gb", &[("mig-1g.10gb", 14)]);
+    let said = of_rules(&[policy.clone(), a1.clone(), t4("t1")]);
+    assert_eq!(said.len(), 1, "{said:#?}");
+    let begins = "warning: GpuPartitionPolicy research: spec.sharing.rules[1].resource: is `nvidia.com/mig-1g.5gb`, which no GPU of the 2 node(s) of this policy can have, so the rule shares nothing: A100-80GB has nvidia.com/mig-1g.10gb, ";
+    assert!(said[0].contains(begins.trim_start_matches("warning: ")), "{said:#?}");
+    assert!(said[0].ends_with("; T4 has no MIG, so no slices"), "{said:#?}");
+    // One card of the pool has them.
+    let mut small = cut(node("a2"), "all-1g.5gb", &[("mig-1g.5gb", 14)]);
+    small["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB".into();
+    assert_eq!(of_rules(&[policy.clone(), a1.clone(), small]), [""; 0]);
+    // Labels come some time after a node: until then nobody knows what it may have.
+    let mut fresh = node("a3");
+    fresh["metadata"]["labels"].as_object_mut().unwrap().remove("nvidia.com/gpu.product");
+    assert_eq!(of_rules(&[policy, a1, fresh]), [""; 0]);
+}

@@ -2,6 +2,8 @@
 //! offered, what is withdrawn and when, and what is never touched.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod seats;
+
 use std::collections::BTreeSet;
 
 use api::foreign::HardwareProfile;

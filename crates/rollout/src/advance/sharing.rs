@@ -9,7 +9,7 @@
 //! its server anew, which ends who runs through it: that waits until no pod holds any GPU.
 
 use crate::action::Action;
-use crate::names::ENTRY_PREFIX;
+use crate::names::{self, ENTRY_PREFIX};
 use crate::observed::Pod;
 use crate::operand::Operand;
 use crate::outlook::{FailureReason, Outlook, StartBlocker, Trouble, Unproven, WaitsFor};
@@ -18,6 +18,9 @@ use crate::rules::Admission;
 use crate::sharing::{PluginConfig, Resources, SharingChange, SharingWanted, unrenamed};
 
 use super::{Flow, Run};
+
+/// What GPU feature discovery says of a resource that is not shared.
+const NOT_SHARED: &str = "none";
 
 impl Run<'_> {
     pub(super) fn sharing(&self) -> Option<&SharingChange> {
@@ -297,6 +300,14 @@ impl Run<'_> {
             self.cordon();
         }
         self.keep_mark();
+        // A device plugin that starts anew ends on a key that is not there.
+        let config = if change.goes_back { change.before.clone() } else { Some(change.config.clone()) };
+        if let (Some(key), Some(config)) = (ours, config)
+            && self.seen.sharing.uses_our_map
+            && !self.seen.sharing.keys.contains(&key)
+        {
+            self.actions.push(Action::EnsurePluginConfig { key, config });
+        }
         None
     }
 
@@ -304,6 +315,9 @@ impl Run<'_> {
     fn not_shared(&self, config: &PluginConfig, devices: &Resources) -> Option<Unproven> {
         if !self.seen.ready {
             return Some(Unproven::NotReady);
+        }
+        if let Some(missing) = self.not_told() {
+            return Some(missing);
         }
         if config.is_by_mps() && !self.seen.operand(Operand::MpsControlDaemon).is_some_and(|pod| pod.ready) {
             return Some(Unproven::MpsDaemon);
@@ -315,16 +329,44 @@ impl Run<'_> {
         if expected != found {
             return Some(Unproven::Allocatable { expected, found });
         }
+        if config.strategy.is_some_and(|strategy| strategy != self.seen.operator.strategy) {
+            return Some(Unproven::CountLabels);
+        }
+        devices.iter().filter(|(_, n)| **n > 0).find_map(|(resource, _)| self.not_labelled(config, resource))
+    }
+
+    /// Why the device plugin cannot know the key that the node's label names.
+    fn not_told(&self) -> Option<Unproven> {
         let seen = &self.seen.sharing;
-        let by = config.sharing.as_ref().map(|sharing| sharing.by.label());
-        let lags = |resource: &String| {
-            let replicas = config.seats_of(resource).replicas;
-            let counted = seen.replicas.get(resource).copied().unwrap_or(1).max(1);
-            let shared = seen.by.get(resource).map(String::as_str);
-            counted != u64::from(replicas) || replicas > 1 && shared.is_some_and(|shared| Some(shared) != by)
+        let key = seen.key.as_ref()?;
+        if !seen.uses_our_map {
+            return Some(Unproven::PluginMapElsewhere);
+        }
+        (!seen.keys.contains(key)).then(|| Unproven::PluginKeyGone { key: key.clone() })
+    }
+
+    /// The label of a resource that does not say yet how it is shared. One that
+    /// is not shared has one replica, or no such label: of what is not shared
+    /// the operator keeps none.
+    fn not_labelled(&self, config: &PluginConfig, resource: &str) -> Option<Unproven> {
+        let seen = &self.seen.sharing;
+        let seats = config.seats_of(resource);
+        let by = config.sharing.as_ref().filter(|_| seats.is_shared()).map(|sharing| sharing.by.label());
+        let counted = seen.replicas.get(resource).copied().unwrap_or(1).max(1);
+        let said = seen.by.get(resource).map(String::as_str).filter(|said| *said != NOT_SHARED);
+        // The resource is named in the labels as if it were not renamed.
+        let keeps_name = seats.is_shared() && seats.resource == resource;
+        let (end, expected) = if counted != u64::from(seats.replicas) {
+            (names::REPLICAS, seats.replicas.to_string())
+        } else if said != by {
+            (names::SHARED_BY, by.unwrap_or(NOT_SHARED).to_owned())
+        } else if seen.shared_products.contains(resource) != keeps_name {
+            let with = if keeps_name { "with" } else { "without" };
+            (names::PRODUCTS, format!("a product {with} {} at its end", names::SHARED_PRODUCT))
+        } else {
+            return None;
         };
-        let strategy = config.strategy.is_some_and(|strategy| strategy != self.seen.operator.strategy);
-        (strategy || devices.keys().any(lags)).then_some(Unproven::CountLabels)
+        Some(Unproven::SharingLabel { label: format!("{resource}{end}"), expected })
     }
 
     /// The key is there: whether the device plugin does what it says.

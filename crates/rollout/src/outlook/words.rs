@@ -165,6 +165,16 @@ impl fmt::Display for Unproven {
             ),
             Self::Offered => f.write_str("kubelet does not offer what the GPUs have"),
             Self::CountLabels => f.write_str("the labels of GPU feature discovery are not up to date"),
+            Self::SharingLabel { label, expected } => {
+                write!(f, "the label {label} of GPU feature discovery does not say {expected}")
+            }
+            Self::PluginMapElsewhere => f.write_str(
+                "ClusterPolicy no longer points the device plugin to the map slicewright-plugin-config, which has the key that the node's label names; point it there again (the policy's condition Degraded has the command)",
+            ),
+            Self::PluginKeyGone { key } => write!(
+                f,
+                "somebody removed the key `{key}` of the node from the map slicewright-plugin-config, or edited its text; the operator writes it again, and the device plugin finds it when kubelet has delivered it"
+            ),
             Self::Stability => f.write_str("the slices are complete, and are watched for a moment"),
         }
     }

@@ -1,6 +1,7 @@
 //! A node with eight T4s whose sharing changes: what keeps pods from sharing a GPU unawares, what the device plugin is
 //! told and when, and what happens when it does not obey.
 
+mod proof;
 mod slices;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +35,10 @@ struct Scene {
     no_daemon: bool,
     /// What GPU feature discovery still says, where it lags.
     labels_of: Option<PluginConfig>,
+    /// What else its labels say.
+    relabels: fn(&mut SharingSeen),
+    /// Who else works on the node.
+    work: Option<rollout::OtherWork>,
     down: bool,
     boot: &'static str,
     cordoned: bool,
@@ -108,6 +113,8 @@ impl Scene {
             layout: None,
             no_daemon: false,
             labels_of: None,
+            relabels: |_| (),
+            work: None,
             down: false,
             boot: "boot",
             did: Vec::new(),
@@ -147,7 +154,9 @@ impl Scene {
 
     fn offers(&self) -> BTreeMap<String, u64> {
         let mut offers = BTreeMap::from([("nvidia.com/gpu".to_owned(), 0)]);
-        if !self.mute {
+        // A plugin that is pointed to a map without its key ends, again and again.
+        let knows_its_key = self.key.is_none() || self.points_to_ours;
+        if !self.mute && knows_its_key {
             offers.extend(self.active.offers(&self.devices()));
         }
         offers
@@ -165,6 +174,34 @@ impl Scene {
             pods.push(daemon);
         }
         let configs = &self.map;
+        let said = self.labels_of.as_ref().unwrap_or(&self.active);
+        let shared = |name: &String| said.seats_of(name).is_shared();
+        let (devices, by) = (self.devices(), said.sharing.as_ref().map(|of| of.by.label().to_owned()));
+        let mut sharing = SharingSeen {
+            config: self.key.as_ref().and_then(|key| configs.get(key)).cloned(),
+            key: self.key.clone(),
+            gpus: Some(GPUS),
+            replicas: devices
+                .keys()
+                .map(|name| (name.clone(), u64::from(said.seats_of(name).replicas)))
+                .collect(),
+            by: devices
+                .keys()
+                .filter(|name| shared(name))
+                .filter_map(|name| Some((name.clone(), by.clone()?)))
+                .collect(),
+            shared_products: devices
+                .keys()
+                .filter(|name| shared(name) && said.seats_of(name).resource == **name)
+                .cloned()
+                .collect(),
+            is_cut: self.layout.is_some(),
+            never_cut: self.layout.is_none(),
+            layout: self.layout.clone(),
+            uses_our_map: self.points_to_ours,
+            keys: configs.keys().cloned().collect::<BTreeSet<_>>(),
+        };
+        (self.relabels)(&mut sharing);
         Observed {
             resource_version: "1".to_owned(),
             operands: OperandLabels {
@@ -173,7 +210,7 @@ impl Scene {
                 ..OperandLabels::default()
             },
             is_marked: self.cordoned,
-            work: None,
+            work: self.work.clone(),
             manager: None,
             unschedulable: self.cordoned,
             cordon_owner: if self.cordoned { CordonOwner::Us } else { CordonOwner::Unknown },
@@ -188,23 +225,7 @@ impl Scene {
             operator: Operator::default(),
             agent: None,
             report: None,
-            sharing: SharingSeen {
-                config: self.key.as_ref().and_then(|key| configs.get(key)).cloned(),
-                key: self.key.clone(),
-                gpus: Some(GPUS),
-                replicas: (self.devices().keys())
-                    .map(|name| {
-                        let said = self.labels_of.as_ref().unwrap_or(&self.active);
-                        (name.clone(), u64::from(said.seats_of(name).replicas))
-                    })
-                    .collect(),
-                by: BTreeMap::new(),
-                is_cut: self.layout.is_some(),
-                never_cut: self.layout.is_none(),
-                layout: self.layout.clone(),
-                uses_our_map: self.points_to_ours,
-                keys: configs.keys().cloned().collect::<BTreeSet<_>>(),
-            },
+            sharing,
         }
     }
 

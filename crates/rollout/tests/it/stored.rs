@@ -103,6 +103,9 @@ fn what_went_wrong_is_stored_in_words_that_stay() {
         json!({"Shared": {"label": "nvidia.com/gpu.replicas=2"}}),
         json!("CountLabels"),
         json!("Offered"),
+        json!({"SharingLabel": {"label": "nvidia.com/gpu.replicas", "expected": "4"}}),
+        json!("PluginMapElsewhere"),
+        json!({"PluginKeyGone": {"key": "slicewright-1"}}),
         json!("Stability"),
     ]);
 }

@@ -146,7 +146,7 @@ fn a_map_that_loses_its_key_is_mended_and_nothing_else_is_done_meanwhile() {
 }
 
 /// Rounds until a node is in a step.
-fn until(scene: &mut Scene, phase: Phase) {
+pub(super) fn until(scene: &mut Scene, phase: Phase) {
     while scene.progress.phase != phase {
         let wake = scene.round();
         scene.now = wake.unwrap_or(scene.now).max(scene.now + SignedDuration::from_secs(1));

@@ -1,0 +1,168 @@
+//! What has to be seen before a node is opened whose sharing changed, and what is said of whoever interferes in the
+//! middle.
+
+use rollout::OtherWork;
+
+use super::slices::until;
+use super::*;
+
+const GPU: &str = "nvidia.com/gpu";
+
+/// Minutes pass on a node whose label is written. It stays closed, and says why in these words.
+#[track_caller]
+fn stays_closed(scene: &mut Scene, minutes: u32, expect: &str) {
+    for _ in 0..minutes {
+        scene.now += SignedDuration::from_mins(1);
+        scene.round();
+        assert!(scene.cordoned && scene.progress.phase == Phase::Verifying, "{:?}", scene.outlook);
+        let Outlook::Working { waits_for, .. } = &scene.outlook else { panic!("{:?}", scene.outlook) };
+        assert!(waits_for.to_string().contains(expect), "{waits_for}");
+    }
+}
+
+/// A change back was made, and the change is tried again later, for this reason.
+#[track_caller]
+fn backed_off(scene: &Scene, expect: &str) {
+    let Outlook::Holding(StartBlocker::BackedOff { why, .. }) = &scene.outlook else {
+        panic!("{:?}", scene.outlook)
+    };
+    assert!(why.to_string().contains(expect), "{why}");
+    assert!(!scene.cordoned);
+}
+
+/// The label is written, feature discovery lies in one label, and then it says what is so.
+#[track_caller]
+fn is_not_proved(config: PluginConfig, lie: fn(&mut SharingSeen), expect: &str) {
+    let mut scene = Scene::new();
+    scene.wants(config.clone());
+    scene.relabels = lie;
+    until(&mut scene, Phase::Verifying);
+    stays_closed(&mut scene, 5, expect);
+    scene.relabels = |_| ();
+    scene.settle();
+    assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, config));
+    assert!(!scene.cordoned);
+}
+
+#[test]
+fn a_resource_that_keeps_its_name_needs_a_product_that_says_it_is_shared() {
+    is_not_proved(
+        PluginConfig::of_gpus(4, false, true),
+        |seen| seen.shared_products.clear(),
+        "the label nvidia.com/gpu.product of GPU feature discovery does not say a product with -SHARED at its end",
+    );
+}
+
+#[test]
+fn a_resource_that_is_renamed_needs_a_product_that_does_not_say_so() {
+    is_not_proved(
+        shared_by(4),
+        |seen| {
+            seen.shared_products.insert(GPU.to_owned());
+        },
+        "the label nvidia.com/gpu.product of GPU feature discovery does not say a product without -SHARED at its end",
+    );
+}
+
+#[test]
+fn by_what_a_device_is_shared_has_to_be_said() {
+    let expect = "nvidia.com/gpu.sharing-strategy of GPU feature discovery does not say time-slicing";
+    is_not_proved(shared_by(4), |seen| seen.by.clear(), expect);
+    let other = |seen: &mut SharingSeen| {
+        seen.by.insert(GPU.to_owned(), "mps".to_owned());
+    };
+    is_not_proved(shared_by(4), other, expect);
+}
+
+#[test]
+fn after_sharing_went_off_no_label_says_that_it_is_on() {
+    let mut scene = Scene::shared(4);
+    scene.wants(PluginConfig::default());
+    scene.relabels = |seen| {
+        seen.by.insert(GPU.to_owned(), "time-slicing".to_owned());
+    };
+    until(&mut scene, Phase::Verifying);
+    stays_closed(&mut scene, 3, "nvidia.com/gpu.sharing-strategy of GPU feature discovery does not say none");
+    // Feature discovery says `none` of what is not shared, and so does nobody.
+    scene.relabels = |seen| {
+        seen.by.insert(GPU.to_owned(), "none".to_owned());
+    };
+    scene.settle();
+    assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, PluginConfig::default()));
+}
+
+#[test]
+fn cluster_policy_that_points_elsewhere_in_the_middle_is_named_as_the_reason() {
+    let elsewhere = "ClusterPolicy no longer points the device plugin to the map slicewright-plugin-config";
+    let mut scene = Scene::new();
+    scene.wants(shared_by(4));
+    until(&mut scene, Phase::Verifying);
+    scene.points_to_ours = false;
+    stays_closed(&mut scene, 5, elsewhere);
+    // Whoever points it back in time has the change go on.
+    scene.points_to_ours = true;
+    scene.settle();
+    assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, shared_by(4)));
+
+    // Otherwise the label is taken back, so that the plugin finds the default of that other map.
+    let mut scene = Scene::new();
+    scene.wants(shared_by(4));
+    until(&mut scene, Phase::Verifying);
+    scene.points_to_ours = false;
+    scene.settle();
+    backed_off(&scene, elsewhere);
+    assert_eq!((scene.key.clone(), scene.active.clone()), (None, PluginConfig::default()));
+
+    // A node that was shared before has its key of before in our map, too: it waits for a human, who is told.
+    let mut scene = Scene::shared(4);
+    scene.wants(shared_by(6));
+    until(&mut scene, Phase::Verifying);
+    scene.points_to_ours = false;
+    scene.settle();
+    let Outlook::Failed(failure) = &scene.outlook else { panic!("{:?}", scene.outlook) };
+    assert!(failure.why.to_string().contains(elsewhere), "{}", failure.why);
+    assert!(scene.cordoned);
+    scene.points_to_ours = true;
+    scene.round();
+    scene.now += SignedDuration::from_mins(1);
+    scene.settle();
+    assert_eq!((scene.active.clone(), scene.cordoned), (shared_by(4), false), "and is opened by itself");
+}
+
+#[test]
+fn a_driver_upgrade_that_begins_in_the_middle_is_waited_for_and_the_proof_has_its_time_again() {
+    let mut scene = Scene::shared(4);
+    scene.wants(shared_by(6));
+    until(&mut scene, Phase::Verifying);
+    scene.work = Some(OtherWork::DriverUpgrade { state: "pod-restart-required".to_owned() });
+    scene.mute = true;
+    stays_closed(&mut scene, 60, "a driver upgrade (pod-restart-required) to finish");
+    assert_eq!(scene.key, Some(shared_by(6).key()), "nothing is taken back meanwhile");
+    scene.work = None;
+    for _ in 0..5 {
+        scene.now += SignedDuration::from_mins(1);
+        scene.round();
+        assert_eq!(scene.progress.phase, Phase::Verifying, "its plugin starts");
+    }
+    scene.mute = false;
+    scene.settle();
+    assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, shared_by(6)));
+    assert!(!scene.cordoned);
+}
+
+#[test]
+fn a_key_that_somebody_removes_in_the_middle_is_written_again() {
+    let mut scene = Scene::new();
+    scene.wants(shared_by(4));
+    until(&mut scene, Phase::Verifying);
+    scene.did.clear();
+    scene.map.clear();
+    scene.round();
+    assert_eq!(scene.did, ["EnsurePluginConfig"]);
+    let Outlook::Working { waits_for, .. } = &scene.outlook else { panic!("{:?}", scene.outlook) };
+    let expect = format!("somebody removed the key `{}`", shared_by(4).key());
+    assert!(waits_for.to_string().contains(&expect), "{waits_for}");
+    scene.settle();
+    assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, shared_by(4)));
+    assert!(!scene.cordoned);
+}
