@@ -1,8 +1,10 @@
 //! The API server accepts the content of the OLM bundle: the examples that the console shows to users, and
 //! the objects that OLM would create.
 
-use e2e::{objects, scenario};
-use kube::api::{DynamicObject, Patch, PatchParams};
+use anyhow::Context;
+use e2e::{objects, scenario, wait};
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use packaging::bundle::read_folder;
 use serde_json::{Value, json};
@@ -118,6 +120,51 @@ fn every_policy_that_the_console_shows_is_accepted() {
             let (api, name) = api_of(&scene.client(), &policy).await?;
             api.patch(&name, &dry(), &Patch::Apply(&policy)).await?;
         }
+        Ok(())
+    });
+}
+
+/// Whether the operator that OLM installs may do this with hardware profiles in a namespace.
+async fn may(client: &Client, verb: &str, namespace: &str) -> anyhow::Result<bool> {
+    let question: SubjectAccessReview = serde_json::from_value(json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "metadata": {},
+        "spec": {
+            "user": "system:serviceaccount:slicewright-system:slicewright",
+            "resourceAttributes": {"group": "infrastructure.opendatahub.io", "resource": "hardwareprofiles",
+                "verb": verb, "namespace": namespace},
+        },
+    }))?;
+    let answer =
+        Api::<SubjectAccessReview>::all(client.clone()).create(&PostParams::default(), &question).await?;
+    Ok(answer.status.context("an answer has a status")?.allowed)
+}
+
+/// The file that docs/guides/olm.md quotes, under its heading on settings.
+#[test]
+fn with_the_role_of_the_guide_hardware_profiles_may_be_written_in_one_namespace_and_nowhere_else() {
+    scenario(async |scene| {
+        let applications = "redhat-ods-applications";
+        let client = scene.client();
+        scene
+            .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": applications}}))
+            .await?;
+        for verb in ["create", "patch", "delete"] {
+            assert!(!may(&client, verb, applications).await?, "nobody has granted {verb} yet");
+        }
+        let file = packaging::root().join("examples/olm/hardware-profiles.yaml");
+        for object in std::fs::read_to_string(file)?.split("\n---\n") {
+            scene.apply(serde_saphyr::from_str::<Value>(object)?).await?;
+        }
+        for verb in ["create", "patch", "delete"] {
+            // The API server learns of roles by watching them.
+            wait::asking("the role is known", wait::PATIENCE, async || {
+                let allowed = may(&client, verb, applications).await?;
+                Ok(if allowed { Ok(()) } else { Err(format!("{verb} is not allowed")) })
+            })
+            .await?;
+            assert!(!may(&client, verb, e2e::TEAM).await?, "{verb} in the namespace of people");
+        }
+        assert!(!may(&client, "update", applications).await?, "and nothing else");
         Ok(())
     });
 }

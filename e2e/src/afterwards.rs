@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::audit::{Object, Request};
 use crate::expect::{is_cordoned, is_of_a_scenario};
 use crate::objects::{GPU_OPERATOR_NAMESPACE, OPERATOR_NAMESPACE};
+use crate::readable::{named_in_object, named_in_text};
 use crate::scene::Scene;
 use crate::wait::{self, PATIENCE, until};
 
@@ -90,15 +91,22 @@ impl Scene {
         Ok(())
     }
 
-    /// What the operator writes into the namespaces of people is events, and the
-    /// entry of its check in what waits in queues; none of them names a pod of another namespace: all that a tenant can
-    /// read of others.
+    /// What the operator writes into the namespaces of people is events, the
+    /// entry of its check in what waits in queues, and hardware profiles; none of them names a pod of another namespace:
+    /// all that a tenant can read of others.
     async fn nobody_reads_of_other_namespaces(&self) -> anyhow::Result<()> {
         if !self.is_audited() {
             return Ok(());
         }
         let all = Api::<Namespace>::all(self.client()).list(&ListParams::default()).await?;
         let namespaces: BTreeSet<String> = all.items.iter().map(ResourceExt::name_any).collect();
+        // Names alone: those of the cluster's own namespaces, such as `default`, are words like any others.
+        let of_the_cluster = |name: &str| {
+            [OPERATOR_NAMESPACE, GPU_OPERATOR_NAMESPACE, "default"].contains(&name)
+                || name.starts_with("kube-")
+        };
+        let of_people: BTreeSet<String> =
+            namespaces.iter().filter(|name| !of_the_cluster(name)).cloned().collect();
         for write in self.audit()?.writes()? {
             let Object { resource, subresource, namespace, .. } = &write.object_ref;
             let ours =
@@ -114,6 +122,8 @@ impl Scene {
                 ("events", _) => &body["note"],
                 ("hardwareprofiles", "") => {
                     is_no_change_of_a_spec(&write)?;
+                    let named = named_in_object(body, namespace, &of_people);
+                    ensure!(named.is_none(), "a hardware profile tells everybody of {named:?}: {body}");
                     continue;
                 }
                 ("workloads", "status") => {
@@ -127,9 +137,7 @@ impl Scene {
                 _ => bail!("the operator wrote {write} into a namespace of people"),
             };
             let note = note.as_str().unwrap_or_default();
-            let words = note.split(|c: char| !(c.is_ascii_alphanumeric() || "-./".contains(c)));
-            let mut others = words.filter_map(|word| word.split_once('/').map(|(of, _)| of));
-            let named = others.find(|of| of != namespace && namespaces.contains(*of));
+            let named = named_in_text(note, namespace, &namespaces);
             ensure!(named.is_none(), "{namespace} reads of {named:?}: {note}");
         }
         Ok(())

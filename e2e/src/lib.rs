@@ -33,6 +33,7 @@ mod pool;
 mod ports;
 pub mod process;
 pub mod provider;
+mod readable;
 mod real_nodes;
 pub mod rights;
 mod scene;

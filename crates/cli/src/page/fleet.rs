@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::svg::{self, Changes};
 use super::{escape, page};
+use crate::preview::to_the_second;
 use crate::question::Question;
 
 /// The page of a fleet.
@@ -16,7 +17,7 @@ pub fn fleet(question: &Question) -> String {
     let _ = writeln!(
         body,
         "<p class=\"made\">Recorded at {}: {} nodes with {gpus} GPUs, {} requests that wait.</p></header>",
-        question.now(),
+        to_the_second(question.now()),
         inventory.nodes.len(),
         question.seen.requests.len()
     );

@@ -291,7 +291,7 @@ pub fn preview(
         provenance: Provenance {
             age_seconds: age.map(|age| age.as_secs()),
             cluster: question.snapshot.cluster.clone(),
-            snapshot_taken_at: question.now(),
+            snapshot_taken_at: to_the_second(question.now()),
             version: env!("CARGO_PKG_VERSION"),
             policy_digest: policy_digest(question),
             plan_digest: decision.plan.digest(),
@@ -393,6 +393,11 @@ fn fingerprint(question: &Question, decision: &Decision) -> Fingerprint {
     let policy_of = planner::assign::policy_of(inventory, policies).policy_of;
     let policies = &question.snapshot.objects.policies;
     Fingerprint::new(&decision.plan, policies, &policy_of, inventory, requests)
+}
+
+/// A moment without the part of its second: nobody needs to know it more exactly.
+pub(crate) fn to_the_second(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
 /// A duration in its two largest units: `3 d 4 h`, `50 min 2 s`.

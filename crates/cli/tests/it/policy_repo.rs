@@ -103,3 +103,26 @@ fn a_cluster_that_is_new_is_compared_with_nothing() {
     assert_eq!(status, 0, "{comment}");
     assert!(comment.contains("- `research` is added"), "{comment}");
 }
+
+/// Recordings of earlier releases have nanoseconds.
+#[test]
+fn nobody_is_told_the_time_of_a_recording_more_exactly_than_to_the_second() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("policy-repo").join("seconds");
+    fs::create_dir_all(&folder).unwrap();
+    let text = fs::read_to_string(example().join("fleets/lab.yaml")).unwrap();
+    let exact = text.replace("takenAt: 2026-11-22T08:20:36Z", "takenAt: 2026-11-22T08:20:35.124236395Z");
+    assert_ne!(text, exact, "the example has whole seconds");
+    let fleet = folder.join("lab.yaml");
+    fs::write(&fleet, exact).unwrap();
+    for (words, output) in
+        [("plan", "text"), ("plan", "markdown"), ("plan", "html"), ("plan", "json"), ("fleet", "html")]
+    {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_slicewright"));
+        command.arg(words).arg("--fleet").arg(&fleet).args(["-o", output]);
+        command.arg("-f").arg(example().join("clusters/lab"));
+        let found = command.output().unwrap();
+        let said = String::from_utf8_lossy(&found.stdout);
+        assert!(said.contains("2026-11-22T08:20:35Z"), "{words} -o {output}: {found:?}");
+        assert!(!said.contains("08:20:35.1"), "{words} -o {output}");
+    }
+}

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use jiff::Timestamp;
+use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,8 @@ use crate::objects::Objects;
 /// What is said of a recording beside its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
-    /// When it was made.
+    /// When it was made. It is written as the second that follows, so that everything in the recording is from
+    /// before.
     pub taken_at: Timestamp,
     /// A name of the cluster, for people.
     pub cluster: Option<String>,
@@ -26,6 +27,7 @@ pub struct Recording {
 #[must_use]
 pub fn text(recording: &Recording, objects: &Objects) -> String {
     let Recording { taken_at, cluster, provenance } = recording;
+    let taken_at = second_after(*taken_at);
     let mut text = format!("apiVersion: {API_VERSION}\nkind: {KIND}\ntakenAt: {taken_at}\n");
     if let Some(cluster) = cluster {
         let _ = writeln!(text, "cluster: {}", json!(cluster));
@@ -39,6 +41,12 @@ pub fn text(recording: &Recording, objects: &Objects) -> String {
         let _ = writeln!(text, "  - {document}");
     }
     text
+}
+
+/// The first whole second that is not before this moment.
+fn second_after(at: Timestamp) -> Timestamp {
+    let up = TimestampRound::new().smallest(Unit::Second).mode(RoundMode::Ceil);
+    at.round(up).unwrap_or(at)
 }
 
 /// The objects of a snapshot, in its order.

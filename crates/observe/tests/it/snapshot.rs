@@ -188,3 +188,19 @@ fn the_schema_and_the_reader_know_the_same_provenance() {
         "fleet.yaml:4:13: Snapshot: provenance: cannot be read: unknown field `recordetBy`, expected one of `recordedBy`, `serverVersion`, `absent`, `unreadable`, `redacted`; write recordedBy, serverVersion, absent, unreadable, redacted, or leave it out",
     );
 }
+
+#[test]
+fn a_recording_is_of_a_whole_second_which_is_after_everything_in_it() {
+    for (made, written) in [
+        ("2026-11-22T08:20:35.124236395Z", "takenAt: 2026-11-22T08:20:36Z\n"),
+        ("2026-11-22T08:20:35Z", "takenAt: 2026-11-22T08:20:35Z\n"),
+    ] {
+        let recording = snapshot::record::Recording {
+            taken_at: made.parse().unwrap(),
+            cluster: None,
+            provenance: snapshot::Provenance::default(),
+        };
+        let text = snapshot::record::text(&recording, &observe::Objects::default());
+        assert!(text.contains(written), "{text}");
+    }
+}
