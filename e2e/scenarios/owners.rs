@@ -85,10 +85,61 @@ fn any_object((group, version, kind, plural): (&str, &str, &str, &str)) -> Value
     })
 }
 
-/// Real KubeRay, JobSet and trainer name what they make themselves: who waits is known by the object that a person
-/// wrote. The nodes are a fleet with all of its slices in use.
+/// The object of others that stands between a person and the pods: kind, name and version.
+type Link = (&'static str, &'static str, &'static str);
+
+/// What KubeRay, JobSet, LeaderWorkerSet and the trainer would make: each is controlled by the one before it. What
+/// makes the pods is real.
+struct Chain {
+    /// From the top.
+    above: &'static [Link],
+    /// The kind that makes the pods, its name, and how many.
+    makes: (&'static str, &'static str, u32),
+}
+
+/// KubeRay makes pods itself, JobSet indexed Jobs, and LeaderWorkerSet a StatefulSet for the leaders of its groups.
+const CHAINS: [Chain; 3] = [
+    Chain {
+        above: &[("RayJob", "score", "ray.io/v1"), ("RayCluster", "score-x7x2p", "ray.io/v1")],
+        makes: ("Pod", "score-x7x2p-worker", 1),
+    },
+    Chain {
+        above: &[
+            ("TrainJob", "tune", "trainer.kubeflow.org/v1alpha1"),
+            ("JobSet", "tune", "jobset.x-k8s.io/v1alpha2"),
+        ],
+        makes: ("Job", "tune-node-0", 2),
+    },
+    Chain {
+        above: &[("LeaderWorkerSet", "granite", "leaderworkerset.x-k8s.io/v1")],
+        makes: ("StatefulSet", "granite", 2),
+    },
+];
+
+/// What makes the pods of a chain.
+fn maker((kind, name, count): (&str, &str, u32)) -> Value {
+    match kind {
+        "Pod" => pod(name, &mig("1g.10gb"), 1).into(),
+        "Job" => {
+            let mut job = asks("batch/v1", "Job", name);
+            job["spec"]["completionMode"] = json!("Indexed");
+            job["spec"]["completions"] = json!(count);
+            job["spec"]["parallelism"] = json!(count);
+            job
+        }
+        _ => {
+            let mut set = asks("apps/v1", "StatefulSet", name);
+            set["spec"]["replicas"] = json!(count);
+            set["spec"]["podManagementPolicy"] = json!("Parallel");
+            set["spec"]["template"]["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/name"] = json!(name);
+            set
+        }
+    }
+}
+
+/// Who waits is known by the object that a person wrote. The nodes are a fleet with all of its slices in use.
 #[test]
-fn whoever_stands_above_a_ray_cluster_or_a_leader_worker_set_is_named() {
+fn whoever_stands_above_a_ray_cluster_an_indexed_job_or_a_leader_worker_set_is_named() {
     scenario(async |scene| {
         let crds: Vec<Value> = OTHERS.into_iter().map(any_object).collect();
         objects::install_crds(&scene.client(), &crds).await?;
@@ -101,45 +152,47 @@ fn whoever_stands_above_a_ray_cluster_or_a_leader_worker_set_is_named() {
         }
         scene.operator().await?;
         scene.apply(policy("research", "research")).await?;
-        // From the top: each is controlled by the one before it, and the last makes a pod.
-        let chains: [&[(&str, &str, &str)]; 2] = [
-            &[("ray.io/v1", "RayJob", "score"), ("ray.io/v1", "RayCluster", "score-x7x2p")],
-            &[
-                ("trainer.kubeflow.org/v1alpha1", "TrainJob", "tune"),
-                ("jobset.x-k8s.io/v1alpha2", "JobSet", "tune"),
-                ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "tune-workers"),
-            ],
-        ];
-        for chain in chains {
-            let mut above: Option<Value> = None;
-            for (api_version, kind, name) in chain {
+        for Chain { above, makes } in CHAINS {
+            let mut owner: Option<Value> = None;
+            for (kind, name, api_version) in above {
                 let mut object = json!({"apiVersion": api_version, "kind": kind,
                     "metadata": {"name": name, "namespace": TEAM}, "spec": {}});
-                if let Some(owner) = &above {
+                if let Some(owner) = &owner {
                     object["metadata"]["ownerReferences"] = json!([owner]);
                 }
                 scene.apply(object.clone()).await?;
                 let (api, _) = objects::api_of(&scene.client(), &object).await?;
                 let uid = api.get(name).await?.uid();
-                above = Some(json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": uid,
+                owner = Some(json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": uid,
                     "controller": true}));
             }
-            let mut one: Value = pod(&format!("{}-worker", chain[0].2), &mig("1g.10gb"), 1).into();
-            one["metadata"]["ownerReferences"] = json!([above]);
-            scene.apply(one).await?;
+            let mut maker = maker(makes);
+            maker["metadata"]["ownerReferences"] = json!([owner]);
+            scene.apply(maker).await?;
         }
-        for (kind, name) in [("RayJob", "score"), ("TrainJob", "tune")] {
-            scene
-                .policy("research", &format!("names {kind} {name}"), |object| {
-                    let unserved = object.status.as_ref()?.unserved.as_ref()?;
-                    let named = |r: &&api::policy_status::UnservedRequest| r.kind == kind && r.name == name;
-                    unserved.requests.iter().find(named).map(|_| ())
-                })
-                .await?;
-        }
+        // One line for each pod, under the name of who stands behind it.
+        let expected = [
+            "LeaderWorkerSet granite",
+            "LeaderWorkerSet granite",
+            "RayJob score",
+            "TrainJob tune",
+            "TrainJob tune",
+        ];
+        scene
+            .policy("research", "names who stands behind each pod", |object| {
+                let unserved = object.status.as_ref()?.unserved.as_ref()?;
+                let mut named: Vec<String> =
+                    unserved.requests.iter().map(|r| format!("{} {}", r.kind, r.name)).collect();
+                named.sort();
+                (named == expected).then_some(())
+            })
+            .await?;
         // The next scenario on this control plane knows none of these kinds.
-        for chain in chains {
-            scene.delete(pod(&format!("{}-worker", chain[0].2), &mig("1g.10gb"), 1)).await?;
+        for Chain { makes, .. } in CHAINS {
+            // A Job's pods stay by default.
+            let maker = maker(makes);
+            let (api, _) = objects::api_of(&scene.client(), &maker).await?;
+            api.delete(makes.1, &kube::api::DeleteParams::background()).await?;
         }
         scene
             .policy("research", "has nobody who waits", |object| {
