@@ -281,7 +281,7 @@ fn seats_under_another_name_and_of_several_kinds_are_told() {
     let decision = decide(&inventory, &asks, &[policy("lab").build()]);
     let told = |name: &str| answer(&decision, name).to_string();
     assert!(told("whole").contains("there it is nvidia.com/gpu.shared"), "{}", told("whole"));
-    assert!(told("both").contains("something else of them at once"), "{}", told("both"));
+    assert!(told("both").contains("and for slices at the same time"), "{}", told("both"));
     assert!(told("picky").contains("no node fits its selector"), "{}", told("picky"));
     assert!(
         told("many").contains("more nvidia.com/gpu.shared than one node can have, which is 16"),

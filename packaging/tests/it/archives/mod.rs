@@ -100,7 +100,7 @@ fn the_example_of_a_policy_repository_asks_for_an_archive_that_is_published() {
         let name = format!("{os}-{arch}");
         assert!(script.contains(&format!("system={name} digest=$SHA256_{}", arch.to_uppercase())), "{name}");
         let archive = system.archive("$VERSION").replace(&name, "$system");
-        assert!(script.contains(&format!("archive={}\n", archive)), "{archive}");
+        assert!(script.contains(&format!("archive={archive}\n")), "{archive}");
         let release = Release {
             version: "$VERSION",
             repository: "$REPOSITORY",
