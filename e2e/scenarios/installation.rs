@@ -188,6 +188,34 @@ async fn hold_a_node(site: &Site) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A check of Kueue that queues name, and that nobody answers once everything is gone. Kueue itself is not there.
+async fn make_a_check(site: &Site) -> anyhow::Result<()> {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "admissionchecks.kueue.x-k8s.io", "annotations": {
+            "api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/kueue"}},
+        "spec": {
+            "group": "kueue.x-k8s.io", "scope": "Cluster",
+            "names": {"kind": "AdmissionCheck", "plural": "admissionchecks"},
+            "versions": [{
+                "name": "v1beta2", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}},
+            }],
+        },
+    });
+    objects::install_crds(&site.client, &[crd]).await?;
+    let mut check = check();
+    check["spec"] = json!({"controllerName": "slicewright.io/slices"});
+    objects::apply(&site.client, &check).await?;
+    Ok(())
+}
+
+/// The check, as it is named.
+fn check() -> Value {
+    json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck", "metadata": {"name": "gpu-slices"}})
+}
+
 #[test]
 fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_survive() {
     on_a_site(async |site| {
@@ -227,6 +255,7 @@ fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_surv
 
         // A node that we hold when everything goes, and what we know of it.
         hold_a_node(site).await?;
+        make_a_check(site).await?;
         let deployments: Api<Deployment> = Api::namespaced(site.client.clone(), OPERATOR_NAMESPACE);
         let scaled =
             wait::until_one(deployments, RELEASE, "the operator is scaled down", wait::PATIENCE, |d| {
@@ -247,6 +276,10 @@ fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled_and_policies_surv
         gone?;
         assert!(said.contains("the operator is stopped: Deployment slicewright has no replicas"), "{said}");
         assert!(said.contains("n1: released and uncordoned"), "{said}");
+        assert!(said.contains("AdmissionCheck gpu-slices: not active any more"), "{said}");
+        let (checks, _) = objects::api_of(&site.client, &check()).await?;
+        let told = &checks.get("gpu-slices").await?.data["status"]["conditions"][0];
+        assert_eq!((&told["status"], &told["reason"]), (&json!("False"), &json!("OperatorStopped")));
         let nodes: Api<Node> = Api::all(site.client.clone());
         let node = nodes.get("n1").await?;
         assert_ne!(node.spec.and_then(|spec| spec.unschedulable), Some(true));
