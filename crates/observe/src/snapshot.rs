@@ -15,6 +15,7 @@
 mod pseudonyms;
 pub mod record;
 pub mod redact;
+mod selected;
 
 use api::located::{Located, Node as Tree, documents};
 use api::spelling;

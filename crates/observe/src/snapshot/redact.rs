@@ -17,6 +17,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::pseudonyms::{Pseudonyms, numbered};
+use super::selected::{named_by_policies, selected_by};
 use rollout::names::{MCO_CURRENT_CONFIG, MCO_DESIRED_CONFIG, MCO_DESIRED_DRAIN, MCO_LAST_DRAIN, MCO_STATE};
 
 use crate::names::{CORDONED_BY, NAMESPACE_NAME, NVIDIA_PREFIX};
@@ -76,7 +77,8 @@ fn is_platform(namespace: &str) -> bool {
 #[must_use]
 pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
     let names = pseudonyms(objects, keep);
-    let by = Redactor { names: &names, labels: selected_by(objects, keep) };
+    let labels = keep.labels.iter().cloned().chain(selected_by(objects)).collect();
+    let by = Redactor { names: &names, labels };
     let of = |key: &Key| (names.namespace(&key.0), names.thing(&key.0, &key.1));
     let Objects {
         nodes,
@@ -294,55 +296,6 @@ fn holders(node: &GpuNode) -> impl Iterator<Item = &PodName> {
 fn promised(node: &GpuNode) -> impl Iterator<Item = &PromisedTo> {
     let rollout = node.status.iter().filter_map(|status| status.rollout.as_ref());
     rollout.flat_map(|rollout| &rollout.promised)
-}
-
-/// Namespaces that policies name: whoever reads the policies knows them.
-fn named_by_policies(objects: &Objects) -> BTreeSet<String> {
-    let selectors = objects.policies.values().filter_map(|p| p.spec.layout.demand_driven.as_ref());
-    let mut named = BTreeSet::new();
-    for selector in selectors.map(|demand| &demand.namespace_selector) {
-        named.extend(selector.match_labels.get(NAMESPACE_NAME).cloned());
-        for expression in selector.match_expressions.iter().filter(|e| e.key == NAMESPACE_NAME) {
-            named.extend(expression.values.iter().cloned());
-        }
-    }
-    named
-}
-
-/// Keys of labels that somebody selects by.
-fn selected_by(objects: &Objects, keep: &Keep) -> BTreeSet<String> {
-    let mut keys = keep.labels.clone();
-    let mut of = |selector: &api::selector::Selector| {
-        keys.extend(selector.match_labels.keys().cloned());
-        keys.extend(selector.match_expressions.iter().map(|expression| expression.key.clone()));
-    };
-    for policy in objects.policies.values() {
-        of(&policy.spec.node_selector);
-        if let Some(demand) = &policy.spec.layout.demand_driven {
-            of(&demand.namespace_selector);
-        }
-    }
-    let pods = objects.pods.values().filter_map(|pod| pod.spec.as_ref());
-    let workbenches = objects.notebooks.values().map(|notebook| &notebook.spec.template.spec);
-    for spec in pods.chain(workbenches) {
-        keys.extend(spec.node_selector.iter().flatten().map(|(key, _)| key.clone()));
-        let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
-        let required = affinity.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref());
-        for term in required.iter().flat_map(|selector| &selector.node_selector_terms) {
-            keys.extend(term.match_expressions.iter().flatten().map(|expression| expression.key.clone()));
-        }
-    }
-    for flavor in objects.resource_flavors.values() {
-        keys.extend(flavor.spec.node_labels.keys().cloned());
-    }
-    for set in objects.workloads.values().flat_map(|workload| &workload.spec.pod_sets) {
-        keys.extend(set.template.spec.node_selector.iter().flat_map(|labels| labels.keys().cloned()));
-    }
-    for profile in objects.hardware_profiles.values() {
-        let node = profile.spec.scheduling.as_ref().and_then(|scheduling| scheduling.node.as_ref());
-        keys.extend(node.iter().flat_map(|node| node.node_selector.keys().cloned()));
-    }
-    keys
 }
 
 fn retain(
