@@ -190,6 +190,8 @@ fn who_lacks_rights_is_told_all_of_them_and_nothing_is_written() {
           list gpunodes.slicewright.io
           list gpupartitionpolicies.slicewright.io
           list hardwareprofiles.infrastructure.opendatahub.io
+          list inferenceservices.serving.kserve.io
+          list llminferenceservices.serving.kserve.io
           list namespaces
           list nodes
           list notebooks.kubeflow.org
