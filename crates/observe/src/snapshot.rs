@@ -17,7 +17,7 @@ pub mod record;
 pub mod redact;
 mod selected;
 
-use api::located::{Located, Node as Tree, documents};
+use api::located::{Located, Node as Tree, Place, documents};
 use api::spelling;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -121,7 +121,7 @@ pub fn read(file: &str, text: &str, problems: &mut Vec<Problem>) -> Snapshot {
             problems.push(reader.wrong("objects", format!("{what}; write a list of Kubernetes objects")));
         }
     }
-    refuse_absurd(&snapshot.objects, problems);
+    reader.refuse_absurd(&snapshot.objects, problems);
     snapshot
 }
 
@@ -190,30 +190,47 @@ impl Reader<'_> {
             }
         }
     }
-}
 
-/// Numbers that no API server returns. (Overlapping instances, and more slices
-/// held than exist, are found by whoever makes the inventory.)
-fn refuse_absurd(objects: &Objects, problems: &mut Vec<Problem>) {
-    for (name, node) in &objects.nodes {
-        let Some(status) = &node.status else { continue };
-        let lists = [("capacity", &status.capacity), ("allocatable", &status.allocatable)];
-        for (list, quantities) in lists {
-            for (resource, quantity) in quantities.iter().flatten() {
-                let problem = match amount(resource, quantity) {
-                    Some(n) if n >= 0 => continue,
-                    Some(_) => "is negative; 0 or more is possible",
-                    None => "is not a quantity; write a number such as 7, 500m or 64Gi",
-                };
-                problems.push(
-                    Problem::new(
-                        Severity::Error,
-                        format!("Node {name}"),
-                        format!("`{}` {problem}", quantity.0),
-                    )
-                    .field(format!("status.{list}[{resource}]")),
-                );
+    /// Numbers that no API server returns. (Overlapping instances, and more slices
+    /// held than exist, are found by whoever makes the inventory.)
+    fn refuse_absurd(&self, objects: &Objects, problems: &mut Vec<Problem>) {
+        for (name, node) in &objects.nodes {
+            let Some(status) = &node.status else { continue };
+            let lists = [("capacity", &status.capacity), ("allocatable", &status.allocatable)];
+            for (list, quantities) in lists {
+                for (resource, quantity) in quantities.iter().flatten() {
+                    let problem = match amount(resource, quantity) {
+                        Some(n) if n >= 0 => continue,
+                        Some(_) => "is negative; 0 or more is possible",
+                        None => "is not a quantity; write a number such as 7, 500m or 64Gi",
+                    };
+                    let message = format!("`{}` {problem}", quantity.0);
+                    problems.push(Problem {
+                        place: Some(Location::new(self.file, self.place_of_quantity(name, list, resource))),
+                        ..Problem::new(Severity::Error, format!("Node {name}"), message)
+                            .field(format!("status.{list}[{resource}]"))
+                    });
+                }
             }
         }
+    }
+
+    /// Where a node says how much it has of a resource.
+    fn place_of_quantity(&self, name: &str, list: &str, resource: &str) -> Place {
+        let is_it = |item: &&Located| {
+            let kind = item.get("kind").and_then(Located::as_str);
+            let named = item.get("metadata").and_then(|metadata| metadata.get("name")?.as_str());
+            (kind, named) == (Some("Node"), Some(name))
+        };
+        let nodes = match self.document.get("objects").map(|objects| &objects.node) {
+            Some(Tree::List(items)) => items.as_slice(),
+            _ => &[],
+        };
+        let quantities = nodes.iter().find(is_it).and_then(|node| node.get("status")?.get(list));
+        let place = match quantities.map(|quantities| &quantities.node) {
+            Some(Tree::Map(entries)) => entries.iter().find(|(key, ..)| key == resource),
+            _ => None,
+        };
+        place.map_or_else(|| self.document.place_of("objects"), |(_, place, _)| *place)
     }
 }

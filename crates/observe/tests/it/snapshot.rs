@@ -77,7 +77,7 @@ fn a_negative_count_is_refused() {
     let node = "- apiVersion: v1\n  kind: Node\n  metadata: {name: n1}\n  status: {allocatable: {nvidia.com/mig-1g.10gb: \"-2\"}}\n";
     refused(
         &format!("{HEAD}objects:\n{node}"),
-        "Node n1: status.allocatable[nvidia.com/mig-1g.10gb]: `-2` is negative; 0 or more is possible",
+        "fleet.yaml:8:26: Node n1: status.allocatable[nvidia.com/mig-1g.10gb]: `-2` is negative; 0 or more is possible",
     );
 }
 

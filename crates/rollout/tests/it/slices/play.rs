@@ -77,6 +77,8 @@ fn happens(walk: &mut Walk, what: u8, how: u8) {
 /// Everybody goes on; pods in the way end, so that what is wanted can be had.
 fn settles(walk: &mut Walk) {
     walk.alive = true;
+    // What it answered before may be older than what is wanted now.
+    walk.last = None;
     walk.world.gpus.refuses.clear();
     for pod in &mut walk.world.kubelet.pods {
         pod.life = if pod.is_live() { Life::Deleted } else { pod.life };
