@@ -38,12 +38,12 @@ pub(crate) fn doubts(world: &World) -> Vec<String> {
                 may(request, name, &open, owner(policies, node))
             });
             let nodes: Vec<bool> = nodes.collect();
-            // Who asks alike is told the same, of whatever namespace unless there are shares; what each
-            // takes may divide them.
+            // Who asks alike is told the same, of whatever namespace unless there are shares of slices; what
+            // each takes may divide them.
             let has_shares = policies.iter().any(|policy| {
                 matches!(&policy.layout, LayoutPolicy::DemandDriven { shares, .. } if !shares.is_empty())
             });
-            let namespace = has_shares.then_some(namespace_labels);
+            let namespace = (has_shares && *whole_gpus == 0).then_some(namespace_labels);
             let alike =
                 format!("{help:?} {slices:?} {whole_gpus} {shared:?} {priority} {nodes:?} {namespace:?}");
             told.entry(alike).or_insert_with(|| (help.clone(), vec![])).1.push(request);
