@@ -12,7 +12,7 @@ use planner::report::{Help, Outcome};
 
 use super::apply;
 use super::evict::{holders, without};
-use super::may::may;
+use super::may::{holds, may};
 use super::world::World;
 
 /// Who is served in a world.
@@ -38,12 +38,18 @@ pub(crate) fn doubts(world: &World) -> Vec<String> {
                 may(request, name, &open, owner(policies, node))
             });
             let nodes: Vec<bool> = nodes.collect();
-            // Who asks alike is told the same, of whatever namespace unless there are shares of slices; what
+            // Who asks alike is told the same, of whatever namespace unless it has shares of slices; what
             // each takes may divide them.
-            let has_shares = policies.iter().any(|policy| {
-                matches!(&policy.layout, LayoutPolicy::DemandDriven { shares, .. } if !shares.is_empty())
+            let label = |key: &String| namespace_labels.get(key).map(String::as_str);
+            let shares = policies.iter().filter_map(|policy| match &policy.layout {
+                LayoutPolicy::DemandDriven { shares, .. } => Some(shares),
+                LayoutPolicy::Static { .. } => None,
             });
-            let namespace = (has_shares && *whole_gpus == 0).then_some(namespace_labels);
+            let mine = shares.flatten().map(|share| {
+                let is_mine = *whole_gpus == 0 && share.namespaces.iter().all(|e| holds(e, label(&e.key)));
+                (is_mine, (is_mine && share.per_namespace).then_some(&request.id.namespace))
+            });
+            let namespace: Vec<_> = mine.collect();
             let alike =
                 format!("{help:?} {slices:?} {whole_gpus} {shared:?} {priority} {nodes:?} {namespace:?}");
             told.entry(alike).or_insert_with(|| (help.clone(), vec![])).1.push(request);

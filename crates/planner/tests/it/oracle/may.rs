@@ -49,7 +49,7 @@ fn fits(request: &Request, node: &Node) -> bool {
         && takes.pods <= room.pods
 }
 
-fn holds(expression: &Expression, label: Option<&str>) -> bool {
+pub(crate) fn holds(expression: &Expression, label: Option<&str>) -> bool {
     let listed = label.is_some_and(|label| expression.values.iter().any(|value| value == label));
     match expression.operator {
         Operator::In => listed,
