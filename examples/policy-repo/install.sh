@@ -9,7 +9,7 @@ REPOSITORY=https://github.com/slicewright/slicewright
 SHA256_AMD64=0000000000000000000000000000000000000000000000000000000000000000
 SHA256_ARM64=0000000000000000000000000000000000000000000000000000000000000000
 
-folder=$1
+folder=${1:?the folder for the program is missing: install.sh FOLDER}
 case $(uname -m) in
     x86_64 | amd64) system=linux-amd64 digest=$SHA256_AMD64 ;;
     aarch64 | arm64) system=linux-arm64 digest=$SHA256_ARM64 ;;

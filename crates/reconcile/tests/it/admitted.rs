@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use reconcile::CheckState;
 use serde_json::{Value, json};
 
@@ -42,15 +41,7 @@ fn is_drained(cluster: &mut Cluster) {
 
 /// Somebody else has cut all of the node differently.
 fn has_other_slices(cluster: &mut Cluster) {
-    cluster.edit_node("n1", |node| {
-        let labels = node.metadata.labels.get_or_insert_default();
-        labels.insert("nvidia.com/mig.config".to_owned(), "all-7g.80gb".to_owned());
-        labels.remove("nvidia.com/mig-1g.10gb.count");
-        labels.insert("nvidia.com/mig-7g.80gb.count".to_owned(), "8".to_owned());
-        let allocatable = node.status.as_mut().unwrap().allocatable.as_mut().unwrap();
-        allocatable.remove("nvidia.com/mig-1g.10gb");
-        allocatable.insert("nvidia.com/mig-7g.80gb".to_owned(), Quantity("8".to_owned()));
-    });
+    cluster.is_cut("n1", "7g.80gb", 8);
     // And others are on all of it.
     for n in 0..8 {
         cluster.add_pod(pod_of("theirs", n, "nvidia.com/mig-7g.80gb", Some("n1")));
@@ -271,7 +262,7 @@ fn what_was_promised_to_a_train_job_is_kept_for_the_pods_of_its_jobs() {
 #[test]
 fn each_group_of_a_leader_worker_set_keeps_its_own_node() {
     let mut cluster = fleet();
-    has_small_slices(&mut cluster, "n2");
+    cluster.is_cut("n2", "1g.10gb", 56);
     // Three are left on each node: enough for one group of three, and not for two.
     for (node, job) in [("n1", "others-1"), ("n2", "others-2")] {
         for n in 0..53 {
@@ -336,17 +327,4 @@ fn each_group_of_a_leader_worker_set_keeps_its_own_node() {
             assert_eq!(promised(&cluster), three_each, "{name}");
         }
     }
-}
-
-/// All GPUs of a node have seven small slices.
-fn has_small_slices(cluster: &mut Cluster, name: &str) {
-    cluster.edit_node(name, |node| {
-        let labels = node.metadata.labels.get_or_insert_default();
-        labels.insert("nvidia.com/mig.config".to_owned(), "all-1g.10gb".to_owned());
-        labels.remove("nvidia.com/mig-7g.80gb.count");
-        labels.insert("nvidia.com/mig-1g.10gb.count".to_owned(), "56".to_owned());
-        let allocatable = node.status.as_mut().unwrap().allocatable.as_mut().unwrap();
-        allocatable.remove("nvidia.com/mig-7g.80gb");
-        allocatable.insert("nvidia.com/mig-1g.10gb".to_owned(), Quantity("56".to_owned()));
-    });
 }

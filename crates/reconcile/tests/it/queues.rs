@@ -30,15 +30,7 @@ pub(crate) fn fleet() -> Cluster {
                 .insert(HOSTNAME.to_owned(), format!("{name}.cluster"));
         });
     }
-    cluster.edit_node("n1", |node| {
-        let labels = node.metadata.labels.get_or_insert_default();
-        labels.insert("nvidia.com/mig.config".to_owned(), "all-1g.10gb".to_owned());
-        labels.remove("nvidia.com/mig-7g.80gb.count");
-        labels.insert("nvidia.com/mig-1g.10gb.count".to_owned(), "56".to_owned());
-        let allocatable = node.status.as_mut().unwrap().allocatable.as_mut().unwrap();
-        allocatable.remove("nvidia.com/mig-7g.80gb");
-        allocatable.insert("nvidia.com/mig-1g.10gb".to_owned(), Quantity("56".to_owned()));
-    });
+    cluster.is_cut("n1", "1g.10gb", 56);
     cluster.policy(json!({"type": "DemandDriven"}));
     add(
         &mut cluster,

@@ -2,6 +2,8 @@
 //! MIG manager always succeeds here; its failures are in the stories.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
 
+mod cut;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
