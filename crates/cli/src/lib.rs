@@ -14,6 +14,7 @@ pub mod picture;
 pub mod preview;
 pub mod process;
 pub mod question;
+pub mod shared;
 pub mod source;
 pub mod structured;
 mod table;

@@ -9,14 +9,14 @@ use planner::names::NodeName;
 use serde::Serialize;
 
 use crate::draw::{self, Colour, Mark, Slice};
+use crate::shared;
 
 /// Draws all nodes. GPUs of which only numbers are known are drawn with their
 /// slices in a row, and say so.
 #[must_use]
 pub fn fleet(inventory: &Inventory, colour: Colour) -> String {
     let mut text = String::new();
-    let uncut = inventory.seating.iter().map(|(name, seating)| (name, &seating.node));
-    let nodes: BTreeMap<&NodeName, &Node> = uncut.chain(&inventory.nodes).collect();
+    let nodes = nodes(inventory);
     for (name, node) in &nodes {
         text.push_str(&heading(name, node));
         for (index, gpu) in &node.gpus {
@@ -35,23 +35,16 @@ pub fn fleet(inventory: &Inventory, colour: Colour) -> String {
 /// The seats of a node, a line each: of its GPUs, if they are not cut, and of slices that several pods share.
 #[must_use]
 pub fn seats(inventory: &Inventory, name: &NodeName) -> Vec<String> {
-    let mut lines: Vec<String> = inventory.seating.get(name).map(ToString::to_string).into_iter().collect();
-    let node = inventory.nodes.get(name);
-    for (profile, sharing) in node.into_iter().flat_map(|node| &node.shared) {
-        let Some(node) = node else { continue };
-        let (offered, each) = node.seats_of(*profile);
-        let slices =
-            node.gpus.values().flat_map(|gpu| gpu.slices.profiles()).filter(|of| of == profile).count();
-        let total = u32::try_from(slices).unwrap_or(u32::MAX).saturating_mul(each);
-        let held = node.allocated.get(profile).copied().unwrap_or(0).min(total);
-        lines.push(format!(
-            "{slices} x {profile}, each shared by {}, as {}: {total} seats, {held} held, {} free",
-            sharing.replicas,
-            offered.resource_name(),
-            total - held
-        ));
-    }
-    lines
+    let gpus = inventory.seating.get(name).map(ToString::to_string);
+    let slices = inventory.nodes.get(name).map(shared::of_node).unwrap_or_default();
+    gpus.into_iter().chain(slices.iter().map(ToString::to_string)).collect()
+}
+
+/// All nodes, those too of which no GPU is cut.
+#[must_use]
+pub fn nodes(inventory: &Inventory) -> BTreeMap<&NodeName, &Node> {
+    let uncut = inventory.seating.iter().map(|(name, seating)| (name, &seating.node));
+    uncut.chain(&inventory.nodes).collect()
 }
 
 fn heading(name: &NodeName, node: &Node) -> String {

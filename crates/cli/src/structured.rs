@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Failure;
 use crate::question::Question;
+use crate::shared;
 
 /// The version of what is printed; it grows when a field changes its meaning or goes.
 const FORMAT_VERSION: u32 = 1;
@@ -28,7 +29,7 @@ pub fn yaml(value: &Value, out: &mut dyn Write) -> Result<(), Failure> {
     out.write_all(text.as_bytes()).map_err(Failure::from)
 }
 
-/// A fleet: each node, each GPU, each slice with its state and who holds it.
+/// A fleet: each node, each GPU, each slice with its state and who holds it, and the seats of what several pods share.
 #[must_use]
 pub fn fleet(question: &Question) -> Value {
     let nodes: Vec<Value> = question
@@ -42,6 +43,7 @@ pub fn fleet(question: &Question) -> Value {
                 "schedulable": node.schedulable,
                 "held": node.hold.as_ref().map(ToString::to_string),
                 "gpus": node.gpus.iter().map(|(index, gpu)| self::gpu(index.0, gpu)).collect::<Vec<_>>(),
+                "sharedSlices": shared::of_node(node),
             })
         })
         .collect();

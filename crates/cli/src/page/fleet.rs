@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::svg::{self, Changes};
 use super::{escape, page};
+use crate::picture::nodes;
 use crate::preview::to_the_second;
 use crate::question::Question;
 
@@ -12,13 +13,15 @@ use crate::question::Question;
 pub fn fleet(question: &Question) -> String {
     let inventory = &question.seen.inventory;
     let title = title(question);
-    let gpus: usize = inventory.nodes.values().map(|node| node.gpus.len()).sum();
+    let cut: usize = inventory.nodes.values().map(|node| node.gpus.len()).sum();
+    let uncut = inventory.seating.values().map(|seating| usize::try_from(seating.gpus).unwrap_or(usize::MAX));
+    let gpus = uncut.fold(cut, usize::saturating_add);
     let mut body = format!("<header class=\"tone\"><h1>{}</h1>\n", escape(&title));
     let _ = writeln!(
         body,
         "<p class=\"made\">Recorded at {}: {} nodes with {gpus} GPUs, {} requests that wait.</p></header>",
         to_the_second(question.now()),
-        inventory.nodes.len(),
+        nodes(inventory).len(),
         question.seen.requests.len()
     );
     let picture = svg::fleet(inventory, &Changes::new(), &title);

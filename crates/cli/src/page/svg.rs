@@ -9,7 +9,7 @@ use planner::names::{GpuIndex, NodeName};
 
 use super::escape;
 use crate::draw::{Mark, Slice};
-use crate::picture::{Bars, WHOLE, drawn};
+use crate::picture::{Bars, WHOLE, drawn, nodes, seats};
 
 /// What becomes of GPUs, by node and index.
 pub type Changes<'a> = BTreeMap<(&'a NodeName, GpuIndex), &'a Bars>;
@@ -45,10 +45,17 @@ const STYLE: &str = "
 pub fn fleet(inventory: &Inventory, changes: &Changes<'_>, title: &str) -> String {
     let mut body = String::new();
     let mut y = GAP;
-    for (name, node) in &inventory.nodes {
-        y = draw_node(&mut body, y, name, node, changes) + GAP;
+    let nodes = nodes(inventory);
+    for (name, node) in &nodes {
+        y = draw_node(&mut body, y, name, node, changes);
+        for seats in seats(inventory, name) {
+            text(&mut body, "n", GAP, y + 16, "seats");
+            text(&mut body, "d", LEFT, y + 16, &shortened(&seats, 120));
+            y += ROW;
+        }
+        y += GAP;
     }
-    if inventory.nodes.is_empty() {
+    if nodes.is_empty() {
         text(&mut body, "d", GAP, y + BAR, "There is no node with GPUs that can be partitioned.");
         y += ROW;
     }

@@ -151,6 +151,35 @@ fn the_fleet_is_drawn_with_the_seats_of_each_node_whoever_shares_it() {
 }
 
 #[test]
+fn the_pictures_and_the_page_show_the_seats_of_cut_and_of_uncut_nodes() {
+    let fleet = fleet("seats-pictures");
+    for output in ["svg", "html"] {
+        let (_, out, _) = run(&format!("fleet -o {output} --fleet {fleet}"));
+        for shown in [
+            ">t1</text>",
+            ">4 x T4, each shared by 4, as nvidia.com/gpu.shared: 16 seats, 2 held, 14 free</text>",
+            ">56 x 1g.10gb, each shared by 2, as nvidia.com/mig-1g.10gb.shared: 112 seats, 3 held, 109 free</text>",
+        ] {
+            assert!(out.contains(shown), "{output}: {shown} is missing in:\n{out}");
+        }
+        assert_eq!(out.matches(">seats</text>").count(), 4, "slices for one pod each are no seats:\n{out}");
+    }
+    let (_, page, _) = run(&format!("fleet -o html --fleet {fleet}"));
+    assert!(page.contains(": 5 nodes with 24 GPUs, 1 requests that wait."), "{page}");
+}
+
+#[test]
+fn programs_read_the_seats_of_slices_that_several_pods_share() {
+    let (_, out, _) = run(&format!("fleet -o json --fleet {}", fleet("shared-slices-json")));
+    let json: Value = serde_json::from_str(&out).unwrap();
+    let shared: Vec<_> = json["nodes"].as_array().unwrap().iter().map(|node| &node["sharedSlices"]).collect();
+    let expect = json!([{"profile": "1g.10gb", "slices": 56, "replicas": 2,
+        "resource": "nvidia.com/mig-1g.10gb.shared", "total": 112, "held": 3}]);
+    assert!(shared.contains(&&expect), "{shared:?}");
+    assert!(shared.contains(&&json!([])), "one pod each: {shared:?}");
+}
+
+#[test]
 fn programs_read_the_seats_of_gpus_that_are_not_cut_with_their_holders() {
     let (_, out, _) = run(&format!("fleet -o json --fleet {}", fleet("seats-json")));
     let json: Value = serde_json::from_str(&out).unwrap();
