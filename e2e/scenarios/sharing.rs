@@ -28,6 +28,26 @@ fn settings() -> Value {
 }
 
 #[test]
+fn the_operator_points_cluster_policy_to_its_map_in_a_window_where_the_flag_allows_it() {
+    scenario(async |scene| {
+        scene.nodes_are([NodeSpec::new("t1", 4, "T4").label(POOL, "notebooks")]).await?;
+        scene.operator_with(|settings| settings.patch_device_plugin = true).await?;
+
+        // The only window is in a year that this control plane does not see.
+        let never = json!([{"schedule": "0 0 29 2 *", "duration": "1m"}]);
+        scene.apply(by(4).spec("/rollout/windows", never)).await?;
+        let waits = scene.says("notebooks", "Degraded", "True", "PluginMapNotOurs").await?;
+        assert!(waits.contains("when a window opens"), "{waits}");
+        scene.offers_resources("t1", &[("nvidia.com/gpu", 4)]).await?;
+
+        // Any time is in a window.
+        scene.apply(by(4)).await?;
+        scene.offers_resources("t1", &[(SHARED, 16)]).await?;
+        scene.converged("notebooks").await
+    });
+}
+
+#[test]
 fn t4s_are_shared_by_four_but_not_under_a_pod_that_has_one_and_are_whole_again_when_nobody_has_a_share() {
     scenario(async |scene| {
         let node = |name: &str| NodeSpec::new(name, 4, "T4").label(POOL, "notebooks");

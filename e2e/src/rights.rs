@@ -52,6 +52,9 @@ pub(crate) fn values_for(settings: &Settings) -> Values {
     if settings.patch_cluster_policy {
         values.push("gpuOperator.patchClusterPolicy=true".to_owned());
     }
+    if settings.patch_device_plugin {
+        values.push("gpuOperator.patchDevicePlugin=true".to_owned());
+    }
     if let Some(map) = &settings.administrators_map {
         values.push(format!("gpuOperator.administratorsMap=\"{}/{}\"", map.namespace, map.name));
     }
@@ -72,9 +75,10 @@ pub(crate) fn values_for(settings: &Settings) -> Values {
 }
 
 /// Every value that comes with a right.
-fn every_value() -> [String; 5] {
+fn every_value() -> [String; 6] {
     [
         "gpuOperator.patchClusterPolicy=true".to_owned(),
+        "gpuOperator.patchDevicePlugin=true".to_owned(),
         format!("gpuOperator.administratorsMap=\"{TEAM}/layouts\""),
         "metrics.tls.secretName=\"metrics\"".to_owned(),
         "kueue=\"admission-check\"".to_owned(),
@@ -404,6 +408,7 @@ mod tests {
         settings.kueue = Kueue::AdmissionCheck;
         settings.hardware_profiles = HardwareProfiles::Publish;
         settings.patch_cluster_policy = true;
+        settings.patch_device_plugin = true;
         settings.administrators_map =
             Some(controller::MapRef { namespace: TEAM.to_owned(), name: "layouts".to_owned() });
         settings.metrics_tls =

@@ -41,6 +41,9 @@
 {{- if $values.gpuOperator.patchClusterPolicy -}}
 {{- $flags = append $flags "--patch-cluster-policy" -}}
 {{- end -}}
+{{- if $values.gpuOperator.patchDevicePlugin -}}
+{{- $flags = append $flags "--patch-device-plugin" -}}
+{{- end -}}
 {{- with $values.metrics.tls -}}
 {{- if .secretName -}}
 {{- $flags = concat $flags (list "--metrics-certificate=/etc/slicewright/metrics-tls/tls.crt" "--metrics-key=/etc/slicewright/metrics-tls/tls.key") -}}

@@ -166,6 +166,13 @@ struct GpuOperator {
     /// slicewright-mig-config; without this flag, a condition shows the command
     #[arg(long, env = "SLICEWRIGHT_PATCH_CLUSTER_POLICY")]
     patch_cluster_policy: bool,
+    /// Point ClusterPolicy's spec.devicePlugin.config.name to
+    /// slicewright-plugin-config for policies that share GPUs, in one of their
+    /// windows: the device plugin and GPU feature discovery restart once on
+    /// every GPU node, and pods that run keep their GPUs. Without this flag, a
+    /// condition shows the command
+    #[arg(long, env = "SLICEWRIGHT_PATCH_DEVICE_PLUGIN")]
+    patch_device_plugin: bool,
     /// How long the kubelet may take to deliver a changed map to the nodes.
     /// This cannot be observed, so the operator waits this long before it
     /// requests a new layout on a node
@@ -357,6 +364,7 @@ impl Args {
             gpu_operator_namespace: here.clone(),
             administrators_map,
             patch_cluster_policy: gpu_operator.patch_cluster_policy,
+            patch_device_plugin: gpu_operator.patch_device_plugin,
             tell_names: process.tell_names,
             kueue: process.kueue,
             hardware_profiles: openshift_ai.hardware_profiles,

@@ -35,7 +35,7 @@ pub enum Scope {
 pub enum When {
     /// Always.
     Always,
-    /// With `--patch-cluster-policy` only.
+    /// With `--patch-cluster-policy` and `--patch-device-plugin` only.
     PatchClusterPolicy,
     /// With `--metrics-certificate` only.
     SecureMetrics,
@@ -75,7 +75,8 @@ pub struct Installation {
     pub account: String,
     /// The namespace of the GPU Operator.
     pub gpu_operator_namespace: String,
-    /// Whether the operator runs with `--patch-cluster-policy`.
+    /// Whether the operator runs with `--patch-cluster-policy` or
+    /// `--patch-device-plugin`.
     pub patch_cluster_policy: bool,
     /// Whether the operator runs with `--metrics-certificate`.
     pub secure_metrics: bool,
@@ -306,7 +307,9 @@ pub fn page() -> String {
             for (verb, why) in right.verbs {
                 let when = match right.when {
                     When::Always => "",
-                    When::PatchClusterPolicy => " (only with `--patch-cluster-policy`)",
+                    When::PatchClusterPolicy => {
+                        " (only with `--patch-cluster-policy` or `--patch-device-plugin`)"
+                    }
                     When::SecureMetrics => " (only with `--metrics-certificate`)",
                     When::ReadsQueues => " (only with `--kueue=report` or `--kueue=admission-check`)",
                     When::AnswersChecks => " (only with `--kueue=admission-check`)",

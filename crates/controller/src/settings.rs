@@ -75,6 +75,9 @@ pub struct Settings {
     pub administrators_map: Option<MapRef>,
     /// Whether to point `ClusterPolicy` to our map ourselves.
     pub patch_cluster_policy: bool,
+    /// Whether to point the device plugin to our map of its configurations
+    /// ourselves.
+    pub patch_device_plugin: bool,
     /// What the operator has to do with Kueue's queues.
     pub kueue: Kueue,
     /// What the operator has to do with hardware profiles.
@@ -166,6 +169,7 @@ impl Settings {
             map_name: rollout::names::MAP_NAME.to_owned(),
             administrators_map: None,
             patch_cluster_policy: false,
+            patch_device_plugin: false,
             kueue: Kueue::default(),
             hardware_profiles: HardwareProfiles::default(),
             menu: reconcile::MenuSettings::default(),

@@ -98,6 +98,8 @@ pub struct Settings {
     /// The administrators' own map, if they have one: its entries are carried
     /// over into ours.
     pub administrators_map: Option<MapRef>,
+    /// Whether we point `ClusterPolicy` to our map of the device plugin's configurations ourselves.
+    pub points_device_plugin: bool,
     /// Whether we answer the admission checks that Kueue's queues ask.
     pub answers_checks: bool,
     /// What is published for OpenShift AI, if anything.

@@ -11,6 +11,7 @@ use rollout::{Action, Advance, PluginConfig, Progress};
 
 use crate::input::{Input, MapRef};
 use crate::planned_round::PlannedRound;
+use crate::plugin_pointer::Repoint;
 
 /// A write of our map that is due. It is done before the actions of nodes: an
 /// `EnsurePluginConfig` among them is fulfilled by it.
@@ -32,6 +33,9 @@ pub struct PluginMapRound {
     pub write: Option<PluginMapWrite>,
     /// What keeps it from being as it should, for a condition.
     pub problem: Option<String>,
+    /// That `ClusterPolicy` is to name it, if that is for us to do, now. It is done after the policies' conditions have
+    /// said so.
+    pub repoint: Option<Repoint>,
 }
 
 type Data = BTreeMap<String, String>;
@@ -60,7 +64,7 @@ pub(crate) fn plugin_map(
     let old = there.and_then(|map| map.data.clone()).unwrap_or_default();
     let theirs = match administrators(input, &ours, &old) {
         Ok(theirs) => theirs,
-        Err(problem) => return PluginMapRound { write: None, problem: Some(problem) },
+        Err(problem) => return PluginMapRound { problem: Some(problem), ..PluginMapRound::default() },
     };
     let lacks = needed.iter().any(|(key, text)| old.get(key) != Some(text))
         || theirs.iter().any(|(key, text)| old.get(key) != Some(text));
@@ -79,10 +83,13 @@ pub(crate) fn plugin_map(
         let problem = format!(
             "ConfigMap {namespace}/{name} stays as it is, and no sharing can be changed: with the administrators' keys it would have {bytes} bytes, and {MAX_BYTES} are allowed; remove keys that no node uses"
         );
-        return PluginMapRound { write: None, problem: Some(problem) };
+        return PluginMapRound { problem: Some(problem), ..PluginMapRound::default() };
     }
     let if_version = there.and_then(|map| map.metadata.resource_version.clone());
-    PluginMapRound { write: Some(PluginMapWrite { map: ours, data, if_version }), problem: None }
+    PluginMapRound {
+        write: Some(PluginMapWrite { map: ours, data, if_version }),
+        ..PluginMapRound::default()
+    }
 }
 
 /// Whether a policy that is in force shares GPUs of a node.

@@ -25,6 +25,7 @@ use crate::input::Input;
 use crate::map::MapRound;
 use crate::planned_round::PlannedRound;
 use crate::plugin_map::PluginMapRound;
+use crate::plugin_pointer;
 use crate::policy_digest::policy_digest;
 use crate::review::{Fingerprint, review};
 use crate::why_name::{may_pass, why_name};
@@ -302,26 +303,9 @@ fn cluster(
     all.extend(map.problem.clone().map(|problem| (reason::MAP_INVALID, problem)));
     all.extend(map_reference(input).map(|command| (reason::MAP_NOT_OURS, command)));
     all.extend(plugin_map.problem.clone().map(|problem| (reason::PLUGIN_MAP_INVALID, problem)));
-    all.extend(plugin_map_reference(input).map(|command| (reason::PLUGIN_MAP_NOT_OURS, command)));
+    let elsewhere = plugin_pointer::elsewhere(input, planned);
+    all.extend(elsewhere.map(|elsewhere| (reason::PLUGIN_MAP_NOT_OURS, elsewhere.message(input.now))));
     all
-}
-
-/// The command that makes `ClusterPolicy` point the device plugin to our map,
-/// when it does not. Only once the map is there: a plugin whose map is missing
-/// does not start.
-fn plugin_map_reference(input: &Input<'_>) -> Option<String> {
-    let (name, policy) = input.objects.cluster_policies.iter().next()?;
-    let ours = input.settings.observe.plugin_map();
-    let found = policy.spec.device_plugin.config.as_ref().map(|c| c.name.as_str()).unwrap_or_default();
-    if found == ours.name || input.objects.gpu_cluster || !input.objects.config_maps.contains_key(&ours.key())
-    {
-        return None;
-    }
-    let uses = if found.is_empty() { "no map".to_owned() } else { format!("the map `{found}`") };
-    let ours = ours.name;
-    Some(format!(
-        "ClusterPolicy {name} points the device plugin to {uses}, so no GPU can be shared; the map `{ours}` is there, with the administrators' keys: run, at a time when the device plugin and GPU feature discovery may restart on every GPU node (pods that run keep their GPUs): kubectl patch clusterpolicies.nvidia.com {name} --type merge -p '{{\"spec\":{{\"devicePlugin\":{{\"config\":{{\"name\":\"{ours}\"}}}}}}}}'"
-    ))
 }
 
 /// The command that makes `ClusterPolicy` point to our map, when it does not.

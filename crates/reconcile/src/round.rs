@@ -18,6 +18,7 @@ use crate::map::{MapRound, map};
 use crate::menu::{MenuRound, menu};
 use crate::planned_round::{PlannedRound, plan_next_round};
 use crate::plugin_map::{PluginMapRound, plugin_map};
+use crate::plugin_pointer;
 use crate::policy_status::statuses;
 use crate::promises::promises;
 
@@ -73,9 +74,15 @@ pub fn follow(input: &Input<'_>, planned: PlannedRound) -> Round {
     let advances = advance(input, &planned);
     let mut map = map(input, &planned, &advances);
     let mut plugin_map = plugin_map(input, &planned, &advances);
+    // A map that is to be written first is written by itself.
+    if plugin_map.write.is_none() && plugin_map.problem.is_none() {
+        let elsewhere = plugin_pointer::elsewhere(input, &planned);
+        plugin_map.repoint = elsewhere.and_then(|elsewhere| elsewhere.due(input.now));
+    }
     if input.obstacles.settling(input.now).is_some() {
         map.write = None;
         plugin_map.write = None;
+        plugin_map.repoint = None;
     }
     let policies = statuses(input, &planned, &advances, &map, &plugin_map);
     let answers: Vec<Answer> =

@@ -89,13 +89,23 @@ async fn apply(
     })
 }
 
-/// Points `ClusterPolicy` to our map, if it still has this version.
+/// A field of `ClusterPolicy` that names a map of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// MIG manager's map of layouts.
+    Layouts,
+    /// The device plugin's map of configurations.
+    PluginConfigs,
+}
+
+/// Points `ClusterPolicy` to a map of ours, if it still has this version.
 ///
 /// # Errors
 /// When it was not, or may not have been, patched.
 pub async fn point_to(
     calls: &Calls,
     cluster_policy: &str,
+    field: Names,
     map_name: &str,
     if_version: &str,
 ) -> Result<Subject, CallError> {
@@ -103,9 +113,13 @@ pub async fn point_to(
     let resource =
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, versions[0], kind), plural);
     let api: Api<DynamicObject> = Api::all_with(calls.client(), &resource);
+    let operand = match field {
+        Names::Layouts => "migManager",
+        Names::PluginConfigs => "devicePlugin",
+    };
     let body = json!({
         "metadata": {"resourceVersion": if_version},
-        "spec": {"migManager": {"config": {"name": map_name}}},
+        "spec": {operand: {"config": {"name": map_name}}},
     });
     let title = format!("ClusterPolicy {cluster_policy}");
     let written =

@@ -103,6 +103,7 @@ fn core(settings: &Settings) -> reconcile::Settings {
         },
         rollout: settings.rollout,
         administrators_map: settings.administrators_map.clone(),
+        points_device_plugin: settings.patch_device_plugin,
         answers_checks: settings.kueue == Kueue::AdmissionCheck,
         menu: settings.hardware_profiles.is_planned().then(|| settings.menu.clone()),
     }

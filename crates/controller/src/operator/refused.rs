@@ -24,6 +24,8 @@ pub(super) enum For {
     PluginMap,
     /// The reference to our map.
     ClusterPolicy,
+    /// The reference to our map of the device plugin's configurations.
+    DevicePlugin,
     /// What a check says of a workload in a queue, or that it is active.
     Queue(String),
     /// A hardware profile.
@@ -40,7 +42,7 @@ impl For {
             Self::GpuNode(_) => "GpuNode",
             Self::Policy(_) => "GpuPartitionPolicy",
             Self::Map | Self::PluginMap => "ConfigMap",
-            Self::ClusterPolicy => "ClusterPolicy",
+            Self::ClusterPolicy | Self::DevicePlugin => "ClusterPolicy",
             Self::Queue(_) => "Workload",
             Self::Profile(_) => "HardwareProfile",
             Self::Events(_) => "Event",
@@ -106,6 +108,7 @@ impl Refused {
             For::Policy(policy) => round.policies.contains_key(policy),
             For::Map => round.map.write.is_some(),
             For::PluginMap => round.plugin_map.write.is_some(),
+            For::DevicePlugin => round.plugin_map.repoint.is_some(),
             For::Queue(_) => !round.checks.is_empty(),
             For::Profile(name) => round.menu.writes.iter().any(|write| write.name == *name),
             For::ClusterPolicy | For::Events(_) => true,

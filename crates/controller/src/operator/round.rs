@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use observe::Objects;
 use planner::names::NodeName;
 use planner::policy::Mode;
-use reconcile::{Input, MapWrite, PluginMapWrite, Round};
+use reconcile::{Input, MapWrite, PluginMapWrite, Repoint, Round};
 use rollout::Action;
 
 use super::Operator;
@@ -18,6 +18,7 @@ use super::look::{MOST_LOOKS, leave_out, suspects};
 use super::refused::For;
 use super::steps::{self, together};
 use super::subject::{node_subject, policy_subject};
+use crate::apply::map::Names;
 use crate::apply::{ActionError, Done, map};
 use crate::calls::CallError;
 use crate::class::{Class, chain};
@@ -108,7 +109,11 @@ impl Operator {
         for (node, done) in done {
             failures += self.note(node, done, highest_before, &mut awaited);
         }
-        failures += self.publish(&objects, &round, remembered.stored, now, &mut awaited).await;
+        let untold = self.publish(&objects, &round, remembered.stored, now, &mut awaited).await;
+        failures += untold;
+        if untold == 0 {
+            failures += self.point_device_plugin(&round).await;
+        }
         failures += Box::pin(self.answer_checks(&objects, &round, now, &mut awaited)).await;
         failures += Box::pin(self.publish_menu(&round, now, &mut awaited)).await;
         let instant = clock::instant();
@@ -328,11 +333,42 @@ impl Operator {
         }
         let version = policy.metadata.resource_version.clone().unwrap_or_default();
         let (calls, name, map) = (Arc::clone(&self.calls), name.clone(), ours.name);
-        let pointed = self.pump(async move { map::point_to(&calls, &name, &map, &version).await }).await;
+        let pointed = self
+            .pump(async move { map::point_to(&calls, &name, Names::Layouts, &map, &version).await })
+            .await;
         self.refused.note(For::ClusterPolicy, &pointed);
         match pointed {
             Ok(subject) => {
                 tracing::info!("ClusterPolicy now names the operator's map, as the flag allows");
+                self.store.wait_for(subject, clock::instant());
+                self.judge(what, Ok(()))
+            }
+            Err(error) => self.judge(what, Err(error)),
+        }
+    }
+
+    /// Points the device plugin to our map of its configurations, where a round
+    /// says that this is due: the policies' conditions have said so.
+    async fn point_device_plugin(&mut self, round: &Round) -> usize {
+        let what = "ClusterPolicy's device plugin";
+        let Some(Repoint { cluster_policy, if_version, map }) = round.plugin_map.repoint.clone() else {
+            self.retries.succeeded(what);
+            return 0;
+        };
+        if !self.may_write(what) {
+            return 0;
+        }
+        let calls = Arc::clone(&self.calls);
+        let point = async move {
+            map::point_to(&calls, &cluster_policy, Names::PluginConfigs, &map, &if_version).await
+        };
+        let pointed = self.pump(point).await;
+        self.refused.note(For::DevicePlugin, &pointed);
+        match pointed {
+            Ok(subject) => {
+                tracing::info!(
+                    "ClusterPolicy points the device plugin to the operator's map, as the flag allows"
+                );
                 self.store.wait_for(subject, clock::instant());
                 self.judge(what, Ok(()))
             }

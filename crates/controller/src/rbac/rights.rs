@@ -178,7 +178,10 @@ pub const RIGHTS: &[Right] = &[
             Scope::Cluster,
             "nvidia.com",
             "clusterpolicies",
-            &[("patch", "to point spec.migManager.config.name to our map, as the flag allows")],
+            &[(
+                "patch",
+                "to point spec.migManager.config.name and spec.devicePlugin.config.name to our maps, as the flags allow",
+            )],
         )
     },
     Right {

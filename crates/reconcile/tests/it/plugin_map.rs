@@ -4,7 +4,7 @@
 use api::foreign::cluster_policy::DevicePluginConfig;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use reconcile::{PluginMapWrite, Round};
+use reconcile::{PluginMapWrite, Repoint, Round};
 use rollout::{Method, Outlook, PluginConfig, Shared, StartBlocker};
 use serde_json::json;
 
@@ -196,4 +196,90 @@ fn the_key_of_a_sharing_comes_into_the_map_with_the_entry_of_the_layout_that_it_
     let config = PluginConfig { strategy: None, sharing: Some(shared) };
     assert_eq!(written(&round).data[&config.key()], config.render());
     assert!(round.map.write.is_some(), "both are mounted when the node is cordoned");
+}
+
+/// The pool, our map, and an operator that may point `ClusterPolicy` to it. The policy's window opens at eight.
+fn pool_with_a_window(mode: api::policy::Mode) -> Cluster {
+    let mut cluster = pool();
+    put(&mut cluster, "slicewright-plugin-config", json!({ours().key(): ours().render()}));
+    cluster.settings.points_device_plugin = true;
+    cluster.edit_policy(|policy| {
+        policy.spec.mode = mode;
+        policy.spec.rollout.windows =
+            serde_json::from_value(json!([{"schedule": "0 8 * * *", "duration": "1h"}])).unwrap();
+    });
+    cluster
+}
+
+#[test]
+fn cluster_policy_is_pointed_to_our_map_in_a_window_of_a_policy_that_shares_which_says_so_before() {
+    let mut cluster = pool_with_a_window(api::policy::Mode::Enforce);
+    cluster.now = "2026-11-20T07:30:00Z".parse().unwrap();
+    let before = round(&cluster);
+    assert_eq!(before.plugin_map.repoint, None);
+    let (reason, message) = degraded(&before);
+    assert_eq!(reason, "PluginMapNotOurs");
+    assert!(
+        message.ends_with(
+            "the operator points it there at 2026-11-20T08:00:00Z, when a window opens, and the device plugin and GPU feature discovery restart on every GPU node (pods that run keep their GPUs)"
+        ),
+        "{message}"
+    );
+    let opens = "2026-11-20T08:00:00Z".parse().unwrap();
+    assert!(before.wake_at.is_some_and(|at| at <= opens), "the window is not missed: {:?}", before.wake_at);
+
+    cluster.now = opens;
+    let due = round(&cluster);
+    let expect = Repoint {
+        cluster_policy: "gpu-cluster-policy".to_owned(),
+        if_version: cluster.objects.cluster_policies["gpu-cluster-policy"]
+            .metadata
+            .resource_version
+            .clone()
+            .unwrap_or_default(),
+        map: "slicewright-plugin-config".to_owned(),
+    };
+    assert_eq!(due.plugin_map.repoint, Some(expect));
+    assert!(degraded(&due).1.contains("the operator points it there now"), "{}", degraded(&due).1);
+
+    names(&mut cluster, "slicewright-plugin-config");
+    assert_eq!(round(&cluster).plugin_map.repoint, None);
+}
+
+#[test]
+fn cluster_policy_is_never_pointed_there_for_another_policy_nor_before_the_map_is_complete() {
+    let open = "2026-11-20T08:30:00Z".parse().unwrap();
+    let mut cluster = pool_with_a_window(api::policy::Mode::Preview);
+    cluster.now = open;
+    let preview = round(&cluster);
+    assert_eq!(preview.plugin_map.repoint, None, "a preview changes nothing");
+
+    let mut cluster = pool_with_a_window(api::policy::Mode::Enforce);
+    cluster.now = open;
+    cluster.settings.points_device_plugin = false;
+    assert_eq!(round(&cluster).plugin_map.repoint, None, "without the flag a person does it");
+
+    // Another policy, which shares nothing, may change its nodes at any time.
+    let mut cluster = pool_with_a_window(api::policy::Mode::Enforce);
+    cluster.now = "2026-11-20T07:30:00Z".parse().unwrap();
+    cluster.node("g1");
+    cluster.edit_node("g1", |node| {
+        node.metadata.labels.get_or_insert_default().insert("pool".to_owned(), "others".to_owned());
+    });
+    let mut others = Cluster::new();
+    others.policy(json!({"type": "DemandDriven"}));
+    others.edit_policy(|policy| {
+        policy.metadata.name = Some("others".to_owned());
+        policy.spec.node_selector =
+            serde_json::from_value(json!({"matchLabels": {"pool": "others"}})).unwrap();
+    });
+    let others = others.objects.policies.remove("research").unwrap();
+    cluster.objects.policies.insert("others".to_owned(), others);
+    assert_eq!(round(&cluster).plugin_map.repoint, None, "its window is not that of who shares");
+
+    // Somebody took our key out of the map: it is written first.
+    let mut cluster = pool_with_a_window(api::policy::Mode::Enforce);
+    cluster.now = open;
+    cluster.objects.config_maps.clear();
+    assert_eq!(round(&cluster).plugin_map.repoint, None, "a plugin whose map is missing does not start");
 }
