@@ -76,6 +76,35 @@ pub fn wait_until(what: &str, tenths: u32, mut is_so: impl FnMut() -> bool) -> a
     Ok(())
 }
 
+/// How often a wait begins anew because something moved: what never comes to
+/// rest, a container that crashes again and again, is waited for no longer.
+const STRETCHES: u32 = 10;
+
+/// Asks again and again whether something has come about, for as long as
+/// something moves towards it: the wait ends without it when `reading` is the
+/// same before and after a whole stretch of so many tenths of a second. How
+/// fast a machine is, and what else it does, then decides nothing.
+///
+/// # Errors
+/// When nothing moved for a stretch, or nothing came of ten of them.
+pub fn wait_while_moving(
+    what: &str,
+    tenths: u32,
+    mut is_so: impl FnMut() -> bool,
+    mut reading: impl FnMut() -> String,
+) -> anyhow::Result<()> {
+    let mut before = reading();
+    for _ in 0..STRETCHES {
+        if wait_until(what, tenths, &mut is_so).is_ok() {
+            return Ok(());
+        }
+        let now = reading();
+        ensure!(now != before, "{what} has not come about, and nothing moved in the last {} s", tenths / 10);
+        before = now;
+    }
+    bail!("{what} has not come about in {} s, although something moved all the time", tenths * STRETCHES / 10)
+}
+
 /// Lets so many tenths of a second go by.
 pub fn pause(tenths: u32) {
     #[expect(
@@ -115,5 +144,47 @@ mod tests {
     fn waiting_ends_with_what_was_waited_for() {
         let error = wait_until("the engine", 0, || false).unwrap_err().to_string();
         assert_eq!(error, "the engine has not come about in 0 s");
+    }
+
+    #[test]
+    fn a_wait_goes_on_while_something_moves_and_ends_when_nothing_does() {
+        let mut looks = 0;
+        let mut step = 0;
+        let comes = wait_while_moving(
+            "the label",
+            0,
+            || {
+                looks += 1;
+                looks == 4
+            },
+            || {
+                step += 1;
+                step.to_string()
+            },
+        );
+        comes.unwrap();
+        assert_eq!((looks, step), (4, 4));
+
+        let mut readings = ["one pod", "two pods", "two pods"].into_iter();
+        let error =
+            wait_while_moving("the label", 0, || false, || readings.next().unwrap().to_owned()).unwrap_err();
+        assert_eq!(error.to_string(), "the label has not come about, and nothing moved in the last 0 s");
+        assert_eq!(readings.next(), None, "not before a stretch without a move");
+
+        let mut crashes = 0;
+        let error = wait_while_moving(
+            "the label",
+            0,
+            || false,
+            || {
+                crashes += 1;
+                crashes.to_string()
+            },
+        )
+        .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the label has not come about in 0 s, although something moved all the time"
+        );
     }
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::call::{call, call_with, succeeds, wait_until};
+use crate::call::{call, call_with, succeeds, wait_until, wait_while_moving};
 use crate::engine::Engine;
 use crate::fleet::{self, Gpus};
 use crate::machine::Machine;
@@ -18,6 +18,11 @@ use crate::{node_image, own_engine, preflight};
 
 /// The cluster's name, as kind and its containers have it.
 pub const NAME: &str = "slicewright";
+
+/// How long a program that waits by itself, kubectl or Helm, may wait: what it
+/// waits for takes seconds on a machine that does nothing else, and minutes on
+/// one that compiles.
+pub(crate) const DEADLINE: &str = "--timeout=900s";
 
 /// How often the rules of nodes are written anew until they are complete.
 const ROUNDS: u32 = 5;
@@ -230,9 +235,31 @@ impl<'a> Cluster<'a> {
         call(self.engine.command().args(map)).is_ok_and(|map| map.contains("default/kubernetes/tcp/https"))
     }
 
+    /// Waits until something has come about, for as long as a pod or a node of
+    /// the cluster changes at least once in so many tenths of a second.
+    ///
+    /// # Errors
+    /// When it has not, and nothing changes any more.
+    pub(crate) fn wait(&self, what: &str, tenths: u32, is_so: impl FnMut() -> bool) -> anyhow::Result<()> {
+        wait_while_moving(what, tenths, is_so, || self.reading())
+    }
+
+    /// How the pods and nodes stand, as a text that changes when one does.
+    /// Heartbeats are not in it: of a node there is what others write.
+    fn reading(&self) -> String {
+        let ask = |args: &[&str]| {
+            // Who does not answer does not move.
+            let said = self.kubectl().and_then(|mut kubectl| call(kubectl.arg("get").args(args)));
+            said.unwrap_or_else(|error| format!("{error:#}"))
+        };
+        let pods =
+            r#"--output=jsonpath={range .items[*]}{.metadata.uid} {.metadata.resourceVersion}{"\n"}{end}"#;
+        let nodes = r#"--output=jsonpath={range .items[*]}{.metadata.labels} {.metadata.annotations} {.spec} {.status.allocatable}{"\n"}{end}"#;
+        ask(&["pods", "--all-namespaces", pods]) + &ask(&["nodes", nodes])
+    }
+
     fn wait_ready(&self) -> anyhow::Result<()> {
-        call(self.kubectl()?.args(["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=180s"]))
-            .map(drop)
+        call(self.kubectl()?.args(["wait", "--for=condition=Ready", "nodes", "--all", DEADLINE])).map(drop)
     }
 
     /// What kind's network daemon would do: on each node, a route to the pods

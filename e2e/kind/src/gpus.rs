@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 
-use crate::call::{call, call_with, wait_until};
-use crate::cluster::Cluster;
+use crate::call::{call, call_with};
+use crate::cluster::{Cluster, DEADLINE};
 use crate::fleet::{Gpus, LABEL};
 use crate::place::Place;
 use crate::programs::{self, Contents, of_this_machine};
@@ -81,7 +81,7 @@ pub fn bring<W: Write>(
     })?;
     progress.step("Node Feature Discovery finds the GPUs", || {
         let selector = format!("--selector={FOUND}");
-        wait_until("NFD's label on every worker", 1200, || {
+        cluster.wait("NFD's label on every worker", 600, || {
             let listed = cluster
                 .kubectl()
                 .and_then(|mut kubectl| call(kubectl.args(["get", "nodes", &selector, "--output=name"])));
@@ -91,14 +91,14 @@ pub fn bring<W: Write>(
     progress.step("device plugin, feature discovery and MIG manager", || {
         // GFD runs where the Operator has seen what NFD found.
         let discovered = r"--for=jsonpath={.metadata.labels.nvidia\.com/mig\.capable}";
-        call(cluster.kubectl()?.args(["wait", "nodes", "--selector", LABEL, "--timeout=180s", discovered]))?;
+        call(cluster.kubectl()?.args(["wait", "nodes", "--selector", LABEL, DEADLINE, discovered]))?;
         for app in ["nvidia-device-plugin-daemonset", "gpu-feature-discovery", "nvidia-mig-manager"] {
             ready(cluster, NAMESPACE, "daemonset", &format!("app={app}"))?;
         }
         Ok(())
     })?;
     progress.step("kubelets have their GPUs", || {
-        wait_until("a GPU or a slice on every worker", 1200, || {
+        cluster.wait("a GPU or a slice on every worker", 600, || {
             offering(cluster).is_ok_and(|found| found == workers.len())
         })
     })
@@ -164,7 +164,7 @@ fn driver(template: &str, gpus: &Gpus) -> String {
 fn ready(cluster: &Cluster<'_>, namespace: &str, kind: &str, selector: &str) -> anyhow::Result<()> {
     let here = ["--namespace", namespace, "--selector", selector];
     let mut rollout = cluster.kubectl()?;
-    rollout.args(["rollout", "status", kind, "--timeout=180s"]).args(here);
+    rollout.args(["rollout", "status", kind, DEADLINE]).args(here);
     let waited = call(&mut rollout).map(drop);
     waited.with_context(|| {
         let pods = cluster

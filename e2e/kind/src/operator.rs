@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 
 use crate::call::call;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, DEADLINE};
 use crate::gpus;
 use crate::place::Place;
 
@@ -49,7 +49,7 @@ pub fn load(cluster: &Cluster<'_>, place: &Place, images: &Path) -> anyhow::Resu
 /// # Errors
 /// When it does not become ready.
 pub fn install(cluster: &Cluster<'_>, place: &Place) -> anyhow::Result<()> {
-    upgrade(cluster, place, &["agent.enabled=false".to_owned()], &["--wait", "--timeout=180s"])
+    upgrade(cluster, place, &["agent.enabled=false".to_owned()], &["--wait", DEADLINE])
 }
 
 /// The same with the agent of GPU nodes, which may do what this mode says. It
@@ -101,7 +101,7 @@ fn values(digest: &str) -> [String; 6] {
 pub fn uninstall(cluster: &Cluster<'_>) -> anyhow::Result<()> {
     let mut helm = cluster.inside(tools::find("helm")?);
     helm.args(["uninstall", RELEASE, "--namespace", NAMESPACE]);
-    call(helm.args(["--ignore-not-found", "--wait", "--timeout=300s"])).map(drop)
+    call(helm.args(["--ignore-not-found", "--wait", DEADLINE])).map(drop)
 }
 
 /// Takes it away with everything that its chart left to stay, so that the
@@ -112,7 +112,7 @@ pub fn uninstall(cluster: &Cluster<'_>) -> anyhow::Result<()> {
 pub fn remove(cluster: &Cluster<'_>) -> anyhow::Result<()> {
     uninstall(cluster)?;
     let kubectl = |args: &[&str]| cluster.kubectl().and_then(|mut kubectl| call(kubectl.args(args)));
-    let gone = ["--ignore-not-found", "--timeout=120s"];
+    let gone = ["--ignore-not-found", DEADLINE];
     kubectl(
         &[&["delete", "crd", "gpupartitionpolicies.slicewright.io", "gpunodes.slicewright.io"], &gone[..]]
             .concat(),

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::by_hand::named;
 use super::slicewright::on_demand;
 use super::stage::{Stage, TEAM};
+use crate::cluster::DEADLINE;
 use crate::operator::{self, AGENT_NAMESPACE};
 
 /// What MIG manager's label says where the agent changes the slices: the name of no layout.
@@ -29,7 +30,7 @@ impl Stage<'_> {
         let patch = json!({"spec": {"template": {"spec": pod}}}).to_string();
         let set = ["daemonset", "--namespace", AGENT_NAMESPACE, operator::AGENT];
         self.kubectl(&[&["patch"], &set[..], &["--type=strategic", "--patch", &patch]].concat())?;
-        self.kubectl(&[&["rollout", "status", "--timeout=240s"], &set[..]].concat()).map(drop)
+        self.kubectl(&[&["rollout", "status", DEADLINE], &set[..]].concat()).map(drop)
     }
 
     /// Waits until an agent that may do this reports from a node, and what it

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::stage::Stage;
 use crate::call::{call, pause};
+use crate::cluster::DEADLINE;
 use crate::gpus::NAMESPACE;
 use crate::progress::clock;
 
@@ -60,7 +61,7 @@ impl Stage<'_> {
                 let now = self.kubectl(&["get", "daemonset", "--namespace", NAMESPACE, app, format])?;
                 Ok(if now == wanted { Ok(()) } else { Err(format!("it reads {now}")) })
             })?;
-            let here = ["--namespace", NAMESPACE, "--timeout=180s"];
+            let here = ["--namespace", NAMESPACE, DEADLINE];
             self.kubectl(&[&["rollout", "status", "daemonset", app], &here[..]].concat())?;
         }
         Ok(())

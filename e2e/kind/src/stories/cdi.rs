@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::stage::Stage;
 use crate::call::call;
+use crate::cluster::DEADLINE;
 use crate::gpus::NAMESPACE;
 
 const PLUGIN: &str = "nvidia-device-plugin-daemonset";
@@ -48,7 +49,7 @@ fn by_cdi(stage: &mut Stage<'_>, node: &str, slices: u64) -> anyhow::Result<()> 
         super::stage::TEAM,
         "by-cdi",
         "--for=condition=Ready",
-        "--timeout=120s",
+        DEADLINE,
     ])?;
     let inside = |line: &str| {
         stage.kubectl(&["exec", "--namespace", super::stage::TEAM, "by-cdi", "--", "sh", "-c", line])
@@ -118,7 +119,7 @@ fn strategy(stage: &Stage<'_>, list: &str) -> anyhow::Result<()> {
         "--containers=nvidia-device-plugin",
         &set,
     ])?;
-    stage.kubectl(&["rollout", "status", "--namespace", NAMESPACE, &daemonset, "--timeout=180s"]).map(drop)
+    stage.kubectl(&["rollout", "status", "--namespace", NAMESPACE, &daemonset, DEADLINE]).map(drop)
 }
 
 /// Runs a program on a node.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::cdi::{WITH_CUDA, WITHOUT_CUDA};
 use super::stage::{Stage, TEAM};
+use crate::cluster::DEADLINE;
 use crate::gpus::{self, NAMESPACE};
 
 /// The label of the worker on which it runs.
@@ -27,10 +28,9 @@ pub(super) fn tell(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     // The next story finds the worker without it.
     stage.in_driver(&node, WITHOUT_CUDA)?;
     stage.kubectl(&["label", "node", &node, &format!("{HERE}-")])?;
-    let gone =
-        stage.kubectl(&["delete", "daemonset", "--namespace", NAMESPACE, "dra-driver", "--timeout=120s"]);
-    stage.kubectl(&["delete", "resourceslices", "--all", "--timeout=60s"])?;
-    stage.kubectl(&["delete", "deviceclass", "mig.nvidia.com", "--timeout=60s"])?;
+    let gone = stage.kubectl(&["delete", "daemonset", "--namespace", NAMESPACE, "dra-driver", DEADLINE]);
+    stage.kubectl(&["delete", "resourceslices", "--all", DEADLINE])?;
+    stage.kubectl(&["delete", "deviceclass", "mig.nvidia.com", DEADLINE])?;
     told.and(gone.map(drop))
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::stage::{POOL, Stage, TEAM};
 use crate::call::call;
+use crate::cluster::DEADLINE;
 use crate::gpus::NAMESPACE;
 use crate::operator;
 
@@ -92,7 +93,7 @@ impl Stage<'_> {
     fn rolls_over(&self) -> anyhow::Result<()> {
         let of_ours = ["deployment", "--namespace", operator::NAMESPACE, operator::RELEASE];
         self.kubectl(&[&["rollout", "restart"], &of_ours[..]].concat())?;
-        self.kubectl(&[&["rollout", "status", "--timeout=180s"], &of_ours[..]].concat()).map(drop)
+        self.kubectl(&[&["rollout", "status", DEADLINE], &of_ours[..]].concat()).map(drop)
     }
 
     /// Nobody may evict this pod.

@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
 use crate::call::{call, call_with, wait_until};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, DEADLINE};
 use crate::fleet::LABEL;
 use crate::gpus::NAMESPACE;
 use crate::place::Place;
@@ -18,9 +18,10 @@ pub(super) const TEAM: &str = "story";
 /// somebody else's meanwhile: a scenario of `e2e`, for instance.
 pub(super) const POOL: &str = "slicewright.io/pool";
 
-/// How long anything may take, in seconds: MIG manager waits for five minutes
-/// at most; a change here takes some ten.
-pub(super) const PATIENCE: u32 = 240;
+/// How many times a story looks before it asks whether a pod or a node has
+/// changed meanwhile, a tenth of a second and kubectl's time apart: some two
+/// minutes. Operands look at their nodes every ten to thirty seconds.
+const PATIENCE: u32 = 480;
 
 pub(super) struct Stage<'a> {
     pub(super) cluster: &'a Cluster<'a>,
@@ -53,14 +54,14 @@ impl<'a> Stage<'a> {
     /// Takes away what a story made.
     pub(super) fn clear(&self) -> anyhow::Result<()> {
         // Where Slicewright was never installed there are none.
-        let _ = self.kubectl(&["delete", "gpupartitionpolicies.slicewright.io", "--all", "--timeout=60s"]);
-        self.kubectl(&["delete", "namespace", TEAM, "--ignore-not-found", "--timeout=120s"]).map(drop)?;
+        let _ = self.kubectl(&["delete", "gpupartitionpolicies.slicewright.io", "--all", DEADLINE]);
+        self.kubectl(&["delete", "namespace", TEAM, "--ignore-not-found", DEADLINE]).map(drop)?;
         for node in self.nodes()?.keys() {
             self.kubectl(&["label", "node", node, &format!("{POOL}-")])?;
             self.sim(node, &["node", "fault", "clear"]).map(drop)?;
         }
         // Nobody's any more: what Slicewright last gave a node is no claim to it. Nor are there any without it.
-        let _ = self.kubectl(&["delete", "gpunodes.slicewright.io", "--all", "--timeout=60s"]);
+        let _ = self.kubectl(&["delete", "gpunodes.slicewright.io", "--all", DEADLINE]);
         Ok(())
     }
 
@@ -82,38 +83,29 @@ impl<'a> Stage<'a> {
         serde_json::from_str(&self.kubectl(&args)?).context("kubectl does not answer in JSON")
     }
 
-    /// Waits for something that is looked for again and again; it says how far
-    /// it is.
+    /// Waits for something that is looked for again and again, for as long as
+    /// something moves in the cluster; it says how far it is.
     pub(super) fn until(
         &self,
         what: &str,
         look: impl FnMut() -> anyhow::Result<Result<(), String>>,
     ) -> anyhow::Result<()> {
-        // Half a second a look, with what kubectl takes.
-        self.within(PATIENCE * 2, what, look)
+        let mut last = String::new();
+        let waited = self.cluster.wait(what, PATIENCE, looks(look, &mut last));
+        waited.with_context(|| format!("at the end: {last}"))
     }
 
-    /// Waits for so many looks.
+    /// Waits for so many looks and no longer: for what may well not come.
     #[expect(clippy::unused_self, reason = "stories wait for what is on their stage")]
     pub(super) fn within(
         &self,
-        looks: u32,
+        many: u32,
         what: &str,
-        mut look: impl FnMut() -> anyhow::Result<Result<(), String>>,
+        look: impl FnMut() -> anyhow::Result<Result<(), String>>,
     ) -> anyhow::Result<()> {
         let mut last = String::new();
-        wait_until(what, looks, || match look() {
-            Ok(Ok(())) => true,
-            Ok(Err(so_far)) => {
-                last = so_far;
-                false
-            }
-            Err(error) => {
-                last = format!("{error:#}");
-                false
-            }
-        })
-        .with_context(|| format!("at the end: {last}"))
+        let waited = wait_until(what, many, looks(look, &mut last));
+        waited.with_context(|| format!("at the end: {last}"))
     }
 
     /// The workers that nobody else uses, each with its GPUs.
@@ -271,15 +263,7 @@ impl<'a> Stage<'a> {
             new = self.operand(node, app)?;
             Ok(if new == old { Err("it is the old one".to_owned()) } else { Ok(()) })
         })?;
-        self.kubectl(&[
-            "wait",
-            "pod",
-            "--namespace",
-            NAMESPACE,
-            &new,
-            "--for=condition=Ready",
-            "--timeout=120s",
-        ])?;
+        self.kubectl(&["wait", "pod", "--namespace", NAMESPACE, &new, "--for=condition=Ready", DEADLINE])?;
         Ok(new)
     }
 
@@ -382,5 +366,23 @@ impl<'a> Stage<'a> {
                 labels.iter().filter(|(_, value)| *value == "paused-for-mig-change").collect();
             Ok(if parked.is_empty() { Ok(()) } else { Err(format!("{parked:?}")) })
         })
+    }
+}
+
+/// Looks whether something is so, and keeps what was seen last.
+fn looks<'a>(
+    mut look: impl FnMut() -> anyhow::Result<Result<(), String>> + 'a,
+    last: &'a mut String,
+) -> impl FnMut() -> bool + 'a {
+    move || match look() {
+        Ok(Ok(())) => true,
+        Ok(Err(so_far)) => {
+            *last = so_far;
+            false
+        }
+        Err(error) => {
+            *last = format!("{error:#}");
+            false
+        }
     }
 }
