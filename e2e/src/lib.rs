@@ -9,6 +9,7 @@
 //! reports the last state.
 
 mod afterwards;
+mod agent_fixture;
 pub mod agents;
 pub mod assets;
 pub mod audit;

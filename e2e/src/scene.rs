@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::agents::Fixture;
+use crate::agent_fixture::Fixture;
 use crate::audit::Audit;
 use crate::control_plane::{ControlPlane, client_of};
 use crate::empty::{empty, remove_made};

@@ -13,7 +13,7 @@ use crate::lint;
 use crate::rights;
 use crate::steps::{self, Action, Chosen, Step, Tool, step};
 use crate::tasks;
-use crate::tools;
+use crate::tools::{self, GIT};
 
 /// Runs every check, as CI does
 ///
@@ -52,12 +52,6 @@ const DENY: Tool = Tool {
     probe: &["cargo", "deny", "--version"],
     install: Install::Command("cargo install cargo-deny --locked --version 0.20.2"),
 };
-pub(crate) const GIT: Tool = Tool {
-    name: "git (and a checkout made with it)",
-    probe: &["git", "rev-parse", "--is-inside-work-tree"],
-    install: Install::ByHand("clone the repository with git"),
-};
-
 /// One of these opens pages (`crates/cli/tests/it/browser/chromium.rs` has the same names).
 const BROWSER: Tool = Tool {
     name: "Chromium or Chrome",

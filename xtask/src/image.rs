@@ -12,7 +12,7 @@ use crate::installing::Install;
 use crate::needs::{self, MUSL};
 use crate::python::{self, PYTHON};
 use crate::steps::{Action, Step, Tool};
-use crate::tools::{self, CC, GO, Sources};
+use crate::tools::{self, CC, GIT, GO, Sources};
 
 /// Builds the OCI images and checks their contents
 ///
@@ -63,7 +63,7 @@ const EMULATOR: Tool = Tool {
 };
 
 /// What the image of a release needs.
-pub(crate) const RELEASED: &[Tool] = &[crate::gate::GIT, PYTHON, MUSL, MUSL_ARM64, CC, GATHERED];
+pub(crate) const RELEASED: &[Tool] = &[GIT, PYTHON, MUSL, MUSL_ARM64, CC, GATHERED];
 
 /// What the image for must-gather needs.
 pub(crate) const MUST_GATHER: &[Tool] = &[PYTHON, MUSL, CC, GATHERED];

@@ -12,11 +12,10 @@ use clap::ValueEnum;
 use crate::archives::{self, System};
 use crate::building;
 use crate::bundle;
-use crate::gate::GIT;
 use crate::image;
 use crate::needs;
 use crate::steps::Tool;
-use crate::tools::{self, Sources};
+use crate::tools::{self, GIT, Sources};
 
 /// Writes the next version: manifests, changelog, chart, bundle, catalog, documents
 ///

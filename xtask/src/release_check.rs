@@ -6,11 +6,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::archives;
 use crate::fuzz;
-use crate::gate::GIT;
 use crate::image;
 use crate::needs;
 use crate::steps::{self, Chosen, Step, step};
-use crate::tools::{self, Sources};
+use crate::tools::{self, GIT, Sources};
 
 /// Runs what is checked before a release, beside `cargo xtask test`
 ///

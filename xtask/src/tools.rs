@@ -159,6 +159,13 @@ pub(crate) const GO: crate::steps::Tool = crate::steps::Tool {
     ),
 };
 
+/// What reads the history, and what of the checkout belongs to it.
+pub(crate) const GIT: crate::steps::Tool = crate::steps::Tool {
+    name: "git (and a checkout made with it)",
+    probe: &["git", "rev-parse", "--is-inside-work-tree"],
+    install: Install::ByHand("clone the repository with git"),
+};
+
 /// What the clients of NVML need beside Go.
 pub(crate) const CC: crate::steps::Tool = crate::steps::Tool {
     name: "a C compiler",

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
+use crate::act::Act;
 use crate::books::Books;
 use crate::gate::Gate;
 use crate::layout::{GpuState, NodeLayout};
 use crate::names::{BootId, ChangeId, GpuUuid, PodUid, ReportNumber, SliceName};
 use crate::position::Difference;
-use crate::step::Act;
 use crate::wish::Malformed;
 
 /// Everything that an agent has written about its node. No field of it has

@@ -7,13 +7,14 @@
 use std::collections::BTreeSet;
 
 use crate::account::{Account, ChangeState, Outcome, Stage, Why};
+use crate::act::Act;
 use crate::gate::Gate;
 use crate::names::{PodUid, SliceName};
 use crate::observation::Observation;
 use crate::position::Position;
 use crate::remembered::Remembered;
 use crate::report;
-use crate::step::{Act, Step, WaitsFor, Writes};
+use crate::step::{Step, WaitsFor, Writes};
 use crate::wish::Wish;
 
 /// The next step of the agent. After a crash, a lost answer or a lost write the

@@ -14,6 +14,7 @@
 //! has and from what the `GpuNode` says.
 
 pub mod account;
+pub mod act;
 pub mod books;
 pub mod change;
 pub mod gate;
@@ -28,6 +29,7 @@ pub mod step;
 pub mod wish;
 
 pub use account::{Account, ChangeState, GateSaid, Known, Outcome, Stage, Why};
+pub use act::Act;
 pub use books::{Books, Device, Holder, Listed, Recorded};
 pub use change::next;
 pub use gate::Gate;
@@ -36,5 +38,5 @@ pub use names::{BootId, ChangeId, DeviceId, GpuUuid, ObjectVersion, Place, PodUi
 pub use observation::{Look, Observation, Seen, Turn};
 pub use prove::{Container, Pod, PodLife, PodList, Unproven, prove};
 pub use remembered::Remembered;
-pub use step::{Act, Step, WaitsFor, Writes};
+pub use step::{Step, WaitsFor, Writes};
 pub use wish::{GpuChange, Malformed, Permit, Wish};

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::account::{Account, Stage};
+use crate::act::Act;
 use crate::names::{ReportNumber, SliceName};
 use crate::observation::Turn;
-use crate::step::Act;
 
 /// How often the driver is asked for one thing, before the agent gives up.
 /// `InUse` without a process is seen while a monitor ends, within seconds.

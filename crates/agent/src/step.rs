@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::account::Account;
+use crate::act::Act;
 use crate::books::Blocker;
 use crate::names::{GpuUuid, ObjectVersion, ReportNumber, SliceName};
 
@@ -45,15 +46,6 @@ pub enum Writes {
     Restoring,
     /// The change is over; with an account.
     Outcome,
-}
-
-/// What the driver is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Act {
-    /// To destroy a slice.
-    Destroy,
-    /// To create a slice, at its place.
-    Create,
 }
 
 /// What a change waits for.

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::node_agent::{AgentStatus, Doubts, Holder, NodeChange};
+use crate::wanted::WantedGpu;
 
 /// The planned layout of a node. Written by the controller.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -103,32 +104,6 @@ pub struct GpuNodeSpec {
     /// no agent changes slices, and when nothing is to be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<NodeChange>,
-}
-
-/// The layout that is wanted on one GPU.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WantedGpu {
-    /// The index of the GPU on its node.
-    #[schemars(range(min = 0, max = 255))]
-    pub index: i32,
-    /// Its model, such as `A100-80GB`.
-    pub model: String,
-    /// Its slices, by start. At most 16. If the list is empty, MIG is switched off.
-    #[schemars(length(max = 16))]
-    #[x_kube(merge_strategy = ListMerge::Atomic)]
-    pub slices: Vec<WantedSlice>,
-}
-
-/// A slice that is wanted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WantedSlice {
-    /// Its profile.
-    pub profile: String,
-    /// Where it starts, in memory units of the placement grid.
-    #[schemars(range(min = 0, max = 15))]
-    pub start: i32,
 }
 
 /// The observed state of a node, and the progress of its rollout.

@@ -23,6 +23,7 @@ pub mod sharing;
 pub mod spelling;
 pub mod strict;
 pub mod units;
+pub mod wanted;
 
 pub use crd::crds;
 pub use gpu_node::{GpuNode, GpuNodeSpec, GpuNodeStatus};

@@ -7,7 +7,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::gpu_node::WantedSlice;
+use crate::wanted::WantedSlice;
 
 mod read;
 mod write;

@@ -8,7 +8,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::geometry::{Geometry, PlacementIndex, ProfileIndex};
+use crate::geometry::Geometry;
+use crate::index::{PlacementIndex, ProfileIndex};
 use crate::layout::{Counts, Layout};
 
 /// Where the driver puts a slice of this profile on a GPU with this layout:

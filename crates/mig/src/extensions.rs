@@ -3,7 +3,8 @@
 
 use std::ops::ControlFlow;
 
-use crate::geometry::{Geometry, PlacementIndex};
+use crate::geometry::Geometry;
+use crate::index::PlacementIndex;
 use crate::layout::Layout;
 
 impl Geometry {

@@ -1,7 +1,8 @@
 //! Whether slices fit one GPU together, where, and if not, why not.
 
 use crate::driver::{default_order, remaining};
-use crate::geometry::{Geometry, PlacementIndex, ProfileIndex, media_excludes};
+use crate::geometry::{Geometry, media_excludes};
+use crate::index::{PlacementIndex, ProfileIndex};
 use crate::layout::{Counts, Layout, join, or};
 use crate::name::ProfileName;
 

@@ -4,17 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::layout::{Layout, join};
+use crate::index::{PlacementIndex, ProfileIndex};
+use crate::layout::{Counts, Layout, LayoutError, join};
 use crate::name::{Attribute, ProfileName};
-
-/// The position of a profile in its geometry's table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct ProfileIndex(pub u8);
-
-/// The position of a placement in its geometry: profiles in the table's
-/// order, starts ascending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct PlacementIndex(pub u8);
 
 /// One profile of a geometry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -305,6 +297,52 @@ impl Geometry {
         layout.bits().checked_shr(u32::try_from(self.placements.len()).expect("at most 64")).unwrap_or(0) == 0
             && layout.iter().all(|p| self.conflicts(p).bits() & layout.bits() == 1 << p.0)
             && self.compute_of(layout) <= u32::from(self.compute)
+    }
+
+    /// The layout with these placements, if it is legal.
+    ///
+    /// # Errors
+    /// Names the first placement that is not possible, and what is.
+    pub fn layout<I>(&self, placements: I) -> Result<Layout, LayoutError>
+    where
+        I: IntoIterator<Item = (ProfileName, u8)>,
+    {
+        let mut layout = Layout::EMPTY;
+        for (name, start) in placements {
+            let profile = self.profile_named(name).ok_or_else(|| LayoutError::UnknownProfile {
+                profile: name,
+                known: self.profiles().iter().map(|p| p.name).collect(),
+            })?;
+            let placement = self.placement(profile, start).ok_or_else(|| LayoutError::IllegalStart {
+                profile: name,
+                start,
+                starts: self.profile(profile).starts.clone(),
+            })?;
+            if let Some(other) = layout.iter().find(|other| self.conflicts(*other).contains(placement)) {
+                let overlap = self.units(other) & self.units(placement) != 0;
+                return Err(LayoutError::Conflict {
+                    first: self.describe(other),
+                    second: (name, start),
+                    reason: if overlap {
+                        "their memory overlaps"
+                    } else {
+                        "they want the same media engines"
+                    },
+                });
+            }
+            layout = layout.with(placement);
+        }
+        let needed = self.compute_of(layout);
+        if needed > u32::from(self.compute()) {
+            return Err(LayoutError::Compute { needed, available: self.compute() });
+        }
+        Ok(layout)
+    }
+
+    /// The number of slices of each profile in a layout.
+    #[must_use]
+    pub fn counts(&self, layout: Layout) -> Counts {
+        layout.iter().map(|placement| (self.profile_of(placement), 1)).collect()
     }
 }
 

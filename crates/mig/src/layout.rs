@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::geometry::{Geometry, PlacementIndex, ProfileIndex};
+use crate::index::{PlacementIndex, ProfileIndex};
 use crate::name::ProfileName;
 
-/// A set of placements of one [`Geometry`], as bits. Whether it is legal, the
+/// A set of placements of one [`Geometry`](crate::Geometry), as bits. Whether it is legal, the
 /// geometry says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Layout(u64);
@@ -200,53 +200,5 @@ pub(crate) fn or<T: ToString>(items: &[T]) -> String {
         [] => "nowhere".to_owned(),
         [one] => one.to_string(),
         [some @ .., last] => format!("{} or {}", join(some), last.to_string()),
-    }
-}
-
-impl Geometry {
-    /// The layout with these placements, if it is legal.
-    ///
-    /// # Errors
-    /// Names the first placement that is not possible, and what is.
-    pub fn layout<I>(&self, placements: I) -> Result<Layout, LayoutError>
-    where
-        I: IntoIterator<Item = (ProfileName, u8)>,
-    {
-        let mut layout = Layout::EMPTY;
-        for (name, start) in placements {
-            let profile = self.profile_named(name).ok_or_else(|| LayoutError::UnknownProfile {
-                profile: name,
-                known: self.profiles().iter().map(|p| p.name).collect(),
-            })?;
-            let placement = self.placement(profile, start).ok_or_else(|| LayoutError::IllegalStart {
-                profile: name,
-                start,
-                starts: self.profile(profile).starts.clone(),
-            })?;
-            if let Some(other) = layout.iter().find(|other| self.conflicts(*other).contains(placement)) {
-                let overlap = self.units(other) & self.units(placement) != 0;
-                return Err(LayoutError::Conflict {
-                    first: self.describe(other),
-                    second: (name, start),
-                    reason: if overlap {
-                        "their memory overlaps"
-                    } else {
-                        "they want the same media engines"
-                    },
-                });
-            }
-            layout = layout.with(placement);
-        }
-        let needed = self.compute_of(layout);
-        if needed > u32::from(self.compute()) {
-            return Err(LayoutError::Compute { needed, available: self.compute() });
-        }
-        Ok(layout)
-    }
-
-    /// The number of slices of each profile in a layout.
-    #[must_use]
-    pub fn counts(&self, layout: Layout) -> Counts {
-        layout.iter().map(|placement| (self.profile_of(placement), 1)).collect()
     }
 }

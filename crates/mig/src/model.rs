@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-use crate::geometry::{Geometry, ProfileIndex};
+use crate::geometry::Geometry;
+use crate::index::ProfileIndex;
 use crate::lattice::Lattice;
 use crate::name::ProfileName;
 use crate::nearest::nearest;

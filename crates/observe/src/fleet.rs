@@ -18,6 +18,7 @@ use rollout::{GpuLayout, NodeLayout, PluginConfig, Strategy};
 use crate::agent::{self, Agent};
 use crate::facts::{self, OurMap};
 use crate::hardware::{self, Models};
+use crate::known_labels::known_labels;
 use crate::layouts::{self, Established, Maps};
 use crate::memory::{Memory, OperandKeys};
 use crate::objects::Objects;
@@ -27,7 +28,7 @@ use crate::seating::{self, Uncut};
 use crate::shared::{self, SharedNode};
 use crate::usage::{self, Held};
 use crate::view::{Actuator, NodeView};
-use crate::{Settings, holds, labels, names, pods, requests};
+use crate::{Settings, holds, names, pods, requests};
 
 /// The nodes of a cluster, and what they share.
 #[derive(Clone, Debug, Default)]
@@ -75,7 +76,7 @@ pub fn read(
         let users = living.map(|agent| agent.gpus(&pods));
         let told = ours.sharing_of(node).config;
         let record = layouts::Record { gpu_node, users: users.as_ref(), is_gone, sharing: told.as_ref() };
-        let known = labels::known_labels(node, gpu_node, &memory);
+        let known = known_labels(node, gpu_node, &memory);
         let shares = owner(policies, &known)
             .and_then(|policy| Some((policy, sharing.get(&policy.name)?)))
             .filter(|(_, shares)| shares.is_for(&known))
@@ -136,7 +137,7 @@ pub fn read(
         facts.sharing.never_cut = never_cut;
         facts.sharing.layout = found.as_ref().and_then(layout_in_effect);
         let is_whole = |found: &Established<'_>| {
-            let labels = labels::known_labels(node, gpu_node, &memory);
+            let labels = known_labels(node, gpu_node, &memory);
             has_whole_gpus(found) || wants_whole_gpus(found, owner(policies, &labels))
         };
         // The agent pauses the device plugin, whose configuration changes where devices are shared.
@@ -264,7 +265,7 @@ impl OneNode<'_> {
         problems: &mut Vec<Problem>,
     ) -> inventory::Node {
         let Self { name, node, found, facts, memory, .. } = self;
-        let mut labels = labels::known_labels(node, self.gpu_node, memory);
+        let mut labels = known_labels(node, self.gpu_node, memory);
         let is_cordoned = holds::is_cordoned(facts, memory);
         if !is_cordoned && facts.unschedulable {
             // Our own cordon, which is no reason to plan around a node.

@@ -142,7 +142,7 @@ pub(crate) fn strategy(
     memory: &Memory,
     objects: &Objects,
 ) -> Strategy {
-    let labels = crate::labels::known_labels(node, gpu_node, memory);
+    let labels = crate::known_labels::known_labels(node, gpu_node, memory);
     let own = labels.get(names::MIG_STRATEGY).filter(|value| !value.is_empty());
     own.map_or_else(|| of_cluster(objects), |own| named(own))
 }

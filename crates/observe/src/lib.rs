@@ -10,16 +10,19 @@
 //! - [`told`] interprets labels and annotations, [`memory`] reads the record in a `GpuNode`, [`layouts`]
 //!   and [`usage`] determine the slices of GPUs and their holders; [`fleet`] makes a view and a node of the
 //!   inventory from these;
-//! - [`requests`] makes the demand, `promised` marks what was promised, [`policy`] the policies, and [`menu`] checks whether the offers of
-//!   hardware profiles are attainable.
+//! - [`requests`] makes the demand, `promised` marks what was promised, [`policy`] the policies, which
+//!   `policy_rules` checks, and [`menu`] checks whether the offers of hardware profiles are attainable.
 
 mod agent;
+mod cards;
 pub mod cordon;
 pub mod facts;
 pub mod fleet;
+pub mod free;
 pub mod hardware;
 mod holds;
 pub mod idle;
+mod known_labels;
 pub mod labels;
 pub mod layouts;
 pub mod manifest;
@@ -31,6 +34,7 @@ pub mod operands;
 pub mod owners;
 pub mod pods;
 pub mod policy;
+mod policy_rules;
 pub mod problem;
 mod promised;
 pub mod quota;

@@ -17,8 +17,8 @@ use planner::inventory::Room;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::policy;
-use crate::problem::{Location, Problem, Severity};
+use crate::policy_rules;
+use crate::problem::{Location, Problem, Severity, Source};
 
 /// Namespace (empty for cluster-scoped kinds) and name.
 pub type Key = (String, String);
@@ -83,29 +83,6 @@ pub struct Objects {
     pub unmade: BTreeMap<Key, String>,
     /// Where each policy stands, for messages.
     pub sources: BTreeMap<String, Source>,
-}
-
-/// Where an object came from.
-#[derive(Clone, Debug)]
-pub struct Source {
-    /// The file.
-    pub file: String,
-    /// The document, with the place of every value.
-    pub document: Located,
-}
-
-impl PartialEq for Source {
-    fn eq(&self, other: &Self) -> bool {
-        self.file == other.file && self.document.place == other.document.place
-    }
-}
-
-impl Source {
-    /// Where a field stands.
-    #[must_use]
-    pub fn place(&self, path: &str) -> Location {
-        Location::new(&self.file, self.document.place_of(path))
-    }
 }
 
 /// The kind and name of an object, for messages: `Pod vision/mnist-0`.
@@ -193,7 +170,7 @@ impl Objects {
                 Err(strict::Refused { findings, read }) => {
                     // One who mends the first mistakes should not find others afterwards.
                     let source = Source { file: file.to_owned(), document };
-                    let others = read.map(|read| policy::beside(&read, &name, &findings, &source));
+                    let others = read.map(|read| policy_rules::beside(&read, &name, &findings, &source));
                     problems.extend(others.into_iter().flatten());
                     findings
                 }

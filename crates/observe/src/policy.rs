@@ -1,14 +1,10 @@
-//! Our policies: this module checks what the CRD's schema cannot, and converts valid policies for the
-//! planner and the rollout.
-
-mod validate;
+//! Our policies: this module converts valid policies for the planner and the rollout.
 
 use std::collections::BTreeMap;
 
 use api::GpuPartitionPolicy;
 use api::policy::{self as spec, LayoutType};
 use api::review::{self, REVIEWED_NODES, REVIEWED_PLAN, Reviewed};
-use api::schema::Finding;
 use api::selector::{RequirementOperator, Selector};
 use api::units::{self, NodeCount};
 use mig::{Catalog, ProfileName};
@@ -22,10 +18,9 @@ use rollout::fleet::PolicyRollout;
 use rollout::window::Window;
 use rollout::{MaxUnavailable, RolloutRules};
 
-use crate::objects::{Objects, Source};
+use crate::objects::Objects;
+use crate::policy_rules::validate;
 use crate::problem::{Problem, Severity};
-
-pub use validate::validate;
 
 /// All policies, by name; what is wrong with them goes to `problems`. One that
 /// makes no sense comes out as `Paused` and without bounds, so that its nodes
@@ -43,10 +38,10 @@ pub fn all(
         let mut wrong = false;
         for finding in findings {
             wrong |= finding.severity == Severity::Error;
-            problems.push(located(finding, name, objects.sources.get(name)));
+            problems.push(finding.of_policy(name, objects.sources.get(name)));
         }
         for finding in reviews(policy) {
-            problems.push(located(finding, name, objects.sources.get(name)));
+            problems.push(finding.of_policy(name, objects.sources.get(name)));
         }
         if policy.spec.node_selector.is_empty() {
             continue;
@@ -58,22 +53,6 @@ pub fn all(
         rollouts.insert(name, PolicyRollout { rules: rules(&policy.spec.rollout), enforce });
     }
     (policies, rollouts)
-}
-
-/// What else is wrong with a policy that its schema refuses, at other fields than these.
-pub(crate) fn beside(
-    policy: &GpuPartitionPolicy,
-    name: &str,
-    findings: &[Finding],
-    source: &Source,
-) -> Vec<Problem> {
-    let is_other = |problem: &Problem| {
-        let mut fields = findings.iter().map(|finding| &finding.path);
-        fields.all(|field| !field.starts_with(&problem.field) && !problem.field.starts_with(field))
-    };
-    let found = validate(policy, Catalog::builtin()).into_iter();
-    let others = found.filter(|problem| problem.severity == Severity::Error && is_other(problem));
-    others.map(|problem| located(problem, name, Some(source))).collect()
 }
 
 /// Annotations about a review that nobody can read: they change nothing, and
@@ -88,14 +67,6 @@ fn reviews(policy: &GpuPartitionPolicy) -> Vec<Problem> {
         Some(Problem::new(Severity::Warning, "", message).field(format!("metadata.annotations[{key}]")))
     };
     wrong.into_iter().filter_map(warn).collect()
-}
-
-fn located(problem: Problem, name: &str, source: Option<&Source>) -> Problem {
-    Problem {
-        object: format!("GpuPartitionPolicy {name}"),
-        place: source.map(|source| source.place(&problem.field)),
-        ..problem
-    }
 }
 
 /// Nodes that several policies of one priority select: which has them is

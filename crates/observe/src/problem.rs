@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use api::located::Place;
+use api::located::{Located, Place};
 use api::schema::Finding;
 use serde::Serialize;
 
@@ -61,6 +61,29 @@ impl Location {
     }
 }
 
+/// Where an object came from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The file.
+    pub file: String,
+    /// The document, with the place of every value.
+    pub document: Located,
+}
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Self) -> bool {
+        self.file == other.file && self.document.place == other.document.place
+    }
+}
+
+impl Source {
+    /// Where a field stands.
+    #[must_use]
+    pub fn place(&self, path: &str) -> Location {
+        Location::new(&self.file, self.document.place_of(path))
+    }
+}
+
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column } = self;
@@ -106,6 +129,17 @@ impl Problem {
             field: path,
             message,
             place: place.map(|place| Location::new(file, place)),
+        }
+    }
+
+    /// The same, of a policy, with the place of the field where the policy
+    /// came from a file.
+    #[must_use]
+    pub(crate) fn of_policy(self, name: &str, source: Option<&Source>) -> Self {
+        Self {
+            object: format!("GpuPartitionPolicy {name}"),
+            place: source.map(|source| source.place(&self.field)),
+            ..self
         }
     }
 }

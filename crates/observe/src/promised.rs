@@ -14,7 +14,7 @@ use planner::inventory::{Inventory, Node};
 use planner::names::{NodeName, RequestId};
 use planner::predicted_labels::LabelsAfter;
 
-use crate::requests::free_slices;
+use crate::free::free_slices;
 
 /// The promises to one owner: the node, by the number of the request.
 type Numbered = BTreeMap<u32, NodeName>;

@@ -9,9 +9,9 @@ use mig::{GpuResource, ProfileName};
 use planner::inventory::{self, ChangeScope, Hold, Room, Seating, Sharing};
 use rollout::{PluginConfig, SharingSeen};
 
+use crate::cards::card_id;
 use crate::layouts;
 use crate::names;
-use crate::shared::card_id;
 use crate::usage::{self, Held, Impossible};
 
 /// By how many a policy can let a device be shared (`replicas`).

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::policy::{LayoutType, SharingType};
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
-use mig::resource::Unit;
 use mig::sharing::{Known, find};
 use mig::{Catalog, GpuResource};
 use planner::inventory::Inventory;
@@ -14,9 +13,11 @@ use planner::policy::Policy;
 use rollout::observed::Observed;
 use rollout::{Method, PluginConfig, Seats, Shared, SharingSeen, SharingWanted, Strategy};
 
+use crate::cards::{card_id, has_resource, most_by_mps};
 use crate::objects::Objects;
+use crate::policy_rules::validate;
 use crate::problem::{Problem, Severity};
-use crate::{MapRef, names, policy};
+use crate::{MapRef, names};
 
 type Labels = BTreeMap<String, String>;
 
@@ -64,38 +65,6 @@ pub struct SharedNode {
     pub wanted: Option<SharingWanted>,
 }
 
-/// The id of a card or model, however it is written: `T4` for `Tesla-T4`.
-#[must_use]
-pub fn card_id(text: &str) -> Option<&'static str> {
-    find(text).map(|known| match known {
-        Known::Model(model) => model.id.as_str(),
-        Known::Card(card) => card.id.as_str(),
-    })
-}
-
-/// Whether a card can have devices of a resource. A card that nobody knows can
-/// have whole GPUs only.
-#[must_use]
-pub fn has_resource(card: Option<Known<'_>>, resource: &str) -> bool {
-    match (GpuResource::parse(resource).map(|resource| resource.unit), card) {
-        (Some(Unit::Gpu), _) => true,
-        (Some(Unit::Slice(profile)), Some(Known::Model(model))) => {
-            model.geometry.profile_named(profile).is_some()
-        }
-        (Some(Unit::Slice(_) | Unit::UnknownSlice) | None, _) => false,
-    }
-}
-
-/// What one device of a card serves through MPS at most, by its control daemon.
-#[must_use]
-pub fn most_by_mps(card: Known<'_>) -> u32 {
-    match card {
-        Known::Card(card) => mig::sharing::most_by_mps(card.compute_capability()),
-        // Every card that knows MIG is newer.
-        Known::Model(_) => mig::sharing::MPS_MOST,
-    }
-}
-
 /// How `ClusterPolicy` has slices offered, and its name; no strategy where it
 /// leaves that to the device plugin's configuration of each node.
 fn cluster_strategy(objects: &Objects) -> (Option<Strategy>, String) {
@@ -123,7 +92,7 @@ pub fn policies(objects: &Objects, catalog: &Catalog) -> BTreeMap<PolicyName, Sh
 pub fn policy(objects: &Objects, catalog: &Catalog, name: &str) -> Option<SharingPolicy> {
     let spec = objects.policies.get(name)?;
     let sharing = spec.spec.sharing.as_ref()?;
-    let is_wrong = policy::validate(spec, catalog).iter().any(|found| found.severity == Severity::Error);
+    let is_wrong = validate(spec, catalog).iter().any(|found| found.severity == Severity::Error);
     let rules = sharing.rules.iter().filter_map(|rule| {
         let model = rule.model.as_ref().map(|text| card_id(text).unwrap_or(text).to_owned());
         Some(Rule { model, resource: rule.resource.clone(), replicas: u32::try_from(rule.replicas).ok()? })

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::GpuNode;
-use api::gpu_node::{WantedGpu, WantedSlice};
+use api::wanted::{WantedGpu, WantedSlice};
 use mig::ProfileName;
 use planner::inventory::{Gpu, Hold, Inventory, Slices};
 use planner::names::{GpuIndex, NodeName};

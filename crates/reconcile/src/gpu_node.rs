@@ -8,8 +8,9 @@ use std::sync::Arc;
 use api::GpuNode;
 use api::gpu_node::{
     GpuNodeSpec, GpuNodeStatus, MOST_PROMISED, Observed, ObservedBy, ObservedGpu, ObservedSlice, PodName,
-    PromisedTo, SliceUse, WantedGpu, WantedSlice,
+    PromisedTo, SliceUse,
 };
+use api::wanted::{WantedGpu, WantedSlice};
 use mig::ProfileName;
 use observe::NodeView;
 use planner::inventory::{Hold, Node, Slice, Use};
@@ -140,7 +141,7 @@ fn status(
         };
     let changing = node.is_some_and(|node| matches!(node.hold, Some(Hold::Changing)));
     rollout.schedulable_since = match node.filter(|_| !changing) {
-        Some(node) => observe::requests::schedulable_since(&rollout.schedulable_since, node, input.now),
+        Some(node) => observe::free::schedulable_since(&rollout.schedulable_since, node, input.now),
         None => BTreeMap::new(),
     };
     // What an agent has left behind is taken out first; what we see is written when it is gone.
@@ -261,7 +262,7 @@ fn in_one_line(node: &Node) -> String {
     }
     let mut parts: Vec<String> = counts
         .into_iter()
-        .map(|(profile, n)| slices_in_words(profile, n, observe::requests::free_slices(node, profile)))
+        .map(|(profile, n)| slices_in_words(profile, n, observe::free::free_slices(node, profile)))
         .collect();
     if off > 0 {
         parts.push(format!("{} without MIG", crate::answers::plural(off, "GPU")));

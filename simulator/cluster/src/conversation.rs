@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::annotations::{FAILS_AFTER, FAULT, OPENS, REBOOT, STARTS_AFTER, SUCCEEDS_AFTER};
 use crate::fleet::{Fleet, NodeSpec};
-use crate::host::{Answer, Host, Write};
+use crate::host::Host;
+use crate::write::{Answer, Write};
 
 const NAMESPACE: &str = "nvidia-gpu-operator";
 const SLICE: &str = "nvidia.com/mig-1g.10gb";

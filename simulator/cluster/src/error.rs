@@ -57,3 +57,8 @@ impl Error {
         Self::Call { doing: doing.to_owned(), source: Box::new(source) }
     }
 }
+
+/// Whether the API server answered with this status.
+pub(crate) fn is(error: &kube::Error, code: u16) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == code)
+}

@@ -12,10 +12,12 @@ use operands::{Change, GpuTruth, NodeFault, PodName};
 use tokio::sync::broadcast;
 
 use crate::clock::Clock;
-use crate::cluster::{Kept, Shared};
 use crate::error::Error;
 use crate::fleet::NodeSpec;
 use crate::host::Host;
+use crate::kept::Kept;
+use crate::node_tasks;
+use crate::shared::Shared;
 
 /// What a kubelet knows of devices.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,7 +71,7 @@ impl Handle {
     /// # Errors
     /// It is not possible, or there is one of that name.
     pub fn add_node(&self, spec: NodeSpec) -> Result<(), Error> {
-        self.shared.add(spec)
+        node_tasks::start(&self.shared, spec)
     }
 
     /// A node is taken away, with all that runs on it.

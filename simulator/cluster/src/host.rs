@@ -17,43 +17,10 @@ use serde_json::{Map, Value, json};
 
 use crate::annotations::{FAULT, NODE, REBOOT};
 use crate::fleet::NodeSpec;
+use crate::resource_version::version;
 use crate::users::Users;
+use crate::write::{Answer, Write};
 use crate::{node_object, pod_object};
-
-/// A write to the API server.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Write {
-    CreateNode(Box<core::Node>),
-    /// Labels and cordon, as a merge patch.
-    PatchNode {
-        node: String,
-        patch: Value,
-    },
-    PatchNodeStatus {
-        node: String,
-        patch: Value,
-    },
-    CreatePod(Box<core::Pod>),
-    PatchPodStatus(PodName, Value),
-    DeletePod {
-        name: PodName,
-        uid: String,
-        grace: Option<u32>,
-    },
-    CreateEvent(Box<core::Event>),
-    /// The map that MIG manager generated, owned by its pod.
-    ApplyMap(Box<core::ConfigMap>),
-}
-
-/// What came of a write.
-pub(crate) enum Answer {
-    Node(Box<core::Node>),
-    Pod(Box<core::Pod>),
-    /// The object is not there (any more).
-    Gone,
-    Done,
-    Failed,
-}
 
 /// One node.
 pub(crate) struct Host {
@@ -91,11 +58,6 @@ pub(crate) struct Host {
     reboot: String,
     /// The UID of the pod whose generated map was published.
     published: Option<String>,
-}
-
-/// The version of an object, by which newer is told from older.
-pub(crate) fn version(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> u64 {
-    meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
 impl Host {

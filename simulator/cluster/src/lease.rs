@@ -10,9 +10,10 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use crate::clock::real_now;
-use crate::cluster::{Kept, Shared};
-use crate::perform::is;
+use crate::error::is;
+use crate::kept::Kept;
 use crate::setup::create;
+use crate::shared::Shared;
 
 const NAMESPACE: &str = "kube-node-lease";
 /// As the kubelet does: a quarter of the lease.

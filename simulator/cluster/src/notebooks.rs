@@ -13,8 +13,8 @@ use kube::core::DynamicObject;
 use operands::PodName;
 use serde_json::{Value, json};
 
-use crate::host::version;
 use crate::node_object::whole_seconds;
+use crate::resource_version::version;
 use workbenches::{Injected, inject};
 
 /// On a StatefulSet: from what its template was made.

@@ -16,8 +16,8 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, real_now};
+use crate::error::is;
 use crate::notebooks::{Book, Culling, Write, name_of, take};
-use crate::perform::is;
 use crate::watch::{Seen, follow, never};
 
 const CULLER: &str = "notebook-controller-culler-config";

@@ -11,8 +11,10 @@ use kube::{Api, Client};
 use tokio::time::timeout;
 
 use crate::clock::real_now;
-use crate::cluster::{Kept, Shared};
-use crate::host::{Answer, Write};
+use crate::error::is;
+use crate::kept::Kept;
+use crate::shared::Shared;
+use crate::write::{Answer, Write};
 
 /// How long one call may take. The API server answers within milliseconds or
 /// is not there.
@@ -155,9 +157,4 @@ async fn perform(client: &Client, write: &Write) -> kube::Result<Answer> {
         Err(error) if is(&error, 404) => Ok(Answer::Gone),
         other => other,
     }
-}
-
-/// Whether the API server answered with this status.
-pub(crate) fn is(error: &kube::Error, code: u16) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == code)
 }

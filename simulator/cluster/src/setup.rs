@@ -13,9 +13,8 @@ use kube::{Api, Client, ResourceExt};
 use operands::{Operand, Stack};
 use serde_json::json;
 
-use crate::error::Error;
+use crate::error::{Error, is};
 use crate::fleet::Fleet;
-use crate::perform::is;
 use crate::pod_object::GROUP;
 
 /// The CRDs of the simulator and of the GPU Operator.

@@ -9,9 +9,10 @@ use operands::{Node, Opens, PodName, PodPhase, PodSpec};
 use serde_json::json;
 
 use crate::annotations::said;
-use crate::host::{Write, version};
 use crate::node_object::whole_seconds;
 use crate::pod_object::{self, Life};
+use crate::resource_version::version;
+use crate::write::Write;
 
 /// How long containers take to stop, if the pod does not say.
 const STOPS_AFTER: SignedDuration = SignedDuration::from_secs(2);

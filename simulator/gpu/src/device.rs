@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::compute::{self, ComputeProfile, Span};
 use crate::driver::DriverBranch;
+use crate::meter::Meter;
 use crate::mode::{MigMode, Mode};
 use crate::model::{MigFacts, Model, ProfileFacts};
-use crate::power::Meter;
 use crate::reserved::reserved_kib;
 use crate::uuid;
 

@@ -17,6 +17,7 @@ mod event;
 mod fault;
 mod handle;
 mod machine;
+mod meter;
 mod mode;
 mod model;
 mod power;

@@ -12,11 +12,9 @@ use crate::driver::DriverBranch;
 use crate::error::{NvmlError, Reply};
 use crate::event::{Breach, Event, Happened};
 use crate::fault::{Armed, Fault, Scheduled, Stall, Verb};
-use crate::handle::Caller;
+use crate::meter::Meter;
 use crate::mode::{MigMode, Mode};
 use crate::model::{MigFacts, Model, ProfileFacts};
-use crate::power::Meter;
-use crate::session::Nvml;
 use crate::topology::Topology;
 use crate::uuid;
 
@@ -183,11 +181,6 @@ impl Machine {
             model,
         });
         self
-    }
-
-    /// The NVML library, as a process of this caller sees it.
-    pub fn nvml(&mut self, caller: Caller) -> Nvml<'_> {
-        Nvml::new(self, caller)
     }
 
     /// Its name.

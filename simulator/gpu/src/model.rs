@@ -86,7 +86,7 @@ pub struct Model {
 
 /// The MIG part of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "crate::saved::SavedMig", try_from = "crate::saved::SavedMig")]
+#[serde(into = "WrittenMig", try_from = "WrittenMig")]
 pub struct MigFacts {
     /// How its MIG mode behaves.
     pub architecture: Architecture,
@@ -94,6 +94,35 @@ pub struct MigFacts {
     pub geometry: Arc<Geometry>,
     /// All profiles, in the geometry's order.
     pub profiles: Vec<ProfileFacts>,
+}
+
+/// The same, as it is written down: read, it is checked.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenMig {
+    architecture: Architecture,
+    geometry: Geometry,
+    profiles: Vec<ProfileFacts>,
+}
+
+impl From<MigFacts> for WrittenMig {
+    fn from(mig: MigFacts) -> Self {
+        let MigFacts { architecture, geometry, profiles } = mig;
+        Self { architecture, geometry: Geometry::clone(&geometry), profiles }
+    }
+}
+
+impl TryFrom<WrittenMig> for MigFacts {
+    type Error = String;
+
+    fn try_from(written: WrittenMig) -> Result<Self, String> {
+        let WrittenMig { architecture, geometry, profiles } = written;
+        let same = (0u8..).zip(geometry.profiles()).map(|(i, spec)| (i, spec.name));
+        if !same.eq(profiles.iter().map(|facts| (facts.index.0, facts.name))) {
+            return Err("the profiles are not those of the geometry".to_owned());
+        }
+        Ok(Self { architecture, geometry: Arc::new(geometry), profiles })
+    }
 }
 
 /// Why a GPU cannot be simulated.

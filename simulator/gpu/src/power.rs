@@ -3,13 +3,13 @@
 //! the counters are exact, and a query changes nothing.
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use crate::device::Gpu;
 use crate::error::{NvmlError, Reply};
 use crate::fault::Verb;
 use crate::handle::Device;
 use crate::machine::{Activity, Machine, Target};
+use crate::meter::Meter;
 use crate::question::Subject;
 use crate::session::Nvml;
 
@@ -56,25 +56,6 @@ const RATINGS: &[Rating] = &[
     rated("NVIDIA L40", 300, Some(100)),
     rated("NVIDIA L40S", 350, Some(100)),
 ];
-
-/// What a GPU has drawn, and how long it worked, up to a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Meter {
-    /// The moment.
-    at: Timestamp,
-    /// Energy since the driver was loaded, in µJ.
-    energy_uj: u64,
-    /// Time during which somebody computed on it, in µs.
-    busy_us: u64,
-}
-
-impl Meter {
-    /// One that begins now.
-    pub(crate) const fn from(at: Timestamp) -> Self {
-        Self { at, energy_uj: 0, busy_us: 0 }
-    }
-}
 
 /// How much a GPU or a GPU instance had worked at a moment: what lies between
 /// two of them is its utilisation.

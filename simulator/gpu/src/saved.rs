@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use mig::{Architecture, Geometry};
+use mig::Geometry;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::device::{Allocation, EccErrors, Gpu, GpuInstance, Labelling};
@@ -17,9 +17,9 @@ use crate::driver::DriverBranch;
 use crate::event::{Breach, Event};
 use crate::fault::{Armed, Scheduled, Stall};
 use crate::machine::{Client, ClientId, Machine, Target};
+use crate::meter::Meter;
 use crate::mode::MigMode;
-use crate::model::{MigFacts, Model, ProfileFacts};
-use crate::power::Meter;
+use crate::model::Model;
 use crate::topology::Topology;
 
 #[derive(Serialize, Deserialize)]
@@ -350,34 +350,6 @@ fn check_instances(gpu: &Gpu, geometry: &Geometry) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SavedMig {
-    architecture: Architecture,
-    geometry: Geometry,
-    profiles: Vec<ProfileFacts>,
-}
-
-impl From<MigFacts> for SavedMig {
-    fn from(mig: MigFacts) -> Self {
-        let MigFacts { architecture, geometry, profiles } = mig;
-        Self { architecture, geometry: Geometry::clone(&geometry), profiles }
-    }
-}
-
-impl TryFrom<SavedMig> for MigFacts {
-    type Error = String;
-
-    fn try_from(saved: SavedMig) -> Result<Self, String> {
-        let SavedMig { architecture, geometry, profiles } = saved;
-        let same = (0u8..).zip(geometry.profiles()).map(|(i, spec)| (i, spec.name));
-        if !same.eq(profiles.iter().map(|facts| (facts.index.0, facts.name))) {
-            return Err("the profiles are not those of the geometry".to_owned());
-        }
-        Ok(Self { architecture, geometry: Arc::new(geometry), profiles })
-    }
 }
 
 impl Serialize for Machine {

@@ -29,8 +29,15 @@ pub struct Nvml<'m> {
     pub(crate) caller: Caller,
 }
 
+impl Machine {
+    /// The NVML library, as a process of this caller sees it.
+    pub fn nvml(&mut self, caller: Caller) -> Nvml<'_> {
+        Nvml::new(self, caller)
+    }
+}
+
 impl<'m> Nvml<'m> {
-    pub(crate) const fn new(machine: &'m mut Machine, caller: Caller) -> Self {
+    const fn new(machine: &'m mut Machine, caller: Caller) -> Self {
         Self { machine, caller }
     }
 

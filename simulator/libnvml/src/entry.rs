@@ -10,9 +10,10 @@ use gpu::{Behaviour, Nvml, NvmlError, Reply, Stall, Subject};
 use nvml_wrapper_sys::bindings::nvmlReturn_t;
 
 use crate::argument::Argument;
+use crate::c_handle::Device;
 use crate::clock;
 use crate::events::Sets;
-use crate::handle::{Device, Handle, Handles};
+use crate::handle::{Handle, Handles};
 use crate::process::{self, Process};
 use crate::samples::Samples;
 use crate::session::Session;

@@ -17,6 +17,7 @@ mod waiting;
 
 mod api;
 mod argument;
+mod c_handle;
 mod clock;
 mod events;
 mod figures;

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use gpu::{ComputeInstance, Engines, Gpu, GpuInstance, Machine, PciClass};
 use mig::model::product_label;
 
+use crate::devices::{Devices, devices, seen};
 use crate::operand::Operand;
-use crate::plugin::{Devices, devices, seen};
 use crate::setup::{Flavour, Setup, Stack, Strategy};
 use crate::sharing::{Method, PluginConfig};
 use crate::version::PluginVersion;

@@ -2,6 +2,15 @@
 //! next, and the inputs from outside. What each component does is in a module
 //! of its own.
 
+mod config_manager;
+mod daemon_sets;
+mod kubelet;
+mod manager;
+mod plugin;
+mod registration;
+mod upgrade;
+mod view;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpu::Machine;
@@ -9,15 +18,17 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::apply::{apply_geometry, apply_modes};
 use crate::change::{Change, What};
-use crate::config::{ConfigError, MigConfigs};
-use crate::config_manager::PluginConfigs;
+use crate::config::MigConfigs;
+use crate::devices::{Devices, devices};
 use crate::discovery;
 use crate::fault::{NodeFault, ScheduledFault};
-use crate::manager::{Manager, Step};
 use crate::operand::{Operand, OperandPhase, OperandPod, pod_name};
-use crate::plugin::{self, Devices};
 use crate::pod::{Pod, PodName};
-use crate::setup::{Flavour, Setup, Stack, Strategy, Timings};
+use crate::setup::{Flavour, Setup, SetupError, Stack, Strategy, Timings};
+use config_manager::PluginConfigs;
+use manager::{Manager, Step};
+
+pub use view::{GpuTruth, SliceTruth};
 
 /// The label that names the configuration.
 pub const MIG_CONFIG: &str = "nvidia.com/mig.config";
@@ -50,7 +61,7 @@ pub(crate) enum Task {
     PodOpens(PodName, Timestamp),
     Boot,
     Operator,
-    Upgrade(crate::upgrade::Step),
+    Upgrade(upgrade::Step),
     Turn(NodeFault),
 }
 
@@ -76,17 +87,6 @@ impl Queue {
         let ((at, _), task) = entry.remove_entry();
         Some((at, task))
     }
-}
-
-/// Why a node cannot be set up as wanted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SetupError {
-    /// The map is not valid, or has no such configuration.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The configuration cannot be applied to these GPUs.
-    #[error(transparent)]
-    Apply(#[from] crate::apply::ApplyError),
 }
 
 /// A simulated Kubernetes node with GPUs.
@@ -208,7 +208,7 @@ impl Node {
             }
         }
         let config = self.active(Operand::DevicePlugin);
-        match plugin::devices(&self.machine, self.strategy(), self.setup.plugin, &config) {
+        match devices(&self.machine, self.strategy(), self.setup.plugin, &config) {
             Devices::Of(found) if self.operands.contains_key(&Operand::DevicePlugin) => {
                 for (resource, uuids) in &found {
                     let count = u64::try_from(uuids.len()).unwrap_or(u64::MAX);

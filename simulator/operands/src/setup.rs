@@ -3,6 +3,8 @@
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
+use crate::apply::ApplyError;
+use crate::config::ConfigError;
 use crate::version::{ManagerVersion, PluginVersion};
 
 /// How the GPU Operator was installed.
@@ -155,4 +157,15 @@ impl Default for Timings {
             operator: SignedDuration::from_secs(2),
         }
     }
+}
+
+/// Why a node cannot be set up as wanted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// The map is not valid, or has no such configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The configuration cannot be applied to these GPUs.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
 }

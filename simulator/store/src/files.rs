@@ -5,6 +5,7 @@
 //! visible (another mount namespace) or not writable, the state changes nevertheless, and the next process
 //! that can updates the files.
 
+mod driver;
 mod manifest;
 mod pci;
 mod tree;
@@ -22,7 +23,7 @@ use crate::disk::checksum;
 use crate::error::StoreError;
 use crate::state::State;
 use manifest::Manifest;
-use tree::Entry;
+use tree::{Entry, Tree};
 
 /// The major numbers of the device files: NVIDIA's own, and two of those that
 /// the kernel gives out as they come.
@@ -39,6 +40,25 @@ pub(crate) fn are_at(state: &State, generation: u64) -> Option<bool> {
     Some(manifest.generation == generation)
 }
 
+/// All files, by their paths under the root.
+fn entries(state: &State) -> BTreeMap<String, Entry> {
+    let mut tree = Tree::default();
+    driver::node(&mut tree, &state.driver_version);
+    let mut capable = false;
+    for (index, gpu) in (0u32..).zip(state.machine.gpus()) {
+        driver::card(&mut tree, index, gpu, &state.driver_version);
+        pci::card(&mut tree, gpu, state.machine.topology(), index);
+        if gpu.mig().is_some() {
+            capable = true;
+            driver::instances(&mut tree, index, gpu);
+        }
+    }
+    if capable {
+        driver::capabilities(&mut tree);
+    }
+    tree.into_entries()
+}
+
 /// Takes a root over: it must be a folder in which nothing is in the way.
 pub(crate) fn adopt(root: &Path, state: &State) -> Result<(), StoreError> {
     let io = |source| StoreError::Io { doing: "cannot keep files under", path: root.to_owned(), source };
@@ -49,7 +69,7 @@ pub(crate) fn adopt(root: &Path, state: &State) -> Result<(), StoreError> {
     if Manifest::read(root).map_err(io)?.is_some() {
         return Ok(());
     }
-    for (path, entry) in tree::entries(state) {
+    for (path, entry) in entries(state) {
         let there = fs::symlink_metadata(root.join(&path));
         if !matches!(entry, Entry::Folder) && there.is_ok() {
             return Err(StoreError::InTheWay { root: root.to_owned(), path });
@@ -75,7 +95,7 @@ pub(crate) fn bring_anew(root: &Path, state: &State, generation: u64) -> std::io
 }
 
 fn lay_out(root: &Path, state: &State, generation: u64, old: &Manifest) -> std::io::Result<()> {
-    let mut wanted = tree::entries(state);
+    let mut wanted = entries(state);
     let sums: BTreeMap<_, _> = wanted.iter().map(|(path, entry)| (path.clone(), entry.sum())).collect();
     // First what is ours from now on, so that nothing is left behind if this process dies.
     let mut both = Manifest { generation: 0, entries: old.entries.clone() };

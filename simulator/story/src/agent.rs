@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use agent::{
     Account, Act, Books, BootId, Device, DeviceId, Gate, GpuLayout, GpuState, GpuUuid, Listed, Look,
-    NodeLayout, ObjectVersion, Observation, Place, PodUid, Recorded, Remembered, Seen, Slice, SliceName,
-    Step, Turn,
+    NodeLayout, ObjectVersion, Observation, Place, PodUid, Recorded, Seen, Slice, SliceName, Step,
 };
 use api::node_agent::{self, AgentMode, Card, Identity};
 use api::{GpuNode, GpuNodeSpec};
@@ -25,20 +24,6 @@ use crate::world::World;
 const STEPS: usize = 100;
 /// Where the agents' pods are.
 const NAMESPACE: &str = "slicewright-agent";
-
-/// What one process of an agent remembers.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Process {
-    remembered: Remembered,
-    turn: u64,
-}
-
-impl Process {
-    fn turn(&mut self) -> Turn {
-        self.turn += 1;
-        Turn(self.turn)
-    }
-}
 
 /// The uid of an agent's pod.
 fn pod_uid(node: &str) -> String {

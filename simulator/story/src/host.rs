@@ -12,6 +12,7 @@ use operands::{Opens, OperandPhase, PodName, PodPhase, Setup, SetupError, Strate
 use rollout::NodeLayout;
 use serde_json::json;
 
+use crate::agent_process::Process;
 use crate::asks::of_pod;
 use crate::command::NodeSpec;
 use crate::store::path;
@@ -37,7 +38,7 @@ pub(crate) struct Host {
     pub(crate) node: operands::Node,
     pub(crate) agent: Option<AgentMode>,
     /// What its agent remembers.
-    pub(crate) process: crate::agent::Process,
+    pub(crate) process: Process,
     /// The map's entry that was made for this node's first layout.
     pub(crate) begins_with: Option<(String, NodeLayout)>,
     spec: NodeSpec,
@@ -73,7 +74,7 @@ impl Host {
             ..Setup::default()
         };
         let node = operands::Node::new(setup, machine, spec.labels.clone(), Some(map), config)?;
-        let process = crate::agent::Process::default();
+        let process = Process::default();
         let agent = spec.agent.then_some(AgentMode::Change);
         Ok(Self { node, agent, process, begins_with, spec: spec.clone() })
     }

@@ -7,6 +7,7 @@
 //! planning again changes nothing, the plan is clean, and no slice was taken from a pod.
 
 mod agent;
+mod agent_process;
 mod answers;
 mod asked;
 mod asks;

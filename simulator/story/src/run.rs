@@ -3,6 +3,7 @@
 use api::node_agent::AgentMode;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::agent_process::Process;
 use crate::answers;
 use crate::asked;
 use crate::command::{Command, Step, Stopper, Story, Topic};
@@ -465,7 +466,7 @@ impl Teller<'_> {
                 world.say(Who::Person("the agent of the node".to_owned()), text);
                 if let Some(host) = world.hosts.get_mut(name) {
                     host.agent = *mode;
-                    host.process = crate::agent::Process::default();
+                    host.process = Process::default();
                 }
                 world.revision.0 += 1;
             }

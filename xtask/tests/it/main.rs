@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod alerts;
+mod circles;
 mod docs;
 mod forge;
 mod fuzzing;

@@ -9,16 +9,16 @@ use serde_json::Value;
 
 /// A crate of ours: its package, its folder, and the crates of ours that it
 /// may depend on (tests apart).
-struct Ours {
+pub(crate) struct Ours {
     package: &'static str,
-    folder: &'static str,
+    pub(crate) folder: &'static str,
     may_use: &'static [&'static str],
     /// Neither I/O nor a clock nor an environment: the core and the engine.
     pure: bool,
 }
 
 /// Shell -> pure core -> mig, and nothing the other way.
-const OURS: &[Ours] = &[
+pub(crate) const OURS: &[Ours] = &[
     Ours { package: "slicewright-mig", folder: "crates/mig", may_use: &[], pure: true },
     Ours {
         package: "slicewright-planner",

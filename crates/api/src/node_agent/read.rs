@@ -13,7 +13,8 @@ use super::{
     AgentChange, AgentStatus, ChangeStage, ChangeTrouble, ChangedGpu, GateState, Holder, NodeChange,
     TroubleReason,
 };
-use crate::gpu_node::{GpuNodeStatus, Observed, ObservedBy, ObservedGpu, WantedSlice};
+use crate::gpu_node::{GpuNodeStatus, Observed, ObservedBy, ObservedGpu};
+use crate::wanted::WantedSlice;
 
 /// What cannot be read as one of our own writers wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

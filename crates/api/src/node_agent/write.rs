@@ -12,7 +12,8 @@ use super::{
     AgentChange, AgentGate, AgentMode, AgentStatus, ChangePermit, ChangeStage, ChangeTrouble, ChangedGpu,
     Doubts, GateState, Holder, MOST_HOLDERS, NodeChange, TroubleReason, UnknownDevice,
 };
-use crate::gpu_node::{Observed, ObservedBy, ObservedGpu, ObservedSlice, PodName, SliceUse, WantedSlice};
+use crate::gpu_node::{Observed, ObservedBy, ObservedGpu, ObservedSlice, PodName, SliceUse};
+use crate::wanted::WantedSlice;
 
 /// GPUs that a `GpuNode` can have.
 const MOST_GPUS: usize = 64;

@@ -223,7 +223,7 @@ fn an_account_whose_observation_the_controller_wrote_over_knows_nothing_and_keep
 
 #[test]
 fn what_no_writer_of_ours_wrote_names_the_field() {
-    let wanted = |profile: &str, start| api::gpu_node::WantedSlice { profile: profile.to_owned(), start };
+    let wanted = |profile: &str, start| api::wanted::WantedSlice { profile: profile.to_owned(), start };
     let change = |slice| node_agent::NodeChange {
         id: "c1".to_owned(),
         permit: None,

@@ -7,9 +7,9 @@ use gpu::{Gpu, NvmlError, Reply, Subject};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::{Out, OutText, Versioned};
+use crate::c_handle::Device;
 use crate::entry::Call;
 use crate::figures::{self, Board};
-use crate::handle::Device;
 
 fn whole(of: Subject<'_>) -> Reply<&Gpu> {
     of.whole(NvmlError::NotSupported)

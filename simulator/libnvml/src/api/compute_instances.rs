@@ -7,9 +7,10 @@ use gpu::{ComputeProfile, Engines, InstanceHandle, NvmlError, Placement, Reply};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::{In, Out, OutArray, Versioned, text};
+use crate::c_handle::{ComputeInstance, GpuInstance};
 use crate::entry::Call;
 use crate::first_versions::ComputeInstanceInfoV1;
-use crate::handle::{ComputeInstance, GpuInstance, Handle};
+use crate::handle::Handle;
 
 type Pointer = *mut c_void;
 type InfoV1 = sys::nvmlComputeInstanceProfileInfo_t;

@@ -6,8 +6,8 @@ use gpu::NvmlError;
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::{Out, OutText};
+use crate::c_handle::Device;
 use crate::figures;
-use crate::handle::Device;
 
 entries! {
     fn nvmlDeviceGetName(call, device: Device, name: OutText, length: c_uint) {

@@ -7,7 +7,7 @@ use gpu::{EccErrors, NvmlError, Reply, Subject};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::Out;
-use crate::handle::Device;
+use crate::c_handle::Device;
 
 const ON: c_uint = sys::nvmlEnableState_enum_NVML_FEATURE_ENABLED;
 const CORRECTED: c_uint = sys::nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_CORRECTED;

@@ -6,10 +6,11 @@ use gpu::{Device as Known, NvmlError, Reply};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::Out;
+use crate::c_handle::{Device, EventSet};
 use crate::entry::Call;
 use crate::events::{self, Delivery};
 use crate::first_versions::EventDataV1;
-use crate::handle::{Device, EventSet, Handle};
+use crate::handle::Handle;
 
 type Pointer = *mut c_void;
 

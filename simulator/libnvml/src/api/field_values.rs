@@ -8,8 +8,8 @@ use nvml_wrapper_sys::bindings::{self as sys, field_id as id, nvmlFieldValue_t, 
 
 use super::power;
 use crate::argument::OutArray;
+use crate::c_handle::Device;
 use crate::figures;
-use crate::handle::Device;
 
 /// A field's value, and how C reads it.
 enum Value {

@@ -8,7 +8,8 @@ use gpu::{NvmlError, Reply, Subject};
 use nvml_wrapper_sys::bindings::{self as sys, nvmlGpmMetric_t, nvmlReturn_t};
 
 use crate::argument::{In, Out};
-use crate::handle::{Device, Handle, Sample};
+use crate::c_handle::{Device, Sample};
+use crate::handle::Handle;
 
 /// How `nvmlGpmMetricsGet_t` begins; behind it are as many metrics as it says.
 /// Headers differ in how many there may be, so a caller's struct has an end

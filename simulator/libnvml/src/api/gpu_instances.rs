@@ -7,8 +7,9 @@ use gpu::{NvmlError, Placement, ProfileFacts, Reply};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::{In, Out, OutArray, Versioned, text};
+use crate::c_handle::{Device, GpuInstance};
 use crate::entry::Call;
-use crate::handle::{Device, GpuInstance, Handle};
+use crate::handle::Handle;
 
 type Pointer = *mut c_void;
 type InfoV1 = sys::nvmlGpuInstanceProfileInfo_t;

@@ -8,8 +8,8 @@ use nvml_wrapper_sys::bindings as sys;
 
 use super::ecc::remaps;
 use crate::argument::{Out, OutArray, Versioned};
+use crate::c_handle::Device;
 use crate::figures;
-use crate::handle::Device;
 
 /// Cards before Ampere retire pages; later ones remap rows.
 fn retires(of: Subject<'_>) -> Reply<()> {

@@ -9,8 +9,9 @@ use nvml_wrapper_sys::bindings::nvmlReturn_t;
 
 use crate::argument::Argument;
 use crate::argument::{In, Out};
+use crate::c_handle::Device;
 use crate::entry::{enter, guarded};
-use crate::handle::{Device, Handles};
+use crate::handle::Handles;
 
 /// How a caller names our table.
 const NAME: [u8; 16] = *b"slicewright-sim1";

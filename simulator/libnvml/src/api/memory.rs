@@ -7,8 +7,8 @@ use gpu::NvmlError;
 use nvml_wrapper_sys::bindings::{nvmlBAR1Memory_t, nvmlMemory_t, nvmlMemory_v2_t};
 
 use crate::argument::{Out, Versioned};
+use crate::c_handle::Device;
 use crate::figures;
-use crate::handle::Device;
 
 const MIB: c_ulonglong = 1024 * 1024;
 

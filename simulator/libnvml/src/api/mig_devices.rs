@@ -6,9 +6,10 @@ use gpu::{NvmlError, Reply};
 use nvml_wrapper_sys::bindings::nvmlDeviceAttributes_t;
 
 use crate::argument::Out;
+use crate::c_handle::Device;
 use crate::entry::Call;
 use crate::first_versions::AttributesV1;
-use crate::handle::{Device, Handle};
+use crate::handle::Handle;
 
 type Pointer = *mut c_void;
 

@@ -8,7 +8,7 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use crate::argument::Out;
-use crate::handle::Device;
+use crate::c_handle::Device;
 
 const fn number(mode: Mode) -> c_uint {
     match mode {

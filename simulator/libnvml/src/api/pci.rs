@@ -6,10 +6,10 @@ use gpu::{Gpu, NvmlError, PciClass, Reply};
 use nvml_wrapper_sys::bindings::{nvmlPciInfo_t, nvmlPciInfoExt_v1_t};
 
 use crate::argument::{Out, Versioned, text};
+use crate::c_handle::Device;
 use crate::entry::Call;
 use crate::figures::PciAddress;
 use crate::first_versions::{PciInfoV1, PciInfoV2};
-use crate::handle::Device;
 
 /// NVIDIA's.
 const VENDOR: u32 = 0x10DE;

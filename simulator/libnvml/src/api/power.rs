@@ -6,8 +6,8 @@ use gpu::{Gpu, NvmlError, Reply, Subject};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::{Out, Versioned};
+use crate::c_handle::Device;
 use crate::entry::Call;
-use crate::handle::Device;
 
 /// Power is measured and limited on a card: a MIG device has none.
 fn card(of: Subject<'_>) -> Reply<&Gpu> {

@@ -8,8 +8,8 @@ use gpu::{Activity, NvmlError, Reply, Target};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::{Out, OutArray, Versioned};
+use crate::c_handle::Device;
 use crate::entry::Call;
-use crate::handle::Device;
 
 /// What stands in place of an id on a GPU without MIG.
 const NONE: c_uint = c_uint::MAX;

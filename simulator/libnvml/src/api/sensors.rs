@@ -7,8 +7,8 @@ use gpu::{Gpu, NvmlError, Reply, Subject};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::{Out, Versioned};
+use crate::c_handle::Device;
 use crate::figures::{self, Sheet};
-use crate::handle::Device;
 
 /// Every sensor sits on a GPU: a MIG device has none.
 fn card(of: Subject<'_>) -> Reply<&Gpu> {

@@ -6,7 +6,7 @@ use gpu::{Mode, NvmlError, PciClass};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::Out;
-use crate::handle::Device;
+use crate::c_handle::Device;
 
 const OFF: c_uint = sys::nvmlEnableState_enum_NVML_FEATURE_DISABLED;
 const ON: c_uint = sys::nvmlEnableState_enum_NVML_FEATURE_ENABLED;

@@ -6,8 +6,9 @@ use gpu::{NvmlError, Reply};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::{Argument, OutArray, Versioned};
+use crate::c_handle::SystemEventSet;
 use crate::entry::Call;
-use crate::handle::{Handle, SystemEventSet};
+use crate::handle::Handle;
 use crate::system_events;
 use crate::waiting;
 

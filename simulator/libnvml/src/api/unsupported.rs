@@ -5,7 +5,7 @@
 use std::ffi::{c_int, c_uint, c_ulonglong};
 
 use crate::argument::Ignored;
-use crate::handle::{Device, GpuInstance};
+use crate::c_handle::{Device, GpuInstance};
 
 not_supported! {
     nvmlSystemGetHicVersion(a: Ignored, b: Ignored);

@@ -3,7 +3,7 @@
 
 use gpu::{Bridge, BridgeKind, Gpu, PciClass, Topology};
 
-use super::tree::{Tree, address};
+use super::tree::Tree;
 
 /// What the kernel tells of any device.
 struct Function {
@@ -17,6 +17,12 @@ struct Function {
     class: u32,
     revision: u8,
     driver: &'static str,
+}
+
+/// The address of a GPU as the kernel writes it: `0000:01:00.0`.
+pub(super) fn address(gpu: &Gpu) -> String {
+    let from = gpu.bus_id.len().saturating_sub("0000:01:00.0".len());
+    gpu.bus_id.get(from..).unwrap_or(&gpu.bus_id).to_ascii_lowercase()
 }
 
 /// A card, with the bridges above it.

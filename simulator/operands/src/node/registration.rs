@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::discovery;
-use crate::node::{Node, Task};
 use crate::operand::Operand;
+
+use super::{Node, Task};
 
 impl Node {
     /// The Node object was deleted, and is made anew. It has the labels with

@@ -7,11 +7,12 @@ use jiff::{SignedDuration, Timestamp};
 use mig::resource::GpuResource;
 
 use crate::change::What;
-use crate::node::{Node, Task};
+use crate::devices;
 use crate::operand::Operand;
-use crate::plugin;
 use crate::pod::{Admission, Opens, Pod, PodName, PodPhase, PodSpec};
 use crate::sharing;
+
+use super::{Node, Task};
 
 impl Node {
     /// The scheduler binds a pod to the node. The kubelet admits it and gives
@@ -186,7 +187,7 @@ impl Node {
 
     fn release(&mut self, pod: &Pod) {
         for uuid in pod.devices.values().flatten() {
-            if let Some(share) = plugin::share(&self.machine, uuid) {
+            if let Some(share) = devices::share(&self.machine, uuid) {
                 self.machine.release(share);
             }
         }
@@ -197,7 +198,7 @@ impl Node {
     pub(crate) fn refresh_allocations(&mut self) {
         for pod in self.pods.values().filter(|pod| pod.holds()) {
             for uuid in pod.devices.values().flatten() {
-                if let Some(share) = plugin::share(&self.machine, uuid) {
+                if let Some(share) = devices::share(&self.machine, uuid) {
                     // Somebody else has it only if two pods were given one device.
                     let _ = self.machine.allocate(share, &pod.spec.name.to_string());
                 }
@@ -229,7 +230,7 @@ impl Node {
         }
         let mut clients = Vec::new();
         for uuid in pod.devices.values().flatten() {
-            let target = match plugin::share(&self.machine, uuid) {
+            let target = match devices::share(&self.machine, uuid) {
                 Some(Share::Gpu(gpu)) => Target::Gpu(gpu),
                 Some(Share::Slice(gpu, gi)) => Target::ComputeInstance(gpu, gi, 0),
                 None => continue,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use api::GpuPartitionPolicy;
 use api::policy::{DemandDriven, Layout, LayoutType, MigMode, Rollout, Share, StaticGpus, StaticSlices};
+use api::schema::Finding;
 use api::selector::{RequirementOperator, Selector};
 use api::spelling::nearest;
 use api::units;
@@ -15,12 +16,11 @@ use mig::{Catalog, Counts, Model, ProfileName};
 use rollout::window::{Window, WindowError};
 
 use crate::labels;
-use crate::problem::{Problem, Severity};
+use crate::problem::{Problem, Severity, Source};
 
 /// Everything that makes no sense in a policy, with the field, the value, and
 /// what is allowed. An `Error` keeps it from being used.
-#[must_use]
-pub fn validate(policy: &GpuPartitionPolicy, catalog: &Catalog) -> Vec<Problem> {
+pub(crate) fn validate(policy: &GpuPartitionPolicy, catalog: &Catalog) -> Vec<Problem> {
     let mut check = Check { catalog, problems: Vec::new() };
     let spec = &policy.spec;
     if spec.node_selector.is_empty() {
@@ -42,6 +42,22 @@ pub fn validate(policy: &GpuPartitionPolicy, catalog: &Catalog) -> Vec<Problem> 
     }
     check.rollout(&spec.rollout);
     check.problems
+}
+
+/// What else is wrong with a policy that its schema refuses, at other fields than these.
+pub(crate) fn beside(
+    policy: &GpuPartitionPolicy,
+    name: &str,
+    findings: &[Finding],
+    source: &Source,
+) -> Vec<Problem> {
+    let is_other = |problem: &Problem| {
+        let mut fields = findings.iter().map(|finding| &finding.path);
+        fields.all(|field| !field.starts_with(&problem.field) && !problem.field.starts_with(field))
+    };
+    let found = validate(policy, Catalog::builtin()).into_iter();
+    let others = found.filter(|problem| problem.severity == Severity::Error && is_other(problem));
+    others.map(|problem| problem.of_policy(name, Some(source))).collect()
 }
 
 struct Check<'a> {

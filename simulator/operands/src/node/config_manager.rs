@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use gpu::Gpu;
 
 use crate::fault::NodeFault;
-use crate::node::{Node, Task};
 use crate::operand::{Operand, OperandPhase, OperandPod};
 use crate::setup::Strategy;
 use crate::sharing::{Method, PLUGIN_CONFIG, PluginConfig};
+
+use super::{Node, Task};
 
 /// The files among which the label chooses, as the pods have them mounted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

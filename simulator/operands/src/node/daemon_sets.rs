@@ -5,9 +5,10 @@
 use crate::change::What;
 use crate::discovery::MPS_CAPABLE;
 use crate::fault::NodeFault;
-use crate::node::{Node, Task};
 use crate::operand::{Operand, OperandPhase, OperandPod, pod_name};
 use crate::setup::Flavour;
+
+use super::{Node, Task};
 
 /// What a container says that a fault lets exit.
 const EXITS: &str = "the container exits with code 1";

@@ -6,8 +6,9 @@ use crate::apply::{apply_geometry, apply_modes, is_applied, modes_are_applied};
 use crate::change::What;
 use crate::config::{Entry, MigConfigs};
 use crate::fault::NodeFault;
-use crate::node::{MIG_CONFIG, MIG_CONFIG_STATE, Node, PAUSED, Task};
 use crate::operand::Operand;
+
+use super::{MIG_CONFIG, MIG_CONFIG_STATE, Node, PAUSED, Task};
 
 /// MIG manager's process: gone with its pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,9 +3,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::node::{Node, Task};
 use crate::operand::Operand;
 use crate::pod::PodName;
+
+use super::{Node, Task};
 
 /// The label that says how far an upgrade is.
 pub(crate) const STATE: &str = "nvidia.com/gpu-driver-upgrade-state";

@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use mig::ProfileName;
 use serde::Serialize;
 
-use crate::node::Node;
 use crate::operand::{Operand, OperandPod};
 use crate::pod::{Pod, PodName};
+
+use super::Node;
 
 /// What a GPU is cut into, and who has what: the truth, which no API shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

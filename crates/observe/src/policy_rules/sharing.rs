@@ -8,8 +8,8 @@ use mig::GpuResource;
 use mig::resource::Unit;
 use mig::sharing::{Known, cards, find};
 
+use crate::cards::{card_id, has_resource, most_by_mps};
 use crate::problem::{Problem, Severity};
-use crate::shared::{card_id, has_resource, most_by_mps};
 
 use super::Check;
 
