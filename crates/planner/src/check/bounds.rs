@@ -7,9 +7,9 @@ use super::serves::uses_of;
 use super::winner;
 use crate::inventory::Inventory;
 use crate::names::{GpuIndex, NodeName};
+use crate::offered::Offered;
 use crate::plan::{GpuChange, Plan};
 use crate::policy::{LayoutPolicy, Policy};
-use crate::report::Offered;
 
 pub(super) fn check(plan: &Plan, inventory: &Inventory, policies: &[Policy], notes: &mut Vec<Note>) {
     let changes: BTreeMap<(&NodeName, GpuIndex), &GpuChange> = plan

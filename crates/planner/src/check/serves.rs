@@ -11,10 +11,10 @@ use crate::demand::Request;
 use crate::eligible::{Eligibility, judge};
 use crate::inventory::{ChangeScope, Gpu, Node, Slices, Use};
 use crate::names::{PodRef, RequestId};
+use crate::offered::Offered;
 use crate::plan::{GpuChange, NodeStep};
 use crate::policy::{LayoutPolicy, Policy, StaticCut};
 use crate::predicted_labels::LabelsAfter;
-use crate::report::Offered;
 use crate::selector;
 
 pub(super) struct Served<'a> {

@@ -20,7 +20,8 @@ use crate::demand::{Refusal, Request};
 use crate::eligible::{Eligibility, Ineligible, Judge};
 use crate::inventory::{Gpu, Node};
 use crate::names::{GpuId, NodeName, PolicyName, RequestId};
-use crate::report::{Help, Offered, Outcome, Report, RequestReport, Why};
+use crate::offered::Offered;
+use crate::report::{Help, Outcome, Report, RequestReport, Why};
 use crate::solver::SolveError;
 
 /// The answers, highest priority first, then oldest.

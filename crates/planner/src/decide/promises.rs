@@ -27,10 +27,11 @@ use crate::demand::Request;
 use crate::eligible::{Eligibility, judge};
 use crate::inventory::{Hold, Inventory, Node, Slices, Use};
 use crate::names::{GpuId, GpuIndex, NodeName, PodRef, RequestId};
+use crate::offered::Offered;
 use crate::plan::UnderWay;
 use crate::policy::{Drain, LayoutPolicy, Mode, Policy, StaticCut, rule_for};
 use crate::predicted_labels::LabelsAfter;
-use crate::report::{Broken, BrokenPromise, Offered, Outcome, Report, RequestReport};
+use crate::report::{Broken, BrokenPromise, Outcome, Report, RequestReport};
 use crate::solver::SolveError;
 
 /// So many plans are made to find out which promises a higher priority needs. One more costs as much as the

@@ -15,9 +15,10 @@ use crate::demand::Request;
 use crate::eligible::{Eligibility, Judge, judge};
 use crate::inventory::{Hold, Inventory, Node, Room, Seating};
 use crate::names::{NodeName, PodRef, PolicyName, RequestId};
+use crate::offered::Offered;
 use crate::policy::Policy;
 use crate::predicted_labels::LabelsAfter;
-use crate::report::{HeldSeats, Help, Offered, Outcome, SeatSupply, Why};
+use crate::report::{HeldSeats, Help, Outcome, SeatSupply, Why};
 use crate::selector;
 
 /// How many pods are looked at for one whose end would help.
