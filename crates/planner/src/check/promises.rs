@@ -9,7 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::note::{Note, Problem};
-use super::serves::{free_after, free_now, wants};
+use super::serves::wants;
+use super::supply::{free_after, free_now};
 use super::winner;
 use crate::demand::Request;
 use crate::eligible::judge;
