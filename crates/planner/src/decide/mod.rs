@@ -46,6 +46,7 @@ mod explain;
 mod formulate;
 mod group;
 mod in_the_way;
+mod ineligible;
 mod instead;
 mod memo;
 mod nodes;

@@ -9,8 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::explain::no_node;
 use super::group::counts;
+use super::ineligible::no_node;
 use crate::demand::Request;
 use crate::eligible::{Eligibility, Judge, judge};
 use crate::inventory::{Hold, Inventory, Node, Room, Seating};
