@@ -15,7 +15,7 @@ use super::instead;
 use super::memo::Memo;
 use super::seats::Seats;
 use super::supply::{hold, is_frozen};
-use super::trial::Trials;
+use super::trial::{Advice, Trials};
 use super::world::World;
 use crate::demand::{Refusal, Request};
 use crate::eligible::{Eligibility, Judge};
@@ -27,17 +27,16 @@ use crate::solver::SolveError;
 
 /// The answers, highest priority first, then oldest.
 /// `meets_floors`: whether the plan reaches every static layout and every floor.
-/// `tries`: whether it is tried what would help.
 pub(super) fn requests(
     world: &World<'_>,
     allocation: &Allocation<'_>,
     seats: &Seats<'_>,
     requests: &[Request],
-    (meets_floors, tries): (bool, bool),
+    (meets_floors, advice): (bool, Advice<'_>),
     memo: &mut Memo,
 ) -> Vec<RequestReport> {
     let mut judge = Judge::new(world.inventory);
-    let mut trials = Trials::new(world, allocation, meets_floors, tries, memo);
+    let mut trials = Trials::new(world, allocation, meets_floors, advice, memo);
     let group_of: BTreeMap<&RequestId, usize> = world
         .groups
         .iter()

@@ -4,6 +4,7 @@
 //! requests of one group are served than in the plan. Where several plans are equally good, the one that is
 //! worst for the group counts, so the answer holds for all of them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use mig::Layout;
@@ -16,6 +17,7 @@ use super::change::{
 use super::formulate::{Question, Unserved, formulate};
 use super::group::Group;
 use super::memo::Memo;
+use super::promises::AtStake;
 use super::situation::is_idle;
 use super::turn::Turns;
 use super::turns::{self, Limits};
@@ -53,6 +55,23 @@ const PODS: usize = 24;
 const TURNS: Limits = Limits { effort: EFFORT, questions: 150, by_node: 0 };
 /// Kinds of nodes that GPUs may come to, where the fleet is large.
 const LIKE: usize = 4;
+/// What finding out whether a promise yields counts for, in trials: it takes two plans at least, and rarely more.
+const YIELDS: usize = 3;
+
+/// What is tried for those who are not served.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Advice<'a> {
+    /// Nothing: nobody is told what would help.
+    None,
+    /// What would help.
+    Tried {
+        /// The fleet with its promises, where some of them may yield once it has changed.
+        at_stake: Option<AtStake<'a>>,
+    },
+}
+
+/// What becomes of a fleet.
+type Change<'c> = &'c dyn for<'i> Fn(&'i Inventory) -> Cow<'i, Inventory>;
 
 /// Trials for one decision.
 #[derive(Debug)]
@@ -61,6 +80,7 @@ pub(super) struct Trials<'w, 'k> {
     inventory: &'w Inventory,
     policies: Vec<Policy>,
     requests: Vec<Request>,
+    at_stake: Option<AtStake<'w>>,
     unserved: BTreeSet<RequestId>,
     /// Whether the room of some node may run out.
     room_runs_out: bool,
@@ -79,13 +99,12 @@ pub(super) struct Trials<'w, 'k> {
 }
 
 impl<'w, 'k> Trials<'w, 'k> {
-    /// `meets_floors`: whether the plan reaches every static layout and every floor. `tries`: whether anything
-    /// is tried at all.
+    /// `meets_floors`: whether the plan reaches every static layout and every floor.
     pub(super) fn new(
         world: &World<'w>,
         allocation: &Allocation<'_>,
         meets_floors: bool,
-        tries: bool,
+        advice: Advice<'w>,
         memo: &'k mut Memo,
     ) -> Self {
         let requests = world.groups.iter().flat_map(|group| group.requests.iter().copied());
@@ -94,11 +113,16 @@ impl<'w, 'k> Trials<'w, 'k> {
         let gpus: usize = world.inventory.nodes.values().map(|node| node.gpus.len()).sum();
         let wait = unserved.len().max(1);
         let nodes = u64::try_from(UNSERVED_NODES / wait).unwrap_or(u64::MAX);
+        let (tries, at_stake) = match advice {
+            Advice::None => (false, None),
+            Advice::Tried { at_stake } => (true, at_stake),
+        };
         Self {
             memo,
             inventory: world.inventory,
             policies: world.policies.iter().map(|p| (*p).clone()).collect(),
             requests: requests.cloned().collect(),
+            at_stake,
             unserved,
             room_runs_out: world.cells.iter().any(|cell| cell.room.is_some()),
             left: if tries { (GPU_TRIALS / gpus.max(1)).min(UNSERVED_TRIALS / wait).max(LEAST) } else { 0 },
@@ -110,21 +134,47 @@ impl<'w, 'k> Trials<'w, 'k> {
         }
     }
 
-    /// How many requests of the group more than now are served in a changed world.
-    fn serves(&mut self, group: &Group<'_>, inventory: &Inventory, policies: &[Policy]) -> i64 {
-        if self.left == 0 || self.unproved == 0 {
-            return 0;
-        }
+    /// Whether another trial in a changed world may be made.
+    fn may_try(&self, inventory: &Inventory) -> bool {
         // Only without rooms, which may run out, a large fleet is one program.
         let has_rooms = || inventory.nodes.values().any(|node| node.room != Room::UNLIMITED);
-        if self.is_large && has_rooms() {
+        self.left > 0 && self.unproved > 0 && !(self.is_large && has_rooms())
+    }
+
+    /// How many requests of the group more than now are served once the fleet has changed, or a policy. What is
+    /// kept for others now may go to who has a higher priority then.
+    fn serves_after(&mut self, group: &Group<'_>, change: Change<'_>, policies: &[Policy]) -> i64 {
+        if let Some(at_stake) = self.at_stake {
+            let changed = change(at_stake.inventory);
+            if self.left <= YIELDS || !self.may_try(&changed) {
+                return 0;
+            }
+            self.left -= YIELDS;
+            if let Some(promises) = at_stake.yielding(&changed, policies, self.memo) {
+                return self.serves(group, (&promises.inventory, Some(&promises.requests)), policies);
+            }
+        }
+        let inventory = self.inventory;
+        self.serves(group, (&change(inventory), None), policies)
+    }
+
+    /// How many requests of the group more than now are served in a changed world. `requests`: those of that
+    /// world, if they are others.
+    fn serves(
+        &mut self,
+        group: &Group<'_>,
+        (inventory, requests): (&Inventory, Option<&[Request]>),
+        policies: &[Policy],
+    ) -> i64 {
+        if !self.may_try(inventory) {
             return 0;
         }
         self.left -= 1;
+        let requests = requests.unwrap_or(&self.requests);
         let Memo { targets, answers, .. } = &mut *self.memo;
-        let mut world = World::new(inventory, &self.requests, policies, Grain::Nodes, targets);
+        let mut world = World::new(inventory, requests, policies, Grain::Nodes, targets);
         if !world.is_small() {
-            world = World::new(inventory, &self.requests, policies, Grain::Alike, targets);
+            world = World::new(inventory, requests, policies, Grain::Alike, targets);
         }
         // The group of the first unserved request: with other nodes, groups
         // may be divided differently.
@@ -161,7 +211,7 @@ impl<'w, 'k> Trials<'w, 'k> {
 
     fn helps(&mut self, group: &Group<'_>, inventory: &Inventory) -> bool {
         let policies = self.policies.clone();
-        self.serves(group, inventory, &policies) > 0
+        self.serves(group, (inventory, None), &policies) > 0
     }
 
     /// What to change in a policy: the first field that stands in the way of
@@ -185,8 +235,7 @@ impl<'w, 'k> Trials<'w, 'k> {
         let mut helps = |value: Option<u32>| {
             let mut changed = self.policies.clone();
             changed[position].layout = relaxation.layout(value);
-            let inventory = self.inventory;
-            self.serves(group, inventory, &changed) > 0
+            self.serves_after(group, &|inventory| Cow::Borrowed(inventory), &changed) > 0
         };
         if !helps(None) {
             return None;
@@ -309,9 +358,11 @@ impl<'w, 'k> Trials<'w, 'k> {
             }
         }
         pods.sort();
+        let policies = self.policies.clone();
         pods.into_iter().take(PODS).find_map(|(_, pod, gpu, profile)| {
-            let inventory = without(self.inventory, &pod);
-            self.helps(group, &inventory).then_some(Help::PodEnds { pod, gpu, profile })
+            let ends: Change<'_> = &|inventory| Cow::Owned(without(inventory, &pod));
+            let helps = self.serves_after(group, ends, &policies) > 0;
+            helps.then_some(Help::PodEnds { pod, gpu, profile })
         })
     }
 
@@ -323,16 +374,17 @@ impl<'w, 'k> Trials<'w, 'k> {
             .flat_map(|(name, node)| node.gpus.values().map(move |gpu| (*name, *node, gpu)))
             .find(|(_, _, gpu)| gpu.geometry.profile_named(profile).is_some())?;
         // An interval is doubled and then halved.
-        let needed = 2 * self.unserved.len().max(1).ilog2() as usize;
+        let each = if self.at_stake.is_some() { 1 + YIELDS } else { 1 };
+        let needed = 2 * self.unserved.len().max(1).ilog2() as usize * each;
         if self.is_large || self.unproved == 0 || self.left <= needed {
             return self.enough_gpus(group, (name, like), gpu);
         }
         let wanted = group.requests.iter().filter(|r| self.unserved.contains(&r.id)).count();
         let most = self.unserved.len();
+        let policies = self.policies.clone();
         let mut enough = |count: usize| {
-            let inventory = with_gpus(self.inventory, like, gpu, count);
-            let policies = self.policies.clone();
-            self.serves(group, &inventory, &policies) >= i64::try_from(wanted).unwrap_or(i64::MAX)
+            let come: Change<'_> = &|inventory| Cow::Owned(with_gpus(inventory, like, gpu, count));
+            self.serves_after(group, come, &policies) >= i64::try_from(wanted).unwrap_or(i64::MAX)
         };
         // Others that wait are served by them too. Doubling, then halving the
         // interval: a few trials for any number.
