@@ -15,7 +15,7 @@ use super::instead;
 use super::memo::Memo;
 use super::seats::Seats;
 use super::supply::{hold, is_frozen};
-use super::trial::{Advice, Trials};
+use super::trial::{Advice, Inputs, Trials};
 use super::world::World;
 use crate::demand::{Refusal, Request};
 use crate::eligible::{Eligibility, Judge};
@@ -36,7 +36,8 @@ pub(super) fn requests(
     memo: &mut Memo,
 ) -> Vec<RequestReport> {
     let mut judge = Judge::new(world.inventory);
-    let mut trials = Trials::new(world, allocation, meets_floors, advice, memo);
+    let inputs = Inputs::new(world, requests);
+    let mut trials = Trials::new(&inputs, world, allocation, meets_floors, advice, memo);
     let group_of: BTreeMap<&RequestId, usize> = world
         .groups
         .iter()

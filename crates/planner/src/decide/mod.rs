@@ -45,6 +45,7 @@ mod evict;
 mod explain;
 mod formulate;
 mod group;
+mod grown;
 mod in_the_way;
 mod ineligible;
 mod instead;
