@@ -16,7 +16,7 @@ use super::change::{
     without,
 };
 use super::formulate::{Question, Unserved, formulate};
-use super::group::Group;
+use super::group::{Group, is_planned};
 use super::grown::{Alike, Grown};
 use super::memo::Memo;
 use super::promises::AtStake;
@@ -133,9 +133,15 @@ impl<'w, 'k> Trials<'w, 'k> {
     ) -> Self {
         let requests = world.groups.iter().flat_map(|group| group.requests.iter().copied());
         let is_unserved = |request: &&Request| !allocation.served.contains_key(&request.id);
-        let unserved: BTreeSet<RequestId> = requests.filter(is_unserved).map(|r| r.id.clone()).collect();
+        let mut unserved: BTreeSet<RequestId> = requests.filter(is_unserved).map(|r| r.id.clone()).collect();
         let gpus: usize = world.inventory.nodes.values().map(|node| node.gpus.len()).sum();
         let wait = unserved.len().max(1);
+        // Nothing is planned for who may use none of the nodes that offer whole GPUs; another node may be for them.
+        if world.policies.iter().any(|policy| policy.layout.offers_whole_gpus()) {
+            let others =
+                inputs.requests.iter().filter(|request| request.whole_gpus > 0 && is_planned(request));
+            unserved.extend(others.filter(is_unserved).map(|request| request.id.clone()));
+        }
         let nodes = u64::try_from(UNSERVED_NODES / wait).unwrap_or(u64::MAX);
         let (tries, at_stake) = match advice {
             Advice::None => (false, None),
