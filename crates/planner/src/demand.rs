@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::inventory::{Room, Taint};
 use crate::names::{NodeName, RequestId};
-use crate::report::Offered;
+use crate::offered::Offered;
 
 /// One request: a pod, or a pod to be, that wants slices on one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,8 +18,8 @@ use mig::ProfileName;
 use crate::demand::{Constraints, Expression, Operator, Request};
 use crate::inventory::{Inventory, Node, Room, Taint, mebibytes_up};
 use crate::names::NodeName;
+use crate::offered::Offered;
 use crate::predicted_labels::{self, LabelsAfter};
-use crate::report::Offered;
 use crate::selector::{Label, matches_label};
 
 /// Taints that say what `Node::schedulable` and `Node::hold` say already, and

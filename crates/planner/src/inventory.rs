@@ -8,7 +8,7 @@ use mig::{Geometry, ProfileName};
 use serde::{Deserialize, Serialize};
 
 use crate::names::{GpuIndex, NodeName, PodRef, RequestId};
-use crate::report::Offered;
+use crate::offered::Offered;
 
 /// The fleet as it was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

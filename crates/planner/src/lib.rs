@@ -12,6 +12,7 @@ pub mod eligible;
 pub mod inventory;
 mod lasting;
 pub mod names;
+mod offered;
 pub mod options;
 pub mod plan;
 pub mod policy;

@@ -8,8 +8,9 @@ use mig::ProfileName;
 
 use crate::inventory::{Hold, Seating, Slices, Use};
 use crate::names::GpuId;
+use crate::offered::Offered;
 use crate::plan::GpuChange;
-use crate::report::{Broken, BrokenPromise, HeldSeats, Help, Offered, Outcome, RequestReport, Why};
+use crate::report::{Broken, BrokenPromise, HeldSeats, Help, Outcome, RequestReport, Why};
 
 /// Between why a request is not served and what would help it.
 pub const WOULD_HELP: &str = ". What would help: ";

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::note::{Note, Problem};
-use super::serves::uses_of;
+use super::supply::{count, uses_of};
 use super::winner;
 use crate::inventory::Inventory;
 use crate::names::{GpuIndex, NodeName};
+use crate::offered::Offered;
 use crate::plan::{GpuChange, Plan};
 use crate::policy::{LayoutPolicy, Policy};
-use crate::report::Offered;
 
 pub(super) fn check(plan: &Plan, inventory: &Inventory, policies: &[Policy], notes: &mut Vec<Note>) {
     let changes: BTreeMap<(&NodeName, GpuIndex), &GpuChange> = plan
@@ -59,15 +59,4 @@ pub(super) fn check(plan: &Plan, inventory: &Inventory, policies: &[Policy], not
     } else {
         notes.extend(broken.into_iter().map(Problem::warn_everywhere));
     }
-}
-
-/// What a GPU will have of it.
-pub(super) fn count(change: &GpuChange, offered: Offered) -> u32 {
-    let count = match offered {
-        Offered::Slice(profile) | Offered::SharedSlice(profile) => {
-            change.after.iter().filter(|(name, _)| *name == profile).count()
-        }
-        Offered::WholeGpu | Offered::SharedGpu => usize::from(change.after.is_empty()),
-    };
-    u32::try_from(count).unwrap_or(u32::MAX)
 }

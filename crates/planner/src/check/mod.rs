@@ -13,6 +13,7 @@ mod note;
 mod promises;
 mod serves;
 mod shares;
+mod supply;
 mod touch;
 mod turns;
 

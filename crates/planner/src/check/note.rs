@@ -7,7 +7,7 @@ use mig::ProfileName;
 use crate::eligible::Ineligible;
 use crate::inventory::Hold;
 use crate::names::{GpuIndex, NodeName, PodRef, PolicyName, RequestId};
-use crate::report::Offered;
+use crate::offered::Offered;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]

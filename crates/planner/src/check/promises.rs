@@ -9,16 +9,18 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::note::{Note, Problem};
-use super::serves::{free_after, free_now, wants};
+use super::serves::wants;
+use super::supply::{free_after, free_now};
 use super::winner;
 use crate::demand::Request;
 use crate::eligible::judge;
 use crate::inventory::{Inventory, Node, Room};
 use crate::names::{NodeName, RequestId};
+use crate::offered::Offered;
 use crate::plan::Plan;
 use crate::policy::{Drain, LayoutPolicy, Policy};
 use crate::predicted_labels::LabelsAfter;
-use crate::report::{Broken, Offered, Outcome, RequestReport};
+use crate::report::{Broken, Outcome, RequestReport};
 use crate::selector;
 
 /// The promises that the fleet as it was seen can keep, with their nodes; those

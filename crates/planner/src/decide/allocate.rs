@@ -13,8 +13,8 @@ use super::world::{Class, World, free_seats, whole_somewhere};
 use crate::demand::Request;
 use crate::inventory::{ChangeScope, Gpu, Node, Room, Use};
 use crate::names::{GpuId, GpuIndex, NodeName, RequestId};
+use crate::offered::Offered;
 use crate::policy::LayoutPolicy;
-use crate::report::Offered;
 
 /// Everything decided, by name.
 #[derive(Debug, Default)]

@@ -10,8 +10,8 @@ use super::evict;
 use super::group::Group;
 use crate::inventory::{Gpu, Hold, Inventory, Node, Room, Slices, Use};
 use crate::names::{GpuIndex, NodeName, PodRef, PolicyName};
+use crate::offered::Offered;
 use crate::policy::{Bounds, LayoutPolicy, Order, Policy, Share, Unrequested};
-use crate::report::Offered;
 use crate::selector;
 
 /// What to change in a policy.

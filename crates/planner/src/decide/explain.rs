@@ -10,32 +10,34 @@ use super::Decision;
 use super::allocate::Allocation;
 use super::change::PolicyChange;
 use super::group::{Group, counts, is_planned};
+use super::ineligible::no_node;
 use super::instead;
 use super::memo::Memo;
 use super::seats::Seats;
 use super::supply::{hold, is_frozen};
-use super::trial::Trials;
+use super::trial::{Advice, Inputs, Trials};
 use super::world::World;
 use crate::demand::{Refusal, Request};
-use crate::eligible::{Eligibility, Ineligible, Judge};
+use crate::eligible::{Eligibility, Judge};
 use crate::inventory::{Gpu, Node};
 use crate::names::{GpuId, NodeName, PolicyName, RequestId};
-use crate::report::{Help, Offered, Outcome, Report, RequestReport, Why};
+use crate::offered::Offered;
+use crate::report::{Help, Outcome, Report, RequestReport, Why};
 use crate::solver::SolveError;
 
 /// The answers, highest priority first, then oldest.
 /// `meets_floors`: whether the plan reaches every static layout and every floor.
-/// `tries`: whether it is tried what would help.
 pub(super) fn requests(
     world: &World<'_>,
     allocation: &Allocation<'_>,
     seats: &Seats<'_>,
     requests: &[Request],
-    (meets_floors, tries): (bool, bool),
+    (meets_floors, advice): (bool, Advice<'_>),
     memo: &mut Memo,
 ) -> Vec<RequestReport> {
     let mut judge = Judge::new(world.inventory);
-    let mut trials = Trials::new(world, allocation, meets_floors, tries, memo);
+    let inputs = Inputs::new(world, requests);
+    let mut trials = Trials::new(&inputs, world, allocation, meets_floors, advice, memo);
     let group_of: BTreeMap<&RequestId, usize> = world
         .groups
         .iter()
@@ -202,35 +204,6 @@ fn too_few_gpus(group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<(Why,
         let advice = format!("ask for at most {most} of {}", profile.resource_name());
         (Why::TooLarge { most, profile }, vec![Help::ChangeRequest { advice }])
     })
-}
-
-/// No node fits: for lack of room only, or because the request asks for what no node is.
-pub(super) fn no_node(eligible: &Arc<[Eligibility]>) -> (Why, Vec<Help>) {
-    let reasons = eligible.iter().filter_map(|e| match e {
-        Eligibility::Yes => None,
-        Eligibility::No { reason } => Some(reason),
-    });
-    let advice: BTreeSet<String> = reasons.clone().filter_map(Ineligible::advice).collect();
-    let mut help: Vec<Help> = advice.into_iter().map(|advice| Help::ChangeRequest { advice }).collect();
-    let room = reasons.clone().any(|reason| matches!(reason, Ineligible::NoRoom { .. }));
-    if room {
-        return (Why::NoRoom, help);
-    }
-    if help.is_empty()
-        && let Some(reason) = reasons.min()
-    {
-        // Which of its wishes no node has is what its author can change.
-        let advice = match reason {
-            Ineligible::NodeSelector { .. } | Ineligible::Affinity { .. } | Ineligible::Taint { .. } => {
-                format!("change its node selector, affinity or tolerations: the first node {reason}")
-            }
-            Ineligible::SingleForm { .. } | Ineligible::SingleStrategy | Ineligible::NoRoom { .. } => {
-                return (Why::NoEligibleNode, help);
-            }
-        };
-        help.push(Help::ChangeRequest { advice });
-    }
-    (Why::NoEligibleNode, help)
 }
 
 /// A profile that no GPU has, or more slices than any node can have.

@@ -18,8 +18,8 @@ use super::targets::{Current, Target};
 use super::turn::Turns;
 use super::world::{Class, World};
 use crate::inventory::{Room, mebibytes_up};
+use crate::offered::Offered;
 use crate::policy::Bounds;
-use crate::report::Offered;
 use crate::solver::{self, Asked, Column, Extra, Instance, Row, RowIndex, Sense, Solved};
 
 /// Up to so many waiting requests, age breaks ties between requests that ask

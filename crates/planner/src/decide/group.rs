@@ -10,8 +10,8 @@ use super::shares::{Whose, of_request};
 use crate::demand::{Constraints, Request};
 use crate::eligible::Judge;
 use crate::inventory::{Inventory, Node, Room};
+use crate::offered::Offered;
 use crate::policy::{LayoutPolicy, Policy};
-use crate::report::Offered;
 use crate::selector;
 
 /// Whether a node has to be looked at by itself: only so are "all on one node"

@@ -45,7 +45,9 @@ mod evict;
 mod explain;
 mod formulate;
 mod group;
+mod grown;
 mod in_the_way;
+mod ineligible;
 mod instead;
 mod memo;
 mod nodes;
@@ -71,9 +73,10 @@ use self::choose::Chosen;
 pub(crate) use self::formulate::SHARES;
 use self::formulate::{Counted, Level};
 use self::memo::Memo;
-use self::promises::Promises;
+use self::promises::{AtStake, Promises};
 use self::seats::Seats;
 pub use self::session::{Session, decide_next};
+use self::trial::Advice;
 use crate::demand::Request;
 use crate::inventory::Inventory;
 use crate::names::RequestId;
@@ -132,14 +135,16 @@ fn decide_with(
         explain::gave_up(requests, &error)
     };
     if !promises::are_made(requests) {
-        return plan((inventory, requests, policies), under_way, true, memo).unwrap_or_else(gave_up);
+        let advice = Advice::Tried { at_stake: None };
+        return plan((inventory, requests, policies), under_way, advice, memo).unwrap_or_else(gave_up);
     }
     let mut beside_promises = || -> Result<Decision, SolveError> {
         let promises = Promises::new(inventory, requests, policies, under_way, memo)?;
-        // Whether a promise yields is decided by planning: no trial looks at that.
-        let tries = !promises.some_yield();
+        let at_stake = promises.may_yield().then_some(AtStake { inventory, requests, under_way });
+        // Where a promise yields already, it may be kept in a changed fleet: no trial looks at that.
+        let advice = if promises.some_yield() { Advice::None } else { Advice::Tried { at_stake } };
         let beside = (&promises.inventory, promises.requests.as_slice(), policies);
-        let mut decision = plan(beside, under_way, tries, memo)?;
+        let mut decision = plan(beside, under_way, advice, memo)?;
         promises.answer(&mut decision.report, requests);
         Ok(decision)
     };
@@ -153,7 +158,8 @@ fn decide_with(
 #[cfg(any(test, feature = "testing"))]
 pub fn decide_without_advice(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Decision {
     let fleet = (inventory, requests, policies);
-    plan(fleet, &UnderWay::default(), false, &mut Memo::default()).expect("leaving everything as it is")
+    plan(fleet, &UnderWay::default(), Advice::None, &mut Memo::default())
+        .expect("leaving everything as it is")
 }
 
 /// Decides as on a large fleet, where nodes that are alike are planned together, however few they are: so that
@@ -165,15 +171,14 @@ pub fn decide_without_advice(inventory: &Inventory, requests: &[Request], polici
 pub fn decide_by_classes(inventory: &Inventory, requests: &[Request], policies: &[Policy]) -> Decision {
     let fleet = (inventory, requests, policies);
     let mut memo = Memo { by_classes: true, ..Memo::default() };
-    plan(fleet, &UnderWay::default(), false, &mut memo).expect("leaving everything as it is")
+    plan(fleet, &UnderWay::default(), Advice::None, &mut memo).expect("leaving everything as it is")
 }
 
-/// The plan for a fleet, and the report. `tries`: whether who is not served is
-/// told what would help.
+/// The plan for a fleet, and the report.
 fn plan(
     (inventory, requests, policies): (&Inventory, &[Request], &[Policy]),
     under_way: &UnderWay,
-    tries: bool,
+    advice: Advice<'_>,
     memo: &mut Memo,
 ) -> Result<Decision, SolveError> {
     let chosen = choose::choose(inventory, requests, policies, under_way, memo)?;
@@ -207,7 +212,7 @@ fn plan(
     let mut before_all = program.levels.iter().zip(&levels).filter(|(level, _)| floors.contains(level));
     let meets_floors = before_all.all(|(_, solved)| solved.value == 0);
     let report = Report {
-        requests: explain::requests(&world, &allocation, &seats, requests, (meets_floors, tries), memo),
+        requests: explain::requests(&world, &allocation, &seats, requests, (meets_floors, advice), memo),
         policies: supply::policies(&world, &allocation, &seats),
         frozen_for_lack_of_agent: supply::frozen(&world),
         certificate,

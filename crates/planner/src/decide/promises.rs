@@ -27,10 +27,11 @@ use crate::demand::Request;
 use crate::eligible::{Eligibility, judge};
 use crate::inventory::{Hold, Inventory, Node, Slices, Use};
 use crate::names::{GpuId, GpuIndex, NodeName, PodRef, RequestId};
+use crate::offered::Offered;
 use crate::plan::UnderWay;
 use crate::policy::{Drain, LayoutPolicy, Mode, Policy, StaticCut, rule_for};
 use crate::predicted_labels::LabelsAfter;
-use crate::report::{Broken, BrokenPromise, Offered, Outcome, Report, RequestReport};
+use crate::report::{Broken, BrokenPromise, Outcome, Report, RequestReport};
 use crate::solver::SolveError;
 
 /// So many plans are made to find out which promises a higher priority needs. One more costs as much as the
@@ -75,8 +76,7 @@ impl Promises {
     ) -> Result<Self, SolveError> {
         let keep = |given_up: &BTreeSet<&RequestId>| Self::keep(inventory, requests, policies, given_up);
         let all = keep(&BTreeSet::new());
-        let highest = all.requests.iter().filter(|r| is_planned(r)).map(|r| r.priority).max();
-        if !all.kept.iter().any(|kept| highest.is_some_and(|highest| highest > kept.request.priority)) {
+        if !all.may_yield() {
             return Ok(all);
         }
         let mut plan = |promises: &Self| -> Result<Gets, SolveError> {
@@ -266,9 +266,37 @@ impl Promises {
         reports.sort_by_key(|report| by_id.get(&report.id).map(|request| order(request)));
     }
 
+    /// Whether a promise is kept while somebody of a higher priority asks, whether or not that is served.
+    pub(super) fn may_yield(&self) -> bool {
+        let highest = self.requests.iter().filter(|r| is_planned(r)).map(|r| r.priority).max();
+        self.kept.iter().any(|kept| highest.is_some_and(|highest| highest > kept.request.priority))
+    }
+
     /// Whether somebody of a higher priority gets what was promised.
     pub(super) fn some_yield(&self) -> bool {
         self.broken.values().any(|promise| matches!(promise.why, Broken::HigherPriority { .. }))
+    }
+}
+
+/// A fleet with its promises, some of which are kept only because a higher priority could do nothing with what was
+/// promised. In a changed fleet it may.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AtStake<'a> {
+    pub(super) inventory: &'a Inventory,
+    pub(super) requests: &'a [Request],
+    pub(super) under_way: &'a UnderWay,
+}
+
+impl AtStake<'_> {
+    /// What is planned with in a changed fleet, where a promise yields there; nothing, where all of them are kept.
+    pub(super) fn yielding(
+        &self,
+        inventory: &Inventory,
+        policies: &[Policy],
+        memo: &mut Memo,
+    ) -> Option<Promises> {
+        let promises = Promises::new(inventory, self.requests, policies, self.under_way, memo).ok()?;
+        promises.some_yield().then_some(promises)
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::group::Group;
 use super::world::{Cell, World};
-use crate::report::Offered;
+use crate::offered::Offered;
 
 /// The most free slices that each cell could have; of a cell whose nodes are
 /// looked at one by one, the most that one of them could have.

@@ -9,15 +9,16 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::explain::no_node;
 use super::group::counts;
+use super::ineligible::no_node;
 use crate::demand::Request;
 use crate::eligible::{Eligibility, Judge, judge};
 use crate::inventory::{Hold, Inventory, Node, Room, Seating};
 use crate::names::{NodeName, PodRef, PolicyName, RequestId};
+use crate::offered::Offered;
 use crate::policy::Policy;
 use crate::predicted_labels::LabelsAfter;
-use crate::report::{HeldSeats, Help, Offered, Outcome, SeatSupply, Why};
+use crate::report::{HeldSeats, Help, Outcome, SeatSupply, Why};
 use crate::selector;
 
 /// How many pods are looked at for one whose end would help.

@@ -16,10 +16,9 @@ use super::world::{World, free_seats, free_somewhere, whole_somewhere};
 use crate::demand::Request;
 use crate::inventory::{ChangeScope, Gpu, Hold, Node, Slice, Use};
 use crate::names::{GpuId, GpuIndex, NodeName};
+use crate::offered::Offered;
 use crate::policy::{LayoutPolicy, Mode, Policy, StaticCut, rule_for};
-use crate::report::{
-    LevelCertificate, Offered, PolicyReport, SeatSupply, Supply, UnknownProfile, UnmetBound,
-};
+use crate::report::{LevelCertificate, PolicyReport, SeatSupply, Supply, UnknownProfile, UnmetBound};
 
 /// The reports of all policies, by name.
 pub(super) fn policies(

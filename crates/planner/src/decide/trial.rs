@@ -4,6 +4,8 @@
 //! requests of one group are served than in the plan. Where several plans are equally good, the one that is
 //! worst for the group counts, so the answer holds for all of them.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use mig::Layout;
@@ -14,8 +16,10 @@ use super::change::{
     without,
 };
 use super::formulate::{Question, Unserved, formulate};
-use super::group::Group;
+use super::group::{Group, is_planned};
+use super::grown::{Alike, Grown};
 use super::memo::Memo;
+use super::promises::AtStake;
 use super::situation::is_idle;
 use super::turn::Turns;
 use super::turns::{self, Limits};
@@ -53,14 +57,51 @@ const PODS: usize = 24;
 const TURNS: Limits = Limits { effort: EFFORT, questions: 150, by_node: 0 };
 /// Kinds of nodes that GPUs may come to, where the fleet is large.
 const LIKE: usize = 4;
+/// What finding out whether a promise yields counts for, in trials: it takes two plans at least, and rarely more.
+const YIELDS: usize = 3;
+
+/// What is tried for those who are not served.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Advice<'a> {
+    /// Nothing: nobody is told what would help.
+    None,
+    /// What would help.
+    Tried {
+        /// The fleet with its promises, where some of them may yield once it has changed.
+        at_stake: Option<AtStake<'a>>,
+    },
+}
+
+/// What becomes of a fleet.
+type Change<'c> = &'c dyn for<'i> Fn(&'i Inventory) -> Cow<'i, Inventory>;
+
+/// What trials are made with.
+#[derive(Debug)]
+pub(super) struct Inputs<'w> {
+    policies: Vec<Policy>,
+    /// All of them: who can be served by nothing that is there may be by what comes.
+    requests: &'w [Request],
+    /// The fleet with one GPU more, by what it is like.
+    grown: [OnceCell<Inventory>; LIKE],
+}
+
+impl<'w> Inputs<'w> {
+    pub(super) fn new(world: &World<'w>, requests: &'w [Request]) -> Self {
+        let policies = world.policies.iter().map(|p| (*p).clone()).collect();
+        Self { policies, requests, grown: Default::default() }
+    }
+}
+
+/// The node and the model that new GPUs are like.
+type NewGpu = (NodeName, String);
 
 /// Trials for one decision.
 #[derive(Debug)]
 pub(super) struct Trials<'w, 'k> {
     memo: &'k mut Memo,
     inventory: &'w Inventory,
-    policies: Vec<Policy>,
-    requests: Vec<Request>,
+    inputs: &'w Inputs<'w>,
+    at_stake: Option<AtStake<'w>>,
     unserved: BTreeSet<RequestId>,
     /// Whether the room of some node may run out.
     room_runs_out: bool,
@@ -76,29 +117,41 @@ pub(super) struct Trials<'w, 'k> {
     meets_floors: bool,
     /// What one more GPU would be, by the node that it is like.
     one_more: BTreeMap<NodeName, Option<OneMore>>,
+    /// The fleet with more GPUs, by what they are like.
+    grown: BTreeMap<NewGpu, Option<(Grown<'w>, Alike)>>,
 }
 
 impl<'w, 'k> Trials<'w, 'k> {
-    /// `meets_floors`: whether the plan reaches every static layout and every floor. `tries`: whether anything
-    /// is tried at all.
+    /// `meets_floors`: whether the plan reaches every static layout and every floor.
     pub(super) fn new(
+        inputs: &'w Inputs<'w>,
         world: &World<'w>,
         allocation: &Allocation<'_>,
         meets_floors: bool,
-        tries: bool,
+        advice: Advice<'w>,
         memo: &'k mut Memo,
     ) -> Self {
         let requests = world.groups.iter().flat_map(|group| group.requests.iter().copied());
-        let unserved = requests.clone().map(|r| &r.id).filter(|id| !allocation.served.contains_key(id));
-        let unserved: BTreeSet<RequestId> = unserved.cloned().collect();
+        let is_unserved = |request: &&Request| !allocation.served.contains_key(&request.id);
+        let mut unserved: BTreeSet<RequestId> = requests.filter(is_unserved).map(|r| r.id.clone()).collect();
         let gpus: usize = world.inventory.nodes.values().map(|node| node.gpus.len()).sum();
         let wait = unserved.len().max(1);
+        // Nothing is planned for who may use none of the nodes that offer whole GPUs; another node may be for them.
+        if world.policies.iter().any(|policy| policy.layout.offers_whole_gpus()) {
+            let others =
+                inputs.requests.iter().filter(|request| request.whole_gpus > 0 && is_planned(request));
+            unserved.extend(others.filter(is_unserved).map(|request| request.id.clone()));
+        }
         let nodes = u64::try_from(UNSERVED_NODES / wait).unwrap_or(u64::MAX);
+        let (tries, at_stake) = match advice {
+            Advice::None => (false, None),
+            Advice::Tried { at_stake } => (true, at_stake),
+        };
         Self {
             memo,
             inventory: world.inventory,
-            policies: world.policies.iter().map(|p| (*p).clone()).collect(),
-            requests: requests.cloned().collect(),
+            inputs,
+            at_stake,
             unserved,
             room_runs_out: world.cells.iter().any(|cell| cell.room.is_some()),
             left: if tries { (GPU_TRIALS / gpus.max(1)).min(UNSERVED_TRIALS / wait).max(LEAST) } else { 0 },
@@ -107,25 +160,58 @@ impl<'w, 'k> Trials<'w, 'k> {
             is_large: !world.is_small() && world.cells.iter().any(|cell| cell.one_by_one),
             meets_floors: meets_floors && tries,
             one_more: BTreeMap::new(),
+            grown: BTreeMap::new(),
         }
     }
 
-    /// How many requests of the group more than now are served in a changed world.
-    fn serves(&mut self, group: &Group<'_>, inventory: &Inventory, policies: &[Policy]) -> i64 {
-        if self.left == 0 || self.unproved == 0 {
-            return 0;
-        }
+    /// Whether another trial in a changed world may be made.
+    fn may_try(&self, inventory: &Inventory) -> bool {
         // Only without rooms, which may run out, a large fleet is one program.
         let has_rooms = || inventory.nodes.values().any(|node| node.room != Room::UNLIMITED);
-        if self.is_large && has_rooms() {
+        self.left > 0 && self.unproved > 0 && !(self.is_large && has_rooms())
+    }
+
+    /// How many requests of the group more than now are served once the fleet has changed, or a policy. What is
+    /// kept for others now may go to who has a higher priority then.
+    fn serves_after(&mut self, group: &Group<'_>, change: Change<'_>, policies: &[Policy]) -> i64 {
+        if let Some(at_stake) = self.at_stake {
+            let changed = change(at_stake.inventory);
+            if self.left <= YIELDS || !self.may_try(&changed) {
+                return 0;
+            }
+            self.left -= YIELDS;
+            if let Some(promises) = at_stake.yielding(&changed, policies, self.memo) {
+                return self.serves(group, (&promises.inventory, Some(&promises.requests)), policies);
+            }
+        }
+        let inventory = self.inventory;
+        self.serves(group, (&change(inventory), None), policies)
+    }
+
+    /// How many requests of the group more than now are served in a changed world. `requests`: those of that
+    /// world, if they are others.
+    fn serves(
+        &mut self,
+        group: &Group<'_>,
+        (inventory, requests): (&Inventory, Option<&[Request]>),
+        policies: &[Policy],
+    ) -> i64 {
+        if !self.may_try(inventory) {
             return 0;
         }
         self.left -= 1;
-        let Memo { targets, answers, .. } = &mut *self.memo;
-        let mut world = World::new(inventory, &self.requests, policies, Grain::Nodes, targets);
+        let requests = requests.unwrap_or(self.inputs.requests);
+        let targets = &mut self.memo.targets;
+        let mut world = World::new(inventory, requests, policies, Grain::Nodes, targets);
         if !world.is_small() {
-            world = World::new(inventory, &self.requests, policies, Grain::Alike, targets);
+            world = World::new(inventory, requests, policies, Grain::Alike, targets);
         }
+        self.serves_in(group, &world, None)
+    }
+
+    /// How many requests of the group more than now are served in a world.
+    fn serves_in(&mut self, group: &Group<'_>, world: &World<'_>, alike: Option<&mut Alike>) -> i64 {
+        let answers = &mut self.memo.answers;
         // The group of the first unserved request: with other nodes, groups
         // may be divided differently.
         let asks = group.requests.iter().find(|r| self.unserved.contains(&r.id));
@@ -135,17 +221,22 @@ impl<'w, 'k> Trials<'w, 'k> {
         let waiting = world.groups[position].requests.iter().filter(|r| self.unserved.contains(&r.id));
         let waiting = i64::try_from(waiting.count()).unwrap_or(i64::MAX);
         let is_one_program = world.is_small();
-        let turns = Turns::new(&world, is_one_program, Limits { effort: self.effort, ..TURNS }, answers);
+        let turns = Turns::new(world, is_one_program, Limits { effort: self.effort, ..TURNS }, answers);
         if !turns.is_proven() {
             self.unproved -= 1;
             return 0;
         }
-        let program = formulate(&world, &turns, Question::Served { group: position });
+        let mut program = formulate(world, &turns, Question::Served { group: position });
         if let Unserved::Certain(still) = program.unserved[position] {
             return waiting - still;
         }
         let proved = if program.parts.is_empty() || world.is_small() {
-            let solved = answers.solve(&program.instance, self.effort).ok();
+            // Where nodes are looked at one by one, proofs are long, and where they start from is of account.
+            let solved = match alike.filter(|_| program.parts.is_empty()) {
+                Some(alike) => answers.values(alike.recognise(&mut program.instance), self.effort),
+                None => answers.solve(&program.instance, self.effort),
+            };
+            let solved = solved.ok();
             solved.filter(|solved| solved.levels.iter().all(Level::is_proven))
         } else {
             None
@@ -160,16 +251,14 @@ impl<'w, 'k> Trials<'w, 'k> {
     }
 
     fn helps(&mut self, group: &Group<'_>, inventory: &Inventory) -> bool {
-        let policies = self.policies.clone();
-        self.serves(group, inventory, &policies) > 0
+        self.serves(group, (inventory, None), &self.inputs.policies) > 0
     }
 
     /// What to change in a policy: the first field that stands in the way of
     /// the group, and the least change of it that helps. First maxima of the
     /// profiles that are asked for, then minima, then static layouts.
     pub(super) fn policy_change(&mut self, group: &Group<'_>) -> Option<PolicyChange> {
-        let policies = self.policies.clone();
-        for (position, policy) in policies.iter().enumerate() {
+        for (position, policy) in self.inputs.policies.iter().enumerate() {
             for relaxation in relaxations(policy, group) {
                 if let Some(to) = self.relaxed(group, position, &relaxation) {
                     let Relaxation { field, .. } = relaxation;
@@ -183,10 +272,9 @@ impl<'w, 'k> Trials<'w, 'k> {
     /// To what a field has to change at least, if changing it helps.
     fn relaxed(&mut self, group: &Group<'_>, position: usize, relaxation: &Relaxation) -> Option<String> {
         let mut helps = |value: Option<u32>| {
-            let mut changed = self.policies.clone();
+            let mut changed = self.inputs.policies.clone();
             changed[position].layout = relaxation.layout(value);
-            let inventory = self.inventory;
-            self.serves(group, inventory, &changed) > 0
+            self.serves_after(group, &|inventory| Cow::Borrowed(inventory), &changed) > 0
         };
         if !helps(None) {
             return None;
@@ -222,12 +310,9 @@ impl<'w, 'k> Trials<'w, 'k> {
         let asks = group.requests.first()?;
         let position = world.groups.iter().position(|g| g.requests.iter().any(|r| r.id == asks.id))?;
         let policy = turns::oldest_first(world, position)?.name.clone();
-        let alone = group.requests.iter().map(|request| (*request).clone()).collect();
-        let all = std::mem::replace(&mut self.requests, alone);
-        let inventory = self.inventory;
-        let helps = self.helps(group, inventory);
-        self.requests = all;
-        helps.then_some(policy)
+        let alone: Vec<Request> = group.requests.iter().map(|request| (*request).clone()).collect();
+        let fleet = (self.inventory, Some(alone.as_slice()));
+        (self.serves(group, fleet, &self.inputs.policies) > 0).then_some(policy)
     }
 
     /// Whether it would be served if nothing were held.
@@ -254,15 +339,18 @@ impl<'w, 'k> Trials<'w, 'k> {
 
     /// Whether it would be served if all that may be idle were idle.
     pub(super) fn is_unprovable(&mut self, group: &Group<'_>) -> bool {
+        let is_unsure = |used: &Use| matches!(used, Use::MaybeInUse { .. });
+        let gpus = || self.inventory.nodes.values().flat_map(|node| node.gpus.values());
+        if !gpus().any(|gpu| gpu.slices.uses().any(is_unsure)) {
+            return false;
+        }
         let mut inventory = self.inventory.clone();
-        let mut any = false;
         for_each_use(&mut inventory, |used| {
-            if matches!(used, Use::MaybeInUse { .. }) {
-                any = true;
+            if is_unsure(used) {
                 *used = Use::Idle;
             }
         });
-        any && self.helps(group, &inventory)
+        self.helps(group, &inventory)
     }
 
     /// What would help, the smallest of each kind.
@@ -310,8 +398,9 @@ impl<'w, 'k> Trials<'w, 'k> {
         }
         pods.sort();
         pods.into_iter().take(PODS).find_map(|(_, pod, gpu, profile)| {
-            let inventory = without(self.inventory, &pod);
-            self.helps(group, &inventory).then_some(Help::PodEnds { pod, gpu, profile })
+            let ends: Change<'_> = &|inventory| Cow::Owned(without(inventory, &pod));
+            let helps = self.serves_after(group, ends, &self.inputs.policies) > 0;
+            helps.then_some(Help::PodEnds { pod, gpu, profile })
         })
     }
 
@@ -323,33 +412,80 @@ impl<'w, 'k> Trials<'w, 'k> {
             .flat_map(|(name, node)| node.gpus.values().map(move |gpu| (*name, *node, gpu)))
             .find(|(_, _, gpu)| gpu.geometry.profile_named(profile).is_some())?;
         // An interval is doubled and then halved.
-        let needed = 2 * self.unserved.len().max(1).ilog2() as usize;
+        let each = if self.at_stake.is_some() { 1 + YIELDS } else { 1 };
+        let needed = 2 * self.unserved.len().max(1).ilog2() as usize * each;
         if self.is_large || self.unproved == 0 || self.left <= needed {
             return self.enough_gpus(group, (name, like), gpu);
         }
         let wanted = group.requests.iter().filter(|r| self.unserved.contains(&r.id)).count();
         let most = self.unserved.len();
+        let kind = (name.clone(), gpu.model.clone());
+        let mut grown = self.grown_by(&kind, like, gpu);
         let mut enough = |count: usize| {
-            let inventory = with_gpus(self.inventory, like, gpu, count);
-            let policies = self.policies.clone();
-            self.serves(group, &inventory, &policies) >= i64::try_from(wanted).unwrap_or(i64::MAX)
+            let serves = match &mut grown {
+                Some(grown) => self.serves_grown(group, grown, count),
+                None => {
+                    let come: Change<'_> = &|inventory| Cow::Owned(with_gpus(inventory, like, gpu, count));
+                    self.serves_after(group, come, &self.inputs.policies)
+                }
+            };
+            serves >= i64::try_from(wanted).unwrap_or(i64::MAX)
         };
-        // Others that wait are served by them too. Doubling, then halving the
-        // interval: a few trials for any number.
-        let mut high = 1;
-        while !enough(high) {
-            if high >= most {
-                return self.enough_gpus(group, (name, like), gpu);
+        let fewest = fewest(most, &mut enough);
+        self.grown.insert(kind, grown);
+        match fewest {
+            Some(count) => {
+                let count = u32::try_from(count).unwrap_or(u32::MAX);
+                Some(Help::MoreGpus { count, model: gpu.model.clone() })
             }
-            high = (high * 2).min(most);
+            None => self.enough_gpus(group, (name, like), gpu),
         }
-        let mut low = high / 2;
-        while high - low > 1 {
-            let middle = low.midpoint(high);
-            if enough(middle) { high = middle } else { low = middle }
-        }
-        Some(Help::MoreGpus { count: u32::try_from(high).unwrap_or(u32::MAX), model: gpu.model.clone() })
     }
+
+    /// The fleet with more GPUs of a kind, if it can be put into the planner's terms once for any number of them.
+    fn grown_by(&mut self, kind: &NewGpu, like: &Node, gpu: &Gpu) -> Option<(Grown<'w>, Alike)> {
+        if let Some(known) = self.grown.get_mut(kind) {
+            return known.take();
+        }
+        // What is promised is decided anew for each number.
+        let next = self.inputs.grown.get(self.grown.len()).filter(|_| self.at_stake.is_none())?;
+        let inventory = next.get_or_init(|| with_gpus(self.inventory, like, gpu, 1));
+        let Inputs { requests, policies, .. } = self.inputs;
+        let grown = Grown::new(inventory, requests, policies, &mut self.memo.targets)?;
+        Some((grown, Alike::default()))
+    }
+
+    /// How many requests of the group more than now are served with so many more GPUs.
+    fn serves_grown(
+        &mut self,
+        group: &Group<'_>,
+        (grown, alike): &mut (Grown<'w>, Alike),
+        count: usize,
+    ) -> i64 {
+        if !self.may_try(self.inventory) {
+            return 0;
+        }
+        self.left -= 1;
+        self.serves_in(group, grown.with(count), Some(alike))
+    }
+}
+
+/// The fewest that are enough, up to the most. Others that wait are served by them too. Doubling, then halving
+/// the interval: a few trials for any number.
+fn fewest(most: usize, enough: &mut dyn FnMut(usize) -> bool) -> Option<usize> {
+    let mut high = 1;
+    while !enough(high) {
+        if high >= most {
+            return None;
+        }
+        high = (high * 2).min(most);
+    }
+    let mut low = high / 2;
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        if enough(middle) { high = middle } else { low = middle }
+    }
+    Some(high)
 }
 
 impl Trials<'_, '_> {
@@ -364,11 +500,17 @@ impl Trials<'_, '_> {
         if !self.meets_floors || !self.one_more.contains_key(name) && self.one_more.len() >= LIKE {
             return None;
         }
-        let fleet = (self.inventory, self.requests.as_slice(), self.policies.as_slice());
-        let one_more = self
-            .one_more
-            .entry(name.clone())
-            .or_insert_with(|| OneMore::evaluate(fleet, &self.unserved, (like, gpu), &mut self.memo.targets));
+        let one_more = self.one_more.entry(name.clone()).or_insert_with(|| {
+            let known = self.grown.get_mut(&(name.clone(), gpu.model.clone())).and_then(Option::as_mut);
+            if let Some((grown, _)) = known {
+                return OneMore::evaluate(grown.with(1), &self.unserved, like);
+            }
+            let inventory = with_gpus(self.inventory, like, gpu, 1);
+            let Inputs { requests, policies, .. } = self.inputs;
+            let targets = &mut self.memo.targets;
+            let world = World::new(&inventory, requests, policies, Grain::Alike, targets);
+            OneMore::evaluate(&world, &self.unserved, like)
+        });
         let asks = group.requests.iter().map(|r| &r.id).filter(|id| self.unserved.contains(id));
         let count = one_more.as_mut()?.enough_for(group.priority, asks)?;
         let count = u32::try_from(count).unwrap_or(u32::MAX);

@@ -10,14 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mig::ProfileName;
 
-use super::change::{new_node, with_gpus};
-use super::memo::Targets;
+use super::change::new_node;
 use super::reach::Reach;
-use super::world::{Grain, World};
-use crate::demand::Request;
-use crate::inventory::{Gpu, Inventory, Node};
+use super::world::World;
+use crate::inventory::Node;
 use crate::names::RequestId;
-use crate::policy::{LayoutPolicy, Mode, Policy};
+use crate::policy::{LayoutPolicy, Mode};
 
 /// Slices by profile.
 type Slices = BTreeMap<ProfileName, u32>;
@@ -45,18 +43,11 @@ struct Waiting {
 }
 
 impl OneMore {
-    /// What one more GPU, on a node like a given one, would be. Nothing, where
+    /// What one more GPU, on a node like a given one, would be; `world` has it. Nothing, where
     /// it would not be cut for who waits, or not only for them.
-    pub(super) fn evaluate(
-        (inventory, requests, policies): (&Inventory, &[Request], &[Policy]),
-        unserved: &BTreeSet<RequestId>,
-        (like, gpu): (&Node, &Gpu),
-        kept: &mut Targets,
-    ) -> Option<Self> {
-        let inventory = with_gpus(inventory, like, gpu, 1);
-        let world = World::new(&inventory, requests, policies, Grain::Alike, kept);
+    pub(super) fn evaluate(world: &World<'_>, unserved: &BTreeSet<RequestId>, like: &Node) -> Option<Self> {
         let name = new_node(0);
-        let position = inventory.nodes.keys().position(|node| *node == name)?;
+        let position = world.inventory.nodes.keys().position(|node| *node == name)?;
         let name = &name;
         let policy = world.assignment.policy_of.get(name)?;
         let policy = world.policies.iter().find(|p| p.name == *policy)?;
@@ -72,7 +63,7 @@ impl OneMore {
             target.free.iter().map(|(p, n)| (geometry.profile(p).name, u32::from(n))).collect()
         };
         let layouts = class.targets.iter().map(free).collect();
-        let reach = Reach::new(&world);
+        let reach = Reach::new(world);
         let (mut waiting, mut reached) = (Vec::new(), BTreeSet::new());
         for (g, group) in world.groups.iter().enumerate() {
             let ids = group.requests.iter().map(|r| &r.id).filter(|id| unserved.contains(id));

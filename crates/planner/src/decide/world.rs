@@ -17,9 +17,9 @@ use crate::assign::{self, Assignment};
 use crate::demand::Request;
 use crate::inventory::{Gpu, Inventory, Node, Room, Sharing, Use, seats_of};
 use crate::names::{GpuIndex, NodeName};
+use crate::offered::Offered;
 use crate::plan::UnderWay;
 use crate::policy::{LayoutPolicy, Policy};
-use crate::report::Offered;
 
 /// Everything that is planned.
 #[derive(Debug)]

@@ -7,9 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::greedy::fill;
-use super::instance::{Class, Column, Instance};
-use super::memory::Same;
-use super::project::Choice;
+use super::instance::{Choice, Class, Column, Instance, Same};
 
 /// More units than these are another fleet: the search is faster then.
 const UNITS: u32 = 64;

@@ -5,8 +5,7 @@
 //! allow, in their order, then those with a cost, as far as the rows need them. This meets every row that
 //! extras with a cost can always meet; a row of demand, for example, is met by unserved demand.
 
-use super::instance::{Extra, Instance, Row, Sense};
-use super::project::Choice;
+use super::instance::{Choice, Extra, Instance, Row, Sense};
 
 /// Completes what the classes choose; nothing, if a row cannot be met so.
 pub(super) fn complete(instance: &Instance, classes: Vec<Vec<(usize, u32)>>) -> Option<Choice> {

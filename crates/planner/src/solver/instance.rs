@@ -1,5 +1,6 @@
 //! The input and output of the solver.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,24 @@ pub struct Column {
     pub costs: Vec<i64>,
 }
 
+/// Columns that are known by where they are.
+#[derive(Clone, Debug)]
+pub(super) struct Same(pub(super) Arc<[Column]>);
+
+impl PartialEq for Same {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Same {}
+
+impl Hash for Same {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).cast::<()>().hash(state);
+    }
+}
+
 /// An integer variable from 0 to `upper`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Extra {
@@ -103,6 +122,10 @@ impl Default for Effort {
         Self { nodes: 2_000 }
     }
 }
+
+/// What is chosen: for every class how many GPUs take which column, as in [`Solved::classes`], and the value of
+/// every extra.
+pub(super) type Choice = (Vec<Vec<(usize, u32)>>, Vec<i64>);
 
 /// A feasible choice, and how good it is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 
 use super::carried::mend;
 use super::greedy::complete;
-use super::instance::{Effort, Instance, Level, SolveError, Solved};
+use super::instance::{Choice, Effort, Instance, Level, SolveError, Solved};
 use super::memory::Memory;
-use super::project::{Choice, Projection};
+use super::project::Projection;
 use super::search::minimise;
 use super::tree::Wanted;
 

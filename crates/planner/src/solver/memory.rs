@@ -7,14 +7,12 @@
 //! value is used. Where the effort would be used up without it, it may prove a level that could not be proved else.
 
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::basis::{Basis, Var};
 use super::carried::Carried;
-use super::instance::{Column, Instance, Sense};
+use super::instance::{Choice, Column, Instance, Same, Sense};
 use super::program::{Draft, Program};
-use super::project::Choice;
 
 /// What is kept between instances. Whoever solves one instance after another
 /// keeps it, and hands in unchanged classes as the same [`Arc`]s: they are
@@ -80,24 +78,6 @@ pub(super) struct Kept {
     basis: Option<KeptBasis>,
     /// The last program: the numbers of its blocks, and its extras.
     program: Option<(Vec<usize>, Vec<Draft>, Program)>,
-}
-
-/// Columns that are known by where they are.
-#[derive(Clone, Debug)]
-pub(super) struct Same(pub(super) Arc<[Column]>);
-
-impl PartialEq for Same {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for Same {}
-
-impl Hash for Same {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.0).cast::<()>().hash(state);
-    }
 }
 
 /// A basis in terms of blocks by number, and of extras by position.

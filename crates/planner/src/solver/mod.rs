@@ -71,11 +71,24 @@ pub fn solve(instance: &Instance, effort: Effort) -> Result<Solved, SolveError> 
 /// # Errors
 /// As [`solve`].
 pub fn solve_next(instance: &Instance, effort: Effort, memory: &mut Memory) -> Result<Solved, SolveError> {
-    memory.begin(instance);
-    instance.validate_new(|columns| memory.knows(columns))?;
-    let solved = lexicographic::solve(instance, effort, memory)?;
+    let solved = solve_alike(instance, effort, memory)?;
     memory.keep_choice(instance, &solved.classes);
     Ok(solved)
+}
+
+/// The same without what was chosen: remembered are only columns and bases, which follow from the instance
+/// wherever they come from.
+///
+/// # Errors
+/// As [`solve`].
+pub(crate) fn solve_alike(
+    instance: &Instance,
+    effort: Effort,
+    memory: &mut Memory,
+) -> Result<Solved, SolveError> {
+    memory.begin(instance);
+    instance.validate_new(|columns| memory.knows(columns))?;
+    lexicographic::solve(instance, effort, memory)
 }
 
 /// Whether some choice comes to no more than the target at the level after

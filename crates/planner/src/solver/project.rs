@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::basis::Basis;
-use super::instance::{Instance, RowIndex, Sense};
+use super::instance::{Choice, Instance, RowIndex, Sense};
 use super::memory::{Kept, Memory};
 use super::program::{Draft, Program};
 
@@ -23,9 +23,6 @@ pub(super) struct Projection {
     /// The first block of an extra; they follow in order.
     first_extra: usize,
 }
-
-/// A solution in terms of the instance.
-pub(super) type Choice = (Vec<Vec<(usize, u32)>>, Vec<i64>);
 
 impl Projection {
     /// The program of level `fixed.len()`, with the earlier levels held at

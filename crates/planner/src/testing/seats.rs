@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{FleetBuilder, NodeBuilder, RequestBuilder, node, pod, profile};
 use crate::inventory::{Seating, Sharing};
-use crate::report::Offered;
+use crate::offered::Offered;
 
 impl NodeBuilder {
     /// Each slice of a profile is shared by so many pods, under a name of its own or not.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use planner::check::{Severity, check, check_certificate, check_promises, check_turns, is_sound};
 use planner::decide::{Decision, decide};
 use planner::demand::Request;
-use planner::inventory::{Hold, Inventory};
+use planner::inventory::{ChangeScope, Hold, Inventory};
 use planner::policy::{LayoutPolicy, Order, Policy};
 use planner::report::{Broken, Help, Outcome, RequestReport};
 use planner::testing::{a100, fleet, node, policy, request};
@@ -183,6 +183,39 @@ fn of_many_promises_no_more_are_broken_than_a_higher_priority_needs() {
     let broken = decision.report.requests.iter().filter(|report| report.broken.is_some());
     let broken: Vec<&str> = broken.map(|report| report.id.name.as_str()).collect();
     assert_eq!(broken, ["of-n18", "of-n19"], "the youngest");
+}
+
+/// A floor of two whole GPUs comes before everybody. While bob's promise is kept, nothing on its node changes, so that
+/// the next two GPUs would go to the floor. One is enough: with it and the node the floor is met, one GPU is left for
+/// the team, and the promise yields to it.
+#[test]
+fn who_needs_more_gpus_is_told_how_many_are_enough_once_a_promise_yields() {
+    let node = || node().scope(ChangeScope::IdleGpus);
+    let full =
+        (0..8).fold(node(), |node, i| node.gpu(a100().counted_used("7g.80gb", &format!("holder-{i}"))));
+    let idle = node().gpu(a100().counted("3g.40gb", 1)).gpu(a100().counted("7g.80gb", 1));
+    let fleet = fleet().node("full", full).node("idle", idle);
+    let policies = [policy("p").whole_gpus(2, 0, None).build()];
+    let team = ["alice", "ann", "amir"];
+    let mut requests =
+        team.map(|who| request(who).asks("1g.10gb", 1).priority(100).since(2).build()).to_vec();
+    requests.push(bob().promised("idle").build());
+    let now = fleet.clone().build();
+    let decision = decided(&now, &requests, &policies);
+    let one = Help::MoreGpus { count: 1, model: "A100-80GB".to_owned() };
+    for who in team {
+        let Outcome::Unserved { help, .. } = &answer(&decision, who).outcome else { panic!("{decision:?}") };
+        assert!(help.contains(&one), "{help:?}");
+    }
+    assert!(is_served(&decision, "bob"), "{decision:?}");
+
+    let larger = fleet.node("new", node().gpu(a100().counted("7g.80gb", 1))).build();
+    let decision = decided(&larger, &requests, &policies);
+    assert!(team.iter().all(|who| is_served(&decision, who)), "{decision:?}");
+    let broken = answer(&decision, "bob").broken.as_ref().map(|broken| &broken.why);
+    assert!(matches!(broken, Some(Broken::HigherPriority { .. })), "{broken:?}");
+    let world = World { inventory: now, requests, policies: policies.to_vec() };
+    assert_eq!(crate::oracle::help::doubts(&world), Vec::<String>::new());
 }
 
 #[test]

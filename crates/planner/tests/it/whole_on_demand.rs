@@ -10,6 +10,9 @@ use planner::report::{Help, Outcome, Supply, Why};
 use planner::testing::{GpuBuilder, NodeBuilder, PolicyBuilder, RequestBuilder};
 use planner::testing::{a30, a100, fleet, node, pod, policy, request};
 
+use crate::oracle::help::doubts;
+use crate::oracle::world::World;
+
 /// What is decided, which the checker finds nothing wrong with, and which is proved.
 fn plan(inventory: &Inventory, requests: &[RequestBuilder], policies: &[PolicyBuilder]) -> Decision {
     let requests: Vec<Request> = requests.iter().map(|request| request.clone().build()).collect();
@@ -403,4 +406,24 @@ fn a_pool_of_many_nodes_is_shared_between_whole_gpus_and_slices() {
     }
     // Eight GPUs of each of eight idle nodes, and one that is free on each of eight others.
     assert!((50..=72).contains(&given), "{given} whole GPUs");
+}
+
+/// Nothing is planned for the trainer, since no node has the memory for it. A node that comes has it, and then the
+/// trainer comes first: so one GPU more serves nobody who asks for a slice, and the second one does.
+#[test]
+fn who_needs_more_gpus_is_told_of_those_too_that_go_to_somebody_for_whom_there_is_no_room_now() {
+    let full = (0..8).map(|i| a100().counted_used("7g.80gb", &format!("holder-{i}")));
+    let inventory = fleet().node("n1", server(full).room(0, 0, 9)).build();
+    let requests = [
+        request("trainer").asks_whole_gpus(1).takes(0, 1 << 30).since(0),
+        request("student").asks("1g.10gb", 1).since(1),
+    ];
+    let policies = [policy("p").whole_gpus(0, 0, None)];
+    let decision = plan(&inventory, &requests, &policies);
+    assert!(matches!(outcome(&decision, "trainer"), Outcome::Unserved { .. }));
+    let Outcome::Unserved { help, .. } = outcome(&decision, "student") else { panic!("{decision:?}") };
+    assert!(help.contains(&Help::MoreGpus { count: 2, model: "A100-80GB".to_owned() }), "{help:?}");
+    let requests = requests.map(RequestBuilder::build).to_vec();
+    let world = World { inventory, requests, policies: policies.map(PolicyBuilder::build).to_vec() };
+    assert_eq!(doubts(&world), Vec::<String>::new());
 }

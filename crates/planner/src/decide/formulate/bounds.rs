@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::super::targets::Whole;
 use super::super::world::World;
+use crate::offered::Offered;
 use crate::policy::{Bounds, LayoutPolicy};
-use crate::report::Offered;
 
 /// All bounds of demand-driven policies: `(policy, profile, bounds)`; those of whole GPUs after its profiles.
 pub(in crate::decide) fn bounds<'w>(

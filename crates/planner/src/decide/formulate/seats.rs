@@ -1,7 +1,7 @@
 //! What bounds count, in seats: slices of which several pods share each serve as many requests as they have seats.
 
 use crate::decide::world::{Cell, World};
-use crate::report::Offered;
+use crate::offered::Offered;
 
 /// What a spare is counted in, so that a free seat of any node of a policy is a whole number of it.
 pub(super) fn spare_unit(world: &World<'_>, policy: usize, offered: Offered) -> i32 {

@@ -18,7 +18,7 @@ mod split;
 use self::master::{Pool, relax};
 use self::model::Model;
 use self::split::{Open, State};
-use super::instance::{Effort, Instance, Level, RowIndex, SolveError, Solved};
+use super::instance::{Choice, Effort, Instance, Level, RowIndex, SolveError, Solved};
 use super::lexicographic::Levels;
 use super::memory::Memory;
 
@@ -143,7 +143,7 @@ pub fn solve_parts(
 /// A choice for every copy, and what it comes to.
 #[derive(Debug)]
 struct Settled {
-    choice: super::project::Choice,
+    choice: Choice,
     values: Vec<i64>,
     copies: Vec<Vec<Copy>>,
 }
