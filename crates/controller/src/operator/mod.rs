@@ -104,6 +104,7 @@ fn core(settings: &Settings) -> reconcile::Settings {
         rollout: settings.rollout,
         administrators_map: settings.administrators_map.clone(),
         answers_checks: settings.kueue == Kueue::AdmissionCheck,
+        quota_hold: settings.quota_hold,
         menu: settings.hardware_profiles.is_planned().then(|| settings.menu.clone()),
     }
 }
