@@ -9,9 +9,9 @@
 //! - with the quota there, a plan serves all of that workload, and everybody who is served now;
 //! - the holder cannot take the quota back by force (preemption) when it returns.
 //!
-//! So that nothing goes in circles, a workload is sent back for longer each time, and has to wait for the whole
-//! time again before the next. One workload of a queue gains at a time, and whether one does is asked at most
-//! [`ASKED_EACH_HOLD`] times in the time that a holder has: it costs a plan.
+//! So that nothing goes in circles, a workload that has quota again has all of its time again. One workload of a
+//! queue gains at a time, nobody else is sent back while Kueue has not taken the quota yet, and whether somebody
+//! gains is asked at most [`ASKED_EACH_HOLD`] times in the time that a holder has: it costs a plan.
 
 mod admitted;
 mod queue;
@@ -39,8 +39,9 @@ use crate::planned_round::{PlannedRound, plan_round};
 const ASKED_EACH_HOLD: i32 = 5;
 /// And not more often than that, however short that time is.
 const ASKED_AT_MOST_EVERY: SignedDuration = SignedDuration::from_secs(1);
-/// For how many seconds a workload is sent back at most, however often.
-const LONGEST_RETRY: u32 = 30 * 60;
+/// The longest delay of a `Retry`, in seconds. Kueue 0.16 keeps the quota reserved
+/// for so long and evicts then, so that those who gain wait for it, too.
+const LONGEST_RETRY: u32 = 120;
 
 /// Who is not served although it has quota, and when to look again.
 pub(crate) struct SentBack {
@@ -158,10 +159,9 @@ fn goes_back(answer: &mut CheckAnswer, workload: &Workload, gains: &Waiting<'_>,
     let retries = workload.check(&answer.check).and_then(|check| check.retry_count).unwrap_or(0);
     let seconds = retry_after(retries);
     let (namespace, name) = gains.key;
-    let pause = SignedDuration::from_secs(i64::from(seconds));
     let message = format!(
         "its quota goes to {namespace}/{name}, which waits for it and can be served; it could not be served for \
-         {hold:#}, and goes back into its queue for at least {pause:#}; {}",
+         {hold:#}, and goes back into its queue; {}",
         answer.gist
     );
     answer.state = CheckState::Retry;
@@ -171,7 +171,7 @@ fn goes_back(answer: &mut CheckAnswer, workload: &Workload, gains: &Waiting<'_>,
     answer.retry_after = Some(seconds);
 }
 
-/// For how many seconds a workload goes back: twice as long each time.
+/// The delay in seconds: twice as long each time.
 fn retry_after(retries: i32) -> u32 {
     let doublings = u32::try_from(retries).unwrap_or(0).min(16);
     RETRY_AFTER.saturating_mul(1 << doublings).min(LONGEST_RETRY)
@@ -182,8 +182,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_sent_back_again_stays_away_for_longer_up_to_half_an_hour() {
+    fn the_delay_doubles_up_to_two_minutes() {
         let all: Vec<u32> = [-1, 0, 1, 2, 5, 6, 7, i32::MAX].into_iter().map(retry_after).collect();
-        assert_eq!(all, [30, 30, 60, 120, 960, 1800, 1800, 1800]);
+        assert_eq!(all, [30, 30, 60, 120, 120, 120, 120, 120]);
     }
 }

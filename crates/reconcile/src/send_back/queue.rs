@@ -39,6 +39,8 @@ pub(super) struct Queue<'a> {
     /// As Kueue looks at them: the highest priority, then the oldest.
     waiting: Vec<Waiting<'a>>,
     left: Room,
+    /// Whether one was sent back whose quota Kueue has not taken yet.
+    gives_already: bool,
 }
 
 /// Priority and age, by which Kueue orders the workloads of a queue.
@@ -65,6 +67,7 @@ pub(super) fn with_holders<'a>(
             holders: Vec::new(),
             waiting: Vec::new(),
             left: Room::left(object),
+            gives_already: false,
         });
         queue.holders.push(Holder { key, workload, holds: Room::held(workload) });
     }
@@ -74,6 +77,9 @@ pub(super) fn with_holders<'a>(
     for (key, workload) in &objects.workloads {
         let name = quota::cluster_queue(objects, key, workload);
         let Some(queue) = name.and_then(|name| queues.get_mut(name)) else { continue };
+        if is_going(objects, workload) {
+            queue.gives_already = true;
+        }
         if waits(objects, key, workload, now) {
             queue.waiting.push(Waiting { key, workload });
         }
@@ -89,7 +95,7 @@ pub(super) fn with_holders<'a>(
         });
         queue.keep_who_would_come_back_by_force();
     }
-    queues.into_values().filter(|queue| !queue.waiting.is_empty()).collect()
+    queues.into_values().filter(|queue| !queue.waiting.is_empty() && !queue.gives_already).collect()
 }
 
 /// Whether a queue gives quota at all.
@@ -100,6 +106,15 @@ fn admits(queue: &ClusterQueue) -> bool {
 
 fn is_stopped(policy: Option<&str>) -> bool {
     policy.is_some_and(|policy| !matches!(policy, "" | "None"))
+}
+
+/// Whether a workload still has quota that it is about to lose, by our answer.
+fn is_going(objects: &Objects, workload: &Workload) -> bool {
+    let ours = |name: &str| objects.admission_checks.get(name).is_some_and(|check| check.is_ours());
+    let mut checks = workload.status.admission_checks.iter();
+    workload.is("QuotaReserved")
+        && !workload.is("Finished")
+        && checks.any(|check| check.state == "Retry" && ours(&check.name))
 }
 
 /// Whether a workload waits for quota now, as Kueue looks at it.
