@@ -38,6 +38,7 @@ mod owners;
 mod pods_in_the_way;
 mod queues;
 mod quiet;
+mod quota;
 mod refusals;
 mod refused_writes;
 mod release;

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use crate::snapshot::Recorder;
 
 /// The label by which something says in which queue it waits.
-const QUEUE: &str = "kueue.x-k8s.io/queue-name";
+pub(crate) const QUEUE: &str = "kueue.x-k8s.io/queue-name";
 /// The check of the scenarios' queue.
-const CHECK: &str = "gpu-slices";
+pub(crate) const CHECK: &str = "gpu-slices";
 
 /// Nodes with four GPUs, seven small slices on each.
 fn four_gpus(name: &str) -> NodeSpec {
@@ -23,7 +23,7 @@ fn four_gpus(name: &str) -> NodeSpec {
 /// Kueue with one queue, `research`, that gives so much of each resource and
 /// asks our check; an operator that answers it; and a policy over two nodes
 /// with four GPUs each.
-async fn research_queues(scene: &mut Scene, quota: &[(&str, u32)]) -> anyhow::Result<()> {
+pub(crate) async fn research_queues(scene: &mut Scene, quota: &[(&str, u32)]) -> anyhow::Result<()> {
     scene.queues().await?;
     scene.world(Fleet { nodes: vec![four_gpus("n1"), four_gpus("n2")], ..Fleet::default() }).await?;
     scene.operator_with(|settings| settings.kueue = Kueue::AdmissionCheck).await?;
@@ -49,11 +49,11 @@ async fn research_queues(scene: &mut Scene, quota: &[(&str, u32)]) -> anyhow::Re
 }
 
 /// An object of Kueue.
-fn kueue(kind: &str, name: &str, spec: Value) -> Value {
+pub(crate) fn kueue(kind: &str, name: &str, spec: Value) -> Value {
     json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
-async fn workloads(scene: &Scene) -> anyhow::Result<Api<DynamicObject>> {
+pub(crate) async fn workloads(scene: &Scene) -> anyhow::Result<Api<DynamicObject>> {
     let like =
         json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": {"namespace": TEAM}});
     Ok(objects::api_of(&scene.client(), &like).await?.0)
@@ -61,7 +61,7 @@ async fn workloads(scene: &Scene) -> anyhow::Result<Api<DynamicObject>> {
 
 /// Waits until our check says so of the workload that this object owns, and
 /// returns its entry.
-async fn check_says(scene: &Scene, owner: &str, state: &str, part: &str) -> anyhow::Result<Value> {
+pub(crate) async fn check_says(scene: &Scene, owner: &str, state: &str, part: &str) -> anyhow::Result<Value> {
     Ok(status_when_check_says(scene, owner, state, part).await?.0)
 }
 
@@ -125,7 +125,7 @@ async fn was_rejected(scene: &Scene, workload: &str, part: &str) -> anyhow::Resu
 }
 
 /// Whether the scheduler ever said that it cannot place this pod.
-async fn was_unschedulable(scene: &Scene, name: &str) -> anyhow::Result<bool> {
+pub(crate) async fn was_unschedulable(scene: &Scene, name: &str) -> anyhow::Result<bool> {
     let events: Api<k8s_openapi::api::core::v1::Event> = Api::namespaced(scene.client(), TEAM);
     let of_pod = ListParams::default().fields(&format!("involvedObject.kind=Pod,involvedObject.name={name}"));
     Ok(events.list(&of_pod).await?.iter().any(|event| event.reason.as_deref() == Some("FailedScheduling")))

@@ -51,6 +51,7 @@ const WHY: &[(&str, &str)] = &[
     ("pods_in_the_way::", "it tells a pod when to start"),
     ("queues::", "Kueue is a process beside the control plane there"),
     ("quiet::", "it counts what an operator says at rest, where nothing else moves"),
+    ("quota::", "Kueue is a process beside the control plane there"),
     ("refusals::", "this part of it wants virtual nodes"),
     ("refused_writes::", "it keeps everybody's nodes, maps or events from being written"),
     ("release::", "it lets things go wrong on virtual nodes"),

@@ -58,6 +58,7 @@ pub fn settings(identity: &str) -> Settings {
     rollout.agent_gone_after = millis(5_000);
     rollout.poll = millis(300);
     settings.observe.blocked_after = millis(3_000);
+    settings.quota_hold = millis(3_000);
     settings
 }
 

@@ -96,6 +96,11 @@ struct Process {
     /// What the operator does with the queues of Kueue
     #[arg(long, env = "SLICEWRIGHT_KUEUE", value_enum, default_value = "off", value_name = "WHAT")]
     kueue: Kueue,
+    /// How long a workload of Kueue has to hold quota without being served
+    /// before it is sent back into its queue. This happens only if a workload
+    /// that waits for this quota can be served
+    #[arg(long, env = "SLICEWRIGHT_QUOTA_HOLD", default_value = "5m", value_name = "DURATION", value_parser = duration)]
+    quota_hold: Duration,
     /// How long the main loop may stand still before /healthz fails
     #[arg(long, env = "SLICEWRIGHT_STUCK_AFTER", default_value = "3m", value_name = "DURATION", value_parser = duration)]
     stuck_after: Duration,
@@ -367,6 +372,7 @@ impl Args {
             patch_device_plugin: gpu_operator.patch_device_plugin,
             tell_names: process.tell_names,
             kueue: process.kueue,
+            quota_hold: signed(process.quota_hold),
             hardware_profiles: openshift_ai.hardware_profiles,
             menu: reconcile::MenuSettings {
                 queues: openshift_ai.hardware_profile_queues,
@@ -428,6 +434,7 @@ mod tests {
         assert_eq!(read.batch_delay, default.batch_delay);
         assert_eq!(read.tell_names, default.tell_names);
         assert_eq!(read.menu, default.menu);
+        assert_eq!(read.quota_hold, default.quota_hold);
         assert_eq!(read.lease.duration, default.lease.duration);
         assert_eq!(read.lease.name, default.lease.name);
         assert_eq!(read.map_name, default.map_name);

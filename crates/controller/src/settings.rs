@@ -80,6 +80,9 @@ pub struct Settings {
     pub patch_device_plugin: bool,
     /// What the operator has to do with Kueue's queues.
     pub kueue: Kueue,
+    /// How long a workload has to hold quota without being served before it is
+    /// sent back into its queue for one that can use the quota.
+    pub quota_hold: jiff::SignedDuration,
     /// What the operator has to do with hardware profiles.
     pub hardware_profiles: HardwareProfiles,
     /// For which queues it publishes them, and how long it waits before it
@@ -171,6 +174,7 @@ impl Settings {
             patch_cluster_policy: false,
             patch_device_plugin: false,
             kueue: Kueue::default(),
+            quota_hold: reconcile::Settings::default().quota_hold,
             hardware_profiles: HardwareProfiles::default(),
             menu: reconcile::MenuSettings::default(),
             tell_names: TellNames::default(),

@@ -79,10 +79,23 @@ pub struct Objects {
     /// Since when each published hardware profile is not as it should be, as far
     /// as whoever holds the objects remembers. One that is not named begins now.
     pub menu_differs_since: BTreeMap<String, Timestamp>,
+    /// Workloads that hold quota and are not served, as far as whoever holds the
+    /// objects remembers them.
+    pub unserved_quota: UnservedQuota,
     /// What the StatefulSets of such workbenches say of why they make no pod.
     pub unmade: BTreeMap<Key, String>,
     /// Where each policy stands, for messages.
     pub sources: BTreeMap<String, Source>,
+}
+
+/// What is remembered of workloads that hold quota and are not served. If it is
+/// lost, their time begins anew.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnservedQuota {
+    /// Since when each of them is not served, without interruption.
+    pub since: BTreeMap<Key, Timestamp>,
+    /// When it was last planned whether somebody could use what they hold.
+    pub asked: Option<Timestamp>,
 }
 
 /// The kind and name of an object, for messages: `Pod vision/mnist-0`.

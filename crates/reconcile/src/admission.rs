@@ -4,8 +4,8 @@
 //! - `Pending` while they are planned, being created, or waiting for a temporary condition;
 //! - `Ready` when they are free: the pods of a set that the plan puts on one
 //!   node are kept to that node;
-//! - `Retry` when ready slices are lost before the pods have a node: Kueue puts the workload back into its
-//!   queue, and its quota is free in the meantime;
+//! - `Retry` when ready slices are lost before the pods have a node, and where somebody else could use the
+//!   quota (`send_back`): Kueue puts the workload back into its queue, and its quota is free in the meantime;
 //! - `Rejected`, which only an administrator can undo, for what no layout of
 //!   any GPU could ever serve, as the workload alone shows.
 //!
@@ -27,7 +27,7 @@ use crate::planned_round::PlannedRound;
 /// How many seconds Kueue waits before it gives quota again to a workload that
 /// it took back. Long enough for somebody else to be admitted, short enough for
 /// a node that is back.
-const RETRY_AFTER: u32 = 30;
+pub(crate) const RETRY_AFTER: u32 = 30;
 
 /// What Kueue takes as the state of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

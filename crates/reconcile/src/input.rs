@@ -89,7 +89,7 @@ impl LocalState {
 }
 
 /// The operator's own settings: flags, not policies.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How objects are read, and which map is ours.
     pub observe: observe::Settings,
@@ -102,6 +102,22 @@ pub struct Settings {
     pub points_device_plugin: bool,
     /// Whether we answer the admission checks that Kueue's queues ask.
     pub answers_checks: bool,
+    /// How long a workload has to hold quota without being served before it is
+    /// sent back into its queue for one that can use the quota.
+    pub quota_hold: SignedDuration,
     /// What is published for OpenShift AI, if anything.
     pub menu: Option<MenuSettings>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            observe: observe::Settings::default(),
+            rollout: rollout::Settings::default(),
+            administrators_map: None,
+            answers_checks: false,
+            quota_hold: SignedDuration::from_mins(5),
+            menu: None,
+        }
+    }
 }

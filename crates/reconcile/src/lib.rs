@@ -26,6 +26,7 @@ pub mod remembered;
 pub mod review;
 pub mod round;
 pub mod seen;
+mod send_back;
 pub mod steps;
 pub mod surge;
 pub mod wanted;

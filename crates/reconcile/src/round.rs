@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use api::GpuPartitionPolicyStatus;
 use jiff::Timestamp;
+use observe::objects::UnservedQuota;
 use planner::decide::Session;
 use planner::inventory::Hold;
 use planner::names::{NodeName, PolicyName};
@@ -21,6 +22,7 @@ use crate::plugin_map::{PluginMapRound, plugin_map};
 use crate::plugin_pointer;
 use crate::policy_status::statuses;
 use crate::promises::promises;
+use crate::send_back::send_back;
 
 /// What one round found, decided and says.
 #[must_use]
@@ -38,6 +40,8 @@ pub struct Round {
     pub answers: Vec<Answer>,
     /// What our admission checks are to say of workloads in Kueue's queues.
     pub checks: Vec<CheckAnswer>,
+    /// Who holds quota and is not served: to be remembered until the next round.
+    pub unserved_quota: UnservedQuota,
     /// The hardware profiles that are published.
     pub menu: MenuRound,
     /// Our map.
@@ -87,11 +91,13 @@ pub fn follow(input: &Input<'_>, planned: PlannedRound) -> Round {
     let policies = statuses(input, &planned, &advances, &map, &plugin_map);
     let answers: Vec<Answer> =
         planned.report.requests.iter().map(|r| answers::answer(r, input, &planned, &advances)).collect();
-    let checks = check_answers(input, &planned, &answers);
+    let mut checks = check_answers(input, &planned, &answers);
+    let sent_back = send_back(input, &planned, &mut checks);
     let promises = promises(input, &planned, &advances, &checks);
     let gpu_nodes = gpu_nodes(input, &planned, &advances, &promises);
     let menu = menu(input, &planned);
-    let wake_at = wake_at(input, &planned, &advances).into_iter().chain(menu.wake_at).min();
+    let wake_at =
+        wake_at(input, &planned, &advances).into_iter().chain(menu.wake_at).chain(sent_back.wake_at).min();
     let nodes = advances
         .into_iter()
         .map(|(name, advance)| {
@@ -99,7 +105,19 @@ pub fn follow(input: &Input<'_>, planned: PlannedRound) -> Round {
             (name, NodeRound { before, advance })
         })
         .collect();
-    Round { planned, nodes, policies, gpu_nodes, answers, checks, menu, map, plugin_map, wake_at }
+    Round {
+        planned,
+        nodes,
+        policies,
+        gpu_nodes,
+        answers,
+        checks,
+        unserved_quota: sent_back.remembered,
+        menu,
+        map,
+        plugin_map,
+        wake_at,
+    }
 }
 
 /// When something becomes due by time alone.

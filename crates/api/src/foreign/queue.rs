@@ -40,6 +40,23 @@ pub struct ClusterQueueSpec {
     /// `Hold` or `HoldAndDrain` where nothing is admitted; otherwise `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_policy: Option<String>,
+    /// `StrictFIFO`, where nobody passes one who waits for quota; otherwise
+    /// `BestEffortFIFO`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queueing_strategy: Option<String>,
+    /// From whom its workloads may take quota.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preemption: Option<Preemption>,
+}
+
+/// From whom the workloads of a queue may take quota.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Preemption {
+    /// From others in the queue: `LowerPriority` or
+    /// `LowerOrNewerEqualPriority`; otherwise `Never`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_cluster_queue: Option<String>,
 }
 
 /// Resources whose quota is of the same flavors.

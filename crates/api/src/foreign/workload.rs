@@ -76,6 +76,18 @@ pub struct WorkloadStatus {
     /// The other cluster that runs it (MultiKueue).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_name: Option<String>,
+    /// When it may get quota again, if it was sent back into its queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requeue_state: Option<RequeueState>,
+}
+
+/// When a workload that was sent back into its queue may get quota again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RequeueState {
+    /// Not before then; absent: at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requeue_at: Option<Time>,
 }
 
 /// The quota that a workload has.
@@ -123,6 +135,9 @@ pub struct AdmissionCheckState {
     /// What pods of each set get when they start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pod_set_updates: Vec<PodSetUpdate>,
+    /// How often in a row it has said `Retry`, as Kueue counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_count: Option<i32>,
 }
 
 /// What pods of a set get when they start.

@@ -65,7 +65,9 @@ impl Operator {
                 let local = self.local.entry(planner::names::NodeName(name.clone())).or_default();
                 local.put_forward += jump;
             }
-            for since in self.store.objects.starting_since.values_mut() {
+            let objects = &mut self.store.objects;
+            let unserved = objects.unserved_quota.since.values_mut();
+            for since in objects.starting_since.values_mut().chain(unserved) {
                 *since = (*since + jump).min(now);
             }
         }

@@ -105,6 +105,7 @@ fn core(settings: &Settings) -> reconcile::Settings {
         administrators_map: settings.administrators_map.clone(),
         points_device_plugin: settings.patch_device_plugin,
         answers_checks: settings.kueue == Kueue::AdmissionCheck,
+        quota_hold: settings.quota_hold,
         menu: settings.hardware_profiles.is_planned().then(|| settings.menu.clone()),
     }
 }

@@ -82,6 +82,7 @@ impl Operator {
         }
         self.wake = round.wake_at;
         self.store.objects.starting_since.clone_from(&round.planned.view.starting);
+        self.store.objects.unserved_quota.clone_from(&round.unserved_quota);
         let unsound: Vec<String> = round.planned.plan.fatal().map(ToString::to_string).collect();
         for note in &unsound {
             tracing::error!(note, "the plan breaks a rule, so it is not carried out; please report this");

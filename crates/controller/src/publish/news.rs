@@ -10,7 +10,7 @@ use observe::{Objects, Severity};
 use planner::names::{NodeName, PolicyName, RequestId};
 use reconcile::answers::{Answer, Kind};
 use reconcile::steps::{StepEvent, step_taken};
-use reconcile::{NodeRound, Round, review};
+use reconcile::{CheckState, NodeRound, Round, review};
 
 use super::discreet::{self, TellNames};
 use super::events::Draft;
@@ -72,6 +72,7 @@ pub fn drafts(
     of_restore(told, objects, round, written, &mut drafts);
     of_requests(told, objects, &round.answers, &mut drafts);
     of_others(told, objects, round, &mut drafts);
+    of_retries(objects, round, &mut drafts);
     for Draft { regarding, note, .. } in &mut drafts {
         // What has no namespace is the administrators'.
         if let Some(namespace) = &regarding.namespace {
@@ -234,6 +235,44 @@ fn of_requests(told: &mut SentEvents, objects: &Objects, answers: &[Answer], dra
             note: answer.text.clone(),
             once,
         });
+    }
+}
+
+/// That a workload goes back into its queue, told where its requests are. Kueue
+/// resets what the check said at once.
+fn of_retries(objects: &Objects, round: &Round, drafts: &mut Vec<Draft>) {
+    let retries = round.checks.iter().filter(|answer| answer.state == CheckState::Retry);
+    let mut places: Option<Places<'_>> = None;
+    for answer in retries {
+        let (Some(workload), Some(queued)) =
+            (objects.workloads.get(&answer.workload), round.planned.view.queued.get(&answer.workload))
+        else {
+            continue;
+        };
+        let places = places.get_or_insert_with(|| Places::new(objects));
+        // It has quota since another moment each time that it goes back.
+        let reserved = workload.status.conditions.iter().find(|c| c.type_ == "QuotaReserved");
+        let once = format!(
+            "{} {} {}",
+            answer.check,
+            answer.state.name(),
+            reserved.map(|c| c.last_transition_time.0).unwrap_or_default()
+        );
+        let mut told = BTreeSet::new();
+        for id in queued.sets.iter().flat_map(|set| &set.requests) {
+            let Some(Place { regarding, identity }) = places.of_request(id) else { continue };
+            if told.insert(identity.clone()) {
+                drafts.push(Draft {
+                    regarding,
+                    related: None,
+                    warning: false,
+                    reason: Kind::Unavailable.told().0.to_owned(),
+                    action: "Retry".to_owned(),
+                    note: answer.message.clone(),
+                    once: format!("{once} {identity}"),
+                });
+            }
+        }
     }
 }
 

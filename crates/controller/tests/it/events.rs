@@ -237,3 +237,86 @@ fn nobody_reads_in_their_namespace_who_holds_what_in_another() {
     let all = of_who_asks(told(TellNames::All)).unwrap();
     assert!(all.contains("pod team-b/alice-0 ends (or moves): it holds 7g.80gb on n1/gpu0; or "), "{all}");
 }
+
+/// A workload of Kueue in the queue `research`, of so many pods that want a whole GPU each.
+fn queued(cluster: &mut Cluster, name: &str, pods: u32, has_quota: bool) {
+    let slice = "nvidia.com/mig-7g.80gb";
+    let reserved = if has_quota { "True" } else { "False" };
+    let mut object = json!({
+        "metadata": {"namespace": "team", "name": format!("job-{name}"), "uid": format!("uid-{name}"),
+            "creationTimestamp": "2026-11-21T08:00:00Z", "ownerReferences": [
+                {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": format!("u-{name}"), "controller": true}]},
+        "spec": {"queueName": "research", "podSets": [{"name": "main", "count": pods, "template": {"spec": {
+            "containers": [{"name": "main", "resources": {"limits": {slice: "1"}}}]}}}]},
+        "status": {"conditions": [{"type": "QuotaReserved", "status": reserved, "reason": "", "message": "",
+            "lastTransitionTime": cluster.now}]},
+    });
+    if has_quota {
+        object["status"]["admission"] = json!({"clusterQueue": "research", "podSetAssignments": [
+            {"name": "main", "count": pods, "flavors": {slice: "pool"}}]});
+        object["status"]["admissionChecks"] =
+            json!([{"name": "gpu-slices", "state": "Pending", "message": ""}]);
+    }
+    kueue(cluster, "Workload", object);
+}
+
+fn kueue(cluster: &mut Cluster, kind: &str, object: serde_json::Value) {
+    cluster.objects.add_value("kueue.x-k8s.io/v1beta2", kind, object, &mut |problem| panic!("{problem}"));
+}
+
+/// Each time that a workload goes back into its queue, its owner is told, and who else it is for only where that may
+/// be read.
+#[test]
+fn who_loses_its_quota_to_another_is_told_each_time_and_once() {
+    let mut cluster = Cluster::new();
+    cluster.settings.answers_checks = true;
+    cluster.node("n1");
+    let slice = "nvidia.com/mig-7g.80gb";
+    kueue(
+        &mut cluster,
+        "AdmissionCheck",
+        json!({"metadata": {"name": "gpu-slices"}, "spec": {"controllerName": "slicewright.io/slices"}}),
+    );
+    kueue(&mut cluster, "ResourceFlavor", json!({"metadata": {"name": "pool"}}));
+    let local =
+        json!({"metadata": {"namespace": "team", "name": "research"}, "spec": {"clusterQueue": "research"}});
+    kueue(&mut cluster, "LocalQueue", local);
+    kueue(
+        &mut cluster,
+        "ClusterQueue",
+        json!({"metadata": {"name": "research"}, "spec": {"resourceGroups": [{"coveredResources": [slice],
+            "flavors": [{"name": "pool", "resources": [{"name": slice, "nominalQuota": 2}]}]}]},
+            "status": {"flavorsReservation": [{"name": "pool", "resources": [{"name": slice, "total": 2}]}]}}),
+    );
+    queued(&mut cluster, "single", 1, false);
+    let mut notes = Vec::new();
+    for _ in 0..2 {
+        queued(&mut cluster, "large", 2, true);
+        let mut story = Story::default();
+        for _ in 0..2 {
+            story.next(&mut cluster);
+            cluster.now += cluster.settings.quota_hold;
+        }
+        let told = "Job team/large: Normal SliceUnavailable (Retry): its quota goes to team/single";
+        let lines = story.lines.iter().filter(|line| line.starts_with(told)).count();
+        assert_eq!(lines, 1, "{}", story.text());
+        let written = Written::default();
+        cluster.objects.unserved_quota.asked = None;
+        let round = cluster.round();
+        let drafts = drafts(
+            &mut SentEvents::default(),
+            TellNames::All,
+            &cluster.objects,
+            &round,
+            &written,
+            cluster.now,
+        );
+        notes.extend(drafts.into_iter().filter(|draft| draft.action == "Retry").map(|draft| draft.once));
+        // Kueue takes the quota, and gives it again later.
+        queued(&mut cluster, "large", 2, false);
+        story.next(&mut cluster);
+        cluster.now += jiff::SignedDuration::from_mins(1);
+    }
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert_ne!(notes[0], notes[1], "the second time is another event");
+}

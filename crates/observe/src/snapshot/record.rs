@@ -76,6 +76,7 @@ fn documents(objects: &Objects) -> Vec<Value> {
         room_taken: _,
         // The memory of a process.
         starting_since: _,
+        unserved_quota: _,
         unmade: _,
         menu_differs_since: _,
         // Neither is planned with: what is told of the one needs no object, the

@@ -21,7 +21,7 @@ use super::selected::{named_by_policies, selected_by};
 use rollout::names::{MCO_CURRENT_CONFIG, MCO_DESIRED_CONFIG, MCO_DESIRED_DRAIN, MCO_LAST_DRAIN, MCO_STATE};
 
 use crate::names::{CORDONED_BY, NAMESPACE_NAME, NVIDIA_PREFIX};
-use crate::objects::{Key, Objects};
+use crate::objects::{Key, Objects, UnservedQuota};
 use crate::owners;
 use crate::requests::POD_GROUP;
 use crate::surge;
@@ -104,6 +104,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
         room_taken,
         // The memory of a process: a recording has none.
         starting_since: _,
+        unserved_quota: _,
         unmade: _,
         menu_differs_since: _,
         legacy: _,
@@ -175,6 +176,7 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
             })
             .collect(),
         starting_since: BTreeMap::new(),
+        unserved_quota: UnservedQuota::default(),
         unmade: BTreeMap::new(),
         menu_differs_since: BTreeMap::new(),
         gpu_cluster: *gpu_cluster,

@@ -17,6 +17,7 @@ mod remembered;
 mod review;
 mod rooms;
 mod said;
+mod send_back;
 mod surge;
 mod tenants;
 mod transitions;

@@ -371,6 +371,7 @@ impl Cluster {
     }
 
     fn publish(&mut self, round: &Round) {
+        self.objects.unserved_quota.clone_from(&round.unserved_quota);
         for (name, status) in &round.policies {
             let policy = self.objects.policies.get_mut(&name.0).expect("it is there");
             if policy.status.as_ref() != Some(status) {

@@ -1,0 +1,219 @@
+//! A queue of Kueue: who holds quota in it, who waits for quota, and who gets what is given back.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use api::foreign::workload::PodSetAssignment;
+use api::foreign::{ClusterQueue, Workload};
+use jiff::Timestamp;
+use observe::objects::{Key, Objects};
+use observe::quota;
+
+use super::room::Room;
+
+/// Of so many that wait at most it is asked whether they can be served, the
+/// first that Kueue would look at.
+const MOST_WAITING: usize = 32;
+
+/// A workload that holds quota and is not served.
+#[derive(Clone)]
+pub(super) struct Holder<'a> {
+    pub key: &'a Key,
+    workload: &'a Workload,
+    holds: Room,
+}
+
+/// A workload that waits for quota.
+#[derive(Clone)]
+pub(super) struct Waiting<'a> {
+    pub key: &'a Key,
+    pub workload: &'a Workload,
+}
+
+/// A queue with holders who are not served, and with others who wait for quota.
+pub(super) struct Queue<'a> {
+    objects: &'a Objects,
+    object: &'a ClusterQueue,
+    /// The first to be sent back first: the lowest priority, then the youngest.
+    pub holders: Vec<Holder<'a>>,
+    /// As Kueue looks at them: the highest priority, then the oldest.
+    waiting: Vec<Waiting<'a>>,
+    left: Room,
+    /// Whether one was sent back whose quota Kueue has not taken yet.
+    gives_already: bool,
+}
+
+/// Priority and age, by which Kueue orders the workloads of a queue.
+fn rank(workload: &Workload) -> (i32, Option<Timestamp>) {
+    let created = workload.metadata.creation_timestamp.as_ref().map(|at| at.0);
+    (workload.spec.priority.unwrap_or(0), created)
+}
+
+/// The queues of these holders that admit somebody, and in which others wait.
+pub(super) fn with_holders<'a>(
+    objects: &'a Objects,
+    unserved: &'a BTreeMap<Key, Timestamp>,
+    now: Timestamp,
+) -> Vec<Queue<'a>> {
+    let mut queues: BTreeMap<&str, Queue<'a>> = BTreeMap::new();
+    for key in unserved.keys() {
+        let Some(workload) = objects.workloads.get(key) else { continue };
+        let name = quota::cluster_queue(objects, key, workload);
+        let Some(object) = name.and_then(|name| objects.cluster_queues.get(name)) else { continue };
+        let (Some(name), true) = (name, admits(object)) else { continue };
+        let queue = queues.entry(name).or_insert_with(|| Queue {
+            objects,
+            object,
+            holders: Vec::new(),
+            waiting: Vec::new(),
+            left: Room::left(object),
+            gives_already: false,
+        });
+        queue.holders.push(Holder { key, workload, holds: Room::held(workload) });
+    }
+    if queues.is_empty() {
+        return Vec::new();
+    }
+    for (key, workload) in &objects.workloads {
+        let name = quota::cluster_queue(objects, key, workload);
+        let Some(queue) = name.and_then(|name| queues.get_mut(name)) else { continue };
+        if is_going(objects, workload) {
+            queue.gives_already = true;
+        }
+        if waits(objects, key, workload, now) {
+            queue.waiting.push(Waiting { key, workload });
+        }
+    }
+    for queue in queues.values_mut() {
+        queue.holders.sort_by_key(|holder| {
+            let (priority, created) = rank(holder.workload);
+            (priority, Reverse(created), holder.key)
+        });
+        queue.waiting.sort_by_key(|waiting| {
+            let (priority, created) = rank(waiting.workload);
+            (Reverse(priority), created, waiting.key)
+        });
+        queue.keep_who_would_come_back_by_force();
+    }
+    queues.into_values().filter(|queue| !queue.waiting.is_empty() && !queue.gives_already).collect()
+}
+
+/// Whether a queue gives quota at all.
+fn admits(queue: &ClusterQueue) -> bool {
+    let is_inactive = queue.status.conditions.iter().any(|c| c.type_ == "Active" && c.status == "False");
+    !is_inactive && !is_stopped(queue.spec.stop_policy.as_deref())
+}
+
+fn is_stopped(policy: Option<&str>) -> bool {
+    policy.is_some_and(|policy| !matches!(policy, "" | "None"))
+}
+
+/// Whether a workload still has quota that it is about to lose, by our answer.
+fn is_going(objects: &Objects, workload: &Workload) -> bool {
+    let ours = |name: &str| objects.admission_checks.get(name).is_some_and(|check| check.is_ours());
+    let mut checks = workload.status.admission_checks.iter();
+    workload.is("QuotaReserved")
+        && !workload.is("Finished")
+        && checks.any(|check| check.state == "Retry" && ours(&check.name))
+}
+
+/// Whether a workload waits for quota now, as Kueue looks at it.
+fn waits(objects: &Objects, key: &Key, workload: &Workload, now: Timestamp) -> bool {
+    let local = objects.local_queues.get(&(key.0.clone(), workload.spec.queue_name.clone()));
+    let is_held = local.is_none_or(|queue| is_stopped(queue.spec.stop_policy.as_deref()));
+    let pauses = workload.status.requeue_state.as_ref().and_then(|state| state.requeue_at.as_ref());
+    !workload.is("QuotaReserved")
+        && !workload.is("Finished")
+        && workload.spec.active != Some(false)
+        && workload.metadata.deletion_timestamp.is_none()
+        && !is_held
+        && pauses.is_none_or(|until| until.0 <= now)
+}
+
+impl<'a> Queue<'a> {
+    /// The same, with some of its holders.
+    pub(super) fn with_holders_only(mut self, wanted: impl Fn(&Key) -> bool) -> Self {
+        self.holders.retain(|holder| wanted(holder.key));
+        self
+    }
+
+    /// Whether one workload may take the quota of another in this queue.
+    fn preempts(&self, taker: &Workload, from: &Workload) -> bool {
+        let policy = self.object.spec.preemption.as_ref().and_then(|of| of.within_cluster_queue.as_deref());
+        let (mine, theirs) = (rank(taker), rank(from));
+        match policy.unwrap_or("Never") {
+            "" | "Never" => false,
+            "LowerPriority" => theirs.0 < mine.0,
+            // What is not known may be worse.
+            _ => theirs.0 < mine.0 || theirs.0 == mine.0 && theirs.1 >= mine.1,
+        }
+    }
+
+    /// Who may take quota from others stays: it would come back at their cost,
+    /// and their pods may run by then.
+    fn keep_who_would_come_back_by_force(&mut self) {
+        let objects = self.objects;
+        let has_quota_here = |key: &Key, workload: &Workload| {
+            workload.is("QuotaReserved")
+                && !workload.is("Finished")
+                && quota::cluster_queue(objects, key, workload) == self.object.metadata.name.as_deref()
+        };
+        let all: Vec<(&Key, &Workload)> =
+            objects.workloads.iter().filter(|(key, workload)| has_quota_here(key, workload)).collect();
+        let mut holders = std::mem::take(&mut self.holders);
+        holders.retain(|holder| {
+            let mut others = all.iter().filter(|(key, _)| *key != holder.key);
+            !others.any(|(_, other)| self.preempts(holder.workload, other))
+        });
+        self.holders = holders;
+    }
+
+    /// Who gets quota if these holders give theirs back, and would not get it
+    /// otherwise; with the flavors, in the order in which Kueue gives it.
+    pub(super) fn gains(&self, holders: &[Holder<'a>]) -> Vec<(&Waiting<'a>, Vec<PodSetAssignment>)> {
+        let strict = self.object.spec.queueing_strategy.as_deref() == Some("StrictFIFO");
+        let mut room = holders.iter().fold(self.left.clone(), |room, holder| room.and(&holder.holds));
+        let mut gains = Vec::new();
+        for waiting in &self.waiting {
+            let needs_it = self.left.clone().take(self.objects, self.object, waiting.workload).is_none();
+            let taken = room.clone().take(self.objects, self.object, waiting.workload);
+            match taken.filter(|_| needs_it) {
+                Some(assignments) => {
+                    let _ = room.take(self.objects, self.object, waiting.workload);
+                    gains.push((waiting, assignments));
+                }
+                // Nobody passes it, whatever it waits for.
+                None if strict => break,
+                None => {}
+            }
+            if gains.len() == MOST_WAITING {
+                break;
+            }
+        }
+        gains
+    }
+
+    /// Whose quota this workload needs: no more of them than that.
+    pub(super) fn holders_for(&self, waiting: &Waiting<'a>) -> Option<Vec<&'a Key>> {
+        let may_go = self.holders.iter().filter(|holder| !self.preempts(holder.workload, waiting.workload));
+        let mut goes: Vec<Holder<'a>> = Vec::new();
+        let gets = |goes: &[Holder<'a>]| self.gains(goes).iter().any(|(gains, _)| gains.key == waiting.key);
+        for holder in may_go {
+            goes.push(holder.clone());
+            if gets(&goes) {
+                break;
+            }
+        }
+        if !gets(&goes) {
+            return None;
+        }
+        // What of it is not needed after all is not taken.
+        for holder in goes.clone() {
+            let without: Vec<Holder<'a>> = goes.iter().filter(|of| of.key != holder.key).cloned().collect();
+            if gets(&without) {
+                goes = without;
+            }
+        }
+        Some(goes.iter().map(|holder| holder.key).collect())
+    }
+}

@@ -1,0 +1,120 @@
+//! Amounts of quota: how much a queue has left, how much a workload takes of it. Only what is a GPU or a part of
+//! one is counted; of CPU and memory nothing is known.
+
+use std::collections::BTreeMap;
+
+use api::foreign::workload::PodSetAssignment;
+use api::foreign::{ClusterQueue, Workload};
+use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use mig::GpuResource;
+use observe::{Objects, pods};
+
+/// How much there is of each resource in each flavor.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Room(BTreeMap<(String, String), u64>);
+
+impl Room {
+    /// What of a queue's own quota nobody has. In a cohort others may have
+    /// borrowed it, so that nothing is certain.
+    pub(super) fn left(queue: &ClusterQueue) -> Self {
+        let in_cohort = queue.spec.cohort_name.as_ref().is_some_and(|cohort| !cohort.is_empty());
+        let mut room = Self::default();
+        for flavor in queue.spec.resource_groups.iter().flat_map(|group| &group.flavors) {
+            for quota in flavor.resources.iter().filter(|_| !in_cohort) {
+                let amount = |quantity: &Quantity| {
+                    u64::try_from(pods::amount(&quota.name, quantity).unwrap_or_default()).unwrap_or_default()
+                };
+                let held = queue.reserved(&flavor.name, &quota.name).map_or(0, amount);
+                let left = amount(&quota.nominal_quota).saturating_sub(held);
+                room.add((flavor.name.clone(), quota.name.clone()), left);
+            }
+        }
+        room
+    }
+
+    /// What a workload holds.
+    pub(super) fn held(workload: &Workload) -> Self {
+        let mut room = Self::default();
+        for set in &workload.spec.pod_sets {
+            let Some(assignment) = workload.assignment_of(set) else { continue };
+            for (resource, n) in taken(&set.template.spec, workload.count_of(set)) {
+                if let Some(flavor) = assignment.flavors.get(&resource) {
+                    room.add((flavor.clone(), resource), n);
+                }
+            }
+        }
+        room
+    }
+
+    fn add(&mut self, of: (String, String), n: u64) {
+        let amount = self.0.entry(of).or_default();
+        *amount = amount.saturating_add(n);
+    }
+
+    /// Both together.
+    pub(super) fn and(mut self, other: &Self) -> Self {
+        for (of, n) in &other.0 {
+            self.add(of.clone(), *n);
+        }
+        self
+    }
+
+    /// Takes what a workload asks for out of it, if all of that is there: the
+    /// first flavor of each group that has enough. Says which flavors these are.
+    pub(super) fn take(
+        &mut self,
+        objects: &Objects,
+        queue: &ClusterQueue,
+        workload: &Workload,
+    ) -> Option<Vec<PodSetAssignment>> {
+        let mut left = self.clone();
+        let mut assignments = Vec::new();
+        for set in &workload.spec.pod_sets {
+            let asks = taken(&set.template.spec, set.count);
+            let mut flavors = BTreeMap::new();
+            for group in &queue.spec.resource_groups {
+                let of_group: Vec<_> =
+                    asks.iter().filter(|(resource, _)| group.covered_resources.contains(resource)).collect();
+                if of_group.is_empty() {
+                    continue;
+                }
+                let of = |flavor: &str, resource: &str| (flavor.to_owned(), resource.to_owned());
+                let has_all = |flavor: &str| {
+                    of_group.iter().all(|(r, n)| left.0.get(&of(flavor, r)).is_some_and(|left| left >= n))
+                };
+                let flavor = group.flavors.iter().find(|flavor| {
+                    may_use(objects, &flavor.name, &set.template.spec) && has_all(&flavor.name)
+                })?;
+                for (resource, n) in of_group {
+                    flavors.insert(resource.clone(), flavor.name.clone());
+                    *left.0.get_mut(&of(&flavor.name, resource))? -= n;
+                }
+            }
+            if flavors.len() < asks.len() {
+                return None;
+            }
+            assignments.push(PodSetAssignment { name: set.name.clone(), flavors, count: Some(set.count) });
+        }
+        *self = left;
+        Some(assignments)
+    }
+}
+
+/// What pods take of GPUs.
+fn taken(spec: &PodSpec, count: i32) -> BTreeMap<String, u64> {
+    let count = u64::try_from(count).unwrap_or_default();
+    let all = pods::all_that_it_takes(spec).into_iter();
+    let gpus = all.filter(|(resource, n)| *n > 0 && GpuResource::is_one(resource));
+    gpus.map(|(resource, n)| (resource, n.saturating_mul(count))).filter(|(_, n)| *n > 0).collect()
+}
+
+/// Whether Kueue may give a pod this flavor. Where it looks for allocatable
+/// slices itself (a topology), nobody can say.
+fn may_use(objects: &Objects, flavor: &str, spec: &PodSpec) -> bool {
+    let Some(flavor) = objects.resource_flavors.get(flavor) else { return false };
+    let contradicts = |(key, value): (&String, &String)| {
+        spec.node_selector.as_ref().and_then(|labels| labels.get(key)).is_some_and(|wanted| wanted != value)
+    };
+    flavor.spec.topology_name.is_none() && !flavor.spec.node_labels.iter().any(contradicts)
+}

@@ -1,0 +1,176 @@
+//! Who holds quota, and who could use it: real Kueue, with our check on its queues.
+
+use anyhow::{Context, ensure};
+use e2e::{Scene, TEAM, mig, objects, pod, scenario, wait};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ListParams};
+use serde_json::{Value, json};
+
+use crate::queues::{CHECK, QUEUE, check_says, kueue, research_queues, was_unschedulable, workloads};
+
+/// A job of so many pods that all run at the same time.
+fn job(name: &str, resource: &str, pods: u32) -> Value {
+    let template = Value::from(pod("unused", resource, 1))["spec"].clone();
+    let mut template = json!({"spec": template});
+    template["spec"]["restartPolicy"] = json!("Never");
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": name, "namespace": TEAM, "labels": {QUEUE: "research"}},
+        "spec": {"parallelism": pods, "completions": pods, "completionMode": "Indexed", "template": template},
+    })
+}
+
+/// Waits until so many pods of a job run, and says on which nodes.
+async fn job_runs(scene: &Scene, job: &str, pods: usize) -> anyhow::Result<Vec<String>> {
+    let of_job = ListParams::default().labels(&format!("job-name={job}"));
+    wait::asking(&format!("{pods} pods of {job} run"), wait::PATIENCE, async || {
+        let found = scene.pods().list(&of_job).await?.items;
+        let runs = |pod: &&Pod| pod.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Running");
+        let mut nodes: Vec<String> =
+            found.iter().filter(runs).filter_map(|pod| pod.spec.as_ref()?.node_name.clone()).collect();
+        nodes.sort();
+        Ok(if nodes.len() == pods { Ok(nodes) } else { Err(format!("{} run on {nodes:?}", nodes.len())) })
+    })
+    .await
+}
+
+/// The status of the workload that a job owns, once it is as it should be.
+async fn workload_of(
+    scene: &Scene,
+    job: &str,
+    what: &str,
+    is: impl Fn(&Value) -> bool,
+) -> anyhow::Result<Value> {
+    let api = workloads(scene).await?;
+    wait::asking(&format!("the workload of {job} {what}"), wait::PATIENCE, async || {
+        let all = api.list(&ListParams::default()).await?.items;
+        let owned = all.iter().find(|workload| {
+            workload.metadata.owner_references.iter().flatten().any(|owner| owner.name == job)
+        });
+        let status = owned.map(|workload| workload.data["status"].clone()).unwrap_or_default();
+        Ok(if is(&status) { Ok(status) } else { Err(status.to_string()) })
+    })
+    .await
+}
+
+fn condition<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
+    status["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
+}
+
+fn holds(status: &Value, kind: &str) -> bool {
+    condition(status, kind).is_some_and(|condition| condition["status"] == "True")
+}
+
+/// Nine pods want a whole GPU each, and hold all the quota; there are eight. Two others wait for quota.
+#[test]
+fn quota_that_is_held_by_one_who_cannot_be_served_goes_to_one_who_can_and_stays_there() {
+    scenario(async |scene| {
+        research_queues(scene, &[(&mig("7g.80gb"), 9)]).await?;
+        scene.apply(job("large", &mig("7g.80gb"), 9)).await?;
+        check_says(scene, "large", "Pending", "not served").await?;
+        // Nobody waits, so it keeps its quota.
+        scene.apply(job("pair", &mig("7g.80gb"), 2)).await?;
+        job_runs(scene, "pair", 2).await?;
+        let told = scene.told("Job", "large", "its quota goes to").await?;
+        ensure!(told.contains("which waits for it and can be served"), "{told}");
+        // It was evicted after the delay, waits for quota again, and the others run on.
+        let back = workload_of(scene, "large", "waits for quota again", |status| {
+            holds(status, "Evicted")
+                && holds(status, "Requeued")
+                && condition(status, "QuotaReserved").is_some_and(|condition| condition["status"] == "False")
+        })
+        .await?;
+        ensure!(
+            condition(&back, "Evicted").context("it is evicted")?["reason"] == "AdmissionCheck",
+            "{back}"
+        );
+        ensure!(back["admissionChecks"][0]["retryCount"] == 1, "{back}");
+        ensure!(scene.running().await?.len() == 2, "nobody was disturbed");
+        // With all of the quota it is as before, and nobody waits for it.
+        scene.delete(job("pair", &mig("7g.80gb"), 2)).await?;
+        check_says(scene, "large", "Pending", "not served").await?;
+        Ok(())
+    });
+}
+
+/// Each team has quota of its own for a whole GPU, and seven of eight are in use.
+#[test]
+fn two_teams_want_one_slice_and_the_second_reads_what_it_waits_for_without_the_names_of_the_first() {
+    scenario(async |scene| {
+        research_queues(scene, &[(&mig("7g.80gb"), 20)]).await?;
+        objects::ensure_namespace(&scene.client(), "team-b", &json!({})).await?;
+        let mut local = kueue("LocalQueue", "research", json!({"clusterQueue": "research"}));
+        local["metadata"]["namespace"] = json!("team-b");
+        scene.apply(local).await?;
+        for n in 0..7 {
+            scene.apply(pod(&format!("first-{n}"), &mig("7g.80gb"), 1).labelled(QUEUE, "research")).await?;
+        }
+        for n in 0..7 {
+            scene.runs(&format!("first-{n}")).await?;
+        }
+        // The older one gets the last.
+        scene
+            .apply(pod("wins", &mig("7g.80gb"), 1).in_namespace("team-b").labelled(QUEUE, "research"))
+            .await?;
+        let theirs: Api<Pod> = Api::namespaced(scene.client(), "team-b");
+        wait::until_one(theirs, "wins", "the other team's pod runs", wait::PATIENCE, |pod| {
+            let phase = pod.and_then(|pod| pod.status.as_ref()?.phase.clone());
+            if phase.as_deref() == Some("Running") { Ok(()) } else { Err(format!("{phase:?}")) }
+        })
+        .await?;
+        scene.apply(pod("second", &mig("7g.80gb"), 1).labelled(QUEUE, "research")).await?;
+        let waits = check_says(scene, "second", "Pending", "not served").await?;
+        ensure!(!waits["message"].as_str().unwrap_or_default().contains("team-b"), "{waits}");
+        scene.delete(pod("wins", &mig("7g.80gb"), 1).in_namespace("team-b")).await?;
+        scene.runs("second").await?;
+        ensure!(!was_unschedulable(scene, "second").await?, "its slice was there before it was looked for");
+        Ok(())
+    });
+}
+
+/// No node has more than four GPUs, and six pods want one each.
+#[test]
+fn a_gang_that_needs_two_nodes_is_let_go_once_the_slices_of_all_its_pods_are_there() {
+    scenario(async |scene| {
+        research_queues(scene, &[(&mig("7g.80gb"), 6)]).await?;
+        scene.apply(job("gang", &mig("7g.80gb"), 6)).await?;
+        check_says(scene, "gang", "Pending", "of 6 pods are free").await?;
+        let ready = check_says(scene, "gang", "Ready", "its slices are free on n1, n2").await?;
+        // One selector holds for all pods of a set, so there is none.
+        ensure!(ready["podSetUpdates"].as_array().is_none_or(Vec::is_empty), "{ready}");
+        let nodes = job_runs(scene, "gang", 6).await?;
+        ensure!(nodes.contains(&"n1".to_owned()) && nodes.contains(&"n2".to_owned()), "{nodes:?}");
+        for pod in scene.pods().list(&ListParams::default().labels("job-name=gang")).await?.items {
+            let name = pod.metadata.name.unwrap_or_default();
+            ensure!(!was_unschedulable(scene, &name).await?, "{name}");
+        }
+        scene.converged("research").await
+    });
+}
+
+#[test]
+fn who_waits_for_a_check_that_is_taken_off_its_queue_is_admitted_and_waits_as_anybody_does() {
+    scenario(async |scene| {
+        research_queues(scene, &[(&mig("7g.80gb"), 20)]).await?;
+        for n in 0..8 {
+            scene.apply(pod(&format!("first-{n}"), &mig("7g.80gb"), 1).labelled(QUEUE, "research")).await?;
+        }
+        for n in 0..8 {
+            scene.runs(&format!("first-{n}")).await?;
+        }
+        scene.apply(pod("second", &mig("7g.80gb"), 1).labelled(QUEUE, "research")).await?;
+        check_says(scene, "second", "Pending", "not served").await?;
+        let queue = kueue("ClusterQueue", "research", json!({}));
+        scene.patch(queue, json!({"spec": {"admissionChecksStrategy": null}})).await?;
+        // Kueue lets it go; the scheduler cannot place it, and it is told what it waits for.
+        scene.is_unschedulable("second").await?;
+        let admitted =
+            workload_of(scene, "second", "is admitted", |status| holds(status, "Admitted")).await?;
+        let says = admitted["admissionChecks"].as_array().cloned().unwrap_or_default();
+        ensure!(says.iter().all(|check| check["name"] != CHECK), "{admitted}");
+        scene.told("Pod", "second", "not served").await?;
+        scene.delete(pod("first-3", &mig("7g.80gb"), 1)).await?;
+        scene.runs("second").await?;
+        Ok(())
+    });
+}
