@@ -17,11 +17,14 @@ mod waiting;
 
 mod api;
 mod argument;
+mod boards;
 mod clock;
 mod events;
 mod figures;
+mod filled;
 mod first_versions;
 mod handle;
+mod padded;
 mod process;
 mod samples;
 mod session;

@@ -117,15 +117,15 @@ pub(crate) struct Targets(pub(crate) Option<Vec<String>>);
 pub(crate) enum Refused {
     /// By the real program too, with these words.
     Wrong(String),
+    /// No option of the real program's, with its words.
+    Unknown(String),
     /// The real program knows this word, and this one does not simulate it.
     NotSimulated(String),
 }
 
 impl Refused {
     fn unknown(option: &str) -> Self {
-        Self::Wrong(format!(
-            "ERROR: Option {option} is not recognized. Please run 'nvidia-smi -h' for help.\n\n"
-        ))
+        Self::Unknown(format!("ERROR: Option {option} is not recognized. Please run 'nvidia-smi -h'.\n\n"))
     }
 
     fn unknown_of(subcommand: &str, option: &str) -> Self {

@@ -95,7 +95,7 @@ fn the_profiles_of_compute_instances_may_be_left_out() {
 #[track_caller]
 fn words(refused: Refused) -> String {
     match refused {
-        Refused::Wrong(words) => words,
+        Refused::Wrong(words) | Refused::Unknown(words) => words,
         Refused::NotSimulated(word) => panic!("{word} is taken for something that the real program has"),
     }
 }
@@ -103,7 +103,7 @@ fn words(refused: Refused) -> String {
 #[test]
 fn what_is_not_known_is_named() {
     let refused = words(parsed("-lms100").unwrap_err());
-    let expected = "ERROR: Option -lms100 is not recognized. Please run 'nvidia-smi -h' for help.\n\n";
+    let expected = "ERROR: Option -lms100 is not recognized. Please run 'nvidia-smi -h'.\n\n";
     assert_eq!(refused, expected);
     // The document of the DGX Station has a space inside of its list: the shell makes two words of it.
     let stray = words(parsed("mig -cgi 19,19,19, 14,14 -C").unwrap_err());
@@ -228,7 +228,7 @@ fn nothing_that_the_real_help_names_is_taken_for_a_typing_error() {
     let unknown = |words: &[&str]| {
         let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
         let about = format!("Option {} is not recognized", words[0]);
-        matches!(parse(&words), Err(Refused::Wrong(said)) if said.contains(&about))
+        matches!(parse(&words), Err(Refused::Wrong(said) | Refused::Unknown(said)) if said.contains(&about))
     };
     for option in OPTIONS_OF_THE_HELP.split_whitespace() {
         assert!(!unknown(&[option, "0"]), "{option}");
