@@ -140,6 +140,28 @@ impl Refused {
         )
     }
 
+    /// An option that belongs to other commands.
+    fn not_valid_here(option: &str) -> Self {
+        Self::Wrong(format!(
+            "ERROR: Option {option} is not valid for this command. Please run 'nvidia-smi -h' for help.\n\n"
+        ))
+    }
+
+    /// Not the name of a section of the log.
+    fn sections() -> Self {
+        Self::Wrong("Failed to parse --display/-d flags\n".to_owned())
+    }
+
+    fn sections_of_xml() -> Self {
+        let words = "Invalid combination of input arguments: --display/-d flags can not be combined with -x/--xml-format flags.\n";
+        Self::Wrong(words.to_owned())
+    }
+
+    /// Not the name of a format.
+    fn format() -> Self {
+        Self::Wrong("Format modifier is not recognized.\n".to_owned())
+    }
+
     fn combination_of(subcommand: &str) -> Self {
         Self::Wrong(format!(
             "Invalid combination of input arguments. Please run 'nvidia-smi {subcommand} -h' for help.\n\n"
