@@ -89,7 +89,7 @@ const GO: [&str; 6] =
 const TOOLS: [Use; 2] = [Use::ControlPlane, Use::Clients];
 
 /// The test modules whose clients are Python programs.
-const PYTHON_TESTS: [&str; 1] = ["python::"];
+const PYTHON_TESTS: [&str; 2] = ["python::", "captured::"];
 
 /// A mount namespace, in which a program sees the PCI devices of the
 /// simulated node and not those of this machine.

@@ -49,6 +49,15 @@ impl Node {
         Ok(Self { dir, library, store })
     }
 
+    /// The node with this version of the driver, such as `580.159.04`.
+    ///
+    /// # Errors
+    /// When the state cannot be written.
+    pub fn with_driver(self, version: &str) -> anyhow::Result<Self> {
+        self.store.update(|state| version.clone_into(&mut state.driver_version))?;
+        Ok(self)
+    }
+
     /// Puts the library and nvidia-smi into the node's files, so that these are a driver root. They are
     /// named as they are in the folder that programs load the library from.
     ///

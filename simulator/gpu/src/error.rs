@@ -80,31 +80,31 @@ pub enum NvmlError {
     #[error("No data")]
     NoData = 21,
     /// vGPU and ECC do not go together here.
-    #[error("The requested vgpu operation is not available on target device, because ECC is enabled")]
+    #[error("vGPU ECC not supported")]
     VgpuEccNotSupported = 22,
     /// No room for this instance.
     #[error("Insufficient Resources")]
     InsufficientResources = 23,
     /// Not one of the frequencies.
-    #[error("Requested frequency not supported")]
+    #[error("Invalid Frequency")]
     FreqNotSupported = 24,
     /// A struct of another version.
     #[error("Argument version mismatch")]
     ArgumentVersionMismatch = 25,
     /// The function is retired.
-    #[error("Deprecated")]
+    #[error("Requested functionality has been deprecated")]
     Deprecated = 26,
     /// Not yet.
-    #[error("System not ready")]
+    #[error("System is not in ready state")]
     NotReady = 27,
     /// No GPU answers.
-    #[error("GPU not found")]
+    #[error("No supported GPUs were found")]
     GpuNotFound = 28,
     /// Not in this state.
-    #[error("Invalid state")]
+    #[error("Resource not in correct state to perform requested operation")]
     InvalidState = 29,
     /// Not this kind of reset.
-    #[error("Reset type not supported")]
+    #[error("Reset type is not supported for given device")]
     ResetTypeNotSupported = 30,
     /// Anything else.
     #[error("Unknown Error")]
@@ -207,6 +207,14 @@ mod tests {
             (NotFound, 6, "Not Found"),
             (NotSupported, 3, "Not Supported"),
             (NoPermission, 4, "Insufficient Permissions"),
+            // All texts of driver 580.159.04; those that differ from the header's comments.
+            (NvmlError::VgpuEccNotSupported, 22, "vGPU ECC not supported"),
+            (NvmlError::FreqNotSupported, 24, "Invalid Frequency"),
+            (NvmlError::Deprecated, 26, "Requested functionality has been deprecated"),
+            (NvmlError::NotReady, 27, "System is not in ready state"),
+            (NvmlError::GpuNotFound, 28, "No supported GPUs were found"),
+            (NvmlError::InvalidState, 29, "Resource not in correct state to perform requested operation"),
+            (NvmlError::ResetTypeNotSupported, 30, "Reset type is not supported for given device"),
         ];
         for (error, code, text) in captured {
             assert_eq!((error.code(), error.to_string().as_str()), (code, text));

@@ -31,7 +31,7 @@ mod verbs;
 
 pub use compute::ComputeProfile;
 pub use device::{Allocation, ComputeInstance, EccErrors, Gpu, GpuInstance, Labelling, gpu_instance_id};
-pub use driver::DriverBranch;
+pub use driver::{DriverBranch, OtherCards};
 pub use error::{NvmlError, Reply};
 pub use event::{Breach, Event, Happened};
 pub use fault::{Behaviour, Fault, Scheduled, Stall, Times, Verb};

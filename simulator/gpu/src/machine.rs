@@ -135,6 +135,12 @@ impl Machine {
         self
     }
 
+    /// Whether it is a virtual machine with its GPUs passed through.
+    #[must_use]
+    pub const fn is_passed_through(&self) -> bool {
+        self.passthrough
+    }
+
     /// The same host, built like this: GPUs that it gets from now on sit there.
     #[must_use]
     pub fn built_as(mut self, topology: Topology) -> Self {
@@ -481,10 +487,6 @@ impl Machine {
         self.epoch = other.epoch + 1;
         self.generation = self.generation.max(other.generation);
         self.next_client = self.next_client.max(other.next_client);
-    }
-
-    pub(crate) const fn cannot_reset_itself(&self) -> bool {
-        self.passthrough
     }
 
     pub(crate) fn next_generation(&mut self) -> u64 {

@@ -248,6 +248,7 @@ impl Model {
 fn board(product: &str) -> Option<u16> {
     match product {
         "NVIDIA H100 80GB HBM3" => Some(0x16c1),
+        "NVIDIA H200" => Some(0x18bf),
         "NVIDIA L40S" => Some(0x1851),
         _ => None,
     }

@@ -22,10 +22,18 @@ struct Rating {
     /// The lowest limit that it takes, in W, where a capture shows it; the
     /// highest is that of the data sheet.
     least_w: Option<u32>,
+    /// What one of them drew at rest and at work, in mW, where that was seen.
+    seen_mw: Option<[u32; 2]>,
 }
 
 const fn rated(product: &'static str, power_w: u32, least_w: Option<u32>) -> Rating {
-    Rating { product, power_w, least_w }
+    Rating { product, power_w, least_w, seen_mw: None }
+}
+
+impl Rating {
+    const fn seen(self, at_rest_mw: u32, at_work_mw: u32) -> Self {
+        Self { seen_mw: Some([at_rest_mw, at_work_mw]), ..self }
+    }
 }
 
 /// NVIDIA's data sheets and product briefs. The longest name counts.
@@ -36,9 +44,10 @@ const RATINGS: &[Rating] = &[
     rated("NVIDIA A100-SXM4-80GB", 400, Some(100)),
     rated("NVIDIA A30", 165, Some(100)),
     rated("NVIDIA H100 PCIe", 350, Some(200)),
-    rated("NVIDIA H100 80GB HBM3", 700, Some(200)),
+    // With driver 580.159.04, and PyTorch at work.
+    rated("NVIDIA H100 80GB HBM3", 700, Some(200)).seen(70_000, 690_000),
     rated("NVIDIA H100 NVL", 400, Some(200)),
-    rated("NVIDIA H200", 700, Some(200)),
+    rated("NVIDIA H200", 700, Some(200)).seen(82_000, 692_000),
     rated("NVIDIA GH200 480GB", 900, None),
     rated("Tesla P4", 75, None),
     rated("Tesla P40", 250, None),
@@ -114,12 +123,13 @@ impl Gpu {
         Some((rating.least_w? * 1000, rating.power_w * 1000))
     }
 
-    /// What it draws, in mW: a sixth of its board power at rest, four fifths at
-    /// work, and never more than its limit.
+    /// What it draws, in mW, at rest or at work: what was seen of its kind, else a
+    /// sixth or four fifths of its board power; and never more than its limit.
     #[must_use]
     pub fn power_mw(&self, busy: bool) -> Option<u32> {
         let full = self.default_power_limit_mw()?;
-        let draws = if busy { full / 5 * 4 } else { full / 6 };
+        let [rest, work] = self.rating()?.seen_mw.unwrap_or([full / 6, full / 5 * 4]);
+        let draws = if busy { work } else { rest };
         Some(draws.min(self.power_limit_mw()?))
     }
 }
@@ -183,6 +193,14 @@ impl Subject<'_> {
     pub fn energy_mj(self, at: Timestamp) -> Reply<u64> {
         self.gpu.default_power_limit_mw().ok_or(NvmlError::NotSupported)?;
         Ok(self.machine.meter_at(self.index, self.gpu, at).energy_uj / 1000)
+    }
+
+    /// How long nobody has computed on it since the host was booted, in µs: with MIG
+    /// on, its slices by their sizes.
+    #[must_use]
+    pub fn idle_us(self, at: Timestamp) -> u64 {
+        let Work { at: _, slice_us, slices } = self.work(at);
+        microseconds(self.machine.booted, at).saturating_sub(slice_us / u64::from(slices.max(1)))
     }
 
     /// How much the whole GPU has worked: with MIG on, its slices by their

@@ -41,12 +41,13 @@ const SEEN: &[Seen] = &[
     // `-q` of 525.60.13 and of 555.42.02.
     Seen { product: A100_80GB, driver: 525, kib: and_a_half(834), kib_with_mig: None },
     Seen { product: A100_80GB, driver: 555, kib: and_a_half(762), kib_with_mig: None },
-    // NVML itself, driver 550.90.07: 351,666,176 bytes. `-q` of 590.48.01, with slices that 580 shares out alike.
+    // NVML itself, driver 550.90.07: 351,666,176 bytes; driver 580.159.04 without MIG: 503,316,480 bytes. `-q` of
+    // 590.48.01, with slices that 580 shares out alike.
     Seen { product: H100_SXM, driver: 550, kib: 343_424, kib_with_mig: None },
-    Seen { product: H100_SXM, driver: 580, kib: and_a_half(478), kib_with_mig: None },
-    // `-q` of 550.90.12; the shares of slices with 580.
+    Seen { product: H100_SXM, driver: 580, kib: 491_520, kib_with_mig: Some(and_a_half(478)) },
+    // `-q` of 550.90.12; NVML itself, driver 580.159.04 without MIG: 644,939,776 bytes; the shares of slices with 580.
     Seen { product: "NVIDIA H200", driver: 550, kib: and_a_half(699), kib_with_mig: None },
-    Seen { product: "NVIDIA H200", driver: 580, kib: and_a_half(614), kib_with_mig: None },
+    Seen { product: "NVIDIA H200", driver: 580, kib: 629_824, kib_with_mig: Some(and_a_half(614)) },
     // `-q` of 530.30.02, 550.90.07 and 595.80.
     Seen { product: "Tesla T4", driver: 530, kib: and_a_half(393), kib_with_mig: None },
     Seen { product: "NVIDIA L4", driver: 550, kib: and_a_half(555), kib_with_mig: None },
@@ -80,6 +81,7 @@ mod tests {
         check("NVIDIA H100 80GB HBM3", 535, false, 343_424);
         check("NVIDIA H100 80GB HBM3", 579, true, 343_424);
         check("NVIDIA H100 80GB HBM3", 610, true, 489_984);
+        check("NVIDIA H100 80GB HBM3", 580, false, 491_520);
         check("NVIDIA A100-SXM4-40GB", 590, false, 531_968);
         check("NVIDIA A100-SXM4-40GB", 590, true, 366_592);
     }

@@ -8,6 +8,7 @@ use mig::PlacementIndex;
 
 use crate::compute::ComputeProfile;
 use crate::device::{ComputeInstance, Gpu, GpuInstance};
+use crate::driver::OtherCards;
 use crate::error::{NvmlError, Reply};
 use crate::event::Happened;
 use crate::fault::{Behaviour, Stall, Verb};
@@ -265,16 +266,14 @@ impl<'m> Nvml<'m> {
     /// instances with lower ids come and go.
     ///
     /// # Errors
-    /// `InvalidArgument` past the most that there can be, `NotSupported` with
-    /// MIG off, `NotFound` where there is none now.
+    /// `InvalidArgument` past the most that there can be, `NotSupported` without
+    /// MIG, `NotFound` where there is none now, and with MIG off.
     pub fn mig_device_handle_by_index(&mut self, device: Device, index: u16) -> Reply<Device> {
         self.initialised()?;
         let gpu = self.whole(device)?;
         self.read(gpu, |nvml| {
             let state = nvml.state(gpu);
-            let Some(geometry) = state.geometry().filter(|_| state.mig_is_on()) else {
-                return Err(NvmlError::NotSupported);
-            };
+            let geometry = state.geometry().ok_or(NvmlError::NotSupported)?;
             if index >= u16::from(geometry.compute()) {
                 return Err(NvmlError::InvalidArgument);
             }
@@ -398,6 +397,9 @@ impl<'m> Nvml<'m> {
     ) -> Reply<Vec<Placement>> {
         self.initialised()?;
         let gpu = self.whole(device)?;
+        if self.is_of_other_cards(gpu, profile_id)? {
+            return self.read(gpu, |_| Ok(Vec::new()));
+        }
         let index = self.profile(gpu, profile_id)?;
         self.read(gpu, |nvml| {
             let geometry = nvml.state(gpu).geometry().ok_or(NvmlError::NotSupported)?;
@@ -409,15 +411,38 @@ impl<'m> Nvml<'m> {
     /// How many more instances of a profile fit: the `Free` column of `-lgip`.
     ///
     /// # Errors
-    /// `InvalidArgument` for an unknown profile id, `NotSupported` with MIG off.
+    /// `InvalidArgument` for an unknown profile id, `NotSupported` without MIG, and by
+    /// old drivers while MIG is off.
     pub fn gpu_instance_remaining_capacity(&mut self, device: Device, profile_id: u32) -> Reply<u32> {
         self.initialised()?;
         let gpu = self.whole(device)?;
+        if self.is_of_other_cards(gpu, profile_id)? {
+            return self.read(gpu, |_| Ok(0));
+        }
         let index = self.profile(gpu, profile_id)?;
-        self.read(gpu, |nvml| match index {
-            Some(index) if nvml.state(gpu).mig_is_on() => Ok(nvml.state(gpu).remaining_capacity(index)),
-            _ => Err(NvmlError::NotSupported),
+        self.read(gpu, |nvml| {
+            let state = nvml.state(gpu);
+            let answers = state.mig_is_on() || nvml.machine.driver().lists_profiles_with_mig_off();
+            index
+                .filter(|_| answers)
+                .map(|index| state.remaining_capacity(index))
+                .ok_or(NvmlError::NotSupported)
         })
+    }
+
+    /// Whether the driver knows the profile from other cards, as one that has no
+    /// placements here.
+    ///
+    /// # Errors
+    /// `NotSupported`, as the driver says about some of them.
+    fn is_of_other_cards(&self, gpu: u16, id: u32) -> Reply<bool> {
+        if self.state(gpu).mig().is_none_or(|mig| mig.by_id(id).is_some()) {
+            return Ok(false);
+        }
+        match self.machine.driver().profile_of_other_cards(id) {
+            Some(OtherCards::Unsupported) => Err(NvmlError::NotSupported),
+            other => Ok(other.is_some()),
+        }
     }
 
     /// The profile with an id; `None` on a GPU without MIG, which has none.
@@ -449,15 +474,13 @@ impl<'m> Nvml<'m> {
     /// A GPU instance, by its id.
     ///
     /// # Errors
-    /// `NotFound`, `NotSupported` with MIG off.
+    /// `NotFound`, with MIG off, too; `NotSupported` without MIG.
     pub fn gpu_instance_by_id(&mut self, device: Device, id: u8) -> Reply<InstanceHandle> {
         self.initialised()?;
         let gpu = self.whole(device)?;
         self.read(gpu, |nvml| {
             let state = nvml.state(gpu);
-            if !state.mig_is_on() {
-                return Err(NvmlError::NotSupported);
-            }
+            state.mig().ok_or(NvmlError::NotSupported)?;
             state.instances.get(&id).map(|gi| instance_handle(gpu, gi)).ok_or(NvmlError::NotFound)
         })
     }

@@ -286,7 +286,7 @@ impl Machine {
         device.mode = Some(MigMode { current: now.current, pending: wanted });
         let pending = if self.is_busy(gpu) || in_the_way {
             Some(Activation::InUse)
-        } else if resets && (self.cannot_reset_itself() || self.reset_fails(gpu)) {
+        } else if resets && (self.is_passed_through() || self.reset_fails(gpu)) {
             Some(Activation::ResetRequired)
         } else {
             None

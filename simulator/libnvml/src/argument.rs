@@ -12,6 +12,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong};
 
 use gpu::{NvmlError, Reply};
 
+use crate::filled::Filled;
 use crate::handle::Handles;
 
 /// An argument of a function of the library.
@@ -53,7 +54,7 @@ impl<T> Clone for Out<T> {
 
 impl<T> Copy for Out<T> {}
 
-impl<T: Copy> Out<T> {
+impl<T: Filled> Out<T> {
     /// Writes the answer.
     pub(crate) fn set(self, value: T) {
         if !self.0.is_null() {
@@ -61,7 +62,9 @@ impl<T: Copy> Out<T> {
             unsafe { self.0.write_unaligned(value) }
         }
     }
+}
 
+impl<T: Copy> Out<T> {
     /// What the caller put there: for counts, and for the fields that it fills in.
     ///
     /// # Errors
@@ -77,7 +80,10 @@ impl<T: Copy> Out<T> {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub(crate) fn update(self, change: impl FnOnce(&mut T)) -> Reply<()> {
+    pub(crate) fn update(self, change: impl FnOnce(&mut T)) -> Reply<()>
+    where
+        T: Filled,
+    {
         let mut value = self.get()?;
         change(&mut value);
         self.set(value);
@@ -202,7 +208,10 @@ impl<T: Copy> OutArray<T> {
 
     /// Writes all values into an array that the header says is long enough for
     /// whatever there is.
-    pub(crate) fn fill(self, values: &[T]) {
+    pub(crate) fn fill(self, values: &[T])
+    where
+        T: Filled,
+    {
         if self.is_null() {
             return;
         }
@@ -217,7 +226,10 @@ impl<T: Copy> OutArray<T> {
     ///
     /// # Errors
     /// `InsufficientSize` if they are more; `count` then says how many.
-    pub(crate) fn fill_at_most(self, count: Out<c_uint>, values: &[T]) -> Reply<()> {
+    pub(crate) fn fill_at_most(self, count: Out<c_uint>, values: &[T]) -> Reply<()>
+    where
+        T: Filled,
+    {
         let room = count.get()? as usize;
         count.set(values.len().try_into().unwrap_or(c_uint::MAX));
         if values.len() > room {
@@ -234,7 +246,10 @@ impl<T: Copy> OutArray<T> {
     ///
     /// # Errors
     /// `InvalidArgument` if the array is null, and what `change` says.
-    pub(crate) fn update_each(self, count: usize, mut change: impl FnMut(&mut T)) -> Reply<()> {
+    pub(crate) fn update_each(self, count: usize, mut change: impl FnMut(&mut T)) -> Reply<()>
+    where
+        T: Filled,
+    {
         not_null(self.0)?;
         for i in 0..count {
             // SAFETY: by the C contract the array has `count` values.

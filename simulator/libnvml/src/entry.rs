@@ -188,6 +188,27 @@ pub(crate) fn enter_counted(
     })
 }
 
+/// A call that is answered before the library is initialised, too: the state is
+/// there for it, and after it if somebody uses it.
+pub(crate) fn enter_early(
+    name: &str,
+    arguments: &[&dyn Argument],
+    body: impl FnOnce(&mut Call<'_>) -> Reply<()>,
+) -> nvmlReturn_t {
+    guarded(|| {
+        let (reply, stall) = process::with(|process| {
+            if let Err(error) = process.open() {
+                return (Err(error), Stall::None);
+            }
+            let done = run(process, Some(name), arguments, body);
+            process.close_unused();
+            done
+        });
+        clock::wait(stall);
+        reply
+    })
+}
+
 fn run(
     process: &mut Process,
     name: Option<&str>,

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use gpu::{Happened, Machine};
+use gpu::{Happened, Machine, Subject};
 use nvml_wrapper_sys::bindings as sys;
 
 /// What one GPU was registered for in a set.
@@ -41,10 +41,17 @@ pub(crate) struct Delivery {
 }
 
 /// The types that this library delivers.
-pub(crate) const SUPPORTED: u64 = (sys::nvmlEventTypeXidCriticalError
+pub(crate) const DELIVERED: u64 = (sys::nvmlEventTypeXidCriticalError
     | sys::nvmlEventMigConfigChange
     | sys::nvmlEventTypeSingleBitEccError
     | sys::nvmlEventTypeDoubleBitEccError) as u64;
+
+/// The types for which a card can be registered: all of the header's were seen on
+/// an H100 and an H200 with driver 580.159.04.
+pub(crate) fn supported(of: Subject<'_>) -> u64 {
+    let late = of.gpu.model.compute_capability.is_some_and(|(major, _)| major >= 9);
+    if late && of.machine.driver().0 >= 580 { sys::nvmlEventTypeAll.into() } else { DELIVERED }
+}
 
 impl Sets {
     /// None.

@@ -52,8 +52,11 @@ impl Versions {
         format!("{}.{}", self.cuda / 1000, self.driver)
     }
 
-    /// The branch's name.
+    /// The branch's name. It says little of the version: 580.159.04 is of `r582_49`.
     pub(crate) fn branch(&self) -> String {
+        if self.driver == "580.159.04" {
+            return "r582_49".to_owned();
+        }
         format!("r{}_00", self.driver.split('.').next().unwrap_or_default())
     }
 }
@@ -104,6 +107,19 @@ pub(crate) struct Sheet {
     pub(crate) pcie: u32,
 }
 
+impl Sheet {
+    /// What one lane of its link carries, in MB/s.
+    pub(crate) const fn pcie_mb_s(&self) -> u32 {
+        match self.pcie {
+            1 => 2500,
+            2 => 5000,
+            3 => 8000,
+            4 => 16_000,
+            _ => 32_000,
+        }
+    }
+}
+
 /// Lanes of the PCI Express interface of every card in the table.
 pub(crate) const PCIE_LANES: u32 = 16;
 
@@ -148,16 +164,6 @@ pub(crate) fn temperature(of: Subject<'_>) -> u32 {
     if of.is_busy() { 55 } else { 31 }
 }
 
-/// How warm a card's memory is, in °C, where it is measured.
-pub(crate) fn memory_temperature(of: Subject<'_>) -> Option<u32> {
-    board(of.gpu)?.memory.map(|memory| temperature(of) + memory.warmer_c)
-}
-
-/// What a card's memory draws, in mW, where it is measured.
-pub(crate) fn memory_power(of: Subject<'_>) -> Option<c_uint> {
-    board(of.gpu)?.memory.map(|memory| memory.power_mw[usize::from(of.is_busy())])
-}
-
 /// What is left of a card's memory when the driver has taken what it reserves,
 /// in MiB, where it was seen what that is.
 fn usable_mib(of: Subject<'_>) -> Option<u32> {
@@ -172,12 +178,18 @@ const BAR1_BESIDE_MEMORY: u16 = 580;
 /// Of which so much is kept for the GPU itself, in MiB.
 const BAR1_KEPT: u32 = 512;
 
-/// The address window: how large it is, and how much of it is used, in MiB. Of
-/// a GPU: its memory, as a power of two. Of a MIG device its share by memory:
-/// up to driver 560 of the window, of which 1 MiB is missing in every capture;
-/// from 580 on of what the card's memory leaves of it, which the card then shows
-/// as used. Where no capture shows what the driver reserves, as before.
-pub(crate) fn bar1_mib(of: Subject<'_>) -> Option<(u32, u32)> {
+/// The driver keeps so much of the address window for itself, in KiB: an
+/// A100-SXM4-40GB, an H100 and an H200 with driver 580.
+const BAR1_OF_DRIVER_KIB: u64 = 1664;
+
+/// The address window: how large it is, and how much of it is used, in KiB. Of
+/// a GPU: its memory, as a power of two; from 580 on what its clients use is seen
+/// through it. Of a MIG device its share by memory: up to driver 560 of the window,
+/// of which 1 MiB is missing in every capture; from 580 on of what the card's memory
+/// leaves of it, which the card then shows as used. Where no capture shows what the
+/// driver reserves, as before.
+pub(crate) fn bar1_kib(of: Subject<'_>) -> Option<(u64, u64)> {
+    let kib = |mib: u32| u64::from(mib) * 1024;
     let memory = of.gpu.model.memory_mib;
     let mut whole = memory.checked_next_power_of_two()?;
     let beside = usable_mib(of).filter(|_| of.machine.driver().0 >= BAR1_BESIDE_MEMORY);
@@ -186,13 +198,21 @@ pub(crate) fn bar1_mib(of: Subject<'_>) -> Option<(u32, u32)> {
         whole *= 2;
     }
     let Some((gi, _)) = of.mig else {
-        return Some((whole, beside.filter(|_| of.gpu.mig_is_on()).unwrap_or(0)));
+        let used = match beside {
+            Some(usable) if of.gpu.mig_is_on() => kib(usable),
+            Some(usable) => {
+                BAR1_OF_DRIVER_KIB
+                    + kib(of.clients().map(|c| c.memory_mib).fold(0, u32::saturating_add).min(usable))
+            }
+            None => 0,
+        };
+        return Some((kib(whole), used));
     };
     let (_, size) = of.gpu.span_of(gi);
     let units = u32::from(of.gpu.geometry()?.memory());
     match beside {
-        Some(usable) => Some(((whole - usable - BAR1_KEPT) * u32::from(size) / units, 0)),
-        None => Some(((whole / units * u32::from(size)).checked_sub(1)?, 0)),
+        Some(usable) => Some((kib((whole - usable - BAR1_KEPT) * u32::from(size) / units), 0)),
+        None => Some((kib((whole / units * u32::from(size)).checked_sub(1)?), 0)),
     }
 }
 
@@ -224,135 +244,4 @@ pub(crate) fn brand(gpu: &Gpu) -> c_uint {
 pub(crate) fn serial(gpu: &Gpu) -> String {
     let digits = gpu.uuid.bytes().fold(0u64, |n, byte| (n * 31 + u64::from(byte)) % 1_000_000_000_000);
     format!("1{digits:012}")
-}
-
-/// What a captured board says of itself.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Board {
-    product: &'static str,
-    /// The version of its InfoROM's image.
-    pub(crate) image: &'static str,
-    /// That of the object for its maker.
-    pub(crate) oem: &'static str,
-    /// That of the object for ECC.
-    pub(crate) ecc: &'static str,
-    /// Its part number.
-    pub(crate) part: &'static str,
-    /// Its place among the modules of a chassis.
-    pub(crate) module: c_uint,
-    /// Whether it is on a board with NVSwitches.
-    pub(crate) fabric: bool,
-    /// How its memory is addressed (`NVML_DEVICE_ADDRESSING_MODE_*`).
-    pub(crate) addressing: c_uint,
-    /// How many banks can remap rows.
-    banks: c_uint,
-    /// From where on it slows down, less how warm it is.
-    limit_c: i32,
-    /// Where its limits are, seen from there.
-    limits: Limits,
-    /// The highest clock of its video engines, in MHz.
-    pub(crate) video_mhz: c_uint,
-    /// What its memory tells of itself, where it is measured.
-    memory: Option<MemorySensors>,
-    /// Whether its link to a processor is in use, where it has one.
-    pub(crate) c2c: Option<bool>,
-}
-
-/// The sensors of a card's memory: what they show at rest, and at work.
-#[derive(Clone, Copy, Debug)]
-struct MemorySensors {
-    /// How much warmer than the GPU it is, in °C.
-    warmer_c: u32,
-    /// What it draws, in mW.
-    power_mw: [c_uint; 2],
-}
-
-/// Temperatures at which a card shuts down, slows down, or works no longer as
-/// it should, in °C.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    pub(crate) shutdown: i32,
-    pub(crate) slowdown: i32,
-    pub(crate) gpu_max: i32,
-    /// Of its memory, where it is measured.
-    pub(crate) memory_max: Option<i32>,
-}
-
-/// An H100 with driver 590 and an L40S with 595, of public captures.
-const BOARDS: &[Board] = &[
-    Board {
-        product: "NVIDIA H100 80GB HBM3",
-        image: "G520.0200.00.05",
-        oem: "2.1",
-        ecc: "7.16",
-        part: "692-2G520-0200-000",
-        module: 7,
-        fabric: true,
-        addressing: sys::nvmlDeviceAddressingModeType_t_NVML_DEVICE_ADDRESSING_MODE_NONE,
-        banks: 2560,
-        limit_c: 87,
-        limits: Limits { shutdown: -8, slowdown: -2, gpu_max: 0, memory_max: Some(0) },
-        video_mhz: 1545,
-        // 48 °C beside 42, and 58 beside 53.
-        memory: Some(MemorySensors { warmer_c: 6, power_mw: [44_000, 93_980] }),
-        c2c: Some(false),
-    },
-    Board {
-        product: "NVIDIA L40S",
-        image: "G133.0242.00.03",
-        oem: "2.1",
-        ecc: "6.16",
-        part: "900-2G133-0080-000",
-        module: 1,
-        fabric: false,
-        addressing: sys::nvmlDeviceAddressingModeType_t_NVML_DEVICE_ADDRESSING_MODE_HMM,
-        banks: 192,
-        limit_c: 88,
-        limits: Limits { shutdown: -5, slowdown: -2, gpu_max: 0, memory_max: None },
-        video_mhz: 1965,
-        memory: None,
-        c2c: None,
-    },
-];
-
-/// What a capture shows of a board.
-pub(crate) fn board(gpu: &Gpu) -> Option<&'static Board> {
-    BOARDS.iter().find(|board| board.product == gpu.model.product)
-}
-
-/// The reasons for which it can be slow, as bits: as captured, or the one that a
-/// simulated card has.
-pub(crate) fn reasons(gpu: &Gpu) -> u64 {
-    if board(gpu).is_some() { 0x1ff } else { sys::nvmlClocksEventReasonGpuIdle.into() }
-}
-
-/// How many banks of its memory can remap rows.
-pub(crate) fn banks(gpu: &Gpu) -> Option<c_uint> {
-    board(gpu).map(|board| board.banks)
-}
-
-/// The driver from which on a card whose limits are relative says so.
-const RELATIVE_LIMITS: u16 = 545;
-
-/// From how many °C on it slows down.
-pub(crate) fn temperature_limit(gpu: &Gpu) -> Option<i32> {
-    board(gpu).map(|board| board.limit_c)
-}
-
-/// The limits of a card that counts from where it slows down.
-pub(crate) fn relative_limits(of: Subject<'_>) -> Option<Limits> {
-    board(of.gpu).filter(|_| of.machine.driver().0 >= RELATIVE_LIMITS).map(|board| board.limits)
-}
-
-/// The limits of a card that counts from zero, of captures: of an A100 80GB PCIe
-/// (evidence 31166464907), an A100-SXM4-40GB (47337582899) and a T4
-/// (22551222574).
-pub(crate) fn absolute_limits(gpu: &Gpu) -> Option<Limits> {
-    match gpu.model.product.as_str() {
-        "NVIDIA A100 80GB PCIe" | "NVIDIA A100-SXM4-40GB" => {
-            Some(Limits { shutdown: 92, slowdown: 89, gpu_max: 85, memory_max: Some(95) })
-        }
-        "Tesla T4" => Some(Limits { shutdown: 96, slowdown: 93, gpu_max: 85, memory_max: None }),
-        _ => None,
-    }
 }

@@ -17,12 +17,15 @@ mod waiting;
 
 mod api;
 mod argument;
+mod boards;
 mod c_handle;
 mod clock;
 mod events;
 mod figures;
+mod filled;
 mod first_versions;
 mod handle;
+mod padded;
 mod process;
 mod samples;
 mod session;

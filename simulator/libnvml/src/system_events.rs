@@ -7,6 +7,7 @@ use gpu::{Happened, Machine};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::figures::PciAddress;
+use crate::padded::SystemEvent;
 
 const UNBIND: u64 = sys::nvmlSystemEventTypeGpuDriverUnbind as u64;
 const BIND: u64 = sys::nvmlSystemEventTypeGpuDriverBind as u64;
@@ -22,7 +23,7 @@ pub(crate) struct SystemSet {
     /// The number of the first event that was not looked at.
     next: u64,
     /// What is to be delivered of those that were.
-    ready: VecDeque<sys::nvmlSystemEventData_v1_t>,
+    ready: VecDeque<SystemEvent>,
 }
 
 /// The sets of this process, by number.
@@ -68,7 +69,7 @@ impl SystemSet {
     }
 
     /// The next events that somebody registered for, at most so many.
-    pub(crate) fn next(&mut self, machine: &Machine, most: usize) -> Vec<sys::nvmlSystemEventData_v1_t> {
+    pub(crate) fn next(&mut self, machine: &Machine, most: usize) -> Vec<SystemEvent> {
         let log = machine.events_from(self.next);
         // What was forgotten meanwhile is lost, as in a driver whose queue is full.
         self.next = machine.event_count() - log.len() as u64;
@@ -80,9 +81,10 @@ impl SystemSet {
             }
             for kind in [UNBIND, BIND] {
                 if self.registrations.iter().any(|(types, from)| types & kind != 0 && *from <= at) {
-                    let of = |gpu: &gpu::Gpu| sys::nvmlSystemEventData_v1_t {
+                    let of = |gpu: &gpu::Gpu| SystemEvent {
                         eventType: kind,
                         gpuId: PciAddress::parse(&gpu.bus_id).map_or(0, PciAddress::id),
+                        _1: 0,
                     };
                     self.ready.extend(machine.gpus().iter().map(of));
                 }

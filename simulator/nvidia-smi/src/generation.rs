@@ -45,8 +45,11 @@ pub(crate) enum Form {
     /// `Shared FB Memory Usage` of MIG devices, the EDPp multiplier;
     /// applications' clocks are deprecated.
     R590,
-    /// Remapped rows that are inactive; the version of the kernel's driver has
-    /// a name of its own.
+    /// Remapped rows that are inactive; the help's field for a fabric's partition.
+    /// Seen with 595, and with 580.159.04, a late build of its branch (`r582_49`),
+    /// but not with 580.173.02 nor with 590.
+    LateRows,
+    /// The version of the kernel's driver has a name of its own.
     R595,
 }
 
@@ -66,13 +69,16 @@ impl Form {
             Self::R580 => (580, 0),
             Self::WideLog => (580, 126),
             Self::R590 => (590, 0),
-            Self::R595 => (595, 0),
+            Self::LateRows | Self::R595 => (595, 0),
         };
         Driver { major, minor }
     }
 }
 
 impl Driver {
+    /// The driver of branch 580 that has [`Form::LateRows`].
+    const OF_LATE_ROWS: Self = Self { major: 580, minor: 159 };
+
     /// The driver of a version such as `535.183.01`.
     pub(crate) fn from_version(version: &str) -> Self {
         let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
@@ -84,7 +90,7 @@ impl Driver {
 
     /// Whether a change holds for it.
     pub(crate) fn has(self, form: Form) -> bool {
-        self >= form.since()
+        self >= form.since() || matches!(form, Form::LateRows) && self == Self::OF_LATE_ROWS
     }
 
     /// Whether the fabric's health tells of a partition: seen with late drivers
@@ -121,9 +127,11 @@ mod tests {
         check("570.169", &[Form::WideProfiles], &[Form::R575]);
         check("575.57.08", &[Form::R575, Form::WideProfiles], &[Form::R580]);
         check("580.105.08", &[Form::R580], &[Form::WideLog]);
-        check("580.126.09", &[Form::WideLog], &[Form::R590]);
-        check("590.48.01", &[Form::R590], &[Form::R595]);
-        check("595.80", &[Form::R595], &[]);
+        check("580.126.09", &[Form::WideLog], &[Form::R590, Form::LateRows]);
+        check("580.159.04", &[Form::WideLog, Form::LateRows], &[Form::R590, Form::R595]);
+        check("580.173.02", &[Form::WideLog], &[Form::LateRows]);
+        check("590.48.01", &[Form::R590], &[Form::LateRows, Form::R595]);
+        check("595.80", &[Form::LateRows, Form::R595], &[]);
         check("unknown", &[Form::R595], &[]);
     }
 

@@ -49,7 +49,7 @@ pub(crate) fn run(
     };
     let enabled: Vec<_> = supported.into_iter().filter(on).collect();
     if enabled.is_empty() {
-        return none(out, "No MIG-enabled devices found.");
+        return none_enabled(out);
     }
     if let MigAction::CreateGpuInstances { profiles, default_compute } = action {
         return act::create::create_gpu_instances(out, &enabled, profiles, *default_compute);
@@ -138,14 +138,20 @@ fn listed<T>(
     render: impl Fn(&[T]) -> String,
 ) -> io::Result<Exit> {
     match rows {
-        Ok(rows) if rows.is_empty() => none(out, "No MIG-enabled devices found."),
+        Ok(rows) if rows.is_empty() => none_enabled(out),
         Ok(rows) => {
             write!(out, "{}", render(&rows))?;
             Ok(Exit::SUCCESS)
         }
-        Err(error) if error.code() == Some(Code::NotSupported) => none(out, "No MIG-enabled devices found."),
+        Err(error) if error.code() == Some(Code::NotSupported) => none_enabled(out),
         Err(error) => failed(out, &format!("display {what}"), code_of(&error)),
     }
+}
+
+/// That MIG is off is no failure (driver 580.159.04).
+fn none_enabled(out: Out<'_>) -> io::Result<Exit> {
+    writeln!(out, "No MIG-enabled devices found.")?;
+    Ok(Exit::SUCCESS)
 }
 
 fn none(out: Out<'_>, words: &str) -> io::Result<Exit> {

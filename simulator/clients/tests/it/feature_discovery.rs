@@ -25,8 +25,21 @@ fn discovered(machine: &Machine, strategy: &str) -> Option<Labels> {
 
 /// Runs it once, with a configuration of the device plugin if there is one.
 fn run(machine: &Machine, strategy: &str, configuration: Option<&str>) -> Option<Output> {
+    run_over(machine, None, strategy, configuration)
+}
+
+/// The same, over a driver of this version.
+fn run_over(
+    machine: &Machine,
+    driver: Option<&str>,
+    strategy: &str,
+    configuration: Option<&str>,
+) -> Option<Output> {
     let found = find(&["gpu-feature-discovery"])?;
-    let node = Node::new(machine.clone(), found.library).unwrap();
+    let mut node = Node::new(machine.clone(), found.library).unwrap();
+    if let Some(driver) = driver {
+        node = node.with_driver(driver).unwrap();
+    }
     let product = node.file("sys/class/dmi/id/product_name");
     let product = product.to_str().unwrap();
     let args = ["--oneshot", "--no-timestamp", "--output-file", "", "--machine-type-file", product];
@@ -59,6 +72,23 @@ fn under(labels: &Labels, resource: &str) -> String {
 #[track_caller]
 fn says(labels: &Labels, key: &str, value: &str) {
     assert_eq!(labels.get(key).map(String::as_str), Some(value), "{key} in {labels:#?}");
+}
+
+/// What it wrote on two real machines (MIG off, one GPU passed through to a virtual machine), but for the
+/// machine's name.
+#[test]
+fn the_labels_of_two_real_cards() {
+    let h100 = include_str!("../captures/gfd-h100-80gb-580.159.04.txt");
+    let h200 = include_str!("../captures/gfd-h200-580.159.04.txt");
+    for (model, seen) in [("NVIDIA H100 80GB HBM3", h100), ("NVIDIA H200", h200)] {
+        let machine = machine(&[model]).passed_through();
+        let Some(said) = run_over(&machine, Some("580.159.04"), "none", None) else { return };
+        let mut labels = written(&said);
+        labels.remove("gpu.machine");
+        let labels: String =
+            labels.iter().map(|(key, value)| format!("nvidia.com/{key}={value}\n")).collect();
+        assert_eq!(labels, seen, "{model}");
+    }
 }
 
 #[test]

@@ -376,8 +376,8 @@ print(json.dumps([system.get_num_devices(), system.get_kernel_mode_driver_versio
         (&whole[0], &whole[1]),
         (&json!("NVIDIA H100 80GB HBM3"), &json!(machine.gpu(0).unwrap().uuid))
     );
-    // 478.5 MiB are the driver's.
-    assert_eq!((&whole[2], &whole[3], &whole[4]), (&json!([9, 0]), &json!([81_559, 489_984, 0]), &json!([])));
+    // 480 MiB are the driver's.
+    assert_eq!((&whole[2], &whole[3], &whole[4]), (&json!([9, 0]), &json!([81_559, 491_520, 0]), &json!([])));
     let gpu = machine.gpu(1).unwrap();
     let wanted: Vec<_> = gpu.mig_devices().map(|(gi, ci)| gpu.mig_uuid(gi, ci)).collect();
     let slices = told[2][1][4].as_array().unwrap();

@@ -59,11 +59,11 @@ fn nvtop_draws_both_gpus_and_who_computes() {
         "1980MHz",
         // nvtop counts what the driver reserves as used.
         "40.467Gi/79.647Gi]",
-        "[0.467Gi/79.647Gi]",
+        "[0.469Gi/79.647Gi]",
         // The load of the second is not known while it is cut.
         "100%]",
         "[N/A]",
-        "560 / 700 W",
+        "690 / 700 W",
         "4242",
     ];
     shows("nvtop", "", &wanted);

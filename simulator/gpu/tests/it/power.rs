@@ -10,7 +10,7 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
 }
 
-/// An H100 (700 W: 116.666 W at rest, 560 W at work), and a card that no data sheet of ours names.
+/// An H100 (70 W at rest, 690 W at work), and a card that no data sheet of ours names.
 fn machine() -> (Machine, Device) {
     let unknown = Model::without_mig("NVIDIA Unheard Of", 4096, gpu::PciClass::Vga);
     let mut machine = Machine::new("node-a", DriverBranch(580), at(0))
@@ -40,18 +40,18 @@ fn energy(machine: &mut Machine, device: Device, seconds: i64) -> u64 {
 #[test]
 fn energy_is_what_was_drawn_at_rest_and_at_work() {
     let (mut machine, device) = machine();
-    assert_eq!(energy(&mut machine, device, 10), 1_166_660);
+    assert_eq!(energy(&mut machine, device, 10), 700_000);
     // A monitor does not make it work.
     opens(&mut machine, 10, Target::Gpu(0), Activity::Watches);
-    assert_eq!(energy(&mut machine, device, 20), 2_333_320);
+    assert_eq!(energy(&mut machine, device, 20), 1_400_000);
     let worker = opens(&mut machine, 20, Target::Gpu(0), Activity::Computes);
-    assert_eq!(energy(&mut machine, device, 30), 2_333_320 + 5_600_000);
+    assert_eq!(energy(&mut machine, device, 30), 1_400_000 + 6_900_000);
     machine.advance(at(30));
     machine.close(worker);
-    assert_eq!(energy(&mut machine, device, 40), 3 * 1_166_660 + 5_600_000);
+    assert_eq!(energy(&mut machine, device, 40), 3 * 700_000 + 6_900_000);
     // Asking counts nothing twice, and a moment that is past takes nothing away.
-    assert_eq!(energy(&mut machine, device, 40), 3 * 1_166_660 + 5_600_000);
-    assert_eq!(energy(&mut machine, device, 5), 2_333_320 + 5_600_000);
+    assert_eq!(energy(&mut machine, device, 40), 3 * 700_000 + 6_900_000);
+    assert_eq!(energy(&mut machine, device, 5), 1_400_000 + 6_900_000);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_new_load_of_the_driver_counts_from_nothing_and_forgets_the_limit() {
     let device = machine.nvml(Caller::Root).device_handle_by_index(0).unwrap();
     assert_eq!(energy(&mut machine, device, 100), 0);
     assert_eq!(asks(&mut machine, device, |of| of.gpu.power_limit_mw()), Some(700_000));
-    assert_eq!(energy(&mut machine, device, 110), 1_166_660);
+    assert_eq!(energy(&mut machine, device, 110), 700_000);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_limit_bounds_what_is_drawn_from_then_on() {
     opens(&mut machine, 0, Target::Gpu(0), Activity::Computes);
     machine.advance(at(10));
     machine.nvml(Caller::Root).set_power_limit(device, 300_000).unwrap();
-    assert_eq!(energy(&mut machine, device, 20), 5_600_000 + 3_000_000);
+    assert_eq!(energy(&mut machine, device, 20), 6_900_000 + 3_000_000);
     assert_eq!(asks(&mut machine, device, |of| of.gpu.power_limit_mw()), Some(300_000));
 }
 

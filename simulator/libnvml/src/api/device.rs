@@ -62,7 +62,13 @@ entries! {
     }
 
     fn nvmlDeviceGetVirtualizationMode(call, device: Device, mode: Out<sys::nvmlGpuVirtualizationMode_t>) {
-        let none = sys::nvmlGpuVirtualizationMode_NVML_GPU_VIRTUALIZATION_MODE_NONE;
-        mode.set(call.ask(device, |of| of.whole(NvmlError::InvalidArgument).map(|_| none))?)
+        mode.set(call.ask(device, |of| {
+            of.whole(NvmlError::InvalidArgument)?;
+            Ok(if of.machine.is_passed_through() {
+                sys::nvmlGpuVirtualizationMode_NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH
+            } else {
+                sys::nvmlGpuVirtualizationMode_NVML_GPU_VIRTUALIZATION_MODE_NONE
+            })
+        })?)
     }
 }

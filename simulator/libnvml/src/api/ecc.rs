@@ -84,6 +84,15 @@ entries! {
         count.set(if in_memory { all } else { 0 })
     }
 
+    /// Of the kinds of SRAM nothing is known here, as on hardware.
+    fn nvmlDeviceGetDetailedEccErrors(
+        call, device: Device, kind: c_uint, counter: c_uint, counts: Out<sys::nvmlEccErrorCounts_t>
+    ) {
+        check(kind, counter)?;
+        let deviceMemory = call.ask(device, |of| remaps(of).map(|()| count_of(&of.gpu.ecc, kind, counter)))?;
+        counts.set(sys::nvmlEccErrorCounts_t { l1Cache: 0, l2Cache: 0, deviceMemory, registerFile: 0 })
+    }
+
     /// Cards from Ampere on remap rows instead of retiring pages. A card that is cut does not tell (seen on an
     /// H100 with driver 590).
     fn nvmlDeviceGetRemappedRows(

@@ -49,19 +49,19 @@ entries! {
     }
 
     fn nvmlDeviceGetSupportedEventTypes(call, device: Device, types: Out<c_ulonglong>) {
-        call.ask(device, |of| of.whole(NvmlError::NotSupported).map(drop))?;
-        types.set(events::SUPPORTED)
+        types.set(call.ask(device, |of| of.whole(NvmlError::NotSupported).map(|_| events::supported(of)))?)
     }
 
-    /// Events of before are not recorded. Types that are not delivered are
+    /// Events of before are not recorded. Types that the card does not name are
     /// refused, and then none is registered.
     fn nvmlDeviceRegisterEvents(call, device: Device, types: c_ulonglong, set: EventSet) {
         let number = set.find(call.handles)?;
         if types & !c_ulonglong::from(sys::nvmlEventTypeAll) != 0 {
             return Err(NvmlError::InvalidArgument);
         }
-        let gpu = call.ask(device, |of| of.whole(NvmlError::NotSupported).map(|_| of.index))?;
-        if types & !events::SUPPORTED != 0 {
+        let (gpu, supported) =
+            call.ask(device, |of| of.whole(NvmlError::NotSupported).map(|_| (of.index, events::supported(of))))?;
+        if types & !supported != 0 {
             return Err(NvmlError::NotSupported);
         }
         let machine = call.session.machine();

@@ -43,13 +43,13 @@ const fn words(id: c_uint) -> Option<(&'static CStr, &'static CStr, &'static CSt
             (c"smoccp", c"Occupancy of multiprocessors", c"%")
         }
         sys::nvmlGpmMetricId_t_NVML_GPM_METRIC_DRAM_BW_UTIL => (c"dram", c"Memory bandwidth used", c"%"),
-        sys::nvmlGpmMetricId_t_NVML_GPM_METRIC_PCIE_TX_PER_SEC => (c"pcitx", c"PCI Express sent", c"MB/s"),
-        sys::nvmlGpmMetricId_t_NVML_GPM_METRIC_PCIE_RX_PER_SEC => {
-            (c"pcirx", c"PCI Express received", c"MB/s")
-        }
-        4..=7 | 9 | 11..=13 => (c"pipe", c"A pipe of the multiprocessors active", c"%"),
-        30..=37 | 40..=47 | 50..=51 => (c"engine", c"A video engine active", c"%"),
-        60..=97 => (c"nvlink", c"NVLink", c"MB/s"),
+        // Links and the bus, whatever is behind their numbers; the others are shares of the time.
+        20 | 21 => (c"pcie", c"PCI Express, sent or received", c"MiB/s"),
+        60..=97 => (c"nvlink", c"NVLink, sent or received", c"MiB/s"),
+        100..=119 => (c"c2c", c"A link to a processor, sent or received", c"MiB/s"),
+        4..=9 | 11..=13 => (c"pipe", c"A pipe of the multiprocessors active", c"%"),
+        30..=57 => (c"engine", c"A video engine active", c"%"),
+        14..=19 | 22..=29 | 58 | 59 | 98 | 99 => (c"other", c"A share of the time", c"%"),
         _ => return None,
     })
 }
@@ -76,6 +76,11 @@ fn answer(metric: &mut nvmlGpmMetric_t, percent: f64) {
 }
 
 entries! {
+    fn nvmlGpmQueryIfStreamingEnabled(call, device: Device, enabled: Out<c_uint>) {
+        call.ask(device, must_be_supported)?;
+        enabled.set(0)
+    }
+
     fn nvmlGpmQueryDeviceSupport(call, device: Device, support: Out<sys::nvmlGpmSupport_t>) {
         if support.get()?.version != sys::NVML_GPM_SUPPORT_VERSION {
             return Err(NvmlError::ArgumentVersionMismatch);

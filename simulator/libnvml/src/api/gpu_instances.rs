@@ -3,7 +3,7 @@
 
 use std::ffi::{c_uint, c_void};
 
-use gpu::{NvmlError, Placement, ProfileFacts, Reply};
+use gpu::{NvmlError, OtherCards, Placement, ProfileFacts, Reply};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::{In, Out, OutArray, Versioned, text};
@@ -13,8 +13,8 @@ use crate::handle::Handle;
 
 type Pointer = *mut c_void;
 type InfoV1 = sys::nvmlGpuInstanceProfileInfo_t;
-type InfoV2 = sys::nvmlGpuInstanceProfileInfo_v2_t;
-type InfoV3 = sys::nvmlGpuInstanceProfileInfo_v3_t;
+type InfoV2 = crate::padded::ProfileInfoV2;
+type InfoV3 = crate::padded::ProfileInfoV3;
 
 /// No capture shows an instance with peer-to-peer.
 const NO_P2P: c_uint = 0;
@@ -53,18 +53,19 @@ fn v1(facts: &ProfileFacts) -> InfoV1 {
     info!(InfoV1, facts, { isP2pSupported: NO_P2P })
 }
 
-fn v2(facts: &ProfileFacts, version: c_uint) -> InfoV2 {
-    info!(InfoV2, facts, { version: version, isP2pSupported: NO_P2P, name: text(&name(facts)) })
+/// The driver takes the version out of the struct (580.159.04).
+fn v2(facts: &ProfileFacts) -> InfoV2 {
+    info!(InfoV2, facts, { version: 0, _1: 0, isP2pSupported: NO_P2P, name: text(&name(facts)) })
 }
 
 fn v3(facts: &ProfileFacts, version: c_uint) -> InfoV3 {
-    info!(InfoV3, facts, { version: version, name: text(&name(facts)), capabilities: capabilities(facts) })
+    info!(InfoV3, facts, { version: version, _1: 0, name: text(&name(facts)), capabilities: capabilities(facts) })
 }
 
 /// Answers in the version that the caller asked for.
 fn answer(info: Versioned, facts: impl FnOnce() -> Reply<ProfileFacts>) -> Reply<()> {
     if let Some(info) = info.is::<InfoV2>(2) {
-        info.set(v2(&facts()?, info.get()?.version));
+        info.set(v2(&facts()?));
     } else if let Some(info) = info.is::<InfoV3>(3) {
         info.set(v3(&facts()?, info.get()?.version));
     } else {
@@ -84,7 +85,11 @@ fn by_enum(call: &mut Call<'_>, device: Device, profile: c_uint) -> Reply<Profil
 fn by_id(call: &mut Call<'_>, device: Device, id: c_uint) -> Reply<ProfileFacts> {
     let known = call.ask(device, |of| {
         let mig = of.whole(NvmlError::InvalidArgument)?.mig().ok_or(NvmlError::NotSupported)?;
-        mig.by_id(id).map(|facts| facts.nvml_enum).ok_or(NvmlError::InvalidArgument)
+        let known = mig.by_id(id).map(|facts| facts.nvml_enum);
+        known.ok_or(match of.machine.driver().profile_of_other_cards(id) {
+            Some(OtherCards::Unsupported) => NvmlError::NotFound,
+            Some(OtherCards::WithoutPlacements) | None => NvmlError::InvalidArgument,
+        })
     })?;
     by_enum(call, device, known)
 }

@@ -8,8 +8,10 @@ use nvml_wrapper_sys::bindings as sys;
 
 use super::ecc::remaps;
 use crate::argument::{Out, OutArray, Versioned};
-use crate::c_handle::Device;
+use crate::boards;
 use crate::figures;
+use crate::c_handle::Device;
+use crate::padded::SramErrors;
 
 /// Cards before Ampere retire pages; later ones remap rows.
 fn retires(of: Subject<'_>) -> Reply<()> {
@@ -41,7 +43,7 @@ entries! {
     /// How many banks can still remap rows: all of them, as far as a capture says how many there are. A card that
     /// is cut tells this one.
     fn nvmlDeviceGetRowRemapperHistogram(call, device: Device, values: Out<sys::nvmlRowRemapperHistogramValues_t>) {
-        let banks = call.ask(device, |of| remaps(of).and(figures::banks(of.gpu).ok_or(NvmlError::NotSupported)))?;
+        let banks = call.ask(device, |of| remaps(of).and(boards::banks(of.gpu).ok_or(NvmlError::NotSupported)))?;
         values.set(sys::nvmlRowRemapperHistogramValues_t { max: banks, high: 0, partial: 0, low: 0, none: 0 })
     }
 
@@ -69,11 +71,12 @@ entries! {
 
     /// Nothing happened in a simulated SRAM.
     fn nvmlDeviceGetSramEccErrorStatus(call, device: Device, status: Versioned) {
-        let status = status.must_be::<sys::nvmlEccSramErrorStatus_v1_t>(1)?;
+        let status = status.must_be::<SramErrors>(1)?;
         let version = status.get()?.version;
         call.ask(device, counts_sram)?;
-        status.set(sys::nvmlEccSramErrorStatus_v1_t {
+        status.set(SramErrors {
             version,
+            _1: 0,
             aggregateUncParity: 0,
             aggregateUncSecDed: 0,
             aggregateCor: 0,
@@ -86,6 +89,7 @@ entries! {
             aggregateUncBucketMcu: 0,
             aggregateUncBucketOther: 0,
             bThresholdExceeded: 0,
+            _2: 0,
         })
     }
 
@@ -103,12 +107,12 @@ entries! {
         kilobytes.set(IDLE_KB_S)
     }
 
-    /// From Ada on, cards have no such limits, but a margin.
+    /// Of later cards nvidia-smi shows a margin instead; NVML tells both (an H100 and an H200, driver 580).
     fn nvmlDeviceGetTemperatureThreshold(call, device: Device, kind: c_uint, degrees: Out<c_uint>) {
         if kind >= sys::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_COUNT {
             return Err(NvmlError::InvalidArgument);
         }
-        let limits = call.ask(device, |of| figures::absolute_limits(whole(of)?).ok_or(NvmlError::NotSupported))?;
+        let limits = call.ask(device, |of| boards::absolute_limits(whole(of)?).ok_or(NvmlError::NotSupported))?;
         let limit = match kind {
             sys::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_SHUTDOWN => Some(limits.shutdown),
             sys::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_SLOWDOWN => Some(limits.slowdown),
@@ -123,7 +127,7 @@ entries! {
     fn nvmlDeviceGetRepairStatus(call, device: Device, status: Versioned) {
         let status = status.must_be::<sys::nvmlRepairStatus_v1_t>(1)?;
         let version = status.get()?.version;
-        call.ask(device, |of| figures::board(whole(of)?).map(drop).ok_or(NvmlError::NotSupported))?;
+        call.ask(device, |of| boards::board(whole(of)?).map(drop).ok_or(NvmlError::NotSupported))?;
         status.set(sys::nvmlRepairStatus_v1_t { version, bChannelRepairPending: 0, bTpcRepairPending: 0 })
     }
 
@@ -132,9 +136,15 @@ entries! {
         let margin = margin.must_be::<sys::nvmlMarginTemperature_v1_t>(1)?;
         let version = margin.get()?.version;
         let degrees = call.ask(device, |of| {
-            let limit = figures::temperature_limit(whole(of)?).ok_or(NvmlError::NotSupported)?;
+            let limit = boards::temperature_limit(whole(of)?).ok_or(NvmlError::NotSupported)?;
             Ok(limit - figures::temperature(of).cast_signed())
         })?;
         margin.set(sys::nvmlMarginTemperature_v1_t { version, marginTemperature: degrees as c_int })
+    }
+
+    /// The struct counts before whether there is anything to tell (driver 580).
+    fn nvmlDeviceGetSramUniqueUncorrectedEccErrorCounts(call, device: Device, counts: Versioned) {
+        counts.must_be::<sys::nvmlEccSramUniqueUncorrectedErrorCounts_v1_t>(1)?;
+        call.ask(device, |_| Err(NvmlError::NotSupported))?
     }
 }

@@ -4,11 +4,12 @@
 use std::ffi::c_ulonglong;
 
 use gpu::NvmlError;
-use nvml_wrapper_sys::bindings::{nvmlBAR1Memory_t, nvmlMemory_t, nvmlMemory_v2_t};
+use nvml_wrapper_sys::bindings::{nvmlBAR1Memory_t, nvmlMemory_t};
 
 use crate::argument::{Out, Versioned};
 use crate::c_handle::Device;
 use crate::figures;
+use crate::padded::MemoryV2;
 
 const MIB: c_ulonglong = 1024 * 1024;
 
@@ -29,16 +30,17 @@ entries! {
 
     /// With what the driver reserves apart.
     fn nvmlDeviceGetMemoryInfo_v2(call, device: Device, memory: Versioned) {
-        let memory = memory.must_be::<nvmlMemory_v2_t>(2)?;
+        // Of another version the driver says this (580.159.04).
+        let memory = memory.is::<MemoryV2>(2).ok_or(NvmlError::FunctionNotFound)?;
         let version = memory.get()?.version;
         let device = call.device(device)?;
         let (total, reserved, used) = bytes(call.query(|nvml| nvml.memory(device))?);
-        memory.set(nvmlMemory_v2_t { version, total, reserved, free: total - reserved - used, used })
+        memory.set(MemoryV2 { version, _1: 0, total, reserved, free: total - reserved - used, used })
     }
 
     fn nvmlDeviceGetBAR1MemoryInfo(call, device: Device, memory: Out<nvmlBAR1Memory_t>) {
-        let (total, used) = call.ask(device, |of| figures::bar1_mib(of).ok_or(NvmlError::NotSupported))?;
-        let (total, used) = (c_ulonglong::from(total) * MIB, c_ulonglong::from(used) * MIB);
+        let (total, used) = call.ask(device, |of| figures::bar1_kib(of).ok_or(NvmlError::NotSupported))?;
+        let (total, used) = (total * 1024, used * 1024);
         memory.set(nvmlBAR1Memory_t { bar1Total: total, bar1Free: total - used, bar1Used: used })
     }
 }

@@ -2,7 +2,9 @@
 //! arguments, result.
 
 mod board;
+mod clocks;
 mod compute_instances;
+mod confidential;
 mod device;
 mod ecc;
 mod enumeration;
@@ -11,6 +13,7 @@ mod field_values;
 mod gpm;
 mod gpu_instances;
 mod health;
+mod history;
 mod init;
 mod internal;
 mod memory;

@@ -1,4 +1,4 @@
-//! Sensors: utilisation, temperature, clocks. A simulated card is idle or busy, depending on its clients,
+//! Sensors: utilisation, temperature, fans. A simulated card is idle or busy, depending on its clients,
 //! and its readings are derived from its data sheet; a card without one answers NOT_SUPPORTED.
 
 use std::ffi::{c_uint, c_ulonglong};
@@ -6,13 +6,18 @@ use std::ffi::{c_uint, c_ulonglong};
 use gpu::{Gpu, NvmlError, Reply, Subject};
 use nvml_wrapper_sys::bindings as sys;
 
-use crate::argument::{Out, Versioned};
-use crate::c_handle::Device;
+use crate::argument::{Ignored, Out, OutArray, Versioned};
+use crate::boards;
 use crate::figures::{self, Sheet};
 
 /// Every sensor sits on a GPU: a MIG device has none.
 fn card(of: Subject<'_>) -> Reply<&Gpu> {
     of.whole(NvmlError::NotSupported)
+}
+
+/// Of other cards it is not known what NVML says.
+fn asked(of: Subject<'_>) -> Reply<()> {
+    boards::asked(card(of)?).map(drop).ok_or(NvmlError::NotSupported)
 }
 
 fn sheet(of: Subject<'_>) -> Reply<&'static Sheet> {
@@ -21,33 +26,15 @@ fn sheet(of: Subject<'_>) -> Reply<&'static Sheet> {
 
 /// With MIG on, the device's own utilisation is not supported: of neither kind
 /// of handle.
-fn load(of: Subject<'_>) -> Reply<c_uint> {
+pub(super) fn load(of: Subject<'_>) -> Reply<c_uint> {
     if card(of)?.mig_is_on() {
         return Err(NvmlError::NotSupported);
     }
     Ok(if of.is_busy() { 100 } else { 0 })
 }
 
-fn clock(of: Subject<'_>, kind: c_uint) -> Reply<c_uint> {
-    let sheet = sheet(of)?;
-    match kind {
-        sys::nvmlClockType_enum_NVML_CLOCK_GRAPHICS | sys::nvmlClockType_enum_NVML_CLOCK_SM => {
-            Ok(sheet.sm_mhz)
-        }
-        sys::nvmlClockType_enum_NVML_CLOCK_MEM => Ok(sheet.memory_mhz),
-        sys::nvmlClockType_enum_NVML_CLOCK_VIDEO => {
-            figures::board(of.gpu).map(|board| board.video_mhz).ok_or(NvmlError::NotSupported)
-        }
-        _ => Err(NvmlError::NotSupported),
-    }
-}
-
-const fn is_clock(kind: c_uint) -> Reply<()> {
-    if kind < sys::nvmlClockType_enum_NVML_CLOCK_COUNT { Ok(()) } else { Err(NvmlError::InvalidArgument) }
-}
-
 /// The period over which utilisation is said to be sampled.
-const SAMPLED_US: c_uint = 167_000;
+const SAMPLED_US: c_uint = 100_000;
 
 entries! {
     fn nvmlDeviceGetUtilizationRates(call, device: Device, rates: Out<sys::nvmlUtilization_t>) {
@@ -71,6 +58,41 @@ entries! {
         sessions.set(0);
         frames.set(0);
         latency.set(0)
+    }
+
+    /// The share of its encoders that is free, although an H100 has none (driver 580).
+    fn nvmlDeviceGetEncoderCapacity(call, device: Device, codec: c_uint, percent: Out<c_uint>) {
+        call.ask(device, asked)?;
+        percent.set(match codec {
+            sys::nvmlEncoderQueryType_enum_NVML_ENCODER_QUERY_H264 | sys::nvmlEncoderQueryType_enum_NVML_ENCODER_QUERY_HEVC => 100,
+            sys::nvmlEncoderQueryType_enum_NVML_ENCODER_QUERY_AV1 => return Err(NvmlError::NotSupported),
+            _ => return Err(NvmlError::InvalidArgument),
+        })
+    }
+
+    fn nvmlDeviceGetEncoderSessions | nvmlDeviceGetFBCSessions(
+        call, device: Device, count: Out<c_uint>, _sessions: OutArray<c_uint>
+    ) {
+        call.ask(device, |of| card(of).map(drop))?;
+        count.set(0)
+    }
+
+    /// A board without fans has none of any number.
+    fn nvmlDeviceGetNumFans(call, device: Device, fans: Out<c_uint>) {
+        call.ask(device, asked)?;
+        fans.set(0)
+    }
+
+    fn nvmlDeviceGetFanSpeed_v2(call, device: Device, _fan: c_uint, _speed: Ignored) {
+        call.ask(device, |of| asked(of).and(Err(NvmlError::InvalidArgument)))?
+    }
+
+    fn nvmlDeviceGetFanSpeedRPM(call, device: Device, _speed: Ignored) {
+        call.ask(device, |of| asked(of).and(Err(NvmlError::InvalidArgument)))?
+    }
+
+    fn nvmlDeviceGetMinMaxFanSpeed(call, device: Device, _least: Ignored, _most: Ignored) {
+        call.ask(device, |of| asked(of).and(Err(NvmlError::InvalidArgument)))?
     }
 
     fn nvmlDeviceGetFBCStats(call, device: Device, stats: Out<sys::nvmlFBCStats_t>) {
@@ -99,23 +121,6 @@ entries! {
         state.set(sys::nvmlPStates_enum_NVML_PSTATE_0)
     }
 
-    /// Data-centre cards keep their clocks up; a simulated one shows the highest.
-    fn nvmlDeviceGetClockInfo | nvmlDeviceGetMaxClockInfo | nvmlDeviceGetApplicationsClock
-        | nvmlDeviceGetDefaultApplicationsClock | nvmlDeviceGetMaxCustomerBoostClock(
-        call, device: Device, kind: c_uint, mhz: Out<c_uint>
-    ) {
-        is_clock(kind)?;
-        mhz.set(call.ask(device, |of| clock(of, kind))?)
-    }
-
-    fn nvmlDeviceGetClock(call, device: Device, kind: c_uint, id: c_uint, mhz: Out<c_uint>) {
-        is_clock(kind)?;
-        if id >= sys::nvmlClockId_enum_NVML_CLOCK_ID_COUNT {
-            return Err(NvmlError::InvalidArgument);
-        }
-        mhz.set(call.ask(device, |of| clock(of, kind))?)
-    }
-
     /// The link runs as fast as the card can.
     fn nvmlDeviceGetMaxPcieLinkGeneration | nvmlDeviceGetGpuMaxPcieLinkGeneration | nvmlDeviceGetCurrPcieLinkGeneration(
         call, device: Device, generation: Out<c_uint>
@@ -126,6 +131,15 @@ entries! {
     fn nvmlDeviceGetMaxPcieLinkWidth | nvmlDeviceGetCurrPcieLinkWidth(call, device: Device, lanes: Out<c_uint>) {
         call.ask(device, |of| sheet(of).map(drop))?;
         lanes.set(figures::PCIE_LANES)
+    }
+
+    /// As the header numbers the generations, and in MB/s.
+    fn nvmlDeviceGetPcieLinkMaxSpeed(call, device: Device, speed: Out<c_uint>) {
+        speed.set(call.ask(device, |of| sheet(of).map(|sheet| sheet.pcie))?)
+    }
+
+    fn nvmlDeviceGetPcieSpeed(call, device: Device, megabytes: Out<c_uint>) {
+        megabytes.set(call.ask(device, |of| sheet(of).map(Sheet::pcie_mb_s))?)
     }
 
     fn nvmlDeviceGetCurrentClocksEventReasons | nvmlDeviceGetCurrentClocksThrottleReasons(
@@ -140,6 +154,12 @@ entries! {
     fn nvmlDeviceGetSupportedClocksEventReasons | nvmlDeviceGetSupportedClocksThrottleReasons(
         call, device: Device, reasons: Out<c_ulonglong>
     ) {
-        reasons.set(call.ask(device, |of| Ok(figures::reasons(card(of)?)))?)
+        reasons.set(call.ask(device, |of| Ok(boards::reasons(card(of)?)))?)
+    }
+
+    /// The struct counts before whether there are fans (driver 580).
+    fn nvmlDeviceGetCoolerInfo(call, device: Device, info: Versioned) {
+        info.must_be::<sys::nvmlCoolerInfo_v1_t>(1)?;
+        call.ask(device, |_| Err(NvmlError::NotSupported))?
     }
 }

@@ -4,10 +4,10 @@
 use std::ffi::{c_int, c_uint};
 
 use gpu::NvmlError;
-use nvml_wrapper_sys::bindings::nvmlSystemDriverBranchInfo_v1_t;
+use nvml_wrapper_sys::bindings::{nvmlReturn_t, nvmlSystemDriverBranchInfo_v1_t, nvmlVgpuVersion_t};
 
-use crate::argument::{Out, OutText, Versioned, text};
-use crate::entry::Call;
+use crate::argument::{Ignored, Out, OutText, Versioned, text};
+use crate::entry::{Call, enter_early};
 use crate::figures::Versions;
 
 fn versions(call: &Call<'_>) -> Versions {
@@ -17,10 +17,6 @@ fn versions(call: &Call<'_>) -> Versions {
 entries! {
     fn nvmlSystemGetDriverVersion(call, version: OutText, length: c_uint) {
         version.set(length, &versions(call).driver)?
-    }
-
-    fn nvmlSystemGetNVMLVersion(call, version: OutText, length: c_uint) {
-        version.set(length, &versions(call).nvml())?
     }
 
     fn nvmlSystemGetCudaDriverVersion | nvmlSystemGetCudaDriverVersion_v2(call, version: Out<c_int>) {
@@ -49,7 +45,37 @@ entries! {
         count.set(0)
     }
 
+    fn nvmlSystemGetHicVersion(_call, count: Out<c_uint>, _entries: Ignored) {
+        count.set(0)
+    }
+
+    /// All of it.
+    fn nvmlSystemGetNvlinkBwMode(call, mode: Out<c_uint>) {
+        call.privileged()?;
+        mode.set(0)
+    }
+
+    /// The versions of guests that a host of driver 580 takes; of others none was asked.
+    fn nvmlGetVgpuVersion(call, supported: Out<nvmlVgpuVersion_t>, current: Out<nvmlVgpuVersion_t>) {
+        if !(580..590).contains(&call.session.machine().driver().0) {
+            return Err(NvmlError::NotSupported);
+        }
+        let range = nvmlVgpuVersion_t { minVersion: 0x12_0001, maxVersion: 0x1a_0001 };
+        supported.set(range);
+        current.set(range)
+    }
+
     fn nvmlGetExcludedDeviceCount(_call, count: Out<c_uint>) {
         count.set(0)
     }
+}
+
+/// The one question that is answered before the library is initialised, too (driver 580).
+#[allow(unsafe_code, reason = "a name that C looks up; what C promises is in the arguments' types")]
+#[allow(non_snake_case, reason = "the header's name")]
+#[unsafe(no_mangle)]
+extern "C" fn nvmlSystemGetNVMLVersion(version: OutText, length: c_uint) -> nvmlReturn_t {
+    enter_early("nvmlSystemGetNVMLVersion", &[&version, &length], |call| {
+        version.set(length, &versions(call).nvml())
+    })
 }

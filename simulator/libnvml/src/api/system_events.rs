@@ -8,7 +8,9 @@ use nvml_wrapper_sys::bindings as sys;
 use crate::argument::{Argument, OutArray, Versioned};
 use crate::c_handle::SystemEventSet;
 use crate::entry::Call;
+use crate::filled::filled;
 use crate::handle::Handle;
+use crate::padded::{SystemEvent, SystemEventSetRequest};
 use crate::system_events;
 use crate::waiting;
 
@@ -36,13 +38,14 @@ struct Wait {
     version: c_uint,
     timeout_ms: c_uint,
     set: SystemEventSet,
-    data: OutArray<sys::nvmlSystemEventData_v1_t>,
+    data: OutArray<SystemEvent>,
     /// How many events the array has room for.
     room: c_uint,
     /// How many were written.
     count: c_uint,
 }
 
+filled! { Wait { version, timeout_ms, set, data, room, count } }
 const _: () = assert!(
     size_of::<Free>() == size_of::<sys::nvmlSystemEventSetFreeRequest_v1_t>()
         && size_of::<Register>() == size_of::<sys::nvmlSystemRegisterEventRequest_v1_t>()
@@ -51,7 +54,7 @@ const _: () = assert!(
 
 entries! {
     fn nvmlSystemEventSetCreate(call, request: Versioned) {
-        let request = request.must_be::<sys::nvmlSystemEventSetCreateRequest_v1_t>(1)?;
+        let request = request.must_be::<SystemEventSetRequest>(1)?;
         let number = call.system_sets.create();
         let set = call.give(Handle::SystemEvents(number));
         request.update(|request| request.set = set.cast())?

@@ -6,8 +6,7 @@ use std::ffi::{c_uint, c_ulong, c_void};
 use gpu::{FarEnd, NvmlError, Reply, Topology};
 use nvml_wrapper_sys::bindings as sys;
 
-use crate::argument::{Out, OutArray};
-use crate::c_handle::Device;
+use crate::argument::{Out, OutArray, Versioned};
 use crate::entry::Call;
 use crate::first_versions::{PciInfoV1, PciInfoV2};
 use crate::handle::Handle;
@@ -89,10 +88,12 @@ fn list(count: Out<c_uint>, into: OutArray<Pointer>, all: &[Pointer]) -> Reply<(
 /// The far end of a link. A card without this link says that it has none.
 fn far_end(call: &mut Call<'_>, device: Device, link: c_uint) -> Reply<FarEnd> {
     let gpu = index_of(call, device)?;
-    if link >= sys::NVML_NVLINK_MAX_LINKS {
+    let ends = topology(call).far_ends(gpu);
+    // A card without any link looks at no number (an H100 alone in a virtual machine, driver 580).
+    if !ends.is_empty() && link >= sys::NVML_NVLINK_MAX_LINKS {
         return Err(NvmlError::InvalidArgument);
     }
-    topology(call).far_ends(gpu).get(link as usize).copied().ok_or(NvmlError::NotSupported)
+    ends.get(link as usize).copied().ok_or(NvmlError::NotSupported)
 }
 
 fn remote(call: &mut Call<'_>, device: Device, link: c_uint) -> Reply<sys::nvmlPciInfo_t> {
@@ -111,6 +112,10 @@ const PCI: c_uint = sys::nvmlGpuP2PCapsIndex_enum_NVML_P2P_CAPS_INDEX_PCI;
 entries! {
     fn nvmlDeviceGetTopologyCommonAncestor(call, one: Device, other: Device, level: Out<sys::nvmlGpuTopologyLevel_t>) {
         let (one, other) = pair(call, one, other)?;
+        // Of a GPU and itself (an H100 and an H200, driver 580).
+        if one == other {
+            return Err(NvmlError::NotSupported);
+        }
         level.set(topology(call).nearness(one, other) as c_uint)
     }
 
@@ -119,6 +124,10 @@ entries! {
         call, device: Device, level: c_uint, count: Out<c_uint>, gpus: OutArray<Pointer>
     ) {
         let device = index_of(call, device)?;
+        // A GPU without neighbours has no levels either (the same).
+        if call.session.machine().gpus().len() < 2 {
+            return Err(NvmlError::InvalidArgument);
+        }
         if level > sys::nvmlGpuLevel_enum_NVML_TOPOLOGY_SYSTEM || !level.is_multiple_of(10) {
             return Err(NvmlError::InvalidArgument);
         }
@@ -138,7 +147,7 @@ entries! {
         list(count, gpus, &near)?
     }
 
-    /// With MIG on, GPUs do not reach each other's memory. Atomics go over NVIDIA's links only.
+    /// With MIG on, GPUs do not reach each other's memory, and none reaches itself. Atomics go over NVIDIA's links only.
     fn nvmlDeviceGetP2PStatus(
         call, one: Device, other: Device, capability: c_uint, status: Out<sys::nvmlGpuP2PStatus_t>
     ) {
@@ -151,7 +160,7 @@ entries! {
             NVLINK | ATOMICS => linked,
             _ => return Err(NvmlError::InvalidArgument),
         };
-        status.set(match can && !cut {
+        status.set(match can && !cut && one != other {
             true => sys::nvmlGpuP2PStatus_enum_NVML_P2P_STATUS_OK,
             false => sys::nvmlGpuP2PStatus_enum_NVML_P2P_STATUS_NOT_SUPPORTED,
         })
@@ -189,6 +198,10 @@ entries! {
 
     /// Between GPUs, with atomics; to the memory of the system over PCIe only.
     fn nvmlDeviceGetNvLinkCapability(call, device: Device, link: c_uint, capability: c_uint, result: Out<c_uint>) {
+        // Here the number counts before whether there are links at all (the same).
+        if link >= sys::NVML_NVLINK_MAX_LINKS {
+            return Err(NvmlError::InvalidArgument);
+        }
         far_end(call, device, link)?;
         result.set(match capability {
             sys::nvmlNvLinkCapability_enum_NVML_NVLINK_CAP_P2P_SUPPORTED
@@ -215,5 +228,12 @@ entries! {
 
     fn nvmlDeviceGetNvLinkRemotePciInfo_v2(call, device: Device, link: c_uint, pci: Out<sys::nvmlPciInfo_t>) {
         pci.set(remote(call, device, link)?)
+    }
+
+    /// The struct counts before whether there are links (driver 580); those of a simulated card have nothing to
+    /// tell here.
+    fn nvmlDeviceGetNvLinkInfo(call, device: Device, info: Versioned) {
+        info.must_be::<sys::nvmlNvLinkInfo_v1_t>(1)?;
+        call.ask(device, |_| Err(NvmlError::NotSupported))?
     }
 }

@@ -34,9 +34,9 @@ fn index_of(sim: &Sim, device: nvmlDevice_t) -> u32 {
     ask(|index| unsafe { sim.lib.nvmlDeviceGetIndex(device, index) }).unwrap()
 }
 
-fn ancestor(sim: &Sim, one: u32, other: u32) -> u32 {
+fn ancestor(sim: &Sim, one: u32, other: u32) -> Result<u32, Code> {
     let (one, other) = (sim.gpu(one).unwrap(), sim.gpu(other).unwrap());
-    ask(|level| unsafe { sim.lib.nvmlDeviceGetTopologyCommonAncestor(one, other, level) }).unwrap()
+    ask(|level| unsafe { sim.lib.nvmlDeviceGetTopologyCommonAncestor(one, other, level) })
 }
 
 fn cpus(sim: &Sim, gpu: u32, words: usize, scope: u32) -> Vec<u64> {
@@ -51,8 +51,8 @@ fn cpus(sim: &Sim, gpu: u32, words: usize, scope: u32) -> Vec<u64> {
 #[test]
 fn gpus_of_a_server_are_as_near_as_its_bridges_make_them() {
     let sim = server("pcie-switches", 8, "A100-80GB");
-    assert_eq!([1, 2, 4].map(|other| ancestor(&sim, 0, other)), [10, 20, 50]);
-    assert_eq!(ancestor(&sim, 3, 3), 0);
+    assert_eq!([1, 2, 4].map(|other| ancestor(&sim, 0, other)), [Ok(10), Ok(20), Ok(50)]);
+    assert_eq!(ancestor(&sim, 3, 3), Err(NOT_SUPPORTED), "of a GPU and itself");
     assert_eq!(nearest(&sim, 0, 10), [1]);
     assert_eq!(nearest(&sim, 5, 20), [6, 7]);
     assert_eq!(nearest(&sim, 5, 50), [0, 1, 2, 3]);
@@ -106,5 +106,5 @@ fn links_go_to_switches_or_to_the_other_card_and_are_counted_from_both_ends() {
     let sim = server("plain", 2, "H100-80GB");
     let device = sim.gpu(0).unwrap();
     assert_eq!(ask(|on| unsafe { sim.lib.nvmlDeviceGetNvLinkState(device, 0, on) }), Err(NOT_SUPPORTED));
-    assert_eq!(ancestor(&sim, 0, 1), 30);
+    assert_eq!(ancestor(&sim, 0, 1), Ok(30));
 }

@@ -39,6 +39,10 @@ fn refused() -> Refused {
 }
 
 pub(super) fn parse(mut words: Words) -> Result<Command, Refused> {
+    // Whoever says nothing is told what could be said.
+    if words.peek().is_none() {
+        return Ok(Command::MigHelp);
+    }
     let mut targets = Targets::default();
     let mut gpu_instances = None;
     let mut compute_instances = None;

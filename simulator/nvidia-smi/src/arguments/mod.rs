@@ -117,15 +117,15 @@ pub(crate) struct Targets(pub(crate) Option<Vec<String>>);
 pub(crate) enum Refused {
     /// By the real program too, with these words.
     Wrong(String),
+    /// No option of the real program's, with its words.
+    Unknown(String),
     /// The real program knows this word, and this one does not simulate it.
     NotSimulated(String),
 }
 
 impl Refused {
     fn unknown(option: &str) -> Self {
-        Self::Wrong(format!(
-            "ERROR: Option {option} is not recognized. Please run 'nvidia-smi -h' for help.\n\n"
-        ))
+        Self::Unknown(format!("ERROR: Option {option} is not recognized. Please run 'nvidia-smi -h'.\n\n"))
     }
 
     fn unknown_of(subcommand: &str, option: &str) -> Self {
@@ -138,6 +138,28 @@ impl Refused {
         Self::Wrong(
             "Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\n\n".to_owned(),
         )
+    }
+
+    /// An option that belongs to other commands.
+    fn not_valid_here(option: &str) -> Self {
+        Self::Wrong(format!(
+            "ERROR: Option {option} is not valid for this command. Please run 'nvidia-smi -h' for help.\n\n"
+        ))
+    }
+
+    /// Not the name of a section of the log.
+    fn sections() -> Self {
+        Self::Wrong("Failed to parse --display/-d flags\n".to_owned())
+    }
+
+    fn sections_of_xml() -> Self {
+        let words = "Invalid combination of input arguments: --display/-d flags can not be combined with -x/--xml-format flags.\n";
+        Self::Wrong(words.to_owned())
+    }
+
+    /// Not the name of a format.
+    fn format() -> Self {
+        Self::Wrong("Format modifier is not recognized.\n".to_owned())
     }
 
     fn combination_of(subcommand: &str) -> Self {

@@ -42,9 +42,11 @@ fn queries_have_fields_and_a_format() {
     let line = "-i 0 --query-gpu=pci.bus_id,mig.mode.current --format=csv";
     assert_eq!(parsed(line), asked(Format { header: true, units: true }));
     assert_eq!(parsed(&format!("{line},noheader,nounits")), asked(Format { header: false, units: false }));
-    let missing = parsed("--query-gpu=name").unwrap_err();
-    assert!(words(missing).contains("--format="));
-    assert_eq!(parsed("--query-gpu=name --format=xml"), Err(Refused::combination()));
+    assert_eq!(
+        parsed("-i 0 --query-gpu=pci.bus_id,mig.mode.current"),
+        asked(Format { header: true, units: true })
+    );
+    assert_eq!(parsed("--query-gpu=name --format=json"), Err(Refused::format()));
     assert_eq!(parsed("-L --format=csv"), Err(Refused::combination()));
 }
 
@@ -62,9 +64,9 @@ fn the_log_by_sections() {
     }
     assert_eq!(parsed("-a"), log(LogForm::Text(Vec::new())));
     // As the real one's help says of -d.
-    assert_eq!(parsed("-q -x -d ECC"), Err(Refused::combination()));
+    assert_eq!(parsed("-q -x -d ECC"), Err(Refused::sections_of_xml()));
     assert_eq!(parsed("-x"), Err(Refused::combination()));
-    assert_eq!(parsed("-q -d NOTHING"), Err(Refused::combination()));
+    assert_eq!(parsed("-q -d NOTHING"), Err(Refused::sections()));
     assert_eq!(parsed("-d MEMORY"), Err(Refused::combination()));
 }
 
@@ -95,7 +97,7 @@ fn the_profiles_of_compute_instances_may_be_left_out() {
 #[track_caller]
 fn words(refused: Refused) -> String {
     match refused {
-        Refused::Wrong(words) => words,
+        Refused::Wrong(words) | Refused::Unknown(words) => words,
         Refused::NotSimulated(word) => panic!("{word} is taken for something that the real program has"),
     }
 }
@@ -103,7 +105,7 @@ fn words(refused: Refused) -> String {
 #[test]
 fn what_is_not_known_is_named() {
     let refused = words(parsed("-lms100").unwrap_err());
-    let expected = "ERROR: Option -lms100 is not recognized. Please run 'nvidia-smi -h' for help.\n\n";
+    let expected = "ERROR: Option -lms100 is not recognized. Please run 'nvidia-smi -h'.\n\n";
     assert_eq!(refused, expected);
     // The document of the DGX Station has a space inside of its list: the shell makes two words of it.
     let stray = words(parsed("mig -cgi 19,19,19, 14,14 -C").unwrap_err());
@@ -196,7 +198,8 @@ fn power_is_set_in_watts() {
 #[test]
 fn one_thing_at_a_time() {
     assert_eq!(parsed("-L -q"), Err(Refused::combination()));
-    for line in ["mig", "mig -lgi -lci", "mig -lgi -C", "mig -dci -gi x"] {
+    assert_eq!(parsed("mig"), Ok(Command::MigHelp));
+    for line in ["mig -lgi -lci", "mig -lgi -C", "mig -dci -gi x"] {
         let refused = words(parsed(line).unwrap_err());
         assert!(refused.starts_with("Invalid combination of input arguments."), "{line}: {refused}");
     }
@@ -228,7 +231,7 @@ fn nothing_that_the_real_help_names_is_taken_for_a_typing_error() {
     let unknown = |words: &[&str]| {
         let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
         let about = format!("Option {} is not recognized", words[0]);
-        matches!(parse(&words), Err(Refused::Wrong(said)) if said.contains(&about))
+        matches!(parse(&words), Err(Refused::Wrong(said) | Refused::Unknown(said)) if said.contains(&about))
     };
     for option in OPTIONS_OF_THE_HELP.split_whitespace() {
         assert!(!unknown(&[option, "0"]), "{option}");

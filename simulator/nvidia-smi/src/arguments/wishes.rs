@@ -74,10 +74,14 @@ impl Wishes {
     fn take_modifier(&mut self, word: &str, words: &mut Words) -> Result<bool, Refused> {
         match word {
             // `-g` is what `-i` was called once, and still works.
+            // All GPUs are listed, or none (driver 580.159.04).
+            "-i" | "--id" | "-g" if matches!(self.actions[..], [Action::List]) => {
+                return Err(Refused::not_valid_here(word));
+            }
             "-i" | "--id" | "-g" => self.targets = Targets(Some(words.list()?)),
             "-d" | "--display" => {
                 let named: Option<Vec<_>> = words.list()?.iter().map(|name| Section::named(name)).collect();
-                self.sections = Some(named.ok_or_else(Refused::combination)?);
+                self.sections = Some(named.ok_or_else(Refused::sections)?);
             }
             "--format" => self.format = Some(format(&words.list()?)?),
             "-x" | "--xml-format" => self.xml = true,
@@ -112,9 +116,12 @@ impl Wishes {
             };
         }
         let queries = matches!(action, Some(Action::Query(..)));
+        if sections.is_some() && xml {
+            return Err(Refused::sections_of_xml());
+        }
         let may_repeat = logs || queries || action.is_none();
         if (format.is_some() && !queries)
-            || (sections.is_some() && (!logs || xml))
+            || (sections.is_some() && !logs)
             || (xml && !logs)
             || (dtd && !xml)
             || (repeated != Repeated::default() && !may_repeat)
@@ -134,9 +141,8 @@ impl Wishes {
                 Command::Log { targets, form, repeated }
             }
             Some(Action::Query(query, fields)) => {
-                let missing =
-                    "\"--format=\" switch is missing. Should be used together with \"--query-*\" switches.\n";
-                let format = format.ok_or_else(|| Refused::Wrong(missing.to_owned()))?;
+                // What nothing is said about is printed as with `csv` (driver 580.159.04).
+                let format = format.unwrap_or(Format { header: true, units: true });
                 Command::Query { query, targets, fields, format, repeated }
             }
             Some(Action::SetMig(on)) => Command::SetMig { targets, on },
@@ -156,7 +162,7 @@ fn format(items: &[String]) -> Result<Format, Refused> {
             "csv" => csv = true,
             "noheader" => format.header = false,
             "nounits" => format.units = false,
-            _ => return Err(Refused::combination()),
+            _ => return Err(Refused::format()),
         }
     }
     if csv { Ok(format) } else { Err(Refused::combination()) }

@@ -178,10 +178,12 @@ fn memory(device: &Device<'_>, rounding: Rounding) -> Option<Memory> {
     })
 }
 
-/// Whole MiB: the share of a MIG device has a rest, which is left away.
+/// Whole MiB: the share of a MIG device has a rest, which is left away, and so is that of what is used. What
+/// is free is what is left of these.
 fn bar1(device: &Device<'_>) -> Option<Memory> {
     let memory = device.bar1_memory_info().ok()?;
-    Some(Memory { total: memory.total >> 20, used: memory.used >> 20, free: memory.free >> 20, reserved: 0 })
+    let (total, used) = (memory.total >> 20, memory.used >> 20);
+    Some(Memory { total, used, free: total - used, reserved: 0 })
 }
 
 const fn performance(state: PerformanceState) -> Option<u8> {

@@ -87,7 +87,8 @@ fn board(gpu: &Gpu<'_>) -> Board {
         is_multi_gpu: device.is_multi_gpu_board().ok(),
         module: gpu.module_id().ok(),
         pdi: gpu.pdi().ok(),
-        platform: gpu.platform().ok(),
+        // Without a rack around it the program shows none of its numbers (driver 580.159.04).
+        platform: gpu.platform().ok().filter(|platform| platform.fabric_guid != [0; 16]),
         inforom: Inforom {
             image: device.info_rom_image_version().ok(),
             oem: version(InfoRom::OEM),
@@ -169,6 +170,11 @@ const fn operation(mode: OperationMode) -> &'static str {
     }
 }
 
+/// The bindings have these three under other numbers than the driver (580.159.04).
+const REASON_SW_THERM_SLOWDOWN: u32 = 269;
+const REASON_HW_THERM_SLOWDOWN: u32 = 270;
+const REASON_HW_POWER_BRAKE_SLOWDOWN: u32 = 271;
+
 fn events(gpu: &Gpu<'_>) -> ClockEvents {
     let device = gpu.device();
     // Nanoseconds, as the header has it of these fields.
@@ -179,9 +185,9 @@ fn events(gpu: &Gpu<'_>) -> ClockEvents {
         counters: EventCounters {
             power_cap: micros(id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP),
             sync_boost: micros(id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST),
-            software_thermal: micros(id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN),
-            hardware_thermal: micros(id::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN),
-            power_brake: micros(id::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN),
+            software_thermal: micros(REASON_SW_THERM_SLOWDOWN),
+            hardware_thermal: micros(REASON_HW_THERM_SLOWDOWN),
+            power_brake: micros(REASON_HW_POWER_BRAKE_SLOWDOWN),
         },
     }
 }

@@ -37,6 +37,10 @@ fn command(arguments: &[String], clock: &mut dyn Clock, out: Out<'_>, err: Out<'
             write!(out, "{words}")?;
             return Ok(Exit::INVALID_ARGUMENT);
         }
+        Err(Refused::Unknown(words)) => {
+            write!(out, "{words}")?;
+            return Ok(Exit::OTHER);
+        }
         Err(Refused::NotSimulated(word)) => {
             writeln!(err, "{word} is known to nvidia-smi, not simulated")?;
             return Ok(Exit::NOT_SIMULATED);

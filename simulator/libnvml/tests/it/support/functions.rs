@@ -17,3 +17,10 @@ pub(crate) fn entries() -> Vec<Entry> {
     };
     include_str!("../../../functions.txt").lines().map(row).collect()
 }
+
+/// Whether a function can answer this. That something is not known is what a panic would be told as, so it
+/// is an answer only where hardware gives it.
+pub(crate) fn is_code(function: &str, code: u32) -> bool {
+    let unknown = ["nvmlDeviceGetMinMaxClockOfPState", "nvmlDeviceGetConfComputeGpuCertificate"];
+    code <= 30 || code == 999 && unknown.contains(&function)
+}

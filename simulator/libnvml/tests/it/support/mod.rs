@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub(crate) mod functions;
+pub(crate) mod layouts;
 pub(crate) mod raw;
 pub(crate) mod sweep;
 

@@ -139,11 +139,11 @@ fn remapped(gpu: &Gpu, driver: Driver) -> Node {
     let mut nodes = vec![entry("Correctable Error", "remapped_row_corr", rows.corrected.to_string())];
     // Rows that were remapped and are not in use: there are none here.
     let inactive = |title, element| entry(title, element, "0");
-    if driver.has(Form::R595) {
+    if driver.has(Form::LateRows) {
         nodes.push(inactive("Inactive Correctable Error", "remapped_row_corr_inactive"));
     }
     nodes.push(entry("Uncorrectable Error", "remapped_row_unc", rows.uncorrected.to_string()));
-    if driver.has(Form::R595) {
+    if driver.has(Form::LateRows) {
         nodes.push(inactive("Inactive Uncorrectable Error", "remapped_row_unc_inactive"));
     }
     nodes.push(entry("Pending", "remapped_row_pending", yes_no(Some(rows.pending))));

@@ -263,6 +263,11 @@ fn the_log_grew_from_driver_to_driver() {
         &["Voltage", "GPU Reset Status", "Unrepairable Memory", "Partition Assigned", "EDPp Multiplier"],
     );
     tells(
+        "580.159.04",
+        &["Unrepairable Memory", "Partition Assigned", "Inactive Correctable Error"],
+        &["EDPp Multiplier"],
+    );
+    tells(
         "580.173.02",
         &["Unrepairable Memory", "Partition Assigned"],
         &["EDPp Multiplier", "Inactive Correctable Error"],

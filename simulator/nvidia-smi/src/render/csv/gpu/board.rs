@@ -91,7 +91,7 @@ pub(super) const PLACE: &[Field<S>] = &[
     unknown::<S>(&["fabric.health.route_unhealthy"]).bare(),
     unknown::<S>(&["fabric.health.access_timeout_recovery"]).bare(),
     unknown::<S>(&["fabric.health.incorrect_configuration"]).bare(),
-    unknown::<S>(&["fabric.health.partition_assigned"]).bare().listed_from(Form::R595),
+    unknown::<S>(&["fabric.health.partition_assigned"]).bare().listed_from(Form::LateRows),
     plain(&["platform.chassis_serial_number"], |s| platform(&s.gpu, |p| text_of(&p.chassis_serial))),
     plain(&["platform.slot_number"], |s| platform(&s.gpu, |p| p.slot.to_string())),
     plain(&["platform.tray_index"], |s| platform(&s.gpu, |p| p.tray.to_string())),

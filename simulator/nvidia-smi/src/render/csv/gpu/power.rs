@@ -52,7 +52,7 @@ pub(super) const NOT_MODELLED: &[Field<S>] = &[
         .listed_before(Form::R595),
     unmeasured::<S>(&["power_smoothing.admin_override.primary_floor_act_offset"], "W")
         .listed_before(Form::R595),
-    unmeasured(&["edpp_multiplier"], "%"),
+    unmeasured::<S>(&["edpp_multiplier"], "%").listed_from(Form::R590),
 ];
 
 pub(super) const CLOCKS: &[Field<S>] = &[
