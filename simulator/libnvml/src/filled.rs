@@ -9,8 +9,8 @@ use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::OutArray;
+use crate::c_handle::SystemEventSet;
 use crate::first_versions::{AttributesV1, ComputeInstanceInfoV1, EventDataV1, PciInfoV1, PciInfoV2};
-use crate::handle::SystemEventSet;
 
 /// A type of C's of which every byte belongs to a field.
 pub(crate) trait Filled: Copy {}

@@ -8,8 +8,8 @@ use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::{Ignored, Out, OutArray, OutText, Versioned};
 use crate::boards::{self, Board};
-use crate::entry::Call;
 use crate::c_handle::Device;
+use crate::entry::Call;
 use crate::padded::{FabricInfoV1, FabricInfoV2, FabricInfoV3, Pdi, PlatformV1, PlatformV2};
 
 fn whole(of: Subject<'_>) -> Reply<&Gpu> {

@@ -10,8 +10,8 @@ use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::{Out, OutArray, Versioned, text};
 use crate::boards::{self, Asked, CLOCK_STEP_MHZ};
+use crate::c_handle::Device;
 use crate::figures::{self, Sheet};
-use crate::handle::Device;
 
 const GRAPHICS: c_uint = sys::nvmlClockType_enum_NVML_CLOCK_GRAPHICS;
 const SM: c_uint = sys::nvmlClockType_enum_NVML_CLOCK_SM;

@@ -7,8 +7,8 @@ use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::{Ignored, Out, Versioned};
 use crate::boards;
+use crate::c_handle::Device;
 use crate::entry::Call;
-use crate::handle::Device;
 use crate::padded::KeyRotation;
 
 fn card(of: Subject<'_>) -> Reply<()> {

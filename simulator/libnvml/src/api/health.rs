@@ -9,8 +9,8 @@ use nvml_wrapper_sys::bindings as sys;
 use super::ecc::remaps;
 use crate::argument::{Out, OutArray, Versioned};
 use crate::boards;
-use crate::figures;
 use crate::c_handle::Device;
+use crate::figures;
 use crate::padded::SramErrors;
 
 /// Cards before Ampere retire pages; later ones remap rows.

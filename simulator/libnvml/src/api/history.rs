@@ -10,7 +10,7 @@ use nvml_wrapper_sys::bindings as sys;
 use super::{power, sensors};
 use crate::argument::{Out, OutArray};
 use crate::boards;
-use crate::handle::Device;
+use crate::c_handle::Device;
 
 /// Of other cards it is not known what NVML says.
 fn asked(of: Subject<'_>) -> Reply<()> {

@@ -8,6 +8,7 @@ use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::{Ignored, Out, OutArray, Versioned};
 use crate::boards;
+use crate::c_handle::Device;
 use crate::figures::{self, Sheet};
 
 /// Every sensor sits on a GPU: a MIG device has none.

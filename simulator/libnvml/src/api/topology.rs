@@ -7,6 +7,7 @@ use gpu::{FarEnd, NvmlError, Reply, Topology};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::argument::{Out, OutArray, Versioned};
+use crate::c_handle::Device;
 use crate::entry::Call;
 use crate::first_versions::{PciInfoV1, PciInfoV2};
 use crate::handle::Handle;
