@@ -27,6 +27,23 @@ fn structs_are_laid_out_as_c_lays_them_out() {
             version: 0, domain: 4, bus: 8, device: 12, pciDeviceId: 16, pciSubSystemId: 20, baseClass:
             24, subClass: 28, busId: 32,
         }
+        nvmlPlatformInfo_v1_t: 44, 4 { version: 0, ibGuid: 4, rackGuid: 20, nodeIndex: 38, moduleId: 40 }
+        nvmlPlatformInfo_v2_t: 44, 4 { version: 0, ibGuid: 4, chassisSerialNumber: 20, hostId: 38, moduleId: 40 }
+        nvmlPdi_v1_t: 16, 8 { version: 0, value: 8 }
+        nvmlSample_t: 16, 8 { timeStamp: 0, sampleValue: 8 }
+        nvmlViolationTime_t: 16, 8 { referenceTime: 0, violationTime: 8 }
+        nvmlGpuDynamicPstatesInfo_t: 132, 4 { flags: 0, utilization: 4 }
+        nvmlEccErrorCounts_t: 32, 8 { l1Cache: 0, l2Cache: 8, deviceMemory: 16, registerFile: 24 }
+        nvmlDevicePerfModes_v1_t: 2052, 4 { version: 0, str_: 4 }
+        nvmlDeviceCurrentClockFreqs_v1_t: 2052, 4 { version: 0, str_: 4 }
+        nvmlClockOffset_v1_t: 24, 4 { version: 0, type_: 4, pstate: 8, clockOffsetMHz: 12, maxClockOffsetMHz: 20 }
+        nvmlDeviceCapabilities_v1_t: 8, 4 { version: 0, capMask: 4 }
+        nvmlConfComputeMemSizeInfo_t: 16, 8 { protectedMemSizeKib: 0, unprotectedMemSizeKib: 8 }
+        nvmlConfComputeSystemCaps_t: 8, 4 { cpuCaps: 0, gpusCaps: 4 }
+        nvmlConfComputeSystemState_t: 12, 4 { environment: 0, ccFeature: 4, devToolsMode: 8 }
+        nvmlConfComputeGetKeyRotationThresholdInfo_v1_t: 16, 8 { version: 0, attackerAdvantage: 8 }
+        nvmlProcessDetailList_v1_t: 24, 8 { version: 0, mode: 4, numProcArrayEntries: 8, procArray: 16 }
+        nvmlProcessDetail_v1_t: 32, 8 { pid: 0, usedGpuMemory: 8, gpuInstanceId: 16, computeInstanceId: 20, usedGpuCcProtectedMemory: 24 }
         nvmlUtilization_t: 8, 4 {
             gpu: 0, memory: 4,
         }
