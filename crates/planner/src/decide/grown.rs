@@ -89,3 +89,49 @@ impl Alike {
         (instance, &mut self.memory)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::change::with_gpus;
+    use super::super::formulate::{Question, formulate};
+    use super::super::turn::Turns;
+    use super::*;
+    use crate::testing::{a100, fleet, node, policy, request};
+
+    /// Two nodes of eight GPUs with somebody on one of them, and bounds that count what new GPUs have.
+    #[test]
+    fn counted_for_more_it_is_the_fleet_with_more() {
+        let some = |i: u16| match i {
+            0 => a100().used("2g.20gb", 0, "holder"),
+            1 => a100().idle("7g.80gb", 0),
+            _ => a100().idle("3g.40gb", 0),
+        };
+        let eight = || (0..8).map(some).fold(node(), crate::testing::NodeBuilder::gpu);
+        let inventory = fleet().node("n1", eight()).node("n2", eight().unschedulable()).build();
+        let policies = [policy("p").bounds("7g.80gb", 2, 1, Some(3)).bounds("1g.10gb", 4, 0, None).build()];
+        let ask = |(i, profile): (i64, &&str)| {
+            let name = format!("wait-{i}");
+            request(&name).asks(profile, 1).since(i).priority(if i % 2 == 0 { 0 } else { 5 }).build()
+        };
+        let profiles = ["1g.10gb", "7g.80gb", "3g.40gb", "7g.80gb", "2g.20gb"];
+        let requests: Vec<Request> = (0..).zip(&profiles).map(ask).collect();
+        let like = &inventory.nodes[&NodeName::from("n1")];
+        let gpu = &like.gpus[&GpuIndex(0)];
+        let program = |world: &World<'_>| {
+            let turns = Turns {
+                in_turn: vec![false; world.groups.len()],
+                served: vec![0; world.groups.len()],
+                queues: vec![],
+            };
+            formulate(world, &turns, Question::Served { group: 1 }).instance
+        };
+        let mut kept = Targets::default();
+        let one = with_gpus(&inventory, like, gpu, 1);
+        let mut grown = Grown::new(&one, &requests, &policies, &mut kept).expect("no node stands alone");
+        for count in [1, 4, 2, 30] {
+            let more = with_gpus(&inventory, like, gpu, count);
+            let fresh = World::new(&more, &requests, &policies, Grain::Nodes, &mut kept);
+            assert_eq!(program(grown.with(count)), program(&fresh), "{count}");
+        }
+    }
+}

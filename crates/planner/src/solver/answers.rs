@@ -228,6 +228,20 @@ mod tests {
     }
 
     #[test]
+    fn values_are_the_same_after_other_instances() {
+        let (mut answers, mut memory) = (Answers::default(), Memory::default());
+        let columns = wanted(0).classes[0].columns.clone();
+        for slices in [5, 1, 6, 7, 2, 4] {
+            let mut instance = wanted(slices);
+            instance.classes[0].columns = std::sync::Arc::clone(&columns);
+            let values =
+                answers.values((&instance, &mut memory), Effort::default()).map(|solved| solved.levels);
+            let fresh = super::super::solve(&instance, Effort::default()).map(|solved| solved.levels);
+            assert_eq!(values, fresh, "{slices}");
+        }
+    }
+
+    #[test]
     fn an_answer_is_forgotten_when_nobody_asked_for_it_in_two_turns() {
         let mut answers = Answers::default();
         let ask = |answers: &mut Answers| {
