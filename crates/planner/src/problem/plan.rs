@@ -3,8 +3,7 @@
 use mig::ProfileName;
 use serde::{Deserialize, Serialize};
 
-use super::{Problem, Session};
-use crate::solver::{Effort, Level, SolveError};
+use crate::solver::Level;
 
 /// How much of a GPU can change while a slice of it is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,20 +75,4 @@ pub struct Unmet {
     pub unserved: i64,
     /// The weight of each.
     pub weight: i64,
-}
-
-impl Problem {
-    /// Finds the best plan: least unserved weight, then fewest GPUs changed,
-    /// then fewest slices created and destroyed.
-    ///
-    /// The result does not depend on the order of the GPUs. Among GPUs that
-    /// are interchangeable those with the lowest ids change. Whoever plans the
-    /// same fleet again and again keeps a [`Session`].
-    ///
-    /// # Errors
-    /// Only if no plan was found within the effort: leaving everything as it
-    /// is always is one.
-    pub fn solve(&self, actuation: Actuation, effort: Effort) -> Result<Plan, SolveError> {
-        Session::new(actuation, effort).plan(self)
-    }
 }

@@ -57,6 +57,22 @@ impl Table {
     }
 }
 
+impl Problem {
+    /// Finds the best plan: least unserved weight, then fewest GPUs changed,
+    /// then fewest slices created and destroyed.
+    ///
+    /// The result does not depend on the order of the GPUs. Among GPUs that
+    /// are interchangeable those with the lowest ids change. Whoever plans the
+    /// same fleet again and again keeps a [`Session`].
+    ///
+    /// # Errors
+    /// Only if no plan was found within the effort: leaving everything as it
+    /// is always is one.
+    pub fn solve(&self, actuation: Actuation, effort: Effort) -> Result<Plan, SolveError> {
+        Session::new(actuation, effort).plan(self)
+    }
+}
+
 impl Session {
     /// A session that has not planned yet.
     #[must_use]
