@@ -200,6 +200,8 @@ impl Argument for OutText {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutArray<T>(*mut T);
 
+impl<T: Copy> Filled for OutArray<T> {}
+
 impl<T: Copy> OutArray<T> {
     /// Whether the caller only asks for the length.
     pub(crate) fn is_null(self) -> bool {

@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use gpu::{ComputeHandle, InstanceHandle, NvmlError, Reply};
 
 use crate::argument::Argument;
+use crate::filled::Filled;
 use crate::handle::{Handle, Handles};
 
 macro_rules! handles {
@@ -53,3 +54,5 @@ handles! {
     /// `nvmlGpmSample_t`.
     Sample is Sample(u64), on |_| None;
 }
+
+impl Filled for SystemEventSet {}

@@ -8,8 +8,6 @@ use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong};
 
 use nvml_wrapper_sys::bindings as sys;
 
-use crate::argument::OutArray;
-use crate::c_handle::SystemEventSet;
 use crate::first_versions::{AttributesV1, ComputeInstanceInfoV1, EventDataV1, PciInfoV1, PciInfoV2};
 
 /// A type of C's of which every byte belongs to a field.
@@ -24,8 +22,6 @@ impl Filled for c_ulonglong {}
 impl Filled for f64 {}
 impl<T> Filled for *mut T {}
 impl<T> Filled for *const T {}
-impl<T: Copy> Filled for OutArray<T> {}
-impl Filled for SystemEventSet {}
 impl<T: Filled, const N: usize> Filled for [T; N] {}
 /// Eight bytes, of which all are set whatever the value's type is.
 impl Filled for sys::nvmlValue_t {}
