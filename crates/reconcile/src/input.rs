@@ -112,6 +112,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            points_device_plugin: false,
             observe: observe::Settings::default(),
             rollout: rollout::Settings::default(),
             administrators_map: None,
