@@ -297,7 +297,7 @@ fn who_loses_its_quota_to_another_is_told_each_time_and_once() {
             story.next(&mut cluster);
             cluster.now += cluster.settings.quota_hold;
         }
-        let told = "Job team/large: Normal SliceUnavailable (Retry): its quota goes to team/single";
+        let told = "Job team/large: Normal SliceUnavailable (Retry): its quota goes to team/job-single";
         let lines = story.lines.iter().filter(|line| line.starts_with(told)).count();
         assert_eq!(lines, 1, "{}", story.text());
         let written = Written::default();
