@@ -110,7 +110,8 @@ fn is_stopped(policy: Option<&str>) -> bool {
 
 /// Whether a workload still has quota that it is about to lose, by our answer.
 fn is_going(objects: &Objects, workload: &Workload) -> bool {
-    let ours = |name: &str| objects.admission_checks.get(name).is_some_and(api::foreign::AdmissionCheck::is_ours);
+    let ours =
+        |name: &str| objects.admission_checks.get(name).is_some_and(api::foreign::AdmissionCheck::is_ours);
     let mut checks = workload.status.admission_checks.iter();
     workload.is("QuotaReserved")
         && !workload.is("Finished")
