@@ -1,5 +1,6 @@
 //! The programs in the images: their requirements, the information that they contain, and that they run.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -117,6 +118,8 @@ fn the_operator_s_image_for_another_processor_runs_in_an_emulator() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("slicewright");
         std::fs::write(&program, &image.file("usr/bin/slicewright").content).unwrap();
+        // The emulator runs what may be executed, and says nothing where it may not.
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let run =
             |args: &[&str]| Command::new(emulator).arg(&program).args(args).env_clear().output().unwrap();
         prints(run(&["--version"]), &format!("slicewright {}\n", env!("CARGO_PKG_VERSION")));
