@@ -502,7 +502,8 @@ impl Scene {
         let object = object.into();
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let (api, _) = objects::api_of(&self.client, &object).await?;
-        api.delete(name, &kube::api::DeleteParams::default()).await?;
+        // As kubectl does. Without a word, the API server leaves what a Job owns behind.
+        api.delete(name, &kube::api::DeleteParams::background()).await?;
         Ok(())
     }
 
