@@ -251,18 +251,23 @@ fn who_waits_in_the_queue_that_openshift_ai_makes_is_explained_to_whoever_may_on
     });
 }
 
+/// All eight GPUs have a pod, and another that its queue would let go waits for our check.
+pub(crate) async fn eight_run_and_a_second_waits(scene: &mut Scene) -> anyhow::Result<()> {
+    research_queues(scene, &[(&mig("7g.80gb"), 20)]).await?;
+    for n in 0..8 {
+        scene.apply(pod(&format!("first-{n}"), &mig("7g.80gb"), 1).labelled(QUEUE, "research")).await?;
+    }
+    for n in 0..8 {
+        scene.runs(&format!("first-{n}")).await?;
+    }
+    scene.apply(pod("second", &mig("7g.80gb"), 1).labelled(QUEUE, "research")).await?;
+    check_says(scene, "second", "Pending", "not served").await.map(drop)
+}
+
 #[test]
 fn two_wait_for_the_last_slice_and_the_second_is_told_and_starts_when_the_first_has_gone() {
     scenario(async |scene| {
-        research_queues(scene, &[(&mig("7g.80gb"), 20)]).await?;
-        for n in 0..8 {
-            scene.apply(pod(&format!("first-{n}"), &mig("7g.80gb"), 1).labelled(QUEUE, "research")).await?;
-        }
-        for n in 0..8 {
-            scene.runs(&format!("first-{n}")).await?;
-        }
-        scene.apply(pod("second", &mig("7g.80gb"), 1).labelled(QUEUE, "research")).await?;
-        check_says(scene, "second", "Pending", "not served").await?;
+        eight_run_and_a_second_waits(scene).await?;
         assert_eq!(scene.running().await?.len(), 8);
         scene.delete(pod("first-3", &mig("7g.80gb"), 1)).await?;
         scene.runs("second").await?;

@@ -6,7 +6,10 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 
-use crate::queues::{CHECK, QUEUE, check_says, kueue, research_queues, was_unschedulable, workloads};
+use crate::queues::{
+    CHECK, QUEUE, check_says, eight_run_and_a_second_waits, kueue, research_queues, was_unschedulable,
+    workloads,
+};
 
 /// A job of so many pods that all run at the same time.
 fn job(name: &str, resource: &str, pods: u32) -> Value {
@@ -151,15 +154,7 @@ fn a_gang_that_needs_two_nodes_is_let_go_once_the_slices_of_all_its_pods_are_the
 #[test]
 fn who_waits_for_a_check_that_is_taken_off_its_queue_is_admitted_and_waits_as_anybody_does() {
     scenario(async |scene| {
-        research_queues(scene, &[(&mig("7g.80gb"), 20)]).await?;
-        for n in 0..8 {
-            scene.apply(pod(&format!("first-{n}"), &mig("7g.80gb"), 1).labelled(QUEUE, "research")).await?;
-        }
-        for n in 0..8 {
-            scene.runs(&format!("first-{n}")).await?;
-        }
-        scene.apply(pod("second", &mig("7g.80gb"), 1).labelled(QUEUE, "research")).await?;
-        check_says(scene, "second", "Pending", "not served").await?;
+        eight_run_and_a_second_waits(scene).await?;
         let queue = kueue("ClusterQueue", "research", json!({}));
         scene.patch(queue, json!({"spec": {"admissionChecksStrategy": null}})).await?;
         // Kueue lets it go; the scheduler cannot place it, and it is told what it waits for.

@@ -4,14 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planner::names::NodeName;
-use planner::policy::Mode;
 use rollout::map::MAX_BYTES;
 use rollout::names::ENTRY_PREFIX;
 use rollout::{Action, Advance, PluginConfig, Progress};
 
 use crate::input::{Input, MapRef};
 use crate::planned_round::PlannedRound;
-use crate::plugin_pointer::Repoint;
+use crate::plugin_pointer::{Repoint, who_shares};
 
 /// A write of our map that is due. It is done before the actions of nodes: an
 /// `EnsurePluginConfig` among them is fulfilled by it.
@@ -53,7 +52,7 @@ pub(crate) fn plugin_map(
     let needed: Data =
         needed(planned, advances).iter().map(|config| (config.key(), config.render())).collect();
     let asked = advances.values().any(asks);
-    if needed.is_empty() || !(asked || in_force(planned)) {
+    if needed.is_empty() || !(asked || who_shares(planned).next().is_some()) {
         return PluginMapRound::default();
     }
     if objects.cluster_policies.is_empty() || objects.gpu_cluster {
@@ -90,14 +89,6 @@ pub(crate) fn plugin_map(
         write: Some(PluginMapWrite { map: ours, data, if_version }),
         ..PluginMapRound::default()
     }
-}
-
-/// Whether a policy that is in force shares GPUs of a node.
-fn in_force(planned: &PlannedRound) -> bool {
-    planned.view.nodes.values().filter_map(|node| node.shared.as_ref()).any(|shared| {
-        let policy = planned.view.policies.iter().find(|policy| policy.name == shared.policy);
-        policy.is_some_and(|policy| policy.mode == Mode::Enforce)
-    })
 }
 
 /// The configurations of all rollouts, as they will be remembered: what a label

@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 use planner::names::PolicyName;
-use planner::policy::Mode;
+use planner::policy::{Mode, Policy};
 use rollout::window;
 
 use crate::input::Input;
@@ -56,15 +56,19 @@ pub(crate) fn elsewhere(input: &Input<'_>, planned: &PlannedRound) -> Option<Els
     Some(Elsewhere { cluster_policy: name.clone(), version, named, ours: ours.name, by })
 }
 
-/// Whose windows count: those of policies in force that share GPUs, and of no others.
-fn by(planned: &PlannedRound, now: Timestamp) -> By {
+/// The policies in force that share GPUs of a node.
+pub(crate) fn who_shares(planned: &PlannedRound) -> impl Iterator<Item = &Policy> {
     let shares = |name: &PolicyName| {
         let mut nodes = planned.view.nodes.values().filter_map(|node| node.shared.as_ref());
         nodes.any(|shared| shared.policy == *name)
     };
     let in_force = planned.view.policies.iter().filter(|policy| policy.mode == Mode::Enforce);
-    let mut windows = in_force
-        .filter(|policy| shares(&policy.name))
+    in_force.filter(move |policy| shares(&policy.name))
+}
+
+/// Whose windows count: those of policies in force that share GPUs, and of no others.
+fn by(planned: &PlannedRound, now: Timestamp) -> By {
+    let mut windows = who_shares(planned)
         .filter_map(|policy| planned.view.rollouts.get(&policy.name))
         .map(|rollout| window::next_open(&rollout.rules.windows, now))
         .peekable();

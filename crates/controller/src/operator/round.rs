@@ -332,44 +332,37 @@ impl Operator {
         if named == Some(ours.name.as_str()) {
             return 0;
         }
-        let version = policy.metadata.resource_version.clone().unwrap_or_default();
-        let (calls, name, map) = (Arc::clone(&self.calls), name.clone(), ours.name);
-        let pointed = self
-            .pump(async move { map::point_to(&calls, &name, Names::Layouts, &map, &version).await })
-            .await;
-        self.refused.note(For::ClusterPolicy, &pointed);
-        match pointed {
-            Ok(subject) => {
-                tracing::info!("ClusterPolicy now names the operator's map, as the flag allows");
-                self.store.wait_for(subject, clock::instant());
-                self.judge(what, Ok(()))
-            }
-            Err(error) => self.judge(what, Err(error)),
-        }
+        let if_version = policy.metadata.resource_version.clone().unwrap_or_default();
+        let repoint = Repoint { cluster_policy: name.clone(), if_version, map: ours.name };
+        self.repoint(what, For::ClusterPolicy, Names::Layouts, repoint).await
     }
 
     /// Points the device plugin to our map of its configurations, where a round
     /// says that this is due: the policies' conditions have said so.
     async fn point_device_plugin(&mut self, round: &Round) -> usize {
         let what = "ClusterPolicy's device plugin";
-        let Some(Repoint { cluster_policy, if_version, map }) = round.plugin_map.repoint.clone() else {
+        let Some(repoint) = round.plugin_map.repoint.clone() else {
             self.retries.succeeded(what);
             return 0;
         };
         if !self.may_write(what) {
             return 0;
         }
+        self.repoint(what, For::DevicePlugin, Names::PluginConfigs, repoint).await
+    }
+
+    /// Writes to `ClusterPolicy` which map of ours one of its operands reads.
+    async fn repoint(&mut self, what: &str, of: For, field: Names, repoint: Repoint) -> usize {
         let calls = Arc::clone(&self.calls);
         let point = async move {
-            map::point_to(&calls, &cluster_policy, Names::PluginConfigs, &map, &if_version).await
+            let Repoint { cluster_policy, if_version, map } = repoint;
+            map::point_to(&calls, &cluster_policy, field, &map, &if_version).await
         };
         let pointed = self.pump(point).await;
-        self.refused.note(For::DevicePlugin, &pointed);
+        self.refused.note(of, &pointed);
         match pointed {
             Ok(subject) => {
-                tracing::info!(
-                    "ClusterPolicy points the device plugin to the operator's map, as the flag allows"
-                );
+                tracing::info!(?field, "ClusterPolicy now names the operator's map, as the flag allows");
                 self.store.wait_for(subject, clock::instant());
                 self.judge(what, Ok(()))
             }
