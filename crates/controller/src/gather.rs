@@ -127,6 +127,8 @@ impl Reading<'_> {
         self.all("nodes", Source::Nodes, Item::node).await?;
         self.pods().await?;
         self.all("priorityclasses.scheduling.k8s.io", Source::PriorityClasses, Item::priority_class).await?;
+        self.all("persistentvolumeclaims", Source::VolumeClaims, Item::volume_claim).await?;
+        self.all("persistentvolumes", Source::Volumes, Item::volume).await?;
         let api = Api::all(self.calls.client());
         let params = ListParams::default();
         let listed = self.calls.list_metadata_pages(&api, "namespaces", &params, self.ask.page_size).await;

@@ -327,6 +327,7 @@ mod tests {
             whole_held: 0,
             taints: Vec::new(),
             room: Room::ZERO,
+            other_resources: BTreeMap::new(),
             scope: ChangeScope::IdleGpus,
             hold: None,
             schedulable: true,

@@ -117,6 +117,8 @@ impl Watches {
             Source::Policies,
             Source::Namespaces,
             Source::PriorityClasses,
+            Source::VolumeClaims,
+            Source::Volumes,
             Source::Definitions,
         ] {
             store.expect(source);
@@ -132,6 +134,8 @@ impl Watches {
             Source::Policies,
             Source::Namespaces,
             Source::PriorityClasses,
+            Source::VolumeClaims,
+            Source::Volumes,
             Source::Definitions,
         ]);
         if store.is_synced(&Source::GpuNodes) {
@@ -193,6 +197,8 @@ impl Watches {
             Source::PriorityClasses => {
                 self.tasks.spawn(follow(Api::all(client), all, out, Item::priority_class))
             }
+            Source::VolumeClaims => self.tasks.spawn(follow(Api::all(client), all, out, Item::volume_claim)),
+            Source::Volumes => self.tasks.spawn(follow(Api::all(client), all, out, Item::volume)),
             Source::Definitions => {
                 let item = |crd: PartialObjectMeta<CustomResourceDefinition>| {
                     Item::Definition(crd.metadata.name.unwrap_or_default())

@@ -28,7 +28,7 @@ use crate::seating::{self, Uncut};
 use crate::shared::{self, SharedNode};
 use crate::usage::{self, Held};
 use crate::view::{Actuator, NodeView};
-use crate::{Settings, holds, names, pods, requests};
+use crate::{Settings, holds, names, other_resources, pods, requests};
 
 /// The nodes of a cluster, and what they share.
 #[derive(Clone, Debug, Default)]
@@ -281,6 +281,7 @@ impl OneNode<'_> {
         problems.extend(impossible.iter().map(|one| one.problem(&name.0)));
         let holds = held.compute_slices();
         let taints = taints(node);
+        let other_resources = other_resources::free_on(node, &held);
         let single_strategy = found.strategy == Strategy::Single;
         let keys =
             OperandKeys { manager: facts.operands.config.as_deref(), plugin: facts.sharing.key.as_deref() };
@@ -290,6 +291,7 @@ impl OneNode<'_> {
                 single_strategy,
                 taints,
                 room,
+                other_resources,
                 scope: ChangeScope::IdleGpus,
                 hold: Some(Hold::Changing),
                 schedulable: true,
@@ -330,6 +332,7 @@ impl OneNode<'_> {
             single_strategy,
             taints,
             room,
+            other_resources,
             // Where nothing is cut, every change switches MIG on; that clears the node.
             scope: match (all_off, found.users && facts.agent.is_some()) {
                 (true, _) => ChangeScope::EmptyNode,

@@ -31,6 +31,7 @@ pub mod menu;
 pub mod objects;
 pub mod on_node;
 pub mod operands;
+mod other_resources;
 pub mod owners;
 pub mod pods;
 pub mod policy;
@@ -48,6 +49,7 @@ pub mod told;
 pub mod under_way;
 pub mod usage;
 pub mod view;
+pub mod volumes;
 
 use jiff::{SignedDuration, Timestamp};
 use mig::Catalog;
@@ -99,10 +101,11 @@ impl Default for Settings {
 pub fn observe(objects: &Objects, catalog: &Catalog, settings: &Settings, now: Timestamp) -> ClusterView {
     let mut problems = Vec::new();
     let (policies, rollouts) = policy::all(objects, catalog, &mut problems);
-    let fleet::Fleet { nodes, inventory, our_map } =
+    let fleet::Fleet { nodes, mut inventory, our_map } =
         fleet::read(objects, catalog, &policies, settings, now, &mut problems);
     let requests::Demand { requests, starting, queued } =
         requests::all(objects, &inventory, settings, now, &mut problems);
+    other_resources::forget_unrequested(&mut inventory, &requests);
     menu::check(objects, &inventory, &policies, &mut problems);
     let drifts = quota::drifts(objects, &inventory, &policies);
     policy::contradictions(&inventory, &policies, &mut problems);

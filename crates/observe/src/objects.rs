@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::policy_rules;
 use crate::problem::{Location, Problem, Severity, Source};
+use crate::volumes::{self, Volumes};
 
 /// Namespace (empty for cluster-scoped kinds) and name.
 pub type Key = (String, String);
@@ -38,6 +39,8 @@ pub struct Objects {
     pub room_taken: BTreeMap<String, Room>,
     /// Namespaces, by name.
     pub namespaces: BTreeMap<String, Namespace>,
+    /// Where volumes are.
+    pub volumes: Volumes,
     /// Config maps.
     pub config_maps: BTreeMap<Key, ConfigMap>,
     /// Priority classes, by name.
@@ -117,7 +120,7 @@ pub fn is_read(api_version: &str, kind: &str) -> bool {
         || legacy::replacement(api_version, kind).is_some()
         || matches!(
             (group, kind),
-            ("", "Node" | "Pod" | "Namespace" | "ConfigMap")
+            ("", "Node" | "Pod" | "Namespace" | "ConfigMap" | "PersistentVolumeClaim" | "PersistentVolume")
                 | ("scheduling.k8s.io", "PriorityClass")
                 | ("kubeflow.org", "Notebook")
                 | ("infrastructure.opendatahub.io", "HardwareProfile")
@@ -261,6 +264,12 @@ impl Objects {
             ("", "Node") => reader.read(value, |node| self.nodes.insert(name, Arc::new(node))),
             ("", "Pod") => reader.read(value, |pod| self.pods.insert(key, Arc::new(pod))),
             ("", "Namespace") => reader.read(value, |namespace| self.namespaces.insert(name, namespace)),
+            ("", "PersistentVolumeClaim") => reader.read(value, |claim| {
+                self.volumes.claims.extend(volumes::bound_to(claim).map(|volume| (key, volume)));
+            }),
+            ("", "PersistentVolume") => reader.read(value, |volume| {
+                self.volumes.places.extend(volumes::place(volume).map(|nodes| (name, nodes)));
+            }),
             ("", "ConfigMap") => reader.read(value, |map| self.config_maps.insert(key, map)),
             ("scheduling.k8s.io", "PriorityClass") => {
                 reader.read(value, |class| self.priority_classes.insert(name, class));

@@ -128,6 +128,10 @@ pub(crate) fn taken(bound: &[Bound<'_>], room: &mut Room, problems: &mut Vec<Pro
         bound.iter().filter(|bound| bound.seen.phase != PodPhase::Ended)
     {
         leave(room, &takes.room);
+        for (resource, n) in &takes.other_resources {
+            let all = held.other_resources.entry(resource.clone()).or_default();
+            *all = all.saturating_add(*n);
+        }
         // MIG manager removes the Operator's own checks before it cuts.
         if seen.operand == Some(Operand::Validator) {
             continue;

@@ -22,6 +22,9 @@ pub struct Takes {
     pub shared: BTreeMap<Offered, u32>,
     /// CPU, memory, and one pod slot.
     pub room: Room,
+    /// Resources that are neither GPUs nor in `room`, such as huge pages and
+    /// network interfaces.
+    pub other_resources: BTreeMap<String, i64>,
     /// Every resource of NVIDIA's, those that are no GPU's included.
     pub extended: BTreeMap<String, u64>,
     /// `nvidia.com/mig-…` resources whose names no profile has.
@@ -41,6 +44,13 @@ pub enum Life {
     Waiting,
     /// It has ended.
     Ended,
+}
+
+/// Whether a resource is neither a GPU's, nor one of those of a [`Room`].
+#[must_use]
+pub fn is_other(resource: &str) -> bool {
+    let is_of_room = ["cpu", "memory", "pods", names::RESOURCE_STORAGE].contains(&resource);
+    !is_of_room && !GpuResource::is_one(resource) && !resource.starts_with(names::DAS_PREFIX)
 }
 
 /// Where a pod is in its life.
@@ -192,7 +202,9 @@ fn sort_out(total: &BTreeMap<String, i128>) -> Takes {
         }
     }
     let extended = total.iter().filter(|(resource, _)| resource.starts_with(names::NVIDIA_PREFIX));
+    let others = total.iter().filter(|(resource, amount)| **amount > 0 && is_other(resource));
     Takes {
+        other_resources: others.map(|(resource, n)| (resource.clone(), clamp(*n))).collect(),
         extended: extended.map(|(resource, n)| (resource.clone(), in_units(*n))).collect(),
         slices,
         shared,

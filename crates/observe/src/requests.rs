@@ -251,7 +251,11 @@ impl<'a> Asked<'a> {
             ),
             advice: "ask for a resource that is named like nvidia.com/mig-1g.10gb".to_owned(),
         });
-        let constraints = constraints::from_pod_spec(&self.spec);
+        let mut constraints = constraints::from_pod_spec(&self.spec);
+        // Of a template nobody knows what its pod is called.
+        let pod = self.metadata.name.as_deref().filter(|_| evidence == Evidence::PendingPod);
+        constraints.volumes = constraints::of_volumes(&objects.volumes, &id.namespace, pod, &self.spec);
+        constraints.other_resources = takes.other_resources;
         let too_long =
             constraints.affinity.iter().flat_map(|term| &term.labels).any(|e| e.key == names::TOO_LONG);
         let too_long = too_long.then(|| Refusal {

@@ -10,9 +10,9 @@ use planner::inventory::{self, ChangeScope, Hold, Room, Seating, Sharing};
 use rollout::{PluginConfig, SharingSeen};
 
 use crate::cards::card_id;
-use crate::layouts;
 use crate::names;
 use crate::usage::{self, Held, Impossible};
+use crate::{layouts, other_resources};
 
 /// By how many a policy can let a device be shared (`replicas`).
 const MOST_REPLICAS: u32 = 48;
@@ -55,6 +55,7 @@ impl Uncut<'_> {
                 single_strategy: false,
                 taints,
                 room,
+                other_resources: other_resources::free_on(node, held),
                 scope: ChangeScope::EmptyNode,
                 hold,
                 schedulable,

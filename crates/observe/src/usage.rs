@@ -25,6 +25,8 @@ pub struct Held {
     /// By how many pods slices of a profile are shared, where they are: of
     /// these, what is held is held in seats.
     pub replicas: BTreeMap<ProfileName, u32>,
+    /// Resources that are neither GPUs nor a node's room.
+    pub other_resources: BTreeMap<String, i64>,
     /// Those of them that the kubelet has not started, so that it may yet
     /// refuse them.
     pub waiting: BTreeSet<PodRef>,
@@ -148,7 +150,7 @@ pub fn drop_impossible(held: &mut Held, found: &Established<'_>) -> Vec<Impossib
             starts.max().and_then(|n| u32::try_from(n).ok()).unwrap_or(0).max(1)
         })
         .sum();
-    let Held { slices, whole, waiting, replicas, gpus: _ } = held;
+    let Held { slices, whole, waiting, replicas, gpus: _, other_resources: _ } = held;
     let mut check = |pods: &mut BTreeMap<PodRef, u32>, resource: &str, most: u32| {
         impossible.extend(drop_above(pods, waiting, resource, most));
     };

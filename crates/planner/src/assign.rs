@@ -60,6 +60,7 @@ mod tests {
             whole_held: 0,
             taints: vec![],
             room: Room::UNLIMITED,
+            other_resources: BTreeMap::new(),
             scope: ChangeScope::SliceBySlice,
             hold: None,
             schedulable: true,

@@ -118,7 +118,8 @@ pub enum Evidence {
 }
 
 /// The part of a pod's scheduling constraints that we judge: node selector,
-/// required node affinity, tolerations.
+/// required node affinity, tolerations, where its volumes are, and the resources
+/// beside GPUs, CPU, memory and storage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Constraints {
     /// Labels that the node must have.
@@ -130,6 +131,22 @@ pub struct Constraints {
     /// Taints that it bears.
     #[serde(default)]
     pub tolerations: Vec<Toleration>,
+    /// Its volumes that not every node can have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<Volume>,
+    /// How much it takes of resources that are neither GPUs nor in [`Room`], such
+    /// as network interfaces and huge pages.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub other_resources: BTreeMap<String, i64>,
+}
+
+/// A volume that only some nodes can have: a local disk, or a disk of one zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Volume {
+    /// The name of its claim.
+    pub claim: String,
+    /// Which nodes can have it: one term must match.
+    pub nodes: Vec<Term>,
 }
 
 /// A node selector term: all expressions must match.

@@ -1,13 +1,17 @@
 //! Which nodes a request may use: node selector, required node affinity,
-//! taints, and free CPU, memory, ephemeral storage and pod slots.
+//! taints, volumes, other resources, and free CPU, memory, ephemeral storage and pod slots.
 //!
 //! Labels that follow the layout are considered with the values that they will have when the request has
 //! its slices there, under strategy `mixed`: the possible layouts of a node count, not its present layout.
 //! Where a value is not determined (the future number of slices of a profile, the MiB that the driver will
 //! report), an expression holds if it can hold.
 //!
-//! This module does not consider whether a node has a free slice, may change, or is cordoned; nor volumes,
-//! topology spread, and affinity between pods.
+//! Other resources, such as network interfaces and huge pages, are compared with what is free now, for each
+//! request by itself: of several that find the same ones, those that get none are planned elsewhere in a later
+//! round. CPU, memory, ephemeral storage and pod slots are planned together.
+//!
+//! This module does not consider whether a node has a free slice, may change, or is cordoned; nor topology
+//! spread, and affinity between pods.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -15,7 +19,7 @@ use std::sync::Arc;
 
 use mig::ProfileName;
 
-use crate::demand::{Constraints, Expression, Operator, Request};
+use crate::demand::{Constraints, Expression, Operator, Request, Term, Volume};
 use crate::inventory::{Inventory, Node, Room, Taint, mebibytes_up};
 use crate::names::NodeName;
 use crate::offered::Offered;
@@ -62,6 +66,22 @@ pub enum Ineligible {
         wanted: String,
         /// What to select by instead.
         instead: (String, String),
+    },
+    /// A volume of it is where the node cannot have it.
+    Volume {
+        /// The volume's claim.
+        claim: String,
+        /// The first expression that fails, term by term.
+        unmet: Vec<Expression>,
+    },
+    /// The node has too little of a resource that is neither a GPU's nor in [`Room`].
+    Lacks {
+        /// Its name.
+        resource: String,
+        /// What it takes.
+        wanted: i64,
+        /// What is free.
+        free: i64,
     },
     /// A label of `nodeSelector` is not there, or has another value.
     NodeSelector {
@@ -114,6 +134,8 @@ impl Ineligible {
         match self {
             Self::SingleForm { instead: (key, value), .. } => Some(format!("select by `{key}: {value}`")),
             Self::SingleStrategy
+            | Self::Volume { .. }
+            | Self::Lacks { .. }
             | Self::NodeSelector { .. }
             | Self::Affinity { .. }
             | Self::Taint { .. }
@@ -142,15 +164,17 @@ impl fmt::Display for Ineligible {
             }
             Self::Affinity { unmet } => {
                 write!(f, "does not match the node affinity: ")?;
-                for (i, expression) in unmet.iter().enumerate() {
-                    let Expression { key, operator, values } = expression;
-                    let or = if i > 0 { "; nor " } else { "" };
-                    write!(f, "{or}{key} {}", operator.name())?;
-                    if !values.is_empty() {
-                        write!(f, " ({})", values.join(", "))?;
-                    }
-                }
-                Ok(())
+                in_turn(f, unmet)
+            }
+            Self::Volume { claim, unmet } if unmet.is_empty() => {
+                write!(f, "cannot have the volume of claim {claim}, which no node can")
+            }
+            Self::Volume { claim, unmet } => {
+                write!(f, "cannot have the volume of claim {claim}, which is on nodes with ")?;
+                in_turn(f, unmet)
+            }
+            Self::Lacks { resource, wanted, free } => {
+                write!(f, "has {free} of {resource} free (wanted: {wanted})")
             }
             Self::Taint { taint: Taint { key, value, effect } } => {
                 let equals = if value.is_empty() { "" } else { "=" };
@@ -169,6 +193,18 @@ impl fmt::Display for Ineligible {
     }
 }
 
+/// Expressions none of which is met.
+fn in_turn(f: &mut fmt::Formatter<'_>, unmet: &[Expression]) -> fmt::Result {
+    for (i, Expression { key, operator, values }) in unmet.iter().enumerate() {
+        let or = if i > 0 { "; nor " } else { "" };
+        write!(f, "{or}{key} {}", operator.name())?;
+        if !values.is_empty() {
+            write!(f, " ({})", values.join(", "))?;
+        }
+    }
+    Ok(())
+}
+
 /// Whether a request may use a node. `after` is [`LabelsAfter::predict`] the node.
 #[must_use]
 pub fn judge(request: &Request, name: &NodeName, node: &Node, after: &LabelsAfter) -> Eligibility {
@@ -184,7 +220,7 @@ fn first_obstacle(
     node: &Node,
     after: &LabelsAfter,
 ) -> Option<Ineligible> {
-    let Constraints { node_selector, affinity, tolerations } = &request.constraints;
+    let Constraints { node_selector, affinity, tolerations, volumes, other_resources } = &request.constraints;
     if node.single_strategy && request.wants().next().is_some() {
         return Some(Ineligible::SingleStrategy);
     }
@@ -200,25 +236,17 @@ fn first_obstacle(
             }));
         }
     }
-    if !affinity.is_empty() {
-        let name = Label::Is(name.0.clone());
-        let mut unmet = Vec::new();
-        let mut matched = false;
-        for term in affinity {
-            let labels = term.labels.iter().find(|e| !matches_label(e, &after.label(request, node, &e.key)));
-            let fields = term.fields.iter().find(|e| e.key != "metadata.name" || !matches_label(e, &name));
-            matched |= labels.or(fields).is_none() && !(term.labels.is_empty() && term.fields.is_empty());
-            unmet.extend(labels.or(fields).cloned());
-        }
-        if !matched {
-            let only_form = match unmet.as_slice() {
-                [Expression { key, operator: Operator::In, values }] => {
-                    values.first().and_then(|value| single_form(key, value))
-                }
-                _ => None,
-            };
-            return Some(only_form.unwrap_or(Ineligible::Affinity { unmet }));
-        }
+    let meets = |terms: &[Term]| unmet(terms, request, name, node, after);
+    if !affinity.is_empty()
+        && let Some(unmet) = meets(affinity)
+    {
+        let only_form = match unmet.as_slice() {
+            [Expression { key, operator: Operator::In, values }] => {
+                values.first().and_then(|value| single_form(key, value))
+            }
+            _ => None,
+        };
+        return Some(only_form.unwrap_or(Ineligible::Affinity { unmet }));
     }
     let intolerable = node.taints.iter().find(|taint| {
         matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
@@ -227,6 +255,17 @@ fn first_obstacle(
     });
     if let Some(taint) = intolerable {
         return Some(Ineligible::Taint { taint: taint.clone() });
+    }
+    for Volume { claim, nodes } in volumes {
+        if let Some(unmet) = meets(nodes) {
+            return Some(Ineligible::Volume { claim: claim.clone(), unmet });
+        }
+    }
+    for (resource, wanted) in other_resources {
+        let free = node.other_resources.get(resource).copied().unwrap_or(0);
+        if *wanted > free {
+            return Some(Ineligible::Lacks { resource: resource.clone(), wanted: *wanted, free });
+        }
     }
     let Room { cpu_milli, memory_bytes, storage_bytes, pods } = request.takes;
     [
@@ -238,6 +277,29 @@ fn first_obstacle(
     .into_iter()
     .find(|(_, wanted, free)| *wanted > 0 && wanted > free)
     .map(|(what, wanted, free)| Ineligible::NoRoom { what, wanted, free })
+}
+
+/// The first expression that fails of each of some terms, where none of them matches a node. A term without any
+/// expression matches nothing, and has none that fails.
+fn unmet(
+    terms: &[Term],
+    request: &Request,
+    name: &NodeName,
+    node: &Node,
+    after: &LabelsAfter,
+) -> Option<Vec<Expression>> {
+    let name = Label::Is(name.0.clone());
+    let mut unmet = Vec::new();
+    for term in terms {
+        let labels = term.labels.iter().find(|e| !matches_label(e, &after.label(request, node, &e.key)));
+        let fields = term.fields.iter().find(|e| e.key != "metadata.name" || !matches_label(e, &name));
+        match labels.or(fields) {
+            None if term.labels.is_empty() && term.fields.is_empty() => {}
+            None => return None,
+            Some(first) => unmet.push(first.clone()),
+        }
+    }
+    Some(unmet)
 }
 
 /// A selector that only strategy `single` could meet.
@@ -286,9 +348,10 @@ impl<'a> Judge<'a> {
     /// them by pointer.
     pub fn nodes_for(&mut self, request: &Request) -> Arc<[Eligibility]> {
         // Which other profiles it asks for matters only to selectors on them.
-        let Constraints { node_selector, affinity, .. } = &request.constraints;
+        let Constraints { node_selector, affinity, volumes, .. } = &request.constraints;
         let mut keys: BTreeSet<&str> = node_selector.keys().map(String::as_str).collect();
-        keys.extend(affinity.iter().flat_map(|term| &term.labels).map(|e| e.key.as_str()));
+        let terms = affinity.iter().chain(volumes.iter().flat_map(|volume| &volume.nodes));
+        keys.extend(terms.flat_map(|term| &term.labels).map(|e| e.key.as_str()));
         let slices = match keys.into_iter().any(predicted_labels::is_of_a_profile) {
             true => request.slices.clone(),
             false => request.slices.keys().take(1).map(|profile| (*profile, 1)).collect(),

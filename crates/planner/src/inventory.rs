@@ -36,6 +36,9 @@ pub struct Node {
     pub taints: Vec<Taint>,
     /// What pods that come may still take.
     pub room: Room,
+    /// How much is free of each resource that is neither a GPU's nor in [`Room`]. One
+    /// that is not named, the node does not have.
+    pub other_resources: BTreeMap<String, i64>,
     /// How much of it can change at once: a property of the actuator.
     pub scope: ChangeScope,
     /// Why nothing on it may change, if so.

@@ -118,7 +118,7 @@ pub enum Why {
     WholeGpu,
     /// No policy counts its namespace or selects a node that it may use.
     NoPolicy,
-    /// No node fits its selector, affinity and tolerations.
+    /// No node fits its selector, affinity, tolerations, volumes and other resources.
     NoEligibleNode,
     /// No GPU of the nodes that it may use has this profile.
     NoSuchProfile {

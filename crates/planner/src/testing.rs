@@ -20,7 +20,9 @@ pub use fleet::{FleetBuilder, fleet};
 pub use seats::{SeatingBuilder, seating};
 
 use crate::check::JudgedPlan;
-use crate::demand::{Constraints, Evidence, Expression, Operator, Refusal, Request, Term, Toleration};
+use crate::demand::{
+    Constraints, Evidence, Expression, Operator, Refusal, Request, Term, Toleration, Volume,
+};
 use crate::inventory::{
     ChangeScope, CountedSlice, Gpu, Hold, Node, PlacedSlice, Room, Slice, Slices, Taint, Use,
 };
@@ -223,6 +225,7 @@ pub fn node() -> NodeBuilder {
         whole_held: 0,
         taints: vec![],
         room: Room::UNLIMITED,
+        other_resources: BTreeMap::new(),
         scope: ChangeScope::SliceBySlice,
         hold: None,
         schedulable: true,
@@ -299,6 +302,13 @@ impl NodeBuilder {
     #[must_use]
     pub fn free_storage(mut self, bytes: i64) -> Self {
         self.0.room.storage_bytes = bytes;
+        self
+    }
+
+    /// How much is free of a resource that is neither a GPU's nor CPU, memory or storage.
+    #[must_use]
+    pub fn free_of(mut self, resource: &str, amount: i64) -> Self {
+        self.0.other_resources.insert(resource.to_owned(), amount);
         self
     }
 
@@ -442,6 +452,23 @@ impl RequestBuilder {
     pub fn tolerates(mut self, key: &str) -> Self {
         let toleration = Toleration { key: key.to_owned(), exists: true, ..Toleration::default() };
         self.0.constraints.tolerations.push(toleration);
+        self
+    }
+
+    /// Has a volume that only nodes with one of these values of a label can have.
+    #[must_use]
+    pub fn volume(mut self, claim: &str, key: &str, values: &[&str]) -> Self {
+        let values = values.iter().map(|value| (*value).to_owned()).collect();
+        let label = Expression { key: key.to_owned(), operator: Operator::In, values };
+        let nodes = vec![Term { labels: vec![label], fields: vec![] }];
+        self.0.constraints.volumes.push(Volume { claim: claim.to_owned(), nodes });
+        self
+    }
+
+    /// Takes so much of a resource that is neither a GPU's nor CPU, memory or storage.
+    #[must_use]
+    pub fn takes_of(mut self, resource: &str, amount: i64) -> Self {
+        self.0.constraints.other_resources.insert(resource.to_owned(), amount);
         self
     }
 

@@ -63,7 +63,7 @@ impl fmt::Display for Why {
                 f.write_str("it asks for whole GPUs (nvidia.com/gpu), for which nothing is planned: only GPUs with MIG off serve them")
             }
             Self::NoPolicy => f.write_str("no policy covers its namespace and has a node that it may use"),
-            Self::NoEligibleNode => f.write_str("no node fits its selector, affinity and tolerations"),
+            Self::NoEligibleNode => f.write_str("no node fits its selector, affinity, tolerations, volumes and other resources"),
             Self::NoSuchProfile { profile } => write!(f, "no GPU of the nodes that it may use has {profile}"),
             Self::TooLarge { most, profile: profile @ (Offered::SharedSlice(_) | Offered::SharedGpu) } => {
                 write!(f, "it asks for more {} than one node can have, which is {most}", profile.resource_name())

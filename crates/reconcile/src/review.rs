@@ -84,6 +84,7 @@ fn of_node(policy: &PolicyName, node: &Node) -> Value {
         labels: _,
         single_strategy: _,
         whole_held: _,
+        other_resources: _,
         shared,
         taints,
         room: _,

@@ -92,6 +92,7 @@ fn node(state: &world::Node, spec: &FleetNode, trace: &[Asked], actuator: Actuat
         whole_held: 0,
         taints: Vec::new(),
         room: Room::UNLIMITED,
+        other_resources: BTreeMap::new(),
         scope: actuator.scope(),
         hold,
         schedulable: true,

@@ -63,6 +63,21 @@ pub const RIGHTS: &[Right] = &[
     ),
     right(
         Scope::Cluster,
+        "",
+        "persistentvolumeclaims",
+        &[("list", LIST), ("watch", "to know which volumes a pod that waits has")],
+    ),
+    right(
+        Scope::Cluster,
+        "",
+        "persistentvolumes",
+        &[
+            ("list", LIST),
+            ("watch", "to know which nodes can have a volume: a slice elsewhere serves nobody"),
+        ],
+    ),
+    right(
+        Scope::Cluster,
         "apiextensions.k8s.io",
         "customresourcedefinitions",
         &[

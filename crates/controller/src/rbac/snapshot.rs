@@ -13,6 +13,18 @@ pub const SNAPSHOT: &[Right] = &[
     right(Scope::Cluster, "", "pods", &[("list", RECORD)]),
     right(Scope::Cluster, "", "namespaces", &[("list", "to record their labels")]),
     right(Scope::Cluster, "scheduling.k8s.io", "priorityclasses", &[("list", RECORD)]),
+    right(
+        Scope::Cluster,
+        "",
+        "persistentvolumeclaims",
+        &[("list", "to record the volumes of pods that wait, and nothing else of them")],
+    ),
+    right(
+        Scope::Cluster,
+        "",
+        "persistentvolumes",
+        &[("list", "to record which nodes can have these volumes")],
+    ),
     right(Scope::Cluster, api::GROUP, "gpupartitionpolicies", &[("list", RECORD)]),
     right(Scope::Cluster, api::GROUP, "gpunodes", &[("list", RECORD)]),
     right(Scope::Cluster, "nvidia.com", "clusterpolicies", &[("list", RECORD)]),

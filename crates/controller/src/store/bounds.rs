@@ -29,6 +29,8 @@ pub const MOST_OF_A_NAMESPACE: usize = 4 << 20;
 /// How many resources of NVIDIA's one pod is known to ask for. No node offers
 /// as many, so nobody who asks for more holds any.
 pub const MOST_RESOURCES: usize = 32;
+/// How many other resources, such as network interfaces. A pod has a few of them.
+pub const MOST_OTHER_RESOURCES: usize = 8;
 /// How many containers are kept each by itself.
 pub const MOST_CONTAINERS: usize = 16;
 /// How much of what others say is kept.
@@ -115,6 +117,8 @@ enum Place {
     Status,
     Containers,
     Container,
+    Volumes,
+    Volume,
     PodSets,
     PodSet,
     /// Something that is read whole, or as far as its budget goes.
@@ -132,6 +136,11 @@ impl Place {
             (Self::Object, "status") => Some((Self::Status, None)),
             (Self::Spec, "template") => Some((Self::Object, None)),
             (Self::Spec, "containers" | "initContainers") => Some((Self::Containers, None)),
+            // A pod has its claims in a list of them, and a claim the name of its volume.
+            (Self::Spec, "volumes") => Some((Self::Volumes, None)),
+            (Self::Spec, "volumeName") | (Self::Volume, "name" | "persistentVolumeClaim") => bounded,
+            // That it is one is read, and not what it is made of.
+            (Self::Volume, "ephemeral") => Some((Self::Volume, Some(MOST_OF_A_MEMBER))),
             (Self::Spec, "podSets") => Some((Self::PodSets, None)),
             (Self::PodSet, "template") => Some((Self::Object, None)),
             (Self::PodSet, "name" | "count") => bounded,
@@ -158,9 +167,9 @@ impl Place {
             (Self::Annotations, _) => Some((Self::Rest, None)),
             (Self::Metadata, "annotations") => Some((Self::Annotations, Some(MOST_OF_A_MEMBER))),
             (Self::Metadata, "managedFields")
-            | (Self::Container | Self::PodSet | Self::Spec | Self::Status, _) => None,
+            | (Self::Container | Self::Volume | Self::PodSet | Self::Spec | Self::Status, _) => None,
             (Self::Object | Self::Metadata, _) => bounded,
-            (Self::Containers | Self::PodSets | Self::Rest, _) => Some((Self::Rest, None)),
+            (Self::Containers | Self::Volumes | Self::PodSets | Self::Rest, _) => Some((Self::Rest, None)),
         }
     }
 }
@@ -236,6 +245,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let place = match self.place {
             Place::Containers => Place::Container,
             Place::PodSets => Place::PodSet,
+            Place::Volumes => Place::Volume,
             _ => Place::Rest,
         };
         let mut all = Vec::new();
@@ -296,12 +306,14 @@ pub fn cost(spec: &PodSpec) -> usize {
         64 + all.map(each).sum::<usize>()
     };
     let terms = required.into_iter().flat_map(|required| &required.node_selector_terms).map(term);
-    selector.sum::<usize>() + tolerations.sum::<usize>() + terms.sum::<usize>()
+    // A volume is read by the name of its claim, which stands there twice.
+    let claims = spec.volumes.iter().flatten().map(|volume| 512 + 2 * text(&volume.name));
+    selector.sum::<usize>() + tolerations.sum::<usize>() + terms.sum::<usize>() + claims.sum::<usize>()
 }
 
 /// Keeps a digest of where a pod may go, and not the rest.
 pub(super) fn shorten(spec: &mut PodSpec) {
-    let whole = json!([spec.node_selector, spec.affinity, spec.tolerations]);
+    let whole = json!([spec.node_selector, spec.affinity, spec.tolerations, spec.volumes]);
     let digest = planner::plan::digest(whole.to_string().as_bytes());
     let too_long = NodeSelectorRequirement {
         key: rollout::names::TOO_LONG.to_owned(),
@@ -317,6 +329,7 @@ pub(super) fn shorten(spec: &mut PodSpec) {
     };
     spec.node_selector = None;
     spec.tolerations = None;
+    spec.volumes = None;
     spec.affinity = Some(Affinity { node_affinity: Some(node), ..Affinity::default() });
 }
 

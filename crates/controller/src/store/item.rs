@@ -1,6 +1,8 @@
 //! One trimmed object, as the store receives it.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Namespace, Node, NodeSelectorTerm, PersistentVolume, PersistentVolumeClaim, Pod,
+};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DynamicObject, PartialObjectMeta};
@@ -20,6 +22,24 @@ pub enum Item {
     Namespace(Box<ObjectMeta>),
     /// A priority class.
     PriorityClass(Box<PriorityClass>),
+    /// A claim of a volume: its version, and which volume it is bound to.
+    VolumeClaim {
+        /// Whose it is.
+        key: Key,
+        /// Its version.
+        version: Option<String>,
+        /// The volume.
+        volume: Option<String>,
+    },
+    /// A volume: its version, and the nodes that can have it.
+    Volume {
+        /// Its name.
+        name: String,
+        /// Its version.
+        version: Option<String>,
+        /// One term must match; nothing where every node can have it.
+        nodes: Option<Vec<NodeSelectorTerm>>,
+    },
     /// A map of layouts.
     ConfigMap(Box<ConfigMap>),
     /// The name of a CRD.
@@ -65,6 +85,21 @@ impl Item {
         Self::PriorityClass(Box::new(trim::priority_class(full)))
     }
 
+    /// A claim of a volume, which anybody can write.
+    #[must_use]
+    pub fn volume_claim(Bounded(full): Bounded<PersistentVolumeClaim>) -> Self {
+        let (key, version) = (key(&full.metadata), full.metadata.resource_version.clone());
+        Self::VolumeClaim { key, version, volume: observe::volumes::bound_to(full) }
+    }
+
+    /// A volume.
+    #[must_use]
+    pub fn volume(full: PersistentVolume) -> Self {
+        let name = full.metadata.name.clone().unwrap_or_default();
+        let version = full.metadata.resource_version.clone();
+        Self::Volume { name, version, nodes: observe::volumes::place(full) }
+    }
+
     /// A map of layouts.
     #[must_use]
     pub fn config_map(full: ConfigMap) -> Self {
@@ -90,6 +125,8 @@ pub(super) fn identity(item: &Item) -> (Key, Option<String>) {
         Item::Pod(pod) => of(&pod.metadata),
         Item::Namespace(meta) => of(meta),
         Item::PriorityClass(class) => of(&class.metadata),
+        Item::VolumeClaim { key, version, .. } => (key.clone(), version.clone()),
+        Item::Volume { name, version, .. } => ((String::new(), name.clone()), version.clone()),
         Item::ConfigMap(map) => of(&map.metadata),
         Item::Definition(name) => ((String::new(), name.clone()), None),
         Item::Dynamic(object) => of(&object.metadata),

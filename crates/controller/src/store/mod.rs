@@ -17,7 +17,7 @@ pub mod trim;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, NodeSelectorTerm, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use observe::Objects;
 use observe::objects::Key;
@@ -227,6 +227,14 @@ impl Store {
                 let new = (*map).clone();
                 self.objects.config_maps.insert(key, *map) != Some(new)
             }
+            Item::VolumeClaim { key, volume, version: _ } => {
+                let claims = &mut self.objects.volumes.claims;
+                match volume {
+                    Some(volume) => claims.insert(key, volume.clone()) != Some(volume),
+                    None => claims.remove(&key).is_some(),
+                }
+            }
+            Item::Volume { name, nodes, version: _ } => self.put_volume(name, nodes),
             Item::Definition(name) => self.definitions.insert(name),
             Item::Dynamic(object) => self.put_dynamic(source, key, *object),
         }
@@ -262,6 +270,13 @@ impl Store {
         }
         self.objects.nodes.insert(name, node);
         true
+    }
+
+    fn put_volume(&mut self, name: String, nodes: Option<Vec<NodeSelectorTerm>>) -> bool {
+        let Some(nodes) = nodes else { return self.objects.volumes.places.remove(&name).is_some() };
+        self.name_labels(|| shared_labels::of_terms(&nodes));
+        let new = nodes.clone();
+        self.objects.volumes.places.insert(name, nodes) != Some(new)
     }
 
     fn put_pod(&mut self, key: Key, mut pod: Pod) -> bool {
@@ -320,6 +335,8 @@ impl Store {
             Source::Policies => objects.policies.keys().map(cluster).collect(),
             Source::GpuNodes => objects.gpu_nodes.keys().map(cluster).collect(),
             Source::Definitions => self.definitions.iter().map(cluster).collect(),
+            Source::VolumeClaims => objects.volumes.claims.keys().cloned().collect(),
+            Source::Volumes => objects.volumes.places.keys().map(cluster).collect(),
             Source::Map(map) => {
                 let key = (map.namespace.clone(), map.name.clone());
                 objects.config_maps.contains_key(&key).then_some(key).into_iter().collect()
@@ -374,7 +391,11 @@ impl Store {
             Source::Foreign(Foreign::ResourceFlavor) => &objects.resource_flavors.get(&key.1)?.metadata,
             Source::Foreign(Foreign::ClusterQueue) => &objects.cluster_queues.get(&key.1)?.metadata,
             Source::Foreign(Foreign::LocalQueue) => &objects.local_queues.get(key)?.metadata,
-            Source::Definitions | Source::Foreign(Foreign::GpuCluster) => return None,
+            // Of these too little is kept for a version.
+            Source::Definitions
+            | Source::VolumeClaims
+            | Source::Volumes
+            | Source::Foreign(Foreign::GpuCluster) => return None,
         };
         meta.resource_version.clone()
     }
@@ -401,6 +422,8 @@ impl Store {
             Source::Policies => objects.policies.remove(name).is_some(),
             Source::GpuNodes => objects.gpu_nodes.remove(name).is_some(),
             Source::Definitions => self.definitions.remove(name),
+            Source::VolumeClaims => objects.volumes.claims.remove(key).is_some(),
+            Source::Volumes => objects.volumes.places.remove(name).is_some(),
             Source::Map(_) => objects.config_maps.remove(key).is_some(),
             Source::Foreign(Foreign::ClusterPolicy) => objects.cluster_policies.remove(name).is_some(),
             Source::Foreign(Foreign::GpuCluster) => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use api::foreign::{HardwareProfile, Notebook, ResourceFlavor};
 use api::selector::Selector;
-use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Node, NodeSelectorTerm, Pod, PodSpec};
 use observe::objects::Key;
 
 use super::{Foreign, Source, Store};
@@ -158,7 +158,9 @@ impl Store {
             let workbenches = objects.notebooks.values().map(of_notebook);
             let profiles = objects.hardware_profiles.values().map(of_profile);
             let flavors = objects.resource_flavors.values().map(of_flavor);
+            let volumes = objects.volumes.labels().cloned();
             let live = pods.chain(policies).chain(workbenches).chain(profiles).chain(flavors).flatten();
+            let live = live.chain(volumes);
             // What is being named now is not kept yet.
             shared_labels.named = live.filter(|key| shared_labels.named.contains(key)).chain(new).collect();
             shared_labels.last = shared_labels.named.len();
@@ -199,9 +201,14 @@ pub(super) fn of_pod(spec: &PodSpec) -> BTreeSet<String> {
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let required =
         affinity.and_then(|node| node.required_during_scheduling_ignored_during_execution.as_ref());
-    let terms = required.into_iter().flat_map(|selector| &selector.node_selector_terms);
-    let expressions = terms.flat_map(|term| term.match_expressions.iter().flatten()).map(|e| &e.key);
-    spec.node_selector.iter().flat_map(BTreeMap::keys).chain(expressions).cloned().collect()
+    let mut keys = required.map(|selector| of_terms(&selector.node_selector_terms)).unwrap_or_default();
+    keys.extend(spec.node_selector.iter().flat_map(BTreeMap::keys).cloned());
+    keys
+}
+
+/// The keys that a node selector names.
+pub(super) fn of_terms(terms: &[NodeSelectorTerm]) -> BTreeSet<String> {
+    terms.iter().flat_map(|term| term.match_expressions.iter().flatten()).map(|e| e.key.clone()).collect()
 }
 
 /// The keys that a workbench names.

@@ -13,6 +13,10 @@ pub enum Source {
     Namespaces,
     /// Priority classes.
     PriorityClasses,
+    /// The claims of volumes: which volume each is bound to.
+    VolumeClaims,
+    /// Volumes: which nodes can have each.
+    Volumes,
     /// Our policies.
     Policies,
     /// What is known of nodes.
@@ -136,6 +140,8 @@ impl std::fmt::Display for Source {
             Self::Pods => f.write_str("pods"),
             Self::Namespaces => f.write_str("namespaces"),
             Self::PriorityClasses => f.write_str("priorityclasses"),
+            Self::VolumeClaims => f.write_str("persistentvolumeclaims"),
+            Self::Volumes => f.write_str("persistentvolumes"),
             Self::Policies => f.write_str("gpupartitionpolicies"),
             Self::GpuNodes => f.write_str("gpunodes"),
             Self::Definitions => f.write_str("customresourcedefinitions"),

@@ -51,14 +51,6 @@ const WORKLOAD_CONDITIONS: &[&str] = &["QuotaReserved", "Admitted", "Evicted", "
 /// Conditions of pods that are read.
 const POD_CONDITIONS: &[&str] = &["PodScheduled", "Ready"];
 
-/// The resources that a container's requests are read for; those of GPUs
-/// beside them.
-const ROOM: &[&str] = &["cpu", "memory", rollout::names::RESOURCE_STORAGE, "pods"];
-
-fn is_read(resource: &str) -> bool {
-    ROOM.contains(&resource) || is_gpu(resource)
-}
-
 /// Whether a resource is a GPU's, or of the slicer that we stay away from.
 #[must_use]
 pub fn is_gpu(resource: &str) -> bool {
@@ -130,7 +122,10 @@ pub fn node(full: Node) -> Node {
         ..NodeSpec::default()
     });
     let status = status.map(|status| NodeStatus {
-        allocatable: status.allocatable.map(|all| all.into_iter().filter(|(r, _)| is_read(r)).collect()),
+        // Of what else there is, such as huge pages, most nodes have none.
+        allocatable: status.allocatable.map(|all| {
+            all.into_iter().filter(|(resource, n)| n.0 != "0" || !observe::pods::is_other(resource)).collect()
+        }),
         capacity: status.capacity.map(|all| all.into_iter().filter(|(r, _)| is_gpu(r)).collect()),
         conditions: status.conditions.map(|all| {
             let ready = all.into_iter().filter(|c| c.type_ == "Ready");
@@ -173,19 +168,31 @@ fn container(full: Container) -> Container {
 }
 
 fn read_resources(full: ResourceRequirements) -> ResourceRequirements {
-    let read = |all: Option<BTreeMap<String, _>>| {
-        let read = |all: BTreeMap<String, _>| all.into_iter().filter(|(resource, _)| is_read(resource));
-        all.map(|all| read(all).take(bounds::MOST_RESOURCES).collect())
-    };
     let ResourceRequirements { limits, requests, .. } = full;
-    ResourceRequirements { limits: read(limits), requests: read(requests), claims: None }
+    ResourceRequirements {
+        limits: limits.map(bounded_resources),
+        requests: requests.map(bounded_resources),
+        claims: None,
+    }
+}
+
+/// Resources, of which many others must not hide those that we plan with.
+fn bounded_resources<T>(all: BTreeMap<String, T>) -> BTreeMap<String, T> {
+    let is_other = |resource: &String| observe::pods::is_other(resource);
+    let (others, ours): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        all.into_iter().partition(|(resource, _)| is_other(resource));
+    ours.into_iter()
+        .take(bounds::MOST_RESOURCES)
+        .chain(others.into_iter().take(bounds::MOST_OTHER_RESOURCES))
+        .collect()
 }
 
 /// What the containers of a pod take together.
 fn sum(full: &PodSpec) -> Option<BTreeMap<String, Quantity>> {
     let all = observe::pods::all_that_it_takes(full).into_iter();
-    let read = all.filter(|(resource, n)| is_read(resource) && *n > 0).take(bounds::MOST_RESOURCES);
-    let sum: BTreeMap<String, Quantity> = read
+    let asked = bounded_resources(all.filter(|(_, n)| *n > 0).collect());
+    let sum: BTreeMap<String, Quantity> = asked
+        .into_iter()
         .map(|(resource, n)| {
             // CPU is counted in thousandths.
             let text = if resource == "cpu" { format!("{n}m") } else { n.to_string() };
@@ -250,7 +257,8 @@ fn bound(full: PodSpec) -> PodSpec {
 
 /// What is kept of a pod that has no node: what it asks for, and where it may
 /// go. Of that a digest where it is too long, or was cut while it was read.
-fn waiting(mut full: PodSpec, was_cut: bool) -> PodSpec {
+fn waiting(mut full: PodSpec, pod: Option<&str>, was_cut: bool) -> PodSpec {
+    full.volumes = observe::volumes::only_claims(observe::volumes::claims(&full, pod));
     if full.containers.len() + full.init_containers.as_ref().map_or(0, Vec::len) > bounds::MOST_CONTAINERS {
         full.overhead = sum(&full);
         full.containers = Vec::new();
@@ -273,6 +281,7 @@ fn waiting(mut full: PodSpec, was_cut: bool) -> PodSpec {
         scheduling_gates,
         resources,
         resource_claims,
+        volumes,
         ..
     } = full;
     PodSpec {
@@ -289,6 +298,7 @@ fn waiting(mut full: PodSpec, was_cut: bool) -> PodSpec {
         scheduling_gates: scheduling_gates.map(|gates| gates.into_iter().take(1).collect()),
         resources: resources.map(read_resources),
         resource_claims: resource_claims.map(|claims| claims.into_iter().take(1).collect()),
+        volumes,
         ..PodSpec::default()
     }
 }
@@ -310,7 +320,8 @@ pub fn notebook(full: Notebook) -> Notebook {
         meta.annotations.get_or_insert_default().insert(notebook::LAST_ACTIVITY.to_owned(), hour);
     }
     meta.labels = None;
-    let spec = NotebookSpec { template: NotebookTemplate { spec: waiting(spec.template.spec, was_cut) } };
+    let spec =
+        NotebookSpec { template: NotebookTemplate { spec: waiting(spec.template.spec, None, was_cut) } };
     Notebook { metadata: meta, spec, status }
 }
 
@@ -357,8 +368,10 @@ pub fn workload(full: Workload) -> Workload {
     meta.owner_references = owners;
     meta.annotations = None;
     meta.labels = None;
-    let set =
-        |set: PodSet| PodSet { template: PodTemplate { spec: waiting(set.template.spec, was_cut) }, ..set };
+    let set = |set: PodSet| PodSet {
+        template: PodTemplate { spec: waiting(set.template.spec, None, was_cut) },
+        ..set
+    };
     let spec = WorkloadSpec { pod_sets: spec.pod_sets.into_iter().map(set).collect(), ..spec };
     let read = |condition: &Condition| WORKLOAD_CONDITIONS.contains(&condition.type_.as_str());
     let conditions = status.conditions.into_iter().filter(read);
@@ -430,13 +443,18 @@ pub fn model_server(full: ModelServer) -> ModelServer {
 }
 
 /// Whether a pod does nothing but take room on its node: it is bound, has
-/// nothing of NVIDIA's, speaks for nobody, and is none of the operands.
+/// nothing of NVIDIA's nor of any other device, speaks for nobody, and is none
+/// of the operands.
 #[must_use]
 pub fn only_takes_room(pod: &Pod) -> bool {
     let is_bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
     let app = pod.metadata.labels.as_ref().and_then(|labels| labels.get("app"));
     let is_operand = app.is_some_and(|app| OPERANDS.iter().any(|prefix| app.starts_with(prefix)));
-    is_bound && !is_operand && !observe::on_node::has_labels_of_agent(pod) && !concerns_gpus(pod)
+    is_bound
+        && !is_operand
+        && !observe::on_node::has_labels_of_agent(pod)
+        && !concerns_gpus(pod)
+        && !pod.spec.as_ref().is_some_and(|spec| asks(spec, observe::pods::is_other))
 }
 
 /// A pod: what it takes, where it is or may go, who stands behind it, and how
@@ -456,7 +474,8 @@ pub fn pod(full: Pod) -> Pod {
         return Pod { metadata: meta, spec: spec.map(bound), status };
     }
     let is_bound = spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
-    let spec = spec.map(|spec| if is_bound { bound(spec) } else { waiting(spec, was_cut) });
+    let name = meta.name.as_deref();
+    let spec = spec.map(|spec| if is_bound { bound(spec) } else { waiting(spec, name, was_cut) });
     let status = status.map(|status| PodStatus {
         phase: status.phase,
         reason: status.reason,
@@ -489,15 +508,16 @@ pub fn concerns_gpus(pod: &Pod) -> bool {
     let labels = pod.metadata.labels.iter().flatten();
     let speaks =
         labels.into_iter().any(|(key, _)| key == "notebook-name" || key.starts_with("serving.kserve.io/"));
-    let in_sum = spec.overhead.iter().flatten().any(|(resource, _)| is_gpu(resource));
+    speaks || asks(spec, is_gpu)
+}
+
+/// Whether a pod asks for a resource of some kind.
+fn asks(spec: &PodSpec, is_one: impl Fn(&str) -> bool) -> bool {
+    let in_sum = spec.overhead.iter().flatten();
     let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
-    let asks = |container: &Container| {
-        container.resources.as_ref().is_some_and(|resources| {
-            let all = resources.requests.iter().chain(resources.limits.iter()).flatten();
-            all.into_iter().any(|(resource, _)| is_gpu(resource))
-        })
-    };
-    speaks || in_sum || containers.into_iter().any(asks)
+    let resources = containers.filter_map(|container| container.resources.as_ref());
+    let asked = resources.flat_map(|all| all.requests.iter().chain(all.limits.iter()).flatten());
+    in_sum.chain(asked).any(|(resource, _)| is_one(resource))
 }
 
 /// A map of layouts, or of the device plugin's configurations: of the first the

@@ -1,27 +1,18 @@
 //! The scheduling constraints of a pod that we consider.
 
-use k8s_openapi::api::core::v1::{NodeSelectorRequirement, PodSpec};
-use planner::demand::{Constraints, Expression, Operator, Term, Toleration};
+use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm, PodSpec};
+use planner::demand::{Constraints, Expression, Operator, Term, Toleration, Volume};
 
-/// Node selector, required node affinity, and tolerations.
+use crate::volumes::{self, Volumes};
+
+/// Node selector, required node affinity, and tolerations: what stands in the pod alone.
 pub(super) fn from_pod_spec(spec: &PodSpec) -> Constraints {
     let required = spec
         .affinity
         .as_ref()
         .and_then(|affinity| affinity.node_affinity.as_ref())
         .and_then(|node| node.required_during_scheduling_ignored_during_execution.as_ref());
-    let affinity = required
-        .map(|selector| {
-            selector
-                .node_selector_terms
-                .iter()
-                .map(|term| Term {
-                    labels: term.match_expressions.iter().flatten().map(expression).collect(),
-                    fields: term.match_fields.iter().flatten().map(expression).collect(),
-                })
-                .collect()
-        })
-        .unwrap_or_default();
+    let affinity = required.map(|selector| terms(&selector.node_selector_terms)).unwrap_or_default();
     let tolerations = spec
         .tolerations
         .iter()
@@ -33,7 +24,33 @@ pub(super) fn from_pod_spec(spec: &PodSpec) -> Constraints {
             effect: toleration.effect.clone().unwrap_or_default(),
         })
         .collect();
-    Constraints { node_selector: spec.node_selector.clone().unwrap_or_default(), affinity, tolerations }
+    Constraints {
+        node_selector: spec.node_selector.clone().unwrap_or_default(),
+        affinity,
+        tolerations,
+        ..Constraints::default()
+    }
+}
+
+/// The volumes of a pod that only some nodes can have.
+pub(super) fn of_volumes(known: &Volumes, namespace: &str, pod: Option<&str>, spec: &PodSpec) -> Vec<Volume> {
+    let place = |claim: String| {
+        let volume = known.claims.get(&(namespace.to_owned(), claim.clone()))?;
+        Some(Volume { claim, nodes: terms(known.places.get(volume)?) })
+    };
+    let mut all: Vec<_> = volumes::claims(spec, pod).filter_map(place).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// The terms of a node selector.
+fn terms(terms: &[NodeSelectorTerm]) -> Vec<Term> {
+    let term = |term: &NodeSelectorTerm| Term {
+        labels: term.match_expressions.iter().flatten().map(expression).collect(),
+        fields: term.match_fields.iter().flatten().map(expression).collect(),
+    };
+    terms.iter().map(term).collect()
 }
 
 fn expression(requirement: &NodeSelectorRequirement) -> Expression {

@@ -8,6 +8,7 @@ use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::placed::waited_for;
 use super::{API_VERSION, KIND, Provenance};
 use crate::objects::Objects;
 
@@ -55,6 +56,8 @@ fn documents(objects: &Objects) -> Vec<Value> {
         nodes,
         pods,
         namespaces,
+        // Of these, what somebody waits for.
+        volumes: _,
         config_maps,
         priority_classes,
         notebooks,
@@ -88,6 +91,9 @@ fn documents(objects: &Objects) -> Vec<Value> {
     all.extend("v1", "Node", nodes.values().map(AsRef::as_ref));
     all.extend("v1", "Namespace", namespaces.values());
     all.extend("scheduling.k8s.io/v1", "PriorityClass", priority_classes.values());
+    let volumes = waited_for(objects);
+    all.extend("v1", "PersistentVolume", volumes.documents().collect::<Vec<_>>().iter());
+    all.extend("v1", "PersistentVolumeClaim", volumes.claim_documents().collect::<Vec<_>>().iter());
     all.extend("v1", "ConfigMap", config_maps.values());
     all.extend("nvidia.com/v1", "ClusterPolicy", cluster_policies.values());
     if *gpu_cluster {

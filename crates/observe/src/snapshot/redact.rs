@@ -16,6 +16,7 @@ use api::{GpuNode, GpuPartitionPolicy};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
+use super::placed::waited_for;
 use super::pseudonyms::{Pseudonyms, numbered};
 use super::selected::{named_by_policies, selected_by};
 use rollout::names::{MCO_CURRENT_CONFIG, MCO_DESIRED_CONFIG, MCO_DESIRED_DRAIN, MCO_LAST_DRAIN, MCO_STATE};
@@ -25,6 +26,7 @@ use crate::objects::{Key, Objects, UnservedQuota};
 use crate::owners;
 use crate::requests::POD_GROUP;
 use crate::surge;
+use crate::volumes::{self, Volumes};
 
 /// What is kept beside what a plan depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,14 +78,17 @@ fn is_platform(namespace: &str) -> bool {
 /// Replaces the names, and says which stands for which.
 #[must_use]
 pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
-    let names = pseudonyms(objects, keep);
+    // Those that nobody waits for are in no recording.
+    let volumes = waited_for(objects);
+    let names = pseudonyms(objects, &volumes, keep);
     let labels = keep.labels.iter().cloned().chain(selected_by(objects)).collect();
-    let by = Redactor { names: &names, labels };
+    let by = Redactor { names: &names, labels, volumes: &volumes };
     let of = |key: &Key| (names.namespace(&key.0), names.thing(&key.0, &key.1));
     let Objects {
         nodes,
         pods,
         namespaces,
+        volumes: _,
         config_maps,
         priority_classes,
         notebooks,
@@ -118,6 +123,18 @@ pub fn redact(objects: &Objects, keep: &Keep) -> (Objects, Pseudonyms) {
             .iter()
             .map(|(name, namespace)| (names.namespace(name), by.namespace(namespace)))
             .collect(),
+        volumes: Volumes {
+            claims: volumes
+                .claims
+                .iter()
+                .map(|(claim, volume)| (of(claim), names.of_cluster(volume)))
+                .collect(),
+            places: volumes
+                .places
+                .iter()
+                .map(|(volume, nodes)| (names.of_cluster(volume), nodes.clone()))
+                .collect(),
+        },
         config_maps: config_maps.iter().map(|(key, map)| (key.clone(), config_map(map))).collect(),
         priority_classes: priority_classes
             .iter()
@@ -197,7 +214,7 @@ fn key(meta: &ObjectMeta) -> Key {
     (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
 }
 
-fn pseudonyms(objects: &Objects, keep: &Keep) -> Pseudonyms {
+fn pseudonyms(objects: &Objects, volumes: &Volumes, keep: &Keep) -> Pseudonyms {
     let mut namespaces: BTreeSet<String> = objects.namespaces.keys().cloned().collect();
     let mut things = BTreeSet::new();
     let mut learn = |namespace: &str, name: &str| {
@@ -245,7 +262,7 @@ fn pseudonyms(objects: &Objects, keep: &Keep) -> Pseudonyms {
     for (_, (namespace, name)) in objects.model_servers.keys() {
         learn(namespace, name);
     }
-    for (namespace, name) in objects.local_queues.keys() {
+    for (namespace, name) in objects.local_queues.keys().chain(volumes.claims.keys()) {
         learn(namespace, name);
     }
     for ((namespace, _), workload) in &objects.workloads {
@@ -266,6 +283,7 @@ fn pseudonyms(objects: &Objects, keep: &Keep) -> Pseudonyms {
     // Queues and cohorts of the whole cluster are called after teams.
     things.extend(objects.cluster_queues.values().filter_map(|queue| queue.spec.cohort_name.clone()));
     things.extend(objects.cluster_queues.keys().cloned());
+    things.extend(volumes.places.keys().cloned());
     things.extend(objects.local_queues.values().map(|queue| queue.spec.cluster_queue.clone()));
     things.extend(
         objects
@@ -313,6 +331,8 @@ struct Redactor<'a> {
     names: &'a Pseudonyms,
     /// Keys of labels that somebody selects by.
     labels: BTreeSet<String>,
+    /// The volumes that tell where somebody may go.
+    volumes: &'a Volumes,
 }
 
 impl Redactor<'_> {
@@ -395,6 +415,12 @@ impl Redactor<'_> {
     /// after its workbench is found by its name.
     fn spec(&self, namespace: &str, of: &str, spec: &PodSpec) -> PodSpec {
         let mut spec = spec.clone();
+        // Volumes that nobody can tell a place of are left out; `of` is a pod's name where the others are ephemeral.
+        let claims = volumes::claims(&spec, Some(of));
+        let claims =
+            claims.filter(|claim| self.volumes.claims.contains_key(&(namespace.to_owned(), claim.clone())));
+        let claims: Vec<_> = claims.map(|claim| self.names.thing(namespace, &claim)).collect();
+        spec.volumes = volumes::only_claims(claims.into_iter());
         let containers = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
         for (number, container) in containers.enumerate() {
             container.name = match container.name == of {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::placed::waited_for;
 use crate::names::NAMESPACE_NAME;
 use crate::objects::Objects;
 
@@ -41,6 +42,7 @@ pub(super) fn selected_by(objects: &Objects) -> BTreeSet<String> {
             keys.extend(term.match_expressions.iter().flatten().map(|expression| expression.key.clone()));
         }
     }
+    keys.extend(waited_for(objects).labels().cloned());
     for flavor in objects.resource_flavors.values() {
         keys.extend(flavor.spec.node_labels.keys().cloned());
     }

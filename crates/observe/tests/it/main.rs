@@ -8,6 +8,7 @@ mod idle;
 mod memory;
 mod menu;
 mod owners;
+mod places;
 mod quantities;
 mod quota;
 mod redaction;

@@ -171,7 +171,21 @@ fn world(asks: &[Ask], holders: &[Ask]) -> Objects {
                 let name = format!("{replicas}-{number:05}");
                 all.push(pod(namespace, &name, Some(("ReplicaSet", &replicas)), profile, None));
             }
-            _ => all.push(pod(namespace, &format!("{name}.bare{number}"), None, profile, None)),
+            _ => {
+                // Its disk is on a node, which is called by a label that nobody else selects by.
+                let mut bare = pod(namespace, &format!("{name}.bare{number}"), None, profile, None);
+                let claim = format!("{name}-serval-disk");
+                bare["spec"]["volumes"] = json!([
+                    {"name": "quagga", "persistentVolumeClaim": {"claimName": claim}},
+                    {"name": "quagga2", "persistentVolumeClaim": {"claimName": "quagga-anywhere"}},
+                ]);
+                all.push(bare);
+                let term = json!({"matchExpressions": [{"key": "disks.example.com/node", "operator": "In", "values": ["gpu-2"]}]});
+                all.push(json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                    "metadata": {"namespace": namespace, "name": claim}, "spec": {"volumeName": "quagga-volume"}}));
+                all.push(json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "quagga-volume"},
+                    "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}}}));
+            }
         }
     }
     for (number, Ask { namespace, name, .. }) in holders.iter().enumerate() {
@@ -225,8 +239,12 @@ fn renamed(plan: &Plan, names: &Pseudonyms) -> Plan {
 fn asked(requests: &[Request], names: Option<&Pseudonyms>) -> BTreeMap<String, Value> {
     let told = requests.iter().map(|request| {
         let id = names.map_or_else(|| request.id.clone(), |names| names.request(&request.id));
-        let request = Request { id: id.clone(), namespace_labels: BTreeMap::new(), ..request.clone() };
-        (id.to_string(), json!(request))
+        let mut told = Request { id: id.clone(), namespace_labels: BTreeMap::new(), ..request.clone() };
+        for volume in &mut told.constraints.volumes {
+            let claim = |names: &Pseudonyms| names.thing(&request.id.namespace, &volume.claim);
+            volume.claim = names.map_or_else(|| volume.claim.clone(), claim);
+        }
+        (id.to_string(), json!(told))
     });
     told.collect()
 }

@@ -189,7 +189,7 @@ pub(super) fn without(inventory: &Inventory, pod: &PodRef) -> Inventory {
 /// The fleet and so many more GPUs, whole and idle, one on each of as many
 /// nodes that are like a given one.
 pub(super) fn with_gpus(inventory: &Inventory, like: &Node, gpu: &Gpu, count: usize) -> Inventory {
-    let mut inventory = inventory.clone();
+    let is_node = |value: &String| inventory.nodes.contains_key(&NodeName(value.clone()));
     let full = super::targets::full_size(&gpu.geometry);
     let slices = full.map(|profile| crate::inventory::PlacedSlice {
         profile: gpu.geometry.profile(profile).name,
@@ -202,13 +202,19 @@ pub(super) fn with_gpus(inventory: &Inventory, like: &Node, gpu: &Gpu, count: us
         slices: Slices::Placed(slices.into_iter().collect()),
         hold: None,
     };
+    // A label whose value is the name of a node says which node it is (`kubernetes.io/hostname`): a new one is none of
+    // these, and has none of their disks.
+    let labels = like.labels.iter().filter(|(_, value)| !is_node(value));
+    let labels: BTreeMap<_, _> = labels.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let mut inventory = inventory.clone();
     for i in 0..count {
         let node = Node {
-            labels: like.labels.clone(),
+            labels: labels.clone(),
             single_strategy: like.single_strategy,
             shared: like.shared.clone(),
             taints: like.taints.clone(),
             room: Room::UNLIMITED,
+            other_resources: like.other_resources.clone(),
             scope: like.scope,
             hold: None,
             schedulable: true,

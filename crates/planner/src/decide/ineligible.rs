@@ -26,6 +26,12 @@ pub(super) fn no_node(eligible: &Arc<[Eligibility]>) -> (Why, Vec<Help>) {
             Ineligible::NodeSelector { .. } | Ineligible::Affinity { .. } | Ineligible::Taint { .. } => {
                 format!("change its node selector, affinity or tolerations: the first node {reason}")
             }
+            Ineligible::Volume { .. } => {
+                format!("use a volume that nodes with such slices can have: the first node {reason}")
+            }
+            Ineligible::Lacks { resource, .. } => {
+                format!("ask for less of {resource}, or free it: the first node {reason}")
+            }
             Ineligible::SingleForm { .. } | Ineligible::SingleStrategy | Ineligible::NoRoom { .. } => {
                 return (Why::NoEligibleNode, help);
             }

@@ -73,6 +73,44 @@ fn selectors_and_affinity() {
 }
 
 #[test]
+fn a_volume_keeps_away_from_every_node_that_cannot_have_it() {
+    let zone_a = || node().label("zone", "a").label("host", "ridge");
+    may(zone_a(), small().volume("data", "zone", &["a", "b"]));
+    may_not(
+        zone_a(),
+        small().volume("data", "zone", &["b", "c"]),
+        "cannot have the volume of claim data, which is on nodes with zone In (b, c)",
+    );
+    // Each of several has to be there, whatever the pod's own affinity says.
+    may(zone_a(), small().volume("data", "zone", &["a"]).volume("cache", "host", &["ridge"]));
+    may_not(
+        zone_a(),
+        small().or_affinity("zone", Operator::In, &["a"]).volume("data", "zone", &["a"]).volume(
+            "cache",
+            "host",
+            &["valley"],
+        ),
+        "cannot have the volume of claim cache, which is on nodes with host In (valley)",
+    );
+    let mut nowhere = small().volume("data", "zone", &["a"]).build();
+    nowhere.constraints.volumes[0].nodes.clear();
+    let ridge = zone_a().build();
+    let Eligibility::No { reason } = judge(&nowhere, &"ridge".into(), &ridge, &LabelsAfter::predict(&ridge))
+    else {
+        panic!("a volume that no node can have")
+    };
+    assert_eq!(reason.to_string(), "cannot have the volume of claim data, which no node can");
+}
+
+#[test]
+fn resources_of_others_have_to_be_free() {
+    let two = || node().free_of("rdma/hca", 2);
+    may(two(), small().takes_of("rdma/hca", 2));
+    may_not(two(), small().takes_of("rdma/hca", 3), "has 2 of rdma/hca free (wanted: 3)");
+    may_not(node(), small().takes_of("rdma/hca", 1), "has 0 of rdma/hca free (wanted: 1)");
+}
+
+#[test]
 fn taints_keep_away_unless_borne() {
     let tainted = || node().taint("nvidia.com/gpu", "", "NoSchedule");
     may_not(tainted(), small(), "has taint nvidia.com/gpu:NoSchedule, which is not tolerated");

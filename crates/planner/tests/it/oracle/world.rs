@@ -29,6 +29,7 @@ impl fmt::Debug for World {
                 single_strategy,
                 taints,
                 room,
+                other_resources,
                 scope,
                 hold,
                 schedulable,
@@ -43,7 +44,7 @@ impl fmt::Debug for World {
                 f,
                 "{name}: {labels:?} single {single_strategy} {scope:?} {hold:?} schedulable {schedulable} held {held:?} whole {whole_held} shares {shared:?}"
             )?;
-            writeln!(f, "  {room:?} {taints:?}")?;
+            writeln!(f, "  {room:?} {other_resources:?} {taints:?}")?;
             for (index, gpu) in gpus {
                 write!(f, "  gpu{index} {}{}:", gpu.model, if gpu.hold.is_some() { " (held)" } else { "" })?;
                 match &gpu.slices {
