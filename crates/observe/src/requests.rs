@@ -24,7 +24,7 @@ use planner::names::RequestId;
 use crate::free::free_slices;
 use crate::objects::{Key, Objects, title};
 use crate::problem::{Problem, Severity};
-use crate::{Settings, names, owners, pods, promised};
+use crate::{Settings, names, owners, pods, promised, volumes};
 use queued::Queues;
 pub use queued::{HOSTNAME, POD_GROUP, POD_SET, QueuedSet, QueuedWorkload};
 
@@ -254,7 +254,10 @@ impl<'a> Asked<'a> {
         let mut constraints = constraints::from_pod_spec(&self.spec);
         // Of a template nobody knows what its pod is called.
         let pod = self.metadata.name.as_deref().filter(|_| evidence == Evidence::PendingPod);
-        constraints.volumes = constraints::of_volumes(&objects.volumes, &id.namespace, pod, &self.spec);
+        constraints.volumes = {
+            let claims = volumes::claims(&self.spec, self.metadata.annotations.as_ref(), pod);
+            constraints::of_volumes(&objects.volumes, &id.namespace, claims)
+        };
         constraints.other_resources = takes.other_resources;
         let too_long =
             constraints.affinity.iter().flat_map(|term| &term.labels).any(|e| e.key == names::TOO_LONG);

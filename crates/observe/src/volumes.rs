@@ -6,7 +6,7 @@
 //! Source: Kubernetes' documentation of persistent volumes ("Node Affinity"), and of generic ephemeral volumes (the
 //! claim of one is called after its pod and the volume).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{
     NodeSelectorTerm, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, PodSpec,
@@ -35,23 +35,53 @@ pub fn place(volume: PersistentVolume) -> Option<Vec<NodeSelectorTerm>> {
     Some(volume.spec?.node_affinity?.required?.node_selector_terms)
 }
 
-/// The claims of a pod's volumes; those of its ephemeral volumes where its name is known.
-pub fn claims(spec: &PodSpec, pod: Option<&str>) -> impl Iterator<Item = String> {
-    spec.volumes.iter().flatten().filter_map(move |volume| {
+/// The annotation in which the claims of a pod, or of a workbench, stand where its volumes are not kept: a volume is
+/// three kilobytes in memory, whatever it says. Whoever keeps objects writes it in the place of what stood there.
+pub const CLAIMS: &str = "slicewright.io/volume-claims";
+
+/// How long the claims of one object may be together. Pods have two or three, with names of some twenty letters; of one
+/// with more, those are read that come first.
+const LONGEST_CLAIMS: usize = 1 << 10;
+
+/// The claims of a pod's volumes; those of its ephemeral volumes where the name of the pod is known.
+#[must_use]
+pub fn claims(
+    spec: &PodSpec,
+    annotations: Option<&BTreeMap<String, String>>,
+    pod: Option<&str>,
+) -> BTreeSet<String> {
+    let noted = annotations.and_then(|all| all.get(CLAIMS)).into_iter().flat_map(|claims| claims.split(','));
+    let noted = noted.map(str::to_owned).filter(|claim| !claim.is_empty());
+    let volumes = spec.volumes.iter().flatten().filter_map(|volume| {
         let claim = volume.persistent_volume_claim.as_ref().map(|source| source.claim_name.clone());
         let ephemeral = volume.ephemeral.as_ref().and(pod);
         claim.or_else(|| Some(format!("{}-{}", ephemeral?, volume.name)))
-    })
+    });
+    noted.chain(volumes).collect()
+}
+
+/// The claims as an annotation; none where there are none.
+#[must_use]
+pub fn noted(claims: &BTreeSet<String>) -> Option<(String, String)> {
+    let mut text = String::new();
+    for claim in claims {
+        if text.len() + claim.len() < LONGEST_CLAIMS {
+            text.push_str(if text.is_empty() { "" } else { "," });
+            text.push_str(claim);
+        }
+    }
+    (!text.is_empty()).then(|| (CLAIMS.to_owned(), text))
 }
 
 /// Volumes that name these claims and say nothing else.
-pub fn only_claims(claims: impl Iterator<Item = String>) -> Option<Vec<Volume>> {
+#[must_use]
+pub fn only_claims(claims: BTreeSet<String>) -> Option<Vec<Volume>> {
     let volume = |claim_name: String| Volume {
         name: claim_name.clone(),
         persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource { claim_name, read_only: None }),
         ..Volume::default()
     };
-    let volumes: Vec<Volume> = claims.map(volume).collect();
+    let volumes: Vec<Volume> = claims.into_iter().map(volume).collect();
     (!volumes.is_empty()).then_some(volumes)
 }
 

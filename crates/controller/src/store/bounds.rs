@@ -31,6 +31,8 @@ pub const MOST_OF_A_NAMESPACE: usize = 4 << 20;
 pub const MOST_RESOURCES: usize = 32;
 /// How many other resources, such as network interfaces. A pod has a few of them.
 pub const MOST_OTHER_RESOURCES: usize = 8;
+/// How many claims of volumes are kept of each set of a workload's pods.
+pub const MOST_CLAIMS: usize = 4;
 /// How many containers are kept each by itself.
 pub const MOST_CONTAINERS: usize = 16;
 /// How much of what others say is kept.
@@ -306,14 +308,12 @@ pub fn cost(spec: &PodSpec) -> usize {
         64 + all.map(each).sum::<usize>()
     };
     let terms = required.into_iter().flat_map(|required| &required.node_selector_terms).map(term);
-    // A volume is read by the name of its claim, which stands there twice.
-    let claims = spec.volumes.iter().flatten().map(|volume| 512 + 2 * text(&volume.name));
-    selector.sum::<usize>() + tolerations.sum::<usize>() + terms.sum::<usize>() + claims.sum::<usize>()
+    selector.sum::<usize>() + tolerations.sum::<usize>() + terms.sum::<usize>()
 }
 
 /// Keeps a digest of where a pod may go, and not the rest.
 pub(super) fn shorten(spec: &mut PodSpec) {
-    let whole = json!([spec.node_selector, spec.affinity, spec.tolerations, spec.volumes]);
+    let whole = json!([spec.node_selector, spec.affinity, spec.tolerations]);
     let digest = planner::plan::digest(whole.to_string().as_bytes());
     let too_long = NodeSelectorRequirement {
         key: rollout::names::TOO_LONG.to_owned(),
@@ -329,7 +329,6 @@ pub(super) fn shorten(spec: &mut PodSpec) {
     };
     spec.node_selector = None;
     spec.tolerations = None;
-    spec.volumes = None;
     spec.affinity = Some(Affinity { node_affinity: Some(node), ..Affinity::default() });
 }
 

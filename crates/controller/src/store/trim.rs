@@ -257,8 +257,7 @@ fn bound(full: PodSpec) -> PodSpec {
 
 /// What is kept of a pod that has no node: what it asks for, and where it may
 /// go. Of that a digest where it is too long, or was cut while it was read.
-fn waiting(mut full: PodSpec, pod: Option<&str>, was_cut: bool) -> PodSpec {
-    full.volumes = observe::volumes::only_claims(observe::volumes::claims(&full, pod));
+fn waiting(mut full: PodSpec, was_cut: bool) -> PodSpec {
     if full.containers.len() + full.init_containers.as_ref().map_or(0, Vec::len) > bounds::MOST_CONTAINERS {
         full.overhead = sum(&full);
         full.containers = Vec::new();
@@ -281,7 +280,6 @@ fn waiting(mut full: PodSpec, pod: Option<&str>, was_cut: bool) -> PodSpec {
         scheduling_gates,
         resources,
         resource_claims,
-        volumes,
         ..
     } = full;
     PodSpec {
@@ -298,9 +296,17 @@ fn waiting(mut full: PodSpec, pod: Option<&str>, was_cut: bool) -> PodSpec {
         scheduling_gates: scheduling_gates.map(|gates| gates.into_iter().take(1).collect()),
         resources: resources.map(read_resources),
         resource_claims: resource_claims.map(|claims| claims.into_iter().take(1).collect()),
-        volumes,
         ..PodSpec::default()
     }
+}
+
+/// The claims of a pod's volumes, to be noted on it.
+fn claims(
+    spec: &PodSpec,
+    annotations: Option<&BTreeMap<String, String>>,
+    pod: Option<&str>,
+) -> Option<(String, String)> {
+    observe::volumes::noted(&observe::volumes::claims(spec, annotations, pod))
 }
 
 /// A workbench, for a recording: what it asks for and whether it should run.
@@ -311,17 +317,20 @@ pub fn notebook(full: Notebook) -> Notebook {
     let mut meta = metadata(meta);
     let was_cut = bounds::was_cut(meta.annotations.as_ref());
     let active_in = meta.annotations.as_ref().and_then(|all| hour(all.get(notebook::LAST_ACTIVITY)?));
+    let noted = meta.annotations.clone();
     let read = [notebook::STOPPED, notebook::PROFILE_NAME, notebook::PROFILE_NAMESPACE];
     meta.annotations = keep(meta.annotations, |key| read.contains(&key));
     for value in meta.annotations.iter_mut().flat_map(BTreeMap::values_mut) {
         *value = bounds::cut(std::mem::take(value), LONGEST_OWNER);
     }
+    if let Some(noted) = claims(&spec.template.spec, noted.as_ref(), None) {
+        meta.annotations.get_or_insert_default().extend([noted]);
+    }
     if let Some(hour) = active_in {
         meta.annotations.get_or_insert_default().insert(notebook::LAST_ACTIVITY.to_owned(), hour);
     }
     meta.labels = None;
-    let spec =
-        NotebookSpec { template: NotebookTemplate { spec: waiting(spec.template.spec, None, was_cut) } };
+    let spec = NotebookSpec { template: NotebookTemplate { spec: waiting(spec.template.spec, was_cut) } };
     Notebook { metadata: meta, spec, status }
 }
 
@@ -361,6 +370,7 @@ pub fn asks_for_gpus(workload: &Workload) -> bool {
 /// group of pods do not.
 #[must_use]
 pub fn workload(full: Workload) -> Workload {
+    let is_admitted = full.is("Admitted");
     let Workload { metadata: mut meta, spec, status } = full;
     let owners = meta.owner_references.take().map(|owners| owners.into_iter().filter(is_named).collect());
     let mut meta = metadata(meta);
@@ -368,9 +378,13 @@ pub fn workload(full: Workload) -> Workload {
     meta.owner_references = owners;
     meta.annotations = None;
     meta.labels = None;
-    let set = |set: PodSet| PodSet {
-        template: PodTemplate { spec: waiting(set.template.spec, None, was_cut) },
-        ..set
+    // Of one that is admitted its pods say where they may go.
+    let set = |set: PodSet| {
+        let claims = observe::volumes::claims(&set.template.spec, None, None);
+        let claims = claims.into_iter().take(bounds::MOST_CLAIMS).collect();
+        let volumes = observe::volumes::only_claims(claims).filter(|_| !is_admitted);
+        let spec = PodSpec { volumes, ..waiting(set.template.spec, was_cut) };
+        PodSet { template: PodTemplate { spec }, ..set }
     };
     let spec = WorkloadSpec { pod_sets: spec.pod_sets.into_iter().map(set).collect(), ..spec };
     let read = |condition: &Condition| WORKLOAD_CONDITIONS.contains(&condition.type_.as_str());
@@ -465,6 +479,7 @@ pub fn pod(full: Pod) -> Pod {
     let Pod { metadata: meta, spec, status } = full;
     let mut meta = metadata(meta);
     let was_cut = bounds::was_cut(meta.annotations.as_ref());
+    let noted = meta.annotations.clone();
     // The uid by which kubelet knows a static pod.
     meta.annotations = keep(meta.annotations, |key| !plain && key == observe::on_node::MIRROR);
     meta.labels = keep(meta.labels, |key| !plain && POD_LABELS.contains(&key));
@@ -474,8 +489,12 @@ pub fn pod(full: Pod) -> Pod {
         return Pod { metadata: meta, spec: spec.map(bound), status };
     }
     let is_bound = spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
-    let name = meta.name.as_deref();
-    let spec = spec.map(|spec| if is_bound { bound(spec) } else { waiting(spec, name, was_cut) });
+    let claims =
+        spec.as_ref().filter(|_| !is_bound).map(|spec| claims(spec, noted.as_ref(), meta.name.as_deref()));
+    if let Some(noted) = claims.flatten() {
+        meta.annotations.get_or_insert_default().extend([noted]);
+    }
+    let spec = spec.map(|spec| if is_bound { bound(spec) } else { waiting(spec, was_cut) });
     let status = status.map(|status| PodStatus {
         phase: status.phase,
         reason: status.reason,

@@ -275,3 +275,21 @@ fn a_profile_that_is_too_long_is_said_to_be_and_is_not_kept() {
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].starts_with("long: ") && said[0].contains("too long to be evaluated"), "{said:?}");
 }
+
+/// A volume of a thousand files is as long as it likes: of each the name of its claim is read.
+#[test]
+fn long_volumes_keep_nobody_from_being_planned_for() {
+    let mut store = store();
+    let mut pod = a_pod("team", "p", 2);
+    let files: Vec<Value> =
+        (0..3_000).map(|n| json!({"key": format!("key-{n}"), "path": format!("path-{n}")})).collect();
+    pod["spec"]["volumes"] = json!([
+        {"name": "files", "configMap": {"name": "files", "items": files}},
+        {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"metadata": {"labels": {"l": "x".repeat(100_000)}}}}},
+        {"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}},
+    ]);
+    put(&mut store, &pod);
+    let kept = kept(&store, "team", "p");
+    assert!(kept.contains("disk,p-scratch") && kept.len() < 2_000, "{kept}");
+    assert!(requests(&store)[0].refused.is_none());
+}

@@ -7,6 +7,8 @@ use controller::MapRef;
 use controller::calls::{CallError, Calls};
 use controller::client::tamed;
 use controller::gather::{Ask, GatherError, Gathered, gather};
+use observe::snapshot::Provenance;
+use observe::snapshot::record::Recording;
 use serde_json::{Value, json};
 use wiremock::matchers::{body_partial_json, method, path, query_param, query_param_is_missing};
 use wiremock::{Mock, MockServer, ResponseTemplate};
@@ -19,11 +21,13 @@ const MAPS: &str = "/api/v1/namespaces/nvidia-gpu-operator/configmaps";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Everything that is listed in a cluster with none of the kinds that come by CRDs.
-const LISTS: [(&str, &str, &str); 5] = [
+const LISTS: [(&str, &str, &str); 7] = [
     (NODES, "v1", "NodeList"),
     (PODS, "v1", "PodList"),
     ("/api/v1/namespaces", "meta.k8s.io/v1", "PartialObjectMetadataList"),
     ("/apis/scheduling.k8s.io/v1/priorityclasses", "scheduling.k8s.io/v1", "PriorityClassList"),
+    ("/api/v1/persistentvolumeclaims", "v1", "PersistentVolumeClaimList"),
+    ("/api/v1/persistentvolumes", "v1", "PersistentVolumeList"),
     (MAPS, "v1", "ConfigMapList"),
 ];
 
@@ -245,6 +249,44 @@ async fn the_environment_of_a_workbench_and_what_is_noted_on_it_are_not_recorded
     assert!(read.contains("mig-1g.10gb") && read.contains("small"), "{read}");
     for secret in ["hunter2", "TOKEN", "alice"] {
         assert!(!read.contains(secret), "{read}");
+    }
+}
+
+/// Of each disk of the cluster nothing is recorded that nobody waits for.
+#[tokio::test]
+async fn the_volumes_that_a_pod_waits_for_are_recorded_and_no_others() {
+    let (claims, volumes) = ("/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes");
+    let server = plain_cluster(&[NODES, PODS, claims, volumes]).await;
+    answers(&server, NODES, list("v1", "NodeList", &[node("a1")], None)).await;
+    let pod = |name: &str, on: Option<&str>| {
+        json!({"metadata": {"namespace": "ns", "name": name},
+            "spec": {"nodeName": on, "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": format!("{name}-disk")}}],
+                "containers": [{"name": "c", "resources": {"requests": {"nvidia.com/mig-1g.10gb": "1"}}}]}})
+    };
+    let pods = [pod("waits", None), pod("runs", Some("a1"))];
+    answers(&server, PODS, list("v1", "PodList", &pods, None)).await;
+    let claim = |of: &str| {
+        json!({"metadata": {"namespace": "ns", "name": format!("{of}-disk"), "annotations": {"a": "secret"}},
+            "spec": {"volumeName": format!("pv-{of}")}})
+    };
+    let of = ["waits", "runs"];
+    answers(&server, claims, list("v1", "PersistentVolumeClaimList", &of.map(claim), None)).await;
+    let volume = |of: &str| {
+        json!({"metadata": {"name": format!("pv-{of}")}, "spec": {
+            "csi": {"driver": "d", "volumeHandle": "secret"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}}}})
+    };
+    answers(&server, volumes, list("v1", "PersistentVolumeList", &of.map(volume), None)).await;
+    let recording = Recording {
+        taken_at: "2026-11-20T08:00:00Z".parse().unwrap(),
+        cluster: None,
+        provenance: Provenance::default(),
+    };
+    let text = observe::snapshot::record::text(&recording, &read(&server).await.unwrap().objects);
+    assert!(!text.contains("secret") && !text.contains("runs-disk") && !text.contains("pv-runs"), "{text}");
+    for part in [r#""name":"waits-disk""#, r#""volumeName":"pv-waits""#, r#""values":["a"]"#] {
+        assert!(text.contains(part), "{part}: {text}");
     }
 }
 

@@ -308,6 +308,51 @@ fn a_kind_that_vanishes_takes_its_objects_along() {
 }
 
 #[test]
+fn claims_and_volumes_come_change_and_go() {
+    let mut store = Store::sparing();
+    for source in [Source::VolumeClaims, Source::Volumes] {
+        store.expect(source.clone());
+        store.take(&source, Change::Begin(None));
+        store.take(&source, Change::End);
+    }
+    let claim = |name: &str, version: u64, volume: Option<&str>| {
+        let claim = json!({"metadata": {"namespace": "ns", "name": name, "resourceVersion": version.to_string()},
+            "spec": {"volumeName": volume}});
+        Item::volume_claim(serde_json::from_value(claim).unwrap())
+    };
+    let volume = |name: &str, zone: Option<&str>| {
+        let terms = zone
+            .map(|zone| json!([{"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}]));
+        let affinity = terms.map(|terms| json!({"required": {"nodeSelectorTerms": terms}}));
+        let volume =
+            json!({"metadata": {"name": name, "resourceVersion": "3"}, "spec": {"nodeAffinity": affinity}});
+        Item::volume(serde_json::from_value(volume).unwrap())
+    };
+    let (claims, volumes) = (Source::VolumeClaims, Source::Volumes);
+    assert!(!store.take(&claims, Change::Put(claim("data", 1, None))), "one that is not bound says nothing");
+    assert!(store.take(&claims, Change::Put(claim("data", 2, Some("pv")))));
+    assert!(!store.take(&claims, Change::Put(claim("data", 3, Some("pv")))), "the same once more");
+    assert!(
+        !store.take(&volumes, Change::Put(volume("nfs", None))),
+        "one that every node can have says nothing"
+    );
+    assert!(store.take(&volumes, Change::Put(volume("pv", Some("a")))));
+    assert!(!store.take(&volumes, Change::Put(volume("pv", Some("a")))));
+    assert!(store.take(&volumes, Change::Put(volume("pv", Some("b")))));
+    let known = &store.objects.volumes;
+    assert_eq!((known.claims.len(), known.places.len()), (1, 1));
+    // A list anew that has neither.
+    for source in [&claims, &volumes] {
+        store.take(source, Change::Begin(None));
+        assert!(store.take(source, Change::End), "{source}");
+    }
+    assert_eq!(store.objects.volumes, observe::volumes::Volumes::default());
+    assert!(store.take(&volumes, Change::Put(volume("pv", Some("a")))));
+    assert!(store.take(&volumes, Change::Gone(volume("pv", Some("a")))));
+    assert_eq!(store.objects.volumes, observe::volumes::Volumes::default());
+}
+
+#[test]
 fn an_object_that_cannot_be_read_concerns_nobody_else_and_a_node_is_not_forgotten_for_it() {
     let mut store = Store::default();
     store.expect(Source::GpuNodes);

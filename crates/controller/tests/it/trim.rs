@@ -1,7 +1,7 @@
 //! Exactly the fields that are read are kept: for each kind there is one object that has all of them, and
 //! additional fields at each place.
 
-use controller::store::bounds::{MOST_CONTAINERS, MOST_RESOURCES};
+use controller::store::bounds::{MOST_CONTAINERS, MOST_OTHER_RESOURCES, MOST_RESOURCES};
 use controller::store::{Change, Foreign, Item, Source, Store, trim};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
@@ -42,7 +42,8 @@ fn of_a_node_what_selects_holds_and_offers_is_kept() {
     let spec = json!({"unschedulable": true, "taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]});
     let managers = json!([{"manager": "kubectl-cordon", "operation": "Update",
         "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}]);
-    let offers = json!({"cpu": "8", "memory": "1Gi", "pods": "110", "nvidia.com/mig-1g.10gb": "7"});
+    let offers = json!({"cpu": "8", "memory": "1Gi", "pods": "110", "nvidia.com/mig-1g.10gb": "7",
+        "nvidia.com/hostdev": "8"});
     let full = json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": identity(json!({
@@ -51,7 +52,7 @@ fn of_a_node_what_selects_holds_and_offers_is_kept() {
         })),
         "spec": with(spec.clone(), &json!({"podCIDR": "10.0.0.0/24"})),
         "status": {
-            "allocatable": with(offers.clone(), &json!({"hugepages-2Mi": "0", "nvidia.com/hostdev": "8"})),
+            "allocatable": with(offers.clone(), &json!({"hugepages-2Mi": "0"})),
             "capacity": with(offers.clone(), &json!({"mig.das.com/1g.10gb": "7"})),
             "conditions": [
                 {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "m"},
@@ -92,11 +93,12 @@ fn waiting() -> Value {
         "apiVersion": "v1", "kind": "Pod",
         "metadata": identity(json!({
             "labels": {"notebook-name": "n", "app": "x"},
+            "annotations": {"slicewright.io/volume-claims": "data,o-scratch"},
             "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "n", "uid": "u", "controller": true}],
         })),
         "spec": {
             "containers": [{"name": "c", "resources": {
-                "requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"nvidia.com/mig-1g.10gb": "1"}}}],
+                "requests": {"cpu": "1", "memory": "1Gi", "rdma/hca": "1"}, "limits": {"nvidia.com/mig-1g.10gb": "1"}}}],
             "initContainers": [{"name": "i", "restartPolicy": "Always", "resources": {"requests": {"cpu": "100m"}}}],
             "nodeSelector": {"pool": "lab"},
             "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
@@ -124,10 +126,14 @@ fn of_a_pod_that_waits_what_it_asks_for_and_where_it_may_go_is_kept() {
     let mut full = waiting();
     full["metadata"]["annotations"] = json!({"note": "of somebody"});
     full["metadata"]["labels"]["team"] = json!("x");
+    full["spec"]["volumes"] = json!([
+        {"name": "v", "persistentVolumeClaim": {"claimName": "data"}},
+        {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "local"}}}},
+        {"name": "settings", "configMap": {"name": "settings"}},
+    ]);
     let spec = &mut full["spec"];
     spec["serviceAccountName"] = json!("default");
     spec["containers"][0]["image"] = json!("i");
-    spec["containers"][0]["resources"]["requests"]["hugepages-2Mi"] = json!("1Gi");
     spec["affinity"]["podAntiAffinity"] = json!({});
     spec["schedulingGates"] = json!([{"name": "g"}, {"name": "h"}]);
     spec["resourceClaims"] = json!([{"name": "r"}, {"name": "s"}]);
@@ -172,8 +178,10 @@ fn of_a_pod_that_has_a_node_what_it_takes_there_is_kept() {
         "nodeName": "a1", "priority": 5,
         // What of the GPUs which container has, the proof of an agent's change reads.
         "containers": [{"name": "c", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}],
-        "overhead": {"cpu": "1150m", "memory": "1073741824"},
+        "overhead": {"cpu": "1150m", "memory": "1073741824", "rdma/hca": "1"},
     });
+    // Its volumes are where it is.
+    expect["metadata"].as_object_mut().unwrap().remove("annotations");
     expect["status"]["conditions"].as_array_mut().unwrap().remove(0);
     check(&full, trim::pod, expect.clone());
     // What its class means is not known yet.
@@ -200,6 +208,49 @@ fn what_a_pod_takes_nothing_of_is_not_kept_and_neither_are_more_resources_than_t
     let of_container = spec.containers[0].resources.as_ref().unwrap().limits.as_ref().unwrap();
     assert_eq!(of_container.len(), MOST_RESOURCES);
     assert!(!of_container.contains_key("nvidia.com/gpu"), "{of_container:?}");
+}
+
+#[test]
+fn resources_of_others_hide_none_that_is_planned_with() {
+    let mut full = waiting();
+    for bound in [false, true] {
+        if bound {
+            full["spec"]["nodeName"] = json!("a1");
+        }
+        let requests = &mut full["spec"]["containers"][0]["resources"]["requests"];
+        for n in 0..4 * MOST_RESOURCES {
+            requests[format!("a.example.com/{n:03}")] = json!("1");
+        }
+        let kept: Pod = trim::pod(read(&full));
+        let takes = observe::pods::takes(kept.spec.as_ref().unwrap());
+        assert_eq!(takes.slices.values().sum::<u32>(), 1, "bound {bound}");
+        assert!(takes.room.cpu_milli > 0 && takes.room.memory_bytes > 0, "bound {bound}");
+        assert_eq!(takes.other_resources.len(), MOST_OTHER_RESOURCES, "bound {bound}");
+    }
+}
+
+#[test]
+fn what_claims_are_noted_is_ours_to_say_and_not_long() {
+    let mut full = waiting();
+    full["metadata"]["annotations"] = json!({"slicewright.io/volume-claims": "x".repeat(100_000)});
+    full["spec"]["volumes"] = (0..100)
+        .map(|n| json!({"name": format!("v{n}"), "persistentVolumeClaim": {"claimName": format!("claim-{n:03}")}}))
+        .collect();
+    let kept: Pod = trim::pod(read(&full));
+    let noted = &kept.metadata.annotations.unwrap()["slicewright.io/volume-claims"];
+    assert!(noted.starts_with("claim-000,claim-001") && noted.len() <= 1024, "{noted}");
+    assert!(kept.spec.unwrap().volumes.is_none(), "a volume is three kilobytes");
+}
+
+#[test]
+fn a_pod_that_has_a_network_interface_is_not_only_room() {
+    let bound = |resource: &str, n: &str| -> Pod {
+        read(&json!({"metadata": {"name": "p"}, "spec": {"nodeName": "a1",
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": "1", resource: n}}}]}}))
+    };
+    assert!(trim::only_takes_room(&bound("memory", "1Gi")));
+    assert!(!trim::only_takes_room(&bound("nvidia.com/hostdev", "1")));
+    assert!(!trim::only_takes_room(&trim::pod(bound("rdma/hca", "1"))), "nor is it once it is trimmed");
 }
 
 #[test]

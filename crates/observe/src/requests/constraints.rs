@@ -1,9 +1,11 @@
 //! The scheduling constraints of a pod that we consider.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm, PodSpec};
 use planner::demand::{Constraints, Expression, Operator, Term, Toleration, Volume};
 
-use crate::volumes::{self, Volumes};
+use crate::volumes::Volumes;
 
 /// Node selector, required node affinity, and tolerations: what stands in the pod alone.
 pub(super) fn from_pod_spec(spec: &PodSpec) -> Constraints {
@@ -32,16 +34,13 @@ pub(super) fn from_pod_spec(spec: &PodSpec) -> Constraints {
     }
 }
 
-/// The volumes of a pod that only some nodes can have.
-pub(super) fn of_volumes(known: &Volumes, namespace: &str, pod: Option<&str>, spec: &PodSpec) -> Vec<Volume> {
+/// Those of some claims of a namespace whose volumes only some nodes can have.
+pub(super) fn of_volumes(known: &Volumes, namespace: &str, claims: BTreeSet<String>) -> Vec<Volume> {
     let place = |claim: String| {
         let volume = known.claims.get(&(namespace.to_owned(), claim.clone()))?;
         Some(Volume { claim, nodes: terms(known.places.get(volume)?) })
     };
-    let mut all: Vec<_> = volumes::claims(spec, pod).filter_map(place).collect();
-    all.sort();
-    all.dedup();
-    all
+    claims.into_iter().filter_map(place).collect()
 }
 
 /// The terms of a node selector.

@@ -2,28 +2,32 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::api::core::v1::PodSpec;
+
 use crate::objects::{Key, Objects};
 use crate::volumes::{Volumes, claims};
 
 /// Those of pods that are not bound, and of pods to come, that only some nodes can have.
 pub(super) fn waited_for(objects: &Objects) -> Volumes {
-    let pods = objects.pods.iter().filter_map(|((namespace, name), pod)| {
+    let mut named: BTreeSet<Key> = BTreeSet::new();
+    let mut learn = |namespace: &String, claims: BTreeSet<String>| {
+        named.extend(claims.into_iter().map(|claim| (namespace.clone(), claim)));
+    };
+    for ((namespace, name), pod) in &objects.pods {
         let is_bound = |node: &String| !node.is_empty();
-        let spec = pod.spec.as_ref().filter(|spec| !spec.node_name.as_ref().is_some_and(is_bound))?;
-        Some((namespace, Some(name.as_str()), spec))
-    });
-    let workbenches = objects
-        .notebooks
-        .iter()
-        .map(|((namespace, _), notebook)| (namespace, None, &notebook.spec.template.spec));
-    let sets = objects.workloads.iter().flat_map(|((namespace, _), workload)| {
-        workload.spec.pod_sets.iter().map(move |set| (namespace, None, &set.template.spec))
-    });
-    let named: BTreeSet<Key> = pods
-        .chain(workbenches)
-        .chain(sets)
-        .flat_map(|(namespace, pod, spec)| claims(spec, pod).map(move |claim| (namespace.clone(), claim)))
-        .collect();
+        let waits = |spec: &&PodSpec| !spec.node_name.as_ref().is_some_and(is_bound);
+        if let Some(spec) = pod.spec.as_ref().filter(waits) {
+            learn(namespace, claims(spec, pod.metadata.annotations.as_ref(), Some(name)));
+        }
+    }
+    for ((namespace, _), lab) in &objects.notebooks {
+        learn(namespace, claims(&lab.spec.template.spec, lab.metadata.annotations.as_ref(), None));
+    }
+    for ((namespace, _), workload) in &objects.workloads {
+        for set in &workload.spec.pod_sets {
+            learn(namespace, claims(&set.template.spec, None, None));
+        }
+    }
     let Volumes { claims, places } = &objects.volumes;
     let claims: BTreeMap<_, _> = claims
         .iter()

@@ -403,24 +403,35 @@ impl Redactor<'_> {
             labels.filter_map(|(key, value)| Some((key.clone(), named(key, value)?))).collect();
         let mut metadata = self.metadata(&pod.metadata);
         metadata.labels = Some(labels).filter(|labels| !labels.is_empty());
+        if let Some(spec) = &pod.spec {
+            let claims = volumes::claims(spec, pod.metadata.annotations.as_ref(), Some(&name));
+            let noted = volumes::noted(&self.claims(&namespace, claims));
+            metadata.annotations = noted.map(|noted| BTreeMap::from([noted]));
+        }
         let mut status = pod.status.clone();
         for condition in status.iter_mut().filter_map(|status| status.conditions.as_mut()).flatten() {
             // What the scheduler says names what is in the way.
             condition.message = condition.message.take().map(|_| REDACTED.to_owned());
         }
-        Pod { metadata, spec: pod.spec.as_ref().map(|spec| self.spec(&namespace, &name, spec)), status }
+        let spec =
+            pod.spec.as_ref().map(|spec| PodSpec { volumes: None, ..self.spec(&namespace, &name, spec) });
+        Pod { metadata, spec, status }
+    }
+
+    /// The claims of volumes that tell where somebody may go.
+    fn claims(&self, namespace: &str, claims: BTreeSet<String>) -> BTreeSet<String> {
+        let placed =
+            |claim: &String| self.volumes.claims.contains_key(&(namespace.to_owned(), claim.clone()));
+        claims.iter().filter(|claim| placed(claim)).map(|claim| self.names.thing(namespace, claim)).collect()
     }
 
     /// Containers are called after what they do; only the one that is called
     /// after its workbench is found by its name.
     fn spec(&self, namespace: &str, of: &str, spec: &PodSpec) -> PodSpec {
         let mut spec = spec.clone();
-        // Volumes that nobody can tell a place of are left out; `of` is a pod's name where the others are ephemeral.
-        let claims = volumes::claims(&spec, Some(of));
-        let claims =
-            claims.filter(|claim| self.volumes.claims.contains_key(&(namespace.to_owned(), claim.clone())));
-        let claims: Vec<_> = claims.map(|claim| self.names.thing(namespace, &claim)).collect();
-        spec.volumes = volumes::only_claims(claims.into_iter());
+        // A workload has its claims here; what else of volumes is read is noted on the object.
+        let claims = self.claims(namespace, volumes::claims(&spec, None, None));
+        spec.volumes = volumes::only_claims(claims);
         let containers = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
         for (number, container) in containers.enumerate() {
             container.name = match container.name == of {
@@ -439,10 +450,14 @@ impl Redactor<'_> {
         if let Some(at) = notebook.last_activity() {
             annotations.insert(LAST_ACTIVITY.to_owned(), at.to_string());
         }
+        let claims =
+            volumes::claims(&notebook.spec.template.spec, notebook.metadata.annotations.as_ref(), None);
+        annotations.extend(volumes::noted(&self.claims(namespace, claims)));
         annotations.extend(notebook.hardware_profile().iter().flat_map(|key| self.profile_of(key)));
         metadata.annotations = Some(annotations).filter(|annotations| !annotations.is_empty());
         let mut notebook = Notebook { metadata, ..notebook.clone() };
-        notebook.spec.template.spec = self.spec(namespace, name, &notebook.spec.template.spec);
+        let spec = self.spec(namespace, name, &notebook.spec.template.spec);
+        notebook.spec.template.spec = PodSpec { volumes: None, ..spec };
         notebook
     }
 
