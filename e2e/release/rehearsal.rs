@@ -219,7 +219,9 @@ fn opm_reads(registry: &Registry, published: &[(String, String)]) -> anyhow::Res
         let (_, digest) = published.iter().find(|(found, _)| found == name).context("it is published")?;
         let image = format!("{}{name}@{digest}", registry.prefix());
         let mut render = Command::new(&opm);
-        render.args(["render", &image, "--output", "json", "--use-http"]).env("HOME", home.path());
+        // In the form that the catalog has, for OpenShift 4.17 and newer.
+        render.args(["render", &image, "--migrate-level", "bundle-object-to-csv-metadata"]);
+        render.args(["--output", "json", "--use-http"]).env("HOME", home.path());
         let text = run(&mut render)?;
         let documents = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
         Ok::<_, anyhow::Error>((image, documents.collect::<Result<Vec<_>, _>>()?))

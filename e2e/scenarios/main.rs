@@ -56,4 +56,5 @@ mod tutorial;
 mod unmade;
 mod versions;
 mod virtual_nodes;
+mod volumes;
 mod whole_gpus;

@@ -69,6 +69,7 @@ const WHY: &[(&str, &str)] = &[
     ("unmade::", "it wants two nodes with eight GPUs each"),
     ("versions::", "it is about the API server alone"),
     ("virtual_nodes::", "it is about the virtual nodes themselves"),
+    ("volumes::", "it wants three nodes with eight GPUs each"),
     ("whole_gpus::", "it wants a node with eight GPUs"),
 ];
 
