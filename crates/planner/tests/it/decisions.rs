@@ -504,3 +504,40 @@ fn a_gpu_that_is_used_without_mig_is_waited_for_by_name() {
     let waits = |h: &Help| matches!(h, Help::PodEnds { pod: p, .. } if *p == pod("training"));
     assert!(help.iter().any(waits), "{help:?}");
 }
+
+/// Eight GPUs on each of two nodes, and somebody on every one of the first: more nodes have other disks.
+#[test]
+fn more_gpus_are_no_advice_to_who_is_bound_to_a_node_by_its_name() {
+    let eight = |used: bool, name: &str| {
+        let gpu = || if used { a100().used("7g.80gb", 0, "holder") } else { a100().idle("7g.80gb", 0) };
+        (0..8).fold(node().label("host", name), |node, _| node.gpu(gpu()))
+    };
+    let inventory = fleet().node("n1", eight(true, "n1")).node("n2", eight(false, "n2")).build();
+    let policies = [policy("lab").build()];
+    let help = |request: planner::testing::RequestBuilder| {
+        let decision = decide(&inventory, &[request.asks("1g.10gb", 1).build()], &policies);
+        match &decision.report.requests[0].outcome {
+            Outcome::Unserved { help, .. } => help.clone(),
+            served => panic!("{served:?}"),
+        }
+    };
+    let is_more = |help: &Help| matches!(help, Help::MoreGpus { .. });
+    let bound = help(request("lab").volume("data", "host", &["n1"]));
+    assert!(!bound.is_empty() && !bound.iter().any(is_more), "{bound:?}");
+    assert!(!help(request("lab").selects("host", "n1")).iter().any(is_more));
+    // A new node of the same zone could have the disk.
+    let zoned = |inventory: &Inventory| {
+        let mut inventory = inventory.clone();
+        let zone = |(name, node): (&planner::names::NodeName, &mut planner::inventory::Node)| {
+            let zone = if name.0 == "n1" { "a" } else { "b" };
+            node.labels.insert("zone".to_owned(), zone.to_owned());
+        };
+        inventory.nodes.iter_mut().for_each(zone);
+        inventory
+    };
+    let inventory = zoned(&inventory);
+    let request = request("lab").asks("1g.10gb", 1).volume("data", "zone", &["a"]).build();
+    let decision = decide(&inventory, &[request], &policies);
+    let Outcome::Unserved { help, .. } = &decision.report.requests[0].outcome else { panic!("all are used") };
+    assert!(help.iter().any(is_more), "{help:?}");
+}

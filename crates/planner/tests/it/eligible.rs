@@ -269,6 +269,10 @@ fn node_of(text: &str) -> NodeBuilder {
             let (cpu, memory) = cpu_and_memory(&free);
             node.room(cpu, memory, free[2].parse().expect("pods"))
         }
+        ("has", free) => {
+            let (amount, resource) = free.split_once(' ').expect("AMOUNT RESOURCE");
+            node.free_of(resource, amount.parse().expect("an amount"))
+        }
         ("storage", free) => node.free_storage(gib(free)),
         (word, _) => panic!("a node has no `{word}`"),
     })
@@ -288,6 +292,10 @@ fn request_of(text: &str) -> RequestBuilder {
         let words: Vec<&str> = part.split(' ').collect();
         match words.as_slice() {
             ["asks", profile] => request.asks(profile, 1),
+            ["volume", claim, key, "In", values] => {
+                request.volume(claim, key, &values.split(',').collect::<Vec<_>>())
+            }
+            ["needs", amount, resource] => request.takes_of(resource, amount.parse().expect("an amount")),
             ["stores", bytes] => request.takes_storage(gib(bytes)),
             ["selects", label] => {
                 let (key, value) = label.split_once('=').expect("KEY=VALUE");
