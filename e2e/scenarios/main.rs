@@ -35,6 +35,7 @@ mod onboarding;
 mod openshift_ai;
 mod other_stacks;
 mod owners;
+mod pod_groups;
 mod pods_in_the_way;
 mod queues;
 mod quiet;

@@ -28,6 +28,11 @@ pub(crate) async fn research_queues(scene: &mut Scene, quota: &[(&str, u32)]) ->
     scene.world(Fleet { nodes: vec![four_gpus("n1"), four_gpus("n2")], ..Fleet::default() }).await?;
     scene.operator_with(|settings| settings.kueue = Kueue::AdmissionCheck).await?;
     scene.apply(policy("research", "research").at_a_time(2)).await?;
+    one_queue(scene, quota).await
+}
+
+/// A queue, `research`, that gives so much of each resource and asks our check.
+pub(crate) async fn one_queue(scene: &Scene, quota: &[(&str, u32)]) -> anyhow::Result<()> {
     scene.apply(kueue("AdmissionCheck", CHECK, json!({"controllerName": "slicewright.io/slices"}))).await?;
     scene.apply(kueue("ResourceFlavor", "pool", json!({"nodeLabels": {POOL: "research"}}))).await?;
     let mut resources = vec![
@@ -289,6 +294,67 @@ fn an_operator_that_begins_anew_answers_what_waits_and_kueue_may_be_away_meanwhi
         scene.operator_again().await?;
         check_says(scene, "lab", "Ready", "").await?;
         scene.workbench_runs("lab").await?;
+        Ok(())
+    });
+}
+
+/// The condition `Active` of the check: its status and reason.
+async fn active(scene: &Scene, status: &str, reason: &str) -> anyhow::Result<()> {
+    let (api, _) = objects::api_of(&scene.client(), &kueue("AdmissionCheck", CHECK, json!({}))).await?;
+    wait::asking(&format!("the check is Active={status}, {reason}"), wait::PATIENCE, async || {
+        let check = api.get(CHECK).await?;
+        let conditions = check.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let is_it = |c: &Value| c["type"] == "Active" && c["status"] == status && c["reason"] == reason;
+        Ok(if conditions.iter().any(is_it) { Ok(()) } else { Err(json!(conditions).to_string()) })
+    })
+    .await
+}
+
+/// What an operator has that gets its settings from the environment: the rights do not go with the switch.
+fn rights_that_stay() -> [Value; 2] {
+    let rule = |resource: &str, verb: &str| json!({"apiGroups": ["kueue.x-k8s.io"], "resources": [resource], "verbs": [verb]});
+    let name = json!({"name": "answers-checks", "labels": {objects::OURS: "true"}});
+    [
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": name,
+            "rules": [rule("admissionchecks", "list"), rule("admissionchecks/status", "patch")]}),
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": name,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "answers-checks"},
+            "subjects": [{"kind": "ServiceAccount", "name": objects::OPERATOR_ACCOUNT,
+                "namespace": objects::OPERATOR_NAMESPACE}]}),
+    ]
+}
+
+#[test]
+fn an_operator_that_is_switched_off_says_so_of_its_check_if_it_still_may_and_the_queue_gives_no_quota() {
+    scenario(async |scene| {
+        research_queues(scene, &[(&mig("1g.10gb"), 4)]).await?;
+        active(scene, "True", "Active").await?;
+        // The chart takes the right with the setting.
+        scene.stop_operators().await?;
+        scene.operator_with(|settings| settings.kueue = Kueue::Off).await?;
+        scene.operators()[0].has_run_rounds(1).await?;
+        active(scene, "True", "Active").await?;
+        // With OLM the right stays.
+        scene.stop_operators().await?;
+        for object in rights_that_stay() {
+            scene.apply(object).await?;
+        }
+        scene.operator_with(|settings| settings.kueue = Kueue::Off).await?;
+        active(scene, "False", "SwitchedOff").await?;
+        scene.apply(pod("late", &mig("1g.10gb"), 1).labelled(QUEUE, "research")).await?;
+        let api = workloads(scene).await?;
+        wait::asking("the queue says why it gives nothing", wait::PATIENCE, async || {
+            let text = json!(api.list(&ListParams::default()).await?.items).to_string();
+            let is_told = text.contains("QuotaReserved") && text.contains("inactive");
+            Ok(if is_told { Ok(()) } else { Err(text) })
+        })
+        .await?;
+        // Switched on again, the queue goes on.
+        scene.stop_operators().await?;
+        scene.operator_with(|settings| settings.kueue = Kueue::AdmissionCheck).await?;
+        active(scene, "True", "Active").await?;
+        scene.apply(pod("next", &mig("1g.10gb"), 1).labelled(QUEUE, "research")).await?;
+        scene.runs("next").await?;
         Ok(())
     });
 }

@@ -14,9 +14,12 @@ use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use crate::certificates::Authority;
+use crate::by_url::ByUrl;
+use crate::not_here::NotHere;
+use crate::pod_groups::Kind;
 use crate::process::{Den, Running};
-use crate::{objects, ports, wait};
+use crate::scene::Scene;
+use crate::{objects, wait};
 
 /// How long it may take until its webhooks answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,17 +27,20 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PASSED_OVER: [&str; 2] = ["kube-system", "kueue-system"];
 
 /// What it is told beside its defaults. Nobody may read its metrics; one
-/// process needs no lease; queues of pods, sets and jobs are what scenarios have.
-fn configuration(webhooks: u16, certificates: &Path) -> Value {
+/// process needs no lease; queues of pods, sets and jobs are what scenarios
+/// have, and of these kinds, where their controllers run.
+fn configuration(reached: &ByUrl, kinds: &[Kind]) -> Value {
+    let always = ["batch/job", "pod", "statefulset"].into_iter();
+    let frameworks: Vec<_> = always.chain(kinds.iter().map(|kind| kind.framework())).collect();
     json!({
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
         "health": {"healthProbeBindAddress": "0"},
         "metrics": {"bindAddress": "0"},
-        "webhook": {"host": "127.0.0.1", "port": webhooks, "certDir": certificates},
+        "webhook": {"host": "127.0.0.1", "port": reached.port, "certDir": reached.certificates},
         "leaderElection": {"leaderElect": false},
         "internalCertManagement": {"enable": false},
-        "integrations": {"frameworks": ["batch/job", "pod", "statefulset"]},
+        "integrations": {"frameworks": frameworks},
     })
 }
 
@@ -63,33 +69,29 @@ pub struct Kueue {
 
 impl Kueue {
     /// Installs its kinds and its webhooks, starts it, and waits until it
-    /// answers.
+    /// answers. It knows groups of pods of these kinds.
     ///
     /// # Errors
     /// When it is missing, or does not answer; the error has its last words.
-    pub(crate) async fn start(client: &Client, administrator: &Kubeconfig) -> anyhow::Result<Self> {
+    async fn start(client: &Client, administrator: &Kubeconfig, kinds: &[Kind]) -> anyhow::Result<Self> {
         let program = tools::find("kueue")?;
         let components = tools::find("kueue-components")?;
         let den = Den::new().context("cannot make a folder for Kueue")?;
         let folder = den.folder().to_owned();
-        let authority = Authority::new()?;
-        let server = authority.server()?;
-        let port = ports::free().context("no port is free")?;
+        let reached = ByUrl::new(&folder)?;
         // It looks for the certificate of its metrics there, whatever it is told.
         let etc = folder.join("etc");
         let of_metrics = etc.join("kueue/metrics/certs");
-        let of_webhooks = folder.join("certificates");
-        for place in [&of_metrics, &of_webhooks] {
-            fs::create_dir_all(place)?;
-            fs::write(place.join("tls.crt"), &server.certificate)?;
-            fs::write(place.join("tls.key"), &server.key)?;
+        fs::create_dir_all(&of_metrics)?;
+        for file in ["tls.crt", "tls.key"] {
+            fs::copy(reached.certificates.join(file), of_metrics.join(file))?;
         }
         for file in ["hosts", "nsswitch.conf", "resolv.conf", "passwd"] {
             // What the machine does not have, it needs not either.
             let _ = fs::copy(Path::new("/etc").join(file), etc.join(file));
         }
         let config = folder.join("kueue.json");
-        fs::write(&config, configuration(port, &of_webhooks).to_string())?;
+        fs::write(&config, configuration(&reached, kinds).to_string())?;
         let kubeconfig = folder.join("kubeconfig");
         fs::write(&kubeconfig, serde_json::to_string(administrator)?)?;
         let command = move || {
@@ -109,11 +111,11 @@ impl Kueue {
             command
         };
         let kueue = Self { den, command: Box::new(command), running: Mutex::new(None) };
-        let url = format!("https://127.0.0.1:{port}");
-        let crds = of_kueue(&components.join("crd/bases"), &url, &authority.certificate())?;
+        let crds = of_kueue(&components.join("crd/bases"), &reached)?;
         objects::install_crds(client, &crds).await?;
         kueue.begin().await?;
-        for object in webhooks(&components.join("webhook/manifests.yaml"), &url, &authority.certificate())? {
+        let manifest = components.join("webhook/manifests.yaml");
+        for object in reached.webhooks("kueue", &manifest, |webhook| is_known(webhook, kinds))? {
             objects::apply(client, &object).await?;
         }
         kueue.answers(client).await?;
@@ -162,21 +164,15 @@ impl Kueue {
     }
 }
 
-/// What is reached by a URL, with this authority.
-fn reached_at(url: &str, path: &str, authority: &str) -> Value {
-    let bundle = k8s_openapi::ByteString(authority.as_bytes().to_vec());
-    json!({"url": format!("{url}{path}"), "caBundle": bundle})
-}
-
 /// Its kinds. Those that it serves in two versions are converted by itself.
-fn of_kueue(folder: &Path, url: &str, authority: &str) -> anyhow::Result<Vec<Value>> {
+fn of_kueue(folder: &Path, reached: &ByUrl) -> anyhow::Result<Vec<Value>> {
     let mut crds = Vec::new();
     for entry in fs::read_dir(folder).context("Kueue's kinds are missing")? {
         for mut crd in objects::documents(&fs::read_to_string(entry?.path())?)? {
             let versions = crd["spec"]["versions"].as_array().map_or(0, Vec::len);
             if versions > 1 {
                 crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
-                    "clientConfig": reached_at(url, "/convert", authority), "conversionReviewVersions": ["v1"],
+                    "clientConfig": reached.client_config("/convert"), "conversionReviewVersions": ["v1"],
                 }});
             }
             crds.push(crd);
@@ -185,28 +181,44 @@ fn of_kueue(folder: &Path, url: &str, authority: &str) -> anyhow::Result<Vec<Val
     Ok(crds)
 }
 
-/// Its webhooks, for the kinds that it knows here.
-fn webhooks(file: &Path, url: &str, authority: &str) -> anyhow::Result<Vec<Value>> {
-    let known = |webhook: &Value| {
-        let groups = webhook["rules"].as_array().into_iter().flatten();
-        let mut groups = groups.flat_map(|rule| rule["apiGroups"].as_array().into_iter().flatten());
-        groups.all(|group| ["", "apps", "batch", "kueue.x-k8s.io"].contains(&group.as_str().unwrap_or("?")))
-            && !webhook["name"].as_str().unwrap_or_default().contains("deployment")
-    };
-    let mut configurations = objects::documents(&fs::read_to_string(file)?)?;
-    for configuration in &mut configurations {
-        let Some(webhooks) = configuration["webhooks"].as_array_mut() else { continue };
-        webhooks.retain(known);
-        for webhook in webhooks {
-            let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap_or_default().to_owned();
-            webhook["clientConfig"] = reached_at(url, &path, authority);
-            let about = webhook["rules"][0]["resources"][0].as_str().unwrap_or_default();
-            if ["pods", "statefulsets"].contains(&about) {
-                webhook["namespaceSelector"] = json!({"matchExpressions": [
-                    {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": PASSED_OVER},
-                ]});
-            }
-        }
+/// Whether a webhook of it is about kinds that it knows here; those about pods
+/// and sets pass over some namespaces.
+fn is_known(webhook: &mut Value, kinds: &[Kind]) -> bool {
+    let known = ["", "apps", "batch", "kueue.x-k8s.io"];
+    let is_known = |group: &str| known.contains(&group) || kinds.iter().any(|kind| kind.group() == group);
+    let groups = webhook["rules"].as_array().into_iter().flatten();
+    let mut groups = groups.flat_map(|rule| rule["apiGroups"].as_array().into_iter().flatten());
+    let about_known = groups.all(|group| is_known(group.as_str().unwrap_or("?")));
+    let about = webhook["rules"][0]["resources"][0].as_str().unwrap_or_default();
+    if ["pods", "statefulsets"].contains(&about) {
+        webhook["namespaceSelector"] = json!({"matchExpressions": [
+            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": PASSED_OVER},
+        ]});
     }
-    Ok(configurations)
+    about_known && !webhook["name"].as_str().unwrap_or_default().contains("deployment")
+}
+
+impl Scene {
+    /// Kueue runs in this cluster from here on, and knows the kinds of the
+    /// [controllers](Scene::pod_groups) that run already.
+    ///
+    /// # Errors
+    /// When it does not, or the cluster is not ours alone.
+    pub async fn queues(&mut self) -> anyhow::Result<()> {
+        if !self.provider.is_ours_alone() {
+            bail!(NotHere("Kueue is put into clusters of our own only"));
+        }
+        let kinds: Vec<Kind> = self.pod_groups.iter().map(|groups| groups.kind).collect();
+        self.kueue = Some(Kueue::start(&self.client(), self.administrator(), &kinds).await?);
+        Ok(())
+    }
+
+    /// Kueue.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn kueue(&self) -> &Kueue {
+        self.kueue.as_ref().expect("the scenario has queues")
+    }
 }

@@ -48,6 +48,7 @@ const WHY: &[(&str, &str)] = &[
     ("openshift_ai::", "it takes OpenShift AI's CRDs away, which came with the kind cluster"),
     ("other_stacks::", "it wants clusters that are set up in other ways"),
     ("owners::", "it makes a node of its own go and come back, or starts with a fleet of its own"),
+    ("pod_groups::", "the controllers are processes beside the control plane there"),
     ("pods_in_the_way::", "it tells a pod when to start"),
     ("queues::", "Kueue is a process beside the control plane there"),
     ("quiet::", "it counts what an operator says at rest, where nothing else moves"),

@@ -26,6 +26,7 @@ use crate::manifests::{self, TEAM};
 use crate::not_here::NotHere;
 use crate::objects::{self, MAP_NAME, OPERATOR_ACCOUNT, OPERATOR_NAMESPACE, OURS};
 use crate::operator::{self, Operator, SPEED};
+use crate::pod_groups::PodGroups;
 use crate::pool::{self, Lent};
 use crate::provider::{Kind, Provider};
 use crate::real_nodes::{self, RealNodes};
@@ -58,7 +59,9 @@ pub struct Scene {
     pub(crate) harmed: usize,
     /// Kueue, where the scenario has queues. Its webhooks and finalizers stay
     /// in the cluster, which nobody else gets after it.
-    kueue: Option<Kueue>,
+    pub(crate) kueue: Option<Kueue>,
+    /// Controllers of groups of pods; the same holds for their webhooks.
+    pub(crate) pod_groups: Vec<PodGroups>,
     /// What agents find on their nodes.
     pub(crate) fixtures: BTreeMap<String, Arc<Fixture>>,
 }
@@ -123,6 +126,7 @@ impl Scene {
             cordoned: Vec::new(),
             harmed: 0,
             kueue: None,
+            pod_groups: Vec::new(),
             fixtures: BTreeMap::new(),
         })
     }
@@ -132,7 +136,7 @@ impl Scene {
     /// next one too, which says nothing about it.
     #[expect(clippy::print_stderr, reason = "what stays behind is told to whoever reads the test's output")]
     pub(crate) async fn close(self, failed: bool) -> Option<Box<dyn Provider>> {
-        let Self { provider, client, world, real, operators, values, kueue, .. } = self;
+        let Self { provider, client, world, real, operators, values, kueue, pod_groups, .. } = self;
         for operator in operators {
             operator.kill();
         }
@@ -140,7 +144,7 @@ impl Scene {
             shutdown.cancel();
             let _ = task.await;
         }
-        if kueue.is_some() {
+        if kueue.is_some() || !pod_groups.is_empty() {
             return None;
         }
         let cleared = async {
@@ -166,27 +170,6 @@ impl Scene {
                 None
             }
         }
-    }
-
-    /// Kueue runs in this cluster from here on.
-    ///
-    /// # Errors
-    /// When it does not, or the cluster is not ours alone.
-    pub async fn queues(&mut self) -> anyhow::Result<()> {
-        if !self.provider.is_ours_alone() {
-            bail!(NotHere("Kueue is put into clusters of our own only"));
-        }
-        self.kueue = Some(Kueue::start(&self.client, &self.administrator).await?);
-        Ok(())
-    }
-
-    /// Kueue.
-    ///
-    /// # Panics
-    /// When there is none.
-    #[must_use]
-    pub fn kueue(&self) -> &Kueue {
-        self.kueue.as_ref().expect("the scenario has queues")
     }
 
     /// An administrator's client.

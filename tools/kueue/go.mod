@@ -1,9 +1,13 @@
-// Kueue, whose queues ask our admission check.
+// Kueue, whose queues ask our admission check, and controllers of groups of pods that it queues.
 module slicewright.io/tools/kueue
 
 go 1.26.0
 
-tool sigs.k8s.io/kueue/cmd/kueue
+tool (
+	sigs.k8s.io/jobset
+	sigs.k8s.io/kueue/cmd/kueue
+	sigs.k8s.io/lws/cmd
+)
 
 require (
 	cel.dev/expr v0.24.0 // indirect

@@ -97,6 +97,17 @@ pub(crate) const FAMILIES: &[Family] = &[
         files: &[("kueue-components", "sigs.k8s.io/kueue", "config/components")],
         ..PLAIN
     },
+    // One module with Kueue, whose build has nearly all of their packages.
+    Family {
+        name: "pod-groups",
+        module: "kueue",
+        binaries: &[("jobset-controller", "sigs.k8s.io/jobset"), ("lws-controller", "sigs.k8s.io/lws/cmd")],
+        files: &[
+            ("jobset-components", "sigs.k8s.io/jobset", "config/components"),
+            ("lws-config", "sigs.k8s.io/lws", "config"),
+        ],
+        ..PLAIN
+    },
     Family {
         name: "console",
         module: "console",

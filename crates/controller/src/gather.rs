@@ -6,9 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::StreamExt;
-use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
-};
+use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Resource;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
@@ -17,6 +15,7 @@ use observe::Objects;
 
 use crate::calls::{CallError, Calls};
 use crate::operator::owners::{self, Owners};
+use crate::own_rights::is_allowed;
 use crate::rbac::{Right, SNAPSHOT, Scope};
 use crate::settings::MapRef;
 use crate::store::{Change, Foreign, Item, Source, Store, take_outdated, trim};
@@ -321,7 +320,6 @@ async fn missing(calls: &Calls, ask: &Ask, absent: &[String]) -> Vec<String> {
     let is_served = |right: &&Right| {
         right.group.is_empty() || groups.as_ref().is_none_or(|groups| groups.contains(right.group))
     };
-    let reviews: Api<SelfSubjectAccessReview> = Api::all(calls.client());
     let needed = SNAPSHOT.iter().filter(|r| !absent.contains(&format!("{}.{}", r.resource, r.group)));
     let needed = needed.filter(is_served);
     for (right, (verb, _)) in needed.flat_map(|right| right.verbs.iter().map(move |verb| (right, verb))) {
@@ -333,15 +331,7 @@ async fn missing(calls: &Calls, ask: &Ask, absent: &[String]) -> Vec<String> {
             namespace,
             ..ResourceAttributes::default()
         };
-        let review = SelfSubjectAccessReview {
-            spec: SelfSubjectAccessReviewSpec {
-                resource_attributes: Some(attributes),
-                ..SelfSubjectAccessReviewSpec::default()
-            },
-            ..SelfSubjectAccessReview::default()
-        };
-        let answer = calls.create(&reviews, "SelfSubjectAccessReview", ASKER, &review).await;
-        let denied = answer.is_ok_and(|review| review.status.is_some_and(|status| !status.allowed));
+        let denied = is_allowed(calls, ASKER, attributes).await == Some(false);
         if denied {
             missing.push(words(right, verb, ask));
         }

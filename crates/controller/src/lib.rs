@@ -26,6 +26,7 @@ pub mod health;
 pub mod lease;
 pub mod metrics;
 pub mod operator;
+mod own_rights;
 #[cfg(unix)]
 pub mod process;
 pub mod publish;

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use controller::calls::{CallError, Calls};
+use controller::publish::kueue::Unanswered;
 use controller::release::{Outcome, ReleaseError, Request, release};
 use controller::stop::{StopError, Stopped, stop};
 use controller::unanswered::withdraw;
@@ -74,7 +75,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> crate::Outcome {
             Some(deployment) => {
                 let stopped = stop(&calls, deployment, &request.lease, STOPPING).await;
                 let stopped = stopped.map_err(|error: StopError| Failure::Unavailable(chain(&error)))?;
-                Some((deployment, stopped, withdraw(&calls, clock::now()).await))
+                Some((deployment, stopped, withdraw(&calls, Unanswered::Stopped, clock::now()).await))
             }
         };
         let outcomes = release(&calls, &request, clock::now()).await.map_err(|error| match error {

@@ -153,6 +153,9 @@ struct Operator {
     jumps: jumps::Jumps,
     /// Whether we wrote at the last turn.
     led: bool,
+    /// Whether our admission checks may still say that somebody answers them,
+    /// although we do not.
+    withdraws: bool,
     /// What was last said to be incomplete.
     said: String,
 }
@@ -205,6 +208,7 @@ impl Operator {
             settles_until: None,
             jumps: jumps::Jumps::default(),
             led: false,
+            withdraws: false,
             said: String::new(),
         }
     }
@@ -280,6 +284,7 @@ impl Operator {
         let leads = self.claim.holds();
         if leads != self.led {
             self.led = leads;
+            self.withdraws = leads && self.settings.kueue != Kueue::AdmissionCheck;
             self.metrics.leads(leads);
             // Who does not lead plans nothing, and needs no memory for it.
             *self.session = reconcile::Session::default();

@@ -16,6 +16,7 @@ use crate::publish::{discreet, kueue};
 use crate::settings::Kueue;
 use crate::store::Foreign;
 use crate::store::awaited::Subject;
+use crate::unanswered;
 
 /// What came of one write; `None` when we may not write any more.
 type Outcome = (String, Option<Result<Subject, CallError>>);
@@ -90,6 +91,23 @@ impl Operator {
         failures
     }
 
+    /// Where the operator does not answer checks: says so of every check of ours, once for each time that it
+    /// leads. Its queues would give quota to workloads that wait for ever.
+    pub(super) async fn withdraw_checks(&mut self, now: Timestamp) -> usize {
+        if !self.withdraws || !self.executor.may_write() {
+            return 0;
+        }
+        let calls = Arc::clone(&self.calls);
+        let withdrawn = self.pump(async move { unanswered::withdraw_where_allowed(&calls, now).await }).await;
+        let outcome = withdrawn.map(|names| {
+            self.withdraws = false;
+            for check in names {
+                tracing::info!(check, "an admission check of ours is not answered any more, and says so");
+            }
+        });
+        self.judge("our admission checks", outcome)
+    }
+
     /// An answer as whoever may read the workload's namespace reads it: with the
     /// names that are told there.
     fn discreet(&self, objects: &Objects, answer: &CheckAnswer) -> CheckAnswer {
@@ -131,7 +149,7 @@ async fn activate(
     if !executor.may_write() {
         return (what, None);
     }
-    let outcome = kueue::say_active(&executor.calls, &version, &check, &condition).await;
+    let outcome = kueue::say_whether_active(&executor.calls, &version, &check, &condition).await;
     (what, Some(outcome))
 }
 

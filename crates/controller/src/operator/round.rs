@@ -115,6 +115,7 @@ impl Operator {
         if untold == 0 {
             failures += self.point_device_plugin(&round).await;
         }
+        failures += Box::pin(self.withdraw_checks(now)).await;
         failures += Box::pin(self.answer_checks(&objects, &round, now, &mut awaited)).await;
         failures += Box::pin(self.publish_menu(&round, now, &mut awaited)).await;
         let instant = clock::instant();

@@ -99,13 +99,32 @@ pub fn active(check: &AdmissionCheck, at: Timestamp) -> Option<Condition> {
     condition(check, (status, reason, message), at)
 }
 
+/// Why nobody answers a check of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// The operator is stopped for good.
+    Stopped,
+    /// It runs, and was told not to answer.
+    SwitchedOff,
+}
+
 /// The condition of a check of ours that nobody answers any more, if it says
 /// something else.
 #[must_use]
-pub fn inactive(check: &AdmissionCheck, at: Timestamp) -> Option<Condition> {
-    let message = "Slicewright is stopped, and nobody answers this check: take it off the queues that name it \
-        (spec.admissionChecksStrategy of the ClusterQueue), or start the operator with --kueue=admission-check";
-    condition(check, ("False", "OperatorStopped", message), at)
+pub fn inactive(check: &AdmissionCheck, why: Unanswered, at: Timestamp) -> Option<Condition> {
+    let (reason, message) = match why {
+        Unanswered::Stopped => (
+            "OperatorStopped",
+            "Slicewright is stopped, and nobody answers this check: take it off the queues that name it \
+             (spec.admissionChecksStrategy of the ClusterQueue), or start the operator with --kueue=admission-check",
+        ),
+        Unanswered::SwitchedOff => (
+            "SwitchedOff",
+            "Slicewright runs without --kueue=admission-check, and nobody answers this check: take it off the queues \
+             that name it (spec.admissionChecksStrategy of the ClusterQueue), or set --kueue=admission-check",
+        ),
+    };
+    condition(check, ("False", reason, message), at)
 }
 
 /// A condition of a check, if it is not there yet.
@@ -137,11 +156,11 @@ fn condition(
     })
 }
 
-/// Says that a check is answered, or why not.
+/// Says whether a check is answered, and if not, why.
 ///
 /// # Errors
 /// When it was not, or may not have been, written.
-pub async fn say_active(
+pub async fn say_whether_active(
     calls: &Calls,
     version: &str,
     now: &AdmissionCheck,
@@ -239,11 +258,15 @@ mod tests {
         let now = Timestamp::UNIX_EPOCH;
         let mut check = AdmissionCheck::default();
         check.status.conditions.extend(active(&check, now));
-        let stopped = inactive(&check, now).unwrap();
-        assert_eq!((stopped.status.as_str(), stopped.reason.as_str()), ("False", "OperatorStopped"));
-        assert!(stopped.message.contains("take it off the queues"), "{}", stopped.message);
-        check.status.conditions = vec![stopped];
-        assert_eq!(inactive(&check, now), None, "it is said once");
-        assert_eq!(active(&check, now).map(|condition| condition.status).as_deref(), Some("True"));
+        for (why, reason) in
+            [(Unanswered::Stopped, "OperatorStopped"), (Unanswered::SwitchedOff, "SwitchedOff")]
+        {
+            let silent = inactive(&check, why, now).unwrap();
+            assert_eq!((silent.status.as_str(), silent.reason.as_str()), ("False", reason));
+            assert!(silent.message.contains("take it off the queues"), "{}", silent.message);
+            check.status.conditions = vec![silent];
+            assert_eq!(inactive(&check, why, now), None, "it is said once");
+            assert_eq!(active(&check, now).map(|condition| condition.status).as_deref(), Some("True"));
+        }
     }
 }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use controller::calls::Calls;
 use controller::client::tamed;
+use controller::publish::kueue::Unanswered;
 use controller::release::{Outcome, Request, release};
 use controller::stop::{StopError, Stopped, stop};
-use controller::unanswered::withdraw;
+use controller::unanswered::{withdraw, withdraw_where_allowed};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use wiremock::matchers::{body_partial_json, method, path};
@@ -152,7 +153,66 @@ async fn checks_of_an_operator_that_is_stopped_say_so_and_others_are_left() {
         .await;
     let config = tamed(kube::Config::new(server.uri().parse().unwrap()));
     let calls = Calls::new(kube::Client::try_from(config).unwrap(), Duration::from_secs(5));
-    assert_eq!(withdraw(&calls, Timestamp::UNIX_EPOCH).await.unwrap(), ["gpu-slices"]);
+    assert_eq!(withdraw(&calls, Unanswered::Stopped, Timestamp::UNIX_EPOCH).await.unwrap(), ["gpu-slices"]);
+}
+
+const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+
+/// A cluster with these groups of kinds, where the operator has a right or does not; and its check, of which it may be
+/// said so often that nobody answers it.
+async fn switched_off(groups: &[&str], may_patch: bool, said: u64) -> MockServer {
+    let server = MockServer::start().await;
+    let served: Vec<Value> = groups
+        .iter()
+        .map(|group| json!({"name": group, "versions": [{"groupVersion": format!("{group}/v1beta2"), "version": "v1beta2"}]}))
+        .collect();
+    let served = json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": served});
+    get(&server, "/apis", ResponseTemplate::new(200).set_body_json(served)).await;
+    for (verb, allowed) in [("list", true), ("patch", may_patch)] {
+        let asked = json!({"spec": {"resourceAttributes": {"group": "kueue.x-k8s.io", "resource": "admissionchecks", "verb": verb}}});
+        let answer = ResponseTemplate::new(201).set_body_json(json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "metadata": {}, "spec": {},
+            "status": {"allowed": allowed},
+        }));
+        let mock = Mock::given(method("POST")).and(path(REVIEWS)).and(body_partial_json(asked));
+        mock.respond_with(answer).mount(&server).await;
+    }
+    let ours = json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck",
+        "metadata": {"name": "gpu-slices", "resourceVersion": "7"}, "spec": {"controllerName": "slicewright.io/slices"}});
+    let listed = list("AdmissionCheckList", "kueue.x-k8s.io/v1beta2", std::slice::from_ref(&ours));
+    get(&server, "/apis/kueue.x-k8s.io/v1beta2/admissionchecks", listed).await;
+    let says =
+        json!({"status": {"conditions": [{"type": "Active", "status": "False", "reason": "SwitchedOff"}]}});
+    Mock::given(method("PATCH"))
+        .and(path("/apis/kueue.x-k8s.io/v1beta2/admissionchecks/gpu-slices/status"))
+        .and(body_partial_json(says))
+        .respond_with(ResponseTemplate::new(200).set_body_json(ours))
+        .expect(said)
+        .mount(&server)
+        .await;
+    server
+}
+
+/// What an operator that was told not to answer asks a cluster: the paths.
+async fn asked_where_switched_off(server: &MockServer) -> Vec<String> {
+    let config = tamed(kube::Config::new(server.uri().parse().unwrap()));
+    let calls = Calls::new(kube::Client::try_from(config).unwrap(), Duration::from_secs(5));
+    withdraw_where_allowed(&calls, Timestamp::UNIX_EPOCH).await.unwrap();
+    let asked = server.received_requests().await.unwrap();
+    asked.into_iter().map(|request| request.url.path().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn an_operator_that_does_not_answer_says_so_where_its_rights_allow_it() {
+    asked_where_switched_off(&switched_off(&["apps", "kueue.x-k8s.io"], true, 1).await).await;
+}
+
+#[tokio::test]
+async fn an_operator_without_the_right_does_not_try_and_one_without_kueue_does_not_ask() {
+    let asked = asked_where_switched_off(&switched_off(&["apps", "kueue.x-k8s.io"], false, 0).await).await;
+    assert_eq!(asked, ["/apis", REVIEWS, REVIEWS]);
+    let asked = asked_where_switched_off(&switched_off(&["apps"], true, 0).await).await;
+    assert_eq!(asked, ["/apis"]);
 }
 
 #[tokio::test]
@@ -164,5 +224,5 @@ async fn a_cluster_without_kueue_has_no_checks_to_take_back() {
     }
     let config = tamed(kube::Config::new(server.uri().parse().unwrap()));
     let calls = Calls::new(kube::Client::try_from(config).unwrap(), Duration::from_secs(5));
-    assert_eq!(withdraw(&calls, Timestamp::UNIX_EPOCH).await.unwrap(), [""; 0]);
+    assert_eq!(withdraw(&calls, Unanswered::Stopped, Timestamp::UNIX_EPOCH).await.unwrap(), [""; 0]);
 }
