@@ -1,6 +1,6 @@
 # Small slices that two pods share each, beside large ones that are for one pod.
 # The policy says both, so each node gets its layout and its sharing under one
-# cordon: two nodes, two changes.
+# cordon: two nodes, two changes. When the sharing ends, it is the same.
 node n1..n2 8xA100-80GB labels pool=research
 policy:
   apiVersion: slicewright.io/v1alpha1
@@ -103,5 +103,7 @@ end team-a/lab2
 run until quiet max 2h
 expect allocatable n1 3g.40gb 16
 expect pod team-b/train running on n1
+# Two for the first layout, two for the third pod of a slice, and one cordon each for the end.
+expect changes 6
 fleet
 expect evictions 0

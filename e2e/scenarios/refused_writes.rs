@@ -43,6 +43,12 @@ impl Refused {
         Self { group: "events.k8s.io", resource: "events", operations: &["CREATE"], sample }
     }
 
+    fn cluster_policies() -> Self {
+        let sample = json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy",
+            "metadata": {"name": "gpu-cluster-policy"}});
+        Self { group: "nvidia.com", resource: "clusterpolicies", operations: &["UPDATE"], sample }
+    }
+
     fn status_of(resource: &'static str, sample: Value) -> Self {
         Self { group: "slicewright.io", resource, operations: &["UPDATE"], sample }
     }
@@ -243,5 +249,41 @@ fn refused_writes_of_a_policys_status_are_counted_and_keep_nobody_from_a_slice()
         refused.end(scene).await?;
         count(false).await?;
         scene.converged("research").await
+    });
+}
+
+#[test]
+fn a_refusal_to_point_cluster_policy_to_the_map_of_sharing_is_told_and_no_node_is_touched_until_it_is_allowed()
+ {
+    scenario(async |scene| {
+        let node = |name: &str| NodeSpec::new(name, 4, "T4").label(POOL, "notebooks");
+        scene.nodes_are(["t1", "t2"].map(node)).await?;
+        let train = pod("train", "nvidia.com/gpu", 1);
+        scene.apply(train).await?;
+        let busy = scene.runs("train").await?;
+        let idle = if busy == "t1" { "t2" } else { "t1" };
+        let refused = Refused::cluster_policies();
+        refused.begin(scene).await?;
+        scene.operator_with(|settings| settings.patch_device_plugin = true).await?;
+        let sharing = json!({"type": "TimeSlicing", "rules": [
+            {"model": "T4", "resource": "nvidia.com/gpu", "replicas": 4}]});
+        let shares = policy("notebooks", "notebooks")
+            .spec("/layout", json!({"type": "None"}))
+            .spec("/sharing", sharing)
+            .spec("/rollout/cooldown", json!("0s"));
+        scene.apply(shares).await?;
+        wait::asking("the refusal is quoted", scene.patience(), async || {
+            let said = scene.says("notebooks", "Degraded", "True", "PluginMapNotOurs").await?;
+            Ok(if said.contains(WORDS) { Ok(()) } else { Err(said) })
+        })
+        .await?;
+        for name in ["t1", "t2"] {
+            scene.offers_resources(name, &[("nvidia.com/gpu", 4)]).await?;
+        }
+        refused.end(scene).await?;
+        scene.offers_resources(idle, &[("nvidia.com/gpu.shared", 16)]).await?;
+        // Whoever trains alone on a GPU goes on to do so.
+        scene.offers_resources(&busy, &[("nvidia.com/gpu", 4)]).await?;
+        scene.waits_for("notebooks", "train").await.map(drop)
     });
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use mig::GpuResource;
 use planner::demand::Request;
 use planner::inventory::Inventory;
 use planner::names::{NodeName, PolicyName};
@@ -11,6 +12,7 @@ use planner::plan::UnderWay;
 use planner::policy::Policy;
 use rollout::fleet::PolicyRollout;
 use rollout::observed::{Listing, MapSeen, Observed, Refusal};
+use rollout::{Method, PluginConfig, SharingWanted};
 
 use crate::agent::Agent as AgentOfNode;
 use crate::hardware::Models;
@@ -146,7 +148,7 @@ impl NodeView {
     /// Its GPUs, in one line, where a policy shares them or leaves them whole,
     /// and it is known how.
     #[must_use]
-    pub fn shared_gpus(&self) -> Option<(u64, rollout::PluginConfig)> {
+    pub fn shared_gpus(&self) -> Option<(u64, PluginConfig)> {
         self.shared.as_ref().filter(|shared| shared.never_cut)?;
         Some((self.facts.sharing.gpus?, self.facts.shared_as()?))
     }
@@ -162,7 +164,7 @@ impl NodeView {
     ) -> Vec<String> {
         let Some(shared) = &self.shared else { return Vec::new() };
         let config = match &shared.wanted {
-            Some(rollout::SharingWanted::As(config)) => Some(config.clone()),
+            Some(SharingWanted::As(config)) => Some(config.clone()),
             Some(_) | None => self.facts.shared_as(),
         };
         let config = config.unwrap_or_default();
@@ -172,8 +174,30 @@ impl NodeView {
     /// How its devices are shared now, whoever said so; `None` where that is
     /// not known for certain.
     #[must_use]
-    pub fn shared_as(&self) -> Option<rollout::PluginConfig> {
+    pub fn shared_as(&self) -> Option<PluginConfig> {
         self.facts.shared_as()
+    }
+
+    /// How its devices are to be shared: as its policy wants it, or as they are where the policy wants nothing else or
+    /// cannot have it. `None` where that is not known.
+    #[must_use]
+    pub fn to_be_shared_as(&self) -> Option<PluginConfig> {
+        let remembered = self.memory.progress.shared_as.as_ref();
+        match self.shared.as_ref().and_then(|shared| shared.wanted.as_ref()) {
+            Some(SharingWanted::As(config)) if !self.facts.sharing.is_somebody_elses(remembered, config) => {
+                Some(config.clone())
+            }
+            Some(SharingWanted::As(_) | SharingWanted::Unknown | SharingWanted::Refused(_)) | None => {
+                self.facts.shared_as()
+            }
+        }
+    }
+
+    /// By what its GPUs are shared, as GPU feature discovery says it.
+    #[must_use]
+    pub fn shares_gpus_by(&self) -> Method {
+        let label = self.facts.sharing.by.get(GpuResource::GPU).map(String::as_str);
+        if label == Some(Method::Mps.label()) { Method::Mps } else { Method::TimeSlicing }
     }
 
     /// The node as the rollout takes it.

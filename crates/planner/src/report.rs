@@ -125,6 +125,13 @@ pub enum Why {
         /// The profile.
         profile: ProfileName,
     },
+    /// The GPUs of the nodes that it may use are never cut, by policy or since their cards know no MIG.
+    NeverCut {
+        /// The profile that it asks for.
+        profile: ProfileName,
+        /// These nodes, with their cards.
+        nodes: Vec<(NodeName, String)>,
+    },
     /// It asks for more slices than any node that it may use could ever have.
     TooLarge {
         /// The most that one such node can have.

@@ -65,6 +65,14 @@ impl fmt::Display for Why {
             Self::NoPolicy => f.write_str("no policy covers its namespace and has a node that it may use"),
             Self::NoEligibleNode => f.write_str("no node fits its selector, affinity, tolerations, volumes and other resources"),
             Self::NoSuchProfile { profile } => write!(f, "no GPU of the nodes that it may use has {profile}"),
+            Self::NeverCut { profile, nodes } => {
+                let nodes: Vec<_> = nodes.iter().map(|(node, card)| format!("{node} ({card})")).collect();
+                write!(
+                    f,
+                    "it asks for slices ({profile}), and no GPU of the nodes that it may use is ever cut: {}",
+                    some(&nodes)
+                )
+            }
             Self::TooLarge { most, profile: profile @ (Offered::SharedSlice(_) | Offered::SharedGpu) } => {
                 write!(f, "it asks for more {} than one node can have, which is {most}", profile.resource_name())
             }

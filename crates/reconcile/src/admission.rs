@@ -182,7 +182,9 @@ impl Facts<'_> {
         let is_hopeless = match &self.reports.get(id)?.outcome {
             Outcome::Unserved { why: Why::Refused { .. }, .. } => set.is_misspelt,
             // Not of these nodes, nor of any that could be added.
-            Outcome::Unserved { why: Why::NoSuchProfile { profile }, .. } => {
+            Outcome::Unserved {
+                why: Why::NoSuchProfile { profile } | Why::NeverCut { profile, .. }, ..
+            } => {
                 let mut models = Catalog::builtin().models().iter();
                 !self.has_unknown_gpus
                     && !models.any(|model| model.resolve_profile(&profile.to_string()).is_ok())

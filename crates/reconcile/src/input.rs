@@ -60,11 +60,13 @@ pub struct Obstacles {
     pub map: Option<RefusedWrite>,
     /// The same for our map of the device plugin's configurations.
     pub plugin_map: Option<RefusedWrite>,
+    /// The API server refuses to have `ClusterPolicy` point the device plugin to that map.
+    pub plugin_pointer: Option<RefusedWrite>,
 }
 
 impl Obstacles {
     /// There are none.
-    pub const NONE: Self = Self { settles_until: None, map: None, plugin_map: None };
+    pub const NONE: Self = Self { settles_until: None, map: None, plugin_map: None, plugin_pointer: None };
 
     /// Until when nothing is done to nodes, if that is still to come.
     #[must_use]

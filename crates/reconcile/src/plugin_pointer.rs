@@ -7,7 +7,7 @@ use planner::names::PolicyName;
 use planner::policy::{Mode, Policy};
 use rollout::window;
 
-use crate::input::Input;
+use crate::input::{Input, RefusedWrite};
 use crate::planned_round::PlannedRound;
 
 /// A write to `ClusterPolicy` that is due: its `spec.devicePlugin.config` is to name our map.
@@ -30,6 +30,8 @@ pub(crate) struct Elsewhere {
     named: String,
     ours: String,
     by: By,
+    /// The API server refuses the write to us.
+    refused: Option<RefusedWrite>,
 }
 
 /// Who changes it.
@@ -53,7 +55,8 @@ pub(crate) fn elsewhere(input: &Input<'_>, planned: &PlannedRound) -> Option<Els
     }
     let by = if input.settings.points_device_plugin { by(planned, input.now) } else { By::APerson };
     let version = policy.metadata.resource_version.clone().unwrap_or_default();
-    Some(Elsewhere { cluster_policy: name.clone(), version, named, ours: ours.name, by })
+    let refused = input.obstacles.plugin_pointer.clone();
+    Some(Elsewhere { cluster_policy: name.clone(), version, named, ours: ours.name, by, refused })
 }
 
 /// The policies in force that share GPUs of a node.
@@ -91,7 +94,7 @@ impl Elsewhere {
 
     /// What people are told, before it is done.
     pub(crate) fn message(&self, now: Timestamp) -> String {
-        let Self { cluster_policy, named, ours, by, .. } = self;
+        let Self { cluster_policy, version: _, named, ours, by, refused } = self;
         let uses = if named.is_empty() { "no map".to_owned() } else { format!("the map `{named}`") };
         let what = format!(
             "ClusterPolicy {cluster_policy} points the device plugin to {uses}, so no GPU can be shared; the map `{ours}` is there, with the administrators' keys"
@@ -100,6 +103,13 @@ impl Elsewhere {
         let command = format!(
             "kubectl patch clusterpolicies.nvidia.com {cluster_policy} --type merge -p '{{\"spec\":{{\"devicePlugin\":{{\"config\":{{\"name\":\"{ours}\"}}}}}}}}'"
         );
+        if let (By::Us { at: Some(at) }, Some(RefusedWrite { write, words })) = (by, refused)
+            && *at <= now
+        {
+            return format!(
+                "{what}: the API server refuses to let the operator {write}: {words}; allow it there, and the operator does it at its next try, in a window, or run: {command}"
+            );
+        }
         match by {
             By::APerson => format!(
                 "{what}: run, at a time when the {restarts} may restart on every GPU node (pods that run keep their GPUs): {command}"

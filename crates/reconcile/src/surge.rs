@@ -67,6 +67,7 @@ const fn may_be_an_update(why: &Why) -> bool {
         | Why::NoPolicy
         | Why::NoEligibleNode
         | Why::NoSuchProfile { .. }
+        | Why::NeverCut { .. }
         | Why::TooLarge { .. }
         | Why::Held { .. }
         | Why::BlockedElsewhere { .. }

@@ -10,6 +10,7 @@ pub const fn why_name(why: &Why) -> &'static str {
         Why::NoPolicy => "NoPolicy",
         Why::NoEligibleNode => "NoEligibleNode",
         Why::NoSuchProfile { .. } => "NoSuchProfile",
+        Why::NeverCut { .. } => "NeverCut",
         Why::TooLarge { .. } => "TooLarge",
         Why::NoRoom => "NoRoom",
         Why::Elsewhere { .. } => "Elsewhere",
@@ -51,6 +52,7 @@ pub const fn may_pass(why: &Why) -> bool {
         | Why::NoPolicy
         | Why::NoEligibleNode
         | Why::NoSuchProfile { .. }
+        | Why::NeverCut { .. }
         | Why::TooLarge { .. }
         | Why::OtherName { .. }
         | Why::SeveralKinds

@@ -58,6 +58,15 @@ impl Method {
         }
     }
 
+    /// What pods that share a device have of it for themselves, to go on a sentence with.
+    #[must_use]
+    pub const fn isolation(self) -> &'static str {
+        match self {
+            Self::Mps => ", with equal shares of memory, and a failure of one pod ends all",
+            Self::TimeSlicing => ", with no memory limit of its own",
+        }
+    }
+
     /// Whether the device plugin refuses a second share to a container where
     /// its configuration does not say.
     const fn refuses_a_second(self) -> bool {
@@ -240,10 +249,7 @@ impl PluginConfig {
     pub const fn isolation(&self) -> &'static str {
         match &self.sharing {
             None => "",
-            Some(Shared { by: Method::Mps, .. }) => {
-                ", with equal shares of memory, and a failure of one pod ends all"
-            }
-            Some(Shared { by: Method::TimeSlicing, .. }) => ", with no memory limit of its own",
+            Some(Shared { by, .. }) => by.isolation(),
         }
     }
 
@@ -354,6 +360,19 @@ impl SharingSeen {
             Some(_) => self.config.clone(),
             None => self.replicas.values().all(|n| *n <= 1).then(PluginConfig::default),
         }
+    }
+
+    /// Whether the label has a value that we did not write: it is somebody else's node. One that our map has, while we
+    /// remember nothing, is ours: the memory was lost.
+    #[must_use]
+    pub fn is_somebody_elses(&self, remembered: Option<&PluginConfig>, wanted: &PluginConfig) -> bool {
+        let ours = remembered.map(PluginConfig::key);
+        let known = match (&ours, &self.key) {
+            (None, None) => true,
+            (None, Some(key)) => key.starts_with(ENTRY_PREFIX) && self.config.is_some(),
+            (Some(_), found) => *found == ours,
+        };
+        !known && self.key.as_ref() != Some(&wanted.key())
     }
 
     /// How the devices are shared that the node offers; `None` where that is

@@ -24,7 +24,7 @@ enum Command {
     Export(Export),
 }
 
-/// Prints a hardware profile for each slice that the policies allow
+/// Prints a hardware profile for each slice, whole GPU and shared GPU that the policies allow
 ///
 /// These are the profiles that the operator publishes with
 /// `--hardware-profiles=publish`, without the label and the annotations by which
@@ -68,7 +68,7 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Outcome {
     let profiles: Vec<Value> = cards.iter().map(|card| card.plain_manifest(&args.namespace)).collect();
     if profiles.is_empty() {
         return Err(Failure::Data(
-            "the policies allow no slice on any node of the fleet: a policy in mode Enforce has to select a node with GPUs that can be partitioned".to_owned(),
+            "the policies allow no slice on any node of the fleet, and no GPU: a policy in mode Enforce has to select a node with GPUs that can be partitioned, or share GPUs or leave them whole".to_owned(),
         ));
     }
     for profile in &profiles {

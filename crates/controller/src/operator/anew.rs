@@ -43,6 +43,7 @@ impl Operator {
             settles_until: self.settles_until,
             map: self.refused.map(),
             plugin_map: self.refused.plugin_map(),
+            plugin_pointer: self.refused.plugin_pointer(),
         }
     }
 

@@ -90,6 +90,11 @@ impl Refused {
         self.0.get(&For::PluginMap).cloned()
     }
 
+    /// The reference of the device plugin to that map, if it is refused.
+    pub(super) fn plugin_pointer(&self) -> Option<RefusedWrite> {
+        self.0.get(&For::DevicePlugin).cloned()
+    }
+
     /// Tells of each node what is refused for it.
     pub(super) fn tell(&self, local: &mut BTreeMap<NodeName, LocalState>) {
         local.values_mut().for_each(|local| local.refused = None);

@@ -18,10 +18,11 @@ use super::supply::{hold, is_frozen};
 use super::trial::{Advice, Inputs, Trials};
 use super::world::World;
 use crate::demand::{Refusal, Request};
-use crate::eligible::{Eligibility, Judge};
-use crate::inventory::{Gpu, Node};
+use crate::eligible::{Eligibility, Judge, judge};
+use crate::inventory::{Gpu, Node, Seating};
 use crate::names::{GpuId, NodeName, PolicyName, RequestId};
 use crate::offered::Offered;
+use crate::predicted_labels::LabelsAfter;
 use crate::report::{Help, Outcome, Report, RequestReport, Why};
 use crate::solver::SolveError;
 
@@ -140,7 +141,9 @@ fn answer(
     let may: Vec<(&NodeName, &Node)> =
         nodes.iter().zip(eligible.iter()).filter(|(_, e)| e.is_yes()).map(|(node, _)| *node).collect();
     if may.is_empty() {
-        return no_node(eligible);
+        let none_is_cut = nodes.iter().all(|(_, node)| node.gpus.is_empty());
+        let answer = if none_is_cut { never_cut(world, group) } else { None };
+        return answer.unwrap_or_else(|| no_node(eligible));
     }
     let counted: Vec<(&NodeName, &Node)> = may
         .iter()
@@ -155,6 +158,11 @@ fn answer(
         .collect();
     if counted.is_empty() {
         return (Why::NoPolicy, vec![]);
+    }
+    if counted.iter().all(|(_, node)| node.gpus.is_empty())
+        && let Some(answer) = never_cut(world, group)
+    {
+        return answer;
     }
     if let Some(answer) = no_profile(group, &counted).or_else(|| too_few_gpus(group, &counted)) {
         return answer;
@@ -204,6 +212,26 @@ fn too_few_gpus(group: &Group<'_>, nodes: &[(&NodeName, &Node)]) -> Option<(Why,
         let advice = format!("ask for at most {most} of {}", profile.resource_name());
         (Why::TooLarge { most, profile }, vec![Help::ChangeRequest { advice }])
     })
+}
+
+/// Slices, where nothing is cut: the nodes that it may use have whole GPUs, for one pod each or for several.
+fn never_cut(world: &World<'_>, group: &Group<'_>) -> Option<(Why, Vec<Help>)> {
+    let (offered, _) = group.wants().find(|(offered, _)| offered.profile().is_some())?;
+    let asks = group.requests[0];
+    let may = |(name, seating): &(&NodeName, &Seating)| {
+        judge(asks, name, &seating.node, &LabelsAfter::predict(&seating.node)).is_yes()
+    };
+    let uncut: Vec<(&NodeName, &Seating)> = world.inventory.seating.iter().filter(may).collect();
+    let (_, first) = uncut.first()?;
+    let advice = match first.offers() {
+        Offered::SharedGpu => "if it may share the GPU with others",
+        _ if first.sharing.replicas > 1 => "which it shares with others there",
+        _ => "a GPU for itself",
+    };
+    let advice = format!("ask for {} instead, {advice}", first.offers().resource_name());
+    let nodes = uncut.iter().map(|(name, seating)| ((*name).clone(), seating.card.clone())).collect();
+    let why = Why::NeverCut { profile: offered.profile()?, nodes };
+    Some((why, vec![Help::ChangeRequest { advice }]))
 }
 
 /// A profile that no GPU has, or more slices than any node can have.

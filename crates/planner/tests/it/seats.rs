@@ -306,3 +306,48 @@ fn a_node_that_takes_no_pods_has_no_free_seat() {
     let told = answer(&decision, "x").to_string();
     assert!(told.contains("t4-1 may not change now: it was cordoned by an admin"), "{told}");
 }
+
+/// An A100 node that a policy leaves uncut is in both lists: without GPUs for the planner, and as seats.
+fn left_uncut(name: &str, seats: SeatingBuilder, fleet: FleetBuilder) -> FleetBuilder {
+    fleet.node(name, node()).seating(name, seats)
+}
+
+#[test]
+fn who_asks_for_slices_where_no_gpu_is_ever_cut_is_told_so_and_what_to_ask_for_there() {
+    let full = |card: &str| seating(card, 8).shared_by(4, true).held_by("lab-0", 1);
+    let inventory = left_uncut("a1", full("A100-40GB"), left_uncut("a2", full("A100-40GB"), fleet())).build();
+    let policies = [policy("lab").build()];
+    let asks = [request("slice").asks("1g.5gb", 1).build(), request("seat").asks_seats("3g.20gb", 2).build()];
+    let decision = decide(&inventory, &asks, &policies);
+    let told = |name: &str| answer(&decision, name).to_string();
+    assert_eq!(
+        told("slice"),
+        "not served: it asks for slices (1g.5gb), and no GPU of the nodes that it may use is ever cut: \
+         a1 (A100-40GB), a2 (A100-40GB). What would help: ask for nvidia.com/gpu.shared instead, if it may share \
+         the GPU with others"
+    );
+    assert!(told("seat").contains("it asks for slices (3g.20gb)"), "{}", told("seat"));
+    assert!(decision.plan.steps.is_empty());
+    // Cards without MIG are no nodes to the planner at all.
+    let t4s = fleet().seating("t1", seating("T4", 8).held_by("lab-0", 8)).build();
+    let told = decide(&t4s, &[request("x").asks("1g.5gb", 1).build()], &policies);
+    let told = answer(&told, "x").to_string();
+    assert!(told.contains("is ever cut: t1 (T4)"), "{told}");
+    assert!(told.contains("ask for nvidia.com/gpu instead, a GPU for itself"), "{told}");
+}
+
+#[test]
+fn who_may_use_a_node_that_is_cut_is_told_of_that_one() {
+    let fleet = left_uncut("a1", seating("A100-80GB", 8), fleet()).node("n1", server(4, &["lab-0"]));
+    let inventory = fleet.build();
+    let asks = [
+        request("odd").asks("1g.5gb", 1).build(),
+        request("free").asks_seats("1g.10gb", 1).build(),
+        request("picky").asks_seats("1g.10gb", 1).selects("zone", "moon").build(),
+    ];
+    let decision = decide(&inventory, &asks, &[policy("lab").build()]);
+    let told = |name: &str| answer(&decision, name).to_string();
+    assert!(told("odd").contains("no GPU of the nodes that it may use has 1g.5gb"), "{}", told("odd"));
+    assert!(told("free").contains("served now by n1"), "{}", told("free"));
+    assert!(told("picky").contains("no node fits its selector"), "{}", told("picky"));
+}

@@ -1,6 +1,7 @@
 //! One offer of the menu, and how it is written as a hardware profile: complete, since the dashboard hides a
-//! profile without CPU and memory; with one slice, since a CUDA process sees only one; and under a name that
-//! ends with the digest of its spec, since a profile in use must not change.
+//! profile without CPU and memory; with one slice or GPU, since a CUDA process sees only one slice, and a second
+//! seat is no second share; and under a name that ends with the digest of its spec, since a profile in use must
+//! not change.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,8 @@ use k8s_openapi::api::core::v1::Toleration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use mig::ProfileName;
 use planner::plan::digest;
+use planner::report::Offered;
+use rollout::Method;
 use serde_json::{Value, json};
 
 /// How much of the digest is in a name.
@@ -23,9 +26,9 @@ const LONGEST_PART: usize = 18;
 /// One offer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Card {
-    /// The slice.
-    pub profile: ProfileName,
-    /// How several pods share each of these slices, where they do: then it is a seat that is offered.
+    /// The slice or the GPU, or by its name a seat of one.
+    pub offered: Offered,
+    /// How several pods share each of these slices or GPUs, where they do: then it is a seat that is offered.
     pub seat: Option<Seat>,
     /// Who may take it, and where it runs.
     pub place: Place,
@@ -33,13 +36,37 @@ pub struct Card {
     pub share: Share,
 }
 
-/// A seat of a slice that several pods share.
+/// A seat of a slice or a GPU that several pods share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seat {
-    /// How many pods share the slice.
+    /// How many pods share it.
     pub replicas: u32,
-    /// Whether seats have a name of their own.
-    pub renamed: bool,
+    /// Whether fewer share it on some nodes.
+    pub fewer_elsewhere: bool,
+    /// By what it is shared.
+    pub by: Method,
+}
+
+impl Seat {
+    /// What two seats of one name are worth that somebody gets one or the other of; `None` is one for itself.
+    #[must_use]
+    pub fn one_of(this: Option<Self>, other: Option<Self>) -> Option<Self> {
+        let (most, least) = if this < other { (other?, this) } else { (this?, other) };
+        let fewer_elsewhere = most.fewer_elsewhere
+            || least.is_none_or(|least| least.fewer_elsewhere || least.replicas < most.replicas);
+        // Equal shares of memory are not to be promised to who may get none.
+        let by = if least.is_some_and(|least| least.by == Method::TimeSlicing) {
+            Method::TimeSlicing
+        } else {
+            most.by
+        };
+        Some(Self { fewer_elsewhere, by, ..most })
+    }
+
+    /// By how many it is shared, in words.
+    fn number(self) -> String {
+        format!("{}{}", if self.fewer_elsewhere { "up to " } else { "" }, self.replicas)
+    }
 }
 
 /// Where an offer runs.
@@ -116,26 +143,29 @@ impl Card {
         }
     }
 
-    /// The slice, and how many share it.
+    /// The slice or the GPU, how many share it, and by what.
     fn what(&self) -> String {
         match self.seat {
-            None => self.profile.to_string(),
-            Some(Seat { replicas, renamed }) => {
-                let name = if renamed { mig::GpuResource::SHARED } else { "" };
-                format!("{}{name}/{replicas}", self.profile)
+            None => self.offered.to_string(),
+            Some(seat @ Seat { by, .. }) => {
+                let by = if by == Method::Mps { "/mps" } else { "" };
+                format!("{}/{}{by}", self.offered, seat.number().replace(' ', "-"))
             }
         }
     }
 
-    /// The resource that is asked for.
-    fn resource(&self) -> String {
-        let shared = self.seat.is_some_and(|seat| seat.renamed);
-        format!("{}{}", self.profile.resource_name(), if shared { mig::GpuResource::SHARED } else { "" })
-    }
-
-    /// What people read of who else is on the slice, after its name.
-    fn beside(&self) -> String {
-        self.seat.map(|seat| format!(", shared by {}", seat.replicas)).unwrap_or_default()
+    /// What people call it: the slice or the GPU, and who else is on it. It is a part of the spec, so what is shared
+    /// otherwise is another profile.
+    fn called(&self) -> String {
+        let one = match self.offered.profile() {
+            Some(profile) => format!("GPU slice {profile}"),
+            None => "GPU".to_owned(),
+        };
+        let by = |seat: Seat| {
+            let through = if seat.by == Method::Mps { " through MPS" } else { "" };
+            format!(", shared by {}{through}", seat.number())
+        };
+        format!("{one}{}", self.seat.map(by).unwrap_or_default())
     }
 
     /// The name of the hardware profile. The dashboard sorts by it.
@@ -186,8 +216,8 @@ impl Card {
                 identifier("cpu", "CPU", "CPU", [json!(1), json!(cpu)]),
                 identifier("memory", "Memory", "Memory", [json!("1Gi"), json!(memory)]),
                 identifier(
-                    &self.resource(),
-                    &format!("GPU slice {}{}", self.profile, self.beside()),
+                    &self.offered.resource_name(),
+                    &self.called(),
                     "Accelerator",
                     [json!(1), json!(1)],
                 ),
@@ -199,24 +229,25 @@ impl Card {
     /// What people read of it.
     #[must_use]
     pub fn texts(&self) -> [(&'static str, String); 2] {
-        let ProfileName { compute, memory_gb, .. } = self.profile;
         let (whose, queued) = match &self.place {
             Place::Nodes { policy, product, .. } => {
                 (format!("{}, {}", spoken(product), part(policy, 60)), "")
             }
             Place::Queue { name } => (format!("queue {}", part(name, 60)), " in the queue"),
         };
-        let shown = format!("GPU slice {}{} ({whose})", self.profile, self.beside());
-        let slices = if compute == 1 { "slice" } else { "slices" };
-        let beside = match self.seat {
-            Some(Seat { replicas, .. }) => {
-                format!(", shared by {replicas} pods, with no memory limit of its own")
+        let shown = format!("{} ({whose})", self.called());
+        let one = match (self.offered.profile(), self.seat) {
+            (Some(ProfileName { compute, memory_gb, .. }), _) => {
+                let slices = if compute == 1 { "slice" } else { "slices" };
+                format!("{compute} compute {slices} and {memory_gb} GB of memory of a GPU")
             }
-            None => String::new(),
+            (None, Some(_)) => "A GPU".to_owned(),
+            (None, None) => "A whole GPU, with all of its memory".to_owned(),
         };
-        let described = format!(
-            "{compute} compute {slices} and {memory_gb} GB of memory of a GPU{beside}. If none is free, the workload waits{queued} until one is."
-        );
+        let beside =
+            self.seat.map(|seat| format!(", shared by {} pods{}", seat.number(), seat.by.isolation()));
+        let beside = beside.unwrap_or_default();
+        let described = format!("{one}{beside}. If none is free, the workload waits{queued} until one is.");
         let cut = |text: String, longest: usize| text.chars().take(longest).collect::<String>();
         [
             ("opendatahub.io/display-name", cut(shown, 128)),

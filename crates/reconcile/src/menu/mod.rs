@@ -10,6 +10,7 @@
 //!   stays where it is.
 //! - Nodes come and go, so a profile is withdrawn, offered again or replaced only after a while.
 
+mod attainable;
 mod card;
 mod decide;
 mod offers;
@@ -21,7 +22,7 @@ use jiff::{SignedDuration, Timestamp};
 use observe::problem::Problem;
 use serde_json::Value;
 
-pub use card::{Card, Place, Share};
+pub use card::{Card, Place, Seat, Share};
 pub use decide::cards;
 pub(crate) use decide::menu;
 

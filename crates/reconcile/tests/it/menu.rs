@@ -2,6 +2,7 @@
 //! offered, what is withdrawn and when, and what is never touched.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod gpus;
 mod seats;
 
 use std::collections::BTreeSet;

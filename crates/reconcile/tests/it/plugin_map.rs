@@ -3,7 +3,6 @@
 
 use api::foreign::cluster_policy::DevicePluginConfig;
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use reconcile::{PluginMapWrite, Repoint, Round};
 use rollout::{Method, Outlook, PluginConfig, Shared, StartBlocker};
 use serde_json::json;
@@ -14,24 +13,11 @@ use crate::cluster::{Cluster, OPERATOR};
 fn pool() -> Cluster {
     let mut cluster = Cluster::new();
     for name in ["t1", "t2", "t3"] {
-        cluster.node(name);
-        cluster.edit_node(name, |node| {
-            let labels = node.metadata.labels.get_or_insert_default();
-            labels.retain(|key, _| !key.contains("/mig"));
-            labels.insert("nvidia.com/gpu.product".to_owned(), "Tesla-T4".to_owned());
-            labels.insert("nvidia.com/gpu.count".to_owned(), "8".to_owned());
-            let allocatable = node.status.get_or_insert_default().allocatable.get_or_insert_default();
-            allocatable.remove("nvidia.com/mig-7g.80gb");
-            allocatable.insert("nvidia.com/gpu".to_owned(), Quantity("8".to_owned()));
-        });
+        cluster.uncut(name, "Tesla-T4");
     }
-    cluster.policy(json!({"type": "None"}));
-    cluster.edit_policy(|policy| {
-        policy.spec.sharing = serde_json::from_value(json!({"type": "TimeSlicing", "rules": [
-            {"model": "T4", "resource": "nvidia.com/gpu", "replicas": 4},
-        ]}))
-        .unwrap();
-    });
+    cluster.shares_gpus(json!({"type": "TimeSlicing", "rules": [
+        {"model": "T4", "resource": "nvidia.com/gpu", "replicas": 4},
+    ]}));
     cluster
 }
 
@@ -282,4 +268,44 @@ fn cluster_policy_is_never_pointed_there_for_another_policy_nor_before_the_map_i
     cluster.now = open;
     cluster.objects.config_maps.clear();
     assert_eq!(round(&cluster).plugin_map.repoint, None, "a plugin whose map is missing does not start");
+}
+
+#[test]
+fn a_refusal_to_point_cluster_policy_there_is_quoted_and_nothing_else_is_done_until_it_is_taken() {
+    let mut cluster = pool_with_a_window(api::policy::Mode::Enforce);
+    cluster.now = "2026-11-20T08:30:00Z".parse().unwrap();
+    let refused = reconcile::RefusedWrite {
+        write: "patch ClusterPolicy gpu-cluster-policy".to_owned(),
+        words: "nothing moves on Fridays".to_owned(),
+    };
+    cluster.obstacles.plugin_pointer = Some(refused);
+    let round_of_refusal = round(&cluster);
+    let (reason, message) = degraded(&round_of_refusal);
+    assert_eq!(reason, "PluginMapNotOurs");
+    assert!(
+        message.contains("the API server refuses to let the operator patch ClusterPolicy gpu-cluster-policy: nothing moves on Fridays; allow it there"),
+        "{message}"
+    );
+    assert!(
+        message.contains("or run: kubectl patch clusterpolicies.nvidia.com gpu-cluster-policy"),
+        "{message}"
+    );
+    assert!(round_of_refusal.plugin_map.repoint.is_some(), "it is tried again");
+    for (name, node) in &round_of_refusal.nodes {
+        assert_eq!(node.advance.actions, [], "{name} is neither cordoned nor told anything");
+        let holds = &node.advance.outlook;
+        assert!(matches!(holds, Outlook::Holding(StartBlocker::PluginMapNotOurs)), "{name}: {holds:?}");
+    }
+    // When the window has closed, people are told when the next one opens, and not of last night's refusal.
+    cluster.now = "2026-11-20T09:30:00Z".parse().unwrap();
+    assert!(degraded(&round(&cluster)).1.contains("at 2026-11-21T08:00:00Z, when a window opens"));
+
+    // It is allowed, and done: the nodes go on.
+    cluster.now = "2026-11-21T08:30:00Z".parse().unwrap();
+    cluster.obstacles.plugin_pointer = None;
+    names(&mut cluster, "slicewright-plugin-config");
+    let after = round(&cluster);
+    assert_eq!((after.plugin_map.repoint.clone(), degraded(&after).0), (None, String::new()));
+    let holds = |outlook: &Outlook| matches!(outlook, Outlook::Holding(StartBlocker::PluginMapNotOurs));
+    assert!(!after.nodes.values().any(|node| holds(&node.advance.outlook)));
 }

@@ -9,7 +9,7 @@
 //! its server anew, which ends who runs through it: that waits until no pod holds any GPU.
 
 use crate::action::Action;
-use crate::names::{self, ENTRY_PREFIX};
+use crate::names;
 use crate::observed::Pod;
 use crate::operand::Operand;
 use crate::outlook::{FailureReason, Outlook, StartBlocker, Trouble, Unproven, WaitsFor};
@@ -187,19 +187,13 @@ impl Run<'_> {
         Some(self.enter(Phase::Quiescing))
     }
 
-    /// The label has a value that we did not write: it is somebody else's node.
-    /// One that our map has, while we remember nothing, is ours: the memory was
-    /// lost.
+    /// The label has a value that we did not write.
     fn foreign_key(&self, wanted: &PluginConfig) -> Option<StartBlocker> {
-        let found = self.seen.sharing.key.clone();
-        let is_wanted = found.as_deref() == Some(wanted.key().as_str());
-        let ours = self.next.shared_as.as_ref().map(PluginConfig::key);
-        let known = match (&ours, &found) {
-            (None, None) => true,
-            (None, Some(key)) => key.starts_with(ENTRY_PREFIX) && self.seen.sharing.config.is_some(),
-            (Some(_), _) => found == ours,
-        };
-        (!known && !is_wanted).then_some(StartBlocker::ForeignSharing { found, ours })
+        let remembered = self.next.shared_as.as_ref();
+        self.seen.sharing.is_somebody_elses(remembered, wanted).then(|| StartBlocker::ForeignSharing {
+            found: self.seen.sharing.key.clone(),
+            ours: remembered.map(PluginConfig::key),
+        })
     }
 
     /// Everything that must be right before a change, the heaviest first.

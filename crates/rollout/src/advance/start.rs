@@ -54,29 +54,58 @@ impl Run<'_> {
             self.adopt(wanted);
             return self.sharing_idle();
         }
-        if let Some(hold) = self.not_as_verified() {
+        if let Some(hold) = self.layout_hold(&wanted) {
             return self.hold(hold);
+        }
+        self.next.target = Some(self.layout_target(wanted));
+        self.enter(Phase::Mapping)
+    }
+
+    /// Why a layout that the node should have does not start.
+    fn layout_hold(&self, wanted: &NodeLayout) -> Option<StartBlocker> {
+        if let Some(hold) = self.not_as_verified() {
+            return Some(hold);
         }
         if let Some(back) = self.next.set_back.clone()
-            && back.layout == wanted
+            && back.layout == *wanted
             && self.now < back.until
         {
-            return self.hold(StartBlocker::BackedOff { until: back.until, why: back.why });
+            return Some(StartBlocker::BackedOff { until: back.until, why: back.why });
         }
         if let Some(until) = self.next.cooldown_until {
-            return self.hold(StartBlocker::Cooldown { until });
+            return Some(StartBlocker::Cooldown { until });
         }
-        if let Some(hold) = self.preflight(&wanted) {
-            return self.hold(hold);
+        if let Some(hold) = self.preflight(wanted) {
+            return Some(hold);
         }
-        if self.rules.admission == Admission::Held(StartBlocker::NotEnforced) {
-            return self.hold(StartBlocker::NotEnforced);
-        }
+        let enforced = self.rules.admission != Admission::Held(StartBlocker::NotEnforced);
+        (!enforced).then_some(StartBlocker::NotEnforced)
+    }
+
+    /// A change to a layout, of which nothing has been done yet.
+    fn layout_target(&self, wanted: NodeLayout) -> Target {
         let label_before = self.seen.label().map(str::to_owned);
         let label = next_label(&wanted.entry_name(), label_before.as_deref());
-        self.next.target =
-            Some(Target { from: has, label_before, ..Target::new(wanted, label, &self.seen.boot_id) });
-        self.enter(Phase::Mapping)
+        Target { from: self.has(), label_before, ..Target::new(wanted, label, &self.seen.boot_id) }
+    }
+
+    /// The layout that came to be wanted while a change of sharing waited, if nothing and nobody is in its way: it
+    /// comes first, and the sharing follows it under the same cordon. A layout that has to wait holds up no sharing.
+    fn layout_that_comes_first(&self, target: &Target) -> Option<Target> {
+        let sharing = target.sharing.as_ref()?;
+        let wanted = self.wanted.filter(|wanted| self.has().as_ref() != Some(*wanted))?;
+        if self.strategy_comes_first()
+            || self.foreign_layout().is_some()
+            || self.layout_hold(wanted).is_some()
+        {
+            return None;
+        }
+        let layout = Target {
+            followed_by: Some(sharing.config.clone()),
+            key_mapped_at: target.mapped_at,
+            ..self.layout_target(wanted.clone())
+        };
+        self.not_evictable(&layout).is_empty().then_some(layout)
     }
 
     /// Until when the node rests: as long as the policy in force says, whichever
@@ -252,6 +281,10 @@ impl Run<'_> {
             && self.rules.admission != Admission::Held(StartBlocker::NotEnforced);
         if !unchanged {
             return self.enter(Phase::Idle);
+        }
+        if let Some(layout) = self.layout_that_comes_first(&target) {
+            self.next.target = Some(layout);
+            return self.enter(Phase::Mapping);
         }
         let unsettled = match &target.sharing {
             Some(change) => self.key_settled(&target, change),

@@ -1,7 +1,9 @@
 //! A node with eight T4s whose sharing changes: what keeps pods from sharing a GPU unawares, what the device plugin is
 //! told and when, and what happens when it does not obey.
 
+mod layout;
 mod proof;
+mod restarts;
 mod slices;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +33,13 @@ struct Scene {
     pods: Vec<Pod>,
     /// What its GPUs are cut into; absent where no GPU is.
     layout: Option<NodeLayout>,
+    /// What they should be cut into, where somebody wants something.
+    wanted_layout: Option<NodeLayout>,
+    /// The entries of MIG manager's map, and when the first of them came.
+    entries: BTreeMap<String, NodeLayout>,
+    entries_since: Option<Timestamp>,
+    /// How often MIG manager cut the GPUs: each time it brings a new plugin.
+    cuts: usize,
     /// MPS's control daemon does not come up.
     no_daemon: bool,
     /// What GPU feature discovery still says, where it lags.
@@ -69,6 +78,11 @@ fn cut() -> NodeLayout {
         1..6 => (index, slices("1g.10gb", 7)),
         _ => (index, slices("3g.40gb", 2)),
     }))
+}
+
+/// What feature discovery counts of a layout.
+fn counted(layout: &NodeLayout) -> Vec<(String, Option<u64>)> {
+    layout.counted(Strategy::Mixed).into_iter().map(|(resource, n)| (resource, Some(n))).collect()
 }
 
 fn pod(name: &str, resource: &str, n: u64) -> Pod {
@@ -111,6 +125,10 @@ impl Scene {
             mapped_at: None,
             labelled_at: None,
             layout: None,
+            wanted_layout: None,
+            entries: BTreeMap::new(),
+            entries_since: None,
+            cuts: 0,
             no_daemon: false,
             labels_of: None,
             relabels: |_| (),
@@ -163,10 +181,12 @@ impl Scene {
     }
 
     fn observe(&self) -> Observed {
-        let mut plugin = pod("plugin", "cpu", 1);
+        let mut plugin = pod(&format!("plugin-{}", self.cuts), "cpu", 1);
         plugin.operand = Some(Operand::DevicePlugin);
+        let mut manager = pod("manager", "cpu", 1);
+        manager.operand = Some(Operand::MigManager);
         let mut pods = self.pods.clone();
-        pods.push(plugin);
+        pods.extend([plugin, manager]);
         if self.active.is_by_mps() {
             let mut daemon = pod("daemon", "cpu", 1);
             daemon.operand = Some(Operand::MpsControlDaemon);
@@ -207,6 +227,8 @@ impl Scene {
             operands: OperandLabels {
                 config: self.layout.as_ref().map(NodeLayout::entry_name),
                 state: self.layout.as_ref().map_or(ManagerState::Absent, |_| ManagerState::Success),
+                has_manager: true,
+                counts: self.layout.iter().flat_map(counted).collect(),
                 ..OperandLabels::default()
             },
             is_marked: self.cordoned,
@@ -220,7 +242,11 @@ impl Scene {
             pods,
             listing: self.listed.map_or(Listing::Cached, |at| Listing::Consistent { at }),
             refusals: Vec::new(),
-            map: MapSeen::default(),
+            map: MapSeen {
+                resource_version: Some("1".to_owned()),
+                entries: self.entries.keys().cloned().collect(),
+                changed_at: self.entries_since,
+            },
             label_layout: self.layout.clone(),
             operator: Operator::default(),
             agent: None,
@@ -237,7 +263,8 @@ impl Scene {
             settings: rollout::Settings::default(),
         };
         let seen = self.observe();
-        let advance = advance_sharing(&seen, None, self.wanted.as_ref(), &rules, &self.progress, self.now);
+        let (layout, sharing) = (self.wanted_layout.as_ref(), self.wanted.as_ref());
+        let advance = advance_sharing(&seen, layout, sharing, &rules, &self.progress, self.now);
         self.progress = advance.progress;
         self.outlook = advance.outlook;
         for action in &advance.actions {
@@ -269,6 +296,16 @@ impl Scene {
                 if self.obeys {
                     self.active = value.as_ref().map(|key| self.map[key].clone()).unwrap_or_default();
                 }
+            }
+            Action::EnsureMapEntry { layout, entry, .. } => {
+                self.entries_since.get_or_insert(self.now);
+                let names = ["", "-a", "-b"].map(|suffix| (format!("{entry}{suffix}"), layout.clone()));
+                self.entries.extend(names);
+            }
+            Action::SetConfigLabel { value, .. } => {
+                assert!(self.cordoned, "MIG manager is told on an open node");
+                self.cuts += 1;
+                self.layout = Some(self.entries[value].clone());
             }
             other => panic!("no action of this walk: {other:?}"),
         }
@@ -546,28 +583,4 @@ fn a_policy_that_goes_before_the_label_takes_the_change_back() {
     scene.wanted = None;
     scene.settle();
     assert_eq!((scene.key.clone(), scene.cordoned), (None, false));
-}
-
-#[test]
-fn killed_before_any_of_its_actions_the_operator_ends_at_the_same_place() {
-    for dies_at in 0..5 {
-        let mut scene = Scene::new();
-        scene.dies_at = Some(dies_at);
-        scene.wants(shared_by(4));
-        scene.settle();
-        assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, shared_by(4)), "{dies_at}");
-        assert!(!scene.cordoned, "{dies_at}");
-    }
-}
-
-#[test]
-fn without_its_memory_the_operator_knows_its_own_key_and_lifts_its_own_cordon() {
-    let mut scene = Scene::shared(4);
-    scene.progress = Progress::default();
-    scene.settle();
-    assert_eq!((scene.outlook.clone(), scene.did.len()), (Outlook::Idle, 0));
-    scene.progress = Progress::default();
-    scene.cordoned = true;
-    scene.settle();
-    assert_eq!((scene.outlook.clone(), scene.cordoned), (Outlook::Idle, false));
 }

@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
 
 mod cut;
+mod uncut;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,0 +1,27 @@
+//! An operator that is killed in the middle, or has lost its memory.
+
+use super::*;
+
+#[test]
+fn killed_before_any_of_its_actions_the_operator_ends_at_the_same_place() {
+    for dies_at in 0..5 {
+        let mut scene = Scene::new();
+        scene.dies_at = Some(dies_at);
+        scene.wants(shared_by(4));
+        scene.settle();
+        assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, shared_by(4)), "{dies_at}");
+        assert!(!scene.cordoned, "{dies_at}");
+    }
+}
+
+#[test]
+fn without_its_memory_the_operator_knows_its_own_key_and_lifts_its_own_cordon() {
+    let mut scene = Scene::shared(4);
+    scene.progress = Progress::default();
+    scene.settle();
+    assert_eq!((scene.outlook.clone(), scene.did.len()), (Outlook::Idle, 0));
+    scene.progress = Progress::default();
+    scene.cordoned = true;
+    scene.settle();
+    assert_eq!((scene.outlook.clone(), scene.cordoned), (Outlook::Idle, false));
+}
