@@ -1,12 +1,12 @@
 //! The possible events.
 
-use e2e::etcd::Versions;
-use e2e::weather::Weather;
-use e2e::{NodeSpec, Scene, TEAM, mig, pod, policy, workbench};
+use crate::etcd::Versions;
+use crate::weather::Weather;
+use crate::{NodeSpec, Scene, TEAM, mig, pod, policy, workbench};
 use jiff::SignedDuration;
 use serde_json::json;
 
-use crate::state::{POLICY, Soak};
+use super::state::{POLICY, Soak};
 
 /// What people ask for, often and seldom.
 const MENU: &[&str] = &[
@@ -31,18 +31,21 @@ const FAULTS: &[&str] = &[
 impl Soak {
     /// Something happens; says what.
     pub(crate) async fn event(&mut self, scene: &mut Scene) -> anyhow::Result<String> {
-        let (kind, what) = match self.below(100) {
+        // Where there are agents, some more can happen; without, a seed has the events that it always had.
+        let kinds = if self.has_agents() { 108 } else { 100 };
+        let (kind, what) = match self.below(kinds) {
             0..30 => ("arrival", self.arrival(scene).await?),
             30..52 => ("end", self.end(scene).await?),
             52..64 => ("workbench", self.workbench(scene).await?),
             64..72 => ("fault", self.fault(scene)?),
             72..79 => ("repair", self.repair(scene)?),
-            79..82 => ("reboot", self.reboot(scene)?),
+            79..82 => ("reboot", self.reboot(scene).await?),
             82..87 => ("edit", self.edit(scene).await?),
             87..89 => ("kill", self.kill(scene).await?),
             89..90 => ("restart", self.restart(scene).await?),
             90..95 => ("weather", self.weather(scene)),
             95..97 => ("clock", self.set_clock()),
+            100.. => ("agent", self.agent(scene).await?),
             _ => ("etcd", self.etcd(scene).await?),
         };
         *self.counts.entry(kind).or_default() += 1;
@@ -122,8 +125,9 @@ impl Soak {
         Ok(format!("{name}: nothing goes wrong any more"))
     }
 
-    fn reboot(&mut self, scene: &Scene) -> anyhow::Result<String> {
+    async fn reboot(&mut self, scene: &Scene) -> anyhow::Result<String> {
         let (name, _) = self.node();
+        self.agent_goes_down(scene, name).await?;
         scene.simulator().reboot(name)?;
         Ok(format!("{name} reboots"))
     }
