@@ -1,9 +1,14 @@
 //! The possible events.
 
+use std::collections::BTreeMap;
+
 use crate::etcd::Versions;
 use crate::weather::Weather;
 use crate::{NodeSpec, Scene, TEAM, mig, pod, policy, workbench};
 use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use kube::api::ListParams;
 use serde_json::json;
 
 use super::state::{POLICY, Soak};
@@ -165,9 +170,16 @@ impl Soak {
     async fn etcd(&mut self, scene: &mut Scene) -> anyhow::Result<String> {
         let Some(copy) = self.copy.take() else {
             self.copies += 1;
+            self.layouts = layouts(scene).await?;
             self.copy = Some(scene.copy_etcd(&format!("soak-{}", self.copies)).await?);
             return Ok("etcd's data are copied".to_owned());
         };
+        // MIG manager goes back to the label that is put back, under pods of which the API knows nothing then. No operator
+        // can keep it from that (docs/runbooks/SlicewrightDataWentBack.md): seen with nodes that
+        // go from agents to MIG manager and back.
+        if self.has_agents() && self.layouts != layouts(scene).await? {
+            return Ok("etcd's data are not put back: MIG manager was told another layout since".to_owned());
+        }
         let versions = self.one_of(&[Versions::AsTheyWere, Versions::Raised]).unwrap_or(Versions::Raised);
         scene.put_back_etcd(&copy, versions).await?;
         self.look_who_is_there(scene).await?;
@@ -185,4 +197,11 @@ impl Soak {
         scene.operator_again().await?;
         Ok("the operator is stopped and started".to_owned())
     }
+}
+
+/// The layout that the label of each node names.
+async fn layouts(scene: &Scene) -> anyhow::Result<BTreeMap<String, Option<String>>> {
+    let nodes = scene.nodes().list(&ListParams::default()).await?;
+    let layout = |node: &Node| node.labels().get("nvidia.com/mig.config").cloned();
+    Ok(nodes.iter().map(|node| (node.name_any(), layout(node))).collect())
 }

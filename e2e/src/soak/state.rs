@@ -41,6 +41,8 @@ pub(crate) struct Soak {
     pub(crate) clock: Settable,
     /// etcd's data as they were some events ago.
     pub(crate) copy: Option<Copy>,
+    /// The layouts that the nodes' labels named then.
+    pub(super) layouts: BTreeMap<String, Option<String>>,
     /// How many copies were made.
     pub(crate) copies: usize,
     /// The agents, by node.
@@ -82,6 +84,7 @@ impl Soak {
             replaced: 0,
             clock,
             copy: None,
+            layouts: BTreeMap::new(),
             copies: 0,
             agents: BTreeMap::new(),
         })

@@ -95,7 +95,6 @@ stories! {
     a_floor_that_cannot_be_met = "a-floor-that-cannot-be-met";
     a_foreign_label = "a-foreign-label";
     a_fresh_node_with_mig_off = "a-fresh-node-with-mig-off";
-    a_fresh_node_with_mig_off_and_an_agent = "a-fresh-node-with-mig-off-and-an-agent";
     a_full_fleet = "a-full-fleet";
     a_higher_priority_breaks_a_promise = "a-higher-priority-breaks-a-promise";
     a_label_that_goes_away = "a-label-that-goes-away";
