@@ -4,7 +4,6 @@
 use e2e::scenario;
 use e2e::soak::{Plan, soak};
 
-#[expect(clippy::print_stdout, reason = "the events are what a failure is found by")]
 #[test]
 fn after_two_thousand_events_beside_agents_no_pod_has_lost_its_slice_and_everything_comes_to_rest() {
     let plan = Plan { settle_every: 100, ..Plan::new(2_000, 11) }.with_agents();

@@ -3,7 +3,6 @@
 use e2e::scenario;
 use e2e::soak::{Plan, soak};
 
-#[expect(clippy::print_stdout, reason = "what happened is shown where the test fails")]
 #[test]
 fn whatever_happens_beside_agents_no_pod_loses_its_slice_and_no_node_stays_closed_or_paused_in_silence() {
     let plan = Plan { pause_ms: 200, ..Plan::new(40, 20) }.with_agents();
