@@ -5,3 +5,4 @@ mod flux;
 mod must_gather;
 mod olm;
 mod rehearsal;
+mod soak;

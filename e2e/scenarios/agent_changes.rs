@@ -136,18 +136,35 @@ pub(crate) fn asks(n: usize) -> Manifest {
     computes(&format!("next-{n}"), ["1g.10gb", "3g.40gb"][n % 2])
 }
 
-#[test]
-fn an_agent_that_is_killed_at_any_step_is_followed_by_one_that_ends_the_change() {
+/// Who is killed, and starts anew at once.
+#[derive(Clone, Copy, Debug)]
+enum Victim {
+    Agent,
+    Operator,
+}
+
+/// One change for each step, at which the victim is killed. In each the node is open again at the end, who asked has its
+/// slice, and who computed has the slice that it had. What is killed before a write, or does not hear of one, is in
+/// `crates/rollout/tests/it/slices/killed.rs` and `crates/node-agent/tests/it/change.rs`.
+fn is_killed_at_each_step(victim: Victim) {
     scenario(async |scene| {
         let before = one_half_is_left(scene).await?;
         let mut agent = scene.agent_that_changes("n1").await?;
         for (n, step) in STEPS.into_iter().enumerate() {
             scene.apply(asks(n)).await?;
             until_at(scene, step).await?;
-            agent.kill().await?;
-            agent = scene.agent_that_changes("n1").await?;
+            match victim {
+                Victim::Agent => {
+                    agent.kill().await?;
+                    agent = scene.agent_that_changes("n1").await?;
+                }
+                Victim::Operator => {
+                    scene.kill_operators();
+                    scene.operator_again().await?;
+                }
+            }
             let runs = scene.runs(&format!("next-{n}")).await;
-            assert_eq!(runs.with_context(|| format!("killed at {step}: {}", agent.log()))?, "n1");
+            assert_eq!(runs.with_context(|| format!("{victim:?} killed at {step}: {}", agent.log()))?, "n1");
             they_have_what_they_had(scene, &before)?;
             scene.converged("research").await?;
             scene.delete(asks(n)).await?;
@@ -157,6 +174,16 @@ fn an_agent_that_is_killed_at_any_step_is_followed_by_one_that_ends_the_change()
         drop(agent);
         Ok(())
     });
+}
+
+#[test]
+fn an_agent_that_is_killed_at_any_step_is_followed_by_one_that_ends_the_change() {
+    is_killed_at_each_step(Victim::Agent);
+}
+
+#[test]
+fn an_operator_that_is_killed_at_any_step_is_followed_by_one_that_ends_the_change() {
+    is_killed_at_each_step(Victim::Operator);
 }
 
 /// Not at a moment that somebody happens to see: after each of its writes, of which it does not hear any more.

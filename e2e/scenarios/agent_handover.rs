@@ -2,9 +2,13 @@
 //! it had, by UUID and serial, and its process computes on.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use api::gpu_node::ObservedBy;
+use controller::calls::Calls;
+use controller::give_back::{GivenBack, forget, give_back};
 use e2e::expect::is_cordoned;
+use e2e::objects::OPERATOR_NAMESPACE;
 use e2e::{Scene, scenario};
 use k8s_openapi::api::core::v1::Node;
 use serde_json::json;
@@ -79,6 +83,37 @@ fn a_node_whose_agent_is_uninstalled_goes_back_and_what_the_agent_said_is_taken_
             .await?;
         they_have_what_they_had(scene, &before)?;
         scene.converged("research").await
+    });
+}
+
+/// As the hook of an uninstallation does it: the agent lives and may change slices, and gives the node up all the same.
+#[test]
+fn before_the_operator_is_stopped_for_good_it_gives_the_nodes_of_living_agents_back() {
+    scenario(async |scene| {
+        let (agent, before) = the_agent_has_cut_for_a_workbench(scene).await?;
+        let calls = Calls::new(scene.client(), Duration::from_secs(10));
+        let lease = (OPERATOR_NAMESPACE.to_owned(), "slicewright-operator".to_owned());
+        let given = give_back(&calls, &lease, scene.patience()).await?;
+        assert_eq!(given, GivenBack { back: vec!["n1".to_owned()], left: Vec::new() });
+        mig_manager_has_it(scene).await?;
+        scene.converged("research").await?;
+        they_have_what_they_had(scene, &before)?;
+        scene.stop_operators().await?;
+        forget(&calls).await?;
+        let mark = "slicewright.io/give-back";
+        let marked = |node: &Node| node.metadata.labels.iter().flatten().any(|(key, _)| key == mark);
+        scene.node("n1", "is not marked any more", |node| (!marked(node)).then_some(())).await?;
+        // Nobody would give it back now.
+        assert_eq!(give_back(&calls, &lease, scene.patience()).await?, GivenBack::default());
+
+        // Slicewright is installed again: the agent has the node as before.
+        scene.operator_again().await?;
+        scene.apply(computes("next", "2g.20gb")).await?;
+        assert_eq!(scene.runs("next").await?, "n1");
+        they_have_what_they_had(scene, &before)?;
+        scene.converged("research").await?;
+        drop(agent);
+        Ok(())
     });
 }
 

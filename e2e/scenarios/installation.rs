@@ -179,7 +179,9 @@ async fn hold_a_node(site: &Site) -> anyhow::Result<()> {
     let cordon = Patch::Merge(json!({"spec": {"unschedulable": true}}));
     Api::<Node>::all(site.client.clone()).patch("n1", &ours, &cordon).await?;
     let known = json!({
-        "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode", "spec": {},
+        "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode",
+        // Its agent is in the midst of a change, and is told to go no further.
+        "spec": {"policy": "fleet", "change": {"id": "change-1", "gpus": []}},
         "metadata": {"name": "n1", "ownerReferences": [
             {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": node.uid().unwrap_or_default()},
         ]},

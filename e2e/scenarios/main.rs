@@ -50,6 +50,7 @@ mod seed_000;
 mod selectors;
 mod sharing;
 mod snapshot;
+mod soak;
 mod static_policy;
 mod support_bundle;
 mod trouble;

@@ -1,19 +1,13 @@
 //! A soak test: random events on a small fleet, one after another, and checks of the invariants (section
 //! "Invariants" of `docs/architecture.md`).
 //!
-//! It is not part of the tests: it takes minutes, and its course depends on timing. Its seed is printed,
-//! and gives the same events again.
-
-mod checks;
-mod events;
-mod state;
+//! The gate has a short one of it, and the release check a long one; this runs any.
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use e2e::scenario;
-
-use crate::state::Soak;
+use e2e::soak::{Plan, soak};
 
 /// Random events on a control plane with virtual GPU nodes: arrivals, ends,
 /// workbenches, faults, reboots, restarts of the operator, edits of the
@@ -35,33 +29,26 @@ struct Args {
     /// the simulated world is a second.
     #[arg(long, default_value_t = 400)]
     pause_ms: u64,
+    /// Whether some of the nodes have agents, which are killed, uninstalled and only report now
+    /// and then. They need `cargo build -p slicewright-node-agent -p simulated-nvml`.
+    #[arg(long)]
+    agents: bool,
 }
 
 #[expect(clippy::print_stdout, reason = "what a soak found is its output")]
 fn main() -> ExitCode {
     let args = Args::parse();
     println!("seed {}, {} events", args.seed, args.events);
+    let Args { events, seed, settle_every, pause_ms, agents } = args;
+    let plan = Plan { events, seed, settle_every, pause_ms, agents };
     let told = std::panic::catch_unwind(|| {
-        scenario(async |scene| {
-            let mut soak = Soak::begin(scene, args.seed).await?;
-            for n in 1..=args.events {
-                let what = soak.event(scene).await?;
-                println!("{n}: {what}");
-                soak.pause(args.pause_ms).await;
-                soak.nothing_is_broken(scene).await?;
-                if n % args.settle_every == 0 || n == args.events {
-                    println!("{n}: {}", soak.settle(scene).await?);
-                }
-            }
-            println!("{}", soak.summary());
-            Ok(())
-        });
+        scenario(async |scene| soak(scene, plan, |what| println!("{what}")).await);
     });
     if told.is_ok() {
-        println!("no breach, nothing cordoned in silence, nothing written at rest");
+        println!("no breach, nothing cordoned or paused in silence, nothing written at rest");
         ExitCode::SUCCESS
     } else {
-        println!("seed {}: something was broken; see above", args.seed);
+        println!("seed {seed}: something was broken; see above");
         ExitCode::FAILURE
     }
 }

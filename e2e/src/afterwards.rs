@@ -1,5 +1,5 @@
-//! Checks after every scenario: no slice was taken from a pod, no node stays cordoned without a message,
-//! the operator requested nothing beyond its permissions, planning again changes nothing, and every status
+//! Checks after every scenario: no slice was taken from a pod, no node stays cordoned or paused without a
+//! message, the operator requested nothing beyond its permissions, planning again changes nothing, and every status
 //! that was ever written is interpreted correctly by tools that wait for it.
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use kube::api::{Api, ListParams};
 use serde_json::Value;
 
 use crate::audit::{Object, Request};
-use crate::expect::{is_cordoned, is_of_a_scenario};
+use crate::expect::{is_cordoned, is_of_a_scenario, paused_by_us};
 use crate::objects::{GPU_OPERATOR_NAMESPACE, OPERATOR_NAMESPACE};
 use crate::readable::{named_in_object, named_in_text};
 use crate::scene::Scene;
@@ -217,9 +217,14 @@ impl Scene {
     async fn nobody_is_cordoned_in_silence(&self) -> anyhow::Result<()> {
         let nodes = self.nodes().list(&ListParams::default()).await?;
         let ours = nodes.iter().filter(|node| is_of_a_scenario(node));
-        for node in ours.filter(|node| is_cordoned(node)) {
+        for node in ours {
             let name = self.given_name(&node.name_any());
-            ensure!(self.cordoned.contains(&name), "{name} stays cordoned");
+            if self.cordoned.contains(&name) {
+                continue;
+            }
+            ensure!(!is_cordoned(node), "{name} stays cordoned");
+            let paused = paused_by_us(node);
+            ensure!(paused.is_empty(), "{name} stays without operands that we paused: {paused:?}");
         }
         Ok(())
     }

@@ -144,6 +144,19 @@ impl Scene {
         Ok(())
     }
 
+    /// The machine of a node is another one from now on: what an agent of the
+    /// old one found there is gone.
+    pub(crate) fn agent_has_no_machine(&mut self, node: &str) {
+        self.fixtures.remove(node);
+    }
+
+    /// Whether an agent that starts now reads of the present boot of its node.
+    pub(crate) fn agent_may_start(&self, node: &str) -> anyhow::Result<bool> {
+        let Some(fixture) = self.fixtures.get(node) else { return Ok(true) };
+        let written = std::fs::read_to_string(fixture.file("boot_id"))?;
+        Ok(written == self.simulator().books(node)?.boot_id)
+    }
+
     async fn agent_with(&mut self, node: &str, flags: &[&str]) -> anyhow::Result<Agent> {
         let (kubeconfig, pod) = self.agent_kubeconfig(node).await?;
         let fixture = match self.fixtures.get(node) {
@@ -238,18 +251,19 @@ async fn kubeconfig(
 
 /// The agent's program, which `cargo xtask e2e` builds beside the tests.
 fn program() -> anyhow::Result<PathBuf> {
-    let tests = std::env::current_exe()?;
-    let folder = tests.parent().and_then(|deps| deps.parent()).context("the tests are in a target folder")?;
-    let program = folder.join("slicewright-agent");
-    if !program.exists() {
-        bail!("{} is missing: run `cargo build -p slicewright-node-agent`", program.display());
-    }
-    Ok(program)
+    built(&["slicewright-agent", "../slicewright-agent"])
+        .context("slicewright-agent is not built: run `cargo build -p slicewright-node-agent`")
 }
 
 /// The library that cargo builds beside the tests.
 fn library() -> anyhow::Result<PathBuf> {
-    let library = std::env::current_exe()?.with_file_name("libsimulated_nvml.so");
-    ensure!(library.exists(), "{} is missing: it is a dependency of the tests", library.display());
-    Ok(library)
+    built(&["libsimulated_nvml.so", "deps/libsimulated_nvml.so"])
+        .context("libsimulated_nvml.so is not built: run `cargo build -p simulated-nvml`")
+}
+
+/// The first of these files that there is, from the folder of this program: a test in `deps`, or a program above it.
+fn built(names: &[&str]) -> Option<PathBuf> {
+    let this = std::env::current_exe().ok()?;
+    let folder = this.parent()?;
+    names.iter().map(|name| folder.join(name)).find(|file| file.exists())
 }

@@ -40,6 +40,12 @@ pub fn is_cordoned(node: &Node) -> bool {
     node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true))
 }
 
+/// The operands of a node that we paused for its agent, by label.
+pub(crate) fn paused_by_us(node: &Node) -> Vec<String> {
+    let labels = node.labels().iter().filter(|(_, value)| *value == "paused-for-slicewright");
+    labels.map(|(label, _)| label.clone()).collect()
+}
+
 /// Whether a node is one that a scenario works with: on a cluster of
 /// somebody else there are others, some of which he cordoned.
 pub(crate) fn is_of_a_scenario(node: &Node) -> bool {

@@ -43,6 +43,7 @@ mod scene;
 mod scene_rights;
 mod served;
 pub mod settable;
+pub mod soak;
 mod telling;
 mod times;
 pub mod wait;

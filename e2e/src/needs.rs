@@ -63,6 +63,7 @@ const WHY: &[(&str, &str)] = &[
     ("selectors::", "it counts the nodes of a fleet of its own"),
     ("sharing::", "it wants cards without MIG, or makes MPS's daemon fail"),
     ("snapshot::", "it reads what virtual nodes say and the simulator knows"),
+    ("soak::", "it lets things go wrong on virtual nodes, and its agents are processes beside them"),
     ("static_policy::", "this part of it wants virtual nodes"),
     ("support_bundle::", "it counts the files that a fleet of its own leaves behind"),
     ("trouble::", "it lets things go wrong on virtual nodes"),

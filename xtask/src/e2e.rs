@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
             target(args),
         ])?;
     }
-    if !args.list && !args.release {
+    if !args.list {
         // Scenarios start it as a program.
         building::first(&["build", "--package", "slicewright-node-agent", "--bins", "--locked"])?;
     }

@@ -112,6 +112,14 @@ fn all(sources: &Sources) -> anyhow::Result<Vec<Step>> {
             )
         },
         Step {
+            after: Some("tools"),
+            ..step(
+                "soak",
+                "two thousand random events on nodes with agents and without: no pod loses its slice, and everything comes to rest",
+                xtask(sources, &["e2e", "--release", "soak"]),
+            )
+        },
+        Step {
             tools: needs::kind_check().leak(),
             ..step(
                 "kind",

@@ -21,6 +21,7 @@ pub mod client;
 pub mod clock;
 pub mod gather;
 pub mod gauges;
+pub mod give_back;
 pub mod guard;
 pub mod health;
 pub mod lease;

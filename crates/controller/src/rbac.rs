@@ -204,11 +204,22 @@ pub const RELEASE: &[Right] = &[
         "nodes",
         &[
             ("list", "to see which nodes the operator cordoned"),
-            ("patch", "to uncordon them and to remove the operator's label"),
+            (
+                "patch",
+                "to uncordon them, to remove the operator's label, and to ask the operator to give back those of agents",
+            ),
         ],
     ),
     right(Scope::Cluster, api::GROUP, "gpupartitionpolicies", &[("list", "to see the policies in force")]),
-    right(Scope::Cluster, api::GROUP, "gpunodes", &[("list", "to see the rollouts of nodes")]),
+    right(
+        Scope::Cluster,
+        api::GROUP,
+        "gpunodes",
+        &[
+            ("list", "to see the rollouts of nodes"),
+            ("patch", "to withdraw what the agent of a node was told"),
+        ],
+    ),
     right(
         Scope::Cluster,
         api::GROUP,

@@ -58,22 +58,7 @@ pub async fn run(client: Client, settings: Settings, stop: CancellationToken) ->
     if let Some(address) = settings.health_address {
         serve_probes(address, &health, &stop, &mut tasks).await?;
     }
-    let only = format!("metadata.name={}", settings.node);
-    let objects = watch(Api::<GpuNode>::all(client.clone()), watcher::Config::default().fields(&only));
-    let mut agent = Agent {
-        object: Object::new(Calls::new(client, settings.call_timeout), &settings.node),
-        objects: objects.default_backoff().boxed(),
-        listed: false,
-        changes: Changes::watch(&settings.eyes.checkpoint)?,
-        turns: Turns::default(),
-        cards: Cards::default(),
-        remembered: Remembered::default(),
-        health,
-        said: Vec::new(),
-        failures: 0,
-        outdated: 0,
-        settings,
-    };
+    let mut agent = Agent::new(client, settings, health)?;
     tracing::info!(node = agent.settings.node, mode = ?agent.settings.mode, "the agent starts");
     tokio::select! {
         () = agent.turn_for_ever() => {}
@@ -115,6 +100,26 @@ enum Until {
 }
 
 impl Agent {
+    /// One that knows nothing yet.
+    fn new(client: Client, settings: Settings, health: Arc<Health>) -> Result<Self, WatchError> {
+        let only = format!("metadata.name={}", settings.node);
+        let objects = watch(Api::<GpuNode>::all(client.clone()), watcher::Config::default().fields(&only));
+        Ok(Self {
+            object: Object::new(Calls::new(client, settings.call_timeout), &settings.node),
+            objects: objects.default_backoff().boxed(),
+            listed: false,
+            changes: Changes::watch(&settings.eyes.checkpoint)?,
+            turns: Turns::default(),
+            cards: Cards::default(),
+            remembered: Remembered::default(),
+            health,
+            said: Vec::new(),
+            failures: 0,
+            outdated: 0,
+            settings,
+        })
+    }
+
     async fn turn_for_ever(&mut self) {
         loop {
             let until = self.turn().await;
@@ -403,12 +408,92 @@ fn account(node: &GpuNode) -> Option<Account> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use axum::Router;
+    use axum::http::StatusCode;
+    use axum::routing::{get, patch};
+    use serde_json::json;
+
     use super::*;
+    use crate::driver::{Driver, Library};
+    use crate::kubelet::Kubelet;
+    use crate::look::Eyes;
 
     #[test]
     fn a_write_that_met_the_operators_is_tried_again_at_once_while_pods_wait_and_only_once() {
         assert_eq!(after_outdated(1, true), Until::Now);
         assert_eq!(after_outdated(2, true), Until::Something(SOON));
         assert_eq!(after_outdated(1, false), Until::Something(SOON));
+    }
+
+    /// An API server at which the operator was faster, but for the write with this number.
+    fn contested(free: usize) -> Client {
+        const OBJECT: &str = "/apis/slicewright.io/v1alpha1/gpunodes/gpu-7";
+        let node = json!({
+            "apiVersion": "slicewright.io/v1alpha1", "kind": "GpuNode",
+            "metadata": {"name": "gpu-7", "uid": "object-1", "resourceVersion": "8"},
+            "spec": {"policy": "research"},
+        });
+        let refused = json!({
+            "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict",
+            "message": "the object has been modified; please apply your changes to the latest version",
+        });
+        let (node, refused, writes) = (node.to_string(), refused.to_string(), AtomicUsize::new(0));
+        let read = node.clone();
+        let writes = Arc::new(writes);
+        let write = async move || {
+            let is_free = writes.fetch_add(1, Ordering::Relaxed) == free;
+            if is_free { (StatusCode::OK, node.clone()) } else { (StatusCode::CONFLICT, refused.clone()) }
+        };
+        let router = Router::new()
+            .route(OBJECT, get(async move || read.clone()))
+            .route(&format!("{OBJECT}/status"), patch(write));
+        Client::new(router, "default")
+    }
+
+    fn agent(client: Client, folder: &std::path::Path) -> Agent {
+        let (soon, long) = (Duration::from_secs(5), Duration::from_secs(60));
+        let settings = Settings {
+            node: "gpu-7".to_owned(),
+            pod: PodUid("agent-1".to_owned()),
+            boot: BootId("boot-1".to_owned()),
+            mode: AgentMode::Change,
+            eyes: Eyes {
+                kubelet: Kubelet { socket: folder.join("kubelet.sock"), patience: soon },
+                checkpoint: folder.join("kubelet_internal_checkpoint"),
+                driver: Driver::new(Library::Below(folder.to_owned()), soon),
+            },
+            settle: soon,
+            every: long,
+            call_timeout: soon,
+            health_address: None,
+            stuck_after: long,
+        };
+        Agent::new(client, settings, Arc::new(Health::new(long))).expect("the folder is there")
+    }
+
+    /// Two in a row meet the operator's; the third is done, so that the next one is the first again.
+    #[tokio::test]
+    async fn the_agent_leaves_kubelet_alone_after_the_second_write_in_a_row_that_met_the_operators() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let mut agent = agent(contested(2), folder.path());
+        let account = Account {
+            report: ReportNumber(7),
+            agent: PodUid("agent-1".to_owned()),
+            boot: BootId("boot-1".to_owned()),
+            gate: None,
+            known: Known::default(),
+            change: None,
+        };
+        let version = agent::ObjectVersion("7".to_owned());
+        let mut next = Vec::new();
+        for _ in 0..5 {
+            next.push(agent.write(account.clone(), &version, None, true).await);
+        }
+        let later = Until::Something(SOON);
+        assert_eq!(next, [Until::Now, later, Until::Now, Until::Now, later]);
+        // Nobody waits for a report.
+        assert_eq!(agent.write(account, &version, None, false).await, later);
     }
 }

@@ -11,7 +11,7 @@ use api::node_agent::{self, AgentMode, AgentStatus, Holder, NodeChange};
 use k8s_openapi::api::core::v1::Node;
 use planner::names::{GpuIndex, PodRef};
 use rollout::observed::PodPhase;
-use rollout::{AgentSeen, GpuLayout, NodeLayout, Report, SliceChange};
+use rollout::{AgentSeen, GpuLayout, NodeLayout, Report, SliceChange, names};
 
 use crate::on_node::Bound;
 
@@ -24,6 +24,9 @@ pub(crate) struct Agent<'a> {
     pub alive: bool,
     /// Whether it changes slices.
     pub changes: bool,
+    /// Whether somebody wants MIG manager to have the node: the agent begins
+    /// nothing there any more, and ends what it has begun.
+    pub gives_back: bool,
     change: Option<&'a NodeChange>,
 }
 
@@ -51,6 +54,9 @@ pub(crate) fn read<'a>(node: &Node, gpu_node: Option<&'a GpuNode>, pods: &[Bound
         account,
         alive,
         changes: *mode == AgentMode::Change,
+        gives_back: node.metadata.labels.as_ref().is_some_and(|labels| {
+            labels.get(names::GIVE_BACK).is_some_and(|value| value == names::GIVE_BACK_NOW)
+        }),
         change: gpu_node.spec.change.as_ref(),
     })
 }

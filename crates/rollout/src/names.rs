@@ -59,6 +59,11 @@ pub const MCO_DESIRED_CONFIG: &str = "machineconfiguration.openshift.io/desiredC
 pub const CORDONED_BY: &str = "slicewright.io/cordoned-by";
 /// The value of [`CORDONED_BY`].
 pub const CORDONED_BY_US: &str = "slicewright";
+/// An administrator, or an uninstallation, wants the node back from its agent: MIG manager gets it, and keeps it as long
+/// as the node has this label.
+pub const GIVE_BACK: &str = "slicewright.io/give-back";
+/// The value of [`GIVE_BACK`] that counts.
+pub const GIVE_BACK_NOW: &str = "true";
 /// The field manager of all our writes to nodes.
 pub const FIELD_MANAGER: &str = "slicewright-node";
 /// The prefix of our map entries.

@@ -74,7 +74,7 @@ reasons! {
     AgentAway: "The agent changes the slices of the node, and its pod does not run, is not ready, or has not reported since the node booted. Pods on the node are not affected; its layout stays.",
         "Look at the agent's pod on NODE: `kubectl get pods -A -l app.kubernetes.io/component=agent --field-selector spec.nodeName=NODE`.";
     AgentCannot: "The agent of the node cannot change a GPU of the plan: MIG mode is off or is to be switched off, or NVIDIA's driver does not answer about it.",
-        "Read `status.observed` of the node's `GpuNode`: `driverError` quotes the driver. The agent does not switch MIG mode.";
+        "Read `status.observed` of the node's `GpuNode`: `driverError` quotes the driver. The agent does not switch MIG mode, and MIG manager does: `kubectl label node NODE slicewright.io/give-back=true` gives it the node; take the label away (`slicewright.io/give-back-`) when the node has the planned layout.";
     HandingOver: "The operator is switching MIG manager off on the node, because the agent changes its slices from now on. No slice changes.",
         "No action is needed.";
     HandingBack: "No agent changes the node any more: the operator gives it back to MIG manager, with an entry of the map that describes what the GPUs have. No slice changes.",

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use controller::calls::{CallError, Calls};
+use controller::give_back::{GivenBack, forget, give_back};
 use controller::publish::kueue::Unanswered;
 use controller::release::{Outcome, ReleaseError, Request, release};
 use controller::stop::{StopError, Stopped, stop};
@@ -30,9 +31,10 @@ pub struct Args {
     /// Hand released nodes back to the operator
     #[arg(long)]
     resume: bool,
-    /// First stop the operator: scale this Deployment, in --operator-namespace, to zero, wait
-    /// until no replica holds the lease, and mark its admission checks in Kueue as not active.
-    /// For uninstalling
+    /// First have the operator give the nodes of agents back to MIG manager, and wait for it up to
+    /// 165 seconds. Then stop the operator: scale this Deployment, in --operator-namespace, to
+    /// zero, wait until no replica holds the lease, and mark its admission checks in Kueue as not
+    /// active. For uninstalling
     #[arg(long, value_name = "DEPLOYMENT", conflicts_with = "resume")]
     stop_operator: Option<String>,
     /// A kubeconfig; if absent, the usual one
@@ -51,6 +53,9 @@ pub struct Args {
 
 /// The timeout of one call.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the operator may take to give nodes back. MIG manager sees an entry of its map two minutes after it is
+/// written. With the time to stop it is less than the five minutes that Helm waits for a hook.
+const GIVING_BACK: Duration = Duration::from_secs(165);
 /// How long the operator may take to stop: longer than its grace period and the lease's duration.
 const STOPPING: Duration = Duration::from_secs(90);
 
@@ -73,9 +78,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> crate::Outcome {
         let stopped = match &args.stop_operator {
             None => None,
             Some(deployment) => {
+                let given = give_back(&calls, &request.lease, GIVING_BACK).await;
+                let given = given.map_err(|error| Failure::Unavailable(chain(&error)))?;
                 let stopped = stop(&calls, deployment, &request.lease, STOPPING).await;
                 let stopped = stopped.map_err(|error: StopError| Failure::Unavailable(chain(&error)))?;
-                Some((deployment, stopped, withdraw(&calls, Unanswered::Stopped, clock::now()).await))
+                forget(&calls).await.map_err(|error| Failure::Unavailable(chain(&error)))?;
+                Some((deployment, given, stopped, withdraw(&calls, Unanswered::Stopped, clock::now()).await))
             }
         };
         let outcomes = release(&calls, &request, clock::now()).await.map_err(|error| match error {
@@ -86,7 +94,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> crate::Outcome {
     })?;
     let checks = match stopped {
         None => Status::Success,
-        Some((name, stopped, checks)) => {
+        Some((name, given, stopped, checks)) => {
+            tell_given(&given, out)?;
             match stopped {
                 Stopped::Now => writeln!(out, "the operator is stopped: Deployment {name} has no replicas")?,
                 Stopped::NotThere => {
@@ -98,6 +107,20 @@ pub fn run(args: &Args, out: &mut dyn Write) -> crate::Outcome {
     };
     let nodes = tell(&outcomes, out)?;
     Ok(if checks == Status::Success { nodes } else { checks })
+}
+
+/// Which nodes MIG manager has again. What those that are left need is told with each of them.
+fn tell_given(given: &GivenBack, out: &mut dyn Write) -> std::io::Result<()> {
+    for node in &given.back {
+        writeln!(out, "{node}: given back to MIG manager")?;
+    }
+    for node in &given.left {
+        writeln!(
+            out,
+            "{node}: MIG manager does not have it again: no operator runs, or the condition of its GpuNode says what it waits for"
+        )?;
+    }
+    Ok(())
 }
 
 /// What became of the checks. Whoever may not read them has a cluster without
@@ -171,6 +194,19 @@ mod tests {
         assert_eq!(
             String::from_utf8_lossy(&out),
             "AdmissionCheck gpu-slices: not active any more; take it off the queues that name it (spec.admissionChecksStrategy)\n"
+        );
+    }
+
+    #[test]
+    fn nodes_of_agents_are_told_whether_mig_manager_has_them() {
+        let nodes = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let given = GivenBack { back: nodes(&["a1", "a2"]), left: nodes(&["b3"]) };
+        let mut out = Vec::new();
+        tell_given(&given, &mut out).expect("a vector can be written");
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "a1: given back to MIG manager\na2: given back to MIG manager\nb3: MIG manager does not have it again: \
+             no operator runs, or the condition of its GpuNode says what it waits for\n"
         );
     }
 

@@ -86,6 +86,31 @@ fn an_agent_that_only_reports_gives_the_same_knowledge_and_mig_manager_changes_w
     assert_eq!(gpus.map(|gpus| gpus.len()), Some(1));
 }
 
+/// What it knows is worth as much as before, and what it has begun it ends.
+#[test]
+fn a_node_that_somebody_wants_back_is_mig_managers_once_its_agent_has_ended_what_it_began() {
+    let slices = json!([slice("3g.40gb", 4, &["uid-p"]), slice("1g.10gb", 0, &[])]);
+    let user = user("p", "uid-p", &[("mig-3g.40gb", 1)]);
+    let mut marked = node("n1");
+    marked["metadata"]["labels"]["nvidia.com/mig.config"] = "slicewright-agent-changes-this-node".into();
+    let handed = see(&[marked.clone(), report(&slices), agent_pod(), user.clone()]);
+    assert_eq!(actuator(&handed), Actuator::Agent);
+    for (value, expected) in [("true", Actuator::Operands), ("false", Actuator::Agent)] {
+        marked["metadata"]["labels"]["slicewright.io/give-back"] = value.into();
+        let seen = see(&[marked.clone(), report(&slices), agent_pod(), user.clone()]);
+        assert_eq!(actuator(&seen), expected, "{value}");
+        assert_eq!(first_gpu(&seen), ["1g.10gb@0 idle", "3g.40gb@4 in use by a/p"]);
+    }
+    marked["metadata"]["labels"]["slicewright.io/give-back"] = "true".into();
+    let mut begun = report(&slices);
+    begun["status"]["rollout"] = json!({"phase": "Changing", "progress": {"phase": "Changing", "target": {
+        "layout": rollout::NodeLayout::default(), "label": rollout::names::HANDED_TO_AGENT,
+        "slices": {"id": "change-1", "gpus": []},
+    }}});
+    let seen = see(&[marked, begun, agent_pod(), user]);
+    assert_eq!(actuator(&seen), Actuator::Agent);
+}
+
 #[test]
 fn without_a_living_agent_its_layout_is_believed_and_not_who_is_idle() {
     let slices = json!([slice("3g.40gb", 4, &["uid-p"]), slice("1g.10gb", 0, &[]), slice("1g.10gb", 1, &[])]);

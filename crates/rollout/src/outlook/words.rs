@@ -5,6 +5,8 @@ use std::fmt;
 
 use planner::names::PodRef;
 
+use crate::names;
+
 use super::{EVICTION, FailureReason, StartBlocker, Trouble, Unproven, WaitsFor};
 
 fn list(pods: &[PodRef]) -> String {
@@ -86,7 +88,9 @@ impl fmt::Display for StartBlocker {
             Self::AgentCannot { gpu } => {
                 write!(
                     f,
-                    "the agent cannot change {gpu}: MIG mode is off or has to be switched off, or the driver does not answer"
+                    "the agent cannot change {gpu}: MIG mode is off or has to be switched off, or the driver does not answer; MIG manager switches it if the node gets the label {}={}",
+                    names::GIVE_BACK,
+                    names::GIVE_BACK_NOW
                 )
             }
             Self::HandingOver => {

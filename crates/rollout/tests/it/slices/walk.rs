@@ -26,6 +26,8 @@ pub(super) enum Dies {
     AfterSpec,
     /// After both, before its actions.
     BeforeActions,
+    /// When the first of its actions is done, of which it does not hear.
+    AfterAction,
 }
 
 #[derive(Clone, Debug)]
@@ -238,12 +240,21 @@ impl Walk {
             return self.dies();
         }
         for action in &answer.actions {
-            if !self.act(action) {
+            let done = self.act(action);
+            self.world.controller.released = !self.held;
+            if dies == Dies::AfterAction {
+                return self.dies();
+            }
+            if !done {
                 break;
             }
         }
-        self.world.controller.released = !self.held;
         self.last = Some(answer);
+    }
+
+    /// Whether it holds a list of the pods that it asked for.
+    pub(super) fn has_listed(&self) -> bool {
+        self.listed.is_some()
     }
 
     pub(super) fn dies(&mut self) {

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use e2e::etcd::Copy;
-use e2e::settable::Settable;
-use e2e::{NodeSpec, POOL, Scene, TEAM, pod, policy};
+use crate::etcd::Copy;
+use crate::settable::Settable;
+use crate::{NodeSpec, POOL, Scene, TEAM, pod, policy};
 use kube::ResourceExt;
 use kube::api::{DynamicObject, ListParams};
 use serde_json::json;
+
+use super::agents::NodeAgent;
 
 /// The policy of the fleet.
 pub(crate) const POLICY: &str = "soak";
@@ -39,8 +41,12 @@ pub(crate) struct Soak {
     pub(crate) clock: Settable,
     /// etcd's data as they were some events ago.
     pub(crate) copy: Option<Copy>,
+    /// The layouts that the nodes' labels named then.
+    pub(super) layouts: BTreeMap<String, Option<String>>,
     /// How many copies were made.
     pub(crate) copies: usize,
+    /// The agents, by node.
+    pub(super) agents: BTreeMap<&'static str, NodeAgent>,
 }
 
 impl Soak {
@@ -78,7 +84,9 @@ impl Soak {
             replaced: 0,
             clock,
             copy: None,
+            layouts: BTreeMap::new(),
             copies: 0,
+            agents: BTreeMap::new(),
         })
     }
 
@@ -88,7 +96,7 @@ impl Soak {
         self.pods = pods.iter().map(ResourceExt::name_any).filter(|name| name.starts_with("pod-")).collect();
         let kind = json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook",
             "metadata": {"name": "any", "namespace": TEAM}});
-        let (notebooks, _) = e2e::objects::api_of(&scene.client(), &kind).await?;
+        let (notebooks, _) = crate::objects::api_of(&scene.client(), &kind).await?;
         let stopped =
             |notebook: &DynamicObject| notebook.annotations().contains_key("kubeflow-resource-stopped");
         let notebooks = notebooks.list(&ListParams::default()).await?;

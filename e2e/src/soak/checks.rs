@@ -2,22 +2,23 @@
 
 use std::time::Duration;
 
+use crate::expect::paused_by_us;
+use crate::weather::Weather;
+use crate::{Scene, policy, wait};
 use anyhow::ensure;
-use e2e::weather::Weather;
-use e2e::{Scene, policy, wait};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::api::ListParams;
 use mig::resource::GpuResource;
 
-use crate::state::{POLICY, Soak};
+use super::state::{POLICY, Soak};
 
 /// Coming to rest takes some rollouts one after another, each with its
 /// retries and roll-backs.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 impl Soak {
-    /// Invariants 1 and 5, at any moment.
+    /// Invariants 1 and 5, at any moment (section "Invariants" of `docs/architecture.md`).
     pub(crate) async fn nothing_is_broken(&self, scene: &Scene) -> anyhow::Result<()> {
         let breaches = scene.simulator().breaches();
         ensure!(breaches.is_empty(), "slices were taken from pods that had them: {breaches:#?}");
@@ -50,10 +51,12 @@ impl Soak {
         // Nodes may be replaced from here on: a copy of before would bring the old ones back.
         self.copy = None;
         scene.apply(policy(POLICY, "research")).await?;
+        self.agents_are_up(scene).await?;
         let failed = self.at_rest(scene).await?;
         for name in &failed {
             // What a human does who has no time: the node is replaced.
-            let Some(spec) = self.fleet.get(name.as_str()) else { continue };
+            let Some(spec) = self.fleet.get(name.as_str()).cloned() else { continue };
+            self.agent_goes_with_its_node(scene, name).await?;
             scene.simulator().delete_node(name).await?;
             // The old one has to be gone first.
             wait::asking("the node can be made again", PATIENCE, async || {
@@ -63,6 +66,7 @@ impl Soak {
             self.replaced += 1;
         }
         if !failed.is_empty() {
+            self.agents_are_up(scene).await?;
             let left = self.at_rest(scene).await?;
             ensure!(left.is_empty(), "{left:?} were replaced and failed again");
         }
@@ -108,6 +112,8 @@ impl Soak {
             let has_failed =
                 |node: &&Node| nodes.iter().any(|n| n.name_any() == node.name_any() && phase(n) == "Failed");
             let away = nodes_now.iter().find(|node| !has_failed(node) && !is_back(node)).map(offers);
+            let away =
+                away.or_else(|| nodes_now.iter().find(|node| !has_failed(node) && is_held(node)).map(held));
             quiet = if busy.is_none() && away.is_none() { quiet + 1 } else { 0 };
             if quiet < 60 {
                 let what = busy.map(|node| format!("{} is {}", node.name_any(), phase(node))).or(away);
@@ -147,6 +153,15 @@ fn is_back(node: &Node) -> bool {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let ready = conditions.filter(|c| c.type_ == "Ready").any(|c| c.status == "True");
     ready && !offers(node).ends_with("nothing")
+}
+
+/// Closed or paused by us.
+fn is_held(node: &Node) -> bool {
+    node.labels().contains_key("slicewright.io/cordoned-by") || !paused_by_us(node).is_empty()
+}
+
+fn held(node: &Node) -> String {
+    format!("{} is closed by us, with {:?} paused", node.name_any(), paused_by_us(node))
 }
 
 /// A node in one line: what its label says, and what it offers.
