@@ -15,10 +15,8 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use crate::by_url::ByUrl;
-use crate::not_here::NotHere;
 use crate::pod_groups::Kind;
 use crate::process::{Den, Running};
-use crate::scene::Scene;
 use crate::{objects, wait};
 
 /// How long it may take until its webhooks answer.
@@ -73,7 +71,11 @@ impl Kueue {
     ///
     /// # Errors
     /// When it is missing, or does not answer; the error has its last words.
-    async fn start(client: &Client, administrator: &Kubeconfig, kinds: &[Kind]) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        client: &Client,
+        administrator: &Kubeconfig,
+        kinds: &[Kind],
+    ) -> anyhow::Result<Self> {
         let program = tools::find("kueue")?;
         let components = tools::find("kueue-components")?;
         let den = Den::new().context("cannot make a folder for Kueue")?;
@@ -196,29 +198,4 @@ fn is_known(webhook: &mut Value, kinds: &[Kind]) -> bool {
         ]});
     }
     about_known && !webhook["name"].as_str().unwrap_or_default().contains("deployment")
-}
-
-impl Scene {
-    /// Kueue runs in this cluster from here on, and knows the kinds of the
-    /// [controllers](Scene::pod_groups) that run already.
-    ///
-    /// # Errors
-    /// When it does not, or the cluster is not ours alone.
-    pub async fn queues(&mut self) -> anyhow::Result<()> {
-        if !self.provider.is_ours_alone() {
-            bail!(NotHere("Kueue is put into clusters of our own only"));
-        }
-        let kinds: Vec<Kind> = self.pod_groups.iter().map(|groups| groups.kind).collect();
-        self.kueue = Some(Kueue::start(&self.client(), self.administrator(), &kinds).await?);
-        Ok(())
-    }
-
-    /// Kueue.
-    ///
-    /// # Panics
-    /// When there is none.
-    #[must_use]
-    pub fn kueue(&self) -> &Kueue {
-        self.kueue.as_ref().expect("the scenario has queues")
-    }
 }

@@ -40,6 +40,7 @@ mod readable;
 mod real_nodes;
 pub mod rights;
 mod scene;
+mod scene_queues;
 mod scene_rights;
 mod served;
 pub mod settable;

@@ -16,7 +16,6 @@ use crate::by_url::ByUrl;
 use crate::manifests::TEAM;
 use crate::not_here::NotHere;
 use crate::process::{Den, Running};
-use crate::scene::Scene;
 use crate::{objects, wait};
 
 /// How long it may take until the webhooks answer.
@@ -101,7 +100,11 @@ pub(crate) struct PodGroups {
 impl PodGroups {
     /// Installs the kind and its webhooks, starts the controller, and waits
     /// until it answers.
-    async fn start(kind: Kind, client: &Client, administrator: &Kubeconfig) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        kind: Kind,
+        client: &Client,
+        administrator: &Kubeconfig,
+    ) -> anyhow::Result<Self> {
         let name = kind.program();
         let program = tools::find(name)?;
         let manifests = tools::find(kind.manifests())?;
@@ -158,20 +161,5 @@ impl PodGroups {
             })
         })
         .await
-    }
-}
-
-impl Scene {
-    /// The controller of such a kind runs in this cluster from here on. Kueue,
-    /// if it is started afterwards, knows the kind.
-    ///
-    /// # Errors
-    /// When it does not, or the cluster is not ours alone.
-    pub async fn pod_groups(&mut self, kind: Kind) -> anyhow::Result<()> {
-        if !self.provider.is_ours_alone() {
-            bail!(NotHere("controllers of others are put into clusters of our own only"));
-        }
-        self.pod_groups.push(PodGroups::start(kind, &self.client(), self.administrator()).await?);
-        Ok(())
     }
 }

@@ -7,6 +7,7 @@
 mod fixed;
 mod fleet;
 pub mod generate;
+mod places;
 mod seats;
 mod shares;
 
@@ -20,9 +21,7 @@ pub use fleet::{FleetBuilder, fleet};
 pub use seats::{SeatingBuilder, seating};
 
 use crate::check::JudgedPlan;
-use crate::demand::{
-    Constraints, Evidence, Expression, Operator, Refusal, Request, Term, Toleration, Volume,
-};
+use crate::demand::{Constraints, Evidence, Expression, Operator, Refusal, Request, Term, Toleration};
 use crate::inventory::{
     ChangeScope, CountedSlice, Gpu, Hold, Node, PlacedSlice, Room, Slice, Slices, Taint, Use,
 };
@@ -305,13 +304,6 @@ impl NodeBuilder {
         self
     }
 
-    /// How much is free of a resource that is neither a GPU's nor CPU, memory or storage.
-    #[must_use]
-    pub fn free_of(mut self, resource: &str, amount: i64) -> Self {
-        self.0.other_resources.insert(resource.to_owned(), amount);
-        self
-    }
-
     /// How many slices of a profile bound pods hold. Without it: those that
     /// are in use, and one for each pod that may hold one.
     #[must_use]
@@ -452,23 +444,6 @@ impl RequestBuilder {
     pub fn tolerates(mut self, key: &str) -> Self {
         let toleration = Toleration { key: key.to_owned(), exists: true, ..Toleration::default() };
         self.0.constraints.tolerations.push(toleration);
-        self
-    }
-
-    /// Has a volume that only nodes with one of these values of a label can have.
-    #[must_use]
-    pub fn volume(mut self, claim: &str, key: &str, values: &[&str]) -> Self {
-        let values = values.iter().map(|value| (*value).to_owned()).collect();
-        let label = Expression { key: key.to_owned(), operator: Operator::In, values };
-        let nodes = vec![Term { labels: vec![label], fields: vec![] }];
-        self.0.constraints.volumes.push(Volume { claim: claim.to_owned(), nodes });
-        self
-    }
-
-    /// Takes so much of a resource that is neither a GPU's nor CPU, memory or storage.
-    #[must_use]
-    pub fn takes_of(mut self, resource: &str, amount: i64) -> Self {
-        self.0.constraints.other_resources.insert(resource.to_owned(), amount);
         self
     }
 

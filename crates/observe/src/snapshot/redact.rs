@@ -430,8 +430,7 @@ impl Redactor<'_> {
     fn spec(&self, namespace: &str, of: &str, spec: &PodSpec) -> PodSpec {
         let mut spec = spec.clone();
         // A workload has its claims here; what else of volumes is read is noted on the object.
-        let claims = self.claims(namespace, volumes::claims(&spec, None, None));
-        spec.volumes = volumes::only_claims(claims);
+        spec.volumes = volumes::only_claims(self.claims(namespace, volumes::claims(&spec, None, None)));
         let containers = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
         for (number, container) in containers.enumerate() {
             container.name = match container.name == of {

@@ -1,0 +1,46 @@
+//! A scenario with queues, and with the controllers of groups of pods.
+
+use anyhow::bail;
+
+use crate::kueue::Kueue;
+use crate::not_here::NotHere;
+use crate::pod_groups::{Kind, PodGroups};
+use crate::scene::Scene;
+
+impl Scene {
+    /// The controller of such a kind runs in this cluster from here on. Kueue,
+    /// if it is started afterwards, knows the kind.
+    ///
+    /// # Errors
+    /// When it does not, or the cluster is not ours alone.
+    pub async fn pod_groups(&mut self, kind: Kind) -> anyhow::Result<()> {
+        if !self.provider.is_ours_alone() {
+            bail!(NotHere("controllers of others are put into clusters of our own only"));
+        }
+        self.pod_groups.push(PodGroups::start(kind, &self.client(), self.administrator()).await?);
+        Ok(())
+    }
+
+    /// Kueue runs in this cluster from here on, and knows the kinds of the
+    /// [controllers](Scene::pod_groups) that run already.
+    ///
+    /// # Errors
+    /// When it does not, or the cluster is not ours alone.
+    pub async fn queues(&mut self) -> anyhow::Result<()> {
+        if !self.provider.is_ours_alone() {
+            bail!(NotHere("Kueue is put into clusters of our own only"));
+        }
+        let kinds: Vec<Kind> = self.pod_groups.iter().map(|groups| groups.kind).collect();
+        self.kueue = Some(Kueue::start(&self.client(), self.administrator(), &kinds).await?);
+        Ok(())
+    }
+
+    /// Kueue.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn kueue(&self) -> &Kueue {
+        self.kueue.as_ref().expect("the scenario has queues")
+    }
+}
