@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 
 use crate::by_url::ByUrl;
 use crate::manifests::TEAM;
-use crate::not_here::NotHere;
 use crate::process::{Den, Running};
 use crate::{objects, wait};
 
