@@ -6,36 +6,14 @@ use std::time::Duration;
 use anyhow::Context;
 use k8s_openapi::api::core::v1::Node;
 
+use super::node_agent::NodeAgent;
 use super::state::Soak;
-use crate::agents::Agent;
 use crate::{Scene, wait};
 
 /// The nodes with an agent, and whether it may change slices when all is well.
 const AGENTS: [(&str, bool); 3] = [("a1", true), ("a3", false), ("h1", true)];
 /// A reboot takes minutes there, which are seconds here.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// The agent of one node.
-#[derive(Default)]
-pub(super) struct NodeAgent {
-    runs: Option<Agent>,
-    /// The boot in which it was started last; in this one it does not start again, if it went down with its node.
-    boot: String,
-    is_down: bool,
-    /// For so many more events it does not start.
-    away: usize,
-    /// Whether it may change slices, from its next start on.
-    changes: bool,
-}
-
-impl NodeAgent {
-    async fn dies(&mut self) -> anyhow::Result<()> {
-        match self.runs.take() {
-            Some(agent) => agent.kill().await,
-            None => Ok(()),
-        }
-    }
-}
 
 fn is_ready(node: &Node) -> bool {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());

@@ -4,6 +4,7 @@
 mod agents;
 mod checks;
 mod events;
+mod node_agent;
 mod state;
 
 use crate::Scene;

@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use kube::api::{DynamicObject, ListParams};
 use serde_json::json;
 
-use super::agents::NodeAgent;
+use super::node_agent::NodeAgent;
 
 /// The policy of the fleet.
 pub(crate) const POLICY: &str = "soak";

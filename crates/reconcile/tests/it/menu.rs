@@ -19,19 +19,24 @@ use crate::cluster::Cluster;
 const APPLICATIONS: &str = "redhat-ods-applications";
 const PRODUCT: &str = "nvidia.com/gpu.product";
 
+/// OpenShift AI is installed.
+fn install(cluster: &mut Cluster) {
+    add(
+        cluster,
+        "dscinitialization.opendatahub.io/v2",
+        "DSCInitialization",
+        json!({
+        "metadata": {"name": "default-dsci"}, "spec": {"applicationsNamespace": APPLICATIONS}}),
+    );
+}
+
 /// Two nodes with eight GPUs under one policy; OpenShift AI is installed.
 fn fleet() -> Cluster {
     let mut cluster = Cluster::new();
     cluster.settings.menu = Some(MenuSettings::default());
     cluster.hgx("n1");
     cluster.hgx("n2");
-    add(
-        &mut cluster,
-        "dscinitialization.opendatahub.io/v2",
-        "DSCInitialization",
-        json!({
-        "metadata": {"name": "default-dsci"}, "spec": {"applicationsNamespace": APPLICATIONS}}),
-    );
+    install(&mut cluster);
     cluster
 }
 

@@ -5,7 +5,7 @@ use reconcile::MenuSettings;
 use rollout::PluginConfig;
 use serde_json::{Value, json};
 
-use super::{APPLICATIONS, PRODUCT, add, minutes, name, profile, round};
+use super::{PRODUCT, install, minutes, name, profile, round};
 use crate::cluster::Cluster;
 
 /// The nodes; OpenShift AI is installed, and somebody trains on a GPU of the first.
@@ -17,13 +17,7 @@ fn t4s(sharing: Value) -> Cluster {
     }
     cluster.shares_gpus(sharing);
     hold(&mut cluster, "train", "nvidia.com/gpu", "t1");
-    add(
-        &mut cluster,
-        "dscinitialization.opendatahub.io/v2",
-        "DSCInitialization",
-        json!({
-        "metadata": {"name": "default-dsci"}, "spec": {"applicationsNamespace": APPLICATIONS}}),
-    );
+    install(&mut cluster);
     cluster
 }
 

@@ -33,19 +33,24 @@ fn in_use() -> Scene {
     scene
 }
 
+/// The same, once the end of sharing has waited for `lab`, which goes: only now the planner may cut the GPUs anew.
+fn both_wanted() -> Scene {
+    let mut scene = in_use();
+    scene.wants(PluginConfig::default());
+    scene.settle();
+    scene.held_by(&["lab"]);
+    scene.pods.retain(|pod| pod.pod.name != "lab");
+    scene.wanted_layout = Some(large());
+    scene
+}
+
 fn count(scene: &Scene, action: &str) -> usize {
     scene.did.iter().filter(|did| **did == action).count()
 }
 
 #[test]
 fn a_layout_that_comes_while_the_end_of_sharing_waits_goes_first_and_both_take_one_cordon() {
-    let mut scene = in_use();
-    scene.wants(PluginConfig::default());
-    scene.settle();
-    scene.held_by(&["lab"]);
-    // The last of the sharers goes, and only now the planner may cut the GPUs anew.
-    scene.pods.retain(|pod| pod.pod.name != "lab");
-    scene.wanted_layout = Some(large());
+    let mut scene = both_wanted();
     scene.settle();
     assert_eq!((scene.outlook.clone(), scene.active.clone()), (Outlook::Idle, PluginConfig::default()));
     assert_eq!(scene.layout, Some(large()));
@@ -75,12 +80,7 @@ fn a_layout_that_somebody_is_in_the_way_of_holds_up_no_sharing() {
 
 #[test]
 fn a_layout_that_failed_lately_holds_up_no_sharing() {
-    let mut scene = in_use();
-    scene.wants(PluginConfig::default());
-    scene.settle();
-    scene.held_by(&["lab"]);
-    scene.pods.retain(|pod| pod.pod.name != "lab");
-    scene.wanted_layout = Some(large());
+    let mut scene = both_wanted();
     let why = rollout::outlook::Trouble::ManagerFailed;
     let until_then = scene.now + SignedDuration::from_hours(1);
     scene.progress.set_back = Some(rollout::progress::SetBack {
