@@ -259,7 +259,7 @@ fn a_refusal_to_point_cluster_policy_to_the_map_of_sharing_is_told_and_no_node_i
         let node = |name: &str| NodeSpec::new(name, 4, "T4").label(POOL, "notebooks");
         scene.nodes_are(["t1", "t2"].map(node)).await?;
         let train = pod("train", "nvidia.com/gpu", 1);
-        scene.apply(train).await?;
+        scene.apply(train.clone()).await?;
         let busy = scene.runs("train").await?;
         let idle = if busy == "t1" { "t2" } else { "t1" };
         let refused = Refused::cluster_policies();
@@ -284,6 +284,9 @@ fn a_refusal_to_point_cluster_policy_to_the_map_of_sharing_is_told_and_no_node_i
         scene.offers_resources(idle, &[("nvidia.com/gpu.shared", 16)]).await?;
         // Whoever trains alone on a GPU goes on to do so.
         scene.offers_resources(&busy, &[("nvidia.com/gpu", 4)]).await?;
-        scene.waits_for("notebooks", "train").await.map(drop)
+        scene.waits_for("notebooks", "train").await?;
+        scene.delete(train).await?;
+        scene.offers_resources(&busy, &[("nvidia.com/gpu.shared", 16)]).await?;
+        scene.converged("notebooks").await
     });
 }

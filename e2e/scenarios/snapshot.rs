@@ -195,6 +195,8 @@ fn who_lacks_rights_is_told_all_of_them_and_nothing_is_written() {
           list namespaces
           list nodes
           list notebooks.kubeflow.org
+          list persistentvolumeclaims
+          list persistentvolumes
           list pods
           list priorityclasses.scheduling.k8s.io
         A role with the necessary permissions is deploy/snapshot-role.yaml.

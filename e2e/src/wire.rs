@@ -246,7 +246,8 @@ fn failure(code: StatusCode, reason: &str) -> Response<Body> {
 /// The kind of a write; none for what only reads, and for the lease, of which
 /// others tell.
 fn kind(method: &Method, path: &str) -> Option<&'static str> {
-    if method == Method::GET || path.contains("/leases") {
+    // A question whether one may do something is posted, and changes nothing.
+    if method == Method::GET || path.contains("/leases") || path.ends_with("/selfsubjectaccessreviews") {
         return None;
     }
     let kinds = [
@@ -285,5 +286,6 @@ mod tests {
         assert_eq!(of(Method::POST, "/api/v1/namespaces/n/pods/p/eviction"), Some("eviction"));
         assert_eq!(of(Method::DELETE, "/api/v1/namespaces/n/pods/p"), Some("pod"));
         assert_eq!(of(Method::POST, "/apis/events.k8s.io/v1/namespaces/n/events"), Some("event"));
+        assert_eq!(of(Method::POST, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"), None);
     }
 }
