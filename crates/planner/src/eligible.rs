@@ -236,9 +236,9 @@ fn first_obstacle(
             }));
         }
     }
-    let meets = |terms: &[Term]| unmet(terms, request, name, node, after);
+    let unmet_of = |terms: &[Term]| unmet(terms, request, name, node, after);
     if !affinity.is_empty()
-        && let Some(unmet) = meets(affinity)
+        && let Some(unmet) = unmet_of(affinity)
     {
         let only_form = match unmet.as_slice() {
             [Expression { key, operator: Operator::In, values }] => {
@@ -257,7 +257,7 @@ fn first_obstacle(
         return Some(Ineligible::Taint { taint: taint.clone() });
     }
     for Volume { claim, nodes } in volumes {
-        if let Some(unmet) = meets(nodes) {
+        if let Some(unmet) = unmet_of(nodes) {
             return Some(Ineligible::Volume { claim: claim.clone(), unmet });
         }
     }

@@ -317,13 +317,13 @@ pub fn notebook(full: Notebook) -> Notebook {
     let mut meta = metadata(meta);
     let was_cut = bounds::was_cut(meta.annotations.as_ref());
     let active_in = meta.annotations.as_ref().and_then(|all| hour(all.get(notebook::LAST_ACTIVITY)?));
-    let noted = meta.annotations.clone();
+    let noted = claims(&spec.template.spec, meta.annotations.as_ref(), None);
     let read = [notebook::STOPPED, notebook::PROFILE_NAME, notebook::PROFILE_NAMESPACE];
     meta.annotations = keep(meta.annotations, |key| read.contains(&key));
     for value in meta.annotations.iter_mut().flat_map(BTreeMap::values_mut) {
         *value = bounds::cut(std::mem::take(value), LONGEST_OWNER);
     }
-    if let Some(noted) = claims(&spec.template.spec, noted.as_ref(), None) {
+    if let Some(noted) = noted {
         meta.annotations.get_or_insert_default().extend([noted]);
     }
     if let Some(hour) = active_in {
@@ -354,15 +354,7 @@ pub fn may_wait(workload: &Workload) -> bool {
 /// Whether a pod of a workload asks for anything of GPUs.
 #[must_use]
 pub fn asks_for_gpus(workload: &Workload) -> bool {
-    let specs = workload.spec.pod_sets.iter().map(|set| &set.template.spec);
-    let mut containers =
-        specs.flat_map(|spec| spec.containers.iter().chain(spec.init_containers.iter().flatten()));
-    containers.any(|container| {
-        container.resources.as_ref().is_some_and(|resources| {
-            let all = resources.requests.iter().chain(resources.limits.iter()).flatten();
-            all.into_iter().any(|(resource, _)| is_gpu(resource))
-        })
-    })
+    workload.spec.pod_sets.iter().any(|set| asks(&set.template.spec, is_gpu))
 }
 
 /// A workload of a queue: the pods that it wants, its quota, and what checks
@@ -479,7 +471,9 @@ pub fn pod(full: Pod) -> Pod {
     let Pod { metadata: meta, spec, status } = full;
     let mut meta = metadata(meta);
     let was_cut = bounds::was_cut(meta.annotations.as_ref());
-    let noted = meta.annotations.clone();
+    let is_bound = spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+    let waits = spec.as_ref().filter(|_| !is_bound);
+    let noted = waits.and_then(|spec| claims(spec, meta.annotations.as_ref(), meta.name.as_deref()));
     // The uid by which kubelet knows a static pod.
     meta.annotations = keep(meta.annotations, |key| !plain && key == observe::on_node::MIRROR);
     meta.labels = keep(meta.labels, |key| !plain && POD_LABELS.contains(&key));
@@ -488,10 +482,7 @@ pub fn pod(full: Pod) -> Pod {
         let status = status.map(|status| PodStatus { phase: status.phase, ..PodStatus::default() });
         return Pod { metadata: meta, spec: spec.map(bound), status };
     }
-    let is_bound = spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
-    let claims =
-        spec.as_ref().filter(|_| !is_bound).map(|spec| claims(spec, noted.as_ref(), meta.name.as_deref()));
-    if let Some(noted) = claims.flatten() {
+    if let Some(noted) = noted {
         meta.annotations.get_or_insert_default().extend([noted]);
     }
     let spec = spec.map(|spec| if is_bound { bound(spec) } else { waiting(spec, was_cut) });

@@ -378,3 +378,27 @@ fn the_hour_of_the_last_activity_of_a_workbench_is_kept_and_no_minute_of_it() {
     assert_eq!(kept("2026-11-21T10:30:00+02:00").as_deref(), Some("2026-11-21T08:00:00Z"));
     assert_eq!(kept("half past eight"), None);
 }
+
+#[test]
+fn of_a_workload_the_claims_are_kept_until_its_pods_say_where_they_may_go() {
+    let volumes: Vec<Value> = (0..9)
+        .map(|n| json!({"name": format!("v{n}"), "persistentVolumeClaim": {"claimName": format!("claim-{n}")}}))
+        .chain([json!({"name": "settings", "configMap": {"name": "settings"}})])
+        .collect();
+    let kept = |admitted: &str| {
+        let workload = trim::workload(read(&json!({
+            "apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload", "metadata": {"name": "w", "namespace": "n"},
+            "spec": {"queueName": "q", "podSets": [{"name": "main", "count": 1, "template": {"spec": {
+                "containers": [{"name": "c", "resources": {"requests": {"nvidia.com/mig-1g.10gb": "1"}}}],
+                "volumes": volumes}}}]},
+            "status": {"conditions": [{"type": "Admitted", "status": admitted, "reason": "r", "message": "",
+                "lastTransitionTime": "2026-11-20T08:00:00Z"}]},
+        })));
+        assert!(trim::asks_for_gpus(&workload));
+        observe::volumes::claims(&workload.spec.pod_sets[0].template.spec, None, None)
+            .into_iter()
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(kept("False"), ["claim-0", "claim-1", "claim-2", "claim-3"]);
+    assert!(kept("True").is_empty());
+}
